@@ -34,7 +34,13 @@ _TOML = re.compile(
 """Text that is read as TOML: booleans, numbers, lists, tables and quoted strings."""
 
 
-def read_values(texts: Iterable[str]) -> dict[str, object]:
+def read_values(
+    texts: Iterable[str],
+    *,
+    option: str = "set",
+    table: str = "",
+    example: str = "PATH=VALUE, such as dumbbell.rate=20mbit",
+) -> dict[str, object]:
     """Parse the arguments of ``--set``.
 
     Parameters
@@ -42,6 +48,12 @@ def read_values(texts: Iterable[str]) -> dict[str, object]:
     texts
         ``PATH=VALUE`` each. Booleans, numbers, lists, inline tables and quoted strings are read as
         TOML; any other value is a string, as in a scenario file.
+    option
+        The option, for errors.
+    table
+        The path of the table that the paths begin at.
+    example
+        What a text looks like, for errors.
 
     Returns
     -------
@@ -65,10 +77,9 @@ def read_values(texts: Iterable[str]) -> dict[str, object]:
     for text in texts:
         path, equals, value = (part.strip() for part in text.partition("="))
         if not (path and equals and value):
-            problem = f"{text!r} is not PATH=VALUE, such as dumbbell.rate=20mbit"
-            raise ArgumentError("set", problem)
-        values[path] = _read(text, value)
-    _convert_all(values, lambda kind, value: check_unit(kind, str(value)))
+            raise ArgumentError(option, f"{text!r} is not {example}")
+        values[path] = _read(option, text, value)
+    _convert_all(values, lambda kind, value: check_unit(kind, str(value)), option, table)
     return values
 
 
@@ -113,22 +124,22 @@ def write_values(values: Mapping[str, object]) -> list[str]:
     return words
 
 
-def _read(assignment: str, text: str) -> object:
+def _read(option: str, assignment: str, text: str) -> object:
     """Parse a value."""
     if not _TOML.fullmatch(text):
         return text
     try:
         document = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError as problem:
-        raise ArgumentError("set", f"{assignment!r}: {problem}") from None
+        raise ArgumentError(option, f"{assignment!r}: {problem}") from None
     if len(document) > 1:
-        raise ArgumentError("set", f"{assignment!r} has more than one value")
+        raise ArgumentError(option, f"{assignment!r} has more than one value")
     value = document["value"]
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         refused = f"{assignment!r}: a scenario cannot contain a date, infinity or NaN"
-        raise ArgumentError("set", refused) from None
+        raise ArgumentError(option, refused) from None
     return value
 
 
@@ -151,15 +162,18 @@ def _with_unit(kind: Kind, value: Any) -> object:  # noqa: ANN401
 
 
 def _convert_all(
-    values: Mapping[str, object], convert: Callable[[Kind, object], object]
+    values: Mapping[str, object],
+    convert: Callable[[Kind, object], object],
+    option: str = "set",
+    table: str = "",
 ) -> dict[str, object]:
     """Convert the rates, times and sizes among the values."""
     converted = {}
     for path, value in values.items():
         try:
-            converted[path] = _convert(_find_schema(path), value, convert)
+            converted[path] = _convert(_find_schema(table + path), value, convert)
         except ValueError as mistake:
-            raise ArgumentError("set", f"{path}: {mistake}") from None
+            raise ArgumentError(option, f"{path}: {mistake}") from None
     return converted
 
 
@@ -203,6 +217,11 @@ def _definitions(node: JsonObject) -> Iterator[tuple[str, JsonObject]]:
         yield from _definitions(definition)
     for alternative in node.get("anyOf", ()):
         yield from _definitions(alternative)
+
+
+def link_keys() -> list[str]:
+    """Return the keys of the table ``[[link]]`` of a scenario."""
+    return list(schema()["$defs"]["Link"]["properties"])
 
 
 @cache

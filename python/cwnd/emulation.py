@@ -9,17 +9,21 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
+from cwnd.assignment import link_keys, read_values
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, format_rate, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd.records import JsonObject, LinkRecord, Series
 
 KEYS = ("rate", "delay", "queue", "loss")
-"""Keys of a link, as in scenario files."""
+"""Keys of a link with an option of their own, as in scenario files."""
+
+_FIXED = ("name", "from", "to", "duplex", "back", "loss_of_acks")
+"""Keys of a link that an emulation sets itself."""
 
 _UNITS: dict[str, Kind] = {"rate": "rate", "delay": "time"}
 _WAYS = (("up", "inside", "outside"), ("down", "outside", "inside"))
@@ -64,15 +68,23 @@ class EmulationRecord(TypedDict):
     tool: ToolRecord
 
 
-def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | None = None) -> str:
+def read_links(
+    shared: Mapping[str, str],
+    *,
+    more: Sequence[str] = (),
+    up: str | None = None,
+    down: str | None = None,
+) -> str:
     """Build the scenario of a link from its options.
 
     Parameters
     ----------
     shared
         Values of `KEYS` for both directions, as in scenario files; ``red-ecn`` is RED that marks.
+    more
+        Other keys of a link in scenario files: ``KEY=VALUE`` each.
     up, down
-        Values that differ in one direction: ``KEY=VALUE,...``.
+        Values of any keys that differ in one direction: ``KEY=VALUE,...``.
 
     Returns
     -------
@@ -99,15 +111,18 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
     from cwnd import ScenarioError
     from cwnd._native import load
 
-    differing = {"up": _split_pairs("up", up), "down": _split_pairs("down", down)}
+    for key, kind in _UNITS.items():
+        read_argument(key, partial(check_unit, kind), shared.get(key))
+    values: JsonObject = {key: _value(key, text) for key, text in shared.items()}
+    differing = {"set": _read_pairs("set", more)}
+    differing |= {
+        name: _read_pairs(name, [] if text is None else _split_pairs(text))
+        for name, text in (("up", up), ("down", down))
+    }
     links: list[JsonObject] = []
     for name, start, end in _WAYS:
-        keys = {**shared, **differing[name]}
-        for key, kind in _UNITS.items():
-            option = f"{name}: {key}" if key in differing[name] else key
-            read_argument(option, partial(check_unit, kind), keys.get(key))
         ends = {"name": name, "from": start, "to": end, "duplex": False, "loss_of_acks": True}
-        links.append({**ends, **{key: _value(key, text) for key, text in keys.items()}})
+        links.append({**ends, **values, **differing["set"], **differing[name]})
     # The controller defines the packet size and the round-trip time of a queue in `bdp`.
     flow = {"controller": "reno", "from": "inside", "to": "outside"}
     document = {"duration": 1, "link": links, "flow": [flow]}
@@ -117,19 +132,37 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
         raise _option_error(str(mistake), differing) from None
 
 
-def _split_pairs(option: str, text: str | None) -> dict[str, str]:
-    """Split KEY=VALUE,...; commas within braces belong to the value."""
-    pairs: dict[str, str] = {}
-    for pair in re.split(r",(?![^{]*\})", text) if text is not None else []:
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals or key not in KEYS:
-            known = ", ".join(KEYS)
-            raise ArgumentError(option, f"{pair!r} is not KEY=VALUE with a KEY of {known}")
-        pairs[key] = value
+def _split_pairs(text: str) -> list[str]:
+    """Split KEY=VALUE,... at the commas outside brackets, braces and quotes."""
+    pairs, depth, quote = [""], 0, ""
+    for letter in text:
+        if letter == "," and not depth and not quote:
+            pairs.append("")
+            continue
+        pairs[-1] += letter
+        if letter in "\"'" and quote in ("", letter):
+            quote = "" if quote else letter
+        elif not quote:
+            depth += (letter in "[{") - (letter in "]}")
     return pairs
 
 
-def _value(key: str, text: str) -> str | JsonObject:
+def _read_pairs(option: str, pairs: Iterable[str]) -> JsonObject:
+    """Parse KEY=VALUE texts; any key of a link that an emulation does not set itself."""
+    given = list(pairs)
+    known = [key for key in link_keys() if key not in _FIXED]
+    for pair in given:
+        key, equals, _ = (part.strip() for part in pair.partition("="))
+        if not equals or key not in known:
+            problem = f"{pair!r} is not KEY=VALUE with a KEY of {', '.join(known)}"
+            raise ArgumentError(option, problem)
+    values = read_values(given, option=option, table="link[0].", example="KEY=VALUE")
+    if values.get("queue") == "red-ecn":
+        values["queue"] = _RED_ECN
+    return values
+
+
+def _value(key: str, text: str) -> object:
     """Return the value of a link's key; a queue may be a TOML inline table."""
     if not text.isprintable():
         raise ArgumentError(key, f"{text!r} has more than one line")
@@ -143,14 +176,14 @@ def _value(key: str, text: str) -> str | JsonObject:
     return text
 
 
-def _option_error(message: str, differing: Mapping[str, Mapping[str, str]]) -> ArgumentError:
+def _option_error(message: str, differing: Mapping[str, JsonObject]) -> ArgumentError:
     """Convert a scenario error to an error of the option that caused it."""
     match = _MISTAKE.fullmatch(message)
     if match is None or match["key"] is None:
         return ArgumentError("queue", message if match is None else match["text"])
-    way = _WAYS[int(match["link"])][0]
-    if match["key"] in differing[way]:
-        return ArgumentError(way, f"{match['key']}: {match['text']}")
+    for option in (_WAYS[int(match["link"])][0], "set"):
+        if match["key"] in differing[option]:
+            return ArgumentError(option, f"{match['key']}: {match['text']}")
     return ArgumentError(match["key"], match["text"])
 
 

@@ -232,6 +232,7 @@ def test_wrong_links_are_one_line(emulate):
     one_line(emulate("--queue", "fifo", "--", "true"), "--queue", "fifo")
     one_line(emulate("--loss", "2", "--", "true"), "--loss")
     one_line(emulate("--up", "delay=-1s", "--", "true"), "--up", "delay")
+    one_line(emulate("--set", "speed=1mbit", "--", "true"), "--set", "speed=1mbit")
     one_line(emulate("--down", "speed=1mbit", "--", "true"), "--down", "speed=1mbit")
     one_line(emulate("--rate", "1mbit"), "COMMAND")
 
@@ -264,5 +265,27 @@ def test_queues_are_read_as_in_scenario_files():
     assert links[1]["rate"] == "10mbit"
     with pytest.raises(ArgumentError, match="queue"):
         read_links({"rate": "10mbit", "queue": '{ kind = "red"'})
+
+
+def test_every_key_of_a_link_can_be_set():
+    set_keys = ["bdp_rtt=100ms", 'queue={ kind = "red", limit = "50p" }']
+    links = json.loads(
+        read_links({"rate": "10mbit"}, more=set_keys, down="bdp_rtt='1s',rate=1mbit")
+    )
+    up, down = links["link"]
+    assert (up["bdp_rtt"], up["queue"]["limit"], up["rate"]) == ("100ms", "50p", "10mbit")
+    assert (down["bdp_rtt"], down["queue"]["limit"], down["rate"]) == ("1s", "50p", "1mbit")
+    for mistake, words in {
+        "bdp_rtt=5": "set: bdp_rtt: a time needs a unit",
+        "bdp_rtt=-1s": "set: bdp_rtt: ",
+        "loss": "set: 'loss' is not KEY=VALUE with a KEY of ",
+        "name=x": "set: 'name=x' is not KEY=VALUE with a KEY of ",
+        "queue={": "set: 'queue={': ",
+    }.items():
+        with pytest.raises(ArgumentError, match=words):
+            read_links({"rate": "10mbit"}, more=[mistake])
+
+
+def test_links_have_one_line():
     with pytest.raises(ArgumentError, match="more than one line"):
         read_links({"rate": "10mbit\n"})

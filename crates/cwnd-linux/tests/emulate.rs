@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use cwnd::{Dur, Time};
 use cwnd_linux::emulate::{Emulation, Options, Report, Testbed};
 use cwnd_sim::network::Network;
-use cwnd_sim::queue::{Arrival, Fate, LiveLink};
+use cwnd_sim::queue::{Arrival, Ecn, Fate, LiveLink, Outcome};
 use cwnd_sim::scenario::Scenario;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
@@ -75,7 +75,7 @@ fn lines(path: &PathBuf, link: &str) -> Vec<Line> {
     let text = fs::read_to_string(path).unwrap();
     let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let of_link = rows.filter(|row| row[1] == link);
-    of_link
+    let mut lines: Vec<_> = of_link
         .map(|row| Line {
             at: nanos(row[0]),
             size: row[2].parse().unwrap(),
@@ -86,7 +86,10 @@ fn lines(path: &PathBuf, link: &str) -> Vec<Line> {
                 word => Fate::Passes { arrives: nanos(row[6]), marked: word == "marked" },
             },
         })
-        .collect()
+        .collect();
+    // The log is in the order of the decisions.
+    lines.sort_by_key(|line| line.at);
+    lines
 }
 
 /// A received packet.
@@ -187,13 +190,24 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
 /// the number of drops.
 fn replay_in_simulator(network: &Network, lines: &[Line]) -> usize {
     let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
-    let mut dropped = 0;
-    for line in lines {
-        let arrival = Arrival { size: line.size, capable: line.ecn, dataless: false };
-        assert_eq!(live.give(line.at, arrival), line.fate);
-        dropped += usize::from(line.fate == Fate::Dropped);
+    let mut fates = vec![None; lines.len()];
+    let mut decide = |live: &mut LiveLink, now| {
+        while let Some(Outcome { id, fate }) = live.poll(now) {
+            assert_eq!(fates[id as usize].replace(fate), None);
+        }
+    };
+    for (id, line) in (0..).zip(lines) {
+        let ecn = if line.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        live.offer(line.at, id, Arrival { size: line.size, ecn, ..Arrival::default() });
+        decide(&mut live, line.at);
     }
-    dropped
+    while let Some(next) = live.next_departure() {
+        decide(&mut live, next);
+    }
+    for (line, fate) in lines.iter().zip(&fates) {
+        assert_eq!(Some(line.fate), *fate);
+    }
+    lines.iter().filter(|line| line.fate == Fate::Dropped).count()
 }
 
 /// Compares the log with an independent implementation of DropTail, in units of nanoseconds times bits per
@@ -272,6 +286,28 @@ fn red_marks_ecn_capable_packets() {
     let flood = self::flood(&network, 1500, Duration::from_micros(500), false);
     assert!(replay_in_simulator(&network, &flood.lines) > 10);
     assert_eq!(flood.report.links[0].marks, 0);
+}
+
+#[test]
+fn queues_that_decide_at_departure_are_the_simulators() {
+    let Some(_lock) = emulation_lock() else { return };
+    for (queue, ecn) in [
+        ("{ kind = \"codel\", target = \"1ms\", interval = \"20ms\" }", false),
+        ("{ kind = \"codel\", target = \"1ms\", interval = \"20ms\", ecn = true }", true),
+        ("{ kind = \"fq_codel\", limit = \"40p\" }", false),
+        ("{ kind = \"pie\", max_burst = \"0s\", qdelay_ref = \"1ms\" }", false),
+        ("{ kind = \"dualpi2\", target = \"1ms\" }", true),
+    ] {
+        let network = network("20mbit", "5ms", queue, 0.01);
+        // 24 Mb/s.
+        let Flood { lines, report, .. } = flood(&network, 1500, Duration::from_micros(500), ecn);
+        let dropped = replay_in_simulator(&network, &lines);
+        let link = &report.links[0];
+        assert_eq!(link.drops as usize, dropped, "{queue}");
+        assert!(link.drops + link.marks > 10, "{queue}: {} {}", link.drops, link.marks);
+        assert_eq!(link.arrivals as usize, lines.len(), "{queue}");
+        assert_eq!(link.departures + link.drops, link.arrivals, "{queue}");
+    }
 }
 
 #[test]

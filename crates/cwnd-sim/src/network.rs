@@ -1,11 +1,14 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
 //! field has a default. [`Network::validate`] checks that the simulator can run it.
 
+mod application;
 mod check_impairments;
 mod impairments;
 mod queue;
 mod validate;
 
+pub(crate) use application::pareto_min;
+pub use application::{Application, Sizes, Times};
 pub(crate) use impairments::OPPORTUNITY;
 pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
@@ -101,6 +104,23 @@ pub struct Flow {
     pub traffic: Arc<Traffic>,
     /// Whether the metrics of the run include it; they exclude background traffic.
     pub measured: bool,
+    /// Bytes to send, instead of those of `traffic`: for flows of a group that differ in their sizes.
+    pub bytes: Option<u64>,
+    /// The application of a TCP or UDT flow; without one all data is available at the start.
+    pub application: Option<Arc<Application>>,
+}
+
+impl Flow {
+    /// Bytes to send; `None` for no limit, for an application, and for a source without feedback.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        let of_traffic = match &*self.traffic {
+            Traffic::Tcp(tcp) => tcp.bytes,
+            Traffic::Udt(udt) => udt.bytes,
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
+        };
+        self.bytes.or(of_traffic)
+    }
 }
 
 /// A source.
@@ -134,6 +154,19 @@ pub enum Traffic {
         /// Shape parameter of both distributions, above 1.
         shape: f64,
     },
+}
+
+impl Traffic {
+    /// Returns a copy that sends `bytes` bytes. Sources without feedback have no amount of data.
+    pub(crate) fn with_bytes(&self, bytes: u64) -> Self {
+        let mut traffic = self.clone();
+        match &mut traffic {
+            Traffic::Tcp(tcp) => tcp.bytes = Some(bytes),
+            Traffic::Udt(udt) => udt.bytes = Some(bytes),
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => {}
+        }
+        traffic
+    }
 }
 
 /// A TCP connection. Windows are in packets, sizes in bytes.
@@ -184,6 +217,19 @@ pub struct Tcp {
     pub initial_rto: Dur,
     /// The maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
     pub overhead: Dur,
+    /// Parts of later RFCs and of Linux.
+    pub extensions: TcpExtensions,
+}
+
+/// Parts of TCP that can be switched on one by one, with [`Recovery::Sack`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TcpExtensions {
+    /// Loss detection by time (RACK, RFC 8985).
+    pub rack: bool,
+    /// Tail loss probes (RFC 8985).
+    pub tlp: bool,
+    /// Proportional rate reduction (RFC 9937).
+    pub prr: bool,
 }
 
 /// A UDT connection, simulated with the protocol implementation `cwnd-udt`.
@@ -264,6 +310,8 @@ pub enum Conventions {
     Rfc,
     /// Those of ns-2.35.
     Ns2,
+    /// Those of Linux 6.18.
+    Linux,
     /// Those of ns-2 of spring 2001: round-trip times in whole steps of a coarse clock, and the minimum timeout applied
     /// after the back-off.
     Ns2001,

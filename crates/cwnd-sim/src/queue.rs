@@ -1,31 +1,48 @@
-//! A link of the simulator outside a simulation: the caller passes packets with their arrival times. The emulator of
-//! `cwnd-linux` uses it in real time.
+//! A link of the simulator outside a simulation: the caller offers packets with their arrival times and asks for their fates. The
+//! emulator of `cwnd-linux` uses it in real time.
 
 pub use crate::engine::histogram::Histogram;
 
 use crate::engine::clock::Clock;
-use crate::engine::link::Link;
+use crate::engine::link::{Enqueued, Link};
 use crate::engine::observation::Observations;
-use crate::engine::packet::flags;
+use crate::engine::packet::{Packet, flags};
 use crate::network::{self, NetworkError};
 use crate::record::LinkRecord;
 use cwnd::{Dur, Time};
+use std::collections::VecDeque;
 
 /// The latest time of an arrival: 52 days, in ticks of 2⁻¹⁰ ns.
 const LATEST: Dur = Dur::from_nanos((1 << 52) - 1);
 
+/// The ECN field of a packet (RFC 3168, RFC 9331).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECT(0).
+    Ect0,
+    /// ECT(1), the identifier of L4S.
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
 /// The properties of a packet that a link uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Size on the wire in bytes.
     pub size: u16,
-    /// Whether it is ECN-capable (RFC 3168) and may be marked.
-    pub capable: bool,
+    /// Its ECN field.
+    pub ecn: Ecn,
     /// Whether it carries no data. Random loss then applies only with the link's `loss_of_acks`.
     pub dataless: bool,
+    /// A hash of its flow, for flow queues.
+    pub flow: u32,
 }
 
-/// The outcome of an arrival.
+/// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The queue drops the packet.
@@ -41,12 +58,24 @@ pub enum Fate {
     },
 }
 
+/// A packet whose fate is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The number with which the packet was offered.
+    pub id: u32,
+    /// Its fate.
+    pub fate: Fate,
+}
+
 /// A one-way link.
+///
+/// The fate of a packet is decided at its arrival, or with disciplines that decide at departure, later. The caller
+/// [polls](Self::poll) after each [offer](Self::offer) and at the time of the [next departure](Self::next_departure).
 ///
 /// ```
 /// use cwnd::{Dur, Time};
 /// use cwnd_sim::network::{Link, Queue, QueueLimit};
-/// use cwnd_sim::queue::{Arrival, Fate, LiveLink};
+/// use cwnd_sim::queue::{Arrival, Fate, LiveLink, Outcome};
 ///
 /// let link = Link {
 ///     name: "one".into(),
@@ -60,11 +89,12 @@ pub enum Fate {
 ///     impairments: None,
 /// };
 /// let mut live = LiveLink::new(&link, 0, 1)?;
-/// let packet = Arrival { size: 1500, capable: false, dataless: false };
+/// let packet = Arrival { size: 1500, ..Arrival::default() };
+/// (0..3).for_each(|id| live.offer(Time::ZERO, id, packet));
 /// let passes = |millis| Fate::Passes { arrives: Time::ZERO + Dur::from_millis(millis), marked: false };
-/// assert_eq!(live.give(Time::ZERO, packet), passes(11));
-/// assert_eq!(live.give(Time::ZERO, packet), passes(12));
-/// assert_eq!(live.give(Time::ZERO, packet), Fate::Dropped);
+/// assert_eq!(live.poll(Time::ZERO), Some(Outcome { id: 0, fate: passes(11) }));
+/// assert_eq!(live.poll(Time::ZERO), Some(Outcome { id: 1, fate: passes(12) }));
+/// assert_eq!(live.poll(Time::ZERO), Some(Outcome { id: 2, fate: Fate::Dropped }));
 /// # Ok::<(), cwnd_sim::network::NetworkError>(())
 /// ```
 pub struct LiveLink {
@@ -73,6 +103,9 @@ pub struct LiveLink {
     rate: Option<f64>,
     /// Time from which the counters count.
     since: Time,
+    /// Time of the next departure in ticks, if packets wait for it.
+    departure: Option<u64>,
+    outcomes: VecDeque<Outcome>,
 }
 
 impl LiveLink {
@@ -90,33 +123,92 @@ impl LiveLink {
             clock,
             rate,
             since: Time::ZERO,
+            departure: None,
+            outcomes: VecDeque::new(),
         })
     }
 
-    /// Passes a packet to the queue at `now`. Times must not decrease.
+    /// Offers packet number `id` to the queue at `now`. Times must not decrease.
     #[inline]
-    pub fn give(&mut self, now: Time, arrival: Arrival) -> Fate {
-        let mut known = 0;
-        if arrival.capable {
-            known |= flags::ECT;
+    pub fn offer(&mut self, now: Time, id: u32, arrival: Arrival) {
+        let now = self.clock.ticks(now.as_nanos());
+        // A packet that arrives at the time of a departure precedes it.
+        self.depart_until(now.saturating_sub(1));
+        let Arrival { size, ecn, dataless, flow } = arrival;
+        let known = match ecn {
+            Ecn::NotEct => 0,
+            Ecn::Ect0 => flags::ECT,
+            Ecn::Ect1 => flags::ECT | flags::ECT1,
+            Ecn::Ce => flags::ECT | flags::CE,
+        } | if dataless { flags::ACK } else { 0 };
+        // The hash of the flow stands for its route.
+        let (arrives, gained) = self.link.receive(now, size, known, flow);
+        if gained & flags::QUEUED == 0 {
+            return self.decide(id, arrives, gained);
         }
-        if arrival.dataless {
-            known |= flags::CONTROL;
+        let marked = u32::from(ecn == Ecn::Ce);
+        match self.link.enqueue(now, Packet::new(id, flow, marked, size, known), flow) {
+            Enqueued::Dropped => self.decide(id, arrives, flags::DROPPED),
+            Enqueued::Waits(departure) => self.departure = self.departure.or(departure),
+            Enqueued::Transmitted(arrives, packet) => self.transmitted(arrives, packet),
         }
-        let (at, gained) =
-            self.link.receive(self.clock.ticks(now.as_nanos()), arrival.size, known, 0);
-        if gained & flags::DROPPED != 0 {
+        self.take_dropped();
+    }
+
+    /// Returns a packet whose fate is decided until `now`, in the order of the decisions.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<Outcome> {
+        self.depart_until(self.clock.ticks(now.as_nanos()));
+        self.outcomes.pop_front()
+    }
+
+    /// Returns the time of the next departure that decides on packets; `None` if no packet waits for it.
+    #[inline]
+    pub fn next_departure(&self) -> Option<Time> {
+        // Rounded up: the departure is not after this time.
+        self.departure.map(|at| self.clock.time(at + self.clock.ticks(1) - 1))
+    }
+
+    /// Decides on the packets that depart until `now`.
+    fn depart_until(&mut self, now: u64) {
+        while let Some(at) = self.departure.filter(|&at| at <= now) {
+            self.departure = None;
+            if let Some((arrives, packet, departure)) = self.link.dequeue(at) {
+                self.departure = departure;
+                self.transmitted(arrives, packet);
+            }
+            self.take_dropped();
+        }
+    }
+
+    fn transmitted(&mut self, arrives: u64, packet: Packet) {
+        // `aux` is 1 for packets that were marked before.
+        let gained = if packet.aux() == 0 { packet.flags() } else { packet.flags() & !flags::CE };
+        self.decide(packet.seq(), arrives, gained);
+    }
+
+    fn take_dropped(&mut self) {
+        while let Some(packet) = self.link.take_dropped() {
+            self.decide(packet.seq(), 0, flags::DROPPED);
+        }
+    }
+
+    fn decide(&mut self, id: u32, arrives: u64, gained: u16) {
+        let fate = if gained & flags::DROPPED != 0 {
             Fate::Dropped
         } else if gained & flags::LOST != 0 {
             Fate::Lost
         } else {
-            Fate::Passes { arrives: self.clock.time(at), marked: gained & flags::CE != 0 }
-        }
+            Fate::Passes { arrives: self.clock.time(arrives), marked: gained & flags::CE != 0 }
+        };
+        self.outcomes.push_back(Outcome { id, fate });
     }
 
     /// Returns the packets in the queue at `now`, without the one in transmission.
     pub fn waiting(&mut self, now: Time) -> u32 {
-        self.link.queue_length(self.clock.ticks(now.as_nanos()))
+        let now = self.clock.ticks(now.as_nanos());
+        self.depart_until(now.saturating_sub(1));
+        self.link.queue_length(now)
     }
 
     /// Returns the packets dropped or lost since the link was created.
@@ -126,14 +218,18 @@ impl LiveLink {
 
     /// Clears the counters of the record at the end of the warm-up.
     pub fn begin(&mut self, now: Time) {
-        self.link.begin_measurement(self.clock.ticks(now.as_nanos()));
+        let ticks = self.clock.ticks(now.as_nanos());
+        self.depart_until(ticks.saturating_sub(1));
+        self.link.begin_measurement(ticks);
         self.since = now;
     }
 
-    /// Returns the record from the end of the warm-up to `now`, without series.
+    /// Returns the record from the end of the warm-up to `now`, without series. The link must not be used afterwards.
     pub fn record(&mut self, now: Time) -> LinkRecord {
         let mut record = LinkRecord::default();
-        let queued = self.link.queued(self.clock.ticks(now.as_nanos()));
+        let ticks = self.clock.ticks(now.as_nanos());
+        self.depart_until(ticks.saturating_sub(1));
+        let queued = self.link.queued(ticks);
         let seconds = now.as_secs() - self.since.as_secs();
         self.link.summarise(queued, self.rate, seconds, &mut record);
         record
@@ -190,8 +286,8 @@ mod tests {
                     live.begin(Time::ZERO + Dur::from_secs(warm));
                     begun = true;
                 }
-                let packet = Arrival { size: 1000, capable: false, dataless: false };
-                live.give(Time::ZERO + Dur::from_secs(at), packet);
+                let packet = Arrival { size: 1000, ..Arrival::default() };
+                live.offer(Time::ZERO + Dur::from_secs(at), 0, packet);
                 number += 1.0;
             }
             period += 1.0;
@@ -214,6 +310,58 @@ mod tests {
         assert!(same("\"20p\"", 0.0).drops > 100);
         assert!(same("\"20kb\"", 0.01).losses > 100);
         assert!(same("{ kind = \"red\", limit = \"40p\", weight = 0.01 }", 0.0).drops > 100);
+        for kind in ["codel", "fq_codel", "fq", "pie", "dualpi2"] {
+            let queue = format!("{{ kind = \"{kind}\", limit = \"30p\" }}");
+            assert!(same(&queue, 0.01).drops > 50, "{kind}");
+        }
+    }
+
+    /// Polled at the times of departures, every packet has one outcome, and none before its departure.
+    #[test]
+    fn outcomes_come_at_departures() {
+        let text = r#"
+            duration = "1s"
+            [dumbbell]
+            rate = "12mbit"
+            delay = "10ms"
+            queue = { kind = "fq_codel", limit = "10p", quantum = 300 }
+            [[flow]]
+            controller = "reno"
+            "#;
+        let network = Scenario::from_toml(text, "fq.toml").unwrap().network(1).unwrap();
+        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
+        let at = |micros| Time::ZERO + Dur::from_micros(micros);
+        let packet = |flow, size| Arrival { size, flow, ..Arrival::default() };
+        // A packet is transmitted, ten wait, and two small ones of another flow.
+        (0..11).for_each(|id| live.offer(Time::ZERO, id, packet(1, 1500)));
+        (20..22).for_each(|id| live.offer(Time::ZERO, id, packet(2, 300)));
+        let mut outcomes = Vec::new();
+        let mut now = Time::ZERO;
+        loop {
+            while let Some(outcome) = live.poll(now) {
+                if let Fate::Passes { arrives, .. } = outcome.fate {
+                    // A transmission time and the delay after the departure, both rounded to nanoseconds.
+                    let least = Dur::from_nanos(10_200_000 - 2);
+                    assert!(arrives >= now + least);
+                }
+                outcomes.push(outcome);
+            }
+            match live.next_departure() {
+                Some(next) => now = next,
+                None => break,
+            }
+        }
+        assert_eq!(live.waiting(now), 0);
+        let passes = |micros| Fate::Passes { arrives: at(micros), marked: false };
+        assert_eq!(outcomes[0], Outcome { id: 0, fate: passes(11_000) });
+        // The eleventh waiting packet exceeds the limit: half of the first flow is dropped, from its head.
+        let dropped = outcomes.iter().filter(|outcome| outcome.fate == Fate::Dropped);
+        assert_eq!(dropped.map(|outcome| outcome.id).max(), Some(5));
+        // The new flow overtakes.
+        let passed: Vec<_> =
+            outcomes.iter().filter(|outcome| outcome.fate != Fate::Dropped).collect();
+        assert!(passed[..4].iter().any(|outcome| outcome.id == 20), "{passed:?}");
+        assert_eq!(outcomes.len(), 13);
     }
 
     #[test]
@@ -232,10 +380,12 @@ mod tests {
         let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
         let mut marked = 0;
         for number in 0..2000 {
-            let packet = Arrival { size: 1500, capable: number % 2 == 0, dataless: false };
-            let at = Time::ZERO + Dur::from_nanos(1_100_000 * number);
-            if let Fate::Passes { marked: true, .. } = live.give(at, packet) {
-                assert!(packet.capable);
+            let ecn = if number % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+            let packet = Arrival { size: 1500, ecn, ..Arrival::default() };
+            let at = Time::ZERO + Dur::from_nanos(1_100_000 * u64::from(number));
+            live.offer(at, number, packet);
+            if let Some(Outcome { id, fate: Fate::Passes { marked: true, .. } }) = live.poll(at) {
+                assert!(id % 2 == 0);
                 marked += 1;
             }
         }

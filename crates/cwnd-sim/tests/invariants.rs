@@ -6,7 +6,7 @@ use common::{ms, packets};
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
     Codel, Conventions, DualPi2, Flow, Fq, FqCodel, Link, Network, Pie, Queue, QueueLimit,
-    Recovery, Red, Tcp, Traffic,
+    Recovery, Red, Tcp, TcpExtensions, Traffic,
 };
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
 use cwnd_sim::{Options, Simulation};
@@ -132,10 +132,23 @@ fn links() -> impl Strategy<Value = Link> {
     )
 }
 
+/// Conventions and a loss recovery that they have.
+fn stack() -> impl Strategy<Value = (Conventions, Recovery, TcpExtensions)> {
+    let recoveries = vec![Recovery::Sack, Recovery::NewReno, Recovery::Reno];
+    let older = vec![Conventions::Rfc, Conventions::Ns2, Conventions::Ns2001];
+    let older = (select(older), select(recoveries))
+        .prop_map(|(conventions, recovery)| (conventions, recovery, TcpExtensions::default()));
+    let recent = (select(vec![Conventions::Rfc, Conventions::Linux]), any::<[bool; 3]>()).prop_map(
+        |(conventions, [rack, tlp, prr])| {
+            (conventions, Recovery::Sack, TcpExtensions { rack, tlp, prr })
+        },
+    );
+    prop_oneof![3 => older, 2 => recent]
+}
+
 prop_compose! {
     fn transport()(
-        recovery in select(vec![Recovery::Sack, Recovery::NewReno, Recovery::Reno]),
-        conventions in select(vec![Conventions::Rfc, Conventions::Ns2, Conventions::Ns2001]),
+        (conventions, recovery, extensions) in stack(),
         (packet, header) in select(vec![(1460, 40), (1000, 0), (500, 40), (1, 0), (100, 200)]),
         (initial_window, window) in (1u32..12, prop_oneof![1u32..40, Just(1_000_000)]),
         [delayed_acks, ecn, limited_transmit, syn, byte_counting] in any::<[bool; 5]>(),
@@ -166,6 +179,7 @@ prop_compose! {
             max_rto: ms(60_000),
             initial_rto: ms(1000),
             overhead: ms(overhead),
+            extensions,
         }
     }
 }
@@ -192,6 +206,8 @@ fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Net
         stop: Time::NEVER,
         traffic: traffic.into(),
         measured: true,
+        bytes: None,
+        application: None,
     });
     Network {
         name: String::new(),

@@ -18,7 +18,7 @@ use proptest::sample::{Index, select};
 use std::fmt;
 
 /// Networks with many simultaneous events.
-const NETWORKS: [&str; 9] = [
+const NETWORKS: [&str; 11] = [
     // After one flow ends, the other one sends at the rate of its access link.
     r#"
     dumbbell = { rate = "10mbit", delay = "50ms", queue = "5p" }
@@ -75,6 +75,22 @@ const NETWORKS: [&str; 9] = [
     access = { rate = "200mbit", delay = "10ms" }
     tcp = { timestamps = true }
     flow = [{ controller = "reno", count = 3 }]
+    "#,
+    // Applications whose times coincide with those of packets, over all transports.
+    r#"
+    dumbbell = { rate = "10mbit", delay = "4ms", queue = "20p" }
+    tcp = { packet = 956, header = 44 }
+    flow = [{ controller = "reno", source = { kind = "limited", rate = "2mbit" } },
+            { controller = "cubic", source = { kind = "on_off", on = "100ms", off = "4ms" }, stop = "1s" },
+            { controller = "udt", source = { kind = "on_off", on = "12ms", off = "8ms", rate = "5mbit" } },
+            { controller = "reno", source = { kind = "request", sizes = 1000 } },
+            { controller = "udt", protocol = "udt", source = { kind = "request", sizes = 8000, think = "4ms" } }]
+    "#,
+    // Many short transfers beside a long one.
+    r#"
+    dumbbell = { rate = "50mbit", delay = "10ms", queue = "100p" }
+    flow = [{ controller = "cubic" },
+            { controller = "reno", arrivals = { load = 0.5, sizes = { kind = "pareto", mean = "20kb", shape = 1.3 } } }]
     "#,
 ];
 
@@ -603,10 +619,33 @@ struct Group {
     cross: bool,
 }
 
+/// The conventions with the parts that depend on them, so that a flow's own options replace all of the scenario's.
+fn stack() -> BoxedStrategy<String> {
+    let older = |conventions, recovery| {
+        let off = PARTS.map(|part| format!("{part} = false")).join(", ");
+        format!("conventions = \"{conventions}\", recovery = \"{recovery}\", {off}")
+    };
+    let recent = |conventions, on: [bool; PARTS.len()]| {
+        let parts: Vec<_> =
+            PARTS.iter().zip(on).map(|(part, on)| format!("{part} = {on}")).collect();
+        format!("conventions = \"{conventions}\", recovery = \"sack\", {}", parts.join(", "))
+    };
+    prop_oneof![
+        2 => (select(&["rfc", "ns2", "ns2-2001"]), select(&["sack", "newreno", "reno"]))
+            .prop_map(move |(conventions, recovery)| older(conventions, recovery)),
+        1 => any::<[bool; PARTS.len()]>().prop_map(move |on| recent("rfc", on)),
+        1 => any::<[bool; PARTS.len()]>().prop_map(move |on| recent("linux", on)),
+        2 => Just(recent("linux", [true; PARTS.len()])),
+    ]
+    .boxed()
+}
+
+/// Keys of `[tcp]` that only some stacks have.
+const PARTS: [&str; 3] = ["rack", "tlp", "prr"];
+
 fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
     vec![
-        rarely(2, key("conventions", &["rfc", "ns2", "ns2-2001"])),
-        rarely(2, key("recovery", &["sack", "newreno", "reno"])),
+        rarely(2, stack()),
         rarely(3, key("packet", &["960", "1000", "200", "460"])),
         rarely(3, key("header", &["40", "0"])),
         rarely(8, key("ack", &["40", "1", "1000"])),
@@ -626,6 +665,34 @@ fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
     ]
 }
 
+/// The data of a flow: endless, an amount, or that of an application.
+fn data() -> BoxedStrategy<String> {
+    let source = |kind: &str, keys: Vec<BoxedStrategy<String>>| {
+        let kind = Just(format!("kind = \"{kind}\"")).boxed();
+        table("source", [vec![kind], keys].concat())
+    };
+    let times = |name: &'static str| {
+        let constant = key(name, &["10ms", "4ms", "50ms"]);
+        let of_kind =
+            |kind: &str| Just(format!("{name} = {{ kind = \"{kind}\", mean = \"30ms\" }}"));
+        prop_oneof![2 => constant, 1 => of_kind("exponential"), 1 => of_kind("pareto")].boxed()
+    };
+    let rate = || key("rate", &["1mbit", "2mbit", "777kbit", "40mbit"]);
+    let sizes = prop_oneof![
+        2 => key("sizes", &["1000", "20kb", "100kb"]),
+        1 => Just("sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned()),
+        1 => Just("sizes = { kind = \"lognormal\", median = \"5kb\", sigma = 1 }".to_owned()),
+    ];
+    prop_oneof![
+        4 => Just(String::new()),
+        2 => key("bytes", &["20kb", "1000", "100kb", "1mb"]),
+        1 => source("limited", vec![rate()]),
+        2 => source("on_off", vec![times("on"), times("off"), rarely(2, rate())]),
+        2 => source("request", vec![sizes.boxed(), rarely(3, times("think"))]),
+    ]
+    .boxed()
+}
+
 /// Keys of all traffic.
 fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
     vec![
@@ -641,7 +708,7 @@ fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
 fn group(values: &'static Values) -> BoxedStrategy<Group> {
     let flow = |controller: BoxedStrategy<String>, mut keys: Vec<BoxedStrategy<String>>| {
         keys.insert(0, controller);
-        keys.push(rarely(3, key("bytes", &["20kb", "1000", "100kb", "1mb"])));
+        keys.push(data());
         keys.extend(common_keys(values));
         keys_of(keys).prop_map(|keys| ("flow", keys)).boxed()
     };

@@ -8,7 +8,7 @@ use cwnd_sim::network::{
     Conventions, Flow, Link, Network, NetworkError, Queue, QueueLimit, Recovery, Red, Tcp, Traffic,
     Udt,
 };
-use cwnd_sim::queue::{Arrival, LiveLink};
+use cwnd_sim::queue::{Arrival, Ecn, LiveLink};
 use cwnd_sim::{Options, PcapWriter, Simulation, SimulationError};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ fn valid() -> Network {
         stop: Time::NEVER,
         traffic: Arc::new(traffic),
         measured: true,
+        bytes: None,
+        application: None,
     };
     Network {
         name: "valid".into(),
@@ -376,8 +378,13 @@ proptest! {
         for (index, link) in network.links.iter().enumerate() {
             if let Ok(mut live) = LiveLink::new(link, index, 1) {
                 for at in 0..20 {
-                    let packet = Arrival { size: u16::MAX, capable: true, dataless: at % 2 == 0 };
-                    live.give(Time::from_nanos(1_000_000 * at), packet);
+                    let packet = Arrival {
+                        size: u16::MAX,
+                        ecn: Ecn::Ect0,
+                        dataless: at % 2 == 0,
+                        flow: 1,
+                    };
+                    live.offer(Time::from_nanos(1_000_000 * at), 0, packet);
                 }
                 live.record(Time::from_nanos(20_000_000));
             }

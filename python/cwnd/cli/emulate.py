@@ -38,10 +38,17 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
     "--queue",
     default="droptail",
     show_default=True,
-    metavar="SIZE|red|red-ecn|{...}",
-    help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, or a table.",
+    metavar="SIZE|KIND|red-ecn|{...}",
+    help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, fq_codel, or a table.",
 )
 @click.option("--loss", default="0", show_default=True, help="Probability of random loss.")
+@click.option(
+    "--set",
+    "more",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Another key of a scenario's [[link]], such as bdp_rtt=100ms; may be repeated.",
+)
 @click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
 @click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
 @click.option(
@@ -55,6 +62,7 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 @click.option("--result", type=click.Path(), help="Write the measurements as JSON.")
 def emulate(
     command: tuple[str, ...],
+    more: tuple[str, ...],
     up: str | None,
     down: str | None,
     seed: int,
@@ -70,7 +78,7 @@ def emulate(
     """
     from cwnd.emulation import read_links, summarise, to_json
 
-    scenario = read_links(link, up=up, down=down)
+    scenario = read_links(link, more=more, up=up, down=down)
     program = shutil.which(command[0])
     if program is None:
         raise click.UsageError(f"no such command: {command[0]}")

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cwnd::Time;
-use cwnd_sim::queue::{Fate, LiveLink};
+use cwnd_sim::queue::{Arrival, Fate, LiveLink, Outcome};
 use cwnd_sim::record::LinkRecord;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
@@ -60,6 +60,9 @@ struct Packet {
     reverse: bool,
     /// Number of links of the path that it has entered.
     hop: usize,
+    /// Its properties and the time in nanoseconds at which it arrived at its link.
+    arrival: Arrival,
+    arrived: u64,
 }
 
 /// An emulated network between two TUN devices.
@@ -73,6 +76,10 @@ pub(super) struct EventLoop {
     /// Packets in flight: the time in nanoseconds at which the packet reaches the end of its link, the order
     /// of arrival, and the index of the packet.
     in_flight: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    /// Departures of links that decide on packets at their departure: the time in nanoseconds and the link.
+    departures: BinaryHeap<Reverse<(u64, usize)>>,
+    /// For each link whether it is in `departures`.
+    departs: Vec<bool>,
     /// Number of packets that links have accepted.
     enqueued: u64,
     packets: Vec<Packet>,
@@ -107,6 +114,8 @@ impl EventLoop {
             left,
             right,
             link_series: vec![(Vec::new(), Vec::new()); links.len()],
+            departures: BinaryHeap::new(),
+            departs: vec![false; links.len()],
             links: created.map_err(io::Error::other)?,
             flows: vec![FlowReport::default(); paths.len()],
             paths,
@@ -147,7 +156,8 @@ impl EventLoop {
         loop {
             let now = self.catch_up();
             if stop.load(Ordering::Relaxed) {
-                let drained = self.in_flight.is_empty() && now - last_arrival > DRAINED_AFTER;
+                let empty = self.in_flight.is_empty() && self.departures.is_empty();
+                let drained = empty && now - last_arrival > DRAINED_AFTER;
                 if drained || now >= *end.get_or_insert(now + self.drain_time) {
                     break;
                 }
@@ -157,10 +167,7 @@ impl EventLoop {
             if received {
                 last_arrival = now;
             }
-            let next = match self.in_flight.peek() {
-                Some(Reverse((at, ..))) => (*at).min(self.next_sample),
-                None => self.next_sample,
-            };
+            let next = self.next_arrival().min(self.next_departure()).min(self.next_sample);
             let idle = next.saturating_sub(now).min(MAX_SLEEP);
             if now - last_sleep > MAX_AWAKE {
                 std::thread::sleep(Duration::from_nanos(MIN_SLEEP));
@@ -186,12 +193,22 @@ impl EventLoop {
     fn catch_up(&mut self) -> u64 {
         loop {
             let now = self.now();
-            while let Some(&Reverse((at, _, index))) = self.in_flight.peek()
-                && at <= now
-            {
+            loop {
+                // An arrival at the time of a departure precedes it.
+                let (arrival, departure) = (self.next_arrival(), self.next_departure());
+                let at = arrival.min(departure);
+                if at > now {
+                    break;
+                }
                 self.sample_until(at);
-                self.in_flight.pop();
-                self.forward(at, index);
+                if arrival <= departure {
+                    if let Some(Reverse((_, _, index))) = self.in_flight.pop() {
+                        self.forward(at, index);
+                    }
+                } else if let Some(Reverse((_, link))) = self.departures.pop() {
+                    self.departs[link] = false;
+                    self.collect(at, link);
+                }
             }
             self.sample_until(now);
             if self.coalescers.iter().all(Coalescer::is_empty) {
@@ -200,6 +217,16 @@ impl EventLoop {
             self.write(Side::Left);
             self.write(Side::Right);
         }
+    }
+
+    /// Returns the time in nanoseconds of the next packet in flight to reach the end of its link.
+    fn next_arrival(&self) -> u64 {
+        self.in_flight.peek().map_or(u64::MAX, |Reverse((at, ..))| *at)
+    }
+
+    /// Returns the time in nanoseconds of the next departure that decides on packets.
+    fn next_departure(&self) -> u64 {
+        self.departures.peek().map_or(u64::MAX, |Reverse((at, _))| *at)
     }
 
     /// Takes the samples that are due until `now`, and starts the measurement after the warm-up.
@@ -284,10 +311,31 @@ impl EventLoop {
             return;
         };
         packet.hop += 1;
-        let ip = &mut packet.bytes[packet::VNET_HEADER..];
+        let ip = &packet.bytes[packet::VNET_HEADER..];
         let arrival = packet::arrival(ip, packet.ip_header);
-        let fate = self.links[link].give(Time::from_nanos(at), arrival);
+        (packet.arrival, packet.arrived) = (arrival, at);
+        self.links[link].offer(Time::from_nanos(at), index as u32, arrival);
+        self.collect(at, link);
+    }
+
+    /// Handles the packets on which `link` has decided until `at`.
+    fn collect(&mut self, at: u64, link: usize) {
+        while let Some(Outcome { id, fate }) = self.links[link].poll(Time::from_nanos(at)) {
+            self.decided(link, id as usize, fate);
+        }
+        if !self.departs[link]
+            && let Some(next) = self.links[link].next_departure()
+        {
+            self.departs[link] = true;
+            self.departures.push(Reverse((next.as_nanos(), link)));
+        }
+    }
+
+    /// Handles the fate of a packet at `link`.
+    fn decided(&mut self, link: usize, index: usize, fate: Fate) {
+        let packet = &mut self.packets[index];
         if let Some(packet_log) = &mut self.packet_log {
+            let Packet { arrival, arrived: at, .. } = *packet;
             packet_log.add(Entry { at, link: link as u32, arrival, fate });
         }
         let (flow, count) = (&mut self.flows[packet.path], u64::from(!packet.reverse));
@@ -299,7 +347,7 @@ impl EventLoop {
             Fate::Passes { arrives, marked } => {
                 if marked {
                     flow.marked += count;
-                    packet::mark(ip);
+                    packet::mark(&mut packet.bytes[packet::VNET_HEADER..]);
                 }
                 self.enqueued += 1;
                 self.in_flight.push(Reverse((arrives.as_nanos(), self.enqueued, index)));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cwnd_sim::queue::Arrival;
+use cwnd_sim::queue::{Arrival, Ecn};
 
 /// Bytes of the `virtio_net_hdr` before each packet.
 pub(super) const VNET_HEADER: usize = 10;
@@ -15,6 +15,7 @@ pub(super) const GSO_TCP: u8 = 1;
 /// Bytes of an IPv4 or TCP header without options.
 pub(super) const MIN_HEADER: usize = 20;
 pub(super) const TCP: u8 = 6;
+const UDP: u8 = 17;
 pub(super) const TCP_CHECKSUM: usize = 16;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
@@ -66,6 +67,17 @@ pub(super) fn addresses(packet: &[u8]) -> (u32, u32) {
     (address(12), address(16))
 }
 
+/// Returns a hash of the protocol, the addresses, and the ports of UDP and TCP. Only the first fragment of a packet has ports: they are
+/// left out of all fragments.
+fn flow_hash(packet: &[u8], header: usize, first: bool) -> u32 {
+    let whole = first && u16_at(packet, 6) & 0x2000 == 0;
+    let has_ports = whole && matches!(packet[9], TCP | UDP);
+    let ports = packet.get(header..header + 4).filter(|_| has_ports).unwrap_or_default();
+    // FNV-1a.
+    let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    packet[12..20].iter().chain(&packet[9..10]).chain(ports).fold(0x811c_9dc5, hash)
+}
+
 /// Returns the fields of an IPv4 packet that a queue reads; its IPv4 header has `header` bytes. A packet is
 /// dataless if it is a TCP segment without payload, SYN and FIN.
 pub(super) fn arrival(packet: &[u8], header: usize) -> Arrival {
@@ -76,7 +88,13 @@ pub(super) fn arrival(packet: &[u8], header: usize) -> Arrival {
         .filter(|tcp| packet[9] == TCP && first && tcp.len() >= MIN_HEADER);
     Arrival {
         size,
-        capable: packet[1] & 3 != 0,
+        ecn: match packet[1] & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        },
+        flow: flow_hash(packet, header, first),
         dataless: tcp.is_some_and(|tcp| {
             tcp.len() <= 4 * usize::from(tcp[12] >> 4) && tcp[13] & (SYN | FIN) == 0
         }),
@@ -273,11 +291,33 @@ mod tests {
             put_u16(packet, 10, 0);
             let checksum = !ones_complement_sum(&packet[..20]);
             put_u16(packet, 10, checksum);
-            assert_eq!(arrival(packet, 20).capable, tos & 3 != 0);
+            let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(tos & 3)];
+            assert_eq!(arrival(packet, 20).ecn, ecn);
             mark(packet);
             assert_eq!(packet[1], tos | 3);
             assert_eq!(ones_complement_sum(&packet[..20]), 0xffff);
         }
+    }
+
+    #[test]
+    fn flows_are_identified_by_protocol_addresses_and_ports() {
+        let packet = device_read(100, 1448, 0x10, 0)[VNET_HEADER..].to_vec();
+        let changed = |at: usize| {
+            let mut packet = packet.clone();
+            packet[at] ^= 1;
+            arrival(&packet, 20).flow
+        };
+        let flow = arrival(&packet, 20).flow;
+        // ECN, identification and sequence number do not matter.
+        assert!([1, 5, 27].into_iter().all(|at| changed(at) == flow));
+        assert!([9, 12, 19, 20, 23].into_iter().all(|at| changed(at) != flow));
+        // Fragments of a datagram have the same hash, with and without ports.
+        let mut fragment = packet.clone();
+        fragment[6] = 0x20;
+        let first = arrival(&fragment, 20).flow;
+        fragment[6..8].copy_from_slice(&[0, 9]);
+        fragment[20] ^= 0xff;
+        assert_eq!(arrival(&fragment, 20).flow, first);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use cwnd_sim::queue::{Arrival, Fate};
+use cwnd_sim::queue::{Arrival, Ecn, Fate};
 
 /// Entries passed to the writer at once.
 const BATCH: usize = 4096;
@@ -15,7 +15,7 @@ const NANOS: u64 = 1_000_000_000;
 /// The fate of a packet at a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Nanoseconds since time 0 of the links.
+    /// Arrival in nanoseconds since time 0 of the links. Entries are in the order in which fates are decided.
     pub at: u64,
     pub link: u32,
     pub arrival: Arrival,
@@ -77,7 +77,7 @@ impl PacketLog {
 fn write_line(out: &mut impl Write, link_names: &[String], entry: &Entry) -> io::Result<()> {
     let Entry { at, link, arrival, fate } = entry;
     let name = &link_names[*link as usize];
-    let (ecn, dataless) = (u8::from(arrival.capable), u8::from(arrival.dataless));
+    let (ecn, dataless) = (u8::from(arrival.ecn != Ecn::NotEct), u8::from(arrival.dataless));
     let size = arrival.size;
     write!(out, "{}.{:09},{name},{size},{ecn},{dataless},", at / NANOS, at % NANOS)?;
     match fate {

@@ -19,12 +19,13 @@ use crate::emulate::UPLINK;
 const PORT: u16 = 9;
 /// Bytes per write and read.
 const CHUNK: usize = 64 << 10;
-/// Maximum buffer of a socket in bytes. The kernel doubles the value, which must fit.
+/// Receiver's window in bytes from which the kernel chooses the buffers. It doubles the size of a buffer that is given,
+/// which must fit.
 const MAX_BUFFER: u64 = 1 << 29;
 /// Upper bound of the kernel's memory for a packet, as a multiple of its size.
 const MEMORY_FACTOR: u64 = 4;
-/// Limit of the unsent data in a socket, in seconds of the slowest link and in bytes. It is sent after a flow
-/// stops; it must suffice to keep the connection busy.
+/// Limit of the unsent data in a socket of a flow that stops, in seconds of the slowest link and in bytes. It is sent
+/// after the flow stops; it must suffice to keep the connection busy.
 const UNSENT_TIME: f64 = 0.02;
 const MIN_UNSENT: u64 = 8 << 10;
 const MAX_UNSENT: u64 = 256 << 10;
@@ -55,8 +56,8 @@ struct Source {
     controller: String,
     sysctls: [(&'static str, bool); 3],
     segment: u64,
-    buffer: u64,
-    unsent_limit: u64,
+    buffer: Option<u64>,
+    unsent_limit: Option<u64>,
     start: Time,
     stop: Time,
     remaining: u64,
@@ -73,7 +74,10 @@ impl TcpFlow {
         let sockets = Arc::new(Sockets::default());
         let [local, peer] = flow.addresses;
         let window = u64::from(options.window) * u64::from(options.payload);
-        let buffer = (window * MEMORY_FACTOR).min(MAX_BUFFER);
+        // While a receiver's window grows towards a given one, the kernel acknowledges every packet (`tcp_grow_window`).
+        // A window that does not limit the sender is therefore not given.
+        let limits = window < MAX_BUFFER;
+        let buffer = limits.then_some((window * MEMORY_FACTOR).min(MAX_BUFFER));
 
         let initial_window = Metric::InitialWindow(options.initial_window);
         let min_rto = options.min_rto.as_nanos().div_ceil(1_000_000).clamp(1, 120_000);
@@ -85,19 +89,24 @@ impl TcpFlow {
         let listener = threads.namespace(Side::Sink).run(|| {
             sys::add_route(local, UPLINK, quick_ack.as_slice())?;
             let listener = TcpListener::bind(SocketAddrV4::new(peer, PORT))?;
-            sys::set_integer_option(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
-            let clamp = window.min(MAX_BUFFER);
-            sys::set_integer_option(&listener, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
+            let tcp = libc::IPPROTO_TCP;
+            if let Some(buffer) = buffer {
+                sys::set_integer_option(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
+                sys::set_integer_option(&listener, tcp, libc::TCP_WINDOW_CLAMP, window)?;
+            }
             let segment = options.segment.into();
-            sys::set_integer_option(&listener, libc::IPPROTO_TCP, libc::TCP_MAXSEG, segment)?;
+            sys::set_integer_option(&listener, tcp, libc::TCP_MAXSEG, segment)?;
             listener.set_nonblocking(true)?;
             io::Result::Ok(listener)
         })??;
         let shared = Arc::clone(&sockets);
         threads.spawn(Side::Sink, &flow.name, move |state| run_sink(&listener, &shared, state))?;
 
-        let unsent_limit =
-            options.bottleneck_rate.map_or(MAX_UNSENT, |rate| (rate / 8.0 * UNSENT_TIME) as u64);
+        let unsent_limit = || {
+            let rate = options.bottleneck_rate;
+            let bytes = rate.map_or(MAX_UNSENT, |rate| (rate / 8.0 * UNSENT_TIME) as u64);
+            bytes.clamp(MIN_UNSENT, MAX_UNSENT)
+        };
         let bytes = |packets: u64| packets.saturating_mul(options.payload.into());
         let source = Source {
             sockets: Arc::clone(&sockets),
@@ -111,7 +120,7 @@ impl TcpFlow {
             ],
             segment: options.segment.into(),
             buffer,
-            unsent_limit: unsent_limit.clamp(MIN_UNSENT, MAX_UNSENT),
+            unsent_limit: (flow.stop != Time::NEVER).then(unsent_limit),
             start: flow.start,
             stop: flow.stop,
             remaining: flow.packets.map_or(u64::MAX, bytes),
@@ -219,8 +228,12 @@ impl Source {
         sys::set_option(&stream, tcp, libc::TCP_CONGESTION, self.controller.as_bytes())?;
         sys::set_integer_option(&stream, tcp, libc::TCP_MAXSEG, self.segment)?;
         sys::set_integer_option(&stream, tcp, libc::TCP_NODELAY, 1)?;
-        sys::set_integer_option(&stream, tcp, libc::TCP_NOTSENT_LOWAT, self.unsent_limit)?;
-        sys::set_integer_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, self.buffer)?;
+        if let Some(limit) = self.unsent_limit {
+            sys::set_integer_option(&stream, tcp, libc::TCP_NOTSENT_LOWAT, limit)?;
+        }
+        if let Some(buffer) = self.buffer {
+            sys::set_integer_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, buffer)?;
+        }
         {
             // The SYN negotiates these options, which are settings of the namespace.
             let _lock = state.connect_lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,12 +19,15 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const STACK_SIZE: usize = 128 << 10;
 
 /// Settings of both namespaces. No metrics are cached between connections. Sources select their controller by
-/// a socket option; reno is the controller of the sinks, which send no data.
-const SYSCTLS: [(&str, &str); 4] = [
+/// a socket option; reno is the controller of the sinks, which send no data. The kernel may enlarge the buffers of a
+/// connection to 512 MiB.
+const SYSCTLS: [(&str, &str); 6] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_congestion_control", "reno"),
     ("tcp_ecn", "2"),
     ("tcp_slow_start_after_idle", "0"),
+    ("tcp_rmem", "4096 131072 536870912"),
+    ("tcp_wmem", "4096 16384 536870912"),
 ];
 
 /// Sets `net.ipv4.NAME` in the network namespace of the calling thread.

@@ -1,6 +1,6 @@
 //! The values that can be simulated. The scenario compiler applies the same rules.
 
-use super::{Flow, Link, Network, Tcp, Traffic, Udt};
+use super::{Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, Udt};
 use crate::scenario::units::Span;
 use crate::udt::HEADERS;
 use cwnd::Dur;
@@ -212,6 +212,22 @@ impl Flow {
             let [start, stop] = [self.start, self.stop].map(|at| Span::shown(at.as_nanos()));
             return invalid("stop", format!("stops at {stop}, before it starts at {start}"));
         }
+        if self.bytes.is_some() || self.application.is_some() {
+            let field = if self.bytes.is_some() { "bytes" } else { "application" };
+            if matches!(*self.traffic, Traffic::Cbr { .. } | Traffic::Pareto { .. }) {
+                return invalid(
+                    field,
+                    "a source without feedback has neither bytes nor an application",
+                );
+            }
+            if self.bytes().is_some() && self.application.is_some() {
+                return invalid(field, "an application determines the bytes of a flow");
+            }
+        }
+        check_data(self.bytes)?;
+        if let Some(application) = &self.application {
+            application.check()?;
+        }
         self.traffic.check()
     }
 }
@@ -332,12 +348,44 @@ impl Tcp {
                 return invalid(field, "a window is at least one packet");
             }
         }
+        self.check_extensions()?;
         check_spans([
             ("timestamps", self.timestamps.unwrap_or_default()),
             ("granularity", self.granularity),
             ("max_rto", self.max_rto),
             ("overhead", self.overhead),
         ])
+    }
+}
+
+impl Tcp {
+    /// Whether the connection uses Linux's conventions or parts of later RFCs.
+    pub(crate) fn is_extended(&self) -> bool {
+        let TcpExtensions { rack, tlp, prr } = self.extensions;
+        self.conventions == Conventions::Linux || rack || tlp || prr
+    }
+
+    fn check_extensions(&self) -> Checked {
+        let TcpExtensions { rack, tlp, prr } = self.extensions;
+        if self.conventions == Conventions::Linux && self.recovery != Recovery::Sack {
+            return invalid("recovery", "the conventions of Linux need sack");
+        }
+        for (field, on) in [("rack", rack), ("tlp", tlp), ("prr", prr)] {
+            if on && self.conventions.is_ns2() {
+                return invalid(field, "ns-2 has none; use the conventions rfc or linux");
+            }
+            if on && self.recovery != Recovery::Sack {
+                return invalid(field, "needs recovery = \"sack\"");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Conventions {
+    /// Whether these are the conventions of a version of ns-2.
+    pub(crate) fn is_ns2(self) -> bool {
+        matches!(self, Conventions::Ns2 | Conventions::Ns2001)
     }
 }
 

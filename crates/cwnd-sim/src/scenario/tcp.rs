@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::ecn::Ecn;
 use super::error::{Problem, problem};
 use super::units::{Bytes, Span, Timestamps};
-use crate::network::{self, InvalidField, Tcp, Udt};
+use crate::network::{self, InvalidField, Tcp, TcpExtensions, Udt};
 use crate::udt::HEADERS;
 
 /// Options of TCP. The defaults depend on `conventions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table of TCP options")]
 pub struct TcpOptions {
-    /// Conventions and defaults: of the RFCs (default), of ns-2.35, or of ns-2 of spring 2001.
+    /// Conventions and defaults: of the RFCs (default), of Linux 6.18, of ns-2.35, or of ns-2 of spring 2001.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conventions: Option<Conventions>,
     /// Loss recovery: `sack` by default.
@@ -74,6 +74,15 @@ pub struct TcpOptions {
     /// Maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Span>,
+    /// Loss detection by time (RACK, RFC 8985).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<bool>,
+    /// Tail loss probes (RFC 8985).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlp: Option<bool>,
+    /// Proportional rate reduction (RFC 9937).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prr: Option<bool>,
 }
 
 /// Loss recovery of TCP.
@@ -94,6 +103,9 @@ pub enum Conventions {
     /// Those of the RFCs.
     #[serde(rename = "rfc")]
     Rfc,
+    /// Those of Linux 6.18.
+    #[serde(rename = "linux")]
+    Linux,
     /// Those of ns-2.35.
     #[serde(rename = "ns2")]
     Ns2,
@@ -114,13 +126,18 @@ struct Defaults {
     byte_counting: bool,
     granularity: Span,
     min_rto: Span,
+    max_rto: Span,
     initial_rto: Span,
+    timestamps: bool,
+    /// Whether RACK, tail loss probes and PRR are used.
+    recent: bool,
 }
 
 /// The default window in packets, which is larger than any congestion window.
 const WINDOW: u32 = 1_000_000;
 /// RFC 6298 allows no smaller maximum; ns-2 has the same.
 const MAX_RTO: Span = Span::millis(60_000);
+
 impl Conventions {
     fn defaults(self) -> Defaults {
         match self {
@@ -137,7 +154,20 @@ impl Conventions {
                 byte_counting: true,
                 granularity: Span::millis(1),
                 min_rto: Span::millis(1000),
+                max_rto: MAX_RTO,
                 initial_rto: Span::millis(1000),
+                timestamps: false,
+                recent: false,
+            },
+            // Timestamps take 12 bytes of each packet. `TCP_RTO_MIN` and `TCP_RTO_MAX` are in include/net/tcp.h.
+            Conventions::Linux => Defaults {
+                packet: 1448,
+                header: 52,
+                min_rto: Span::millis(200),
+                max_rto: Span::millis(120_000),
+                timestamps: true,
+                recent: true,
+                ..Conventions::Rfc.defaults()
             },
             Conventions::Ns2 => Defaults {
                 packet: 1000,
@@ -150,7 +180,10 @@ impl Conventions {
                 byte_counting: false,
                 granularity: Span::millis(10),
                 min_rto: Span::millis(200),
+                max_rto: MAX_RTO,
                 initial_rto: Span::millis(3000),
+                timestamps: false,
+                recent: false,
             },
             // Packets had no headers.
             Conventions::Ns2001 => Defaults {
@@ -164,7 +197,10 @@ impl Conventions {
                 byte_counting: false,
                 granularity: Span::millis(100),
                 min_rto: Span::ZERO,
+                max_rto: MAX_RTO,
                 initial_rto: Span::millis(6000),
+                timestamps: false,
+                recent: false,
             },
         }
     }
@@ -250,10 +286,17 @@ pub(super) fn compile(
     common: &TcpOptions,
 ) -> Result<Tcp, Problem> {
     let layers = Layers { own, own_key, common };
-    let conventions = layers.get(|o| o.conventions).unwrap_or(Conventions::Rfc);
+    let conventions = match (network::kernel_name(controller), own.conventions) {
+        (None, _) => layers.get(|o| o.conventions).unwrap_or(Conventions::Rfc),
+        (Some(_), None | Some(Conventions::Linux)) => Conventions::Linux,
+        (Some(_), Some(_)) => {
+            let message = format!("{controller} has those of Linux");
+            return problem(format!("{own_key}.conventions"), message);
+        }
+    };
     let defaults = conventions.defaults();
 
-    let max_rto = layers.get(|o| o.max_rto).unwrap_or(MAX_RTO);
+    let max_rto = layers.get(|o| o.max_rto).unwrap_or(defaults.max_rto);
     let span = |option: fn(&TcpOptions) -> Option<Span>, default: Span| {
         layers.get(option).unwrap_or(default).dur()
     };
@@ -267,6 +310,7 @@ pub(super) fn compile(
         },
         conventions: match conventions {
             Conventions::Rfc => network::Conventions::Rfc,
+            Conventions::Linux => network::Conventions::Linux,
             Conventions::Ns2 => network::Conventions::Ns2,
             Conventions::Ns2001 => network::Conventions::Ns2001,
         },
@@ -279,7 +323,10 @@ pub(super) fn compile(
         ack_delay: span(|o| o.ack_delay, defaults.ack_delay),
         ecn: layers.get(|o| o.ecn).is_some_and(|ecn| ecn != Ecn::Off),
         l4s: layers.get(|o| o.ecn) == Some(Ecn::L4s),
-        timestamps: layers.get(|o| o.timestamps).and_then(Timestamps::granularity),
+        timestamps: match layers.get(|o| o.timestamps) {
+            Some(timestamps) => timestamps.granularity(),
+            None => defaults.timestamps.then_some(cwnd::Dur::from_millis(1)),
+        },
         limited_transmit: layers.get(|o| o.limited_transmit).unwrap_or(defaults.limited_transmit),
         syn: layers.get(|o| o.syn).unwrap_or(defaults.syn),
         byte_counting: layers.get(|o| o.byte_counting).unwrap_or(defaults.byte_counting),
@@ -288,6 +335,11 @@ pub(super) fn compile(
         max_rto: max_rto.dur(),
         initial_rto: span(|o| o.initial_rto, defaults.initial_rto.min(max_rto)),
         overhead: span(|o| o.overhead, Span::ZERO),
+        extensions: TcpExtensions {
+            rack: layers.get(|o| o.rack).unwrap_or(defaults.recent),
+            tlp: layers.get(|o| o.tlp).unwrap_or(defaults.recent),
+            prr: layers.get(|o| o.prr).unwrap_or(defaults.recent),
+        },
     };
     tcp.check().map_err(|invalid| layers.problem(invalid))?;
     Ok(tcp)

@@ -338,6 +338,10 @@ fn a_flow_may_name_a_controller_of_the_linux_kernel() {
     let network = compile(&format!("{HEAD}{flow}"));
     assert_eq!(network.flows[1].name, "cubic-2");
     assert_eq!(tcp(&network.flows[1]).controller, "kernel:cubic");
+    let linux = "[[flow]]\ncontroller = \"cubic\"\ntcp.conventions = \"linux\"\n";
+    let linux = compile(&format!("{HEAD}{linux}"));
+    let expected = Tcp { controller: "kernel:cubic".into(), ..tcp(&linux.flows[0]).clone() };
+    assert_eq!(*tcp(&network.flows[1]), expected);
 }
 
 #[test]
@@ -346,6 +350,19 @@ fn a_hundred_thousand_flows_compile() {
         "{HEAD}[access]\ndelay = \"0s..1ms\"\n[[flow]]\ncontroller = \"reno\"\ncount = 100000\n"
     ));
     assert_eq!((network.flows.len(), network.nodes.len()), (100_000, 200_002));
+}
+
+#[test]
+fn expectations_are_passed_through() {
+    let table = r#"{"goodput":{"reno":">= 4mbit"},"jain":[">= 0.9","<= 1"]}"#;
+    let bounds = "goodput.reno = '>= 4mbit'\njain = ['>= 0.9', '<= 1']\n";
+    let text = format!(
+        "duration = 1\n[dumbbell]\nrate = 9000\ndelay = 0\n[[flow]]\ncontroller = 'reno'\n[expect]\n{bounds}"
+    );
+    let scenario = Scenario::from_toml(&text, "x").unwrap();
+    assert_eq!(serde_json::to_string(&scenario.expect).unwrap(), table);
+    assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
+    assert_eq!(scenario.network(1).unwrap(), compile(text.split("[expect]").next().unwrap()));
 }
 
 #[test]

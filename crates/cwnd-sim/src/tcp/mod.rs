@@ -1,17 +1,22 @@
 //! TCP: a sender with its congestion controller and a receiver. Sequence numbers count packets.
 //!
-//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of the RFCs ([`rfc`]) or that of ns-2
-//! ([`ns2`]).
+//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of RFC 6675 and earlier ones ([`rfc`]), that of ns-2
+//! ([`ns2`]), or that with the parts of later RFCs and of Linux ([`selective`]).
 
 pub(crate) mod demands;
 pub(crate) mod ns2;
+mod prr;
+mod rack;
 mod receiver;
 pub(crate) mod recovery;
 mod rfc;
 mod rto;
 pub(crate) mod scoreboard;
+mod selective;
 pub(crate) mod sender;
+mod tlp;
 
+use crate::application::{Idle, Writable};
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
@@ -25,6 +30,7 @@ pub(crate) use ns2::Ns2;
 use receiver::Receiver;
 use recovery::LossRecovery;
 pub(crate) use rfc::Rfc;
+pub(crate) use selective::Selective;
 use sender::{Place, Sender};
 
 /// A TCP connection with the loss recovery `R`.
@@ -61,8 +67,8 @@ where
         self.sender.start(net, now);
     }
 
-    fn stop(&mut self, _: &mut Net, _: u64) {
-        self.sender.stop();
+    fn stop(&mut self, _: &mut Net, now: u64) {
+        self.sender.stop(now);
     }
 
     fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
@@ -102,5 +108,27 @@ where
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
         self.sender.into_driver().finish(end, record);
+    }
+}
+
+impl<R: LossRecovery + Send> Writable for TcpFlow<R>
+where
+    R::Estimator: Send,
+{
+    fn open(&mut self) {
+        self.sender.open();
+    }
+
+    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64 {
+        if let Some(Idle { since, restart_window }) = idle {
+            self.sender.restart_after_idle(now, now - since, restart_window);
+        }
+        let available = self.sender.make_available(packets);
+        self.sender.resume(net, now);
+        available
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.sender.acknowledged()
     }
 }

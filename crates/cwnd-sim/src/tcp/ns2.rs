@@ -12,6 +12,7 @@ use super::rto::CoarseSrtt;
 use super::scoreboard::{DUP_THRESH, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use crate::cast::whole32;
+use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::network::{Recovery, Tcp};
 use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};
@@ -84,7 +85,7 @@ impl LossRecovery for Ns2 {
 
     const FIRST_PACKET: FirstPacket = FirstPacket::Handshake;
 
-    fn new(tcp: &Tcp) -> Self {
+    fn new(tcp: &Tcp, _: Clock) -> Self {
         Ns2 {
             timed: None,
             recover: -1,

@@ -129,7 +129,7 @@ impl Policy {
 
     fn of(conventions: Conventions) -> Self {
         match conventions {
-            Conventions::Rfc => Policy::RFC,
+            Conventions::Rfc | Conventions::Linux => Policy::RFC,
             Conventions::Ns2 | Conventions::Ns2001 => Policy::NS2,
         }
     }

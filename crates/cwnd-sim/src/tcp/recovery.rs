@@ -2,6 +2,7 @@
 
 use super::rto::Estimator;
 use super::sender::{Ack, Core, FirstPacket};
+use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::network::Tcp;
 use cwnd::Limit;
@@ -14,7 +15,7 @@ pub(crate) trait LossRecovery {
     /// What packet 0 carries on a connection without a SYN.
     const FIRST_PACKET: FirstPacket;
 
-    fn new(tcp: &Tcp) -> Self;
+    fn new(tcp: &Tcp, clock: Clock) -> Self;
 
     /// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender
     /// must not try to send.

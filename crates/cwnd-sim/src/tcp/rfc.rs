@@ -5,6 +5,7 @@ use super::recovery::LossRecovery;
 use super::rto::Srtt;
 use super::scoreboard::{DUP_THRESH, Newly};
 use super::sender::{self, Ack, FirstPacket};
+use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Recovery, Tcp};
@@ -35,7 +36,7 @@ impl LossRecovery for Rfc {
 
     const FIRST_PACKET: FirstPacket = FirstPacket::Data;
 
-    fn new(tcp: &Tcp) -> Self {
+    fn new(tcp: &Tcp, _: Clock) -> Self {
         Rfc {
             recover: -1,
             inflation: 0,

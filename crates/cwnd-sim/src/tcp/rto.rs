@@ -97,6 +97,104 @@ impl<E: Estimator> Rto<E> {
     }
 }
 
+impl Rto<AnySrtt> {
+    /// The smoothed round-trip time in ticks; `None` before the first sample.
+    pub(super) fn srtt(&self) -> Option<u64> {
+        match &self.estimator {
+            AnySrtt::Rfc(Srtt(estimate)) => estimate.map(|(srtt, _)| srtt),
+            AnySrtt::Linux(linux) => (linux.srtt > 0).then_some(linux.srtt >> 3),
+        }
+    }
+}
+
+/// The estimator of RFC 6298 or that of Linux.
+pub(crate) enum AnySrtt {
+    Rfc(Srtt),
+    Linux(LinuxSrtt),
+}
+
+impl Estimator for AnySrtt {
+    fn new(tcp: &Tcp, clock: Clock, granularity: u64, rng: &mut Rng) -> Self {
+        if tcp.conventions == Conventions::Linux {
+            AnySrtt::Linux(LinuxSrtt::new(clock.ticks(tcp.min_rto.as_nanos())))
+        } else {
+            AnySrtt::Rfc(Srtt::new(tcp, clock, granularity, rng))
+        }
+    }
+
+    fn sample(&mut self, rtt: u64, sent_at: u64, granularity: u64) -> u64 {
+        match self {
+            AnySrtt::Rfc(srtt) => srtt.sample(rtt, sent_at, granularity),
+            AnySrtt::Linux(srtt) => srtt.sample(rtt, sent_at).next_multiple_of(granularity),
+        }
+    }
+
+    fn limited(&self, base: u64, backoff: u64, limits: &Limits) -> u64 {
+        match self {
+            AnySrtt::Rfc(srtt) => srtt.limited(base, backoff, limits),
+            // The minimum is in the variance.
+            AnySrtt::Linux(_) => base.saturating_mul(backoff).min(limits.max),
+        }
+    }
+
+    fn may_double(&self, _: u64, below_max: bool) -> bool {
+        below_max
+    }
+
+    fn backed_off(&mut self, _: u64) {}
+}
+
+/// The estimate of Linux (`tcp_rtt_estimator` in net/ipv4/tcp_input.c). The minimum timeout is one of the variance. A
+/// round-trip time below the estimate raises the deviation by an eighth of its excess only. The variance rises at once
+/// and falls once per round.
+#[derive(Default)]
+pub(crate) struct LinuxSrtt {
+    /// SRTT scaled by 8; 0 before the first sample.
+    srtt: u64,
+    /// The mean deviation scaled by 4, and its maximum in this round.
+    mdev: u64,
+    mdev_max: u64,
+    /// The variance scaled by 4.
+    rttvar: u64,
+    min: u64,
+    round_began: u64,
+}
+
+impl LinuxSrtt {
+    fn new(min: u64) -> Self {
+        LinuxSrtt { min, ..Self::default() }
+    }
+
+    /// Updates the estimate with the round-trip time of a packet sent at `sent_at`. Returns the timeout.
+    fn sample(&mut self, rtt: u64, sent_at: u64) -> u64 {
+        let now = sent_at + rtt;
+        if self.srtt == 0 {
+            self.srtt = rtt << 3;
+            self.mdev = rtt << 1;
+            self.rttvar = self.mdev.max(self.min);
+            self.mdev_max = self.rttvar;
+            self.round_began = now;
+        } else {
+            let error = rtt.cast_signed() - (self.srtt >> 3).cast_signed();
+            self.srtt = self.srtt.saturating_add_signed(error);
+            let mut excess = error.abs() - (self.mdev >> 2).cast_signed();
+            if error < 0 && excess > 0 {
+                excess >>= 3;
+            }
+            self.mdev = self.mdev.saturating_add_signed(excess);
+            self.mdev_max = self.mdev_max.max(self.mdev);
+            self.rttvar = self.rttvar.max(self.mdev_max);
+            if sent_at >= self.round_began {
+                self.rttvar -= (self.rttvar - self.mdev_max) >> 2;
+                self.round_began = now;
+                self.mdev_max = self.min;
+            }
+        }
+        self.srtt = self.srtt.max(1);
+        (self.srtt >> 3) + self.rttvar
+    }
+}
+
 /// RFC 6298's SRTT and RTTVAR; `None` before the first sample.
 pub(crate) struct Srtt(Option<(u64, u64)>);
 
@@ -183,5 +281,33 @@ impl Estimator for CoarseSrtt {
             self.rttvar += self.srtt >> 3;
             self.srtt = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The timeout of Linux is the round-trip time plus at least the minimum.
+    #[test]
+    fn linux_adds_the_minimum_to_the_round_trip_time() {
+        let mut srtt = LinuxSrtt::new(200 * MS);
+        assert_eq!(srtt.sample(50 * MS, 0), 250 * MS);
+        let mut at = 0;
+        for _ in 0..100 {
+            at += 50 * MS;
+            assert_eq!(srtt.sample(50 * MS, at), 250 * MS);
+        }
+        // A rise of 350 ms: mdev gains it, less a quarter of mdev.
+        let before = srtt.mdev;
+        srtt.sample(400 * MS, at + 50 * MS);
+        assert_eq!(srtt.mdev, before + 350 * MS - before / 4);
+        assert_eq!(srtt.rttvar, srtt.mdev.max(200 * MS));
+        // SRTT is now 93.75 ms. A fall to 10 ms counts with an eighth of its excess at most.
+        let before = srtt.mdev;
+        srtt.sample(10 * MS, at + 60 * MS);
+        assert!(srtt.mdev <= before);
     }
 }

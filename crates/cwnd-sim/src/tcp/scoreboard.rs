@@ -29,6 +29,19 @@ impl Segment {
     fn sent_at(self) -> u64 {
         self.0 >> STATE_BITS
     }
+    fn covered(self, seq: u32) -> Covered {
+        Covered { seq, sent_at: self.sent_at(), retransmitted: self.has(AGAIN) }
+    }
+}
+
+/// A packet that an acknowledgement newly covers, cumulatively or selectively.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Covered {
+    pub seq: u32,
+    /// Time of the last transmission.
+    pub sent_at: u64,
+    /// Whether the packet was retransmitted at least once.
+    pub retransmitted: bool,
 }
 
 /// Packets newly covered by an acknowledgement.
@@ -154,10 +167,19 @@ impl Scoreboard {
     /// Removes the packets below `ack`.
     #[inline]
     pub(crate) fn acked(&mut self, ack: u32) -> Newly {
+        self.acked_each(ack, |_| ())
+    }
+
+    /// Removes the packets below `ack` and shows to `each` those that were not delivered before.
+    #[inline(always)]
+    pub(crate) fn acked_each(&mut self, ack: u32, mut each: impl FnMut(Covered)) -> Newly {
         let mut newly = Newly::default();
         while self.una < ack && self.segments.len() > 0 {
             let segment = self.segments.pop();
             self.una += 1;
+            if !segment.has(SACKED | DELIVERED) {
+                each(segment.covered(self.una - 1));
+            }
             if segment.0 & (SACKED | LOST | DELIVERED) == 0 {
                 newly.packets += 1;
             } else {
@@ -180,6 +202,16 @@ impl Scoreboard {
 
     /// Marks the packets of SACK blocks as SACKed. A block is its first packet and one past its last.
     pub(crate) fn sack(&mut self, blocks: &[(u32, u32)]) -> Newly {
+        self.sack_each(blocks, &mut |_| ())
+    }
+
+    /// [`sack`](Self::sack) that shows to `each` the packets that were not delivered before.
+    #[inline(always)]
+    pub(crate) fn sack_each(
+        &mut self,
+        blocks: &[(u32, u32)],
+        each: &mut impl FnMut(Covered),
+    ) -> Newly {
         // A new block precedes the blocks reported before.
         let before = self.seen;
         let mut newly = Newly::default();
@@ -189,14 +221,15 @@ impl Scoreboard {
             let old = before.iter().find(|seen| seen.0 == block.0 && seen.1 <= end);
             let start = old.map_or(block.0, |seen| seen.1).max(self.una);
             if start < end {
-                newly = newly.and(self.sack_range(start, end));
+                newly = newly.and(self.sack_range(start, end, each));
             }
             self.seen[place] = (block.0, end);
         }
         newly
     }
 
-    fn sack_range(&mut self, start: u32, end: u32) -> Newly {
+    #[inline(always)]
+    fn sack_range(&mut self, start: u32, end: u32, each: &mut impl FnMut(Covered)) -> Newly {
         let mut newly = Newly::default();
         for seq in start..end {
             let segment = self.segment(seq);
@@ -210,6 +243,9 @@ impl Scoreboard {
             self.resent -= u32::from(was.has(RESENT));
             newly.changed = true;
             newly.packets += u32::from(!was.has(DELIVERED));
+            if !was.has(DELIVERED) {
+                each(was.covered(seq));
+            }
             if was.sent_at() >= newly.sent_at {
                 newly.newest = seq;
                 newly.sent_at = was.sent_at();
@@ -317,6 +353,30 @@ impl Scoreboard {
         found
     }
 
+    /// Whether packet `seq`, last sent at `sent_at`, is outstanding, neither SACKed nor lost since, and not sent again.
+    pub(crate) fn is_pending(&mut self, seq: u32, sent_at: u64) -> bool {
+        (self.una..self.high()).contains(&seq) && {
+            let segment = *self.segment(seq);
+            segment.sent_at() == sent_at
+                && !segment.has(SACKED)
+                && (!segment.has(LOST) || segment.has(RESENT))
+        }
+    }
+
+    /// Whether a retransmitted packet is outstanding.
+    pub(crate) fn any_retransmitted(&mut self) -> bool {
+        self.resent > 0 || self.outstanding() > 0 && self.segment(self.una).has(AGAIN)
+    }
+
+    /// Presumes all lost packets to be in flight again, after a spurious retransmission.
+    pub(crate) fn unmark_lost(&mut self) {
+        for seq in self.una..self.marked.min(self.high()) {
+            self.segment(seq).0 &= !(LOST | RESENT);
+        }
+        (self.lost, self.resent) = (0, 0);
+        (self.swept, self.repaired) = (self.una, self.una);
+    }
+
     /// Clears the scoreboard. ns-2 does so outside recovery; RFC 2018 section 8 recommends it after a timeout.
     pub(crate) fn clear(&mut self) {
         if self.marked == 0 {
@@ -391,6 +451,10 @@ mod tests {
                     4 => if let Some(seq) = board.next_lost() { board.resent(now, seq) },
                     5 => if seq == 0 { board.mark_all_lost() },
                     6 => { board.mark_lost((board.una() + seq, board.una() + seq + length)); }
+                    7 if seq % 2 == 0 => {
+                        board.unmark_lost();
+                        prop_assert_eq!((board.lost, board.resent), (0, 0));
+                    }
                     _ => {
                         board.clear();
                         prop_assert_eq!((board.sacked, board.lost, board.resent), (0, 0, 0));

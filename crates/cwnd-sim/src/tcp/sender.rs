@@ -13,7 +13,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::rng::Rng;
 use cwnd::AnyController;
-use cwnd::{Acked, Dur, Event, Limit, Lost};
+use cwnd::{Acked, Dur, Event, Limit, Lost, Packets};
 use std::num::NonZeroU64;
 
 /// The position of a sender in the network.
@@ -57,7 +57,7 @@ pub(crate) struct Core<E> {
     pub(super) deadline: u64,
     pub(super) driver: Driver,
     /// The timestamp granularity in ticks, if timestamps are used.
-    stamps: Option<NonZeroU64>,
+    pub(super) stamps: Option<NonZeroU64>,
     /// Present with a random host delay (`overhead`).
     host_delay: Option<Box<HostDelay>>,
     /// Present if the controller needs pacing, timers or delivery-rate samples.
@@ -80,6 +80,8 @@ pub(crate) struct Core<E> {
     first: FirstPacket,
     byte_counting: bool,
     pub(super) connected: bool,
+    /// Whether the application may write more.
+    open: bool,
 }
 
 /// Random delay of transmissions in the host (`overhead`).
@@ -111,7 +113,10 @@ impl Ack<'_> {
 
 impl<R: LossRecovery> Sender<R> {
     pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64) -> Self {
-        Sender { core: Core::new(tcp, driver, place, seed, R::FIRST_PACKET), recovery: R::new(tcp) }
+        Sender {
+            core: Core::new(tcp, driver, place, seed, R::FIRST_PACKET),
+            recovery: R::new(tcp, place.clock),
+        }
     }
 
     pub(crate) fn driver(&self) -> &Driver {
@@ -148,8 +153,43 @@ impl<R: LossRecovery> Sender<R> {
     }
 
     /// Ends the data of the application.
-    pub(crate) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self, now: u64) {
         self.core.total = self.core.total.min(self.core.board.high());
+        // Without data in flight no acknowledgement completes the transfer.
+        if std::mem::take(&mut self.core.open) && self.core.board.una() >= self.core.total {
+            self.core.complete(now);
+        }
+    }
+
+    /// Without data at first, which an application writes later.
+    pub(crate) fn open(&mut self) {
+        self.core.open = true;
+        self.core.total = u32::from(matches!(self.core.first, FirstPacket::Syn));
+    }
+
+    /// Makes the first `packets` data packets available, or those sent already if they are more. Returns their number.
+    pub(crate) fn make_available(&mut self, packets: u64) -> u64 {
+        let core = &mut self.core;
+        let syn = u32::from(matches!(core.first, FirstPacket::Syn));
+        let wanted = saturate32(to_index(packets)).saturating_add(syn);
+        core.total = wanted.max(core.board.high()).max(syn);
+        if core.total == u32::MAX { u64::MAX } else { u64::from(core.total - syn) }
+    }
+
+    /// Data packets acknowledged cumulatively.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        let syn = u32::from(matches!(self.core.first, FirstPacket::Syn));
+        u64::from(self.core.board.una().saturating_sub(syn))
+    }
+
+    /// Reduces the window to at most `window` packets if nothing is in flight and nothing was sent for longer than the
+    /// retransmission timeout (RFC 5681 section 4.1). `idle` is the time since the last transmission.
+    pub(crate) fn restart_after_idle(&mut self, now: u64, idle: u64, window: u32) {
+        let core = &mut self.core;
+        if core.connected && core.board.high() == core.board.una() && idle > core.rto.timeout() {
+            let window = Packets::new(f64::from(window));
+            core.driver.report(now, Event::Reduced { window });
+        }
     }
 
     /// Handles an expired timer.
@@ -197,17 +237,14 @@ impl<R: LossRecovery> Sender<R> {
             self.core.arm_demands(net, now);
         }
         let core = &mut self.core;
-        if core.board.una() >= core.total && core.driver.completed == NONE {
-            core.driver.settle(now);
-            core.driver.completed = now;
-            core.deadline = NONE;
-            core.demands = None;
+        if core.board.una() >= core.total && core.driver.completed == NONE && !core.open {
+            core.complete(now);
         }
     }
 
     /// Sends as many packets as the window allows, in response to an event other than an acknowledgement.
     #[inline(never)]
-    fn resume(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn resume(&mut self, net: &mut Net, now: u64) {
         self.send(net, now, u32::MAX);
     }
 
@@ -283,6 +320,7 @@ impl<E: Estimator> Core<E> {
             first: if tcp.syn { FirstPacket::Syn } else { first },
             byte_counting: tcp.byte_counting,
             connected: !tcp.syn,
+            open: false,
         }
     }
 
@@ -364,6 +402,15 @@ impl<E> Core<E> {
         if seq + 1 == self.total { self.last_size } else { self.size }
     }
 
+    /// All data is acknowledged, and there will be no more.
+    #[cold]
+    fn complete(&mut self, now: u64) {
+        self.driver.settle(now);
+        self.driver.completed = now;
+        self.deadline = NONE;
+        self.demands = None;
+    }
+
     /// Time of the next timer action.
     fn due(&self) -> u64 {
         let burst = self.host_delay.as_ref().map_or(NONE, |host_delay| host_delay.until);
@@ -431,7 +478,7 @@ impl<E> Core<E> {
 
     /// Builds the event of an acknowledgement, without a delivery-rate sample.
     #[inline(always)]
-    fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
+    pub(super) fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
         let credit = if self.byte_counting { newly.packets } else { newly.packets.min(1) };
         let mut event = Acked::new(newly.packets, self.driver.clock.time(newly.sent_at));
         event.credit = if grows && self.connected { credit } else { 0 };
@@ -464,13 +511,14 @@ pub(super) fn stamps(tcp: &Tcp, clock: Clock) -> Option<NonZeroU64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::{Ns2, Receiver, Rfc};
+    use crate::tcp::{Ns2, Receiver, Rfc, Selective};
 
     /// A simulation holds one pair per started flow, possibly a million.
     #[test]
     fn the_state_of_a_flow_is_small() {
         assert!(size_of::<Sender<Rfc>>() <= 632, "{}", size_of::<Sender<Rfc>>());
         assert!(size_of::<Sender<Ns2>>() <= 664, "{}", size_of::<Sender<Ns2>>());
+        assert!(size_of::<Sender<Selective>>() <= 808, "{}", size_of::<Sender<Selective>>());
         assert!(size_of::<Receiver>() <= 128, "{}", size_of::<Receiver>());
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod wire;
 
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
-    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Tcp, Traffic,
+    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Tcp, TcpExtensions, Traffic,
 };
 use cwnd_sim::record::Records;
 use cwnd_sim::{Options, Simulation};
@@ -53,6 +53,7 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
         max_rto: ms(60_000),
         initial_rto: ms(1000),
         overhead: Dur::ZERO,
+        extensions: TcpExtensions::default(),
     }
 }
 
@@ -80,6 +81,8 @@ pub(crate) fn flow(traffic: Traffic) -> Flow {
         stop: Time::NEVER,
         traffic: traffic.into(),
         measured: true,
+        bytes: None,
+        application: None,
     }
 }
 

@@ -45,6 +45,10 @@ fn errors_have_one_line_with_file_line_and_key() {
             ),
             "x:6: flow[0]: the flows so far cross 199960002 links in all; at most",
         ),
+        (
+            format!("{net}{flow}[expect]\njain = 0.9\n"),
+            "x:8: expect.jain: expected a bound such as \">= 4mbit\", a list of bounds or a table",
+        ),
         (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
         (format!("{net}{flow}protocol = \"sctp\"\n"), "x:7: flow[0].protocol: "),
         (
@@ -54,6 +58,10 @@ fn errors_have_one_line_with_file_line_and_key() {
         (
             format!("{net}[[flow]]\ncontroller = \"kernel:cubic\"\nprotocol = \"udt\"\n"),
             "x:6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol = \"udt\"`",
+        ),
+        (
+            format!("{net}[[flow]]\ncontroller = \"kernel:cubic\"\ntcp.conventions = \"rfc\"\n"),
+            "x:7: flow[0].tcp.conventions: kernel:cubic has those of Linux",
         ),
         (
             format!("{net}{flow}protocol = \"udt\"\ntcp = {{ ecn = true }}\n"),

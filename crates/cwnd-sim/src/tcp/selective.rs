@@ -1,0 +1,656 @@
+//! Loss recovery with selective acknowledgements whose parts can be switched on one by one: loss detection by RACK (RFC 8985) or by three
+//! SACKed packets (RFC 6675), tail loss probes (RFC 8985), and the window reduction of PRR (RFC 9937). The order of operations is that of
+//! Linux (`tcp_ack` in net/ipv4/tcp_input.c).
+
+use super::prr::{Delivery, Prr};
+use super::rack::{Detected, Path, Rack};
+use super::recovery::LossRecovery;
+use super::rto::AnySrtt;
+use super::scoreboard::{Covered, DUP_THRESH, Newly};
+use super::sender::{self, Ack, FirstPacket};
+use super::tlp::{Answer, Probe, Tlp};
+use crate::cast::whole32;
+use crate::engine::clock::Clock;
+use crate::engine::net::Net;
+use crate::engine::schedule::NONE;
+use crate::network::{Conventions, Tcp};
+use cwnd::{AnyController, Event, Limit, Marked, Packets};
+
+type Core = sender::Core<AnySrtt>;
+
+const MS: u64 = 1_000_000;
+/// Linux's `TCP_TIMEOUT_MIN_US`: the least timeout of a timer for packets that are late.
+const LINUX_TIMEOUT_MIN: u64 = 2 * MS;
+/// RFC 8985 section 7.2 with RFC 6298's initial timeout.
+const INITIAL_PTO: u64 = 1000 * MS;
+/// The delay of acknowledgements that a probe allows for: the longest of common receivers, and Linux's minimum timeout.
+const MAX_ACK_DELAY: u64 = 200 * MS;
+
+/// The states of Linux's congestion control. In Linux, a sender in `Open` with SACKed packets is in `Disorder`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The window is reduced because of a mark.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// Recovery after a timeout.
+    Loss,
+}
+
+/// For what the retransmission timer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// The retransmission timeout.
+    Rto,
+    /// RACK's reordering window.
+    Reordering,
+    /// A tail loss probe.
+    Probe,
+}
+
+/// State of the loss recovery.
+pub(crate) struct Selective {
+    /// Packets that the state lasts for: it ends when all below are acknowledged.
+    high_seq: u32,
+    duplicates: u32,
+    state: State,
+    timer: Timer,
+    /// Time of the last timeout.
+    timed_out: u64,
+    /// Timeouts since the last acknowledgement of new data.
+    retransmits: u32,
+    /// RFC 3522's `RetransmitTS`: timestamp of the first retransmission, until the next new acknowledgement.
+    retransmit_ts: Option<u32>,
+    rack: Option<Box<Rack>>,
+    tlp: Option<Tlp>,
+    /// The current reduction by PRR.
+    prr: Option<Prr>,
+    uses_prr: bool,
+    limited_transmit: bool,
+    /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
+    rescued: bool,
+    linux: Option<Linux>,
+}
+
+/// Rules and state that only Linux has.
+struct Linux {
+    /// Added to the timeout of the reordering window, and the least time to a timer.
+    slack: u64,
+    millisecond: u64,
+    usage: WindowUsage,
+}
+
+/// How much of the window the sender uses (`tcp_cwnd_validate` in net/ipv4/tcp_output.c).
+#[derive(Default)]
+struct WindowUsage {
+    /// The window limited the sender in this round.
+    limited: bool,
+    /// The most packets outstanding in this round.
+    max_packets_out: u32,
+    /// The round ends when this packet is acknowledged.
+    round_end: u32,
+}
+
+impl WindowUsage {
+    fn validate(&mut self, una: u32, high: u32, limited: bool) {
+        let outstanding = high - una;
+        if una >= self.round_end || limited || !self.limited && outstanding > self.max_packets_out {
+            self.limited = limited;
+            self.max_packets_out = outstanding;
+            self.round_end = high;
+        }
+    }
+
+    /// Whether the window may grow (`tcp_is_cwnd_limited`): in slow start if more than half of it was used.
+    fn permits_growth(&self, window: f64, slow_start: bool) -> bool {
+        self.limited || slow_start && window < 2.0 * f64::from(self.max_packets_out)
+    }
+}
+
+impl LossRecovery for Selective {
+    type Estimator = AnySrtt;
+
+    const FIRST_PACKET: FirstPacket = FirstPacket::Data;
+
+    fn new(tcp: &Tcp, clock: Clock) -> Self {
+        let parts = &tcp.extensions;
+        let linux = tcp.conventions == Conventions::Linux;
+        let slack = if linux { clock.ticks(LINUX_TIMEOUT_MIN) } else { 0 };
+        let tlp = || Tlp::new(clock.ticks(MAX_ACK_DELAY), slack, clock.ticks(INITIAL_PTO));
+        Selective {
+            high_seq: 0,
+            duplicates: 0,
+            state: State::Open,
+            timer: Timer::Rto,
+            timed_out: 0,
+            retransmits: 0,
+            retransmit_ts: None,
+            rack: parts.rack.then(Box::default),
+            tlp: parts.tlp.then(tlp),
+            prr: None,
+            uses_prr: parts.prr,
+            limited_transmit: tcp.limited_transmit,
+            rescued: false,
+            linux: linux.then(|| Linux {
+                slack,
+                millisecond: clock.ticks(MS),
+                usage: WindowUsage::default(),
+            }),
+        }
+    }
+
+    fn acknowledgement(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        ack: Ack,
+    ) -> Option<u32> {
+        let una = core.board.una();
+        if ack.number < una {
+            return None;
+        }
+        let advanced = ack.number > una;
+        let newly = self.deliver(core, now, ack);
+        core.next = core.next.max(ack.number);
+        if advanced {
+            self.retransmits = 0;
+            self.duplicates = 0;
+        } else if newly.changed {
+            self.duplicates += 1;
+        }
+        self.process_probe(core, now, ack, advanced, newly);
+        if advanced {
+            self.detect_spurious(core, now, ack);
+        }
+        // PRR alone sets the window during its reduction.
+        self.report_acked(core, now, newly, ack, advanced && self.prr.is_none());
+        core.connected |= advanced;
+        self.leave_states(core, now);
+        let found = self.detect(core, net, now, advanced, newly.packets);
+        self.mark(core, now, ack, newly);
+        if let Some(prr) = &mut self.prr {
+            let safe = advanced && found.lost == 0;
+            let in_flight = core.board.in_flight();
+            prr.acknowledged(Delivery { delivered: newly.packets, in_flight, safe });
+        }
+        if core.board.high() == core.board.una() {
+            // All data is acknowledged (RFC 6298 section 5.2).
+            core.deadline = NONE;
+            self.timer = Timer::Rto;
+        }
+        Some(u32::MAX)
+    }
+
+    fn timeout(&mut self, core: &mut Core, net: &mut Net, now: u64) -> bool {
+        if core.board.high() == core.board.una() {
+            return false;
+        }
+        match std::mem::replace(&mut self.timer, Timer::Rto) {
+            Timer::Rto => self.retransmission_timeout(core, net, now),
+            Timer::Reordering => {
+                self.late(core, net, now);
+                true
+            }
+            Timer::Probe => {
+                self.probe(core, net, now);
+                false
+            }
+        }
+    }
+
+    fn send(&mut self, core: &mut Core, net: &mut Net, now: u64, _burst: u32) -> Limit {
+        let before = core.board.high();
+        let limit = self.send_packets(core, net, now);
+        let high = core.board.high();
+        if let Some(linux) = &mut self.linux {
+            linux.usage.validate(core.board.una(), high, limit == Limit::Window);
+        }
+        if high > before
+            && !self.schedule_probe(core, net, now, false)
+            && self.timer == Timer::Probe
+        {
+            self.restart_rto(core, net, now);
+        }
+        limit
+    }
+
+    fn transmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32) {
+        core.transmit(net, now, seq);
+        if let Some(rack) = &mut self.rack {
+            rack.sent(now, seq);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.sent();
+        }
+    }
+}
+
+impl Selective {
+    /// Updates the scoreboard, RACK and the timeout's estimator.
+    fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack) -> Newly {
+        let (min_rtt, stamps) = (core.driver.min_rtt, core.stamps);
+        let rack = &mut self.rack;
+        // The first packets that were sent once, and whether a retransmitted one is acknowledged.
+        let (mut first, mut again) = (None, false);
+        let mut newly = core.board.acked_each(ack.number, |covered: Covered| {
+            if covered.retransmitted {
+                again = true;
+            } else {
+                first = first.or(Some(covered.sent_at));
+            }
+            let echoes = stamps.is_none_or(|granularity| {
+                u64::from(ack.extra.echo) >= covered.sent_at / granularity
+            });
+            if let Some(rack) = rack {
+                rack.update(now, covered, min_rtt, echoes);
+            }
+        });
+        let mut first_sacked = None;
+        newly = newly.and(core.board.sack_each(ack.blocks(), &mut |covered| {
+            if !covered.retransmitted {
+                first_sacked = first_sacked.or(Some(covered.sent_at));
+            }
+            if let Some(rack) = rack {
+                rack.update(now, covered, min_rtt, true);
+            }
+        }));
+        let sampled = if self.linux.is_some() {
+            // `tcp_ack_update_rtt`: with timestamps a retransmitted packet gives a sample too.
+            let echoed = || {
+                let sent_at = u64::from(ack.extra.echo) * stamps?.get();
+                (again && sent_at < now).then_some(sent_at)
+            };
+            first.filter(|_| !again).or(first_sacked).or_else(echoed)
+        } else {
+            newly.once.then_some(newly.sent_at)
+        };
+        if let Some(sent_at) = sampled {
+            core.rto.sample(now, sent_at);
+            core.rto.restart();
+            if let Some(tlp) = &mut self.tlp {
+                tlp.sampled();
+            }
+        }
+        newly
+    }
+
+    /// Reports an acknowledgement to the controller.
+    fn report_acked(&self, core: &mut Core, now: u64, newly: Newly, ack: Ack, grows: bool) {
+        let mut event = core.acked(now, newly, ack, grows);
+        if let Some(linux) = &self.linux
+            && let AnyController::Window(machine) = &core.driver.controller
+            && linux.usage.permits_growth(machine.window().get(), machine.in_slow_start())
+        {
+            event.limit = Limit::Window;
+        }
+        if core.demands.is_some() {
+            event.delivery = core.delivery_sample(now, newly.packets, newly.newest);
+        }
+        core.driver.report(now, Event::Acked(event));
+    }
+
+    /// Section 7.4 of RFC 8985. The loss of one packet that the probe repaired reduces the window at once.
+    fn process_probe(&mut self, core: &mut Core, now: u64, ack: Ack, advanced: bool, newly: Newly) {
+        let Some(tlp) = &mut self.tlp else { return };
+        let plain_duplicate = !advanced && !newly.changed && ack.blocks().is_empty();
+        let answer = Answer { number: ack.number, duplicate: false, plain_duplicate };
+        if tlp.acknowledged(answer) == Probe::Repaired && self.state == State::Open {
+            core.report_lost(now, 1, now);
+            core.driver.report(now, Event::Recovered);
+        }
+    }
+
+    /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
+    /// retransmission was spurious and the window reduction is undone.
+    fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
+        if let Some(stamp) = self.retransmit_ts.take()
+            && ack.extra.echo < stamp
+        {
+            core.board.unmark_lost();
+            if let Some(rack) = &mut self.rack {
+                rack.restart(&mut core.board);
+            }
+            self.state = State::Open;
+            self.prr = None;
+            core.driver.report(now, Event::Undo);
+        }
+    }
+
+    /// Ends recoveries and reductions whose packets are acknowledged.
+    fn leave_states(&mut self, core: &mut Core, now: u64) {
+        let una = core.board.una();
+        let over = match self.state {
+            State::Open => false,
+            State::Cwr => una > self.high_seq,
+            State::Recovery | State::Loss => una >= self.high_seq,
+        };
+        if !over {
+            return;
+        }
+        if self.state != State::Cwr
+            && let Some(rack) = &mut self.rack
+        {
+            rack.recovered();
+        }
+        if self.state == State::Recovery {
+            core.driver.report(now, Event::Recovered);
+        }
+        self.state = State::Open;
+        self.prr = None;
+    }
+
+    fn path(&self, core: &Core) -> Path {
+        Path {
+            min_rtt: core.driver.min_rtt,
+            srtt: core.rto.srtt().unwrap_or(u64::MAX),
+            in_recovery: matches!(self.state, State::Recovery | State::Loss),
+        }
+    }
+
+    /// Detects losses after an acknowledgement, enters recovery and sets the timer.
+    fn detect(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        advanced: bool,
+        delivered: u32,
+    ) -> Detected {
+        let path = self.path(core);
+        let una = core.board.una();
+        let found = match &mut self.rack {
+            Some(rack) if rack.advanced() => rack.detect_loss(&mut core.board, now, path),
+            Some(_) => Detected::default(),
+            None if core.board.sacked() == 0 => Detected::default(),
+            None => {
+                let (mut lost, mut newest) = core.board.find_lost();
+                if lost == 0 && self.state == State::Open && self.duplicates >= DUP_THRESH {
+                    let (first, sent_at) = core.board.mark_lost_below(una + 1);
+                    (lost, newest) = (first, newest.max(sent_at));
+                }
+                Detected { lost, newest, timeout: 0 }
+            }
+        };
+        self.losses(core, net, now, found, delivered);
+        if found.timeout > 0 {
+            self.wait_for_late(core, net, now, found.timeout);
+        } else if advanced && core.board.high() > una && !self.schedule_probe(core, net, now, true)
+        {
+            self.restart_rto(core, net, now);
+        }
+        found
+    }
+
+    /// Reports newly detected losses; they begin a recovery outside one. The acknowledgement delivered `delivered` packets.
+    fn losses(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        found: Detected,
+        delivered: u32,
+    ) {
+        let una = core.board.una();
+        match self.state {
+            // Packets that were sent and lost in a recovery begin the next one.
+            State::Open | State::Cwr if found.lost > 0 || core.board.lost() > 0 => {
+                let newest = if found.lost > 0 { found.newest } else { core.board.sent_at(una) };
+                self.enter(core, net, now, Detected { newest, ..found }, delivered);
+            }
+            // A retransmission after the timeout was lost too.
+            State::Loss if found.lost > 0 && found.newest >= self.timed_out => {
+                self.enter(core, net, now, found, delivered);
+            }
+            State::Recovery | State::Loss if found.lost > 0 => {
+                core.report_lost(now, found.lost, found.newest);
+            }
+            _ => {}
+        }
+    }
+
+    /// Enters fast recovery.
+    fn enter(&mut self, core: &mut Core, net: &mut Net, now: u64, found: Detected, delivered: u32) {
+        let reduces = self.state != State::Cwr;
+        let prior = self.prior_window(core, delivered);
+        self.state = State::Recovery;
+        self.rescued = false;
+        self.high_seq = core.board.high();
+        if let Some(tlp) = &mut self.tlp {
+            tlp.forget();
+        }
+        core.report_lost(now, found.lost.max(1), found.newest);
+        self.retransmit_ts = core.timestamp(now);
+        if reduces {
+            self.begin_reduction(core, prior);
+        }
+        if self.prr.is_none()
+            && let Some(seq) = core.board.next_lost()
+        {
+            self.repair(core, net, now, seq);
+        }
+    }
+
+    /// The window from which PRR reduces: Linux's `prior_cwnd`, or `RecoverFS` (RFC 9937 section 6.1), the packets outstanding and not
+    /// SACKed before the acknowledgement that delivered `delivered` packets.
+    fn prior_window(&self, core: &Core, delivered: u32) -> u32 {
+        if self.linux.is_some() {
+            whole32(core.window())
+        } else {
+            core.board.high() - core.board.una() - core.board.sacked() + delivered
+        }
+    }
+
+    /// Begins PRR's reduction to the controller's window from `prior`. A controller that is not a window law sets its window itself.
+    fn begin_reduction(&mut self, core: &Core, prior: u32) {
+        let applies = self.uses_prr && matches!(core.driver.controller, AnyController::Window(_));
+        self.prr = applies.then(|| Prr::new(whole32(core.window()), prior));
+    }
+
+    /// Handles ECN echo. With PRR a reduction takes a round, in which further marks change nothing.
+    fn mark(&mut self, core: &mut Core, now: u64, ack: Ack, newly: Newly) {
+        if !ack.echo || self.uses_prr && self.state != State::Open {
+            return;
+        }
+        let prior = self.prior_window(core, newly.packets);
+        let sent_at = core.driver.clock.time(newly.sent_at);
+        let marked = Marked::new(1, sent_at, core.driver.packets_sent);
+        let cut = core.report_congestion(now, Event::Marked(marked));
+        core.driver.counters.mark_cuts += u32::from(cut);
+        if cut && self.uses_prr {
+            self.state = State::Cwr;
+            self.high_seq = core.board.high();
+            self.begin_reduction(core, prior);
+        }
+    }
+
+    /// RACK's reordering timer expired: packets that have not arrived are lost.
+    fn late(&mut self, core: &mut Core, net: &mut Net, now: u64) {
+        let path = self.path(core);
+        let Some(rack) = &mut self.rack else { return };
+        let found = rack.detect_loss(&mut core.board, now, path);
+        let before = self.state;
+        self.losses(core, net, now, found, 0);
+        if before != self.state
+            && let Some(prr) = &mut self.prr
+        {
+            let in_flight = core.board.in_flight();
+            prr.acknowledged(Delivery { delivered: 1, in_flight, safe: false });
+        }
+        if found.timeout > 0 {
+            self.wait_for_late(core, net, now, found.timeout);
+        } else {
+            self.timer = Timer::Reordering;
+            self.restart_rto(core, net, now);
+        }
+    }
+
+    /// RFC 6298 section 5, and section 6.3 of RFC 8985.
+    fn retransmission_timeout(&mut self, core: &mut Core, net: &mut Net, now: u64) -> bool {
+        core.driver.counters.timeouts += 1;
+        core.rto.back_off();
+        // Linux keeps the threshold if the packets were lost before the last reduction (`tcp_enter_loss`).
+        let again = matches!(self.state, State::Recovery | State::Loss)
+            && self.high_seq > core.board.una()
+            && (self.state == State::Recovery || self.retransmits > 0);
+        self.retransmits += 1;
+        self.duplicates = 0;
+        self.prr = None;
+        self.state = State::Loss;
+        self.high_seq = core.board.high();
+        self.timed_out = now;
+        if let Some(tlp) = &mut self.tlp {
+            tlp.forget();
+        }
+        let window_law = matches!(core.driver.controller, AnyController::Window(_));
+        if self.linux.is_some() && again && window_law {
+            core.driver.report(now, Event::Recovered);
+            core.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
+        } else {
+            let sent = core.driver.packets_sent;
+            core.report_congestion(now, Event::Timeout { sent });
+        }
+        self.retransmit_ts = core.timestamp(now);
+        let lost = if let Some(rack) = &mut self.rack {
+            rack.mark_losses_on_rto(&mut core.board, now)
+        } else {
+            let before = core.board.lost();
+            core.board.mark_all_lost();
+            core.board.lost() - before
+        };
+        core.record_lost(lost);
+        if !core.connected {
+            self.repair(core, net, now, 0);
+        } else if core.board.in_flight() > 0
+            && let Some(seq) = core.board.next_lost()
+        {
+            // The window has no room for the oldest packet beside those that are not lost.
+            self.repair(core, net, now, seq);
+        }
+        core.connected
+    }
+
+    /// Section 7.3 of RFC 8985: sends a new packet, or else the last one again.
+    fn probe(&mut self, core: &mut Core, net: &mut Net, now: u64) {
+        if self.tlp.is_some_and(|tlp| tlp.may_probe()) {
+            let high = core.board.high();
+            let room = high - core.board.una() < core.receiver_window;
+            let new = high < core.total && room;
+            if new {
+                core.next = high + 1;
+            }
+            self.repair(core, net, now, if new { high } else { high - 1 });
+            if let Some(tlp) = &mut self.tlp {
+                tlp.probed(core.board.high(), !new);
+            }
+        }
+        core.restart_timer(net, now);
+    }
+
+    /// Sets the timer to a tail loss probe if there is nothing to recover (section 7.2). Returns false if none is due.
+    fn schedule_probe(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        advancing: bool,
+    ) -> bool {
+        let Some(tlp) = &self.tlp else { return false };
+        let (una, high) = (core.board.una(), core.board.high());
+        let orderly = matches!(self.state, State::Open | State::Cwr)
+            && core.board.sacked() + core.board.lost() == 0
+            && !core.board.any_retransmitted();
+        if !orderly || high == una || !core.connected {
+            return false;
+        }
+        let pto = now + tlp.pto(core.rto.srtt(), high - una);
+        let rto = if advancing { now } else { core.board.sent_at(una) } + core.rto.timeout();
+        let at = if rto > now { pto.min(rto) } else { pto };
+        self.set_timer(core, net, at, Timer::Probe);
+        true
+    }
+
+    /// Sets the timer to the time after which packets are late.
+    fn wait_for_late(&mut self, core: &mut Core, net: &mut Net, now: u64, timeout: u64) {
+        let slack = self.linux.as_ref().map_or(0, |linux| linux.slack);
+        self.set_timer(core, net, now + timeout + slack, Timer::Reordering);
+    }
+
+    /// Restarts the retransmission timeout: from now, or from the transmission of the oldest packet if the timer ran for something else
+    /// (`tcp_rearm_rto`).
+    fn restart_rto(&mut self, core: &mut Core, net: &mut Net, now: u64) {
+        let mut at = now + core.rto.timeout();
+        if self.timer != Timer::Rto {
+            let least = self.linux.as_ref().map_or(1, |linux| linux.millisecond);
+            let una = core.board.una();
+            at = (core.board.sent_at(una) + core.rto.timeout()).max(now + least);
+        }
+        self.set_timer(core, net, at, Timer::Rto);
+    }
+
+    fn set_timer(&mut self, core: &mut Core, net: &mut Net, at: u64, timer: Timer) {
+        self.timer = timer;
+        core.deadline = at;
+        net.arm(core.timer as usize, at);
+    }
+
+    /// Sends as many packets as the window allows: retransmissions first.
+    fn send_packets(&mut self, core: &mut Core, net: &mut Net, now: u64) -> Limit {
+        // Outside recovery SACKed packets permit new packets only with limited transmit (RFC 3042).
+        let all = !self.limited_transmit && self.state == State::Open && core.board.lost() == 0;
+        let window = match &self.prr {
+            Some(prr) => prr.window(),
+            None => core.window(),
+        };
+        loop {
+            let held_back = if all { core.board.sacked() } else { 0 };
+            if f64::from(core.board.in_flight() + held_back) + 1.0 > window {
+                return core.closed();
+            }
+            if let Some(seq) = core.board.next_lost() {
+                if core.delayed(now) {
+                    return Limit::Pacing;
+                }
+                self.repair(core, net, now, seq);
+                if seq == core.board.una() && self.timer != Timer::Reordering {
+                    core.restart_timer(net, now);
+                    self.timer = Timer::Rto;
+                }
+                continue;
+            }
+            let high = core.board.high();
+            let room = high - core.board.una() < core.receiver_window;
+            if high < core.total && room {
+                if core.delayed(now) {
+                    return Limit::Pacing;
+                }
+                self.transmit(core, net, now, high);
+                core.next = high + 1;
+                continue;
+            }
+            if self.rack.is_none()
+                && self.state == State::Recovery
+                && let Some((seq, rescues)) = self.further_repair(core)
+            {
+                if core.delayed(now) {
+                    return Limit::Pacing;
+                }
+                self.rescued |= rescues;
+                self.repair(core, net, now, seq);
+                continue;
+            }
+            return if high < core.total { Limit::Receiver } else { Limit::Application };
+        }
+    }
+
+    /// Rules 3 and 4 of RFC 6675's `NextSeg`, where RACK does not detect lost retransmissions: a hole not yet presumed lost, or the last
+    /// outstanding packet, once per recovery. Also returns whether it is the latter.
+    fn further_repair(&self, core: &mut Core) -> Option<(u32, bool)> {
+        if let Some(seq) = core.board.next_hole() {
+            return Some((seq, false));
+        }
+        let last = core.board.high().checked_sub(1).filter(|&last| last >= core.board.una())?;
+        (!self.rescued && last >= core.board.highest_sacked()).then_some((last, true))
+    }
+}
