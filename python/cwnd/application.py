@@ -20,7 +20,7 @@ _AMOUNT = re.compile(r"\s*[0-9.]+([eE][0-9]+)?\s*[a-zA-Z]*\s*")
 
 
 def read_sizes(text: str) -> JsonObject:
-    """Read a file of transfer sizes.
+    r"""Read a file of transfer sizes.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def read_sizes(text: str) -> JsonObject:
 
     Examples
     --------
-    >>> read_sizes("1000\\n20000")
+    >>> read_sizes("1000\n20000")
     {'kind': 'list', 'bytes': [1000, 20000]}
-    >>> read_sizes("# a CDF in percent\\n1000 50\\n20000 100")
+    >>> read_sizes("# a CDF in percent\n1000 50\n20000 100")
     {'kind': 'cdf', 'points': [[1000.0, 0.5], [20000.0, 1.0]]}
     """
     rows: list[list[float]] = []
