@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cwnd import metrics
+from cwnd.application import transfers
 from cwnd.paths import Path, paths
 
 if TYPE_CHECKING:
@@ -50,17 +51,19 @@ def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
     flows
         Flows of the run.
     """
-    made = [(i, f) for i, f in enumerate(flows) if cast("JsonObject", f).get("transfers")]
+    made = [(i, f) for i, f in enumerate(flows) if f["transfers"] is not None]
     several = {i for i, _ in made}
     single = [(i, flow) for i, flow in enumerate(flows) if i not in several]
-    each = [(i, metrics.transfers(flow)) for i, flow in made]
-    owner = np.array([i for i, _ in single] + [i for i, t in each for _ in t.begin], dtype=np.intp)
+    each = [(i, transfers(flow)) for i, flow in made]
+    owner = np.array(
+        [i for i, _ in single] + [i for i, t in each for _ in t["begin"]], dtype=np.intp
+    )
     begin, size, end = (
         np.concatenate([np.array(column, dtype=float), *rest])
         for column, rest in (
-            ([flow["start_s"] for _, flow in single], [t.begin for _, t in each]),
-            ([metrics.size_of(flow) for _, flow in single], [t.bytes for _, t in each]),
-            ([flow["completed_s"] for _, flow in single], [t.end for _, t in each]),
+            ([flow["start_s"] for _, flow in single], [t["begin"] for _, t in each]),
+            ([_size(flow) for _, flow in single], [t["bytes"] for _, t in each]),
+            ([flow["completed_s"] for _, flow in single], [t["end"] for _, t in each]),
         )
     )
     kept = ~np.isnan(size) & (begin >= result.warmup_s)
@@ -73,6 +76,11 @@ def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
     wire = size + header * np.ceil(size / packet)
     ideal = metrics.ideal_completion_time(wire, rate, rtt)
     return RunTransfers(begin, size, fct, metrics.slowdown(fct, ideal))
+
+
+def _size(flow: FlowRecord) -> float:
+    """Return the bytes of a finite flow; NaN for an endless one."""
+    return math.nan if flow["bytes"] is None else float(flow["bytes"])
 
 
 def transfers_json(found: RunTransfers) -> JsonObject | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cwnd.colors import REFERENCE, strokes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cwnd.records import FlowRecord, JsonObject, LinkRecord, Series
+    from cwnd.records import FlowRecord, LinkRecord, Series
 
 MOST_LINES = 16
 """Largest number of flows in one plot: more lines cannot be distinguished."""
@@ -86,8 +86,7 @@ def capacity_of(link: LinkRecord) -> Series | None:
     link
         Record of the link.
     """
-    capacity: Series | None = cast("JsonObject", link).get("capacity_bps")
-    return capacity if capacity is not None and capacity.size else None
+    return link["capacity_bps"] if link["capacity_bps"].size else None
 
 
 def throughput(

@@ -103,6 +103,7 @@ def against_columns(comparison: Comparison) -> list[Column]:
         Column("share", "share", "", f"A flow's share against {other}'s; 0.5 is equal.", 1, 3),
         _GOODPUT,
         Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
+        Column("harm_goodput", "harm", "", f"Goodput that {other}'s flows lose; 0 is none.", 1, 3),
         *_loss_columns(comparison),
         _QUEUE,
         _variation_column(comparison),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
-from cwnd.curves import lines, throughput
+from cwnd.curves import capacity_of, lines, throughput
 from cwnd.extras import require
 from cwnd.figures import path_text
 from cwnd.units import format_time
@@ -64,6 +64,9 @@ def plot_result(result: Result) -> Figure:
         edges, rates = throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
         middle.step(edges, rates / 1e6, where="post", **style)
     link = result.bottleneck
+    capacity = capacity_of(link)
+    if capacity is not None:
+        middle.plot(result.time, capacity / 1e6, color=REFERENCE, linestyle="dotted", linewidth=1)
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
     top.set_ylabel("window (packets)")
@@ -80,6 +83,56 @@ def plot_result(result: Result) -> Figure:
         axes.set_xlim(0, result.duration_s)
         axes.set_ylim(0, _largest([axes], result.warmup_s))
         _shade(axes, result.warmup_s)
+    return figure
+
+
+def plot_transfers(result: Result) -> Figure:
+    """Draw completion times and slowdowns by size, and Jain's index over time.
+
+    Parameters
+    ----------
+    result
+        A run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The distribution of completion times and percentiles of the slowdown, above Jain's index.
+    """
+    from cwnd import metrics
+    from cwnd.transfer_sheet import size_text
+
+    figure = Picture(figsize=(9, 6.5), layout="constrained")
+    grid = figure.add_gridspec(2, 2, height_ratios=[2, 1])
+    times, slow, fair = (figure.add_subplot(grid[at]) for at in ((0, 0), (0, 1), (1, slice(2))))
+    found = result.transfers()
+    for number, each in enumerate(metrics.by_size(found.bytes, found.fct)):
+        inside = (found.bytes >= each.low) & (found.bytes < each.high) & ~np.isnan(found.fct)
+        label = size_text(each.low, each.high)
+        times.ecdf(found.fct[inside], label=label, color=PALETTE[number % len(PALETTE)])
+    classes = metrics.by_size(found.bytes, found.slowdown)
+    names = [size_text(each.low, each.high) for each in classes]
+    for name, dash in (("p50", "solid"), ("p95", "dashed"), ("p99", "dotted")):
+        values = [getattr(each.spread, name) for each in classes]
+        slow.plot(names, values, "o", linestyle=dash, color="0.2", markersize=4, label=name)
+    for axes, label in ((times, "completion time (s)"), (slow, "size")):
+        axes.set_xlabel(label)
+        if axes.get_lines():
+            axes.legend(frameon=False, fontsize=9)
+    if found.begin.size:
+        times.set_xscale("log")
+        slow.set_yscale("log")
+    times.set_ylabel("fraction complete")
+    slow.set_ylabel("slowdown")
+    windows = result.jain_over_time()
+    fair.step(windows.time, windows.jain, where="post", color=REFERENCE, linewidth=1)
+    fair.set_ylabel(f"Jain's index\nover {format_time(result.scales[1])}")
+    fair.set_xlabel("time (s)")
+    fair.set_xlim(0, result.duration_s)
+    fair.set_ylim(0, 1.05)
+    for axes in (times, slow, fair):
+        _tidy(axes)
+    figure.suptitle(f"{result.title}, seed {result.seed}")
     return figure
 
 

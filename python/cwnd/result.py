@@ -355,6 +355,12 @@ class Result:
 
         return plot_result(self)
 
+    def plot_transfers(self) -> Figure:
+        """Draw completion times and slowdowns by size, and Jain's index over time."""
+        from cwnd.plots import plot_transfers
+
+        return plot_transfers(self)
+
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with tables and interactive plots.
 

@@ -334,6 +334,10 @@ class Plan:
     def _outcome(self, runs: list[list[_Measured]], network: Network) -> Comparison:
         """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
+        solo = runs[self.alone.index(self.reference)] if self.reference in self.alone else []
+        for made in runs[alone:]:
+            for (figures, run), (own, _) in zip(made, solo, strict=False):
+                figures.update(_harm(own, figures, len(run.measured_flows)))
         rows = [
             Row(
                 name,
@@ -389,6 +393,7 @@ def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
         **_network_figures(link),
         "jain": metrics.jain(goodputs),
         **_group_figures(run, flows),
+        **_completion("fct_s", run, flows),
     }
 
 
@@ -405,6 +410,30 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
         "reference_goodput_bps": float(np.sum(others)),
         **_network_figures(link),
         **_group_figures(run, own),
+        **_completion("fct_s", run, own),
+        **_completion("reference_fct_s", run, [f for f in flows if f["name"] not in names]),
+    }
+
+
+def _completion(name: str, run: Result, flows: list[FlowRecord]) -> dict[str, float]:
+    """Return the mean completion time of the flows' transfers, if there are any."""
+    times = run.transfers(flows).fct
+    return {name: metrics.spread(times).mean} if times.size else {}
+
+
+def _harm(alone: Mapping[str, float], beside: Mapping[str, float], flows: int) -> dict[str, float]:
+    """Return the harm to the reference's flows, compared with a run among themselves."""
+    mine, other = alone["goodput_bps"] / flows, beside["reference_goodput_bps"] / (flows // 2)
+    pairs = [("delay", "queueing_delay_p95_s", "queueing_delay_p95_s")]
+    pairs += [("loss", "loss_rate", "loss_rate")]
+    if "fct_s" in alone and "reference_fct_s" in beside:
+        pairs.append(("fct", "fct_s", "reference_fct_s"))
+    return {
+        "harm_goodput": metrics.harm(mine, other, more_is_better=True),
+        **{
+            f"harm_{name}": metrics.harm(alone[solo], beside[shared], more_is_better=False)
+            for name, solo, shared in pairs
+        },
     }
 
 

@@ -31,14 +31,11 @@ from cwnd.metrics.network import (
 from cwnd.metrics.transfers import (
     SizeClass,
     Spread,
-    Transfers,
     by_size,
     completion_time,
     ideal_completion_time,
-    size_of,
     slowdown,
     spread,
-    transfers,
 )
 from cwnd.metrics.windows import JainSeries, jain_over_time
 
@@ -48,7 +45,6 @@ __all__ = [
     "JainSeries",
     "SizeClass",
     "Spread",
-    "Transfers",
     "alpha_fairness",
     "binned_rate",
     "by_size",
@@ -69,13 +65,11 @@ __all__ = [
     "range_of",
     "responsiveness",
     "retransmission_rate",
-    "size_of",
     "slowdown",
     "smoothness",
     "spread",
     "stability_index",
     "throughput",
-    "transfers",
     "utilization",
     "worst",
 ]

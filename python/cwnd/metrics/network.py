@@ -35,6 +35,8 @@ def range_of(name: str) -> Range:
     >>> range_of("jain").high, range_of("goodput_bps").high
     (1.0, inf)
     """
+    if name.startswith("harm_"):
+        return Range(high=1.0)
     if name in _FRACTIONS:
         return UNIT
     return COUNT if name in _COUNTS else POSITIVE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,15 +11,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cwnd.metrics.network import Array
-    from cwnd.records import FlowRecord, JsonObject
-
-
-class Transfers(NamedTuple):
-    """Transfers: begin and end in seconds, size in bytes. The end of an incomplete one is NaN."""
-
-    begin: Array
-    bytes: Array
-    end: Array
 
 
 class Spread(NamedTuple):
@@ -39,56 +30,6 @@ class SizeClass(NamedTuple):
     low: float
     high: float
     spread: Spread
-
-
-def transfers(flow: FlowRecord) -> Transfers:
-    """Return the transfers of a flow.
-
-    A flow whose application makes transfers has its own. A finite flow is one transfer from its
-    start to its completion. An endless flow has none.
-
-    Parameters
-    ----------
-    flow
-        Record of the flow.
-
-    Examples
-    --------
-    >>> flow = {"start_s": 1.0, "completed_s": 3.0, "packet_bytes": 1000,
-    ...     "delivered": np.array([0.0, 40.0, 50.0])}
-    >>> transfers(flow)
-    Transfers(begin=array([1.]), bytes=array([50000.]), end=array([3.]))
-    """
-    own = cast("JsonObject", flow).get("transfers")
-    if own is not None:
-        return Transfers(own["begin"], own["bytes"], own["end"])
-    size = size_of(flow)
-    if math.isnan(size):
-        return Transfers(np.empty(0), np.empty(0), np.empty(0))
-    one = [np.array([value]) for value in (flow["start_s"], size, flow["completed_s"])]
-    return Transfers(*one)
-
-
-def size_of(flow: FlowRecord) -> float:
-    """Return the bytes of payload of a finite flow; NaN for an endless one.
-
-    Parameters
-    ----------
-    flow
-        Record of the flow.
-
-    Examples
-    --------
-    >>> size_of({"completed_s": 3.0, "packet_bytes": 1000, "delivered": np.array([0.0, 50.0])})
-    50000.0
-    """
-    record = cast("JsonObject", flow)
-    if "bytes" in record:
-        return math.nan if record["bytes"] is None else float(record["bytes"])
-    # A record without the size has it only for a completed flow, in whole packets.
-    if math.isnan(flow["completed_s"]) or not flow["delivered"].size:
-        return math.nan
-    return float(flow["delivered"][-1] * flow["packet_bytes"])
 
 
 def completion_time(begin: npt.ArrayLike, end: npt.ArrayLike) -> Array:

@@ -31,7 +31,9 @@ def fairness_data(result: Result) -> JsonObject | None:
     found = result.jain_over_time()
     if not np.isfinite(found.worst):
         return None
-    time, jain = thin(found.time, found.jain, MOST_POINTS)
+    # The last value is drawn to the end of its window.
+    edges = np.append(found.time, found.time[-1] + result.scales[1])
+    time, jain = thin(edges, np.append(found.jain, found.jain[-1]), MOST_POINTS)
     return {
         "time": [float(f"{at:.6g}") for at in time],
         "jain": [float(f"{value:.4g}") for value in jain],

@@ -357,7 +357,7 @@ fn expectations_are_passed_through() {
     let table = r#"{"goodput":{"reno":">= 4mbit"},"jain":[">= 0.9","<= 1"]}"#;
     let bounds = "goodput.reno = '>= 4mbit'\njain = ['>= 0.9', '<= 1']\n";
     let text = format!(
-        "duration = 1\n[dumbbell]\nrate = 9000\ndelay = 0\n[[flow]]\ncontroller = 'reno'\n[expect]\n{bounds}"
+        "duration = 1\nname = 'test'\n[dumbbell]\nrate = 9000\ndelay = 0\n[[flow]]\ncontroller = 'reno'\n[expect]\n{bounds}"
     );
     let scenario = Scenario::from_toml(&text, "x").unwrap();
     assert_eq!(serde_json::to_string(&scenario.expect).unwrap(), table);
