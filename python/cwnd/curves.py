@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cwnd.colors import REFERENCE, strokes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cwnd.records import FlowRecord, Series
+    from cwnd.records import FlowRecord, JsonObject, LinkRecord, Series
 
 MOST_LINES = 16
 """Largest number of flows in one plot: more lines cannot be distinguished."""
@@ -76,6 +76,18 @@ def _label(flow: FlowRecord) -> str:
     """Label a flow with its name and controller."""
     name, controller = flow["name"], flow["controller"]
     return name if name.startswith(controller) else f"{name} ({controller})"
+
+
+def capacity_of(link: LinkRecord) -> Series | None:
+    """Return the capacity of a link at the samples in bit/s; None if it does not vary.
+
+    Parameters
+    ----------
+    link
+        Record of the link.
+    """
+    capacity: Series | None = cast("JsonObject", link).get("capacity_bps")
+    return capacity if capacity is not None and capacity.size else None
 
 
 def throughput(

@@ -542,6 +542,24 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         middle = metrics["smoothness"][1]
         scale = format_time(middle["scale_s"])
         items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
+    windows = metrics["jain_windows"]
+    if windows["worst"] is not None:
+        over = f"of Jain's index over {format_time(windows['window_s'])}"
+        items.append(("Worst window", number(windows["worst"], 3), over))
+    if metrics["convergence_time_s"] is not None:
+        items.append(
+            ("Converged", f"{metrics['convergence_time_s']:.4g} s", "after the last start")
+        )
+    if metrics["transfers"] is not None:
+        found = metrics["transfers"]
+        part = number(found["completed"], 1, 100)
+        items.append(
+            (
+                "Completion, median",
+                f"{number(found['fct_s']['p50'], 1, 1e3)} ms",
+                f"p99 {number(found['fct_s']['p99'], 1, 1e3)} ms, {part} % complete",
+            )
+        )
     return items
 
 

@@ -120,6 +120,7 @@ def run_real(
         on=on,
         limit=real["limit"],
         notes=real["notes"],
+        document=scenario.document,
     )
 
 

@@ -39,8 +39,24 @@ class CutsRecord(TypedDict):
     after: Series
 
 
+class TransfersRecord(TypedDict):
+    """Transfers of an application: on periods, responses or chunks, one value each.
+
+    A transfer begins when it is requested or first written, and ends when the sender receives the
+    acknowledgement of its last byte; the end is NaN if it is incomplete.
+    """
+
+    begin: Series
+    bytes: Series
+    end: Series
+
+
 class FlowRecord(TypedDict):
-    """Record of one traffic source; its kind is tcp, cbr or pareto."""
+    """Record of one traffic source; its kind is tcp, udt, cbr or pareto.
+
+    ``transfers`` belong to an application (``source``). A flow of ``bytes`` bytes without one is a
+    single transfer from ``start_s`` to ``completed_s``: `cwnd.application.transfers` returns it.
+    """
 
     name: str
     controller: str
@@ -50,6 +66,8 @@ class FlowRecord(TypedDict):
     start_s: float
     stop_s: float
     completed_s: float
+    bytes: int | None
+    transfers: TransfersRecord | None
     packets_sent: int
     packets_delivered: int
     retransmissions: int

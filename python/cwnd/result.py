@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from cwnd import metrics
+from cwnd.completion import RunTransfers, transfers_json, transfers_of
 from cwnd.extras import require
 from cwnd.units import format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from cwnd.expect import Outcome
     from cwnd.records import FlowRecord, JsonObject, LinkRecord, RunRecord, Series
 
 SCALES = (2, 10, 50)
@@ -47,6 +49,8 @@ class Result:
         Reason why the emulator, not the network, was the bottleneck, if it was.
     notes
         Parts of the scenario that the backend does not support or approximates.
+    document
+        The scenario as plain data, for slowdowns and `check`.
     """
 
     def __init__(
@@ -59,14 +63,17 @@ class Result:
         on: str = "sim",
         limit: str | None = None,
         notes: Sequence[str] = (),
+        document: Mapping[str, object] | None = None,
     ) -> None:
         self.record = record
         self.title = title or record["scenario"]
         self.rerun = rerun
-        self.scales = default_scales(record) if scales is None else scales
+        self.scales: list[float] = default_scales(record) if scales is None else scales
         self.on = on
         self.limit = limit
         self.notes = list(notes)
+        self.document = document or {}
+        self._transfers: RunTransfers | None = None
 
     def __repr__(self) -> str:
         flows, met = len(self.record["flows"]), self.metrics
@@ -158,10 +165,51 @@ class Result:
         """Smoothness of each flow, by name; cached for several documents."""
         return {flow["name"]: self.smoothness(flow) for flow in self.record["flows"]}
 
+    def transfers(self, flows: Sequence[FlowRecord] | None = None) -> RunTransfers:
+        """Return size, completion time and slowdown of transfers that begin after the warm-up.
+
+        Parameters
+        ----------
+        flows
+            Flows of this run; by default the measured ones.
+        """
+        if flows is not None:
+            return transfers_of(self, flows)
+        if self._transfers is None:
+            self._transfers = transfers_of(self, self.measured_flows)
+        return self._transfers
+
+    def jain_over_time(
+        self, window: float | None = None, flows: Sequence[FlowRecord] | None = None
+    ) -> metrics.JainSeries:
+        """Return Jain's index of the goodputs in windows of time after the warm-up.
+
+        Parameters
+        ----------
+        window
+            Length of a window in seconds; by default ten round-trip times, as of ``scales[1]``.
+        flows
+            Flows of this run; by default the measured ones. A flow counts in the windows in which
+            it is active.
+        """
+        counted = self.measured_flows if flows is None else flows
+        spans = [
+            (flow["start_s"], max(flow["start_s"], self.warmup_s) + self.seconds(flow))
+            for flow in counted
+        ]
+        return metrics.jain_over_time(
+            self.time,
+            [flow["delivered"] * float(flow["packet_bytes"]) for flow in counted],
+            self.scales[1] if window is None else window,
+            self.warmup_s,
+            spans,
+        )
+
     @cached_property
     def metrics(self) -> JsonObject:
         """Metrics of the measured flows together; see docs/metrics.md."""
         flows, link = self.measured_flows, self.bottleneck
+        windows = self.jain_over_time()
         goodputs = [self.goodput_bps(flow) for flow in flows]
         sent = sum(flow["packets_sent"] for flow in flows)
         smooth = [self._smooth[flow["name"]] for flow in flows]
@@ -188,6 +236,13 @@ class Result:
                 for scale in self.scales
             ],
             "convergence_time_s": self._convergence_time(),
+            "jain_windows": {
+                "window_s": self.scales[1],
+                "worst": windows.worst,
+                "mean": windows.mean,
+            },
+            "worst_goodput_bps": metrics.worst(goodputs, more_is_better=True),
+            "transfers": transfers_json(self.transfers()),
         }
 
     @cached_property
@@ -255,6 +310,38 @@ class Result:
 
         frame: pd.DataFrame = queues(self).to_pandas()
         return frame
+
+    def check(self, expect: Mapping[str, object] | None = None) -> list[Outcome]:
+        """Compare metrics with the bounds of ``[expect]``, as ``cwnd run --check`` does.
+
+        Parameters
+        ----------
+        expect
+            Bounds by metric, nested as in a scenario file; by default those of the scenario.
+
+        Returns
+        -------
+        list of Outcome
+            One for each bound: the ``expectation``, the measured ``value``, and whether it
+            ``holds``.
+
+        Raises
+        ------
+        ScenarioError
+            There are no expectations, or a metric, group, link, unit or operator is wrong.
+
+        Examples
+        --------
+        >>> import cwnd
+        >>> scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+        >>> result = cwnd.run(scenario.add_flow("reno"))
+        >>> [outcome.holds for outcome in result.check({"goodput": {"reno": "> 12mbit"}})]
+        [False]
+        """
+        from cwnd.expect import places_of_run, read_expectations
+
+        table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
+        return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]
 
     def plot(self) -> Figure:
         """Draw windows, throughput and queue over time.

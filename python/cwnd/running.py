@@ -184,7 +184,10 @@ def measure(
         return kept
 
     def finished(job: int, record: RunRecord) -> T:
-        return keep(job, Result(record, title=jobs[job][0].title, scales=scales))
+        scenario = jobs[job][0]
+        return keep(
+            job, Result(record, title=scenario.title, scales=scales, document=scenario.document)
+        )
 
     return _native.simulate(
         [(scenario.to_json(), seed) for scenario, seed in jobs],

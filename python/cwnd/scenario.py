@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
+from cwnd.application import move_files, read_files
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import check_unit, parse_time, scenario_time
@@ -55,6 +56,7 @@ class Scenario:
         for flow in self._flows:
             if ".py:" in str(flow.get("controller", "")):
                 flow["controller"] = self._name(flow["controller"])
+            read_files(flow)
 
     def __repr__(self) -> str:
         flows = ", ".join(
@@ -87,7 +89,7 @@ class Scenario:
         ScenarioError
             The scenario is invalid; the message names the file, the line and the key.
         OSError
-            The file cannot be read.
+            The file, or a file of sizes that it names, cannot be read.
         """
         if isinstance(source, str) and "\n" in source:
             text, origin, home = source, "<text>", Path()
@@ -100,6 +102,7 @@ class Scenario:
         document = json.loads(_native.load(text, origin))
         for flow in document.get("flow", []):
             flow["controller"] = move_specification(flow["controller"], home)
+            move_files(flow, home)
         return cls(document)
 
     @classmethod
@@ -295,6 +298,11 @@ class Scenario:
         seed = self._document.get("seed")
         # `validate` rejects an invalid seed.
         return seed if isinstance(seed, int) and 0 <= seed < 2**64 else 1
+
+    @property
+    def document(self) -> Mapping[str, object]:
+        """The scenario as plain data, to read only: `to_dict` returns a copy."""
+        return self._document
 
     def to_dict(self) -> JsonObject:
         """Return the scenario as plain data."""

@@ -156,6 +156,8 @@ fn record<'py>(
     result.set_item("start_s", flow.time.first().copied().unwrap_or(0.0))?;
     result.set_item("stop_s", end)?;
     result.set_item("completed_s", f64::NAN)?;
+    result.set_item("bytes", py.None())?;
+    result.set_item("transfers", py.None())?;
     result.set_item("packets_sent", flow.last.sent)?;
     result.set_item("packets_delivered", flow.last.delivered)?;
     result.set_item("retransmissions", flow.last.retransmitted)?;

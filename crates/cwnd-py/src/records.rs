@@ -2,7 +2,7 @@
 
 use crate::simulate::Finished;
 use cwnd_sim::network::{Flow, Link, QueueLimit, Traffic};
-use cwnd_sim::record::{FlowRecord, LinkRecord};
+use cwnd_sim::record::{FlowRecord, LinkRecord, Transfer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -59,6 +59,9 @@ fn flow<'py>(
     let endless = spec.stop == cwnd::Time::NEVER;
     flow.set_item("stop_s", if endless { f64::INFINITY } else { spec.stop.as_secs() })?;
     flow.set_item("completed_s", record.completed)?;
+    flow.set_item("bytes", spec.bytes())?;
+    let transfers = spec.application.as_ref().map(|_| transfers(py, &record)).transpose()?;
+    flow.set_item("transfers", transfers)?;
     flow.set_item("packets_sent", record.packets_sent)?;
     flow.set_item("packets_delivered", record.packets_delivered)?;
     flow.set_item("retransmissions", record.retransmissions)?;
@@ -104,6 +107,18 @@ fn flow<'py>(
     flow.set_item("sent", series.sent.into_pyarray(py))?;
     flow.set_item("delivered", series.delivered.into_pyarray(py))?;
     Ok(flow)
+}
+
+/// The transfers of an application as columns.
+fn transfers<'py>(py: Python<'py>, record: &FlowRecord) -> PyResult<Bound<'py, PyDict>> {
+    let column = |get: fn(&Transfer) -> f64| {
+        record.transfers.iter().map(get).collect::<Vec<_>>().into_pyarray(py)
+    };
+    let transfers = PyDict::new(py);
+    transfers.set_item("begin", column(|transfer| transfer.begin))?;
+    transfers.set_item("bytes", column(|transfer| transfer.bytes as f64))?;
+    transfers.set_item("end", column(|transfer| transfer.end))?;
+    Ok(transfers)
 }
 
 /// A series as long as the others: not a number where there was none.

@@ -1,5 +1,6 @@
 //! The two ends of a flow, and how they are created.
 
+use crate::application::{ApplicationFlow, Writable};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SOURCE};
@@ -23,6 +24,9 @@ pub(crate) trait Endpoint: Send {
 
     /// Ends the data of the source.
     fn stop(&mut self, net: &mut Net, now: u64);
+
+    /// Handles the expired timer of the application.
+    fn act(&mut self, _: &mut Net, _: u64) {}
 
     /// Handles the expired timer of one end.
     fn wake(&mut self, net: &mut Net, now: u64, side: usize);
@@ -72,19 +76,14 @@ pub(crate) fn create(
     options: &Options,
     specs: &mut Specs,
 ) -> Result<Box<dyn Endpoint>, SimulationError> {
-    let tcp = match &*flow.traffic {
+    let with_bytes = flow.bytes.map(|bytes| flow.traffic.with_bytes(bytes));
+    let tcp = match with_bytes.as_ref().unwrap_or(&flow.traffic) {
         Traffic::Tcp(tcp) => tcp,
         Traffic::Udt(udt) => {
             let make = find(flow, &udt.controller, options)?;
             let start = (seed, flow.start);
-            return Ok(Box::new(UdtFlow::new(
-                udt,
-                make,
-                place,
-                back,
-                start,
-                options.record_events,
-            )));
+            let connection = UdtFlow::new(udt, make, place, back, start, options.record_events);
+            return Ok(with_application(flow, connection, place, seed));
         }
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
             let source = Source::new(&flow.traffic, place, seed);
@@ -95,14 +94,32 @@ pub(crate) fn create(
     let controller = specs.controller(flow, tcp, settings, options)?;
     let driver = Driver::new(place.clock, controller, options.record_events);
     Ok(if driver.controller.needs().reports {
-        Box::new(PacedFlow::new(tcp, driver, place, back))
+        with_application(flow, PacedFlow::new(tcp, driver, place, back), place, seed)
     } else if tcp.is_extended() {
-        Box::new(TcpFlow::<Selective>::new(tcp, driver, place, back, seed))
+        let connection = TcpFlow::<Selective>::new(tcp, driver, place, back, seed);
+        with_application(flow, connection, place, seed)
     } else if tcp.conventions == Conventions::Rfc {
-        Box::new(TcpFlow::<Rfc>::new(tcp, driver, place, back, seed))
+        let connection = TcpFlow::<Rfc>::new(tcp, driver, place, back, seed);
+        with_application(flow, connection, place, seed)
     } else {
-        Box::new(TcpFlow::<Ns2>::new(tcp, driver, place, back, seed))
+        let connection = TcpFlow::<Ns2>::new(tcp, driver, place, back, seed);
+        with_application(flow, connection, place, seed)
     })
+}
+
+/// Returns the endpoints of `flow` with its application, if it has one.
+fn with_application<E: Writable + 'static>(
+    flow: &Flow,
+    endpoint: E,
+    place: Place,
+    seed: u64,
+) -> Box<dyn Endpoint> {
+    match &flow.application {
+        None => Box::new(endpoint),
+        Some(application) => {
+            Box::new(ApplicationFlow::new(application, flow, endpoint, place, seed))
+        }
+    }
 }
 
 /// Returns the settings of flow `index`'s controller. Each flow has its own random seed.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+mod application;
 mod cast;
 mod cut;
 mod driver;

@@ -1,11 +1,14 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
 //! field has a default. [`Network::validate`] checks that the simulator can run it.
 
+mod application;
 mod check_impairments;
 mod impairments;
 mod queue;
 mod validate;
 
+pub(crate) use application::pareto_min;
+pub use application::{Application, Sizes, Times};
 pub(crate) use impairments::OPPORTUNITY;
 pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
@@ -101,6 +104,23 @@ pub struct Flow {
     pub traffic: Arc<Traffic>,
     /// Whether the metrics of the run include it; they exclude background traffic.
     pub measured: bool,
+    /// Bytes to send, instead of those of `traffic`: for flows of a group that differ in their sizes.
+    pub bytes: Option<u64>,
+    /// The application of a TCP or UDT flow; without one all data is available at the start.
+    pub application: Option<Arc<Application>>,
+}
+
+impl Flow {
+    /// Bytes to send; `None` for no limit, for an application, and for a source without feedback.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        let of_traffic = match &*self.traffic {
+            Traffic::Tcp(tcp) => tcp.bytes,
+            Traffic::Udt(udt) => udt.bytes,
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
+        };
+        self.bytes.or(of_traffic)
+    }
 }
 
 /// A source.
@@ -134,6 +154,19 @@ pub enum Traffic {
         /// Shape parameter of both distributions, above 1.
         shape: f64,
     },
+}
+
+impl Traffic {
+    /// Returns a copy that sends `bytes` bytes. Sources without feedback have no amount of data.
+    pub(crate) fn with_bytes(&self, bytes: u64) -> Self {
+        let mut traffic = self.clone();
+        match &mut traffic {
+            Traffic::Tcp(tcp) => tcp.bytes = Some(bytes),
+            Traffic::Udt(udt) => udt.bytes = Some(bytes),
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => {}
+        }
+        traffic
+    }
 }
 
 /// A TCP connection. Windows are in packets, sizes in bytes.

@@ -5,6 +5,7 @@
 //! retransmits the packets listed in NAKs. If the controller uses the receiver's estimate of the link capacity, every
 //! sixteenth packet starts a packet pair.
 
+use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
@@ -46,8 +47,8 @@ impl Endpoint for PacedFlow {
         self.sender.start(net, now);
     }
 
-    fn stop(&mut self, _: &mut Net, _: u64) {
-        self.sender.stop();
+    fn stop(&mut self, _: &mut Net, now: u64) {
+        self.sender.stop(now);
     }
 
     fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
@@ -90,6 +91,23 @@ impl Endpoint for PacedFlow {
     }
 }
 
+impl Writable for PacedFlow {
+    fn open(&mut self) {
+        (self.sender.open, self.sender.total) = (true, 0);
+    }
+
+    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, _: Option<Idle>) -> u64 {
+        let sender = &mut self.sender;
+        sender.total = saturate32(to_index(packets)).max(sender.board.high());
+        sender.send(net, now);
+        if sender.total == u32::MAX { u64::MAX } else { u64::from(sender.total) }
+    }
+
+    fn acknowledged(&self) -> u64 {
+        u64::from(self.sender.board.una())
+    }
+}
+
 struct PacedSender {
     hop: u32,
     timer: usize,
@@ -99,6 +117,8 @@ struct PacedSender {
     pairs: bool,
     board: Scoreboard,
     total: u32,
+    /// Whether the application may write more.
+    open: bool,
     /// The earliest time for the next packet.
     next_send: u64,
     /// Whether the next packet completes a pair and is sent without pacing.
@@ -152,6 +172,7 @@ impl PacedSender {
             pairs: driver.controller.needs().capacity,
             board: Scoreboard::new(),
             total: packets.map_or(u32::MAX, |packets| saturate32(to_index(packets))),
+            open: false,
             next_send: 0,
             pair: false,
             expiry: NONE,
@@ -171,8 +192,18 @@ impl PacedSender {
         self.send(net, now);
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, now: u64) {
         self.total = self.total.min(self.board.high());
+        // Without data in flight no report completes the transfer.
+        if std::mem::take(&mut self.open) && self.board.una() >= self.total {
+            self.complete(now);
+        }
+    }
+
+    /// All data is acknowledged, and there will be no more.
+    fn complete(&mut self, now: u64) {
+        self.driver.settle(now);
+        self.driver.completed = now;
     }
 
     /// Handles an expired timer.
@@ -250,9 +281,8 @@ impl PacedSender {
         report.arrival = arrival.map(Rate::per_sec);
         report.capacity = capacity.map(Rate::per_sec);
         self.driver.report(now, Event::Report(report));
-        if self.board.una() >= self.total && self.driver.completed == NONE {
-            self.driver.settle(now);
-            self.driver.completed = now;
+        if self.board.una() >= self.total && self.driver.completed == NONE && !self.open {
+            self.complete(now);
         }
     }
 
@@ -285,9 +315,9 @@ impl PacedSender {
         }
     }
 
-    /// Time before which the sender may send ahead of the clock.
+    /// Time before which the sender may send ahead of the clock. An application may write at any time.
     fn safe_until(&self, net: &Net, now: u64) -> u64 {
-        if !net.may_send_ahead(self.hop) {
+        if self.open || !net.may_send_ahead(self.hop) {
             return now;
         }
         net.source_safe_until(now, self.timer / TIMERS, [self.hop, self.back])

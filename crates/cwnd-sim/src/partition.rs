@@ -229,6 +229,9 @@ impl Partition {
     fn start_or_stop(&mut self, now: u64, flow: usize) {
         let stop = self.network.flows[self.net.order.index(flow)].stop;
         let stop = self.net.clock.ticks(stop.as_nanos());
+        if self.flows[flow].started && now < stop {
+            return self.act(now, flow, stop);
+        }
         let starts = now < stop;
         // A flow that stops at its start sends nothing. The next flow must be armed then, too.
         if !self.flows[flow].started {
@@ -247,6 +250,18 @@ impl Partition {
                 endpoint.stop(&mut self.net, now);
             }
         }
+    }
+
+    /// The timer of a flow's application expired.
+    #[cold]
+    fn act(&mut self, now: u64, flow: usize, stop: u64) {
+        if self.net.due[flow][SOURCE] <= now {
+            self.observe(flow, SOURCE, now);
+        }
+        if let Some(endpoint) = &mut self.flows[flow].endpoint {
+            endpoint.act(&mut self.net, now);
+        }
+        self.net.arm(TIMERS * flow + LIFE, stop);
     }
 
     /// Arms the timer of the flow that starts next.

@@ -176,7 +176,7 @@ impl FlowHeaders {
             source: ([10, y & 127, z, w], port),
             sink: ([10, y | 128, z, w], SINK_PORT),
             tcp: match &*flow.traffic {
-                Traffic::Tcp(tcp) if !paced(tcp) => Some(Stream::new(tcp)),
+                Traffic::Tcp(tcp) if !paced(tcp) => Some(Stream::new(tcp, flow.bytes())),
                 _ => None,
             },
         }
@@ -188,12 +188,12 @@ fn paced(tcp: &Tcp) -> bool {
 }
 
 impl Stream {
-    fn new(tcp: &Tcp) -> Self {
+    fn new(tcp: &Tcp, bytes: Option<u64>) -> Self {
         let window = u64::from(tcp.window) * u64::from(tcp.packet);
         let fits = (0..LARGEST_SCALE).find(|scale| window >> scale <= u64::from(u16::MAX));
         Stream {
             payload: u64::from(tcp.packet),
-            bytes: tcp.bytes.unwrap_or(u64::MAX),
+            bytes: bytes.unwrap_or(u64::MAX),
             syn: tcp.syn,
             accepted: false,
             sack: tcp.recovery == Recovery::Sack,

@@ -141,6 +141,7 @@ impl LiveLink {
             Ecn::Ect1 => flags::ECT | flags::ECT1,
             Ecn::Ce => flags::ECT | flags::CE,
         } | if dataless { flags::ACK } else { 0 };
+        // The hash of the flow stands for its route.
         let (arrives, gained) = self.link.receive(now, size, known, flow);
         if gained & flags::QUEUED == 0 {
             return self.decide(id, arrives, gained);

@@ -54,10 +54,24 @@ pub struct FlowRecord {
     pub completed: f64,
     /// Window reductions.
     pub cuts: Vec<CutRecord>,
+    /// Transfers of an application in the whole run. A flow without an application that sends a number of bytes is one
+    /// transfer, which is not listed: from its start to `completed`.
+    pub transfers: Vec<Transfer>,
     /// Sampled variables.
     pub series: FlowSeries,
     /// The controller's events and outputs, if [`Options::record_events`](crate::Options::record_events) is set.
     pub events: Option<Record>,
+}
+
+/// A transfer of an application: an on period, a response or a chunk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transfer {
+    /// Time in seconds at which the data was requested or its writing began.
+    pub begin: f64,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Time in seconds at which the sender received the acknowledgement of the last byte; NaN if incomplete.
+    pub end: f64,
 }
 
 /// Samples of a flow at the times [`Records::time`].

@@ -96,6 +96,13 @@ impl Rng {
         -mean * libm::log(1.0 - self.uniform())
     }
 
+    /// Returns a number from the standard normal distribution (Box and Muller 1958).
+    #[inline]
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(self.exponential(2.0));
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
+    }
+
     /// Returns a Pareto-distributed number with this mean and a shape above 1. The minimum is
     /// mean·(shape − 1)/shape.
     #[inline]
@@ -174,6 +181,9 @@ mod tests {
         assert!((mean(|| rng.range(-2.0, 6.0)) - 2.0).abs() < 0.03);
         assert!((mean(|| rng.exponential(3.0)) - 3.0).abs() < 0.05);
         assert!((mean(|| rng.pareto(3.0, 3.0)) - 3.0).abs() < 0.05);
+        assert!(mean(|| rng.normal()).abs() < 0.01);
+        assert!((mean(|| rng.normal().powi(2)) - 1.0).abs() < 0.02);
+        assert!((mean(|| rng.normal().powi(4)) - 3.0).abs() < 0.1);
         assert!((mean(|| f64::from(u8::from(rng.chance(0.25)))) - 0.25).abs() < 0.005);
         assert!((mean(|| rng.below(10) as f64) - 4.5).abs() < 0.03);
     }

@@ -2,6 +2,7 @@
 //!
 //! The simulated network carries packets of the datagrams' sizes. The contents are passed outside the network, in order.
 
+use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
@@ -75,6 +76,8 @@ pub(crate) struct UdtFlow {
     data: Box<[u8]>,
     /// Bytes still to write.
     left: u64,
+    /// Whether the application may write more.
+    open: bool,
     /// Bytes written.
     written: u64,
     delivered: u64,
@@ -113,6 +116,7 @@ impl UdtFlow {
             in_flight: [(); 2].map(|()| Contents::new(reordered)),
             data: vec![0; HEADER + udt.packet as usize].into(),
             left: udt.bytes.unwrap_or(u64::MAX),
+            open: false,
             written: 0,
             delivered: 0,
             driver: Driver::new(clock, controller, false),
@@ -166,7 +170,7 @@ impl UdtFlow {
         let cut = self.source.take_cut();
         let at = self.clock.time(now);
         self.driver.cuts.extend(cut.map(|cut| CutRecord { at, cut }));
-        let acknowledged = self.left == 0 && self.source.unacknowledged() == 0;
+        let acknowledged = self.left == 0 && !self.open && self.source.unacknowledged() == 0;
         if acknowledged && self.source.controller().is_some() && self.driver.completed == NONE {
             self.driver.settle(now);
             self.driver.completed = now;
@@ -226,7 +230,7 @@ impl UdtFlow {
             self.left -= count as u64;
             self.written += count as u64;
         }
-        if self.left == 0 {
+        if self.left == 0 && !self.open {
             self.source.shutdown(now);
         }
     }
@@ -240,6 +244,10 @@ impl Endpoint for UdtFlow {
 
     fn stop(&mut self, net: &mut Net, now: u64) {
         self.left = 0;
+        if std::mem::take(&mut self.open) {
+            // Without data in flight no acknowledgement completes the transfer.
+            self.update_driver(now);
+        }
         self.send(net, now, SOURCE);
     }
 
@@ -294,6 +302,29 @@ impl Endpoint for UdtFlow {
         self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
         self.driver.events = self.source.record().cloned().map(Box::new);
         self.driver.finish(end, record);
+    }
+}
+
+impl Writable for UdtFlow {
+    fn open(&mut self) {
+        (self.open, self.left) = (true, 0);
+    }
+
+    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, _: Option<Idle>) -> u64 {
+        let payload = u64::from(self.config.packet_size - HEADERS);
+        let left = packets.saturating_mul(payload).saturating_sub(self.written);
+        let (left, available) = match packets {
+            u64::MAX => (u64::MAX, u64::MAX),
+            _ => (left, (self.written + left) / payload),
+        };
+        self.left = left;
+        self.send(net, now, SOURCE);
+        available
+    }
+
+    fn acknowledged(&self) -> u64 {
+        let payload = u64::from(self.config.packet_size - HEADERS);
+        (self.written - self.source.unacknowledged()) / payload
     }
 }
 

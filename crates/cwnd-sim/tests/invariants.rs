@@ -206,6 +206,8 @@ fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Net
         stop: Time::NEVER,
         traffic: traffic.into(),
         measured: true,
+        bytes: None,
+        application: None,
     });
     Network {
         name: String::new(),

@@ -18,7 +18,7 @@ use proptest::sample::{Index, select};
 use std::fmt;
 
 /// Networks with many simultaneous events.
-const NETWORKS: [&str; 9] = [
+const NETWORKS: [&str; 11] = [
     // After one flow ends, the other one sends at the rate of its access link.
     r#"
     dumbbell = { rate = "10mbit", delay = "50ms", queue = "5p" }
@@ -75,6 +75,22 @@ const NETWORKS: [&str; 9] = [
     access = { rate = "200mbit", delay = "10ms" }
     tcp = { timestamps = true }
     flow = [{ controller = "reno", count = 3 }]
+    "#,
+    // Applications whose times coincide with those of packets, over all transports.
+    r#"
+    dumbbell = { rate = "10mbit", delay = "4ms", queue = "20p" }
+    tcp = { packet = 956, header = 44 }
+    flow = [{ controller = "reno", source = { kind = "limited", rate = "2mbit" } },
+            { controller = "cubic", source = { kind = "on_off", on = "100ms", off = "4ms" }, stop = "1s" },
+            { controller = "udt", source = { kind = "on_off", on = "12ms", off = "8ms", rate = "5mbit" } },
+            { controller = "reno", source = { kind = "request", sizes = 1000 } },
+            { controller = "udt", protocol = "udt", source = { kind = "request", sizes = 8000, think = "4ms" } }]
+    "#,
+    // Many short transfers beside a long one.
+    r#"
+    dumbbell = { rate = "50mbit", delay = "10ms", queue = "100p" }
+    flow = [{ controller = "cubic" },
+            { controller = "reno", arrivals = { load = 0.5, sizes = { kind = "pareto", mean = "20kb", shape = 1.3 } } }]
     "#,
 ];
 
@@ -649,6 +665,34 @@ fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
     ]
 }
 
+/// The data of a flow: endless, an amount, or that of an application.
+fn data() -> BoxedStrategy<String> {
+    let source = |kind: &str, keys: Vec<BoxedStrategy<String>>| {
+        let kind = Just(format!("kind = \"{kind}\"")).boxed();
+        table("source", [vec![kind], keys].concat())
+    };
+    let times = |name: &'static str| {
+        let constant = key(name, &["10ms", "4ms", "50ms"]);
+        let of_kind =
+            |kind: &str| Just(format!("{name} = {{ kind = \"{kind}\", mean = \"30ms\" }}"));
+        prop_oneof![2 => constant, 1 => of_kind("exponential"), 1 => of_kind("pareto")].boxed()
+    };
+    let rate = || key("rate", &["1mbit", "2mbit", "777kbit", "40mbit"]);
+    let sizes = prop_oneof![
+        2 => key("sizes", &["1000", "20kb", "100kb"]),
+        1 => Just("sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned()),
+        1 => Just("sizes = { kind = \"lognormal\", median = \"5kb\", sigma = 1 }".to_owned()),
+    ];
+    prop_oneof![
+        4 => Just(String::new()),
+        2 => key("bytes", &["20kb", "1000", "100kb", "1mb"]),
+        1 => source("limited", vec![rate()]),
+        2 => source("on_off", vec![times("on"), times("off"), rarely(2, rate())]),
+        2 => source("request", vec![sizes.boxed(), rarely(3, times("think"))]),
+    ]
+    .boxed()
+}
+
 /// Keys of all traffic.
 fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
     vec![
@@ -664,7 +708,7 @@ fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
 fn group(values: &'static Values) -> BoxedStrategy<Group> {
     let flow = |controller: BoxedStrategy<String>, mut keys: Vec<BoxedStrategy<String>>| {
         keys.insert(0, controller);
-        keys.push(rarely(3, key("bytes", &["20kb", "1000", "100kb", "1mb"])));
+        keys.push(data());
         keys.extend(common_keys(values));
         keys_of(keys).prop_map(|keys| ("flow", keys)).boxed()
     };

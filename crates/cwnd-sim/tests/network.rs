@@ -47,6 +47,8 @@ fn valid() -> Network {
         stop: Time::NEVER,
         traffic: Arc::new(traffic),
         measured: true,
+        bytes: None,
+        application: None,
     };
     Network {
         name: "valid".into(),

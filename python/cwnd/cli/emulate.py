@@ -37,8 +37,8 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 @click.option(
     "--queue",
     show_default="droptail",
-    metavar="SIZE|red|red-ecn|{...}",
-    help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, or a table.",
+    metavar="SIZE|KIND|red-ecn|{...}",
+    help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, fq_codel, or a table.",
 )
 @click.option("--loss", show_default="0", help="Probability of random loss.")
 @click.option(

@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.result import Result
 
+T = TypeVar("T")
+
 BACKEND_HELP = "Backend: sim, or in real time over an emulated network: udt, or linux (kernel TCP)."
 PLOTS = (".png", ".svg")
 
 
-def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
+def with_outputs(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options --plot, --report and --json.
 
     Parameters
@@ -46,7 +48,7 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def with_values(command: Callable[..., None]) -> Callable[..., None]:
+def with_values(command: Callable[..., T]) -> Callable[..., T]:
     """Add the option --set, which replaces values of a scenario.
 
     Parameters

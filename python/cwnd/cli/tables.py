@@ -103,6 +103,11 @@ def print_result(result: Result) -> None:
     document = result.to_json()
     console.print(_sheet("Flows", flow_sheet(document), left={0, 1, 9}))
     console.print(_sheet("Links", link_sheet(document), left={0, 1}))
+    from cwnd.transfer_sheet import transfer_sheet
+
+    transfers = transfer_sheet(document)
+    if transfers is not None:
+        console.print(_sheet("Transfers by size", transfers, left={0}))
     for name, value, remark in metric_items(document["metrics"]):
         console.print(Text(f"{name}: {value} ({remark})"))
 

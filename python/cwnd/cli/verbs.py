@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from cwnd.cli.agree import agree
+from cwnd.cli.check import check_expectations, print_run
 from cwnd.cli.config import VARIABLE, name_variables, read_config
 from cwnd.cli.credentials import keygen
 from cwnd.cli.emulate import emulate
@@ -259,7 +260,8 @@ def _is_given(context: click.Context, name: str) -> bool:
     is_flag=True,
     help="Simulate all packets in the order of time: slower, with the same results.",
 )
-def run(
+@click.option("--check", is_flag=True, help="Check [expect] of FILE: exit with 1 if a bound fails.")
+def run(  # noqa: PLR0913, PLR0917
     file: str,
     assignments: tuple[str, ...],
     seed: int | None,
@@ -268,9 +270,13 @@ def run(
     report: str | None,
     plot: str | None,
     no_lookahead: bool,  # noqa: FBT001
+    check: bool,  # noqa: FBT001
     **options: str | None,
-) -> None:
-    """Run the scenario FILE."""
+) -> int:
+    """Run the scenario FILE.
+
+    With --check it prints one line for each bound of the table [expect], and no tables.
+    """
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd import Scenario
@@ -286,6 +292,8 @@ def run(
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]
+    if check:
+        check_expectations(scenario, links, Path(file))
     if (link is None) != (pcap is None):
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
         raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
@@ -316,12 +324,7 @@ def run(
         click.echo(f"tables: {trace}", err=True)
     if pcap is not None:
         click.echo(f"packets: {pcap}", err=True)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        from cwnd.cli.tables import print_result
-
-        print_result(result)
+    return print_run(result, as_json=as_json, check=check)
 
 
 def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cwnd.curves import MOST_LINES, lines, thin, throughput
+from cwnd.curves import MOST_LINES, capacity_of, lines, thin, throughput
 from cwnd.result import jsonable
 from cwnd.units import format_time
 
@@ -59,7 +59,7 @@ def render(template: str, **context: object) -> str:
     Examples
     --------
     >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
-    ...     rerun="", seed=1, data={"runs": [{"warmup": 0}]})
+    ...     rerun="", seed=1, data={"runs": [{"warmup": 0}], "fairness": None, "transfers": None})
     >>> "<h1>&lt;A run&gt;</h1>" in page
     True
     """
@@ -109,6 +109,7 @@ def run_data(
     drawn = lines(flows, colors)
     scale = max(result.scales[1], result.duration_s / points)
     link = result.bottleneck
+    capacity = capacity_of(link)
     return {
         **labels,
         "seed": str(result.seed),
@@ -117,6 +118,7 @@ def run_data(
         "scale": format_time(scale),
         "link": link["name"],
         "note": f"{len(drawn)} of {len(flows)} flows" if len(drawn) < len(flows) else "",
+        "capacity": None if capacity is None else _rounded(*thin(result.time, capacity, points)),
         "queue": _rounded(*thin(result.time, link["queue"], points)),
         "flows": [
             {

@@ -56,7 +56,11 @@ def own_code() -> str:
     hashed = hashlib.sha256()
     scenarios, figures = (axes, networks, plan, scenario, units), (metrics, result, tables, work)
     for module in (_native, *scenarios, *figures):
-        hashed.update(Path(str(module.__file__)).read_bytes())
+        file = Path(str(module.__file__))
+        # A package is hashed with its modules.
+        parts = sorted(file.parent.glob("*.py")) if file.name == "__init__.py" else [file]
+        for part in parts:
+            hashed.update(part.read_bytes())
     return hashed.hexdigest()[:16]
 
 

@@ -123,7 +123,10 @@ fn protocol_config(
     available: &str,
     notes: &mut Notes,
 ) -> Result<ProtocolConfig, String> {
-    let packets = |bytes: Option<u64>, packet: u32| bytes.map(|all| all.div_ceil(packet.into()));
+    if flow.application.is_some() {
+        return Err("`source` runs on sim only; `bytes` and `arrivals` run here too".into());
+    }
+    let packets = |packet: u32| flow.bytes().map(|all| all.div_ceil(packet.into()));
     match &*flow.traffic {
         Traffic::Tcp(tcp) if backend == Backend::Linux => {
             let links = flow.path.iter().chain(&*flow.back);
@@ -134,15 +137,15 @@ fn protocol_config(
             let options = tcp_options(tcp, packet_size, bottleneck_rate, available)?;
             note_tcp_differences(&flow.name, tcp, &options, notes);
             let window = f64::from(options.initial_window);
-            Ok((packet_size, packets(tcp.bytes, tcp.packet), window, Protocol::Tcp(options)))
+            Ok((packet_size, packets(tcp.packet), window, Protocol::Tcp(options)))
         }
-        Traffic::Tcp(network::Tcp { controller, bytes, packet, header, window, .. })
-        | Traffic::Udt(network::Udt { controller, bytes, packet, header, window }) => {
+        Traffic::Tcp(network::Tcp { controller, packet, header, window, .. })
+        | Traffic::Udt(network::Udt { controller, packet, header, window, .. }) => {
             let packet_size = check_packet_size(packet + header, MIN_PACKET_SIZE)?;
             let config = udt_config(controller, packet_size, *window)?;
             note_udt_differences(network, flow, packet_size - UDT_HEADERS, *packet, notes);
             let initial = config.settings(packet_size, *window).initial_window.get();
-            Ok((packet_size, packets(*bytes, *packet), initial, Protocol::Udt(Box::new(config))))
+            Ok((packet_size, packets(*packet), initial, Protocol::Udt(Box::new(config))))
         }
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => {
             let packet_size = check_packet_size(*packet, IP_UDP_HEADERS as u32)?;

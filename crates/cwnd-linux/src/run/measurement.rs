@@ -177,6 +177,7 @@ impl Measurement {
             min_rtt: if min_rtt.is_finite() { min_rtt } else { f64::NAN },
             completed: last.completed.unwrap_or(f64::NAN),
             cuts: self.cuts,
+            transfers: Vec::new(),
             series: self.series,
             events: None,
         }

@@ -212,6 +212,22 @@ impl Flow {
             let [start, stop] = [self.start, self.stop].map(|at| Span::shown(at.as_nanos()));
             return invalid("stop", format!("stops at {stop}, before it starts at {start}"));
         }
+        if self.bytes.is_some() || self.application.is_some() {
+            let field = if self.bytes.is_some() { "bytes" } else { "application" };
+            if matches!(*self.traffic, Traffic::Cbr { .. } | Traffic::Pareto { .. }) {
+                return invalid(
+                    field,
+                    "a source without feedback has neither bytes nor an application",
+                );
+            }
+            if self.bytes().is_some() && self.application.is_some() {
+                return invalid(field, "an application determines the bytes of a flow");
+            }
+        }
+        check_data(self.bytes)?;
+        if let Some(application) = &self.application {
+            application.check()?;
+        }
         self.traffic.check()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cwnd::{Dur, Time};
 
+use super::arrivals::Process;
 use super::error::{Problem, problem};
 use super::format::{Access, Scenario};
 use super::groups::{Group, Names, check_names, groups};
@@ -93,12 +94,15 @@ impl<'a> Plan<'a> {
             check_name("name", &scenario.name)?;
         }
         let topology = Topology::new(scenario)?;
-        let groups = groups(scenario)?;
+        let mut groups = groups(scenario)?;
+        let mut routes = Routes::new(topology.nodes.len(), &topology.links);
+        for (number, group) in groups.iter_mut().enumerate() {
+            draw_arrivals(group, number, scenario, seed, &topology, &mut routes)?;
+        }
         let sizes = sizes(&groups, &topology)?;
         check_names(&groups, &sizes)?;
 
         let mut placements = Vec::with_capacity(groups.len());
-        let mut routes = Routes::new(topology.nodes.len(), &topology.links);
         let (mut first, mut hops) = (0, 0u64);
         for (group, size) in groups.into_iter().zip(sizes) {
             check_starts(&group, size)?;
@@ -237,14 +241,20 @@ impl Placement<'_> {
             }
         };
         let stagger = group.stagger.nanos().saturating_mul(at);
+        let arrival = group.drawn.get(to_index(at));
+        let start = arrival.map_or(group.start.at(draws.start).as_nanos() + stagger, |it| it.at);
+        // Transfers that have arrived before the stop time are completed.
+        let stop = group.stop.filter(|_| arrival.is_none());
         Flow {
             name,
             path,
             back,
-            start: Time::from_nanos(group.start.at(draws.start).as_nanos() + stagger),
-            stop: group.stop.map_or(Time::NEVER, |stop| Time::from_nanos(stop.nanos())),
+            start: Time::from_nanos(start),
+            stop: stop.map_or(Time::NEVER, |stop| Time::from_nanos(stop.nanos())),
             traffic: group.traffic.clone(),
             measured: group.measured,
+            bytes: arrival.map(|arrival| arrival.bytes),
+            application: group.application.clone(),
         }
     }
 }
@@ -279,6 +289,28 @@ fn add_host(
         });
     }
     [up, up + 1]
+}
+
+/// Draws the arrivals of a group that has some, and sets its number of flows.
+fn draw_arrivals(
+    group: &mut Group,
+    number: usize,
+    scenario: &Scenario,
+    seed: u64,
+    topology: &Topology,
+    routes: &mut Routes,
+) -> Result<(), Problem> {
+    let Some(arrivals) = group.arrivals.filter(|_| group.count > 0) else { return Ok(()) };
+    let key = format!("{}.arrivals", group.key);
+    let access = hosts(group, scenario.access.as_ref())?.and_then(|hosts| hosts.rate);
+    let pairs = all_ends(group, topology, routes)?;
+    let links = pairs.iter().flat_map(|ends| ends.path.iter());
+    let links: Vec<_> = links.map(|&link| &topology.links[link]).collect();
+    let process = Process::new(arrivals, &key, &group.traffic, &links, access)?;
+    let end = group.stop.unwrap_or(scenario.duration).min(scenario.duration);
+    group.drawn = process.draw(&key, seed, number, group.start.low().dur(), end.dur())?;
+    group.count = group.drawn.len() as u64;
+    Ok(())
 }
 
 /// Returns the number of flows of each group.

@@ -1,8 +1,11 @@
 //! The keys of a scenario file. These doc comments are the descriptions of the JSON Schema.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::application::{Application, Arrivals};
 use super::link::{Chain, Dumbbell, Link};
 pub(super) use super::queue_format::Queue;
 use super::tcp::TcpOptions;
@@ -76,6 +79,25 @@ pub struct Scenario {
     /// UDP sources with on times and off times from Pareto distributions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pareto: Vec<Pareto>,
+
+    /// Bounds of metrics for `cwnd run --check`, by metric and group or link, such as `goodput.reno = ">= 4mbit"`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub expect: BTreeMap<String, Expectation>,
+}
+
+/// Bounds of metrics. The simulator passes them through; the Python package checks their names and units.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a bound such as \">= 4mbit\", a list of bounds or a table of them"
+)]
+pub enum Expectation {
+    /// One bound: `>=`, `<=`, `>` or `<` and a value.
+    Bound(String),
+    /// Bounds that all hold.
+    Bounds(Vec<String>),
+    /// Bounds by the next part of the metric's name.
+    Names(BTreeMap<String, Expectation>),
 }
 
 fn default_sample() -> Span {
@@ -138,6 +160,12 @@ pub struct Flow {
     /// Amount of data; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
+    /// The application that writes the data; by default all data is available at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Application>,
+    /// Transfers that arrive as a Poisson process. Each is a flow of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// Round-trip time without queueing. It determines the delay of the access links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<SpanRange>,

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use cwnd::registry::Spec;
 
+use super::application::Arrivals;
+use super::arrivals::Arrival;
 use super::error::{Problem, problem};
 use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
 use super::units::{Bytes, Span, SpanRange};
-use crate::network::{InvalidField, Traffic, custom_name, kernel_name};
+use crate::network::{Application, InvalidField, Traffic, custom_name, kernel_name};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
 pub(super) struct Group<'a> {
@@ -45,6 +47,12 @@ pub(super) struct Group<'a> {
     pub measured: bool,
     /// The source.
     pub traffic: Arc<Traffic>,
+    /// The application of each flow.
+    pub application: Option<Arc<Application>>,
+    /// The process of arrivals; each flow is one.
+    pub arrivals: Option<&'a Arrivals>,
+    /// The arrivals of this seed, if `arrivals` is given.
+    pub drawn: Vec<Arrival>,
 }
 
 /// Creates a group from a table. The three kinds of tables share these keys.
@@ -70,6 +78,9 @@ macro_rules! group {
             access: table.access.as_ref(),
             measured: table.measured,
             traffic: Arc::new($traffic),
+            application: None,
+            arrivals: None,
+            drawn: Vec::new(),
         }
     }};
 }
@@ -120,7 +131,41 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
             "give either rtt or access.delay: rtt determines the delay of the access links",
         );
     }
-    Ok(group!(table, key, base, table.rtt, traffic))
+    let mut application = None;
+    if let Some(source) = &table.source {
+        application = Some(source.compile(&format!("{key}.source"))?.into());
+    }
+    let sets_bytes = [table.bytes.is_some(), table.source.is_some(), table.arrivals.is_some()];
+    if sets_bytes.into_iter().filter(|&given| given).count() > 1 {
+        return problem(
+            key,
+            "give one of `bytes`, `source` and `arrivals`: each determines the data",
+        );
+    }
+    if table.arrivals.is_some() {
+        check_arrivals(table, &key)?;
+    }
+    let arrivals = table.arrivals.as_ref();
+    Ok(Group { application, arrivals, ..group!(table, key, base, table.rtt, traffic) })
+}
+
+/// Checks the keys that determine the number of flows and their starts beside `arrivals`.
+fn check_arrivals(table: &Flow, key: &str) -> Result<(), Problem> {
+    let conflict = if table.count > 1 {
+        "count"
+    } else if table.cross {
+        "cross"
+    } else if table.stagger != Span::ZERO {
+        "stagger"
+    } else if table.start.low() != table.start.high() {
+        return problem(format!("{key}.start"), "arrivals begin at one time, not in a range");
+    } else {
+        return Ok(());
+    };
+    problem(
+        format!("{key}.{conflict}"),
+        "arrivals determine the number and the starts of the flows: write one group for each process",
+    )
 }
 
 fn cbr(table: &Cbr, key: String) -> Result<Group<'_>, Problem> {

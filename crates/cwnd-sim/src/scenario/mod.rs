@@ -27,6 +27,8 @@
 //! [`Scenario`] has the keys of the file. [`Scenario::network`] draws the random values and compiles the [`Network`] of
 //! a simulation. The reference of the format is `docs/scenario.md`.
 
+mod application;
+mod arrivals;
 mod compile;
 mod ecn;
 mod error;
@@ -41,10 +43,11 @@ mod tcp;
 mod topology;
 pub mod units;
 
+pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTable};
 pub use compile::MOST_FLOWS;
 pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
+pub use format::{Access, Cbr, Expectation, Flow, Pareto, Protocol, Scenario};
 pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
@@ -214,7 +217,9 @@ fn read(source: &Source, files: &ReadFile) -> Result<Scenario, ScenarioError> {
     let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
         .map_err(|error| source.value_error(&error))?;
     scenario.read_traces(files).map_err(|problem| source.locate(problem))?;
-    match Plan::new(&scenario, scenario.seed) {
+    let mut checked = scenario.clone();
+    checked.flow.iter_mut().for_each(Flow::assume_files);
+    match Plan::new(&checked, scenario.seed) {
         Ok(_) => Ok(scenario),
         Err(problem) => Err(source.locate(problem)),
     }

@@ -353,6 +353,19 @@ fn a_hundred_thousand_flows_compile() {
 }
 
 #[test]
+fn expectations_are_passed_through() {
+    let table = r#"{"goodput":{"reno":">= 4mbit"},"jain":[">= 0.9","<= 1"]}"#;
+    let bounds = "goodput.reno = '>= 4mbit'\njain = ['>= 0.9', '<= 1']\n";
+    let text = format!(
+        "duration = 1\n[dumbbell]\nrate = 9000\ndelay = 0\n[[flow]]\ncontroller = 'reno'\n[expect]\n{bounds}"
+    );
+    let scenario = Scenario::from_toml(&text, "x").unwrap();
+    assert_eq!(serde_json::to_string(&scenario.expect).unwrap(), table);
+    assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
+    assert_eq!(scenario.network(1).unwrap(), compile(text.split("[expect]").next().unwrap()));
+}
+
+#[test]
 fn the_schema_names_every_key() {
     let schema = schema().to_string();
     for key in [

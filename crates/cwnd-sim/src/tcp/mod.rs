@@ -16,6 +16,7 @@ mod selective;
 pub(crate) mod sender;
 mod tlp;
 
+use crate::application::{Idle, Writable};
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
@@ -66,8 +67,8 @@ where
         self.sender.start(net, now);
     }
 
-    fn stop(&mut self, _: &mut Net, _: u64) {
-        self.sender.stop();
+    fn stop(&mut self, _: &mut Net, now: u64) {
+        self.sender.stop(now);
     }
 
     fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
@@ -107,5 +108,27 @@ where
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
         self.sender.into_driver().finish(end, record);
+    }
+}
+
+impl<R: LossRecovery + Send> Writable for TcpFlow<R>
+where
+    R::Estimator: Send,
+{
+    fn open(&mut self) {
+        self.sender.open();
+    }
+
+    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64 {
+        if let Some(Idle { since, restart_window }) = idle {
+            self.sender.restart_after_idle(now, now - since, restart_window);
+        }
+        let available = self.sender.make_available(packets);
+        self.sender.resume(net, now);
+        available
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.sender.acknowledged()
     }
 }

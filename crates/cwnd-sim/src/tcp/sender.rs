@@ -13,7 +13,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::rng::Rng;
 use cwnd::AnyController;
-use cwnd::{Acked, Dur, Event, Limit, Lost};
+use cwnd::{Acked, Dur, Event, Limit, Lost, Packets};
 use std::num::NonZeroU64;
 
 /// The position of a sender in the network.
@@ -80,6 +80,8 @@ pub(crate) struct Core<E> {
     first: FirstPacket,
     byte_counting: bool,
     pub(super) connected: bool,
+    /// Whether the application may write more.
+    open: bool,
 }
 
 /// Random delay of transmissions in the host (`overhead`).
@@ -151,8 +153,43 @@ impl<R: LossRecovery> Sender<R> {
     }
 
     /// Ends the data of the application.
-    pub(crate) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self, now: u64) {
         self.core.total = self.core.total.min(self.core.board.high());
+        // Without data in flight no acknowledgement completes the transfer.
+        if std::mem::take(&mut self.core.open) && self.core.board.una() >= self.core.total {
+            self.core.complete(now);
+        }
+    }
+
+    /// Without data at first, which an application writes later.
+    pub(crate) fn open(&mut self) {
+        self.core.open = true;
+        self.core.total = u32::from(matches!(self.core.first, FirstPacket::Syn));
+    }
+
+    /// Makes the first `packets` data packets available, or those sent already if they are more. Returns their number.
+    pub(crate) fn make_available(&mut self, packets: u64) -> u64 {
+        let core = &mut self.core;
+        let syn = u32::from(matches!(core.first, FirstPacket::Syn));
+        let wanted = saturate32(to_index(packets)).saturating_add(syn);
+        core.total = wanted.max(core.board.high()).max(syn);
+        if core.total == u32::MAX { u64::MAX } else { u64::from(core.total - syn) }
+    }
+
+    /// Data packets acknowledged cumulatively.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        let syn = u32::from(matches!(self.core.first, FirstPacket::Syn));
+        u64::from(self.core.board.una().saturating_sub(syn))
+    }
+
+    /// Reduces the window to at most `window` packets if nothing is in flight and nothing was sent for longer than the
+    /// retransmission timeout (RFC 5681 section 4.1). `idle` is the time since the last transmission.
+    pub(crate) fn restart_after_idle(&mut self, now: u64, idle: u64, window: u32) {
+        let core = &mut self.core;
+        if core.connected && core.board.high() == core.board.una() && idle > core.rto.timeout() {
+            let window = Packets::new(f64::from(window));
+            core.driver.report(now, Event::Reduced { window });
+        }
     }
 
     /// Handles an expired timer.
@@ -200,17 +237,14 @@ impl<R: LossRecovery> Sender<R> {
             self.core.arm_demands(net, now);
         }
         let core = &mut self.core;
-        if core.board.una() >= core.total && core.driver.completed == NONE {
-            core.driver.settle(now);
-            core.driver.completed = now;
-            core.deadline = NONE;
-            core.demands = None;
+        if core.board.una() >= core.total && core.driver.completed == NONE && !core.open {
+            core.complete(now);
         }
     }
 
     /// Sends as many packets as the window allows, in response to an event other than an acknowledgement.
     #[inline(never)]
-    fn resume(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn resume(&mut self, net: &mut Net, now: u64) {
         self.send(net, now, u32::MAX);
     }
 
@@ -286,6 +320,7 @@ impl<E: Estimator> Core<E> {
             first: if tcp.syn { FirstPacket::Syn } else { first },
             byte_counting: tcp.byte_counting,
             connected: !tcp.syn,
+            open: false,
         }
     }
 
@@ -365,6 +400,15 @@ impl<E> Core<E> {
     #[inline(always)]
     fn data_size(&self, seq: u32) -> u16 {
         if seq + 1 == self.total { self.last_size } else { self.size }
+    }
+
+    /// All data is acknowledged, and there will be no more.
+    #[cold]
+    fn complete(&mut self, now: u64) {
+        self.driver.settle(now);
+        self.driver.completed = now;
+        self.deadline = NONE;
+        self.demands = None;
     }
 
     /// Time of the next timer action.

@@ -81,6 +81,8 @@ pub(crate) fn flow(traffic: Traffic) -> Flow {
         stop: Time::NEVER,
         traffic: traffic.into(),
         measured: true,
+        bytes: None,
+        application: None,
     }
 }
 

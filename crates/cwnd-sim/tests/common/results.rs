@@ -1,6 +1,6 @@
 //! The results of a run as named columns of words, for comparisons bit by bit.
 
-use cwnd_sim::record::{FlowRecord, FlowSeries, LinkRecord, Records};
+use cwnd_sim::record::{FlowRecord, FlowSeries, LinkRecord, Records, Transfer};
 
 /// Numbers with a name. A column of floating-point numbers begins with their count.
 pub(crate) struct Column {
@@ -38,6 +38,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         min_rtt,
         completed,
         cuts,
+        transfers,
         series,
         events: _,
     } = flow;
@@ -62,6 +63,10 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     for cut in cuts {
         all.push(Column::of_counts(of, "cuts", vec![cut.at.as_nanos(), cut.cut.why as u64]));
         all.push(Column::of_floats(of, "cuts", &[cut.cut.before(), cut.cut.after()]));
+    }
+    for &Transfer { begin, bytes, end } in transfers {
+        all.push(Column::of_counts(of, "transfers", vec![bytes]));
+        all.push(Column::of_floats(of, "transfers", &[begin, end]));
     }
     let FlowSeries { window, rtt, sent, delivered, gauges } = series;
     for (name, values) in

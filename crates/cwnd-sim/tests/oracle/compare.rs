@@ -277,7 +277,18 @@ impl Row {
     ) -> Self {
         let (mean, spread) = case.result(key);
         let ns2 = Measured { mean, spread, runs: case.seeds() as f64 };
-        Row { case: case.name.clone(), what, ns2, cwnd, allowed }
+        Row::between(&case.name, what, ns2, cwnd, allowed)
+    }
+
+    /// Creates a row for a result of the reference simulator.
+    pub(crate) fn between(
+        case: &str,
+        what: &'static str,
+        reference: Measured,
+        cwnd: Measured,
+        allowed: Allowed,
+    ) -> Self {
+        Row { case: case.to_owned(), what, ns2: reference, cwnd, allowed }
     }
 
     fn limit(&self) -> f64 {
@@ -343,7 +354,7 @@ pub(crate) fn check(rows: &[Row]) {
         .collect();
     assert!(
         wrong.is_empty(),
-        "{} of {} numbers disagree (ns-2 / cwnd):\n{}",
+        "{} of {} numbers disagree (reference / cwnd):\n{}",
         wrong.len(),
         rows.len(),
         wrong.join("\n")

@@ -80,7 +80,7 @@ function largest(lines, start) {
 function drawRun(target, run) {
   const titles = [
     "window, packets" + (run.note ? ` (${run.note})` : ""),
-    `throughput over ${run.scale}, bit/s`,
+    `throughput over ${run.scale}, bit/s` + (run.capacity ? " (dotted: capacity)" : ""),
     `queue of ${run.link}, packets`,
   ];
   const traces = [];
@@ -104,6 +104,13 @@ function drawRun(target, run) {
     line: { color: css("--soft"), width: 0.8 }, fill: "tozeroy",
     hovertemplate: "%{y:.0f} packets<extra>queue</extra>",
   });
+  if (run.capacity) {
+    traces.push({
+      x: run.capacity[0], y: run.capacity[1], yaxis: "y2", mode: "lines", name: `capacity of ${run.link}`, showlegend: false,
+      line: { color: css("--soft"), width: 1, dash: "dot" },
+      hovertemplate: "%{y:.3~s}bit/s<extra>capacity</extra>",
+    });
+  }
   // The axes fit the values after the warm-up, which may contain much larger ones.
   const axis = (low, high, lines) => ({
     domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
@@ -119,6 +126,7 @@ function drawRun(target, run) {
       ["panel", "line", "time_s", "value"],
       ...run.flows.flatMap((flow) => [[titles[0], flow.window], [titles[1], flow.throughput]]
         .flatMap(([panel, [x, y]]) => x.map((time, i) => [panel, flow.name, time, y[i]]))),
+      ...(run.capacity?.[0] ?? []).map((time, i) => [titles[1], "capacity", time, run.capacity[1][i]]),
       ...run.queue[0].map((time, i) => [titles[2], run.link, time, run.queue[1][i]]),
     ],
     extra: {
@@ -132,7 +140,7 @@ function drawRun(target, run) {
         showgrid: false, uirevision: run.duration,
       },
       yaxis: axis(0, 0.22, [run.queue]),
-      yaxis2: { ...axis(0.32, 0.61, run.flows.map((flow) => flow.throughput)), tickformat: "~s" },
+      yaxis2: { ...axis(0.32, 0.61, [...run.flows.map((flow) => flow.throughput), ...(run.capacity ? [run.capacity] : [])]), tickformat: "~s" },
       yaxis3: axis(0.71, 1, run.flows.map((flow) => flow.window)),
       shapes: run.warmup > 0 ? [{
         type: "rect", x0: 0, x1: run.warmup, y0: 0, y1: 1, yref: "paper", layer: "below",
@@ -157,6 +165,8 @@ function chosenRuns() {
 function drawAll() {
   const figures = document.getElementById("figures");
   if (figures) drawFigures(figures);
+  if (data.fairness) drawFairness(document.getElementById("fairness"), data.fairness);
+  if (data.transfers) drawTransfers(document.getElementById("transfers"), data.transfers);
   const runs = chosenRuns();
   if (seeds) {
     const wanted = seeds.value;

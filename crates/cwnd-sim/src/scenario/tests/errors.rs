@@ -45,6 +45,10 @@ fn errors_have_one_line_with_file_line_and_key() {
             ),
             "x:6: flow[0]: the flows so far cross 199960002 links in all; at most",
         ),
+        (
+            format!("{net}{flow}[expect]\njain = 0.9\n"),
+            "x:8: expect.jain: expected a bound such as \">= 4mbit\", a list of bounds or a table",
+        ),
         (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
         (format!("{net}{flow}protocol = \"sctp\"\n"), "x:7: flow[0].protocol: "),
         (

@@ -1,8 +1,4 @@
-"""Metrics of RFC 5166 and of the papers, one function on plain arrays each.
-
-Rates are in bits per second, times in seconds, windows in packets. A metric without data (no
-packets, no time) is NaN.
-"""
+"""Metrics of flows and links: RFC 5166 and the papers."""
 
 from __future__ import annotations
 

@@ -1,0 +1,289 @@
+//! Flows with an application: the data of a sender becomes available in the course of the run.
+//!
+//! The application runs at the sender, which is a server where there is a client. It acts at the times of its own timer, the
+//! flow's `LIFE` timer, and when an acknowledgement completes a transfer. It therefore needs nothing from the other end: both
+//! ends may be in different partitions, and the lookahead of the sender, which ends at the `LIFE` timer, needs no other rule.
+//!
+//! A transfer ends when the sender receives the acknowledgement of its last byte. What a client does in response, such as the
+//! next request, reaches the server with this acknowledgement, so that it takes the time of the return path including its
+//! queues. From the arrival of a request to the acknowledgement of the response passes one path and one return path, as passes
+//! for the client from sending the request to the end of the response.
+
+mod on_off;
+mod request;
+mod transfers;
+
+use crate::driver::Driver;
+use crate::endpoint::Endpoint;
+use crate::engine::clock::Clock;
+use crate::engine::net::{LIFE, Net, SOURCE};
+use crate::engine::packet::Packet;
+use crate::engine::schedule::NONE;
+use crate::network::{Application, Conventions, Flow, Times, Traffic};
+use crate::record::FlowRecord;
+use crate::rng::Rng;
+use crate::tcp::sender::Place;
+use cwnd::AnyController;
+use on_off::OnOff;
+use request::Request;
+use transfers::Transfers;
+
+/// An idle period of a sender, for the restart after it (RFC 5681 section 4.1).
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// Time of the last transmission.
+    pub since: u64,
+    /// The largest window in packets after a long idle period.
+    pub restart_window: u32,
+}
+
+/// A sender to which an application writes.
+pub(crate) trait Writable: Endpoint {
+    /// Replaces the flow's data by that of an application, before the start.
+    fn open(&mut self);
+
+    /// Makes the first `packets` packets of the flow available, and sends what the controller permits. A smaller number than
+    /// before withdraws data that has not been sent. Returns the number available then.
+    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64;
+
+    /// Packets from the start of the flow up to the first unacknowledged one.
+    fn acknowledged(&self) -> u64;
+}
+
+/// What an application does next.
+trait Generator: Send {
+    /// Starts the application.
+    fn start(&mut self, writer: &mut Writer);
+
+    /// Time of the application's next action; [`NONE`] without one.
+    fn due(&self) -> u64;
+
+    /// Acts at the time [`due`](Self::due).
+    fn wake(&mut self, writer: &mut Writer);
+
+    /// The transfers up to number `complete` are complete.
+    fn completed(&mut self, _writer: &mut Writer, _complete: usize) {}
+
+    /// Ends the data: there are no further actions.
+    fn stop(&mut self);
+}
+
+/// The application's view of the sender, and its transfers.
+struct Writer {
+    now: u64,
+    clock: Clock,
+    rng: Rng,
+    /// Payload of a packet in bytes.
+    payload: u32,
+    /// Bytes written. Data that is withdrawn does not count.
+    bytes: u64,
+    /// Packets to make available.
+    packets: u64,
+    transfers: Transfers,
+}
+
+impl Writer {
+    /// Draws a time in ticks.
+    fn draw(&mut self, times: &Times) -> u64 {
+        let clock = self.clock;
+        times.draw(&mut self.rng, |dur| clock.ticks(dur.as_nanos()))
+    }
+
+    /// Begins a transfer, to which data is written until it is [finished](Self::finish_transfer).
+    fn begin_transfer(&mut self) {
+        self.transfers.open(self.now, self.bytes);
+    }
+
+    /// Ends the data of the transfer.
+    fn finish_transfer(&mut self) {
+        self.transfers.close(self.bytes, self.packets);
+    }
+
+    /// Writes `bytes` bytes. They begin in the last packet if that has room: over time no byte is padding.
+    fn write(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.packets = self.bytes.div_ceil(u64::from(self.payload));
+    }
+
+    /// Writes a transfer that has packets of its own.
+    fn write_transfer(&mut self, bytes: u64) {
+        self.packets += bytes.div_ceil(u64::from(self.payload));
+        self.bytes = self.packets * u64::from(self.payload);
+        self.transfers.add(self.now, bytes, self.packets);
+    }
+
+    /// Writes without limit.
+    fn write_endlessly(&mut self) {
+        self.packets = u64::MAX;
+    }
+
+    /// Withdraws the data that has not been sent.
+    fn withdraw(&mut self) {
+        self.packets = 0;
+    }
+
+    /// The sender has made `packets` packets available. If data was withdrawn, the transfer ends with what has been sent.
+    fn made_available(&mut self, packets: u64) {
+        if packets > self.packets {
+            self.bytes = packets * u64::from(self.payload);
+            if self.transfers.is_open() {
+                self.transfers.close(self.bytes, packets);
+            }
+        }
+        self.packets = packets;
+    }
+}
+
+/// The ends of a flow with an application.
+pub(crate) struct ApplicationFlow<E> {
+    sender: E,
+    writer: Writer,
+    generator: Box<dyn Generator>,
+    timer: usize,
+    /// Packets available to the sender.
+    available: u64,
+    /// Packets sent, and the time of the last transmission.
+    sent: (u64, u64),
+    /// The largest window after a long idle period; `None` if idle periods do not reduce the window.
+    restart_window: Option<u32>,
+    /// Whether the flow has reached its stop time.
+    stopped: bool,
+}
+
+impl<E: Writable> ApplicationFlow<E> {
+    /// Adds the application of `flow` to `sender`.
+    pub(crate) fn new(
+        application: &Application,
+        flow: &Flow,
+        mut sender: E,
+        place: Place,
+        seed: u64,
+    ) -> Self {
+        let (payload, restart_window) = match &*flow.traffic {
+            Traffic::Tcp(tcp) => {
+                let restarts = tcp.conventions == Conventions::Rfc;
+                (tcp.packet, restarts.then_some(tcp.initial_window))
+            }
+            Traffic::Udt(udt) => (udt.packet, None),
+            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, None),
+        };
+        sender.open();
+        let generator: Box<dyn Generator> = match application {
+            Application::Limited { rate } => Box::new(OnOff::limited(*rate)),
+            Application::OnOff { on, off, rate } => Box::new(OnOff::new(*on, *off, *rate)),
+            Application::Request { sizes, think } => Box::new(Request::new(sizes.clone(), *think)),
+        };
+        ApplicationFlow {
+            sender,
+            writer: Writer {
+                now: 0,
+                clock: place.clock,
+                rng: Rng::new(seed, "application", u64::from(place.flow)),
+                payload,
+                bytes: 0,
+                packets: 0,
+                transfers: Transfers::default(),
+            },
+            generator,
+            timer: place.timer,
+            available: 0,
+            sent: (0, 0),
+            restart_window,
+            stopped: false,
+        }
+    }
+
+    /// Lets the application act at `now`, and arms its timer.
+    fn advance(&mut self, net: &mut Net, now: u64) {
+        let writer = &mut self.writer;
+        writer.now = now;
+        loop {
+            if self.sender.sent() > self.sent.0 {
+                self.sent = (self.sender.sent(), now);
+            }
+            let completed = writer.transfers.acknowledge(now, self.sender.acknowledged());
+            if completed && !self.stopped {
+                let complete = writer.transfers.complete();
+                self.generator.completed(writer, complete);
+            }
+            while self.generator.due() <= now {
+                self.generator.wake(writer);
+            }
+            if writer.packets == self.available {
+                break;
+            }
+            let since = self.sent.1;
+            let idle = self.restart_window.map(|restart_window| Idle { since, restart_window });
+            self.available = self.sender.make_available(net, now, writer.packets, idle);
+            writer.made_available(self.available);
+        }
+        if self.generator.due() != NONE {
+            net.arm(self.timer + LIFE, self.generator.due());
+        }
+    }
+}
+
+impl<E: Writable> Endpoint for ApplicationFlow<E> {
+    fn start(&mut self, net: &mut Net, now: u64) {
+        self.writer.now = now;
+        self.sent.1 = now;
+        self.sender.start(net, now);
+        self.generator.start(&mut self.writer);
+        self.advance(net, now);
+    }
+
+    fn stop(&mut self, net: &mut Net, now: u64) {
+        self.generator.stop();
+        self.stopped = true;
+        self.writer.withdraw();
+        self.advance(net, now);
+        self.sender.stop(net, now);
+    }
+
+    fn act(&mut self, net: &mut Net, now: u64) {
+        self.advance(net, now);
+    }
+
+    fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
+        self.sender.wake(net, now, side);
+        if side == SOURCE {
+            self.advance(net, now);
+        }
+    }
+
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
+        let finished = self.sender.receive(net, now, packet);
+        if packet.side() == SOURCE {
+            self.advance(net, now);
+        }
+        finished
+    }
+
+    fn sent(&self) -> u64 {
+        self.sender.sent()
+    }
+
+    fn delivered(&self) -> u64 {
+        self.sender.delivered()
+    }
+
+    fn marked(&self) -> u64 {
+        self.sender.marked()
+    }
+
+    fn begin_measurement(&mut self, now: u64, side: usize) {
+        self.sender.begin_measurement(now, side);
+    }
+
+    fn controller(&self) -> Option<(&Driver, &AnyController)> {
+        self.sender.controller()
+    }
+
+    fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord) {
+        let endless = self.available == u64::MAX;
+        let acknowledged = self.sender.acknowledged() * u64::from(self.writer.payload);
+        let bytes = if endless { acknowledged } else { self.writer.bytes };
+        record.transfers = self.writer.transfers.records(clock, bytes);
+        Box::new(self.sender).finish(end, clock, record);
+    }
+}

@@ -1,0 +1,263 @@
+//! The keys of applications and of arrivals. These doc comments are the descriptions of the JSON Schema.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{Problem, problem};
+use super::format::Flow;
+use super::units::{BitRate, Bytes, Span};
+use crate::network::{self, InvalidField, pareto_min};
+
+/// The application of a flow.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields, expecting = "an application")]
+pub enum Application {
+    /// Writes at a constant rate.
+    Limited {
+        /// Rate of the data, without headers.
+        rate: BitRate,
+    },
+    /// Writes during on periods, which alternate with off periods. The flow starts with an on period.
+    OnOff {
+        /// Duration of on periods.
+        on: Times,
+        /// Duration of off periods.
+        off: Times,
+        /// Rate of the data during on periods; by default without limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<BitRate>,
+    },
+    /// A server that answers the requests of a client on one connection.
+    Request {
+        /// Sizes of the responses.
+        sizes: Sizes,
+        /// Time between the end of a response and the next request; by default 0.
+        #[serde(default = "no_time")]
+        think: Times,
+    },
+}
+
+fn no_time() -> Times {
+    Times::Constant(Span::ZERO)
+}
+
+/// A time, or a distribution of times.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "a time such as \"1s\", { kind = \"exponential\", mean = \"1s\" } or { kind = \"pareto\", mean = \"1s\", shape = 1.5 }"
+)]
+pub enum Times {
+    /// The same time always.
+    Constant(Span),
+    /// A distribution.
+    Distribution(TimesTable),
+}
+
+/// A distribution of times.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TimesTable {
+    /// The same time always.
+    Constant {
+        /// The time.
+        mean: Span,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean.
+        mean: Span,
+    },
+    /// Pareto.
+    Pareto {
+        /// Mean.
+        mean: Span,
+        /// Shape parameter, above 1; 1.5 by default.
+        #[serde(default = "default_shape")]
+        shape: f64,
+    },
+}
+
+fn default_shape() -> f64 {
+    1.5
+}
+
+/// A size, a distribution of sizes, or the path of a file of sizes.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "sizes such as \"100kb\", { kind = \"pareto\", mean = \"100kb\", shape = 1.2 }, { kind = \"lognormal\", mean = \"20kb\", sigma = 2 } or the path of a file"
+)]
+pub enum Sizes {
+    /// The same size always.
+    Constant(Bytes),
+    /// A distribution.
+    Distribution(SizesTable),
+    /// A file, which the reader of the scenario replaces by its contents.
+    File(String),
+}
+
+/// A distribution of sizes.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SizesTable {
+    /// The same size always.
+    Constant {
+        /// The size.
+        mean: Bytes,
+    },
+    /// Pareto; with `max` bounded Pareto, whose smallest size follows from the mean.
+    Pareto {
+        /// Mean, also of the bounded distribution.
+        mean: Bytes,
+        /// Shape parameter: above 1, or with `max` above 0.
+        shape: f64,
+        /// The largest size.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<Bytes>,
+    },
+    /// Lognormal, with either its mean or its median.
+    Lognormal {
+        /// Mean.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mean: Option<Bytes>,
+        /// Median.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        median: Option<Bytes>,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+    },
+    /// Points of the cumulative distribution.
+    Cdf {
+        /// Sizes in bytes with their cumulative probabilities; linear between them.
+        points: Vec<(f64, f64)>,
+    },
+    /// Sizes of equal probability.
+    List {
+        /// Sizes in bytes.
+        bytes: Vec<u64>,
+    },
+}
+
+/// Transfers that arrive as a Poisson process, each a flow of its own.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table of arrivals")]
+pub struct Arrivals {
+    /// Arrivals per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Offered load, instead of `rate`: the mean rate of the transfers with headers, as a fraction of the rate of a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// The link of `load`; by default the slowest one on the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// Sizes of the transfers.
+    pub sizes: Sizes,
+}
+
+impl Flow {
+    /// Replaces files of sizes by a size. The reader of the scenario replaces them by their contents later.
+    pub(super) fn assume_files(&mut self) {
+        let of_source = match &mut self.source {
+            Some(Application::Request { sizes, .. }) => Some(sizes),
+            _ => None,
+        };
+        for sizes in self.arrivals.iter_mut().map(|arrivals| &mut arrivals.sizes).chain(of_source) {
+            if matches!(sizes, Sizes::File(_)) {
+                *sizes = Sizes::Constant(Bytes::new(1 << 20));
+            }
+        }
+    }
+}
+
+/// Names the key of an invalid field.
+fn at_key(key: &str) -> impl Fn(InvalidField) -> Problem {
+    move |InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message)
+}
+
+fn rate(key: &str, rate: BitRate) -> Result<f64, Problem> {
+    rate.finite()
+        .ok_or_else(|| Problem::new(format!("{key}.rate"), "an application's rate is finite"))
+}
+
+impl Application {
+    /// Compiles the application at `key`.
+    pub(super) fn compile(&self, key: &str) -> Result<network::Application, Problem> {
+        let compiled = match self {
+            Application::Limited { rate: limit } => {
+                network::Application::Limited { rate: rate(key, *limit)? }
+            }
+            Application::OnOff { on, off, rate: limit } => network::Application::OnOff {
+                on: on.compile(),
+                off: off.compile(),
+                rate: limit.map(|limit| rate(key, limit)).transpose()?,
+            },
+            Application::Request { sizes, think } => network::Application::Request {
+                sizes: sizes.compile(&format!("{key}.sizes"))?,
+                think: think.compile(),
+            },
+        };
+        compiled.check().map_err(at_key(key))?;
+        Ok(compiled)
+    }
+}
+
+impl Times {
+    fn compile(self) -> network::Times {
+        match self {
+            Times::Constant(time) | Times::Distribution(TimesTable::Constant { mean: time }) => {
+                network::Times::Constant(time.dur())
+            }
+            Times::Distribution(TimesTable::Exponential { mean }) => {
+                network::Times::Exponential(mean.dur())
+            }
+            Times::Distribution(TimesTable::Pareto { mean, shape }) => {
+                network::Times::Pareto { mean: mean.dur(), shape }
+            }
+        }
+    }
+}
+
+impl Sizes {
+    /// Compiles the sizes at `key`.
+    pub(super) fn compile(&self, key: &str) -> Result<network::Sizes, Problem> {
+        let table = match self {
+            Sizes::Constant(bytes) => return checked(key, network::Sizes::Constant(bytes.get())),
+            Sizes::Distribution(table) => table,
+            // A file that is missing or a mistyped amount of data. A reader that supports files has replaced it.
+            Sizes::File(path) => {
+                return problem(
+                    key,
+                    format!("\"{path}\" is neither an amount of data nor a file that was read"),
+                );
+            }
+        };
+        let sizes = match table {
+            SizesTable::Constant { mean } => network::Sizes::Constant(mean.get()),
+            SizesTable::Pareto { mean, shape, max } => {
+                let max = max.map_or(f64::INFINITY, |max| max.get() as f64);
+                let mean = mean.get() as f64;
+                // Without a minimum the parameters are invalid, and the check says why.
+                let min = pareto_min(mean, *shape, max).unwrap_or(max);
+                network::Sizes::Pareto { min, shape: *shape, max }
+            }
+            SizesTable::Lognormal { mean, median, sigma } => {
+                let median = match (mean, median) {
+                    (None, Some(median)) => median.get() as f64,
+                    (Some(mean), None) => mean.get() as f64 * libm::exp(-sigma * sigma / 2.0),
+                    _ => return problem(key, "give either the mean or the median"),
+                };
+                network::Sizes::Lognormal { median, sigma: *sigma }
+            }
+            SizesTable::Cdf { points } => network::Sizes::Cdf(points.as_slice().into()),
+            SizesTable::List { bytes } => network::Sizes::List(bytes.as_slice().into()),
+        };
+        checked(key, sizes)
+    }
+}
+
+fn checked(key: &str, sizes: network::Sizes) -> Result<network::Sizes, Problem> {
+    sizes.check().map_err(|InvalidField { message, .. }| Problem::new(key, message))?;
+    Ok(sizes)
+}

@@ -1,0 +1,83 @@
+"""Output of ``cwnd run``, and its option --check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd.cli.outputs import print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cwnd.expect import Outcome
+    from cwnd.result import Result
+    from cwnd.scenario import Scenario
+
+
+def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> None:
+    """Check the names, units and operators of ``[expect]`` before the run.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    links
+        Names of its links.
+    file
+        Its file, for error messages.
+
+    Raises
+    ------
+    cwnd.ScenarioError
+        There are no expectations, or one of them is invalid.
+    """
+    from cwnd.expect import places_of_scenario, read_expectations
+
+    read_expectations(
+        scenario.to_dict().get("expect", {}), places_of_scenario(scenario, links), file
+    )
+
+
+def print_run(result: Result, *, as_json: bool, check: bool) -> int:
+    """Print a run, or with ``check`` one line for each expectation.
+
+    Parameters
+    ----------
+    result
+        The run.
+    as_json
+        Whether to print one JSON document.
+    check
+        Whether to check the expectations.
+
+    Returns
+    -------
+    int
+        The exit status: 1 if an expectation failed.
+    """
+    outcomes = result.check() if check else None
+    if as_json:
+        document = result.to_json()
+        if outcomes is not None:
+            document["expectations"] = [outcome.to_json() for outcome in outcomes]
+        print_json(document)
+    elif outcomes is None:
+        from cwnd.cli.tables import print_result
+
+        print_result(result)
+    else:
+        for outcome in outcomes:
+            click.echo(outcome.text)
+    return _report_failures(outcomes or [])
+
+
+def _report_failures(outcomes: Sequence[Outcome]) -> int:
+    """Name the failed expectations on standard error; return the exit status."""
+    failed = [outcome.expectation.name for outcome in outcomes if not outcome.holds]
+    if failed:
+        names = ", ".join(dict.fromkeys(failed))
+        click.echo(f"cwnd: {len(failed)} of {len(outcomes)} expectations failed: {names}", err=True)
+    return 1 if failed else 0

@@ -1,0 +1,228 @@
+"""Completion times of transfers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from cwnd.metrics.network import Array
+    from cwnd.records import FlowRecord, JsonObject
+
+
+class Transfers(NamedTuple):
+    """Transfers: begin and end in seconds, size in bytes. The end of an incomplete one is NaN."""
+
+    begin: Array
+    bytes: Array
+    end: Array
+
+
+class Spread(NamedTuple):
+    """Mean and percentiles of a metric of transfers, and their number."""
+
+    number: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class SizeClass(NamedTuple):
+    """A metric of the transfers of ``low`` to below ``high`` bytes."""
+
+    low: float
+    high: float
+    spread: Spread
+
+
+def transfers(flow: FlowRecord) -> Transfers:
+    """Return the transfers of a flow.
+
+    A flow whose application makes transfers has its own. A finite flow is one transfer from its
+    start to its completion. An endless flow has none.
+
+    Parameters
+    ----------
+    flow
+        Record of the flow.
+
+    Examples
+    --------
+    >>> flow = {"start_s": 1.0, "completed_s": 3.0, "packet_bytes": 1000,
+    ...     "delivered": np.array([0.0, 40.0, 50.0])}
+    >>> transfers(flow)
+    Transfers(begin=array([1.]), bytes=array([50000.]), end=array([3.]))
+    """
+    own = cast("JsonObject", flow).get("transfers")
+    if own is not None:
+        return Transfers(own["begin"], own["bytes"], own["end"])
+    size = size_of(flow)
+    if math.isnan(size):
+        return Transfers(np.empty(0), np.empty(0), np.empty(0))
+    one = [np.array([value]) for value in (flow["start_s"], size, flow["completed_s"])]
+    return Transfers(*one)
+
+
+def size_of(flow: FlowRecord) -> float:
+    """Return the bytes of payload of a finite flow; NaN for an endless one.
+
+    Parameters
+    ----------
+    flow
+        Record of the flow.
+
+    Examples
+    --------
+    >>> size_of({"completed_s": 3.0, "packet_bytes": 1000, "delivered": np.array([0.0, 50.0])})
+    50000.0
+    """
+    record = cast("JsonObject", flow)
+    if "bytes" in record:
+        return math.nan if record["bytes"] is None else float(record["bytes"])
+    # A record without the size has it only for a completed flow, in whole packets.
+    if math.isnan(flow["completed_s"]) or not flow["delivered"].size:
+        return math.nan
+    return float(flow["delivered"][-1] * flow["packet_bytes"])
+
+
+def completion_time(begin: npt.ArrayLike, end: npt.ArrayLike) -> Array:
+    """Time from the beginning of each transfer to its end (RFC 5166, section 2.1.2).
+
+    Parameters
+    ----------
+    begin
+        Beginning of each transfer in seconds.
+    end
+        End of each transfer in seconds; NaN if it is incomplete.
+
+    Returns
+    -------
+    ndarray
+        Seconds; NaN for an incomplete transfer.
+
+    Examples
+    --------
+    >>> completion_time([0.0, 1.0], [0.5, 3.0]).tolist()
+    [0.5, 2.0]
+    """
+    times: Array = np.asarray(end, dtype=float) - np.asarray(begin, dtype=float)
+    return times
+
+
+def ideal_completion_time(
+    wire_bytes: npt.ArrayLike, rate_bps: npt.ArrayLike, rtt_s: npt.ArrayLike
+) -> Array:
+    """Completion time on the empty path: transmission at its rate, and one round-trip time.
+
+    The reference of the normalised completion time of pFabric (Alizadeh et al., SIGCOMM 2013) and
+    of the slowdown of Homa (Montazeri et al., SIGCOMM 2018). Handshakes are not part of it.
+
+    Parameters
+    ----------
+    wire_bytes
+        Bytes of each transfer on the wire, headers included.
+    rate_bps
+        Lowest rate on the path.
+    rtt_s
+        Propagation time of the path, both ways.
+
+    Examples
+    --------
+    >>> float(ideal_completion_time(250_000, 10e6, 0.05))
+    0.25
+    """
+    size, rate = np.asarray(wire_bytes, dtype=float), np.asarray(rate_bps, dtype=float)
+    return np.asarray(8.0 * size / rate + np.asarray(rtt_s, dtype=float))
+
+
+def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Array:
+    """Completion time over that on the empty path (pFabric; Homa).
+
+    Parameters
+    ----------
+    times
+        Completion time of each transfer in seconds.
+    ideal
+        Its `ideal_completion_time`.
+
+    Returns
+    -------
+    ndarray
+        1 for a transfer that nothing delayed; NaN for an incomplete one, or without an ideal time.
+
+    Examples
+    --------
+    >>> slowdown([0.3, 0.15], [0.15, 0.15]).tolist()
+    [2.0, 1.0]
+    """
+    best = np.asarray(ideal, dtype=float)
+    return np.asarray(times, dtype=float) / np.where(best > 0, best, np.nan)
+
+
+def spread(values: npt.ArrayLike) -> Spread:
+    """Mean and percentiles of the complete transfers (RFC 5166, section 2.1.2).
+
+    Parameters
+    ----------
+    values
+        Completion time or slowdown of each transfer; NaN for incomplete ones, which are omitted.
+
+    Returns
+    -------
+    Spread
+        The number of complete transfers, their mean, the smallest values that 50, 95 and 99 % of
+        them do not exceed, and the largest.
+
+    Examples
+    --------
+    >>> spread([4.0, 1.0, 3.0, 2.0, math.nan])
+    Spread(number=4, mean=2.5, p50=2.0, p95=4.0, p99=4.0, max=4.0)
+    """
+    x = np.asarray(values, dtype=float)
+    x = x[~np.isnan(x)]
+    if not x.size:
+        return Spread(0, *[math.nan] * 5)
+    ends = np.quantile(x, [0.5, 0.95, 0.99, 1.0], method="inverted_cdf").tolist()
+    return Spread(int(x.size), float(x.mean()), *ends)
+
+
+def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[SizeClass]:
+    """Mean and percentiles by decade of size, as in the figures of pFabric and Homa.
+
+    Parameters
+    ----------
+    sizes
+        Size of each transfer in bytes.
+    values
+        Its completion time or slowdown; NaN if it is incomplete.
+
+    Returns
+    -------
+    list of SizeClass
+        The decades with complete transfers, smallest first.
+
+    Examples
+    --------
+    >>> found = by_size([500, 700, 20_000], [1.0, 3.0, 5.0])
+    >>> [(each.low, each.high, each.spread.mean) for each in found]
+    [(100.0, 1000.0, 2.0), (10000.0, 100000.0, 5.0)]
+    """
+    size, x = np.asarray(sizes, dtype=float), np.asarray(values, dtype=float)
+    complete = ~np.isnan(x) & (size > 0)
+    size, x = size[complete], x[complete]
+    edges = 10.0 ** np.arange(0, 20)
+    # The edges are exact; a logarithm of 1000 might be below 3.
+    decade = np.searchsorted(edges, size, side="right")
+    order = np.argsort(decade, kind="stable")
+    numbers, first = np.unique(decade[order], return_index=True)
+    parts = np.split(x[order], first[1:]) if numbers.size else []
+    return [
+        SizeClass(float(edges[number - 1]), float(edges[number]), spread(part))
+        for number, part in zip(numbers, parts, strict=True)
+    ]

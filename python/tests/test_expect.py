@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cwnd
+from cwnd.toml import tomllib
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+HEAD = """duration = "5s"
+[dumbbell]
+rate = "10mbit"
+delay = "10ms"
+[[flow]]
+controller = "reno"
+count = 2
+[[flow]]
+controller = "aimd(0.31, 1/8)"
+name = "gentle"
+[expect]
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(bounds: str) -> str:
+        path = tmp_path / "x.toml"
+        path.write_text(HEAD + bounds)
+        return str(path)
+
+    return write
+
+
+def with_expectations() -> list[Path]:
+    files = sorted(SCENARIOS.glob("*.toml"))
+    tables = {path: tomllib.loads(path.read_text(encoding="utf-8")) for path in files}
+    return [path for path, table in tables.items() if "expect" in table]
+
+
+@pytest.mark.parametrize("path", with_expectations(), ids=lambda path: path.stem)
+def test_the_scenarios_meet_their_expectations(command, path):
+    done = command("run", str(path), "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_some_scenarios_have_expectations():
+    assert len(with_expectations()) >= 4
+
+
+def test_a_line_for_each_bound(command, write):
+    done = command("run", write('jain = [">= 0.5", "<= 1"]\nloss_rate.reno = "< 20%"\n'), "--check")
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
+        "holds  jain >= 0.5",
+        "holds  jain <= 1",
+        "holds  loss_rate.reno < 20%",
+    ]
+    assert done.stderr == ""
+
+
+def test_a_failure_is_named(command, write):
+    file = write('goodput.gentle = ">= 11mbit"\njain = ">= 0.5"\n')
+    done = command("run", file, "--check")
+    assert done.returncode == 1
+    assert "fails  goodput.gentle >= 11mbit: " in done.stdout
+    assert done.stderr == "cwnd: 1 of 2 expectations failed: goodput.gentle\n"
+    document = json.loads(command("run", file, "--check", "--json").stdout)
+    found = {each["metric"]: each for each in document["expectations"]}
+    assert found["goodput.gentle"]["limit"] == 11e6
+    assert not found["goodput.gentle"]["holds"]
+    assert found["jain"]["value"] == document["metrics"]["jain"]
+
+
+def test_without_check_nothing_changes(command, write):
+    with_table = command("run", write('jain = "< 0"\n'), "--json")
+    without = command("run", write(""), "--json")
+    documents = [json.loads(done.stdout) for done in (with_table, without)]
+    for document in documents:
+        del document["engine"]["wall_s"]
+    assert documents[0] == documents[1]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ('a.b = "< 1"', ":12: expect.a.b: unknown metric"),
+        ('jain = "< 1"\n\ngoodput.ren = "< 1bit"', ":14: expect.goodput.ren: "),
+        ('goodput.reno = ">= 4ms"', ":12: expect.goodput.reno: '4ms' is not a rate"),
+        ('goodput.reno = ">= 4"', ":12: expect.goodput.reno: a rate needs a unit"),
+        ('queue_delay.p95 = "<= 3mbit"', ":12: expect.queue_delay.p95: '3mbit' is not a time"),
+        ('queue_delay.reno = "<= 3ms"', "links: left-right, right-left"),
+        ('jain = [\n"< 1",\n"= 1"]', ':12: expect.jain: "= 1" is not a bound'),
+        ('jain = "<= 90"', "'90' is not a fraction"),
+        ('timeouts = "<= 3%"', "'3%' is not a number"),
+        ('convergence_time.reno = "<= 3s"', "it is a metric of the run"),
+        ("jain = 1", ":12: expect.jain: expected a bound"),
+        ("", ": expect: no expectations"),
+    ],
+)
+def test_a_mistake_is_found_before_the_run(command, write, bounds, words):
+    done = command("run", write(bounds), "--check")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_unknown_value_fails(write):
+    result = cwnd.run(write('jain = "<= 1"\n'))
+    # Flows that have not converged have no convergence time.
+    result.metrics["convergence_time_s"] = float("nan")
+    (outcome,) = result.check({"convergence_time": ">= 0s"})
+    assert not outcome.holds
+    assert outcome.text == "fails  convergence_time >= 0s: unknown"
+
+
+def test_the_metrics_are_those_of_the_document(write):
+    result = cwnd.run(write(""))
+    document = result.to_json()
+    flows = {flow["name"]: flow for flow in document["flows"]}
+    link = next(each for each in document["links"] if each["name"] == "left-right")
+    expected = {
+        "goodput": document["metrics"]["goodput_bps"],
+        "goodput.reno": flows["reno-1"]["goodput_bps"] + flows["reno-2"]["goodput_bps"],
+        "goodput.reno-2": flows["reno-2"]["goodput_bps"],
+        "goodput.min": min(flow["goodput_bps"] for flow in flows.values()),
+        "throughput.gentle": flows["gentle"]["throughput_bps"],
+        "rtt.gentle": flows["gentle"]["mean_rtt_s"],
+        "rtt.min": min(flow["min_rtt_s"] for flow in flows.values()),
+        "timeouts": sum(flow["timeouts"] for flow in flows.values()),
+        "smoothness": document["metrics"]["smoothness"][1]["cov"],
+        "loss_rate": document["metrics"]["loss_rate"],
+        "loss_rate.gentle": flows["gentle"]["loss_rate"],
+        "mark_rate.left-right": 0.0,
+        "retransmission_rate": document["metrics"]["retransmission_rate"],
+        "utilization": link["utilization"],
+        "queue_delay.left-right": link["queueing_delay_s"]["mean"],
+        "queue_delay.p99": link["queueing_delay_s"]["p99"],
+    }
+    found = result.check(dict.fromkeys(expected, ">= 0"))
+    assert {each.expectation.name: each.value for each in found} == pytest.approx(expected)
