@@ -14,7 +14,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement ns3 fuzz instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux ns3 fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
+	@echo "make agreement-linux   record the kernel's own Reno and CUBIC for docs/validation.md: 36 minutes of real time, as root"
 	@echo "make ns3     run ns-3's part of docs/validation.md again: a quarter of an hour of one core"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
@@ -144,6 +145,10 @@ bench-sweep: build
 
 agreement: build
 	$(BIN)/python bench/agreement.py
+
+# Runs in validation/linux/results.json are kept: remove the file to record all again.
+agreement-linux: build
+	$(BIN)/python bench/agreement_linux.py --record
 
 NS3_LIBRARIES := applications internet traffic-control point-to-point network core
 ns3: libns3

@@ -57,9 +57,7 @@ def reno(conventions: str) -> Scenario:
 
 def queueing(queue: str) -> Scenario:
     """Return eight flows through a queue of this kind at 100 Mb/s."""
-    network = dumbbell(
-        "100mbit", 20, flow=[{"controller": "reno", "count": 8, "stagger": "100ms"}]
-    )
+    network = dumbbell("100mbit", 20, flow=[{"controller": "reno", "count": 8, "stagger": "100ms"}])
     network["dumbbell"]["queue"] = queue
     return network
 

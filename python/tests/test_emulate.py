@@ -286,6 +286,35 @@ def test_every_key_of_a_link_can_be_set():
             read_links({"rate": "10mbit"}, more=[mistake])
 
 
+def test_links_that_vary(permitted, tmp_path, emulate):
+    trace, result = tmp_path / "one.trace", tmp_path / "r.json"
+    trace.write_text("1\n2\n2\n5\n")
+    options = (
+        "--set",
+        f"trace={trace}",
+        "--delay",
+        "1ms",
+        "--down",
+        "trace={ rate = [1] },jitter=2ms",
+    )
+    done = emulate(*options, "--result", result, "--", "true")
+    assert done.returncode == 0, done.stderr
+    up, down = json.loads(result.read_text())["links"]
+    # Four and five opportunities of 1504 bytes each 5 ms.
+    assert up["rate_bps"] == pytest.approx(4 * 1504 * 8 / 0.005)
+    assert down["rate_bps"] == pytest.approx(1504 * 8 / 0.001)
+    for keys in (
+        "model={ kind = 'leo' }",
+        "ack_thinning=5ms",
+        "policer={rate='1mbit',burst='9kb'}",
+    ):
+        assert emulate("--set", keys, "--", "true").returncode == 0, keys
+    changes = "changes=[{ at = '1s', rate = '5mbit' }]"
+    one_line(emulate("--set", changes, "--", "true"), "--set: changes: ", "finite")
+    one_line(emulate("--rate", "5mbit", "--set", "model={kind='leo'}", "--", "true"), "--rate")
+    one_line(emulate("--set", "trace=/nowhere/x", "--", "true"), "--set: trace: /nowhere/x")
+
+
 def test_links_have_one_line():
     with pytest.raises(ArgumentError, match="more than one line"):
         read_links({"rate": "10mbit\n"})

@@ -41,15 +41,19 @@ fn emulation_lock() -> Option<MutexGuard<'static, ()>> {
 }
 
 fn network(rate: &str, delay: &str, queue: &str, loss: f64) -> Network {
+    let (rate, delay) = (format!("rate = \"{rate}\""), format!("delay = \"{delay}\""));
+    network_with(&[&rate, &delay, &format!("queue = {queue}"), &format!("loss = {loss}")])
+}
+
+/// A network of one link with these keys.
+fn network_with(keys: &[&str]) -> Network {
+    let keys = keys.join("\n");
     let text = format!(
         r#"
         duration = "1h"
         sample = "10ms"
         [dumbbell]
-        rate = "{rate}"
-        delay = "{delay}"
-        queue = {queue}
-        loss = {loss}
+        {keys}
         [[cbr]]
         rate = "1mbit"
         packet = 1500
@@ -174,7 +178,10 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
     let lines = lines(&path, "left-right");
     fs::remove_file(&path).unwrap();
     assert_eq!(lines.len(), packets);
-    assert!(arrived.is_sorted_by_key(|packet| packet.number));
+    let impairments = network.links[0].impairments.as_ref();
+    if impairments.is_none_or(|impairments| impairments.reorder.is_none()) {
+        assert!(arrived.is_sorted_by_key(|packet| packet.number));
+    }
     for packet in &arrived {
         let Fate::Passes { marked, .. } = lines[packet.number].fate else {
             panic!("packet {} was not passed but arrived", packet.number);
@@ -189,6 +196,14 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
 /// Passes the packets of a log to the simulator's link at the logged times, and compares their fates. Returns
 /// the number of drops.
 fn replay_in_simulator(network: &Network, lines: &[Line]) -> usize {
+    for (line, fate) in lines.iter().zip(simulated_fates(network, lines)) {
+        assert_eq!(Some(line.fate), fate);
+    }
+    lines.iter().filter(|line| line.fate == Fate::Dropped).count()
+}
+
+/// Returns the fates in the simulator of packets that arrive as in a log.
+fn simulated_fates(network: &Network, lines: &[Line]) -> Vec<Option<Fate>> {
     let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
     let mut fates = vec![None; lines.len()];
     let mut decide = |live: &mut LiveLink, now| {
@@ -204,10 +219,7 @@ fn replay_in_simulator(network: &Network, lines: &[Line]) -> usize {
     while let Some(next) = live.next_departure() {
         decide(&mut live, next);
     }
-    for (line, fate) in lines.iter().zip(&fates) {
-        assert_eq!(Some(line.fate), *fate);
-    }
-    lines.iter().filter(|line| line.fate == Fate::Dropped).count()
+    fates
 }
 
 /// Compares the log with an independent implementation of DropTail, in units of nanoseconds times bits per
@@ -307,6 +319,35 @@ fn queues_that_decide_at_departure_are_the_simulators() {
         assert!(link.drops + link.marks > 10, "{queue}: {} {}", link.drops, link.marks);
         assert_eq!(link.arrivals as usize, lines.len(), "{queue}");
         assert_eq!(link.departures + link.drops, link.arrivals, "{queue}");
+    }
+}
+
+#[test]
+fn links_that_vary_are_the_simulators() {
+    let Some(_lock) = emulation_lock() else { return };
+    let [rate, delay, queue] = ["rate = \"20mbit\"", "delay = \"5ms\"", "queue = \"20p\""];
+    let plain = network_with(&[rate, delay, queue]);
+    for (keys, own) in [
+        ("changes = [{ at = \"200ms\", rate = \"5mbit\", over = \"300ms\" }]", [rate, delay]),
+        ("changes = [{ at = \"200ms\", delay = \"20ms\", loss = 0.1 }]", [rate, delay]),
+        ("blackout = [{ at = \"300ms\", for = \"100ms\" }]", [rate, delay]),
+        ("trace = { rate = [1, 1, 2, 3, 3, 7, 8, 9, 11] }", ["", delay]),
+        ("model = { kind = \"cellular\" }", ["", delay]),
+        ("model = { kind = \"leo\", interval = \"100ms\", rate = \"5mbit..20mbit\" }", ["", ""]),
+        ("model = { kind = \"wifi\" }", [rate, delay]),
+        ("jitter = \"5ms\"", [rate, delay]),
+        ("reorder = { probability = 0.1, delay = \"3ms\" }", [rate, delay]),
+        ("loss = { kind = \"gilbert_elliott\", p = 0.02, r = 0.2 }", [rate, delay]),
+        ("policer = { rate = \"10mbit\", burst = \"15kb\" }", [rate, delay]),
+        ("shaper = { rate = \"10mbit\", burst = \"15kb\" }", [rate, delay]),
+    ] {
+        let network = network_with(&[keys, own[0], own[1], queue]);
+        // 24 Mb/s.
+        let Flood { lines, report, .. } = flood(&network, 1500, Duration::from_micros(500), false);
+        assert_eq!(report.links[0].drops as usize, replay_in_simulator(&network, &lines), "{keys}");
+        let unlike = simulated_fates(&plain, &lines);
+        let changed = lines.iter().zip(unlike).filter(|(line, fate)| Some(line.fate) != *fate);
+        assert!(changed.count() > 10, "{keys}");
     }
 }
 

@@ -32,22 +32,21 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--rate", default="infinite", show_default=True, help="Rate in each direction.")
-@click.option("--delay", default="0ms", show_default=True, help="One-way propagation delay.")
+@click.option("--rate", show_default="infinite", help="Rate in each direction.")
+@click.option("--delay", show_default="0ms", help="One-way propagation delay.")
 @click.option(
     "--queue",
-    default="droptail",
-    show_default=True,
+    show_default="droptail",
     metavar="SIZE|KIND|red-ecn|{...}",
     help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, fq_codel, or a table.",
 )
-@click.option("--loss", default="0", show_default=True, help="Probability of random loss.")
+@click.option("--loss", show_default="0", help="Probability of random loss.")
 @click.option(
     "--set",
     "more",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Another key of a scenario's [[link]], such as bdp_rtt=100ms; may be repeated.",
+    help="Another key of a scenario's [[link]], such as jitter=5ms or trace=FILE; may be repeated.",
 )
 @click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
 @click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
@@ -68,7 +67,7 @@ def emulate(
     seed: int,
     record: str | None,
     result: str | None,
-    **link: str,
+    **link: str | None,
 ) -> None:
     """Run COMMAND in a network namespace whose only route is an emulated link.
 
@@ -78,7 +77,8 @@ def emulate(
     """
     from cwnd.emulation import read_links, summarise, to_json
 
-    scenario = read_links(link, more=more, up=up, down=down)
+    shared = {key: text for key, text in link.items() if text is not None}
+    scenario = read_links(shared, more=more, up=up, down=down)
     program = shutil.which(command[0])
     if program is None:
         raise click.UsageError(f"no such command: {command[0]}")

@@ -1,0 +1,276 @@
+"""The matrix of docs/validation.md: the simulator beside the kernel's own Reno and CUBIC.
+
+    python bench/agreement_linux.py [--record] [--windows] [NAME ...]
+
+24 networks, 3 seeds of 30 s. The kernel's runs are in validation/linux/results.json; the simulator
+runs again. `--record` runs the kernel too, as root: 36 minutes of real time. It continues a file
+that is not complete, and repeats what NAME selects by a part of the network's name. A run whose
+emulator was late is repeated. `--windows` prints the windows of the first seed on both backends.
+A cell is `simulated / kernel`, in bold outside the tolerance of `cwnd agree`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, TypedDict
+
+from tables import table
+
+import cwnd
+from cwnd.agreement.outcome import NETWORK, OF_FLOWS, OF_NETWORK, RARE, Agreement
+from cwnd.figures import number
+from cwnd.running import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cwnd.result import Result
+
+RESULTS = Path(__file__).parent.parent / "validation" / "linux" / "results.json"
+PAIRS = (("reno", "reno"), ("cubic", "cubic"), ("reno", "cubic"))
+RATES_MBIT = (20, 100)
+RTTS_MS = (20, 80)
+QUEUES_BDP = (0.5, 4)
+SEEDS = 3
+SECONDS, WARMUP = 30, 5
+PACKET = 1500
+
+ATTEMPTS = 5
+"""Runs until the emulator is on time."""
+MAX_LIMITED = 0.005
+"""The largest part of a run in which something else than its window limits a flow."""
+
+WINDOW_INTERVAL = 0.5
+"""Seconds between recorded windows."""
+
+Figures = dict[str, dict[str, float]]
+"""Figures of a run: of the network, and of each group of flows."""
+
+
+class Run(TypedDict):
+    """What is compared of a run, and the windows of its flows every half a second."""
+
+    figures: Figures
+    windows: dict[str, list[float]]
+
+
+AIM = ("goodput_bps", "share", "loss_rate", "queueing_delay_s")
+"""A network agrees if these do. The share of a pair of equals is Jain's index."""
+MORE = ("utilization", "queueing_delay_p95_s")
+KINDS = {kind.name: kind for kind in (*OF_FLOWS, *OF_NETWORK)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A network of the matrix."""
+
+    pair: tuple[str, str]
+    rate_mbit: int
+    rtt_ms: int
+    queue_bdp: float
+
+    @property
+    def name(self) -> str:
+        """The name in tables and in the file."""
+        pair = " and ".join(dict.fromkeys(self.pair)) if self.mixed else f"two {self.pair[0]}"
+        return f"{pair}, {self.rate_mbit} Mb/s, {self.rtt_ms} ms, {self.queue_bdp:g} BDP"
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the flows have different controllers."""
+        return len(set(self.pair)) > 1
+
+    @property
+    def scenario(self) -> cwnd.Scenario:
+        """The scenario, for both backends."""
+        flows = [
+            {
+                "controller": f"kernel:{law}",
+                "name": law,
+                "count": self.pair.count(law),
+                "start": "0s..500ms",
+            }
+            for law in dict.fromkeys(self.pair)
+        ]
+        link = {
+            "rate": f"{self.rate_mbit}mbit",
+            "delay": f"{self.rtt_ms / 2:g}ms",
+            "queue": f"{self.queue_bdp:g}bdp",
+        }
+        times = {"duration": SECONDS, "warmup": WARMUP, "sample": "20ms"}
+        return cwnd.Scenario({"title": self.name, **times, "dumbbell": link, "flow": flows})
+
+    def figure(self, found: Figures, name: str) -> float:
+        """Return a figure of a run."""
+        if name != "share":
+            return found[NETWORK][name]
+        return found["cubic"]["share"] if self.mixed else found[NETWORK]["jain"]
+
+    def agrees(self, name: str, simulated: float, kernel: float) -> bool:
+        """Return whether two means are within the tolerance of `cwnd agree`."""
+        low, high = KINDS[name].bounds
+        if low * simulated <= kernel <= high * simulated:
+            return True
+        if KINDS[name].ratio:
+            return max(simulated, kernel) < RARE
+        packet = 8 * PACKET / (1e6 * self.rate_mbit)
+        return name.startswith("queueing_delay") and abs(kernel - simulated) <= packet
+
+
+CELLS = [
+    Cell(pair, rate, rtt, queue)
+    for pair, rate, rtt, queue in product(PAIRS, RATES_MBIT, RTTS_MS, QUEUES_BDP)
+]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A network on both backends."""
+
+    cell: Cell
+    simulated: list[Run]
+    kernel: list[Run]
+
+    def means(self, name: str) -> tuple[float, float]:
+        """Return the means of a figure over the seeds: simulated, and of the kernel."""
+        first, second = (
+            fmean(self.cell.figure(run["figures"], name) for run in runs)
+            for runs in (self.simulated, self.kernel)
+        )
+        return first, second
+
+    def agrees(self, name: str) -> bool:
+        """Return whether a figure agrees."""
+        return self.cell.agrees(name, *self.means(name))
+
+    @property
+    def disagreements(self) -> list[str]:
+        """The figures with an aim that do not agree."""
+        return [name for name in AIM if not self.agrees(name)]
+
+    def text(self, name: str) -> str:
+        """Format a figure."""
+        kind, mark = KINDS[name], "" if self.agrees(name) else "**"
+        return (
+            mark + " / ".join(number(v, kind.digits, kind.factor) for v in self.means(name)) + mark
+        )
+
+
+def summarise(run: Result) -> Run:
+    """Return what is compared of a run."""
+    figures: Figures = {}
+    for row in Agreement(run.title, {run.on: [run]}).rows:
+        (value,) = row.values[run.on]
+        figures.setdefault(row.of, {})[row.kind.name] = value
+    step = round(WINDOW_INTERVAL / (run.time[1] - run.time[0]))
+    windows = {
+        flow["name"]: [round(float(w), 1) for w in flow["window"][::step]]
+        for flow in run.measured_flows
+    }
+    return {"figures": figures, "windows": windows}
+
+
+def compare(cells: list[Cell]) -> Iterator[Comparison]:
+    """Simulate networks with the recorded seeds, and yield the comparisons."""
+    recorded = json.loads(RESULTS.read_text())["runs"]
+    for cell in cells:
+        kernel = recorded.get(cell.name, {})
+        if kernel:
+            jobs = [(cell.scenario, int(seed)) for seed in kernel]
+            simulated = measure(jobs, lambda _, run: summarise(run))
+            yield Comparison(cell, simulated, list(kernel.values()))
+
+
+def record(cells: list[Cell], *, again: bool) -> None:
+    """Run networks on the kernel's TCP. The file is written after each run."""
+    runs = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else {}
+    # Sources and sinks inherit this priority: one that waits for a processor limits its flow.
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    for seed, cell in product(range(1, SEEDS + 1), cells):
+        known = runs.setdefault(cell.name, {})
+        if str(seed) in known and not again:
+            continue
+        run = on_time(cell, seed)
+        if run is None:
+            print(f"{cell.name}, seed {seed}: not recorded", flush=True)
+            continue
+        known[str(seed)] = summarise(run)
+        write(runs)
+
+
+def write(runs: dict[str, dict[str, Run]]) -> None:
+    """Write the file, with one line for each run."""
+    cells = [
+        f"{json.dumps(name)}: {{\n"
+        + ",\n".join(f"  {json.dumps(seed)}: {json.dumps(run)}" for seed, run in known.items())
+        + "\n}"
+        for name, known in runs.items()
+    ]
+    head = {"kernel": platform.release(), "seconds": SECONDS, "warmup": WARMUP}
+    text = f'{json.dumps(head)[:-1]}, "runs": {{\n' + ",\n".join(cells) + "\n}}\n"
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(text)
+
+
+def on_time(cell: Cell, seed: int) -> Result | None:
+    """Run a network on the kernel's TCP until the emulator and the hosts keep up; None if never."""
+    for _ in range(ATTEMPTS):
+        run = cwnd.run(cell.scenario, on="linux", seed=seed)
+        problem = run.limit
+        for flow in run.measured_flows:
+            others = sum(s for by, s in flow["limited"].items() if by != "window")
+            if others > MAX_LIMITED * run.measured_s:
+                problem = problem or f"{flow['name']} was limited by its host for {others:.2f} s"
+        print(f"{cell.name}, seed {seed}: {problem or 'on time'}", flush=True)
+        if problem is None:
+            return run
+    return None
+
+
+def print_windows(compared: Comparison) -> None:
+    """Print the windows of the first seed: simulated / kernel."""
+    first, second = compared.simulated[0]["windows"], compared.kernel[0]["windows"]
+    rows = [
+        [f"{at * WINDOW_INTERVAL:g}", *(f"{a:.0f} / {b:.0f}" for a, b in zip(*pairs, strict=True))]
+        for at, pairs in enumerate(
+            zip(zip(*first.values(), strict=True), zip(*second.values(), strict=True), strict=True)
+        )
+    ]
+    table(compared.cell.name, ("s", *first), rows)
+
+
+def main() -> None:
+    """Run the matrix and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only networks with this in the name"
+    )
+    parser.add_argument("--record", action="store_true", help="run the kernel's TCP")
+    parser.add_argument("--windows", action="store_true", help="print the windows of seed 1")
+    options = parser.parse_args()
+    cells = [c for c in CELLS if not options.names or any(n in c.name for n in options.names)]
+    if options.record:
+        record(cells, again=bool(options.names))
+    compared = list(compare(cells))
+    columns = (*AIM, *MORE)
+    heads = [f"{KINDS[name].title}, {KINDS[name].unit}" for name in columns]
+    rows = [
+        [each.cell.name, *(each.text(name) for name in columns), str(len(each.kernel))]
+        for each in compared
+    ]
+    table("simulated / kernel", ("network", *heads, "seeds"), rows)
+    for each in compared if options.windows else []:
+        print_windows(each)
+    agreed = sum(not each.disagreements for each in compared)
+    print(f"{agreed} of {len(compared)} networks agree in goodput, share, loss and mean delay")
+
+
+if __name__ == "__main__":
+    main()
