@@ -19,6 +19,57 @@
 
 using namespace ns3;
 
+// Reno as in RFC 5681, with the byte counting of RFC 3465. ns-3's TcpLinuxReno keeps its count of acknowledged packets at a reduction,
+// and the acknowledgement that ends a recovery adds all packets that it acknowledges to the count: after each reduction the window is one
+// to two packets too large. ns-3's TcpNewReno counts acknowledgements and halves the packets in flight instead of the window.
+class Reno : public TcpNewReno
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId id = TypeId("Reno").SetParent<TcpNewReno>().AddConstructor<Reno>();
+        return id;
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> state, uint32_t) override
+    {
+        return std::max(2 * state->m_segmentSize, state->m_cWnd.Get() / 2);
+    }
+
+    void CwndEvent(Ptr<TcpSocketState>, const TcpSocketState::TcpCAEvent_t event) override
+    {
+        m_recovered = event == TcpSocketState::CA_EVENT_COMPLETE_CWR;
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t acked) override
+    {
+        if (m_recovered)
+        {
+            m_recovered = false;
+            return;
+        }
+        const uint32_t size = state->m_segmentSize;
+        uint32_t window = state->m_cWnd;
+        const uint32_t threshold = state->m_ssThresh;
+        double bytes = double(acked) * size;
+        if (window < threshold)
+        {
+            const uint32_t slow_start = std::min(acked * size, threshold - window);
+            window += slow_start;
+            bytes -= slow_start;
+        }
+        state->m_cWnd = window + uint32_t(bytes * size / window);
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Reno>(this);
+    }
+
+  private:
+    bool m_recovered = false;
+};
+
 namespace
 {
 
@@ -30,7 +81,7 @@ constexpr uint32_t CBR_HEADERS = 20 + 8 + 2;
 // Far above any window, and small enough for ns-3's buffers, whose cost grows with their contents.
 constexpr uint32_t BUFFER = 4000000;
 
-// Sum of exponentially spaced bins of the queueing delay: percentiles are exact for the recorded samples.
+// Queueing delays of the transmitted packets in seconds.
 std::vector<double> g_sojourns;
 bool g_measuring = false;
 uint64_t g_drops = 0;
@@ -234,7 +285,7 @@ main(int argc, char** argv)
     RngSeedManager::SetRun(seed);
 
     Config::SetDefault("ns3::TcpL4Protocol::SocketType",
-                       TypeIdValue(law == "cubic" ? TcpCubic::GetTypeId() : TcpLinuxReno::GetTypeId()));
+                       TypeIdValue(law == "cubic" ? TcpCubic::GetTypeId() : Reno::GetTypeId()));
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType",
                        TypeIdValue(recovery == "prr" ? TcpPrrRecovery::GetTypeId() : TcpClassicRecovery::GetTypeId()));
     Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(false));

@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parent / "results"
 Parameters = dict[str, Any]
 
 # 20 to 80 ms: flows of equal round-trip time lock in phase behind FQ-CoDel.
-LOW = {"rate": 10e6, "duration": 60, "warmup": 10}
+LOW = {"rate": 10e6, "duration": 40, "warmup": 10}
 SPREAD = {"rtt_min": 0.020, "rtt_max": 0.075}
 # Networks in which CUBIC's window follows the cubic function: ns-3's TcpCubic has no Reno-friendly
 # region.
