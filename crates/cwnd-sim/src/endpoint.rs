@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SOURCE};
 use crate::engine::packet::Packet;
-use crate::network::{Conventions, Flow, Tcp, Traffic, custom_name, kernel_name};
+use crate::network::{self, Conventions, Flow, Tcp, Traffic, custom_name, kernel_name};
 use crate::paced::PacedFlow;
 use crate::record::FlowRecord;
 use crate::simulation::{Options, SimulationError};
@@ -14,7 +14,7 @@ use crate::tcp::{self, Ns2, Rfc, Selective, TcpFlow};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
-use cwnd::{AnyController, Controller, MakeController, Packets, Settings};
+use cwnd::{AnyController, Controller, MakeController, Packets, Settings, SlowStart};
 use std::sync::Arc;
 
 /// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own timer.
@@ -122,6 +122,10 @@ fn with_application<E: Writable + 'static>(
     }
 }
 
+/// `tcp_pacing_ca_ratio` and `tcp_pacing_ss_ratio` of Linux.
+const LINUX_PACING: f64 = 1.2;
+const LINUX_STARTUP_PACING: f64 = 2.0;
+
 /// Returns the settings of flow `index`'s controller. Each flow has its own random seed.
 pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     let mut settings = Settings::default();
@@ -131,6 +135,19 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     settings.seed = crate::rng::Rng::new(seed, "law", index as u64).bits();
     if tcp.conventions.is_ns2() {
         settings.conventions = &tcp::ns2::CONVENTIONS;
+    } else if tcp.conventions == Conventions::Linux {
+        settings.conventions = &cwnd::Conventions::LINUX;
+        // An acknowledgement opens the window by all packets that it covers (`tcp_slow_start` in net/ipv4/tcp_cong.c).
+        settings.slow_start_limit = f64::INFINITY;
+    }
+    settings.slow_start = match tcp.extensions.slow_start {
+        network::SlowStart::Standard => SlowStart::Standard,
+        network::SlowStart::HyStart => SlowStart::HyStart,
+        network::SlowStart::HyStartLinux => SlowStart::HyStartLinux,
+    };
+    if tcp.extensions.pacing {
+        settings.pacing = Some(LINUX_PACING);
+        settings.startup_pacing = LINUX_STARTUP_PACING / LINUX_PACING;
     }
     settings
 }

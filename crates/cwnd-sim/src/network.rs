@@ -221,7 +221,7 @@ pub struct Tcp {
     pub extensions: TcpExtensions,
 }
 
-/// Parts of TCP that can be switched on one by one, with [`Recovery::Sack`].
+/// Parts of TCP that can be switched on one by one. Those of loss recovery need [`Recovery::Sack`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpExtensions {
     /// Loss detection by time (RACK, RFC 8985).
@@ -230,6 +230,27 @@ pub struct TcpExtensions {
     pub tlp: bool,
     /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
+    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were duplicates.
+    pub dsack: bool,
+    /// Detection of spurious timeouts (F-RTO, RFC 5682).
+    pub frto: bool,
+    /// Whether a window law is paced as in Linux: at 200 % of window / smoothed round-trip time below half of the slow-start threshold,
+    /// and at 120 % above. A factor in the controller's specification precedes.
+    pub pacing: bool,
+    /// The slow start of a window law whose specification has none.
+    pub slow_start: SlowStart,
+}
+
+/// A slow start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowStart {
+    /// RFC 5681.
+    #[default]
+    Standard,
+    /// HyStart++ (RFC 9406).
+    HyStart,
+    /// HyStart of Linux's CUBIC.
+    HyStartLinux,
 }
 
 /// A UDT connection, simulated with the protocol implementation `cwnd-udt`.

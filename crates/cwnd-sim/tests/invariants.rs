@@ -138,9 +138,13 @@ fn stack() -> impl Strategy<Value = (Conventions, Recovery, TcpExtensions)> {
     let older = vec![Conventions::Rfc, Conventions::Ns2, Conventions::Ns2001];
     let older = (select(older), select(recoveries))
         .prop_map(|(conventions, recovery)| (conventions, recovery, TcpExtensions::default()));
-    let recent = (select(vec![Conventions::Rfc, Conventions::Linux]), any::<[bool; 3]>()).prop_map(
-        |(conventions, [rack, tlp, prr])| {
-            (conventions, Recovery::Sack, TcpExtensions { rack, tlp, prr })
+    let recent = (select(vec![Conventions::Rfc, Conventions::Linux]), any::<[bool; 5]>()).prop_map(
+        |(conventions, [rack, tlp, prr, dsack, frto])| {
+            (
+                conventions,
+                Recovery::Sack,
+                TcpExtensions { rack, tlp, prr, dsack, frto, ..TcpExtensions::default() },
+            )
         },
     );
     prop_oneof![3 => older, 2 => recent]

@@ -641,11 +641,13 @@ fn stack() -> BoxedStrategy<String> {
 }
 
 /// Keys of `[tcp]` that only some stacks have.
-const PARTS: [&str; 3] = ["rack", "tlp", "prr"];
+const PARTS: [&str; 5] = ["rack", "tlp", "prr", "dsack", "frto"];
 
 fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
     vec![
         rarely(2, stack()),
+        rarely(4, key("pacing", BOTH)),
+        rarely(3, key("slow_start", &["standard", "hystart", "hystart-linux"])),
         rarely(3, key("packet", &["960", "1000", "200", "460"])),
         rarely(3, key("header", &["40", "0"])),
         rarely(8, key("ack", &["40", "1", "1000"])),

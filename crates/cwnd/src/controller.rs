@@ -183,6 +183,9 @@ pub struct Settings {
     /// The pacing rate of a window law as a multiple of window / smoothed round-trip time, such as 1.25 (RFC 9002
     /// section 7.7); `None` does not pace.
     pub pacing: Option<f64>,
+    /// The pacing rate below half of the slow-start threshold as a multiple of that above: 1, in Linux 200 % / 120 %
+    /// (`tcp_update_pacing_rate` in net/ipv4/tcp_input.c).
+    pub startup_pacing: f64,
     /// The rules of the driver's stack.
     pub conventions: &'static Conventions,
     /// Seed of a controller's own randomness.
@@ -200,6 +203,7 @@ impl Default for Settings {
             slow_start: SlowStart::Standard,
             slow_start_limit: 2.0,
             pacing: None,
+            startup_pacing: 1.0,
             conventions: &Conventions::RFC,
             seed: 0,
         }

@@ -1,6 +1,7 @@
 //! The rules that a paper prints: how the window or the rate grows, and how it is reduced. The machines in
 //! [`crate::machine`] contain everything around them.
 
+use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
 use crate::rtt::Rtt;
 use crate::units::{Dur, Rate, Time};
@@ -114,6 +115,9 @@ impl Context {
 /// assert_eq!(controller.window().get(), 10.0);
 /// ```
 pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
+    /// Adopts the rules of the driver's stack for this law, before the first event.
+    fn adopt(&mut self, _conventions: &'static Conventions) {}
+
     /// The window after `acked` packets were acknowledged in congestion avoidance at window `w`.
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64;
 
@@ -167,6 +171,9 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
 dyn_clone::clone_trait_object!(WindowLaw);
 
 impl WindowLaw for Box<dyn WindowLaw> {
+    fn adopt(&mut self, conventions: &'static Conventions) {
+        (**self).adopt(conventions);
+    }
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
         (**self).grow(w, acked, cx)
     }

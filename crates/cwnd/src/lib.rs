@@ -116,7 +116,7 @@
 //! [`sample`](delivery::DeliveryEstimator::sample), whose result is [`Acked::delivery`].
 //!
 //! **Rules of the stack.** [`Conventions`] names the rules in which stacks differ. [`Conventions::RFC`] is for stacks that
-//! report the end of recovery, [`Conventions::QUIC`] for the others.
+//! report the end of recovery, [`Conventions::QUIC`] for the others, and [`Conventions::LINUX`] for Linux's TCP.
 //!
 //! # Writing a controller
 //!
@@ -214,7 +214,7 @@ mod units;
 
 pub use any::{AnyController, Law, MakeController};
 pub use controller::{Controller, Cut, Needs, Reduction, Settings};
-pub use conventions::{Conventions, Decided, Decision};
+pub use conventions::{Conventions, CubicRules, Decided, Decision};
 pub use event::{Acked, Event, Limit, Lost, Marked, Output, Report};
 pub use law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 #[doc(inline)]

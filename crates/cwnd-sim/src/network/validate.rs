@@ -361,16 +361,18 @@ impl Tcp {
 impl Tcp {
     /// Whether the connection uses Linux's conventions or parts of later RFCs.
     pub(crate) fn is_extended(&self) -> bool {
-        let TcpExtensions { rack, tlp, prr } = self.extensions;
-        self.conventions == Conventions::Linux || rack || tlp || prr
+        let TcpExtensions { rack, tlp, prr, dsack, frto, .. } = self.extensions;
+        self.conventions == Conventions::Linux || rack || tlp || prr || dsack || frto
     }
 
     fn check_extensions(&self) -> Checked {
-        let TcpExtensions { rack, tlp, prr } = self.extensions;
+        let TcpExtensions { rack, tlp, prr, dsack, frto, .. } = self.extensions;
         if self.conventions == Conventions::Linux && self.recovery != Recovery::Sack {
             return invalid("recovery", "the conventions of Linux need sack");
         }
-        for (field, on) in [("rack", rack), ("tlp", tlp), ("prr", prr)] {
+        for (field, on) in
+            [("rack", rack), ("tlp", tlp), ("prr", prr), ("dsack", dsack), ("frto", frto)]
+        {
             if on && self.conventions.is_ns2() {
                 return invalid(field, "ns-2 has none; use the conventions rfc or linux");
             }

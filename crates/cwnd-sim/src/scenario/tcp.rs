@@ -83,6 +83,31 @@ pub struct TcpOptions {
     /// Proportional rate reduction (RFC 9937).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prr: Option<bool>,
+    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were duplicates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsack: Option<bool>,
+    /// Detection of spurious timeouts (F-RTO, RFC 5682).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frto: Option<bool>,
+    /// Pacing of window laws with the factors of Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// Slow start of window laws whose specification has none: that of Linux's CUBIC for `cubic` in Linux's conventions, `standard` else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_start: Option<SlowStart>,
+}
+
+/// A slow start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SlowStart {
+    /// RFC 5681.
+    Standard,
+    /// HyStart++ (RFC 9406).
+    HyStart,
+    /// HyStart of Linux's CUBIC.
+    #[serde(rename = "hystart-linux")]
+    HyStartLinux,
 }
 
 /// Loss recovery of TCP.
@@ -129,7 +154,7 @@ struct Defaults {
     max_rto: Span,
     initial_rto: Span,
     timestamps: bool,
-    /// Whether RACK, tail loss probes and PRR are used.
+    /// Whether RACK, tail loss probes, PRR, DSACK and F-RTO are used.
     recent: bool,
 }
 
@@ -204,6 +229,11 @@ impl Conventions {
             },
         }
     }
+}
+
+/// Whether a specification is that of CUBIC, the only controller of Linux with HyStart.
+fn is_cubic(controller: &str) -> bool {
+    controller.split('(').next() == Some("cubic")
 }
 
 /// The options of a flow, which take precedence over those of the scenario.
@@ -339,6 +369,18 @@ pub(super) fn compile(
             rack: layers.get(|o| o.rack).unwrap_or(defaults.recent),
             tlp: layers.get(|o| o.tlp).unwrap_or(defaults.recent),
             prr: layers.get(|o| o.prr).unwrap_or(defaults.recent),
+            dsack: layers.get(|o| o.dsack).unwrap_or(defaults.recent),
+            frto: layers.get(|o| o.frto).unwrap_or(defaults.recent),
+            pacing: layers.get(|o| o.pacing).unwrap_or(false),
+            slow_start: match layers.get(|o| o.slow_start) {
+                Some(SlowStart::Standard) => network::SlowStart::Standard,
+                Some(SlowStart::HyStart) => network::SlowStart::HyStart,
+                Some(SlowStart::HyStartLinux) => network::SlowStart::HyStartLinux,
+                None if conventions == Conventions::Linux && is_cubic(controller) => {
+                    network::SlowStart::HyStartLinux
+                }
+                None => network::SlowStart::Standard,
+            },
         },
     };
     tcp.check().map_err(|invalid| layers.problem(invalid))?;

@@ -6,6 +6,7 @@ use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
+use crate::tcp::delayed_acks::DelayedAcks;
 use crate::tcp::sender::stamps;
 use std::num::NonZeroU64;
 
@@ -31,6 +32,14 @@ impl Blocks {
 
     fn has(&self, seq: u32) -> bool {
         self.other[seq as usize & (self.other.len() - 1)] != 0
+    }
+
+    /// Whether packet `seq` above `expected` is in the table.
+    fn holds(&self, expected: u32, seq: u32) -> bool {
+        self.count > 0
+            && seq > expected
+            && (seq - expected) as usize + 3 <= self.other.len()
+            && self.has(seq)
     }
 
     fn reserve(&mut self, expected: u32, seq: u32) {
@@ -135,6 +144,25 @@ impl Policy {
     }
 }
 
+/// What only some receivers have.
+struct Further {
+    /// Whether duplicates are reported (DSACK, RFC 2883).
+    dsack: bool,
+    /// The duplicate to report.
+    duplicate: Option<u32>,
+    /// Linux's delays.
+    delays: Option<DelayedAcks>,
+}
+
+impl Further {
+    fn new(tcp: &Tcp, clock: Clock) -> Option<Box<Self>> {
+        let linux = tcp.conventions == Conventions::Linux && tcp.delayed_acks;
+        let delays = linux.then(|| DelayedAcks::new(tcp, clock));
+        let dsack = tcp.extensions.dsack;
+        (dsack || linux).then(|| Box::new(Further { dsack, duplicate: None, delays }))
+    }
+}
+
 /// A TCP receiver.
 pub(crate) struct Receiver {
     blocks: Blocks,
@@ -142,6 +170,7 @@ pub(crate) struct Receiver {
     stamps: Option<NonZeroU64>,
     /// The maximum delay of an acknowledgement; [`NONE`] without delayed acknowledgements.
     ack_delay: u64,
+    further: Option<Box<Further>>,
     /// Deadline of the delayed acknowledgement; [`NONE`] if none is pending.
     pending: u64,
     /// CE-marked packets received.
@@ -178,6 +207,7 @@ impl Receiver {
             ecn: tcp.ecn,
             stamps: stamps(tcp, clock),
             ack_delay: if tcp.delayed_acks { clock.ticks(tcp.ack_delay.as_nanos()) } else { NONE },
+            further: Further::new(tcp, clock),
             expected: 0,
             blocks: Blocks::default(),
             highest: 0,
@@ -206,6 +236,9 @@ impl Receiver {
         }
         let seq = packet.seq();
         let in_order = seq == self.expected;
+        if self.further.is_some() {
+            self.note(now, packet);
+        }
         // RFC 7323 section 4.3: an older timestamp is that of a packet that was overtaken.
         if self.stamps.is_some()
             && seq <= self.expected
@@ -223,7 +256,20 @@ impl Receiver {
         }
         let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
-        if self.ack_delay != NONE
+        if let Some(delays) = self.further.as_ref().and_then(|further| further.delays.as_ref()) {
+            let cwr = self.unacked_flags & flags::CWR != 0;
+            if in_order
+                && gapless
+                && self.pending == NONE
+                && !cwr
+                && packet.flags() & flags::SYN == 0
+                && let Some(delay) = delays.delay()
+            {
+                self.pending = now + delay;
+                net.arm(self.timer as usize, self.pending);
+                return;
+            }
+        } else if self.ack_delay != NONE
             && gapless
             && (in_order || self.policy.delays_duplicates && seq + 1 == self.expected)
             && self.pending == NONE
@@ -238,6 +284,26 @@ impl Receiver {
         self.acknowledge(net, now);
     }
 
+    /// Updates what only some receivers have for a packet that arrives.
+    #[cold]
+    fn note(&mut self, now: u64, packet: Packet) {
+        let Some(further) = &mut self.further else { return };
+        let seq = packet.seq();
+        let duplicate = seq < self.expected || self.blocks.holds(self.expected, seq);
+        if duplicate && further.dsack {
+            further.duplicate = Some(seq);
+        }
+        if let Some(delays) = &mut further.delays {
+            delays.received(now, seq == self.expected);
+            if duplicate {
+                delays.duplicate();
+            }
+            if self.ecn && packet.flags() & flags::CE != 0 && !self.echo {
+                delays.marked();
+            }
+        }
+    }
+
     /// Whether an acknowledgement is delayed.
     pub(super) fn ack_is_delayed(&self) -> bool {
         self.pending != NONE
@@ -247,6 +313,11 @@ impl Receiver {
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if self.pending <= now {
             self.pending = NONE;
+            if let Some(further) = &mut self.further
+                && let Some(delays) = &mut further.delays
+            {
+                delays.expired();
+            }
             self.acknowledge(net, now);
         } else if self.pending != NONE {
             net.arm(self.timer as usize, self.pending);
@@ -255,7 +326,13 @@ impl Receiver {
 
     #[inline(always)]
     fn acknowledge(&mut self, net: &mut Net, now: u64) {
-        let blocks = self.sack && self.blocks.count > 0;
+        let mut blocks = self.sack && self.blocks.count > 0;
+        if let Some(further) = &mut self.further {
+            blocks |= self.sack && further.duplicate.is_some();
+            if let Some(delays) = &mut further.delays {
+                delays.acknowledged();
+            }
+        }
         let (aux, options) =
             if blocks || self.stamps.is_some() { self.extra(net, now, blocks) } else { (0, 0) };
         let echo = if self.ecn { self.echo() } else { 0 };
@@ -278,6 +355,13 @@ impl Receiver {
         let mut extra = Extra::default();
         if blocks {
             (extra.blocks, extra.count) = self.blocks.report(self.expected);
+            let further = self.further.as_mut();
+            if let Some(seq) = further.and_then(|further| further.duplicate.take()) {
+                // The duplicate comes first (RFC 2883 section 4).
+                extra.blocks.rotate_right(1);
+                extra.blocks[0] = (seq, seq + 1);
+                extra.count = (extra.count + 1).min(3);
+            }
         }
         if let Some(granularity) = self.stamps {
             extra.stamp = low32(now / granularity);

@@ -60,6 +60,14 @@ pub(crate) struct Selective {
     timed_out: u64,
     /// Timeouts since the last acknowledgement of new data.
     retransmits: u32,
+    /// Linux's `undo_retrans`: retransmissions of this recovery less duplicates reported; `None` if it was undone.
+    undo_retrans: Option<u32>,
+    uses_dsack: bool,
+    /// F-RTO (RFC 5682) may still find that the timeout was spurious.
+    frto: bool,
+    uses_frto: bool,
+    /// New packets go first, to find out whether the timeout was spurious (RFC 5682 section 3.1, step 2).
+    new_first: bool,
     /// RFC 3522's `RetransmitTS`: timestamp of the first retransmission, until the next new acknowledgement.
     retransmit_ts: Option<u32>,
     rack: Option<Box<Rack>>,
@@ -125,6 +133,11 @@ impl LossRecovery for Selective {
             timer: Timer::Rto,
             timed_out: 0,
             retransmits: 0,
+            undo_retrans: None,
+            uses_dsack: parts.dsack,
+            frto: false,
+            uses_frto: parts.frto,
+            new_first: false,
             retransmit_ts: None,
             rack: parts.rack.then(Box::default),
             tlp: parts.tlp.then(tlp),
@@ -152,7 +165,8 @@ impl LossRecovery for Selective {
             return None;
         }
         let advanced = ack.number > una;
-        let newly = self.deliver(core, now, ack);
+        let (newly, original) = self.deliver(core, now, ack);
+        let duplicate = self.uses_dsack.then(|| duplicate(ack)).flatten();
         core.next = core.next.max(ack.number);
         if advanced {
             self.retransmits = 0;
@@ -160,10 +174,12 @@ impl LossRecovery for Selective {
         } else if newly.changed {
             self.duplicates += 1;
         }
-        self.process_probe(core, now, ack, advanced, newly);
+        self.process_probe(core, now, ack, advanced, newly, duplicate);
         if advanced {
             self.detect_spurious(core, now, ack);
         }
+        self.process_duplicate(core, now, duplicate);
+        self.process_loss(core, now, advanced, newly, original);
         // PRR alone sets the window during its reduction.
         self.report_acked(core, now, newly, ack, advanced && self.prr.is_none());
         core.connected |= advanced;
@@ -202,7 +218,12 @@ impl LossRecovery for Selective {
 
     fn send(&mut self, core: &mut Core, net: &mut Net, now: u64, _burst: u32) -> Limit {
         let before = core.board.high();
-        let limit = self.send_packets(core, net, now);
+        let mut limit = self.send_packets(core, net, now);
+        if std::mem::take(&mut self.new_first) && core.board.high() == before {
+            // No new packet could be sent: the lost ones are retransmitted.
+            self.frto = false;
+            limit = self.send_packets(core, net, now);
+        }
         let high = core.board.high();
         if let Some(linux) = &mut self.linux {
             linux.usage.validate(core.board.una(), high, limit == Limit::Window);
@@ -217,6 +238,9 @@ impl LossRecovery for Selective {
     }
 
     fn transmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32) {
+        if seq < core.board.high() {
+            self.undo_retrans = self.undo_retrans.map(|sent| sent + 1);
+        }
         core.transmit(net, now, seq);
         if let Some(rack) = &mut self.rack {
             rack.sent(now, seq);
@@ -228,17 +252,20 @@ impl LossRecovery for Selective {
 }
 
 impl Selective {
-    /// Updates the scoreboard, RACK and the timeout's estimator.
-    fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack) -> Newly {
+    /// Updates the scoreboard, RACK and the timeout's estimator. Also returns whether the original transmission of a packet below
+    /// `high_seq` was delivered.
+    fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack) -> (Newly, bool) {
         let (min_rtt, stamps) = (core.driver.min_rtt, core.stamps);
         let rack = &mut self.rack;
         // The first packets that were sent once, and whether a retransmitted one is acknowledged.
         let (mut first, mut again) = (None, false);
+        let (mut original, high_seq) = (false, self.high_seq);
         let mut newly = core.board.acked_each(ack.number, |covered: Covered| {
             if covered.retransmitted {
                 again = true;
             } else {
                 first = first.or(Some(covered.sent_at));
+                original |= covered.seq < high_seq;
             }
             let echoes = stamps.is_none_or(|granularity| {
                 u64::from(ack.extra.echo) >= covered.sent_at / granularity
@@ -251,6 +278,7 @@ impl Selective {
         newly = newly.and(core.board.sack_each(ack.blocks(), &mut |covered| {
             if !covered.retransmitted {
                 first_sacked = first_sacked.or(Some(covered.sent_at));
+                original |= covered.seq < high_seq;
             }
             if let Some(rack) = rack {
                 rack.update(now, covered, min_rtt, true);
@@ -273,7 +301,7 @@ impl Selective {
                 tlp.sampled();
             }
         }
-        newly
+        (newly, original)
     }
 
     /// Reports an acknowledgement to the controller.
@@ -292,10 +320,19 @@ impl Selective {
     }
 
     /// Section 7.4 of RFC 8985. The loss of one packet that the probe repaired reduces the window at once.
-    fn process_probe(&mut self, core: &mut Core, now: u64, ack: Ack, advanced: bool, newly: Newly) {
+    fn process_probe(
+        &mut self,
+        core: &mut Core,
+        now: u64,
+        ack: Ack,
+        advanced: bool,
+        newly: Newly,
+        duplicate: Option<u32>,
+    ) {
         let Some(tlp) = &mut self.tlp else { return };
         let plain_duplicate = !advanced && !newly.changed && ack.blocks().is_empty();
-        let answer = Answer { number: ack.number, duplicate: false, plain_duplicate };
+        let duplicate = duplicate.is_some_and(|seq| tlp.is_probe(seq));
+        let answer = Answer { number: ack.number, duplicate, plain_duplicate };
         if tlp.acknowledged(answer) == Probe::Repaired && self.state == State::Open {
             core.report_lost(now, 1, now);
             core.driver.report(now, Event::Recovered);
@@ -308,14 +345,70 @@ impl Selective {
         if let Some(stamp) = self.retransmit_ts.take()
             && ack.extra.echo < stamp
         {
+            self.undo(core, now, true);
+        }
+    }
+
+    /// A duplicate was reported: if all retransmissions of the recovery were duplicates, it was spurious (`tcp_try_undo_dsack`).
+    fn process_duplicate(&mut self, core: &mut Core, now: u64, duplicate: Option<u32>) {
+        let Some(seq) = duplicate else { return };
+        if self.tlp.is_some_and(|tlp| tlp.is_probe(seq)) {
+            return;
+        }
+        let (una, high) = (core.board.una(), core.board.high());
+        if let Some(rack) = &mut self.rack {
+            rack.duplicate_reported(una, high);
+        }
+        if let Some(left @ 1..) = self.undo_retrans {
+            self.undo_retrans = Some(left - 1);
+            if left == 1 {
+                self.undo(core, now, self.state == State::Loss);
+            }
+        }
+    }
+
+    /// F-RTO with SACK (RFC 5682 section 3.1, `tcp_process_loss`): after a timeout, new packets show whether the packets presumed lost
+    /// still arrive.
+    fn process_loss(
+        &mut self,
+        core: &mut Core,
+        now: u64,
+        advanced: bool,
+        newly: Newly,
+        original: bool,
+    ) {
+        self.new_first = false;
+        if !self.frto || self.state != State::Loss {
+            return;
+        }
+        let high = core.board.high();
+        if original {
+            self.undo(core, now, true);
+        } else if high > self.high_seq {
+            // The acknowledgement of the new packets SACKs them: the packets below are lost.
+            self.frto = !newly.changed;
+        } else if advanced && core.board.una() < self.high_seq {
+            self.high_seq = high;
+            let room = high - core.board.una() < core.receiver_window;
+            self.new_first = high < core.total && room;
+            self.frto = self.new_first;
+        }
+    }
+
+    /// Reverts the last reduction. `unmark`: the packets presumed lost are in flight.
+    fn undo(&mut self, core: &mut Core, now: u64, unmark: bool) {
+        if unmark {
             core.board.unmark_lost();
             if let Some(rack) = &mut self.rack {
                 rack.restart(&mut core.board);
             }
-            self.state = State::Open;
-            self.prr = None;
-            core.driver.report(now, Event::Undo);
         }
+        self.undo_retrans = None;
+        self.retransmit_ts = None;
+        self.frto = false;
+        self.state = State::Open;
+        self.prr = None;
+        core.driver.report(now, Event::Undo);
     }
 
     /// Ends recoveries and reductions whose packets are acknowledged.
@@ -413,6 +506,7 @@ impl Selective {
     /// Enters fast recovery.
     fn enter(&mut self, core: &mut Core, net: &mut Net, now: u64, found: Detected, delivered: u32) {
         let reduces = self.state != State::Cwr;
+        self.undo_retrans = Some(0);
         let prior = self.prior_window(core, delivered);
         self.state = State::Recovery;
         self.rescued = false;
@@ -459,6 +553,7 @@ impl Selective {
         let cut = core.report_congestion(now, Event::Marked(marked));
         core.driver.counters.mark_cuts += u32::from(cut);
         if cut && self.uses_prr {
+            self.undo_retrans = None;
             self.state = State::Cwr;
             self.high_seq = core.board.high();
             self.begin_reduction(core, prior);
@@ -494,6 +589,12 @@ impl Selective {
         let again = matches!(self.state, State::Recovery | State::Loss)
             && self.high_seq > core.board.una()
             && (self.state == State::Recovery || self.retransmits > 0);
+        let recovering = matches!(self.state, State::Recovery | State::Loss);
+        self.frto = self.uses_frto && (!recovering || self.retransmits > 0);
+        if !again {
+            self.undo_retrans = Some(0);
+        }
+        self.new_first = false;
         self.retransmits += 1;
         self.duplicates = 0;
         self.prr = None;
@@ -603,12 +704,14 @@ impl Selective {
             Some(prr) => prr.window(),
             None => core.window(),
         };
+        let new_first = self.new_first;
         loop {
             let held_back = if all { core.board.sacked() } else { 0 };
             if f64::from(core.board.in_flight() + held_back) + 1.0 > window {
                 return core.closed();
             }
-            if let Some(seq) = core.board.next_lost() {
+            let lost = if new_first { None } else { core.board.next_lost() };
+            if let Some(seq) = lost {
                 if core.delayed(now) {
                     return Limit::Pacing;
                 }
@@ -653,4 +756,12 @@ impl Selective {
         let last = core.board.high().checked_sub(1).filter(|&last| last >= core.board.una())?;
         (!self.rescued && last >= core.board.highest_sacked()).then_some((last, true))
     }
+}
+
+/// The packet whose duplicate the receiver reports (RFC 2883 section 4): the first block is below the acknowledgement, or within the
+/// second one.
+fn duplicate(ack: Ack) -> Option<u32> {
+    let &(start, end) = ack.blocks().first()?;
+    let within = ack.blocks().get(1).is_some_and(|&(first, last)| first <= start && end <= last);
+    (end <= ack.number || within).then_some(start)
 }

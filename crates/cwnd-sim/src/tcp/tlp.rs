@@ -69,6 +69,11 @@ impl Tlp {
         self.sampled = false;
     }
 
+    /// Whether `seq` is the packet of the outstanding probe.
+    pub(super) fn is_probe(&self, seq: u32) -> bool {
+        self.end_seq == Some(seq + 1)
+    }
+
     /// Forgets the probe: a recovery answers the loss.
     pub(super) fn forget(&mut self) {
         self.end_seq = None;

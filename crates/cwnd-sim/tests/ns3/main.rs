@@ -168,9 +168,10 @@ fn of_cwnd(parameters: &Value, run: &Run) -> [f64; QUANTITIES.len()] {
         .map(|flow| flow.packets_delivered as f64 * 1448.0 * 8.0 / run.seconds())
         .collect();
     let sent: u64 = run.flows().take(count).map(|flow| flow.packets_sent).sum();
-    let cross = run.flows().nth(count).map_or(f64::NAN, |flow| {
-        flow.packets_delivered as f64 * 1000.0 * 8.0 / run.seconds()
-    });
+    let cross = run
+        .flows()
+        .nth(count)
+        .map_or(f64::NAN, |flow| flow.packets_delivered as f64 * 1000.0 * 8.0 / run.seconds());
     [
         rates.iter().sum(),
         jain(&rates),

@@ -3,6 +3,7 @@
 use super::{
     Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Tfrc, Udt, Vegas,
 };
+use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Rate};
@@ -23,6 +24,9 @@ macro_rules! any_law {
     (window $(#[$doc:meta])* $any:ident { $($law:ident),+ $(,)? }) => {
         any_law!(@enum $(#[$doc])* $any(WindowLaw) { $($law),+ });
         impl WindowLaw for $any {
+            fn adopt(&mut self, conventions: &'static Conventions) {
+                forward!($any, [$($law),+], self.adopt(conventions))
+            }
             // Copies: passing a reference to a non-inlined function forces the value out of registers.
             #[inline(always)]
             fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {

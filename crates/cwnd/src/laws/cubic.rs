@@ -43,9 +43,11 @@
 //! * A spurious loss restores the threshold also where the window has grown past its old value
 //!   (section 4.9.2 restores nothing then).
 //! * Fast convergence counts a timeout as a congestion event.
+//! * A driver may set the rules of another implementation ([`CubicRules`]): those of Linux.
 //! * Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but leaves
 //!   the threshold and w_prior.
 
+use crate::conventions::{Conventions, CubicRules};
 use crate::event::{Acked, Limit};
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::Time;
@@ -70,6 +72,10 @@ pub struct Cubic {
     after_loss: bool,
     /// The last acknowledgement.
     observed: Time,
+    // The rules of the stack, field by field for the sake of size.
+    catches_up: bool,
+    smallest_rtt: bool,
+    probing: f32,
 }
 
 impl Cubic {
@@ -88,6 +94,9 @@ impl Cubic {
             w_prior: f64::INFINITY,
             after_loss: false,
             observed: Time::ZERO,
+            catches_up: CubicRules::RFC.catches_up,
+            smallest_rtt: CubicRules::RFC.smallest_rtt,
+            probing: CubicRules::RFC.probing,
         }
     }
 
@@ -107,17 +116,26 @@ impl Default for Cubic {
 }
 
 impl WindowLaw for Cubic {
+    fn adopt(&mut self, conventions: &'static Conventions) {
+        let CubicRules { catches_up, smallest_rtt, probing } = conventions.cubic;
+        (self.catches_up, self.smallest_rtt, self.probing) = (catches_up, smallest_rtt, probing);
+    }
+
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
         let t = cx.now.since(self.epoch).as_secs();
-        let rtt = cx.rtt.map_or(0.0, |rtt| rtt.smoothed.as_secs());
-        let alpha = if self.w_est < self.w_prior { self.alpha } else { 1.0 };
+        let smallest = self.smallest_rtt;
+        let rtt = cx.rtt.map_or(0.0, |rtt| if smallest { rtt.min } else { rtt.smoothed }.as_secs());
+        let below = self.w_est < self.w_prior || !self.catches_up;
+        let alpha = if below { self.alpha } else { 1.0 };
         self.w_est += alpha * acked / w;
-        if self.window(t) < self.w_est {
-            return self.w_est.max(w);
-        }
-        let target = self.window(t + rtt).max(w).min(1.5 * w);
-        w + (target - w) * (acked / w).min(1.0)
+        let grown = if self.window(t) < self.w_est {
+            self.w_est.max(w)
+        } else {
+            let target = self.window(t + rtt).max(w).min(1.5 * w);
+            w + (target - w) * (acked / w).min(1.0)
+        };
+        if self.after_loss { grown } else { grown.max(w + f64::from(self.probing) * acked) }
     }
 
     fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
@@ -323,6 +341,30 @@ mod tests {
             let law = Cubic::new(0.4, kept, true);
             near(average(law.alpha, kept), average(1.0, 0.5));
         }
+    }
+
+    /// Linux's tcp_cubic.c: W_est grows by alpha for each window from `cwnd_prior` on too, the target looks ahead by the smallest
+    /// round-trip time, and without a loss the window gains a packet for 20 packets at least.
+    #[test]
+    fn linux_has_rules_of_its_own() {
+        let linux = |mut law: Cubic| {
+            law.adopt(&Conventions::LINUX);
+            law
+        };
+        let mut law = linux(after_a_loss_at(10.0));
+        law.w_est = 10.0;
+        near(law.grow(10.0, 10.0, &seconds(0.02)), 10.0 + 9.0 / 17.0);
+        let mut cx = seconds(2.0);
+        let expected = after_a_loss_at(1000.0).grow(820.0, 1.0, &cx);
+        if let Some(rtt) = &mut cx.rtt {
+            rtt.min = rtt.smoothed;
+            rtt.smoothed = Dur::from_secs(0.5);
+        }
+        near(linux(after_a_loss_at(1000.0)).grow(820.0, 1.0, &cx), expected);
+        let mut law = linux(Cubic::default());
+        law.enter(100.0, &seconds(0.0));
+        let grown = law.grow(100.0, 2.0, &seconds(0.01));
+        assert!((grown - 100.1).abs() < 1e-6, "{grown}");
     }
 
     /// Section 4.4: below w_max the window gains (target - w) / w for each packet.

@@ -1,6 +1,7 @@
 //! The two machines: slow start, recovery, timeouts, clamps and clocks around a law, written once.
 
 mod hystart;
+mod hystart_linux;
 mod paced;
 mod slow_start;
 mod windowed;

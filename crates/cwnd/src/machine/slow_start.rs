@@ -1,6 +1,8 @@
 //! Growth of the window before the first congestion signal, whatever the law.
 
 use super::hystart::{HyStart, HyStartTrain};
+use super::hystart_linux::HyStartLinux;
+use crate::controller::Settings;
 use crate::event::Acked;
 use crate::law::Context;
 use alloc::boxed::Box;
@@ -62,6 +64,9 @@ pub enum SlowStart {
     /// Start for High-Bandwidth and Long-Distance Networks, 2008). A round-trip time shows a queue one round later,
     /// when the window is already twice as large.
     HyStartTrain,
+    /// HyStart as in net/ipv4/tcp_cubic.c of Linux 6.18: congestion avoidance begins when a train of acknowledgements
+    /// has lasted for half of the smallest round-trip time, or when the round-trip time has risen.
+    HyStartLinux,
     /// A slow start of your own, made for each connection.
     Custom(fn() -> Box<dyn SlowStartLaw>),
 }
@@ -71,16 +76,20 @@ pub enum SlowStart {
 pub(super) enum AnySlowStart {
     HyStart(HyStart),
     HyStartTrain(HyStartTrain),
+    HyStartLinux(HyStartLinux),
     Custom(Box<dyn SlowStartLaw>),
 }
 
 impl AnySlowStart {
     /// The state at the start of a connection; `None` for the standard slow start, which has none.
-    pub(super) fn new(kind: SlowStart) -> Option<Box<Self>> {
-        Some(Box::new(match kind {
+    pub(super) fn new(settings: &Settings) -> Option<Box<Self>> {
+        Some(Box::new(match settings.slow_start {
             SlowStart::Standard => return None,
             SlowStart::HyStart => AnySlowStart::HyStart(HyStart::new()),
             SlowStart::HyStartTrain => AnySlowStart::HyStartTrain(HyStartTrain::new()),
+            SlowStart::HyStartLinux => {
+                AnySlowStart::HyStartLinux(HyStartLinux::new(settings.pacing.is_some()))
+            }
             SlowStart::Custom(make) => AnySlowStart::Custom(make()),
         }))
     }
@@ -89,6 +98,7 @@ impl AnySlowStart {
         match self {
             AnySlowStart::HyStart(law) => law.grow(w, credit, acked, cx),
             AnySlowStart::HyStartTrain(law) => law.grow(w, credit, acked, cx),
+            AnySlowStart::HyStartLinux(law) => law.grow(w, credit, acked, cx),
             AnySlowStart::Custom(law) => law.grow(w, credit, acked, cx),
         }
     }

@@ -59,7 +59,10 @@ pub struct Windowed<L> {
     packet: u32,
     /// Single precision for the sake of size.
     slow_start_limit: f32,
-    pacing: Option<f32>,
+    /// 0 without pacing.
+    pacing: f32,
+    /// The pacing rate below half of the threshold over that above.
+    startup_pacing: f32,
     in_recovery: bool,
     /// Whether the law knows the window at which congestion avoidance began.
     entered: bool,
@@ -96,7 +99,8 @@ struct Saved<L> {
 
 impl<L: WindowLaw + Clone> Windowed<L> {
     /// A controller that runs `law` from the start of a connection.
-    pub fn new(law: L, settings: &Settings) -> Self {
+    pub fn new(mut law: L, settings: &Settings) -> Self {
+        law.adopt(settings.conventions);
         let max_window = settings.max_window.get().min(MAX_WINDOW);
         let conventions = settings.conventions;
         Windowed {
@@ -111,11 +115,12 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             rtt: None,
             last_cut: Time::ZERO,
             conventions,
-            slow_start: AnySlowStart::new(settings.slow_start),
+            slow_start: AnySlowStart::new(settings),
             congestion: None,
             packet: settings.packet,
             slow_start_limit: settings.slow_start_limit as f32,
-            pacing: settings.pacing.map(|factor| factor as f32),
+            pacing: settings.pacing.map_or(0.0, |factor| factor as f32),
+            startup_pacing: settings.startup_pacing as f32,
             in_recovery: false,
             entered: false,
             cut_before: false,
@@ -158,7 +163,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
 
     /// Whether the machine gives a pacing rate.
     pub fn is_paced(&self) -> bool {
-        self.pacing.is_some()
+        self.pacing > 0.0
     }
 
     /// Whether the sender is in loss recovery.
@@ -414,7 +419,9 @@ impl<L: WindowLaw + Clone> Windowed<L> {
 
     /// The pacing rate: a multiple of one window in each smoothed round-trip time.
     fn pace(&self) -> Option<Rate> {
-        let (factor, rtt) = (self.pacing?, self.rtt?);
+        let (factor, rtt) = (self.pacing, self.rtt?);
+        let startup = self.window < self.ssthresh / 2.0;
+        let factor = if startup { factor * self.startup_pacing } else { factor };
         let rate = Rate::over(f64::from(factor) * self.window().get(), rtt.smoothed);
         rate.as_per_sec().is_finite().then_some(rate)
     }
@@ -449,7 +456,7 @@ impl<L: WindowLaw + Clone> Controller for Windowed<L> {
     #[inline]
     fn output(&self) -> Output {
         let mut output = Output::window(self.window());
-        if self.pacing.is_some() {
+        if self.is_paced() {
             output.pace = self.pace();
         }
         output

@@ -41,7 +41,12 @@ pub(crate) fn conventions() -> impl Strategy<Value = &'static Conventions> {
 
 /// Every slow start of the crate.
 pub(crate) fn slow_start() -> impl Strategy<Value = SlowStart> {
-    proptest::sample::select(vec![SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartTrain])
+    proptest::sample::select(vec![
+        SlowStart::Standard,
+        SlowStart::HyStart,
+        SlowStart::HyStartTrain,
+        SlowStart::HyStartLinux,
+    ])
 }
 
 /// Few enough cases that all laws take seconds, and no files beside the tests.
