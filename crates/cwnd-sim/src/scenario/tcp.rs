@@ -233,7 +233,8 @@ impl Conventions {
 
 /// Whether a specification is that of CUBIC, the only controller of Linux with HyStart.
 fn is_cubic(controller: &str) -> bool {
-    controller.split('(').next() == Some("cubic")
+    let name = network::kernel_name(controller).unwrap_or(controller);
+    name.split('(').next() == Some("cubic")
 }
 
 /// The options of a flow, which take precedence over those of the scenario.
