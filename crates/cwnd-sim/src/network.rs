@@ -6,7 +6,7 @@ mod queue;
 mod validate;
 
 pub(crate) use application::pareto_min;
-pub use application::{Application, Sizes, Times};
+pub use application::{Application, Media, Sizes, Times};
 pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub use validate::{InvalidField, NetworkError};
 pub(crate) use validate::{LONGEST, RATES, check_times};
