@@ -54,6 +54,7 @@ class TransfersRecord(TypedDict):
 class FlowRecord(TypedDict):
     """Record of one traffic source; its kind is tcp, udt, cbr or pareto.
 
+    ``application`` has the figures of a ``video`` or ``media`` source by name.
     ``transfers`` belong to an application (``source``). A flow of ``bytes`` bytes without one is a
     single transfer from ``start_s`` to ``completed_s``: `cwnd.application.transfers` returns it.
     """
@@ -68,6 +69,7 @@ class FlowRecord(TypedDict):
     completed_s: float
     bytes: int | None
     transfers: TransfersRecord | None
+    application: dict[str, float]
     packets_sent: int
     packets_delivered: int
     retransmissions: int

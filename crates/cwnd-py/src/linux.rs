@@ -158,6 +158,7 @@ fn record<'py>(
     result.set_item("completed_s", f64::NAN)?;
     result.set_item("bytes", py.None())?;
     result.set_item("transfers", py.None())?;
+    result.set_item("application", PyDict::new(py))?;
     result.set_item("packets_sent", flow.last.sent)?;
     result.set_item("packets_delivered", flow.last.delivered)?;
     result.set_item("retransmissions", flow.last.retransmitted)?;

@@ -62,6 +62,11 @@ fn flow<'py>(
     flow.set_item("bytes", spec.bytes())?;
     let transfers = spec.application.as_ref().map(|_| transfers(py, &record)).transpose()?;
     flow.set_item("transfers", transfers)?;
+    let figures = PyDict::new(py);
+    for (name, value) in &record.application {
+        figures.set_item(name, value)?;
+    }
+    flow.set_item("application", figures)?;
     flow.set_item("packets_sent", record.packets_sent)?;
     flow.set_item("packets_delivered", record.packets_delivered)?;
     flow.set_item("retransmissions", record.retransmissions)?;

@@ -8,7 +8,7 @@ mod queue;
 mod validate;
 
 pub(crate) use application::pareto_min;
-pub use application::{Application, Sizes, Times};
+pub use application::{Application, Media, Sizes, Times};
 pub(crate) use impairments::OPPORTUNITY;
 pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,

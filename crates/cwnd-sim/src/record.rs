@@ -57,6 +57,8 @@ pub struct FlowRecord {
     /// Transfers of an application in the whole run. A flow without an application that sends a number of bytes is one
     /// transfer, which is not listed: from its start to `completed`.
     pub transfers: Vec<Transfer>,
+    /// Figures of a `video` or `media` application in the whole run, by name.
+    pub application: Vec<(&'static str, f64)>,
     /// Sampled variables.
     pub series: FlowSeries,
     /// The controller's events and outputs, if [`Options::record_events`](crate::Options::record_events) is set.

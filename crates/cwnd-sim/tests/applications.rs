@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ms, packets, pair, run, tcp};
-use cwnd_sim::network::{Application, Network, Sizes, Tcp, Times, Traffic, Udt};
+use cwnd_sim::network::{Application, Media, Network, Sizes, Tcp, Times, Traffic, Udt};
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use std::sync::Arc;
@@ -405,4 +405,75 @@ fn the_clock_of_the_application_does_not_drift() {
     let [transfer] = only(&records).transfers[..] else { panic!() };
     let expected: f64 = 300.0 / (960.0 * 8.0 * 3.0 / 1e6);
     assert_eq!(transfer.bytes, expected.ceil() as u64 * 960);
+}
+
+fn figure(flow: &FlowRecord, name: &str) -> f64 {
+    flow.application.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+fn video(rates: &[f64], traffic: Traffic) -> Network {
+    let rates = rates.into();
+    let (chunk, buffer) = (ms(2000), ms(20_000));
+    alone(Application::Video { chunk, rates, buffer }, traffic, 120)
+}
+
+#[test]
+fn a_player_fills_its_buffer_and_then_follows_the_playback() {
+    for traffic in transports() {
+        let records = run(&video(&[1e6, 2e6, 4e6], traffic.clone()), 1);
+        let flow = only(&records);
+        assert_eq!(figure(flow, "rebuffering_s"), 0.0, "{traffic:?}");
+        assert_eq!(figure(flow, "stalls"), 0.0);
+        // The first chunk has the lowest bitrate, the last ones the highest.
+        assert_eq!(flow.transfers[0].bytes, 250_000);
+        assert_eq!(flow.transfers[flow.transfers.len() - 1].bytes, 1_000_000);
+        let startup = figure(flow, "startup_s");
+        assert_eq!(startup, flow.transfers[0].end);
+        // At the end the playback has taken the time since the startup, and the buffer holds 18 to 20 s.
+        let complete = flow.transfers.iter().filter(|transfer| !transfer.end.is_nan()).count();
+        let buffered = 2.0 * complete as f64 - (120.0 - startup);
+        assert!((16.0..=20.0).contains(&buffered), "{traffic:?}: {buffered}");
+    }
+}
+
+#[test]
+fn a_link_below_the_lowest_bitrate_stalls_the_player() {
+    let records = run(&video(&[20e6], Traffic::Tcp(tcp("reno"))), 1);
+    let flow = only(&records);
+    // The player plays what has arrived; the rest of the time it stalls.
+    let complete: Vec<_> =
+        flow.transfers.iter().filter(|transfer| !transfer.end.is_nan()).collect();
+    let last = complete[complete.len() - 1].end;
+    let played = 2.0 * complete.len() as f64 - (last + 2.0 - 120.0).max(0.0);
+    let stalled = 120.0 - figure(flow, "startup_s") - played;
+    assert!((figure(flow, "rebuffering_s") - stalled).abs() < 0.01);
+    assert!(stalled > 50.0 && figure(flow, "stalls") > 20.0, "{stalled}");
+    assert_eq!(figure(flow, "mean_bitrate_bps"), 20e6);
+}
+
+#[test]
+fn media_follows_the_rate_of_the_controller() {
+    let media = |max| Application::Media(Media { fps: 30.0, min: 150e3, max, deadline: ms(200) });
+    for traffic in transports() {
+        let records = run(&alone(media(1.5e6), traffic.clone(), 60), 1);
+        let flow = only(&records);
+        // The frames fit into the window: the encoder reaches its highest rate, and no frame is late.
+        let frames = figure(flow, "frames");
+        assert!((frames / 1800.0 - 1.0).abs() < 0.02, "{traffic:?}: {frames}");
+        let mean = figure(flow, "mean_bitrate_bps");
+        assert!(mean > 1.2e6 && mean <= 1.5e6, "{traffic:?}: {mean}");
+        let rate = rate(flow, 60.0);
+        assert!((rate / mean - 1.0).abs() < 0.03, "{traffic:?}: {rate} and {mean}");
+        assert_eq!(figure(flow, "frames_late"), 0.0, "{traffic:?}");
+        assert_eq!(flow.transfers.len() as f64, frames);
+    }
+}
+
+#[test]
+fn frames_that_wait_in_a_queue_are_late() {
+    let media = Media { fps: 30.0, min: 20e6, max: 20e6, deadline: ms(200) };
+    let records = run(&alone(Application::Media(media), Traffic::Tcp(tcp("reno")), 20), 1);
+    let flow = only(&records);
+    let late = figure(flow, "frames_late") / figure(flow, "frames");
+    assert!(late > 0.9, "{late}");
 }

@@ -691,6 +691,8 @@ fn data() -> BoxedStrategy<String> {
         1 => source("limited", vec![rate()]),
         2 => source("on_off", vec![times("on"), times("off"), rarely(2, rate())]),
         2 => source("request", vec![sizes.boxed(), rarely(3, times("think"))]),
+        1 => source("media", vec![rarely(2, key("fps", &["100", "30"]))]),
+        1 => Just("source = { kind = \"video\", chunk = \"40ms\", buffer = \"0.2s\", rates = [\"1mbit\", \"3mbit\", \"9mbit\"] }".to_owned()),
     ]
     .boxed()
 }

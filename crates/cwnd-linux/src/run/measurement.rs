@@ -178,6 +178,7 @@ impl Measurement {
             completed: last.completed.unwrap_or(f64::NAN),
             cuts: self.cuts,
             transfers: Vec::new(),
+            application: Vec::new(),
             series: self.series,
             events: None,
         }

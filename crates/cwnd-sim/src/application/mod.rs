@@ -9,9 +9,11 @@
 //! queues. From the arrival of a request to the acknowledgement of the response passes one path and one return path, as passes
 //! for the client from sending the request to the end of the response.
 
+mod media;
 mod on_off;
 mod request;
 mod transfers;
+mod video;
 
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
@@ -23,10 +25,12 @@ use crate::network::{Application, Conventions, Flow, Times, Traffic};
 use crate::record::FlowRecord;
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
-use cwnd::AnyController;
+use cwnd::{AnyController, Controller};
+use media::Media;
 use on_off::OnOff;
 use request::Request;
 use transfers::Transfers;
+use video::Video;
 
 /// An idle period of a sender, for the restart after it (RFC 5681 section 4.1).
 #[derive(Clone, Copy)]
@@ -50,6 +54,9 @@ pub(crate) trait Writable: Endpoint {
     fn acknowledged(&self) -> u64;
 }
 
+/// Figures of an application by name.
+type Figures = Vec<(&'static str, f64)>;
+
 /// What an application does next.
 trait Generator: Send {
     /// Starts the application.
@@ -61,11 +68,16 @@ trait Generator: Send {
     /// Acts at the time [`due`](Self::due).
     fn wake(&mut self, writer: &mut Writer);
 
-    /// The transfers up to number `complete` are complete.
-    fn completed(&mut self, _writer: &mut Writer, _complete: usize) {}
+    /// Transfers were completed: the one of which a client waits for the end, or some of several.
+    fn completed(&mut self, _: &mut Writer) {}
 
     /// Ends the data: there are no further actions.
-    fn stop(&mut self);
+    fn stop(&mut self, writer: &mut Writer);
+
+    /// The application's own figures at the end of the run.
+    fn figures(&self, _: &Writer, _: u64) -> Figures {
+        Figures::new()
+    }
 }
 
 /// The application's view of the sender, and its transfers.
@@ -79,6 +91,8 @@ struct Writer {
     bytes: u64,
     /// Packets to make available.
     packets: u64,
+    /// The rate that the controller allows in bits per second of data; `None` before the first round-trip time sample.
+    controller_rate: Option<f64>,
     transfers: Transfers,
 }
 
@@ -109,6 +123,14 @@ impl Writer {
     fn write_transfer(&mut self, bytes: u64) {
         self.packets += bytes.div_ceil(u64::from(self.payload));
         self.bytes = self.packets * u64::from(self.payload);
+        self.transfers.add(self.now, bytes, self.packets);
+    }
+
+    /// Writes a transfer that begins in the last packet if that has room, and needs one more packet at least.
+    fn write_frame(&mut self, bytes: u64) {
+        let packets = self.packets + 1;
+        self.write(bytes);
+        self.packets = self.packets.max(packets);
         self.transfers.add(self.now, bytes, self.packets);
     }
 
@@ -172,6 +194,10 @@ impl<E: Writable> ApplicationFlow<E> {
             Application::Limited { rate } => Box::new(OnOff::limited(*rate)),
             Application::OnOff { on, off, rate } => Box::new(OnOff::new(*on, *off, *rate)),
             Application::Request { sizes, think } => Box::new(Request::new(sizes.clone(), *think)),
+            Application::Video { chunk, rates, buffer } => {
+                Box::new(Video::new(*chunk, rates, *buffer))
+            }
+            Application::Media(media) => Box::new(Media::new(*media)),
         };
         ApplicationFlow {
             sender,
@@ -182,6 +208,7 @@ impl<E: Writable> ApplicationFlow<E> {
                 payload,
                 bytes: 0,
                 packets: 0,
+                controller_rate: None,
                 transfers: Transfers::default(),
             },
             generator,
@@ -203,10 +230,10 @@ impl<E: Writable> ApplicationFlow<E> {
             }
             let completed = writer.transfers.acknowledge(now, self.sender.acknowledged());
             if completed && !self.stopped {
-                let complete = writer.transfers.complete();
-                self.generator.completed(writer, complete);
+                self.generator.completed(writer);
             }
             while self.generator.due() <= now {
+                writer.controller_rate = controller_rate(&self.sender, writer.payload);
                 self.generator.wake(writer);
             }
             if writer.packets == self.available {
@@ -223,6 +250,18 @@ impl<E: Writable> ApplicationFlow<E> {
     }
 }
 
+/// Returns the rate that a sender's controller allows: its pacing rate, or else a window in each round-trip time.
+fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
+    let (driver, controller) = sender.controller()?;
+    let output = controller.output();
+    let packets = match output.pace {
+        Some(pace) => 1.0 / pace.period().as_secs(),
+        None if driver.last_rtt == 0 => return None,
+        None => output.window.get() / driver.clock.seconds(driver.last_rtt),
+    };
+    Some(packets * f64::from(payload) * 8.0)
+}
+
 impl<E: Writable> Endpoint for ApplicationFlow<E> {
     fn start(&mut self, net: &mut Net, now: u64) {
         self.writer.now = now;
@@ -233,7 +272,8 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
     }
 
     fn stop(&mut self, net: &mut Net, now: u64) {
-        self.generator.stop();
+        self.writer.now = now;
+        self.generator.stop(&mut self.writer);
         self.stopped = true;
         self.writer.withdraw();
         self.advance(net, now);
@@ -284,6 +324,7 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
         let acknowledged = self.sender.acknowledged() * u64::from(self.writer.payload);
         let bytes = if endless { acknowledged } else { self.writer.bytes };
         record.transfers = self.writer.transfers.records(clock, bytes);
+        record.application = self.generator.figures(&self.writer, end);
         Box::new(self.sender).finish(end, clock, record);
     }
 }

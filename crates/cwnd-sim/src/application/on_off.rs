@@ -94,7 +94,7 @@ impl Generator for OnOff {
         self.next_write += gap;
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, _: &mut Writer) {
         (self.on, self.period_end, self.next_write) = (false, NONE, f64::INFINITY);
     }
 }

@@ -33,11 +33,11 @@ impl Generator for Request {
         writer.write_transfer(bytes);
     }
 
-    fn completed(&mut self, writer: &mut Writer, _: usize) {
+    fn completed(&mut self, writer: &mut Writer) {
         self.next = writer.now.saturating_add(writer.draw(&self.think));
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, _: &mut Writer) {
         self.next = NONE;
     }
 }

@@ -61,9 +61,10 @@ impl Transfers {
         self.complete > before
     }
 
-    /// Number of complete transfers.
-    pub(super) fn complete(&self) -> usize {
-        self.complete
+    /// Number of transfers that took longer than `deadline`, or are incomplete for longer at `end`.
+    pub(super) fn late(&self, deadline: u64, end: u64) -> usize {
+        let late = |span: &&Span| span.end.min(end) - span.begin > deadline;
+        self.spans.iter().filter(late).count()
     }
 
     /// The records of all transfers. The growing one extends to byte `bytes` of the flow.

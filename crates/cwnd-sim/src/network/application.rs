@@ -30,6 +30,30 @@ pub enum Application {
         /// Time between the end of a response and the next request.
         think: Times,
     },
+    /// Video in chunks, which a player with a playback buffer requests on one connection.
+    Video {
+        /// Duration of a chunk.
+        chunk: Dur,
+        /// Bitrates in bits per second, ascending.
+        rates: Arc<[f64]>,
+        /// The largest playback buffer.
+        buffer: Dur,
+    },
+    /// Interactive video whose rate follows the congestion controller (RFC 8867, RFC 8593).
+    Media(Media),
+}
+
+/// Parameters of interactive video.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Media {
+    /// Frames per second.
+    pub fps: f64,
+    /// The lowest rate of the encoder in bits per second.
+    pub min: f64,
+    /// The highest rate of the encoder in bits per second.
+    pub max: f64,
+    /// Time from writing a frame to its acknowledgement above which the frame is late.
+    pub deadline: Dur,
 }
 
 /// A distribution of times.
@@ -237,26 +261,50 @@ impl Times {
     }
 }
 
-fn check_rate(rate: f64) -> Checked {
+fn check_rate(field: &'static str, rate: f64) -> Checked {
     if RATES.contains(&rate) {
         return Ok(());
     }
-    invalid("rate", "an application's rate is finite: from 8 bit/s to 10 Tbit/s")
+    invalid(field, "an application's rate is finite: from 8 bit/s to 10 Tbit/s")
 }
 
 impl Application {
     /// Checks the parameters.
     pub(crate) fn check(&self) -> Checked {
         match self {
-            Application::Limited { rate } => check_rate(*rate),
+            Application::Limited { rate } => check_rate("rate", *rate),
             Application::OnOff { on, off, rate } => {
                 on.check("on", false)?;
                 off.check("off", false)?;
-                rate.map_or(Ok(()), check_rate)
+                rate.map_or(Ok(()), |rate| check_rate("rate", rate))
             }
             Application::Request { sizes, think } => {
                 sizes.check()?;
                 think.check("think", true)
+            }
+            Application::Video { chunk, rates, buffer } => {
+                check_spans([("chunk", *chunk), ("buffer", *buffer)])?;
+                if chunk.is_zero() {
+                    return invalid("chunk", "must be above zero");
+                }
+                if *buffer < *chunk {
+                    return invalid("buffer", "a playback buffer has room for one chunk at least");
+                }
+                if rates.is_empty() || !rates.windows(2).all(|both| both[0] < both[1]) {
+                    return invalid("rates", "bitrates are in ascending order, one at least");
+                }
+                rates.iter().try_for_each(|&rate| check_rate("rates", rate))
+            }
+            Application::Media(Media { fps, min, max, deadline }) => {
+                if !(*fps >= 1.0 && *fps <= 1000.0) {
+                    return invalid("fps", format!("{fps} is not from 1 to 1000"));
+                }
+                check_rate("min", *min)?;
+                check_rate("max", *max)?;
+                if min > max {
+                    return invalid("min", "the lowest rate is above the highest one");
+                }
+                check_spans([("deadline", *deadline)])
             }
         }
     }

@@ -35,6 +35,54 @@ pub enum Application {
         #[serde(default = "no_time")]
         think: Times,
     },
+    /// Video in chunks, which a player with a playback buffer requests on one connection.
+    Video {
+        /// Duration of a chunk.
+        #[serde(default = "default_chunk")]
+        chunk: Span,
+        /// Bitrates in ascending order. The player chooses by the level of its buffer (BBA-0).
+        rates: Vec<BitRate>,
+        /// The largest playback buffer.
+        #[serde(default = "default_buffer")]
+        buffer: Span,
+    },
+    /// Interactive video whose rate follows the congestion controller (RFC 8867, RFC 8593).
+    Media {
+        /// Frames per second.
+        #[serde(default = "default_fps")]
+        fps: f64,
+        /// The lowest rate of the encoder.
+        #[serde(default = "default_min")]
+        min: BitRate,
+        /// The highest rate of the encoder.
+        #[serde(default = "default_max")]
+        max: BitRate,
+        /// Time from writing a frame to its acknowledgement above which the frame is late.
+        #[serde(default = "default_deadline")]
+        deadline: Span,
+    },
+}
+
+fn default_chunk() -> Span {
+    Span::millis(4000)
+}
+fn default_buffer() -> Span {
+    Span::millis(30_000)
+}
+fn default_fps() -> f64 {
+    30.0
+}
+fn default_min() -> BitRate {
+    bit_rate(150e3)
+}
+fn default_max() -> BitRate {
+    bit_rate(1.5e6)
+}
+fn bit_rate(bits: f64) -> BitRate {
+    BitRate::bits(bits).unwrap_or(BitRate::INFINITE)
+}
+fn default_deadline() -> Span {
+    Span::millis(400)
 }
 
 fn no_time() -> Times {
@@ -176,9 +224,9 @@ fn at_key(key: &str) -> impl Fn(InvalidField) -> Problem {
     move |InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message)
 }
 
-fn rate(key: &str, rate: BitRate) -> Result<f64, Problem> {
+fn rate(key: &str, field: &str, rate: BitRate) -> Result<f64, Problem> {
     rate.finite()
-        .ok_or_else(|| Problem::new(format!("{key}.rate"), "an application's rate is finite"))
+        .ok_or_else(|| Problem::new(format!("{key}.{field}"), "an application's rate is finite"))
 }
 
 impl Application {
@@ -186,17 +234,33 @@ impl Application {
     pub(super) fn compile(&self, key: &str) -> Result<network::Application, Problem> {
         let compiled = match self {
             Application::Limited { rate: limit } => {
-                network::Application::Limited { rate: rate(key, *limit)? }
+                network::Application::Limited { rate: rate(key, "rate", *limit)? }
             }
             Application::OnOff { on, off, rate: limit } => network::Application::OnOff {
                 on: on.compile(),
                 off: off.compile(),
-                rate: limit.map(|limit| rate(key, limit)).transpose()?,
+                rate: limit.map(|limit| rate(key, "rate", limit)).transpose()?,
             },
             Application::Request { sizes, think } => network::Application::Request {
                 sizes: sizes.compile(&format!("{key}.sizes"))?,
                 think: think.compile(),
             },
+            Application::Video { chunk, rates, buffer } => network::Application::Video {
+                chunk: chunk.dur(),
+                rates: rates
+                    .iter()
+                    .map(|&limit| rate(key, "rates", limit))
+                    .collect::<Result<_, _>>()?,
+                buffer: buffer.dur(),
+            },
+            Application::Media { fps, min, max, deadline } => {
+                network::Application::Media(network::Media {
+                    fps: *fps,
+                    min: rate(key, "min", *min)?,
+                    max: rate(key, "max", *max)?,
+                    deadline: deadline.dur(),
+                })
+            }
         };
         compiled.check().map_err(at_key(key))?;
         Ok(compiled)

@@ -39,6 +39,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         completed,
         cuts,
         transfers,
+        application,
         series,
         events: _,
     } = flow;
@@ -67,6 +68,9 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     for &Transfer { begin, bytes, end } in transfers {
         all.push(Column::of_counts(of, "transfers", vec![bytes]));
         all.push(Column::of_floats(of, "transfers", &[begin, end]));
+    }
+    for (name, value) in application {
+        all.push(Column::of_floats(of, name, &[*value]));
     }
     let FlowSeries { window, rtt, sent, delivered, gauges } = series;
     for (name, values) in
