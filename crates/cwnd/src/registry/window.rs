@@ -512,6 +512,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "A spurious loss restores the threshold also where the window has grown past its old \
          value (section 4.9.2 restores nothing then).",
         "Fast convergence counts a timeout as a congestion event.",
+        "A driver may set the rules of another implementation: those of Linux.",
         "Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but \
          leaves the threshold and w_prior.",
     ],
