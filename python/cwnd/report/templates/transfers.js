@@ -34,7 +34,7 @@ function drawTransfers(target, transfers) {
     });
   }
   const legend = { font: { color: css("--ink") }, bgcolor: "rgba(0,0,0,0)", xanchor: "left", yanchor: "bottom", orientation: "h" };
-  const [low, high] = stacked ? [[0.58, 0.94], [0, 0.36]] : [[0, 0.84], [0, 0.84]];
+  const [low, high] = stacked ? [[0.6, 0.89], [0, 0.36]] : [[0, 0.84], [0, 0.84]];
   const across = stacked ? [[0, 1], [0, 1]] : [[0, 0.47], [0.56, 1]];
   show(target, {
     traces,
@@ -47,7 +47,7 @@ function drawTransfers(target, transfers) {
       xaxis2: { domain: across[1], anchor: "y2", type: "category", range: [-0.5, classes.length - 0.5], title: { text: "size", standoff: 6 }, fixedrange: true },
       yaxis2: { domain: high, anchor: "x2", type: "log", fixedrange: true, automargin: true, dtick: "D2" },
       annotations: titles.map((title, i) => ({
-        ...heading(title, "paper", 0), x: across[i][0], y: [low, high][i][1] + (stacked ? 0.035 : 0.08),
+        ...heading(title, "paper", 0), x: across[i][0], y: [low, high][i][1] + (stacked ? [0.09, 0.055][i] : 0.08),
       })),
     },
     table: () => [
