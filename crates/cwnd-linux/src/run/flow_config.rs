@@ -257,7 +257,7 @@ fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, no
     if tcp.delayed_acks && tcp.ack_delay != Dur::from_millis(40) {
         notes.add(flow, "The kernel chooses the delay of acknowledgements, 40 ms or more.");
     }
-    if tcp.ack != TCP_HEADERS + if options.timestamps { TIMESTAMPS } else { 0 } {
+    if tcp.ack != TCP_HEADERS {
         notes.add(flow, "Acknowledgements have the kernel's sizes: 40 bytes plus options.");
     }
     if !tcp.syn {
