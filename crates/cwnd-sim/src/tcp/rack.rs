@@ -126,7 +126,7 @@ impl Rack {
         let mut waiting = 0;
         while let Some(&(sent_at, seq)) = self.order.get(waiting) {
             if !board.is_pending(seq, sent_at) {
-                // Delivered, lost or sent again: packets in front of it that wait are few.
+                // Delivered, lost or retransmitted since. The removal moves only the entries before it, which are few.
                 self.order.remove(waiting);
                 continue;
             }

@@ -353,7 +353,7 @@ impl Scoreboard {
         found
     }
 
-    /// Whether packet `seq`, last sent at `sent_at`, is outstanding, neither SACKed nor lost since, and not sent again.
+    /// Whether the last transmission of packet `seq`, at `sent_at`, is still in flight: outstanding, and neither SACKed nor presumed lost.
     pub(crate) fn is_pending(&mut self, seq: u32, sent_at: u64) -> bool {
         (self.una..self.high()).contains(&seq) && {
             let segment = *self.segment(seq);
