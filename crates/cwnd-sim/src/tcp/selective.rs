@@ -523,6 +523,8 @@ impl Selective {
             && let Some(seq) = core.board.next_lost()
         {
             self.repair(core, net, now, seq);
+            core.restart_timer(net, now);
+            self.timer = Timer::Rto;
         }
     }
 
