@@ -146,6 +146,11 @@ impl Scoreboard {
         self.segment(seq).sent_at()
     }
 
+    /// Whether an outstanding packet was retransmitted.
+    pub(crate) fn is_retransmitted(&mut self, seq: u32) -> bool {
+        self.segment(seq).has(AGAIN)
+    }
+
     /// Records the first transmission of packet `high`.
     #[inline(always)]
     pub(crate) fn sent(&mut self, now: u64) {
@@ -365,7 +370,7 @@ impl Scoreboard {
 
     /// Whether a retransmitted packet is outstanding.
     pub(crate) fn any_retransmitted(&mut self) -> bool {
-        self.resent > 0 || self.outstanding() > 0 && self.segment(self.una).has(AGAIN)
+        self.resent > 0 || self.outstanding() > 0 && self.is_retransmitted(self.una)
     }
 
     /// Presumes all lost packets to be in flight again, after a spurious retransmission.

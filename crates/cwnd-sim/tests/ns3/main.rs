@@ -88,7 +88,6 @@ fn differs_from_rfc(case: &Value, what: &str) -> bool {
             | ("drops per packet", Some("droptail"), None, Some(1))
             | ("drops per packet", Some("droptail"), Some("cubic"), Some(2))
             | ("drops per packet", Some("fq_codel"), Some("cubic"), Some(8))
-            | ("cuts per packet", Some("fq_codel"), Some("cubic"), Some(2))
     )
 }
 
