@@ -13,6 +13,8 @@ use crate::rng::Rng;
 use cwnd::Dur;
 use proptest::prelude::*;
 
+mod flow_queues;
+
 const MS: u64 = 1_000_000;
 
 /// A clock whose ticks are nanoseconds.
