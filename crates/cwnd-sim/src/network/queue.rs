@@ -131,7 +131,7 @@ pub struct Pie {
     pub max_burst: Dur,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Probability above which ECN-capable packets are dropped too (`mark_ecnth`).
+    /// Probability from which ECN-capable packets are dropped too (`mark_ecnth`).
     pub mark_ecnth: f64,
     /// Mean packet size in bytes (`MEAN_PKTSIZE`). A queue of up to two such packets drops nothing.
     pub mean_pktsize: u32,

@@ -138,7 +138,7 @@ queue_table! {
     t_update: Span, Pie;
     /// PIE: time for which a burst after an idle period is not dropped, 150ms by default.
     max_burst: Span, Pie;
-    /// PIE: drop probability above which packets of flows with `ecn` are dropped too, 0.1 by default.
+    /// PIE: drop probability from which packets of flows with `ecn` are dropped too, 0.1 by default.
     mark_ecnth: Probability, Pie;
     /// PIE: mean packet size in bytes; by default that of the largest packet on the link.
     mean_pktsize: Bytes, Pie;
