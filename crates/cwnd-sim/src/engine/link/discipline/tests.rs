@@ -14,6 +14,7 @@ use cwnd::Dur;
 use proptest::prelude::*;
 
 mod flow_queues;
+mod l4s;
 
 const MS: u64 = 1_000_000;
 
