@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -136,6 +137,23 @@ def capacity_of(link: LinkRecord) -> Series | None:
         Record of the link.
     """
     return link["capacity_bps"] if link["capacity_bps"].size else None
+
+
+def limit_of(link: LinkRecord) -> Series | None:
+    """Return what limits the rate of a link at the samples, in bit/s; None if it is constant.
+
+    Parameters
+    ----------
+    link
+        Record of the link. The token rate of a policer or a shaper is a limit.
+    """
+    tokens = link["token_rate_bps"]
+    capacity = capacity_of(link)
+    if math.isinf(tokens):
+        return capacity
+    return np.minimum(
+        tokens, np.full(link["queue"].shape, np.inf) if capacity is None else capacity
+    )
 
 
 def throughput(

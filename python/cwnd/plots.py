@@ -11,8 +11,8 @@ import numpy as np
 from cwnd.application import group_flows
 from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
 from cwnd.curves import (
-    capacity_of,
     group_lines,
+    limit_of,
     lines,
     sent_bytes,
     throughput,
@@ -77,7 +77,7 @@ def plot_result(result: Result) -> Figure:
         edges, rates = throughput(result.time, sent_bytes(members), 1, scale)
         middle.step(edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=name)
     link = result.bottleneck
-    capacity = capacity_of(link)
+    capacity = limit_of(link)
     if capacity is not None:
         middle.plot(result.time, capacity / 1e6, color=REFERENCE, linestyle="dotted", linewidth=1)
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)

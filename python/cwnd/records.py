@@ -130,11 +130,13 @@ class DelayRecord(TypedDict):
 class LinkRecord(TypedDict):
     """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue.
 
+    ``token_rate_bps`` is the lowest rate of a policer or a shaper, infinite without one.
     ``capacity_bps`` is the mean rate of each sampling interval, empty if the rate is constant.
     """
 
     name: str
     rate_bps: float
+    token_rate_bps: float
     delay_s: float
     arrivals: int
     departures: int

@@ -278,6 +278,7 @@ class Result:
             row = self._flow_json(flow)
             limited = row.pop("limited")
             row.pop("smoothness")
+            row.pop("application")
             rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
         return rows
 
@@ -433,6 +434,7 @@ class Result:
             "mean_window": flow["mean_window"],
             "smoothness": [{"scale_s": scale, "cov": cov} for scale, cov in smooth.items()],
             "limited": dict(flow["limited"]),
+            "application": dict(flow["application"]),
         }
 
     def _rates(self, scale: float) -> Series:
@@ -522,6 +524,7 @@ def link_json(link: LinkRecord) -> JsonObject:
     return {
         "name": link["name"],
         "rate_bps": link["rate_bps"],
+        "token_rate_bps": link["token_rate_bps"],
         "delay_s": link["delay_s"],
         "utilization": link["utilization"],
         "arrivals": link["arrivals"],

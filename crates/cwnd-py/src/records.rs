@@ -150,6 +150,9 @@ pub(crate) fn link<'py>(
     let link = PyDict::new(py);
     link.set_item("name", &spec.name)?;
     link.set_item("rate_bps", spec.rate.unwrap_or(f64::INFINITY))?;
+    let buckets = spec.impairments.iter().flat_map(|own| [own.policer, own.shaper]).flatten();
+    let tokens = buckets.map(|bucket| bucket.rate).fold(f64::INFINITY, f64::min);
+    link.set_item("token_rate_bps", tokens)?;
     link.set_item("delay_s", spec.delay.as_secs())?;
     link.set_item("arrivals", record.arrivals)?;
     link.set_item("departures", record.departures)?;

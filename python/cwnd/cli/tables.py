@@ -18,6 +18,7 @@ from cwnd.figures import (
     against_columns,
     agreement_text,
     alone_columns,
+    application_sheet,
     caveats,
     counts_text,
     flow_sheet,
@@ -106,6 +107,7 @@ def print_result(result: Result) -> None:
     sheets = [
         ("Flows", flow_sheet(result), {0, 1, 9}),
         ("Groups of flows", group_sheet(result), {0, 1}),
+        ("Applications", application_sheet(document), {0}),
         ("Links", link_sheet(document), {0, 1}),
         ("Transfers by size", transfer_sheet(document), {0}),
     ]

@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 from cwnd.application import group_flows
 from cwnd.curves import (
     MOST_LINES,
-    capacity_of,
     group_lines,
+    limit_of,
     lines,
     sent_bytes,
     thin,
@@ -127,7 +127,7 @@ def run_data(
     drawn = lines(single or flows, colors)
     scale = max(result.scales[1], result.duration_s / points)
     link = result.bottleneck
-    capacity = capacity_of(link)
+    capacity = limit_of(link)
     return {
         **labels,
         "seed": str(result.seed),

@@ -9,6 +9,7 @@ from cwnd.colors import colors
 from cwnd.curves import group_lines, lines
 from cwnd.figures import (
     PLACES,
+    application_sheet,
     caveats,
     flow_sheet,
     link_sheet,
@@ -49,6 +50,7 @@ def run_page(result: Result) -> str:
     sheets: list[tuple[str, Sheet | None, set[int], dict[str, str]]] = [
         ("Flows", flow_sheet(result), {1, 9}, flow_colors),
         ("Groups of flows", group_sheet(result), {1}, group_colors),
+        ("Applications", application_sheet(document), set(), flow_colors),
         ("Links", link_sheet(document), {1}, {}),
         ("Transfers by size", transfer_sheet(document), set(), {}),
     ]
