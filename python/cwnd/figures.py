@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cwnd.application import group_flows
 from cwnd.assignment import write_values
 from cwnd.units import format_rate, format_time
 
@@ -436,14 +437,16 @@ class Sheet:
     more: int = 0
 
 
-def flow_sheet(document: JsonObject) -> Sheet:
-    """Tabulate the flows of a run.
+def flow_sheet(result: Result) -> Sheet:
+    """Tabulate the flows of a run, without those of groups of finite flows.
 
     Parameters
     ----------
-    document
-        ``Result.to_json()``.
+    result
+        The run.
     """
+    single = {flow["name"] for flow in group_flows(result.record["flows"]).single}
+    rows = [flow for flow in result.to_json()["flows"] if flow["name"] in single]
     return Sheet(
         [
             ("flow", "", ""),
@@ -470,9 +473,9 @@ def flow_sheet(document: JsonObject) -> Sheet:
                 number(flow["mean_rtt_s"], 1, 1e3),
                 limits_text(flow["limited"]),
             ]
-            for flow in document["flows"][:MOST_ROWS]
+            for flow in rows[:MOST_ROWS]
         ],
-        more=max(len(document["flows"]) - MOST_ROWS, 0),
+        more=max(len(rows) - MOST_ROWS, 0),
     )
 
 
@@ -489,29 +492,38 @@ def link_sheet(document: JsonObject) -> Sheet:
     return Sheet(
         [
             ("link", "", ""),
-            ("rate", "", "Capacity."),
-            ("used", "%", "Utilisation of the link."),
+            ("rate", "", "Rate of the link, and the token rate of its policer or shaper."),
+            ("used", "%", "Utilisation of the link, or of the rate of a shaper."),
             ("lost", "%", "Packets dropped by the queue or lost on the link."),
             ("marked", "%", "Packets marked by the queue."),
             ("queue", "packets", "Mean queue length."),
             ("queue", "ms", "Mean queueing delay."),
+            ("p50", "ms", "Median queueing delay."),
             ("p95", "ms", "95th percentile of queueing delay."),
+            ("p99", "ms", "99th percentile of queueing delay."),
         ],
         [
             [
                 link["name"],
-                format_rate(link["rate_bps"]),
+                _rate_text(link),
                 number(link["utilization"], 1, 100),
                 number(link["loss_rate"], 2, 100),
                 number(link["mark_rate"], 2, 100),
                 number(link["mean_queue"], 1),
                 number(link["queueing_delay_s"]["mean"], 1, 1e3),
-                number(link["queueing_delay_s"]["p95"], 1, 1e3),
+                *(number(link["queueing_delay_s"][name], 1, 1e3) for name in ("p50", "p95", "p99")),
             ]
             for link in finite[:MOST_ROWS]
         ],
         more=max(len(finite) - MOST_ROWS, 0),
     )
+
+
+def _rate_text(link: JsonObject) -> str:
+    """Format the rate of a link, and that of its token bucket."""
+    tokens = link["token_rate_bps"]
+    more = "" if tokens is None else f", tokens {format_rate(tokens)}"
+    return format_rate(link["rate_bps"]) + more
 
 
 def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
@@ -533,6 +545,11 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
         ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
         ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        *(
+            [("Marked", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
+            if metrics["mark_rate"]
+            else []
+        ),
         (
             "Queueing delay",
             f"{number(delay['mean'], 1, 1e3)} ms",
@@ -562,6 +579,48 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
             )
         )
     return items
+
+
+_APPLICATION = {
+    "startup_s": ("startup", "s", "Time until the playback begins.", 2),
+    "stalls": ("stalls", "", "Interruptions of the playback.", 0),
+    "rebuffering_s": ("stalled", "s", "Time of interruptions.", 2),
+    "frames": ("frames", "", "Frames of the encoder.", 0),
+    "frames_late": ("late", "", "Frames above the deadline.", 0),
+    "mean_bitrate_bps": ("bitrate", "Mbit/s", "Mean bitrate of chunks or frames.", 2),
+}
+"""Title, unit, meaning and decimals of the figures of applications."""
+
+
+def application_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the figures of video and media sources, over the whole run.
+
+    Parameters
+    ----------
+    document
+        ``Result.to_json()``.
+    """
+    flows = [flow for flow in document["flows"] if flow["application"]]
+    shown = [name for name in _APPLICATION if any(name in flow["application"] for flow in flows)]
+    rows = [
+        [
+            flow["name"],
+            *(
+                number(
+                    flow["application"].get(name),
+                    _APPLICATION[name][3],
+                    1e-6 if name.endswith("_bps") else 1.0,
+                )
+                for name in shown
+            ),
+        ]
+        for flow in flows[:MOST_ROWS]
+    ]
+    return Sheet(
+        [("flow", "", ""), *(_APPLICATION[name][:3] for name in shown)],
+        rows,
+        more=max(len(flows) - MOST_ROWS, 0),
+    )
 
 
 SWEEP_COLUMNS = (
