@@ -56,6 +56,7 @@ class Column:
 _GOODPUT = Column(
     "goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all its flows.", 1e-6, 2
 )
+_TIME = Column("fct_s", "time", "ms", "Mean completion time of its transfers.", 1e3, 1)
 _LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
 _MARKS = Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2)
 _QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
@@ -78,6 +79,7 @@ def alone_columns(comparison: Comparison) -> list[Column]:
     return [
         _GOODPUT,
         Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
+        *_completion_columns(comparison),
         *_loss_columns(comparison),
         _QUEUE,
         Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
@@ -105,11 +107,18 @@ def against_columns(comparison: Comparison) -> list[Column]:
         _GOODPUT,
         Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
         Column("harm_goodput", "harm", "", f"Goodput that {other}'s flows lose; 0 is none.", 1, 3),
+        *_completion_columns(comparison),
         *_loss_columns(comparison),
         _QUEUE,
         _variation_column(comparison),
         _JAIN,
     ]
+
+
+def _completion_columns(comparison: Comparison) -> list[Column]:
+    """Return the column of completion times, if all runs have transfers."""
+    rows = [*comparison.rows_alone, *comparison.rows_against]
+    return [_TIME] if all("fct_s" in row.figures for row in rows) else []
 
 
 def _loss_columns(comparison: Comparison) -> list[Column]:
