@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cwnd.application import group_flows
 from cwnd.assignment import write_values
 from cwnd.units import format_rate, format_time
 
@@ -446,16 +445,14 @@ class Sheet:
     more: int = 0
 
 
-def flow_sheet(result: Result) -> Sheet:
-    """Tabulate the flows of a run, without those of groups of finite flows.
+def flow_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the flows of a run.
 
     Parameters
     ----------
-    result
-        The run.
+    document
+        ``Result.to_json()``.
     """
-    single = {flow["name"] for flow in group_flows(result.record["flows"]).single}
-    rows = [flow for flow in result.to_json()["flows"] if flow["name"] in single]
     return Sheet(
         [
             ("flow", "", ""),
@@ -482,9 +479,9 @@ def flow_sheet(result: Result) -> Sheet:
                 number(flow["mean_rtt_s"], 1, 1e3),
                 limits_text(flow["limited"]),
             ]
-            for flow in rows[:MOST_ROWS]
+            for flow in document["flows"][:MOST_ROWS]
         ],
-        more=max(len(rows) - MOST_ROWS, 0),
+        more=max(len(document["flows"]) - MOST_ROWS, 0),
     )
 
 

@@ -308,7 +308,7 @@ def test_tables_have_groups_of_finite_flows_in_one_row(tmp_path):
     result = cwnd.run(cwnd.Scenario.from_toml(WEB_AND_LONG))
     web = group_flows(result.record["flows"]).groups["web"]
     assert len(web) == len(result.record["flows"]) - 1 > 100
-    assert [row[0] for row in flow_sheet(result).rows] == ["long"]
+    assert [row[0] for row in flow_sheet(result.to_json_without_groups()).rows] == ["long"]
     (row,) = group_sheet(result).rows
     found = metrics.spread(result.transfers(web).fct)
     heads = [title for title, _, _ in group_sheet(result).heads]
