@@ -576,14 +576,13 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         )
     if metrics["transfers"] is not None:
         found = metrics["transfers"]
-        part = number(found["completed"], 1, 100)
-        items.append(
-            (
-                "Completion, median",
-                f"{number(found['fct_s']['p50'], 1, 1e3)} ms",
-                f"p99 {number(found['fct_s']['p99'], 1, 1e3)} ms, {part} % complete",
-            )
-        )
+        complete = f"{number(found['completed'], 1, 100)} % complete"
+        times = found["fct_s"]
+        median, remark = "–", complete
+        if times["p50"] is not None:
+            median = f"{number(times['p50'], 1, 1e3)} ms"
+            remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
+        items.append(("Completion, median", median, remark))
     return items
 
 
