@@ -304,14 +304,15 @@ def test_links_that_vary(permitted, tmp_path, emulate):
     assert up["rate_bps"] == pytest.approx(4 * 1504 * 8 / 0.005)
     assert down["rate_bps"] == pytest.approx(1504 * 8 / 0.001)
     for keys in (
-        "model={ kind = 'leo' }",
+        "model={ kind = 'leo', rate = '50mbit..250mbit' }",
         "ack_thinning=5ms",
         "policer={rate='1mbit',burst='9kb'}",
     ):
         assert emulate("--set", keys, "--", "true").returncode == 0, keys
     changes = "changes=[{ at = '1s', rate = '5mbit' }]"
     one_line(emulate("--set", changes, "--", "true"), "--set: changes: ", "finite")
-    one_line(emulate("--rate", "5mbit", "--set", "model={kind='leo'}", "--", "true"), "--rate")
+    leo = "model={kind='leo',rate='9mbit'}"
+    one_line(emulate("--rate", "5mbit", "--set", leo, "--", "true"), "--rate")
     one_line(emulate("--set", "trace=/nowhere/x", "--", "true"), "--set: trace: /nowhere/x")
 
 

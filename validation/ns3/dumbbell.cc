@@ -70,6 +70,57 @@ class Reno : public TcpNewReno
     bool m_recovered = false;
 };
 
+// ns-3's TcpCubic without three of its departures from the RFCs. In slow start its window grows by all packets that one acknowledgement
+// covers, also beyond the threshold: after a timeout, the acknowledgement that fills the last hole enlarges the window by a whole window.
+// The acknowledgement that ends a recovery counts all packets that it acknowledges. A timeout forgets W_max.
+class Cubic : public TcpCubic
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId id = TypeId("Cubic").SetParent<TcpCubic>().AddConstructor<Cubic>();
+        return id;
+    }
+
+    void CwndEvent(Ptr<TcpSocketState>, const TcpSocketState::TcpCAEvent_t event) override
+    {
+        m_recovered = event == TcpSocketState::CA_EVENT_COMPLETE_CWR;
+    }
+
+    void CongestionStateSet(Ptr<TcpSocketState>, const TcpSocketState::TcpCongState_t) override
+    {
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t acked) override
+    {
+        if (m_recovered)
+        {
+            m_recovered = false;
+            return;
+        }
+        if (state->m_cWnd < state->m_ssThresh)
+        {
+            const uint32_t size = state->m_segmentSize;
+            const uint32_t room = (state->m_ssThresh - state->m_cWnd + size - 1) / size;
+            const uint32_t slow_start = std::min(acked, room);
+            state->m_cWnd += slow_start * size;
+            acked -= slow_start;
+        }
+        if (acked > 0)
+        {
+            TcpCubic::IncreaseWindow(state, acked);
+        }
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Cubic>(this);
+    }
+
+  private:
+    bool m_recovered = false;
+};
+
 namespace
 {
 
@@ -285,7 +336,7 @@ main(int argc, char** argv)
     RngSeedManager::SetRun(seed);
 
     Config::SetDefault("ns3::TcpL4Protocol::SocketType",
-                       TypeIdValue(law == "cubic" ? TcpCubic::GetTypeId() : Reno::GetTypeId()));
+                       TypeIdValue(law == "cubic" ? Cubic::GetTypeId() : Reno::GetTypeId()));
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType",
                        TypeIdValue(recovery == "prr" ? TcpPrrRecovery::GetTypeId() : TcpClassicRecovery::GetTypeId()));
     Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(false));
@@ -297,6 +348,8 @@ main(int argc, char** argv)
     Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(Seconds(1)));
     Config::SetDefault("ns3::TcpSocketBase::UseEcn", EnumValue(ecn ? TcpSocketState::On : TcpSocketState::Off));
+    // CoDel of RFC 8289 does not drop the last packet of a queue (`bytes() <= maxpacket_`): ns-3 compares with <.
+    Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", UintegerValue(SEGMENT + 52 + 1));
     // A connection that has lost a packet six times in a row would end.
     Config::SetDefault("ns3::TcpSocket::DataRetries", UintegerValue(1000));
 

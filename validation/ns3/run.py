@@ -25,7 +25,9 @@ SPREAD = {"rtt_min": 0.020, "rtt_max": 0.075}
 # Networks in which CUBIC's window follows the cubic function: ns-3's TcpCubic has no Reno-friendly
 # region.
 CUBIC_2 = {"law": "cubic", "flows": 2, "rate": 50e6, "rtt_min": 0.080, "rtt_max": 0.090}
+# The flows that overshoot in slow start reach their old window together, seconds later.
 CUBIC_8 = {"law": "cubic", "flows": 8, "rate": 40e6, "rtt_min": 0.150, "rtt_max": 0.165}
+CUBIC_8_TIMES = {"duration": 100, "warmup": 40}
 LONG = {"law": "cubic", "queue": "droptail", "rate": 10e6, "duration": 120, "warmup": 20}
 
 
@@ -44,7 +46,7 @@ def discipline(queue: str, limit: int, duration: int) -> dict[str, Parameters]:
         "reno-2-ecn-10mbit": {"flows": 2, **LOW, "rtt_min": 0.040, "rtt_max": 0.060, **ecn},
         "reno-8-50mbit": {"flows": 8, **LOW, **SPREAD, "rate": 50e6, **fast},
         "cubic-2-50mbit": {**CUBIC_2, **fast},
-        "cubic-8-40mbit": {**CUBIC_8, **fast},
+        "cubic-8-40mbit": {**CUBIC_8, **CUBIC_8_TIMES},
     }
     return {
         name: {"queue": queue, "limit": limit, **parameters} for name, parameters in cases.items()

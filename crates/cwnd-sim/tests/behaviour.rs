@@ -8,7 +8,7 @@ mod common;
 use common::wire::{Crossed, crossed};
 use common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal};
-use cwnd_sim::network::{Network, Queue, Recovery, Red, Tcp, Traffic};
+use cwnd_sim::network::{Conventions, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic};
 use cwnd_sim::record::FlowRecord;
 use std::sync::Arc;
 
@@ -453,6 +453,34 @@ fn constant_bit_rate_is_exact() {
     assert_eq!(count, 300);
     for (time, expected) in [(0, 0.0), (50, 50.0), (100, 100.0), (399, 100.0), (450, 150.0)] {
         assert_eq!(series[time], expected, "at {time} ms");
+    }
+}
+
+/// Eifel detection (RFC 3522 section 3.2): on a path that keeps the order of packets, only a timeout can be spurious. A retransmission of
+/// the last recovery that is in flight when the next one begins is older than those of the next one.
+#[test]
+fn losses_in_order_are_not_spurious() {
+    // Its window hardly decreases, so that recoveries follow one another.
+    let steady = || tcp("aimd(alpha=2, beta=1/64)");
+    let stamps = |tcp: Tcp| Tcp { timestamps: Some(ms(1)), ..tcp };
+    let rack = TcpExtensions { rack: true, prr: true, ..TcpExtensions::default() };
+    let stacks = [
+        stamps(steady()),
+        stamps(Tcp { recovery: Recovery::NewReno, ..steady() }),
+        stamps(Tcp { extensions: rack, ..steady() }),
+        stamps(Tcp { conventions: Conventions::Linux, extensions: rack, ..steady() }),
+    ];
+    for tcp in stacks {
+        let mut network = alone(Tcp { min_rto: ms(1000), ..tcp.clone() }, packets(200), 60_000);
+        network.links[0].loss = 0.01;
+        let records = run_recorded(&network, 1);
+        let flow = &records.flows[0];
+        let count =
+            |kind: fn(&Event) -> bool| events(flow).filter(|(_, event)| kind(event)).count();
+        assert!(count(|event| matches!(event, Event::Lost(_))) > 20, "{tcp:?}");
+        let undone = count(|event| matches!(event, Event::Undo));
+        let timeouts = count(|event| matches!(event, Event::Timeout { .. }));
+        assert!(undone <= timeouts, "{undone} of {timeouts} timeouts: {tcp:?}");
     }
 }
 

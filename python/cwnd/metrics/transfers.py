@@ -33,7 +33,7 @@ class SizeClass(NamedTuple):
 
 
 def completion_time(begin: npt.ArrayLike, end: npt.ArrayLike) -> Array:
-    """Time from the beginning of each transfer to its end (RFC 5166, section 2.1.2).
+    """Time from the beginning of each transfer to its end (RFC 5166, section 2.1.1).
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Array:
 
 
 def spread(values: npt.ArrayLike) -> Spread:
-    """Mean and percentiles of the complete transfers (RFC 5166, section 2.1.2).
+    """Mean and percentiles of the complete transfers (RFC 5166, section 2.1.1).
 
     Parameters
     ----------

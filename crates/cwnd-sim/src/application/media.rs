@@ -1,9 +1,9 @@
 //! Interactive video: the source of the tests of RFC 8867, as a statistical model of an encoder (RFC 8593 section 5).
 //!
-//! The encoder follows the rate of the congestion controller between a minimum and a maximum, and ignores changes within its
-//! reaction latency after the last one. Sizes of frames and intervals between them deviate from their means by a Laplace
-//! distribution. The model is that of the steady state: the burst of large frames after a change of the rate is left out,
-//! because this source follows a rate that changes all the time.
+//! The encoder adopts the rate of the congestion controller, within a minimum and a maximum, and then no other one for its reaction latency
+//! (RFC 8593 section 5.1; RFC 8867 section 4.3 has 100 ms). It starts at the minimum. Sizes of frames and intervals between them deviate
+//! from their means by a Laplace distribution (section 5.3). The burst of large frames after a change of the rate (section 5.2) is left
+//! out, because this source follows a rate that changes all the time.
 
 use super::{Figures, Generator, Writer};
 use crate::cast::whole;
@@ -11,9 +11,9 @@ use crate::engine::schedule::NONE;
 use crate::network::Media as Parameters;
 use crate::rng::Rng;
 
-/// Scale of the relative deviations of sizes and of intervals.
+/// Scale of the relative deviations of sizes and of intervals (`SCALE_B` and `SCALE_t` of RFC 8593 figure 2).
 const SCALE: f64 = 0.15;
-/// The encoder's reaction latency in seconds.
+/// The encoder's reaction latency in seconds (`tau_v` of RFC 8593 figure 2).
 const LATENCY: f64 = 0.2;
 
 pub(super) struct Media {
@@ -74,5 +74,73 @@ impl Generator for Media {
             ("frames_late", writer.transfers.late(deadline, end) as f64),
             ("mean_bitrate_bps", sum / count),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::Writer;
+    use cwnd::Dur;
+
+    /// A frame: its time in seconds, its size in bytes, and the encoder's rate in bits per second.
+    struct Frame {
+        at: f64,
+        size: f64,
+        rate: f64,
+    }
+
+    /// Runs the encoder for this time in seconds, with the controller's rate as a function of time.
+    fn frames(min: f64, max: f64, seconds: f64, rate: impl Fn(f64) -> Option<f64>) -> Vec<Frame> {
+        let parameters = Parameters { fps: 30.0, min, max, deadline: Dur::from_millis(400) };
+        let mut writer = Writer::for_test(1, Dur::from_secs(seconds + 1.0));
+        let mut media = Media::new(parameters);
+        media.start(&mut writer);
+        let mut frames = Vec::new();
+        loop {
+            writer.now = media.due();
+            let at = writer.clock.seconds(writer.now);
+            if at > seconds {
+                return frames;
+            }
+            writer.controller_rate = rate(at);
+            let before = writer.bytes;
+            media.wake(&mut writer);
+            frames.push(Frame { at, size: (writer.bytes - before) as f64, rate: media.rate });
+        }
+    }
+
+    #[test]
+    fn sizes_and_intervals_have_the_distributions_of_the_rfc() {
+        // RFC 8593 figure 2: 1 Mb/s at 30 frames per second are frames of 4.17 KB every 33 ms; both scales are 0.15.
+        let frames = frames(1e6, 1e6, 2000.0, |_| None);
+        let sizes: Vec<_> = frames.iter().map(|frame| frame.size / (1e6 / 240.0) - 1.0).collect();
+        let gaps = frames.windows(2).map(|pair| (pair[1].at - pair[0].at) * 30.0 - 1.0).collect();
+        for deviations in [sizes, gaps] {
+            let count = deviations.len() as f64;
+            let mean = deviations.iter().sum::<f64>() / count;
+            // The mean absolute deviation of a Laplace distribution is its scale, its variance twice the square of it.
+            let absolute = deviations.iter().map(|x| x.abs()).sum::<f64>() / count;
+            let variance = deviations.iter().map(|x| x * x).sum::<f64>() / count;
+            assert!(mean.abs() < 0.004, "{mean}");
+            assert!((absolute - 0.15).abs() < 0.003, "{absolute}");
+            assert!((variance - 2.0 * 0.15 * 0.15).abs() < 0.0025, "{variance}");
+        }
+    }
+
+    #[test]
+    fn changes_of_the_rate_are_at_least_the_latency_apart() {
+        // The controller's rate rises by 1 kb/s each millisecond, to above the maximum.
+        let frames = frames(150e3, 1.5e6, 3.0, |at| Some(1e6 * at));
+        let changes: Vec<_> =
+            frames.windows(2).filter(|pair| pair[0].rate != pair[1].rate).map(|p| &p[1]).collect();
+        assert!(frames[0].rate == 150e3 && changes[0].at >= LATENCY);
+        for pair in changes.windows(2) {
+            assert!(pair[1].at - pair[0].at >= LATENCY, "{} {}", pair[0].at, pair[1].at);
+            // The next frame after the latency follows the controller.
+            assert!(pair[1].at - pair[0].at < LATENCY + 0.1, "{} {}", pair[0].at, pair[1].at);
+        }
+        assert!(changes.iter().all(|frame| frame.rate == (1e6 * frame.at).clamp(150e3, 1.5e6)));
+        assert_eq!(frames.last().map(|frame| frame.rate), Some(1.5e6));
     }
 }

@@ -134,6 +134,21 @@ impl Writer {
         self.transfers.add(self.now, bytes, self.packets);
     }
 
+    /// A writer without a sender, of a run of this duration.
+    #[cfg(test)]
+    fn for_test(seed: u64, duration: cwnd::Dur) -> Self {
+        Writer {
+            now: 0,
+            clock: Clock::widest(duration),
+            rng: Rng::new(seed, "application", 0),
+            payload: 1000,
+            bytes: 0,
+            packets: 0,
+            controller_rate: None,
+            transfers: Transfers::default(),
+        }
+    }
+
     /// Writes without limit.
     fn write_endlessly(&mut self) {
         self.packets = u64::MAX;

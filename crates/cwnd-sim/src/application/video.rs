@@ -14,7 +14,8 @@ use crate::engine::schedule::NONE;
 use cwnd::Dur;
 use std::sync::Arc;
 
-/// The reservoir and the beginning of the upper reservoir as fractions of the buffer.
+/// The reservoir and the beginning of the upper reservoir as fractions of the buffer. BBA-0 has a reservoir of 90 s in a buffer of 240 s,
+/// for chunks whose sizes vary; here the chunks of a bitrate have the same size.
 const RESERVOIRS: [f64; 2] = [0.1, 0.9];
 
 pub(super) struct Video {
@@ -158,5 +159,30 @@ impl Generator for Video {
             ("stalls", player.stalls),
             ("mean_bitrate_bps", sum / count),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bitrate_follows_from_the_level_of_the_buffer() {
+        // The map is 1 Mb/s up to 10 s and 4 Mb/s from 90 s on.
+        let rates: Arc<[f64]> = Arc::new([1e6, 2e6, 3e6, 4e6]);
+        let chosen = |choice: usize, mapped: f64| {
+            let mut video = Video::new(Dur::from_secs(4.0), &rates, Dur::from_secs(100.0));
+            (video.choice, video.player.level) = (choice, 10.0 + (mapped - 1.0) * 80.0 / 3.0);
+            video.choose();
+            video.choice
+        };
+        // Up: the highest bitrate below the map, once the map reaches the next higher one.
+        assert_eq!([1.9, 2.01, 2.99, 3.01, 3.99].map(|mapped| chosen(0, mapped)), [0, 1, 1, 2, 2]);
+        // Down: the lowest bitrate above the map, once the map reaches the next lower one.
+        assert_eq!([3.01, 2.99, 2.01, 1.99, 1.01].map(|mapped| chosen(3, mapped)), [3, 2, 2, 1, 1]);
+        // Between its neighbours a bitrate stays.
+        assert_eq!([1.01, 1.5, 2.0, 2.5, 2.99].map(|mapped| chosen(1, mapped)), [1; 5]);
+        // In the reservoirs.
+        assert_eq!([0.7, 1.0, 4.0, 4.3].map(|mapped| chosen(2, mapped)), [0, 0, 3, 3]);
     }
 }

@@ -131,7 +131,7 @@ pub struct Pie {
     pub max_burst: Dur,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Probability above which ECN-capable packets are dropped too (`mark_ecnth`).
+    /// Probability from which ECN-capable packets are dropped too (`mark_ecnth`).
     pub mark_ecnth: f64,
     /// Mean packet size in bytes (`MEAN_PKTSIZE`). A queue of up to two such packets drops nothing.
     pub mean_pktsize: u32,
@@ -158,9 +158,9 @@ pub struct DualPi2 {
     pub range: Dur,
     /// Packets in the L4S queue up to which its own AQM does not mark (`Th_len`).
     pub th_len: u32,
-    /// Share of the Classic queue in the weighted round robin while both queues have packets.
+    /// Share of the Classic queue in the weighted round robin while both queues have packets (RFC 9332 section 4.2.2).
     pub classic_protection: f64,
-    /// Size of the largest packet in bytes (`MTU`).
+    /// Size of the largest packet in bytes (`MTU`). A packet is accepted if one of this size fits.
     pub mtu: u32,
 }
 

@@ -99,7 +99,6 @@ pub enum ModelTable {
         #[serde(default = "leo_interval")]
         interval: Span,
         /// Rates, drawn uniformly.
-        #[serde(default = "leo_rate")]
         rate: RateRange,
         /// One-way delays, drawn uniformly.
         #[serde(default = "leo_delay")]
@@ -130,9 +129,6 @@ fn cellular_step() -> Span {
 }
 fn leo_interval() -> Span {
     Span::millis(15_000)
-}
-fn leo_rate() -> RateRange {
-    RateRange::new(BitRate::of(50e6), BitRate::of(250e6))
 }
 fn leo_delay() -> SpanRange {
     SpanRange::new(Span::millis(15), Span::millis(40))

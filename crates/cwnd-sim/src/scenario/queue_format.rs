@@ -118,7 +118,8 @@ queue_table! {
     mark_p: Probability, Red;
     /// RED: mean packet size in bytes; by default that of the largest packet on the link.
     mean_packet: Bytes, Red;
-    /// Target queueing delay; 5ms by default for CoDel and FQ-CoDel, 15ms for the Classic queue of DualPI2.
+    /// Target queueing delay; 5ms by default for CoDel and FQ-CoDel (on a slow link at least the time of a packet, RFC 8290 section 5.2.2),
+    /// 15ms for the Classic queue of DualPI2.
     target: Span, Codel, FqCodel, DualPi2;
     /// CoDel and FQ-CoDel: time above the target before the first drop, a worst-case round-trip time; 100ms by default.
     interval: Span, Codel, FqCodel;
@@ -138,7 +139,7 @@ queue_table! {
     t_update: Span, Pie;
     /// PIE: time for which a burst after an idle period is not dropped, 150ms by default.
     max_burst: Span, Pie;
-    /// PIE: drop probability above which packets of flows with `ecn` are dropped too, 0.1 by default.
+    /// PIE: drop probability from which packets of flows with `ecn` are dropped too, 0.1 by default.
     mark_ecnth: Probability, Pie;
     /// PIE: mean packet size in bytes; by default that of the largest packet on the link.
     mean_pktsize: Bytes, Pie;
@@ -158,7 +159,7 @@ queue_table! {
     range: Span, DualPi2;
     /// DualPI2: packets in the L4S queue up to which its own AQM does not mark, 1 by default.
     th_len: u32, DualPi2;
-    /// DualPI2: share of the Classic queue while both queues have packets, 0.1 by default.
+    /// DualPI2: share of the Classic queue while both queues have packets; 0.1 by default, as in Linux.
     classic_protection: Probability, DualPi2;
 }
 

@@ -10,6 +10,7 @@ use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, Traffic};
 
 mod errors;
 mod links;
+mod queues;
 mod sizes;
 
 const HEAD: &str =

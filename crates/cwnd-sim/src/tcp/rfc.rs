@@ -19,7 +19,7 @@ pub(crate) struct Rfc {
     recover: i64,
     /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2, step 4).
     inflation: i64,
-    /// RFC 3522's `RetransmitTS`: timestamp of the first retransmission, until the next new acknowledgement.
+    /// RFC 3522's `RetransmitTS`, until the next new acknowledgement.
     retransmit_ts: Option<u32>,
     duplicates: u32,
     scheme: Recovery,
@@ -108,7 +108,7 @@ impl LossRecovery for Rfc {
         self.recover = i64::from(core.board.high()) - 1;
         let sent = core.driver.packets_sent;
         core.report_congestion(now, Event::Timeout { sent });
-        self.retransmit_ts = core.timestamp(now);
+        self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         if self.scheme == Recovery::Sack {
             let before = core.board.lost();
             core.board.mark_all_lost();
@@ -146,7 +146,7 @@ impl Rfc {
 
     #[cold]
     fn undo(&mut self, core: &mut Core, now: u64) {
-        core.board.clear();
+        core.board.unmark_lost();
         core.next = core.board.high();
         self.in_recovery = false;
         core.driver.report(now, Event::Undo);
@@ -247,7 +247,7 @@ impl Rfc {
         self.rescued = false;
         self.recover = i64::from(core.board.high()) - 1;
         core.report_lost(now, packets, sent_at);
-        self.retransmit_ts = core.timestamp(now);
+        self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
     }
 
     #[inline(always)]

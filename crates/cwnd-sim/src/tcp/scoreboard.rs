@@ -146,6 +146,11 @@ impl Scoreboard {
         self.segment(seq).sent_at()
     }
 
+    /// Whether an outstanding packet was retransmitted.
+    pub(crate) fn is_retransmitted(&mut self, seq: u32) -> bool {
+        self.segment(seq).has(AGAIN)
+    }
+
     /// Records the first transmission of packet `high`.
     #[inline(always)]
     pub(crate) fn sent(&mut self, now: u64) {
@@ -159,8 +164,12 @@ impl Scoreboard {
         let state =
             segment.0 & (SACKED | LOST | DELIVERED) | if segment.has(LOST) { RESENT } else { 0 };
         *segment = Segment(now << STATE_BITS | state | AGAIN);
+        let lost = segment.has(LOST);
         self.resent += u32::from(counts);
-        self.repaired = self.repaired.max(seq + 1);
+        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss probe updates HighRxt.
+        if lost || seq < self.top[0] {
+            self.repaired = self.repaired.max(seq + 1);
+        }
         self.marked = self.marked.max(seq + 1);
     }
 
@@ -365,7 +374,7 @@ impl Scoreboard {
 
     /// Whether a retransmitted packet is outstanding.
     pub(crate) fn any_retransmitted(&mut self) -> bool {
-        self.resent > 0 || self.outstanding() > 0 && self.segment(self.una).has(AGAIN)
+        self.resent > 0 || self.outstanding() > 0 && self.is_retransmitted(self.una)
     }
 
     /// Presumes all lost packets to be in flight again, after a spurious retransmission.
@@ -419,6 +428,19 @@ mod tests {
         let newly = board.acked(1);
         assert_eq!((newly.packets, newly.once, newly.sent_at), (1, false, 20));
         assert_eq!(board.in_flight(), 5);
+    }
+
+    /// RFC 6675 section 4: a rescue retransmission does not hide a packet below it that is found lost later.
+    #[test]
+    fn a_rescue_retransmission_leaves_high_rxt() {
+        let mut board = board(8);
+        board.sack(&[(1, 4)]);
+        assert_eq!(board.find_lost(), (1, 0));
+        board.resent(20, 0);
+        board.resent(21, 7);
+        board.sack(&[(5, 8)]);
+        assert_eq!(board.find_lost(), (1, 4));
+        assert_eq!(board.next_lost(), Some(4));
     }
 
     /// Packets 1 to 3 arrived before packet 0 filled the hole, so they give no round-trip time sample.

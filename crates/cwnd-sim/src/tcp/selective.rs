@@ -68,7 +68,7 @@ pub(crate) struct Selective {
     uses_frto: bool,
     /// New packets go first, to find out whether the timeout was spurious (RFC 5682 section 3.1, step 2).
     new_first: bool,
-    /// RFC 3522's `RetransmitTS`: timestamp of the first retransmission, until the next new acknowledgement.
+    /// RFC 3522's `RetransmitTS`, until the next new acknowledgement.
     retransmit_ts: Option<u32>,
     rack: Option<Box<Rack>>,
     tlp: Option<Tlp>,
@@ -515,7 +515,7 @@ impl Selective {
             tlp.forget();
         }
         core.report_lost(now, found.lost.max(1), found.newest);
-        self.retransmit_ts = core.timestamp(now);
+        self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         if reduces {
             self.begin_reduction(core, prior);
         }
@@ -614,7 +614,7 @@ impl Selective {
             let sent = core.driver.packets_sent;
             core.report_congestion(now, Event::Timeout { sent });
         }
-        self.retransmit_ts = core.timestamp(now);
+        self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         let lost = if let Some(rack) = &mut self.rack {
             rack.mark_losses_on_rto(&mut core.board, now)
         } else {

@@ -381,6 +381,17 @@ impl<E> Core<E> {
         self.stamps.map(|granularity| low32(now / granularity))
     }
 
+    /// RFC 3522's `RetransmitTS` where a loss recovery begins: the timestamp of the first retransmission of the oldest packet, which is
+    /// sent now unless it was before. `known` is the one that no acknowledgement has answered; it must not be overwritten (section 3.2,
+    /// step 1).
+    pub(super) fn retransmit_ts(&mut self, now: u64, known: Option<u32>) -> Option<u32> {
+        self.stamps?;
+        let una = self.board.una();
+        let again = self.board.is_retransmitted(una);
+        let sent_at = if again { self.board.sent_at(una) } else { now };
+        known.or(self.timestamp(sent_at))
+    }
+
     /// Returns size and flags of packet 0.
     #[cold]
     fn first(&mut self) -> (u16, u16) {

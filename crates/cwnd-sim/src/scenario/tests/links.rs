@@ -27,7 +27,9 @@ fn a_link_without_them_has_no_impairments() {
 
 #[test]
 fn models_have_their_defaults_and_replace_rate_and_delay() {
-    let [there, back] = dumbbell("model = { kind = \"leo\" }\nback = { rate = 9e6, delay = 0.02 }");
+    let [there, back] = dumbbell(
+        "model = { kind = \"leo\", rate = \"50mbit..250mbit\" }\nback = { rate = 9e6, delay = 0.02 }",
+    );
     assert!(matches!(
         impairments(&there).model,
         Some(Model::Leo(Leo { rate: [5e7, 25e7], outage, .. })) if outage == Dur::from_millis(50)
@@ -112,9 +114,10 @@ fn errors_name_the_key_and_what_is_allowed() {
         ("delay = 0".into(), "x:2: dumbbell: missing `rate`"),
         ("rate = 1e7".into(), "x:2: dumbbell: missing `delay`"),
         (
-            format!("{both}model = {{ kind = \"leo\" }}"),
+            format!("{both}model = {{ kind = \"leo\", rate = \"9mbit\" }}"),
             "x:3: dumbbell.rate: `model` sets the rate",
         ),
+        (format!("{both}model = {{ kind = \"leo\" }}"), "x:5: dumbbell.model: missing `rate`"),
         (format!("{both}changes = [{{ at = 1 }}]"), "x:5: dumbbell.changes: a change gives a rate"),
         (
             format!("{both}changes = [{{ at = 2, rate = 9 }}, {{ at = 1, rate = 9 }}]"),
@@ -158,7 +161,7 @@ fn errors_name_the_key_and_what_is_allowed() {
             "x:5: dumbbell.loss: missing `r`",
         ),
         (
-            "model = { kind = \"leo\" }\nback = { rate = 1e6 }".into(),
+            "model = { kind = \"leo\", rate = \"9mbit\" }\nback = { rate = 1e6 }".into(),
             "x:4: dumbbell.back: missing `delay`",
         ),
     ] {

@@ -12,7 +12,8 @@ use cwnd::Dur;
 pub(super) trait ControlledQueue {
     fn pop(&mut self) -> Option<Queued>;
 
-    fn bytes(&self) -> u64;
+    /// Returns the bytes that wait for the transmitter, in all queues (RFC 8289 section 4.4).
+    fn backlog(&self) -> u64;
 }
 
 impl ControlledQueue for Fifo {
@@ -20,7 +21,7 @@ impl ControlledQueue for Fifo {
         Fifo::pop(self)
     }
 
-    fn bytes(&self) -> u64 {
+    fn backlog(&self) -> u64 {
         self.bytes
     }
 }
@@ -51,13 +52,13 @@ impl Parameters {
         }
     }
 
-    /// Returns the time of the drop that follows one at `time` (RFC 8289 section 5.4).
+    /// Returns the time of the drop that follows one at `time` (RFC 8289 section 5.6).
     fn control_law(&self, time: u64, count: u32) -> u64 {
         time.saturating_add(whole(self.interval as f64 / f64::from(count).sqrt()))
     }
 }
 
-/// CoDel's state (RFC 8289 section 5.3).
+/// CoDel's state (RFC 8289 section 5.2).
 #[derive(Default)]
 pub(super) struct State {
     /// Time at which the sojourn time will have been above the target for an interval; 0 while it is below.
@@ -80,7 +81,7 @@ impl State {
     ) -> (Option<Queued>, bool) {
         let first = queue.pop();
         let above = first.is_some_and(|queued| {
-            queued.sojourn(now) >= codel.target && queue.bytes() > codel.maxpacket
+            queued.sojourn(now) >= codel.target && queue.backlog() > codel.maxpacket
         });
         if !above {
             self.first_above_time = 0;

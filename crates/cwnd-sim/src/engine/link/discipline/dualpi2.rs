@@ -1,7 +1,8 @@
 //! Coupled dual queue with a PI² controller (RFC 9332, appendix A), with overload protection (appendix A.2).
 //!
-//! The scheduler is the weighted round robin of Linux's `sch_dualpi2`, by bytes. Marks and drops are those of the RFC's function `recur`:
-//! spaced evenly and without randomness.
+//! The scheduler is the weighted round robin of Linux's `sch_dualpi2`, by bytes: its credit changes while both queues have packets, and is
+//! reset in favour of the L4S queue when the link is idle. Marks and drops are those of the RFC's function `recur`: spaced evenly and
+//! without randomness.
 
 use super::{Discipline, Effects, Fifo, Queued, Updates, exceeds};
 use crate::engine::clock::Clock;
@@ -54,7 +55,7 @@ pub(super) struct DualPi2 {
     classic_protection: f64,
     /// The Classic drop probability from which ECN is disabled: that at which the L4S queue is saturated.
     p_c_max: f64,
-    mtu: f64,
+    mtu: u32,
     clock: Clock,
     updates: Updates,
     l4s: Half,
@@ -81,7 +82,7 @@ impl DualPi2 {
             th_len: dualpi2.th_len as usize,
             classic_protection: dualpi2.classic_protection,
             p_c_max: (1.0 / (dualpi2.k * dualpi2.k)).min(1.0),
-            mtu: f64::from(dualpi2.mtu),
+            mtu: dualpi2.mtu,
             clock,
             updates: Updates::new(ticks(dualpi2.tupdate)),
             l4s: Half::default(),
@@ -95,7 +96,7 @@ impl DualPi2 {
     }
 
     fn reset_credit(&mut self) {
-        self.credit = self.mtu * (2.0 * self.classic_protection - 1.0);
+        self.credit = f64::from(self.mtu) * (2.0 * self.classic_protection - 1.0);
     }
 
     /// Makes up for the updates of the base probability until `now`. At each of them, the queues are as now.
@@ -171,17 +172,20 @@ impl DualPi2 {
 impl Discipline for DualPi2 {
     fn enqueue(&mut self, queued: Queued, _: u32, effects: &mut Effects) {
         self.update(queued.enqueued_at);
-        if exceeds(self.limit, self.occupancy(), queued.size()) {
+        // A packet of the largest size must fit, so that large packets are not dropped more often than small ones.
+        if exceeds(self.limit, self.occupancy(), u64::from(self.mtu)) {
             effects.drop(queued);
             return;
-        }
-        if self.is_empty() {
-            self.reset_credit();
         }
         // ECT(1) or CE.
         let l4s = queued.packet.flags() & (flags::ECT1 | flags::CE) != 0;
         let half = if l4s { &mut self.l4s } else { &mut self.classic };
         half.queue.push(queued);
+    }
+
+    fn bypass(&mut self, _: u64) -> bool {
+        self.reset_credit();
+        false
     }
 
     fn dequeue(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {

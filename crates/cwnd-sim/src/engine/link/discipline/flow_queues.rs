@@ -112,8 +112,8 @@ impl ControlledQueue for Backlog<'_> {
         Some(queued)
     }
 
-    fn bytes(&self) -> u64 {
-        *self.bytes
+    fn backlog(&self) -> u64 {
+        self.packets.total.bytes
     }
 }
 
@@ -136,7 +136,7 @@ impl<S: Default> FlowQueues<S> {
         if self.buckets.is_empty() {
             self.buckets = vec![NIL; self.flows as usize];
         }
-        // The finaliser of splitmix64: each bit of the flow and the seed changes every bit of the hash with probability 1/2.
+        // With the constants of splitmix64, each bit of the flow and the seed changes every bit of the bucket with probability 1/2.
         let mut hash = (u64::from(flow) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash ^= hash >> 32;

@@ -1,6 +1,6 @@
 //! Flow queueing with CoDel (RFC 8290).
 //!
-//! CoDel's backlog is that of the flow's queue; in Linux it is that of all queues. Linux also adds drops at the limit to CoDel's count.
+//! Drops at the limit do not count in CoDel's state (RFC 8289 section 5.4); in Linux they do.
 
 use super::codel::{Parameters, State};
 use super::flow_queues::FlowQueues;

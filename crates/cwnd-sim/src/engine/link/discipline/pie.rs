@@ -1,7 +1,8 @@
 //! Proportional integral controller enhanced (RFC 8033).
 //!
-//! The queueing delay is that of the packet dequeued last, from its timestamps (section 5.2). The optional elements of section 5 that
-//! are used: ECN (5.1), timestamps (5.2), de-randomisation (5.4) and the cap on increases (5.5).
+//! The queueing delay is that of the packet dequeued last, from its timestamps (section 4.3), and 0 while the queue is empty: otherwise
+//! the drop probability would not decay in an idle period. Of the optional elements, ECN (section 5.1), de-randomisation (5.4) and the cap
+//! on increases (5.5) are used. PIE is always active (5.3 is not used).
 
 use super::{Discipline, Effects, Fifo, Queued, Updates, exceeds};
 use crate::engine::clock::Clock;
@@ -9,7 +10,7 @@ use crate::engine::link::admission::Occupancy;
 use crate::network::{self, QueueLimit};
 use crate::rng::Rng;
 
-/// Sums of drop probabilities up to which no packet is dropped, and from which each is (section 5.4).
+/// Sums of drop probabilities below which no packet is dropped, and from which each is (section 5.4).
 const PROB_LOW: f64 = 0.85;
 const PROB_HIGH: f64 = 8.5;
 /// Factor of the drop probability at each update after an idle one (section 4.2).
@@ -27,14 +28,14 @@ pub(super) struct Pie {
     alpha: f64,
     beta: f64,
     max_burst: u64,
-    /// Probability up to which ECN-capable packets are marked; `None` without ECN.
+    /// Probability below which ECN-capable packets are marked; `None` without ECN.
     mark_ecnth: Option<f64>,
     mean_pktsize: u64,
     clock: Clock,
     updates: Updates,
     queue: Fifo,
     drop_prob: f64,
-    /// Sum of the drop probabilities of the packets since the last drop.
+    /// Sum of the drop probabilities of the packets since the last drop or mark.
     accu_prob: f64,
     /// Queueing delay now and at the last update in seconds.
     current_qdelay: f64,
@@ -127,13 +128,14 @@ impl Discipline for Pie {
         self.update(queued.enqueued_at);
         if exceeds(self.limit, self.queue.occupancy(), queued.size()) {
             effects.drop(queued);
+            self.accu_prob = 0.0;
             return;
         }
         if self.is_relaxed() {
             self.burst_allowance = self.max_burst;
         }
         if self.burst_allowance == 0 && self.drops_early() {
-            if queued.is_capable() && self.mark_ecnth.is_some_and(|most| self.drop_prob <= most) {
+            if queued.is_capable() && self.mark_ecnth.is_some_and(|most| self.drop_prob < most) {
                 effects.mark(&mut queued);
             } else {
                 effects.drop(queued);
@@ -157,5 +159,184 @@ impl Discipline for Pie {
 
     fn occupancy(&self) -> Occupancy {
         self.queue.occupancy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::packet::{Packet, flags};
+    use cwnd::Dur;
+
+    const MS: u64 = 1_000_000;
+
+    fn pie(limit: QueueLimit, ecn: bool) -> Pie {
+        let parameters = network::Pie {
+            limit,
+            qdelay_ref: Dur::from_millis(15),
+            t_update: Dur::from_millis(15),
+            alpha: 0.125,
+            beta: 1.25,
+            max_burst: Dur::from_millis(150),
+            ecn,
+            mark_ecnth: 0.1,
+            mean_pktsize: 1500,
+        };
+        let clock = Clock::new(Dur::from_nanos((1 << 40) - 1), 41).unwrap();
+        Pie::new(&parameters, clock, Rng::new(1, "pie", 0))
+    }
+
+    fn packet(number: u32, flags: u16) -> Queued {
+        Queued { packet: Packet::new(number, 0, 0, 1500, flags), enqueued_at: 0 }
+    }
+
+    /// A long queue with this drop probability and without a burst allowance.
+    fn congested(drop_prob: f64, ecn: bool) -> Pie {
+        let mut queue = pie(QueueLimit::Packets(u32::MAX), ecn);
+        (0..4).for_each(|number| queue.queue.push(packet(number, 0)));
+        (queue.burst_allowance, queue.drop_prob) = (0, drop_prob);
+        (queue.current_qdelay, queue.qdelay_old) = (0.1, 0.1);
+        queue
+    }
+
+    /// Returns the change of the drop probability in one update.
+    fn change(drop_prob: f64, current_qdelay: f64, qdelay_old: f64) -> f64 {
+        let mut queue = pie(QueueLimit::Packets(100), false);
+        queue.drop_prob = drop_prob;
+        (queue.current_qdelay, queue.qdelay_old) = (current_qdelay, qdelay_old);
+        queue.update_once();
+        assert_eq!(queue.qdelay_old, current_qdelay);
+        queue.drop_prob - drop_prob
+    }
+
+    #[test]
+    fn the_drop_probability_is_tuned() {
+        let divisors = [
+            (0.0, 2048.0),
+            (9e-7, 2048.0),
+            (1e-6, 512.0),
+            (9e-6, 512.0),
+            (1e-5, 128.0),
+            (9e-5, 128.0),
+            (1e-4, 32.0),
+            (9e-4, 32.0),
+            (1e-3, 8.0),
+            (9e-3, 8.0),
+            (1e-2, 2.0),
+            (9e-2, 2.0),
+            (0.1, 1.0),
+            (0.9, 1.0),
+        ];
+        for (drop_prob, divisor) in divisors {
+            // 8 ms above the reference, 4 ms more than before.
+            let expected = (0.125 * 0.008 + 1.25 * 0.004) / divisor;
+            let got = change(drop_prob, 0.023, 0.019);
+            assert!((got - expected).abs() < 1e-12, "{drop_prob}: {got} {expected}");
+        }
+        // From 0.1 on, an increase is at most 0.02 (section 5.5).
+        assert!((change(0.1, 0.2, 0.1) - 0.02).abs() < 1e-12);
+        assert!(change(0.09, 0.2, 0.1) > 0.05);
+        assert!((change(0.5, 0.1, 0.2) - (0.125 * 0.085 - 0.125)).abs() < 1e-12);
+        // The probability is bounded.
+        assert_eq!(change(0.001, 0.0, 0.1), -0.001);
+        assert!((change(0.99, 0.2, 0.1) - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_drop_probability_decays_in_an_idle_period() {
+        let mut queue = pie(QueueLimit::Packets(100), false);
+        (queue.drop_prob, queue.alpha) = (1.0, 0.0);
+        (0..50).for_each(|_| queue.update_once());
+        // The time constant is 50 updates.
+        assert!((queue.drop_prob - (-1.0f64).exp()).abs() < 0.005, "{}", queue.drop_prob);
+    }
+
+    #[test]
+    fn a_burst_is_not_dropped_for_ten_updates() {
+        let mut queue = congested(0.5, false);
+        queue.burst_allowance = queue.max_burst;
+        let mut effects = Effects::default();
+        for _ in 0..9 {
+            queue.update_once();
+            (0..20).for_each(|number| queue.enqueue(packet(number, 0), 0, &mut effects));
+        }
+        assert_eq!((effects.dropped.len(), queue.burst_allowance), (0, 15 * MS));
+        queue.update_once();
+        (0..20).for_each(|number| queue.enqueue(packet(number, 0), 0, &mut effects));
+        assert!(!effects.dropped.is_empty());
+        // The allowance comes back when there is no congestion.
+        (queue.drop_prob, queue.current_qdelay, queue.qdelay_old) = (0.0, 0.0074, 0.0074);
+        queue.enqueue(packet(0, 0), 0, &mut effects);
+        assert_eq!(queue.burst_allowance, 150 * MS);
+    }
+
+    #[test]
+    fn drops_are_neither_too_close_nor_too_far_apart() {
+        let drop_prob = 0.01;
+        let mut queue = congested(drop_prob, false);
+        let mut effects = Effects::default();
+        let (mut gaps, mut last) = (Vec::new(), None);
+        for number in 1..=200_000u32 {
+            queue.enqueue(packet(number, 0), 0, &mut effects);
+            if !effects.dropped.is_empty() {
+                effects.dropped.clear();
+                gaps.extend(last.map(|last| f64::from(number - last)));
+                last = Some(number);
+            }
+        }
+        // Section 5.4: 0.85 / p packets at least, 8.5 / p at most.
+        let least = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = gaps.iter().copied().fold(0.0, f64::max);
+        assert!((85.0..=87.0).contains(&least) && most <= 851.0, "{least} {most}");
+        // After the lower threshold the gap is geometric with mean 1 / p.
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 185.0).abs() < 10.0, "{mean}");
+        // The upper threshold forces a drop.
+        queue.accu_prob = 8.495;
+        queue.enqueue(packet(0, 0), 0, &mut effects);
+        assert_eq!((effects.dropped.len(), queue.accu_prob), (1, 0.0));
+    }
+
+    #[test]
+    fn a_drop_at_the_limit_resets_the_sum_of_probabilities() {
+        let mut queue = congested(0.01, false);
+        queue.limit = QueueLimit::Packets(4);
+        queue.accu_prob = 5.0;
+        let mut effects = Effects::default();
+        queue.enqueue(packet(0, 0), 0, &mut effects);
+        assert_eq!((effects.dropped.len(), queue.accu_prob), (1, 0.0));
+    }
+
+    #[test]
+    fn packets_are_marked_below_the_threshold() {
+        for (drop_prob, marked) in [(0.0999, true), (0.1, false), (0.1001, false)] {
+            let mut queue = congested(drop_prob, true);
+            // The next packet is dropped or marked.
+            queue.accu_prob = 8.5;
+            let mut effects = Effects::default();
+            queue.enqueue(packet(0, flags::ECT), 0, &mut effects);
+            let expected = if marked { (1, 0) } else { (0, 1) };
+            assert_eq!((effects.marks, effects.dropped.len()), expected, "{drop_prob}");
+            assert_eq!(queue.accu_prob, 0.0);
+        }
+    }
+
+    #[test]
+    fn a_short_queue_drops_nothing() {
+        for (packets, qdelay_old, drop_prob, drops) in [
+            (2, 0.1, 0.9, false),
+            (3, 0.1, 0.9, true),
+            (3, 0.0074, 0.19, false),
+            (3, 0.0076, 0.19, true),
+            (3, 0.0074, 0.2, true),
+        ] {
+            let mut queue = congested(drop_prob, false);
+            queue.queue = Fifo::default();
+            (0..packets).for_each(|number| queue.queue.push(packet(number, 0)));
+            (queue.qdelay_old, queue.accu_prob) = (qdelay_old, 8.5);
+            let mut effects = Effects::default();
+            queue.enqueue(packet(0, 0), 0, &mut effects);
+            assert_eq!(!effects.dropped.is_empty(), drops, "{packets} {qdelay_old} {drop_prob}");
+        }
     }
 }

@@ -13,6 +13,9 @@ use crate::rng::Rng;
 use cwnd::Dur;
 use proptest::prelude::*;
 
+mod flow_queues;
+mod l4s;
+
 const MS: u64 = 1_000_000;
 
 /// A clock whose ticks are nanoseconds.
@@ -300,7 +303,7 @@ fn codel_drops_by_the_control_law() {
     let (drops, marks) = standing(&mut Codel::new(&codel(true), clock()), flags::ECT, 1);
     assert_eq!(marks[..expected.len()], expected);
     assert!(drops.is_empty());
-    // RFC 8311 section 4.1: a Classic AQM may treat ECT(1) as ECT(0).
+    // RFC 3168 section 5: routers treat ECT(1) as ECT(0), unless an experiment defines otherwise (RFC 8311 section 4.2).
     assert_eq!(standing(&mut Codel::new(&codel(true), clock()), ECT1, 1).1, marks);
 }
 
