@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwnd.colors import PALETTE, REFERENCE, strokes
+from cwnd.colors import PALETTE, REFERENCE, shades, strokes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,13 +111,18 @@ def group_lines(
     groups
         Flows of each group, by its name.
     colors
-        The color of each controller; the groups have other ones.
+        The color of each controller. The groups have other colors, and those of the reference a
+        darker grey.
     """
     free = [color for color in PALETTE if color not in colors.values()] or [REFERENCE]
-    return [
-        (f"{name}: {len(flows)} flows together", free[number % len(free)], flows)
-        for number, (name, flows) in enumerate(groups.items())
-    ]
+    found = []
+    for number, (name, flows) in enumerate(groups.items()):
+        controller = flows[0]["controller"]
+        grey = colors.get(controller) == REFERENCE
+        color = shades(REFERENCE, 2)[0] if grey else free[number % len(free)]
+        label = name if controller in name else f"{name} ({controller})"
+        found.append((f"{label}: {len(flows)} flows together", color, flows))
+    return found
 
 
 def sent_bytes(flows: list[FlowRecord]) -> Series:

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cwnd.application import group_flows
 from cwnd.assignment import write_values
 from cwnd.units import format_rate, format_time
 
@@ -56,6 +55,7 @@ class Column:
 _GOODPUT = Column(
     "goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all its flows.", 1e-6, 2
 )
+_TIME = Column("fct_s", "time", "ms", "Mean completion time of its transfers.", 1e3, 1)
 _LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
 _MARKS = Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2)
 _QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
@@ -78,6 +78,7 @@ def alone_columns(comparison: Comparison) -> list[Column]:
     return [
         _GOODPUT,
         Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
+        *_completion_columns(comparison),
         *_loss_columns(comparison),
         _QUEUE,
         Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
@@ -105,11 +106,18 @@ def against_columns(comparison: Comparison) -> list[Column]:
         _GOODPUT,
         Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
         Column("harm_goodput", "harm", "", f"Goodput that {other}'s flows lose; 0 is none.", 1, 3),
+        *_completion_columns(comparison),
         *_loss_columns(comparison),
         _QUEUE,
         _variation_column(comparison),
         _JAIN,
     ]
+
+
+def _completion_columns(comparison: Comparison) -> list[Column]:
+    """Return the column of completion times, if all runs have transfers."""
+    rows = [*comparison.rows_alone, *comparison.rows_against]
+    return [_TIME] if all("fct_s" in row.figures for row in rows) else []
 
 
 def _loss_columns(comparison: Comparison) -> list[Column]:
@@ -437,16 +445,14 @@ class Sheet:
     more: int = 0
 
 
-def flow_sheet(result: Result) -> Sheet:
-    """Tabulate the flows of a run, without those of groups of finite flows.
+def flow_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the flows of a run.
 
     Parameters
     ----------
-    result
-        The run.
+    document
+        ``Result.to_json()``.
     """
-    single = {flow["name"] for flow in group_flows(result.record["flows"]).single}
-    rows = [flow for flow in result.to_json()["flows"] if flow["name"] in single]
     return Sheet(
         [
             ("flow", "", ""),
@@ -473,9 +479,9 @@ def flow_sheet(result: Result) -> Sheet:
                 number(flow["mean_rtt_s"], 1, 1e3),
                 limits_text(flow["limited"]),
             ]
-            for flow in rows[:MOST_ROWS]
+            for flow in document["flows"][:MOST_ROWS]
         ],
-        more=max(len(rows) - MOST_ROWS, 0),
+        more=max(len(document["flows"]) - MOST_ROWS, 0),
     )
 
 
@@ -570,14 +576,13 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         )
     if metrics["transfers"] is not None:
         found = metrics["transfers"]
-        part = number(found["completed"], 1, 100)
-        items.append(
-            (
-                "Completion, median",
-                f"{number(found['fct_s']['p50'], 1, 1e3)} ms",
-                f"p99 {number(found['fct_s']['p99'], 1, 1e3)} ms, {part} % complete",
-            )
-        )
+        complete = f"{number(found['completed'], 1, 100)} % complete"
+        times = found["fct_s"]
+        median, remark = "–", complete
+        if times["p50"] is not None:
+            median = f"{number(times['p50'], 1, 1e3)} ms"
+            remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
+        items.append(("Completion, median", median, remark))
     return items
 
 

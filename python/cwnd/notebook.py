@@ -127,9 +127,12 @@ def result_html(result: Result) -> str:
     from cwnd.figures import caveats, flow_sheet, metric_items, run_text
     from cwnd.transfer_sheet import group_sheet
 
-    document = result.to_json()
+    document = result.to_json_without_groups()
     facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"])]
-    sheets = [("Flows", flow_sheet(result), {1, 9}), ("Groups of flows", group_sheet(result), {1})]
+    sheets = [
+        ("Flows", flow_sheet(document), {1, 9}),
+        ("Groups of flows", group_sheet(result), {1}),
+    ]
     return _html(
         title=result.title,
         lines=[run_text(result), " · ".join(facts), *caveats([result])],

@@ -79,7 +79,8 @@ def plot_result(result: Result) -> Figure:
     link = result.bottleneck
     capacity = limit_of(link)
     if capacity is not None:
-        middle.plot(result.time, capacity / 1e6, color=REFERENCE, linestyle="dotted", linewidth=1)
+        style = {"color": REFERENCE, "linestyle": "dotted", "linewidth": 1}
+        middle.step(result.time, capacity / 1e6, where="post", **style)
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
     top.set_ylabel("window (packets)")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from cwnd import metrics
+from cwnd.application import group_flows
 from cwnd.completion import RunTransfers, transfers_json, transfers_of
 from cwnd.extras import require
 from cwnd.units import format_rate
@@ -389,13 +390,21 @@ class Result:
 
     def to_json(self) -> JsonObject:
         """Return the figures as plain data, unknown ones as None; see docs/json.md."""
+        return self._to_json(self.record["flows"])
+
+    def to_json_without_groups(self) -> JsonObject:
+        """Return the same without the flows of groups, which tables have in one row each."""
+        return self._to_json(group_flows(self.record["flows"]).single)
+
+    def _to_json(self, flows: Sequence[FlowRecord]) -> JsonObject:
+        """Return the figures as plain data, with those of some flows."""
         return jsonable(
             {
                 "scenario": self.scenario,
                 "seed": self.seed,
                 "duration_s": self.duration_s,
                 "warmup_s": self.warmup_s,
-                "flows": [self._flow_json(flow) for flow in self.record["flows"]],
+                "flows": [self._flow_json(flow) for flow in flows],
                 "links": [link_json(link) for link in self.record["links"]],
                 "metrics": self.metrics,
                 "engine": dict(self.record["engine"]),

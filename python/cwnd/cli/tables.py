@@ -101,11 +101,11 @@ def print_result(result: Result) -> None:
     console.print(Text(run_text(result), style="dim"))
     _print_caveats(console, [result])
     console.print()
-    document = result.to_json()
+    document = result.to_json_without_groups()
     from cwnd.transfer_sheet import group_sheet, transfer_sheet
 
     sheets = [
-        ("Flows", flow_sheet(result), {0, 1, 9}),
+        ("Flows", flow_sheet(document), {0, 1, 9}),
         ("Groups of flows", group_sheet(result), {0, 1}),
         ("Applications", application_sheet(document), {0}),
         ("Links", link_sheet(document), {0, 1}),

@@ -39,7 +39,7 @@ def run_page(result: Result) -> str:
     str
         The page as HTML.
     """
-    document = result.to_json()
+    document = result.to_json_without_groups()
     shades = colors(flow["controller"] for flow in result.measured_flows)
     single, groups = group_flows(result.measured_flows)
     drawn = lines(single or result.measured_flows, shades)
@@ -48,7 +48,7 @@ def run_page(result: Result) -> str:
         name: color for name, (_, color, _) in zip(groups, group_lines(groups, shades), strict=True)
     }
     sheets: list[tuple[str, Sheet | None, set[int], dict[str, str]]] = [
-        ("Flows", flow_sheet(result), {1, 9}, flow_colors),
+        ("Flows", flow_sheet(document), {1, 9}, flow_colors),
         ("Groups of flows", group_sheet(result), {1}, group_colors),
         ("Applications", application_sheet(document), set(), flow_colors),
         ("Links", link_sheet(document), {1}, {}),

@@ -131,7 +131,7 @@ function drawRun(target, run) {
   if (run.capacity) {
     traces.push({
       x: run.capacity[0], y: run.capacity[1], yaxis: axisOf(1), mode: "lines", name: `capacity of ${run.link}`, showlegend: false,
-      line: { color: css("--soft"), width: 1, dash: "dot" },
+      line: { color: css("--soft"), width: 1, dash: "dot", shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>capacity</extra>",
     });
   }
