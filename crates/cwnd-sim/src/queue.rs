@@ -142,12 +142,12 @@ impl LiveLink {
             Ecn::Ce => flags::ECT | flags::CE,
         } | if dataless { flags::ACK } else { 0 };
         // The hash of the flow stands for its route.
-        let (arrives, gained) = self.link.receive(now, size, known, flow);
+        let packet = Packet::new(id, flow, u32::from(ecn == Ecn::Ce), size, known);
+        let (arrives, gained) = self.link.receive(now, packet);
         if gained & flags::QUEUED == 0 {
             return self.decide(id, arrives, gained);
         }
-        let marked = u32::from(ecn == Ecn::Ce);
-        match self.link.enqueue(now, Packet::new(id, flow, marked, size, known), flow) {
+        match self.link.enqueue(now, packet, flow) {
             Enqueued::Dropped => self.decide(id, arrives, flags::DROPPED),
             Enqueued::Waits(departure) => self.departure = self.departure.or(departure),
             Enqueued::Transmitted(arrives, packet) => self.transmitted(arrives, packet),
