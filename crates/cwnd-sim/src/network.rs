@@ -235,6 +235,8 @@ pub struct TcpExtensions {
     pub dsack: bool,
     /// Detection of spurious timeouts (F-RTO, RFC 5682).
     pub frto: bool,
+    /// Accurate ECN feedback (AccECN, RFC 9768) instead of that of RFC 3168. Needs [`Tcp::ecn`].
+    pub accecn: bool,
     /// Whether a window law is paced as in Linux: at 200 % of window / smoothed round-trip time below half of the slow-start threshold,
     /// and at 120 % above. A factor in the controller's specification precedes.
     pub pacing: bool,

@@ -13,6 +13,7 @@ use crate::endpoint::simulated;
 use crate::engine::packet::flags;
 use crate::engine::tap::Seen;
 use crate::network::{Flow, Network, Recovery, Tcp, Traffic};
+use crate::tcp::accecn::ACE_OF_DATA;
 use cwnd::Dur;
 use cwnd::registry::Kind;
 use etherparse::TcpOptionElement::{
@@ -82,6 +83,7 @@ struct Stream {
     accepted: bool,
     sack: bool,
     ecn: bool,
+    accecn: bool,
     stamps: bool,
     /// The receiver's window in bytes, and the window scale.
     window: u64,
@@ -198,6 +200,7 @@ impl Stream {
             accepted: false,
             sack: tcp.recovery == Recovery::Sack,
             ecn: tcp.ecn,
+            accecn: tcp.extensions.accecn,
             stamps: tcp.timestamps.is_some_and(|granularity| granularity > Dur::ZERO),
             window,
             scale: fits.unwrap_or(LARGEST_SCALE),
@@ -231,15 +234,27 @@ impl Stream {
             tcp.sequence_number = u32::from(!tcp.syn);
             tcp.ack = true;
             tcp.acknowledgment_number = low32(self.first_byte(number));
-            tcp.ece = has(flags::ECE) || tcp.syn && self.ecn;
+            if let Some(feedback) = seen.extra.accecn {
+                set_ace(&mut tcp, feedback.ace);
+            } else if self.accecn {
+                // The SYN was not ECN-capable (RFC 9768 section 3.1.2).
+                tcp.cwr = true;
+            } else {
+                tcp.ece = has(flags::ECE) || tcp.syn && self.ecn;
+            }
             self.add_ack_options(&mut options, seen, tcp.syn);
         } else {
             tcp.syn = has(flags::SYN);
             tcp.sequence_number = low32(self.first_byte(number));
             tcp.ack = !tcp.syn;
             tcp.acknowledgment_number = u32::from(!tcp.syn);
-            tcp.cwr = has(flags::CWR) || tcp.syn && self.ecn;
-            tcp.ece = tcp.syn && self.ecn;
+            if self.accecn && !tcp.syn {
+                set_ace(&mut tcp, ACE_OF_DATA);
+            } else {
+                tcp.ns = self.accecn;
+                tcp.cwr = has(flags::CWR) || tcp.syn && self.ecn;
+                tcp.ece = tcp.syn && self.ecn;
+            }
             self.add_syn_options(&mut options, tcp.syn);
             self.add_timestamp(&mut options, seen.packet.aux(), 0);
             if !tcp.syn {
@@ -250,6 +265,10 @@ impl Stream {
         let scale = if tcp.syn { 0 } else { self.scale };
         tcp.window_size = u16::try_from(self.window >> scale).unwrap_or(u16::MAX);
         tcp.set_options(&options).map_err(io::Error::other)?;
+        if let Some(option) = seen.extra.accecn.and_then(|feedback| feedback.option) {
+            let bytes = [tcp.options.as_slice(), &option.bytes()].concat();
+            tcp.set_options_raw(&bytes).map_err(io::Error::other)?;
+        }
 
         ip.protocol = IpNumber::TCP;
         if has(flags::CE) {
@@ -296,6 +315,11 @@ impl Stream {
             options.extend([Noop, Noop, Timestamp(stamp, echo)]);
         }
     }
+}
+
+/// Sets the ACE field (RFC 9768 section 3.2.2). AE was the nonce sum.
+fn set_ace(tcp: &mut TcpHeader, ace: u8) {
+    [tcp.ns, tcp.cwr, tcp.ece] = [4, 2, 1].map(|bit| ace & bit != 0);
 }
 
 /// Returns the Internet checksum (RFC 1071) of a packet from that without its payload. A payload of zeros changes only the length in the

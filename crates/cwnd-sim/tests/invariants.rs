@@ -155,7 +155,7 @@ prop_compose! {
         (conventions, recovery, extensions) in stack(),
         (packet, header) in select(vec![(1460, 40), (1000, 0), (500, 40), (1, 0), (100, 200)]),
         (initial_window, window) in (1u32..12, prop_oneof![1u32..40, Just(1_000_000)]),
-        [delayed_acks, ecn, limited_transmit, syn, byte_counting] in any::<[bool; 5]>(),
+        [delayed_acks, ecn, accecn, limited_transmit, syn, byte_counting] in any::<[bool; 6]>(),
         stamps in prop_oneof![Just(None), (1u64..20_000).prop_map(|t| Some(Dur::from_nanos(1000 * t)))],
         (granularity, min_rto) in (1u64..200, 1u64..1000),
         overhead in prop_oneof![4 => Just(0), 1 => 1u64..3],
@@ -183,7 +183,12 @@ prop_compose! {
             max_rto: ms(60_000),
             initial_rto: ms(1000),
             overhead: ms(overhead),
-            extensions,
+            extensions: TcpExtensions {
+                accecn: accecn
+                    && ecn
+                    && matches!(conventions, Conventions::Rfc | Conventions::Linux),
+                ..extensions
+            },
         }
     }
 }

@@ -9,13 +9,14 @@ use common::results::difference;
 use common::wire::Capture;
 use common::{MS, ms, packets, pair};
 use cwnd::Dur;
-use cwnd_sim::network::{Network, Queue, QueueLimit, Red, Traffic};
+use cwnd_sim::network::{Conventions, Network, Queue, QueueLimit, Red, Traffic};
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::fmt;
+use std::sync::Arc;
 
 /// Networks with many simultaneous events.
 const NETWORKS: [&str; 11] = [
@@ -251,7 +252,15 @@ impl fmt::Debug for Case {
 impl Case {
     fn network(&self) -> Network {
         let scenario = Scenario::from_toml(&self.toml, "random").expect(&self.toml);
-        scenario.network(self.seed).unwrap()
+        let mut network = scenario.network(self.seed).unwrap();
+        // Half of the flows with ECN that can have AccECN do.
+        for (number, flow) in (self.seed..).zip(&mut network.flows) {
+            if let Traffic::Tcp(tcp) = Arc::make_mut(&mut flow.traffic) {
+                let recent = matches!(tcp.conventions, Conventions::Rfc | Conventions::Linux);
+                tcp.extensions.accecn = tcp.ecn && recent && number % 2 == 0;
+            }
+        }
+        network
     }
 }
 

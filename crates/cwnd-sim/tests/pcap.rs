@@ -3,8 +3,11 @@
 mod common;
 
 use common::{ms, packets, pair, tcp, wire};
-use cwnd_sim::network::{Network, Queue, Red, Tcp, Traffic};
-use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, UdpHeaderSlice};
+use cwnd_sim::network::{Network, Queue, Red, Tcp, TcpExtensions, Traffic};
+use etherparse::{
+    IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, TcpOptionReadError,
+    UdpHeaderSlice,
+};
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 use std::collections::HashSet;
@@ -38,11 +41,13 @@ impl Read {
     }
 
     fn blocks(&self) -> Vec<(u32, u32)> {
-        let blocks = self.tcp().options_iterator().find_map(|option| match option.unwrap() {
-            TcpOptionElement::SelectiveAcknowledgement(first, more) => {
+        let blocks = self.tcp().options_iterator().find_map(|option| match option {
+            Ok(TcpOptionElement::SelectiveAcknowledgement(first, more)) => {
                 Some([Some(first)].into_iter().chain(more).flatten().collect())
             }
-            _ => None,
+            // AccECN, which the parser does not know.
+            Ok(_) | Err(TcpOptionReadError::UnknownId(174)) => None,
+            Err(error) => panic!("{error}"),
         });
         blocks.unwrap_or_default()
     }
@@ -194,6 +199,67 @@ fn marks_are_written_and_echoed() {
     let echoes = acks[1..].iter().filter(|packet| packet.tcp().ece).count();
     // ECE is set until CWR arrives, for about one round trip.
     assert!(echoes > marked);
+}
+
+/// RFC 9768 sections 3.1.1 and 3.2.
+#[test]
+fn accecn_is_negotiated_and_written() {
+    let extensions = TcpExtensions { accecn: true, ..TcpExtensions::default() };
+    let tcp = Tcp { ecn: true, l4s: true, extensions, ..with_handshake() };
+    let mut network = lossy(vec![Traffic::Tcp(tcp)]);
+    network.links[0].queue = Queue::Red(Red {
+        limit: 20,
+        min: 3.0,
+        max: 9.0,
+        max_p: 0.1,
+        weight: 0.2,
+        gentle: true,
+        wait: false,
+        ecn: true,
+        mark_p: 1.0,
+        mean_packet: 1000,
+    });
+    network.links[0].loss = 0.02;
+    let flags = |packet: &Read| [packet.tcp().ns, packet.tcp().cwr, packet.tcp().ece];
+    let data = capture(&network, 0);
+    assert_eq!((flags(&data[0]), data[0].ecn), ([true; 3], IpEcn::NotEct));
+    // Data packets carry the receiver's initial counter, 5.
+    assert!(data[1..].iter().all(|packet| flags(packet) == [true, false, true]));
+    let marked = data.iter().filter(|packet| packet.ecn == IpEcn::CongestionExperienced).count();
+    assert!(marked > 8);
+
+    let acks = capture(&network, 1);
+    // The SYN was not ECN-capable.
+    assert!(acks[0].tcp().syn);
+    assert_eq!(flags(&acks[0]), [false, true, false]);
+    let (mut cep, mut bytes) = (5, [1, 0]);
+    let mut blocks = 0;
+    for packet in &acks[1..] {
+        let [ae, cwr, ece] = flags(packet).map(u32::from);
+        let ace = 4 * ae + 2 * cwr + ece;
+        cep += (ace + 8 - cep % 8) % 8;
+        blocks = blocks.max(packet.blocks().len());
+        // The option is the last one, behind up to three bytes of padding.
+        let options = packet.tcp().options.as_slice();
+        let option = [8, 5].into_iter().find_map(|length: usize| {
+            let option = &options[options.len().checked_sub(length)?..];
+            (option[..2] == [174, length as u8]).then_some(&option[2..])
+        });
+        for (count, field) in bytes.iter_mut().zip(option.unwrap_or_default().chunks(3)) {
+            let now = u32::from_be_bytes([0, field[0], field[1], field[2]]);
+            assert!(now >= *count);
+            *count = now;
+        }
+        assert!(packet.tcp().header_len() <= 60);
+        assert_eq!(packet.length as usize, 20 + packet.tcp().header_len());
+    }
+    assert_eq!(blocks, 2);
+    // Lost packets are not counted.
+    let [unmarked, ce] = bytes;
+    assert!(cep - 5 <= marked as u32 && cep - 5 + 5 > marked as u32);
+    assert_eq!(ce, 960 * (cep - 5));
+    // All data arrived, and hardly any of it twice.
+    assert!((100_500..105_000).contains(&(unmarked - 1 + ce)));
 }
 
 #[test]

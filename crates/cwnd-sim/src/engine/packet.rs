@@ -3,6 +3,7 @@
 
 use super::net::{SINK, SOURCE};
 use crate::cast::low32;
+use crate::tcp::accecn::Feedback;
 use std::collections::VecDeque;
 
 /// A packet in flight: two words, held in two registers. A structure of smaller fields would be written in parts and
@@ -126,11 +127,14 @@ pub(crate) struct Extra {
     /// The receiver's timestamp and the echo of the sender's, in ticks (RFC 7323).
     pub stamp: u32,
     pub echo: u32,
+    /// AccECN's feedback (RFC 9768).
+    pub accecn: Option<Feedback>,
 }
 
 impl Extra {
     /// The contents of an acknowledgement without any.
-    pub(crate) const NONE: Extra = Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0 };
+    pub(crate) const NONE: Extra =
+        Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0, accecn: None };
 
     /// Stores the two rates of a periodic report in packets per second in place of the blocks.
     pub(crate) fn with_rates(mut self, rates: [Option<f64>; 2]) -> Self {

@@ -380,6 +380,14 @@ impl Tcp {
                 return invalid(field, "needs recovery = \"sack\"");
             }
         }
+        if self.extensions.accecn {
+            if self.conventions.is_ns2() {
+                return invalid("accecn", "ns-2 has none; use the conventions rfc or linux");
+            }
+            if !self.ecn {
+                return invalid("accecn", "needs ecn = true or \"l4s\"");
+            }
+        }
         Ok(())
     }
 }

@@ -47,6 +47,9 @@ pub struct TcpOptions {
     /// only with their own `ecn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
+    /// Accurate ECN feedback (AccECN, RFC 9768): counts of marked packets and bytes instead of one mark in a round-trip time. Needs `ecn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accecn: Option<bool>,
     /// Timestamps (RFC 7323).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<Timestamps>,
@@ -326,6 +329,10 @@ pub(super) fn compile(
         }
     };
     let defaults = conventions.defaults();
+    let accecn = layers.get(|o| o.accecn).unwrap_or(false);
+    let recovery = layers.get(|o| o.recovery).unwrap_or(Recovery::Sack);
+    // AccECN with SACK needs DSACK (RFC 9768 section 3.1.1).
+    let sack = recovery == Recovery::Sack;
 
     let max_rto = layers.get(|o| o.max_rto).unwrap_or(defaults.max_rto);
     let span = |option: fn(&TcpOptions) -> Option<Span>, default: Span| {
@@ -334,7 +341,7 @@ pub(super) fn compile(
     let tcp = Tcp {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
-        recovery: match layers.get(|o| o.recovery).unwrap_or(Recovery::Sack) {
+        recovery: match recovery {
             Recovery::Sack => network::Recovery::Sack,
             Recovery::NewReno => network::Recovery::NewReno,
             Recovery::Reno => network::Recovery::Reno,
@@ -370,8 +377,9 @@ pub(super) fn compile(
             rack: layers.get(|o| o.rack).unwrap_or(defaults.recent),
             tlp: layers.get(|o| o.tlp).unwrap_or(defaults.recent),
             prr: layers.get(|o| o.prr).unwrap_or(defaults.recent),
-            dsack: layers.get(|o| o.dsack).unwrap_or(defaults.recent),
+            dsack: layers.get(|o| o.dsack).unwrap_or(defaults.recent || accecn && sack),
             frto: layers.get(|o| o.frto).unwrap_or(defaults.recent),
+            accecn,
             pacing: layers.get(|o| o.pacing).unwrap_or(false),
             slow_start: match layers.get(|o| o.slow_start) {
                 Some(SlowStart::Standard) => network::SlowStart::Standard,

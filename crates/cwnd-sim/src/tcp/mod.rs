@@ -3,6 +3,7 @@
 //! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of RFC 6675 and earlier ones ([`rfc`]), that of ns-2
 //! ([`ns2`]), or that with the parts of later RFCs and of Linux ([`selective`]).
 
+pub(crate) mod accecn;
 mod delayed_acks;
 pub(crate) mod demands;
 pub(crate) mod ns2;

@@ -6,6 +6,7 @@ use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
+use crate::tcp::accecn::Marks;
 use crate::tcp::delayed_acks::DelayedAcks;
 use crate::tcp::sender::stamps;
 use std::num::NonZeroU64;
@@ -114,6 +115,9 @@ impl Blocks {
     }
 }
 
+/// Bytes of the options of a TCP header.
+const OPTION_SPACE: u16 = 40;
+
 /// The rules in which receivers differ.
 #[derive(Clone, Copy)]
 struct Policy {
@@ -152,6 +156,8 @@ struct Further {
     duplicate: Option<u32>,
     /// Linux's delays.
     delays: Option<DelayedAcks>,
+    /// AccECN's counters.
+    marks: Option<Marks>,
 }
 
 impl Further {
@@ -159,7 +165,9 @@ impl Further {
         let linux = tcp.conventions == Conventions::Linux && tcp.delayed_acks;
         let delays = linux.then(|| DelayedAcks::new(tcp, clock));
         let dsack = tcp.extensions.dsack;
-        (dsack || linux).then(|| Box::new(Further { dsack, duplicate: None, delays }))
+        let marks = tcp.extensions.accecn.then(|| Marks::new(saturate16(tcp.header as usize)));
+        (dsack || linux || marks.is_some())
+            .then(|| Box::new(Further { dsack, duplicate: None, delays, marks }))
     }
 }
 
@@ -190,6 +198,7 @@ pub(crate) struct Receiver {
     syn: bool,
     policy: Policy,
     sack: bool,
+    /// Whether marks are echoed as in RFC 3168.
     ecn: bool,
     /// ECN echo is set until a packet with CWR arrives.
     echo: bool,
@@ -204,7 +213,7 @@ impl Receiver {
             syn: tcp.syn,
             policy: Policy::of(tcp.conventions),
             sack: tcp.recovery == Recovery::Sack,
-            ecn: tcp.ecn,
+            ecn: tcp.ecn && !tcp.extensions.accecn,
             stamps: stamps(tcp, clock),
             ack_delay: if tcp.delayed_acks { clock.ticks(tcp.ack_delay.as_nanos()) } else { NONE },
             further: Further::new(tcp, clock),
@@ -246,9 +255,7 @@ impl Receiver {
         }
         let seq = packet.seq();
         let in_order = seq == self.expected;
-        if FURTHER {
-            self.note(now, packet);
-        }
+        let at_once = FURTHER && self.note(now, packet);
         // RFC 7323 section 4.3: an older timestamp is that of a packet that was overtaken.
         if self.stamps.is_some()
             && seq <= self.expected
@@ -273,6 +280,7 @@ impl Receiver {
                 && gapless
                 && self.pending == NONE
                 && !cwr
+                && !at_once
                 && packet.flags() & flags::SYN == 0
                 && let Some(delay) = delays.delay()
             {
@@ -284,6 +292,7 @@ impl Receiver {
             && gapless
             && (in_order || self.policy.delays_duplicates && seq + 1 == self.expected)
             && self.pending == NONE
+            && !at_once
             && packet.flags() & flags::SYN == 0
             && (seq != 0 || self.policy.delays_first)
         {
@@ -295,10 +304,10 @@ impl Receiver {
         self.acknowledge::<FURTHER>(net, now);
     }
 
-    /// Updates what only some receivers have for a packet that arrives.
+    /// Updates what only some receivers have for a packet that arrives. Returns whether AccECN acknowledges the packet at once.
     #[cold]
-    fn note(&mut self, now: u64, packet: Packet) {
-        let Some(further) = &mut self.further else { return };
+    fn note(&mut self, now: u64, packet: Packet) -> bool {
+        let Some(further) = &mut self.further else { return false };
         let seq = packet.seq();
         let duplicate = seq < self.expected || self.blocks.holds(self.expected, seq);
         if duplicate && further.dsack {
@@ -313,6 +322,9 @@ impl Receiver {
                 delays.marked();
             }
         }
+        let Some(marks) = &mut further.marks else { return false };
+        self.marked += u64::from(packet.flags() & flags::CE != 0);
+        marks.received(packet)
     }
 
     /// Whether an acknowledgement is delayed.
@@ -338,14 +350,19 @@ impl Receiver {
     #[inline(always)]
     fn acknowledge<const FURTHER: bool>(&mut self, net: &mut Net, now: u64) {
         let mut blocks = self.sack && self.blocks.count > 0;
+        let mut accecn = false;
         if FURTHER && let Some(further) = &mut self.further {
             blocks |= self.sack && further.duplicate.is_some();
+            accecn = further.marks.is_some();
             if let Some(delays) = &mut further.delays {
                 delays.acknowledged();
             }
         }
-        let (aux, options) =
-            if blocks || self.stamps.is_some() { self.extra(net, now, blocks) } else { (0, 0) };
+        let (aux, options) = if blocks || self.stamps.is_some() || accecn {
+            self.extra(net, now, blocks)
+        } else {
+            (0, 0)
+        };
         let echo = if self.ecn { self.echo() } else { 0 };
         let size = self.ack_size + options;
         self.acks_sent += 1;
@@ -360,7 +377,7 @@ impl Receiver {
         if self.echo { flags::ECE } else { 0 }
     }
 
-    /// Stores SACK blocks and timestamps in the table of extras. Returns the index and the options' size in bytes.
+    /// Stores SACK blocks, timestamps and AccECN's feedback in the table of extras. Returns the index and the options' size in bytes.
     #[cold]
     fn extra(&mut self, net: &mut Net, now: u64, blocks: bool) -> (u32, u16) {
         let mut extra = Extra::default();
@@ -378,10 +395,19 @@ impl Receiver {
             extra.stamp = low32(now / granularity);
             extra.echo = self.recent_stamp;
         }
-        let sack = if extra.count > 0 { self.policy.sack_header } else { 0 };
         let timestamps = if self.stamps.is_some() { self.policy.timestamps } else { 0 };
-        let options =
-            u16::from(sack) + 8 * saturate16(extra.count as usize) + u16::from(timestamps);
+        let mut options = u16::from(timestamps);
+        let marks = self.further.as_mut().and_then(|further| further.marks.as_mut());
+        if let Some(marks) = marks {
+            extra.accecn = marks.feedback();
+            options += extra.accecn.and_then(|it| it.option).map_or(0, |option| option.size());
+            // AccECN's option precedes the third SACK block (RFC 9768 section 3.2.3.3).
+            let room = OPTION_SPACE.saturating_sub(options + u16::from(self.policy.sack_header));
+            extra.count = extra.count.min(u32::from(room / 8));
+        }
+        if extra.count > 0 {
+            options += u16::from(self.policy.sack_header) + 8 * saturate16(extra.count as usize);
+        }
         (net.extras[self.timer as usize / TIMERS].put(extra), options)
     }
 }

@@ -75,11 +75,12 @@ impl LossRecovery for Rfc {
         if advanced {
             self.detect_spurious(core, now, ack);
         }
+        let ack = core.with_marks(ack, newly);
         core.report_acked(now, newly, ack, advanced);
         core.connected |= advanced;
-        if ack.echo {
+        if ack.marks > 0 {
             let sent_at = core.driver.clock.time(newly.sent_at);
-            let marked = Marked::new(1, sent_at, core.driver.packets_sent);
+            let marked = Marked::new(ack.marks, sent_at, core.driver.packets_sent);
             let cut = core.report_congestion(now, Event::Marked(marked));
             core.driver.counters.mark_cuts += u32::from(cut);
         }

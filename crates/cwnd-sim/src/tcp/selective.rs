@@ -14,7 +14,7 @@ use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Tcp};
-use cwnd::{AnyController, Event, Limit, Marked, Packets};
+use cwnd::{AnyController, Event, Limit, Marked, Packets, Time};
 
 type Core = sender::Core<AnySrtt>;
 
@@ -166,6 +166,7 @@ impl LossRecovery for Selective {
         }
         let advanced = ack.number > una;
         let (newly, original) = self.deliver(core, now, ack);
+        let ack = core.with_marks(ack, newly);
         let duplicate = self.uses_dsack.then(|| duplicate(ack)).flatten();
         core.next = core.next.max(ack.number);
         if advanced {
@@ -544,14 +545,22 @@ impl Selective {
         self.prr = applies.then(|| Prr::new(whole32(core.window()), prior));
     }
 
-    /// Handles ECN echo. With PRR a reduction takes a round, in which further marks change nothing.
+    /// Handles marks. With PRR a reduction takes a round, in which further marks change nothing.
     fn mark(&mut self, core: &mut Core, now: u64, ack: Ack, newly: Newly) {
-        if !ack.echo || self.uses_prr && self.state != State::Open {
+        if ack.marks == 0 {
+            return;
+        }
+        if self.uses_prr && self.state != State::Open {
+            if !ack.echo {
+                // Controllers that count marks get all. A transmission time before the reduction prevents a further one.
+                let marked = Marked::new(ack.marks, Time::ZERO, core.driver.packets_sent);
+                core.driver.report(now, Event::Marked(marked));
+            }
             return;
         }
         let prior = self.prior_window(core, newly.packets);
         let sent_at = core.driver.clock.time(newly.sent_at);
-        let marked = Marked::new(1, sent_at, core.driver.packets_sent);
+        let marked = Marked::new(ack.marks, sent_at, core.driver.packets_sent);
         let cut = core.report_congestion(now, Event::Marked(marked));
         core.driver.counters.mark_cuts += u32::from(cut);
         if cut && self.uses_prr {

@@ -1,5 +1,6 @@
 //! The sender, and its state and operations that do not depend on the loss recovery.
 
+use super::accecn::Decoder;
 use super::demands::Demands;
 use super::recovery::LossRecovery;
 use super::rto::{Estimator, Rto};
@@ -62,6 +63,8 @@ pub(crate) struct Core<E> {
     host_delay: Option<Box<HostDelay>>,
     /// Present if the controller needs pacing, timers or delivery-rate samples.
     pub(super) demands: Option<Box<Demands>>,
+    /// Present with AccECN.
+    accecn: Option<Box<Decoder>>,
     hop: u32,
     pub(super) timer: u32,
     acks_received: u64,
@@ -101,6 +104,8 @@ pub(crate) struct Ack<'a> {
     pub number: u32,
     /// Whether ECN echo is set.
     pub echo: bool,
+    /// Packets reported as CE-marked; 1 for an ECN echo.
+    pub marks: u32,
 }
 
 impl Ack<'_> {
@@ -230,7 +235,8 @@ impl<R: LossRecovery> Sender<R> {
             taken = net.extras[self.flow()].take(packet.aux()).unwrap_or(Extra::NONE);
             &taken
         };
-        let ack = Ack { extra, number: packet.seq(), echo: packet.flags() & flags::ECE != 0 };
+        let echo = packet.flags() & flags::ECE != 0;
+        let ack = Ack { extra, number: packet.seq(), echo, marks: u32::from(echo) };
         if let Some(burst) = self.recovery.acknowledgement(&mut self.core, net, now, ack) {
             self.send(net, now, burst);
         } else if self.core.demands.is_some() {
@@ -304,6 +310,7 @@ impl<E: Estimator> Core<E> {
                 Box::new(HostDelay { max, rng, until: NONE })
             }),
             demands: Demands::of(&driver.controller),
+            accecn: tcp.extensions.accecn.then(|| Box::new(Decoder::new(tcp.packet))),
             driver,
             hop,
             timer: saturate32(timer),
@@ -462,10 +469,22 @@ impl<E> Core<E> {
     /// scheduled.
     pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         let cut = self.driver.report_congestion(now, event);
-        if cut && self.flags & flags::ECT != 0 {
+        // With AccECN the sender does not set CWR (RFC 9768 section 3.1.5).
+        if cut && self.flags & flags::ECT != 0 && self.accecn.is_none() {
             self.next_flags = self.flags | flags::CWR;
         }
         cut
+    }
+
+    /// Returns an acknowledgement that covers `newly` with the marks of its AccECN feedback, if it has any.
+    #[inline(always)]
+    pub(super) fn with_marks<'a>(&mut self, mut ack: Ack<'a>, newly: Newly) -> Ack<'a> {
+        if let Some(decoder) = &mut self.accecn
+            && let Some(feedback) = ack.extra.accecn
+        {
+            ack.marks = decoder.decode(feedback, newly.packets, newly.changed, ack.extra.echo);
+        }
+        ack
     }
 
     /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
@@ -500,6 +519,7 @@ impl<E> Core<E> {
             self.driver.clock.time(u64::from(ack.extra.stamp) * granularity.get())
         });
         event.echo = ack.echo;
+        event.marked = if ack.echo { 0 } else { ack.marks };
         event.limit = self.driver.limit;
         event
     }
@@ -527,9 +547,9 @@ mod tests {
     /// A simulation holds one pair per started flow, possibly a million.
     #[test]
     fn the_state_of_a_flow_is_small() {
-        assert!(size_of::<Sender<Rfc>>() <= 632, "{}", size_of::<Sender<Rfc>>());
-        assert!(size_of::<Sender<Ns2>>() <= 664, "{}", size_of::<Sender<Ns2>>());
-        assert!(size_of::<Sender<Selective>>() <= 808, "{}", size_of::<Sender<Selective>>());
+        assert!(size_of::<Sender<Rfc>>() <= 640, "{}", size_of::<Sender<Rfc>>());
+        assert!(size_of::<Sender<Ns2>>() <= 672, "{}", size_of::<Sender<Ns2>>());
+        assert!(size_of::<Sender<Selective>>() <= 816, "{}", size_of::<Sender<Selective>>());
         assert!(size_of::<Receiver>() <= 136, "{}", size_of::<Receiver>());
     }
 }

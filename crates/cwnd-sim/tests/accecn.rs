@@ -1,0 +1,153 @@
+//! Accurate ECN feedback (AccECN, RFC 9768) in simulations: the sender counts the packets that the receiver saw marked.
+
+mod common;
+
+use common::{ms, packets, pair, run_recorded, tcp};
+use cwnd::{Event, Signal};
+use cwnd_sim::network::{
+    Conventions, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,
+};
+use cwnd_sim::record::FlowRecord;
+use std::sync::Arc;
+
+/// Marks every packet that finds eight others: after slow start many in a row.
+const RED: Red = Red {
+    limit: 1000,
+    min: 3.0,
+    max: 8.0,
+    max_p: 1.0,
+    weight: 1.0,
+    gentle: true,
+    wait: false,
+    ecn: true,
+    mark_p: 1.0,
+    mean_packet: 1000,
+};
+
+/// 3000 packets with AccECN.
+fn with_accecn(options: Tcp) -> Tcp {
+    let extensions = TcpExtensions { accecn: true, ..options.extensions };
+    Tcp { ecn: true, bytes: Some(3000 * 960), extensions, ..options }
+}
+
+/// 4 Mb/s and 40 ms.
+fn network(tcp: Tcp, red: Red) -> Network {
+    pair(4e6, ms(20), Queue::Red(red), vec![Traffic::Tcp(tcp)], ms(600_000))
+}
+
+/// Stacks with different loss recovery and acknowledgements.
+fn stacks() -> Vec<Tcp> {
+    let linux = TcpExtensions {
+        rack: true,
+        tlp: true,
+        prr: true,
+        dsack: true,
+        frto: true,
+        ..TcpExtensions::default()
+    };
+    let base = tcp("reno");
+    vec![
+        base.clone(),
+        Tcp { delayed_acks: true, syn: true, ..base.clone() },
+        Tcp { recovery: Recovery::NewReno, delayed_acks: true, ..base.clone() },
+        Tcp { l4s: true, timestamps: Some(ms(1)), syn: true, ..base.clone() },
+        Tcp {
+            conventions: Conventions::Linux,
+            extensions: linux,
+            delayed_acks: true,
+            timestamps: Some(ms(1)),
+            syn: true,
+            ..base
+        },
+    ]
+}
+
+/// The marks that the controller was told of.
+fn reported(flow: &FlowRecord) -> u64 {
+    let entries = &flow.events.as_ref().unwrap().entries;
+    let marks = |event: &Event| match event {
+        Event::Marked(marked) => u64::from(marked.packets),
+        _ => 0,
+    };
+    entries.iter().map(|entry| marks(&entry.event)).sum()
+}
+
+#[test]
+fn every_mark_is_counted_without_loss() {
+    for options in stacks() {
+        let records = run_recorded(&network(with_accecn(options.clone()), RED), 1);
+        let flow = &records.flows[0];
+        assert!(flow.completed.is_finite() && flow.packets_lost == 0, "{options:?}");
+        assert!(flow.packets_marked > 30, "{} of {options:?}", flow.packets_marked);
+        assert_eq!(reported(flow), flow.packets_marked, "{options:?}");
+        let acked = flow.events.as_ref().unwrap().entries.iter().map(|entry| match &entry.event {
+            Event::Acked(acked) => u64::from(acked.marked),
+            _ => 0,
+        });
+        assert_eq!(acked.sum::<u64>(), flow.packets_marked, "{options:?}");
+    }
+}
+
+/// A law of RFC 3168 reduces its window once in a round-trip time of 40 ms and the queueing delay.
+#[test]
+fn marks_reduce_the_window_once_in_a_round() {
+    for options in stacks() {
+        let records = run_recorded(&network(with_accecn(options.clone()), RED), 1);
+        let flow = &records.flows[0];
+        assert!(flow.cuts.len() > 5 && flow.packets_marked > flow.ecn_cuts, "{options:?}");
+        assert_eq!(flow.ecn_cuts, flow.cuts.len() as u64);
+        assert!(flow.cuts.iter().all(|cut| cut.cut.why == Signal::Mark));
+        for pair in flow.cuts.windows(2) {
+            let gap = pair[1].at.as_nanos() - pair[0].at.as_nanos();
+            assert!(gap >= 40_000_000, "two cuts {gap} ns apart: {options:?}");
+        }
+    }
+}
+
+/// The sender never counts fewer marks than there were (RFC 9768 section 3.2.2.5.2), with packets and acknowledgements lost.
+#[test]
+fn no_mark_is_missed_with_losses_and_thinned_acknowledgements() {
+    for options in stacks() {
+        for (loss, thinning) in [(0.1, 0), (0.3, 0), (0.0, 30)] {
+            let mut network = network(with_accecn(options.clone()), RED);
+            network.links[0].loss = 0.002;
+            network.links[1].loss = loss;
+            network.links[1].loss_of_acks = true;
+            if thinning > 0 {
+                let impairments =
+                    Impairments { ack_thinning: ms(thinning), ..Impairments::default() };
+                network.links[1].impairments = Some(Arc::new(impairments));
+            }
+            let records = run_recorded(&network, 2);
+            let flow = &records.flows[0];
+            assert!(flow.completed.is_finite(), "{loss}, {thinning}: {options:?}");
+            assert!(flow.packets_marked > 8, "{} of {options:?}", flow.packets_marked);
+            let counted = reported(flow);
+            assert!(
+                counted >= flow.packets_marked,
+                "{counted} of {} marks, {loss}, {thinning}: {options:?}",
+                flow.packets_marked
+            );
+        }
+    }
+}
+
+/// With the echo of RFC 3168 the same path reports other numbers: AccECN is what counts.
+#[test]
+fn an_echo_does_not_count() {
+    let options = Tcp { ecn: true, bytes: Some(3000 * 960), ..tcp("reno") };
+    let flow = &run_recorded(&network(options, RED), 1).flows[0];
+    assert_ne!(reported(flow), flow.packets_marked);
+}
+
+#[test]
+fn accecn_needs_ecn_and_recent_conventions() {
+    let refusal = |tcp: Tcp| {
+        let network = pair(4e6, ms(20), packets(50), vec![Traffic::Tcp(tcp)], ms(100));
+        network.validate().unwrap_err().to_string()
+    };
+    let without = Tcp { ecn: false, ..with_accecn(tcp("reno")) };
+    assert!(refusal(without).contains("needs ecn"));
+    let old = Tcp { conventions: Conventions::Ns2, ..with_accecn(tcp("reno")) };
+    assert!(refusal(old).contains("ns-2 has none"));
+}
