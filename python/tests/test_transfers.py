@@ -139,7 +139,8 @@ def test_the_slowdown_refers_to_the_capacity_that_the_link_offered():
 
 def test_no_transfer_on_a_varying_link_is_faster_than_its_ideal():
     text = (
-        "duration = '30s'\nseed = 3\n[dumbbell]\nmodel = {kind = 'leo'}\nqueue = 'codel'\n"
+        "duration = '30s'\nseed = 3\n[dumbbell]\nmodel = {kind = 'leo', rate = '50mbit..250mbit'}\n"
+        "queue = 'codel'\n"
         "[[flow]]\ncontroller = 'cubic'\n"
         "arrivals = {rate = 20, sizes = {kind = 'lognormal', mean = '100kb', sigma = 2}}\n"
     )
