@@ -160,14 +160,14 @@ impl Scoreboard {
     /// Records a retransmission of packet `seq`.
     pub(crate) fn resent(&mut self, now: u64, seq: u32) {
         let segment = self.segment(seq);
-        let counts = segment.has(LOST) && !segment.has(RESENT);
-        let state =
-            segment.0 & (SACKED | LOST | DELIVERED) | if segment.has(LOST) { RESENT } else { 0 };
+        let was = *segment;
+        let resent = if was.has(LOST) { RESENT } else { 0 };
+        let state = was.0 & (SACKED | LOST | DELIVERED) | resent;
         *segment = Segment(now << STATE_BITS | state | AGAIN);
-        let lost = segment.has(LOST);
-        self.resent += u32::from(counts);
-        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss probe updates HighRxt.
-        if lost || seq < self.top[0] {
+        self.resent += u32::from(was.has(LOST) && !was.has(RESENT));
+        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss probe, whose packet may be SACKed,
+        // updates HighRxt.
+        if was.has(LOST) || !was.has(SACKED) && seq < self.top[0] {
             self.repaired = self.repaired.max(seq + 1);
         }
         self.marked = self.marked.max(seq + 1);
@@ -441,6 +441,18 @@ mod tests {
         board.sack(&[(5, 8)]);
         assert_eq!(board.find_lost(), (1, 4));
         assert_eq!(board.next_lost(), Some(4));
+    }
+
+    /// A tail loss probe is the highest packet, also if it is SACKed: it does not hide the packets below it either.
+    #[test]
+    fn a_probe_leaves_high_rxt() {
+        let mut board = board(4);
+        board.sack(&[(2, 4)]);
+        board.resent(20, 3);
+        board.sent(21);
+        board.sack(&[(2, 5)]);
+        assert_eq!(board.find_lost(), (2, 1));
+        assert_eq!(board.next_lost(), Some(0));
     }
 
     /// Packets 1 to 3 arrived before packet 0 filled the hole, so they give no round-trip time sample.
