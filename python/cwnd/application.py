@@ -1,123 +1,105 @@
-"""Applications of flows: files of transfer sizes, and the transfers of a run."""
+"""Applications of flows: the transfers of a flow, and groups of short flows."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwnd.errors import ArgumentError
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from cwnd.records import FlowRecord, JsonObject, TransfersRecord
+    from cwnd.records import FlowRecord, TransfersRecord
 
-_AMOUNT = re.compile(r"\s*[0-9.]+([eE][0-9]+)?\s*[a-zA-Z]*\s*")
-"""An amount of data, as opposed to a path."""
+MOST_MEMBERS = 10
+"""Largest number of finite flows with one name that tables and plots show one by one."""
+
+_NUMBERED = re.compile(r"(.+)-[1-9][0-9]*")
 
 
-def read_sizes(text: str) -> JsonObject:
-    r"""Read a file of transfer sizes.
+class FlowGroups(NamedTuple):
+    """Flows of a run: those that are shown one by one, and groups of finite flows.
+
+    Attributes
+    ----------
+    single
+        Flows that are shown one by one.
+    groups
+        More than `MOST_MEMBERS` finite flows that have one name and one controller, by that name.
+    """
+
+    single: list[FlowRecord]
+    groups: dict[str, list[FlowRecord]]
+
+
+def group_flows(flows: Sequence[FlowRecord]) -> FlowGroups:
+    """Separate groups of finite flows, such as those of ``arrivals``, from other flows.
 
     Parameters
     ----------
-    text
-        One line for each size in bytes, all equally probable; or for each point of a cumulative
-        distribution a size and its probability, up to 1 or 100 (percent). The last column counts;
-        empty lines and lines that begin with ``#`` are skipped.
+    flows
+        Flows of a run.
+    """
+    finite = groups_by_name([flow for flow in flows if flow["bytes"] is not None])
+    groups = {name: found for name, found in finite.items() if len(found) > MOST_MEMBERS}
+    inside = {flow["name"] for found in groups.values() for flow in found}
+    return FlowGroups([flow for flow in flows if flow["name"] not in inside], groups)
 
-    Returns
-    -------
-    dict
-        The table ``sizes`` of a scenario.
 
-    Raises
-    ------
-    ValueError
-        A line is something else.
+def groups_by_name(flows: Iterable[FlowRecord]) -> dict[str, list[FlowRecord]]:
+    """Group flows by their names without numbers; also by controller if names are ambiguous.
+
+    Parameters
+    ----------
+    flows
+        Flows of a run.
+    """
+    members: dict[tuple[str, str], list[FlowRecord]] = {}
+    for flow in flows:
+        key = name_of_group(flow["name"]), flow["controller"]
+        members.setdefault(key, []).append(flow)
+    names = Counter(name for name, _ in members)
+    return {
+        name if names[name] == 1 else f"{name}, {controller}": found
+        for (name, controller), found in members.items()
+    }
+
+
+def name_of_group(flow: str) -> str:
+    """Return the name of the group of a flow: its name without the number.
 
     Examples
     --------
-    >>> read_sizes("1000\n20000")
-    {'kind': 'list', 'bytes': [1000, 20000]}
-    >>> read_sizes("# a CDF in percent\n1000 50\n20000 100")
-    {'kind': 'cdf', 'points': [[1000.0, 0.5], [20000.0, 1.0]]}
+    >>> name_of_group("web-12"), name_of_group("long")
+    ('web', 'long')
     """
-    rows: list[list[float]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        try:
-            rows.append([float(word) for word in words])
-        except ValueError:
-            rows.append([])
-        if len(rows[-1]) not in {1, 2, 3} or len(rows[-1]) != len(rows[0]):
-            message = f"line {number}: {line.strip()!r} is neither a size nor a size and its"
-            raise ValueError(f"{message} cumulative probability")
-    if not rows:
-        raise ValueError("there are no sizes")
-    if len(rows[0]) == 1:
-        return {"kind": "list", "bytes": [round(row[0]) for row in rows]}
-    scale = 100.0 if rows[-1][-1] > 1 else 1.0
-    return {"kind": "cdf", "points": [[row[0], row[-1] / scale] for row in rows]}
+    match = _NUMBERED.fullmatch(flow)
+    return flow if match is None else match[1]
 
 
-def read_files(flow: JsonObject) -> None:
-    """Replace files of sizes in a group of flows by their contents.
+def group_name(table: Mapping[str, object], kind: str) -> str:
+    """Return the name of a group of flows: its own, or else the controller's or the table's.
 
     Parameters
     ----------
-    flow
-        A ``[[flow]]`` table. Paths are relative to the work directory.
-
-    Raises
-    ------
-    ArgumentError
-        A file is missing, or has something else than sizes.
-    """
-    for table in _tables_with_files(flow):
-        path = Path(table["sizes"])
-        try:
-            table["sizes"] = read_sizes(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            message = f"{str(path)!r} is neither an amount of data such as 100kb nor a file"
-            raise ArgumentError("sizes", message) from None
-        except ValueError as problem:
-            raise ArgumentError("sizes", f"{path}: {problem}") from None
-
-
-def move_files(flow: JsonObject, home: Path) -> None:
-    """Make paths of files relative to ``home`` relative to the work directory.
-
-    Parameters
-    ----------
-    flow
-        A ``[[flow]]`` table.
-    home
-        The directory that the paths are relative to.
+    table
+        The group.
+    kind
+        The name of the table, such as ``flow``.
 
     Examples
     --------
-    >>> flow = {"arrivals": {"rate": 10, "sizes": "web.txt"}}
-    >>> move_files(flow, Path("runs"))
-    >>> flow["arrivals"]["sizes"]
-    'runs/web.txt'
+    >>> group_name({"controller": "simd(beta=1/16)"}, "flow"), group_name({}, "cbr")
+    ('simd', 'cbr')
+    >>> group_name({"controller": "mine.py:Law(beta=1/8)"}, "flow")
+    'Law'
     """
-    for table in _tables_with_files(flow):
-        table["sizes"] = str(home / table["sizes"])
-
-
-def _tables_with_files(flow: JsonObject) -> Iterator[dict[str, Any]]:
-    """Yield the tables of a group of flows whose ``sizes`` is a path."""
-    for key in ("arrivals", "source"):
-        table = flow.get(key)
-        sizes = table.get("sizes") if isinstance(table, dict) else None
-        if isinstance(table, dict) and isinstance(sizes, str) and not _AMOUNT.fullmatch(sizes):
-            yield table
+    controller = str(table.get("controller", kind))
+    custom = re.search(r":([\w-]+)(?:\(|$)", controller)
+    base = custom[1] if custom else controller.partition("(")[0].strip()
+    return str(table.get("name") or base)
 
 
 def transfers(flow: FlowRecord) -> TransfersRecord:

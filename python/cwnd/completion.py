@@ -9,15 +9,15 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.application import transfers
-from cwnd.paths import Path, paths
+from cwnd.curves import capacity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from cwnd.records import FlowRecord, JsonObject, Series
     from cwnd.result import Result
-
-_NO_PATH = Path(math.nan, math.nan, 0)
 
 
 class RunTransfers(NamedTuple):
@@ -69,13 +69,42 @@ def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
     kept = ~np.isnan(size) & (begin >= result.warmup_s)
     owner, begin, size, end = owner[kept], begin[kept], size[kept], end[kept]
     fct = metrics.completion_time(begin, end)
-    known = paths(result.document, result.record) if owner.size else {}
-    found = [known.get(flow["name"], _NO_PATH) for flow in flows]
-    rate, rtt, header = np.array(found, dtype=float).reshape(-1, 3).T[:, owner]
-    packet = np.array([flow["packet_bytes"] for flow in flows], dtype=float)[owner]
+    packet, header, rtt = (
+        np.array(
+            [(flow["packet_bytes"], flow["header_bytes"], flow["base_rtt_s"]) for flow in flows],
+            dtype=float,
+        )
+        .reshape(-1, 3)
+        .T[:, owner]
+    )
     wire = size + header * np.ceil(size / packet)
+    rate = _rates(result, flows, owner, begin, wire)
     ideal = metrics.ideal_completion_time(wire, rate, rtt)
     return RunTransfers(begin, size, fct, metrics.slowdown(fct, ideal))
+
+
+def _rates(
+    result: Result,
+    flows: Sequence[FlowRecord],
+    owner: npt.NDArray[np.intp],
+    begin: Series,
+    wire: Series,
+) -> Series:
+    """Return the lowest rate on the path of each transfer, in bit/s."""
+    links = result.record["links"]
+    varies = {number for number, link in enumerate(links) if capacity_of(link) is not None}
+    constant = [
+        min((links[i]["rate_bps"] for i in flow["path"] if i not in varies), default=math.inf)
+        for flow in flows
+    ]
+    rate = np.array(constant, dtype=float)[owner]
+    for number in varies:
+        crosses = np.array([number in flow["path"] for flow in flows], dtype=bool)[owner]
+        offered = metrics.offered_rate(
+            result.time, links[number]["capacity_bps"], begin[crosses], wire[crosses]
+        )
+        rate[crosses] = np.minimum(rate[crosses], offered)
+    return rate
 
 
 def _size(flow: FlowRecord) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwnd.colors import REFERENCE, strokes
+from cwnd.colors import PALETTE, REFERENCE, shades, strokes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +79,60 @@ def _label(flow: FlowRecord) -> str:
     return name if name.startswith(controller) else f"{name} ({controller})"
 
 
+def while_active(flow: FlowRecord, time: Series, values: Series) -> tuple[Series, Series]:
+    """Restrict a series of a flow to the time from its start to its completion or stop.
+
+    Parameters
+    ----------
+    flow
+        The flow.
+    time
+        Times of the samples in seconds.
+    values
+        Values at those times, such as the flow's window.
+
+    Returns
+    -------
+    time, values : ndarray
+        The samples in that time.
+    """
+    # `completed_s` is NaN for a flow that never completed; min() then keeps `stop_s`.
+    here = (time >= flow["start_s"]) & (time <= min(flow["stop_s"], flow["completed_s"]))
+    return time[here], values[here]
+
+
+def group_lines(
+    groups: Mapping[str, list[FlowRecord]], colors: Mapping[str, str]
+) -> list[tuple[str, str, list[FlowRecord]]]:
+    """Return the label, the color and the flows of each group of finite flows.
+
+    Parameters
+    ----------
+    groups
+        Flows of each group, by its name.
+    colors
+        The color of each controller. The groups have other colors, and those of the reference a
+        darker grey.
+    """
+    free = [color for color in PALETTE if color not in colors.values()] or [REFERENCE]
+    found = []
+    for number, (name, flows) in enumerate(groups.items()):
+        controller = flows[0]["controller"]
+        grey = colors.get(controller) == REFERENCE
+        color = shades(REFERENCE, 2)[0] if grey else free[number % len(free)]
+        label = name if controller in name else f"{name} ({controller})"
+        found.append((f"{label}: {len(flows)} flows together", color, flows))
+    return found
+
+
+def sent_bytes(flows: list[FlowRecord]) -> Series:
+    """Return the payload bytes that some flows have sent together at each sample."""
+    total = np.zeros_like(flows[0]["sent"])
+    for flow in flows:
+        total += flow["sent"] * flow["packet_bytes"]
+    return total
+
+
 def capacity_of(link: LinkRecord) -> Series | None:
     """Return the capacity of a link at the samples in bit/s; None if it does not vary.
 
@@ -87,6 +142,23 @@ def capacity_of(link: LinkRecord) -> Series | None:
         Record of the link.
     """
     return link["capacity_bps"] if link["capacity_bps"].size else None
+
+
+def limit_of(link: LinkRecord) -> Series | None:
+    """Return what limits the rate of a link at the samples, in bit/s; None if it is constant.
+
+    Parameters
+    ----------
+    link
+        Record of the link. The token rate of a policer or a shaper is a limit.
+    """
+    tokens = link["token_rate_bps"]
+    capacity = capacity_of(link)
+    if math.isinf(tokens):
+        return capacity
+    return np.minimum(
+        tokens, np.full(link["queue"].shape, np.inf) if capacity is None else capacity
+    )
 
 
 def throughput(

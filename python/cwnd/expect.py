@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from cwnd._native import ScenarioError
+from cwnd.application import group_name
 from cwnd.measures import MEASURES, Dimension
-from cwnd.paths import group_name
 from cwnd.toml import tomllib
 from cwnd.units import format_rate, format_time, parse_rate, parse_time
 

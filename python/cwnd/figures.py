@@ -55,6 +55,7 @@ class Column:
 _GOODPUT = Column(
     "goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all its flows.", 1e-6, 2
 )
+_TIME = Column("fct_s", "time", "ms", "Mean completion time of its transfers.", 1e3, 1)
 _LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
 _MARKS = Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2)
 _QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
@@ -77,6 +78,7 @@ def alone_columns(comparison: Comparison) -> list[Column]:
     return [
         _GOODPUT,
         Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
+        *_completion_columns(comparison),
         *_loss_columns(comparison),
         _QUEUE,
         Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
@@ -104,11 +106,18 @@ def against_columns(comparison: Comparison) -> list[Column]:
         _GOODPUT,
         Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
         Column("harm_goodput", "harm", "", f"Goodput that {other}'s flows lose; 0 is none.", 1, 3),
+        *_completion_columns(comparison),
         *_loss_columns(comparison),
         _QUEUE,
         _variation_column(comparison),
         _JAIN,
     ]
+
+
+def _completion_columns(comparison: Comparison) -> list[Column]:
+    """Return the column of completion times, if all runs have transfers."""
+    rows = [*comparison.rows_alone, *comparison.rows_against]
+    return [_TIME] if all("fct_s" in row.figures for row in rows) else []
 
 
 def _loss_columns(comparison: Comparison) -> list[Column]:
@@ -489,29 +498,38 @@ def link_sheet(document: JsonObject) -> Sheet:
     return Sheet(
         [
             ("link", "", ""),
-            ("rate", "", "Capacity."),
-            ("used", "%", "Utilisation of the link."),
+            ("rate", "", "Rate of the link, and the token rate of its policer or shaper."),
+            ("used", "%", "Utilisation of the link, or of the rate of a shaper."),
             ("lost", "%", "Packets dropped by the queue or lost on the link."),
             ("marked", "%", "Packets marked by the queue."),
             ("queue", "packets", "Mean queue length."),
             ("queue", "ms", "Mean queueing delay."),
+            ("p50", "ms", "Median queueing delay."),
             ("p95", "ms", "95th percentile of queueing delay."),
+            ("p99", "ms", "99th percentile of queueing delay."),
         ],
         [
             [
                 link["name"],
-                format_rate(link["rate_bps"]),
+                _rate_text(link),
                 number(link["utilization"], 1, 100),
                 number(link["loss_rate"], 2, 100),
                 number(link["mark_rate"], 2, 100),
                 number(link["mean_queue"], 1),
                 number(link["queueing_delay_s"]["mean"], 1, 1e3),
-                number(link["queueing_delay_s"]["p95"], 1, 1e3),
+                *(number(link["queueing_delay_s"][name], 1, 1e3) for name in ("p50", "p95", "p99")),
             ]
             for link in finite[:MOST_ROWS]
         ],
         more=max(len(finite) - MOST_ROWS, 0),
     )
+
+
+def _rate_text(link: JsonObject) -> str:
+    """Format the rate of a link, and that of its token bucket."""
+    tokens = link["token_rate_bps"]
+    more = "" if tokens is None else f", tokens {format_rate(tokens)}"
+    return format_rate(link["rate_bps"]) + more
 
 
 def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
@@ -533,6 +551,11 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
         ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
         ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        *(
+            [("Marked", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
+            if metrics["mark_rate"]
+            else []
+        ),
         (
             "Queueing delay",
             f"{number(delay['mean'], 1, 1e3)} ms",
@@ -553,15 +576,56 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         )
     if metrics["transfers"] is not None:
         found = metrics["transfers"]
-        part = number(found["completed"], 1, 100)
-        items.append(
-            (
-                "Completion, median",
-                f"{number(found['fct_s']['p50'], 1, 1e3)} ms",
-                f"p99 {number(found['fct_s']['p99'], 1, 1e3)} ms, {part} % complete",
-            )
-        )
+        complete = f"{number(found['completed'], 1, 100)} % complete"
+        times = found["fct_s"]
+        median, remark = "–", complete
+        if times["p50"] is not None:
+            median = f"{number(times['p50'], 1, 1e3)} ms"
+            remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
+        items.append(("Completion, median", median, remark))
     return items
+
+
+_APPLICATION = {
+    "startup_s": ("startup", "s", "Time until the playback begins.", 2),
+    "stalls": ("stalls", "", "Interruptions of the playback.", 0),
+    "rebuffering_s": ("stalled", "s", "Time of interruptions.", 2),
+    "frames": ("frames", "", "Frames of the encoder.", 0),
+    "frames_late": ("late", "", "Frames above the deadline.", 0),
+    "mean_bitrate_bps": ("bitrate", "Mbit/s", "Mean bitrate of chunks or frames.", 2),
+}
+"""Title, unit, meaning and decimals of the figures of applications."""
+
+
+def application_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the figures of video and media sources, over the whole run.
+
+    Parameters
+    ----------
+    document
+        ``Result.to_json()``.
+    """
+    flows = [flow for flow in document["flows"] if flow["application"]]
+    shown = [name for name in _APPLICATION if any(name in flow["application"] for flow in flows)]
+    rows = [
+        [
+            flow["name"],
+            *(
+                number(
+                    flow["application"].get(name),
+                    _APPLICATION[name][3],
+                    1e-6 if name.endswith("_bps") else 1.0,
+                )
+                for name in shown
+            ),
+        ]
+        for flow in flows[:MOST_ROWS]
+    ]
+    return Sheet(
+        [("flow", "", ""), *(_APPLICATION[name][:3] for name in shown)],
+        rows,
+        more=max(len(flows) - MOST_ROWS, 0),
+    )
 
 
 SWEEP_COLUMNS = (

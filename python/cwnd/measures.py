@@ -104,29 +104,37 @@ def flows_of(result: Result, group: str) -> list[FlowRecord]:
 
 
 _AMONG_FLOWS: Mapping[str, Callable[[list[float]], np.floating]] = {
-    "total": np.sum,
     "mean": np.mean,
     "min": np.min,
     "max": np.max,
 }
-"""Statistics of the rates of flows."""
+"""Statistics of the rates of flows that were active after the warm-up."""
 
 
 def _goodput(result: Result, flows: list[FlowRecord], statistic: str) -> float:
-    return float(_AMONG_FLOWS[statistic or "total"]([result.goodput_bps(flow) for flow in flows]))
+    if statistic in {"", "total"}:
+        return result.total_goodput_bps(flows)
+    return _among(statistic, result.goodputs_bps(flows))
 
 
 def _throughput(result: Result, flows: list[FlowRecord], statistic: str) -> float:
+    if statistic in {"", "total"}:
+        sent = math.fsum(flow["packets_sent"] * flow["packet_bytes"] for flow in flows)
+        return metrics.throughput(sent, 1, result.measured_s)
     rates = [
         metrics.throughput(flow["packets_sent"], flow["packet_bytes"], result.seconds(flow))
-        for flow in flows
+        for flow in result.active(flows)
     ]
-    return float(_AMONG_FLOWS[statistic or "total"](rates))
+    return _among(statistic, rates)
+
+
+def _among(statistic: str, rates: list[float]) -> float:
+    return float(_AMONG_FLOWS[statistic](rates)) if rates else math.nan
 
 
 def _jain(result: Result, flows: list[FlowRecord], statistic: str) -> float:
     if not statistic:
-        return metrics.jain([result.goodput_bps(flow) for flow in flows])
+        return metrics.jain(result.goodputs_bps(flows))
     found = result.jain_over_time(flows=flows)
     return found.worst if statistic == "worst" else found.mean
 
@@ -150,9 +158,12 @@ def _completed(result: Result, flows: list[FlowRecord], _: str) -> float:
 
 
 def _rtt(_: Result, flows: list[FlowRecord], statistic: str) -> float:
-    if statistic == "min":
-        return float(np.min([flow["min_rtt_s"] for flow in flows]))
-    return math.fsum(flow["mean_rtt_s"] for flow in flows) / len(flows)
+    name: Literal["min_rtt_s", "mean_rtt_s"] = "min_rtt_s" if statistic == "min" else "mean_rtt_s"
+    # A flow that ended in the warm-up has no round-trip time.
+    known = [flow[name] for flow in flows if not math.isnan(flow[name])]
+    if not known:
+        return math.nan
+    return min(known) if statistic == "min" else math.fsum(known) / len(known)
 
 
 def _smoothness(result: Result, flows: list[FlowRecord], _: str) -> float:
@@ -172,8 +183,8 @@ def _link_loss_rate(link: LinkRecord, _: str) -> float:
 _SPREAD = ("mean", "p50", "p95", "p99", "max")
 
 _MEASURES = (
-    Measure("goodput", "rate", tuple(_AMONG_FLOWS), _goodput),
-    Measure("throughput", "rate", tuple(_AMONG_FLOWS), _throughput),
+    Measure("goodput", "rate", ("total", *_AMONG_FLOWS), _goodput),
+    Measure("throughput", "rate", ("total", *_AMONG_FLOWS), _throughput),
     Measure("jain", "fraction", ("worst", "mean"), _jain),
     Measure("fct", "time", _SPREAD, _fct),
     Measure("slowdown", "number", _SPREAD, _slowdown),

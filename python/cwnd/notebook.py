@@ -125,14 +125,22 @@ def _html(**content: object) -> str:
 def result_html(result: Result) -> str:
     """Return a run as HTML: its metrics and its flows."""
     from cwnd.figures import caveats, flow_sheet, metric_items, run_text
+    from cwnd.transfer_sheet import group_sheet
 
-    document = result.to_json()
+    document = result.to_json_without_groups()
     facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"])]
-    sheet = flow_sheet(document)
+    sheets = [
+        ("Flows", flow_sheet(document), {1, 9}),
+        ("Groups of flows", group_sheet(result), {1}),
+    ]
     return _html(
         title=result.title,
         lines=[run_text(result), " · ".join(facts), *caveats([result])],
-        tables=[("Flows", sheet.heads, sheet.rows, {1, 9})],
+        tables=[
+            (title, sheet.heads, sheet.rows, left)
+            for title, sheet, left in sheets
+            if sheet is not None and sheet.rows
+        ],
     )
 
 

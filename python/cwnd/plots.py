@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cwnd.application import group_flows
 from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
-from cwnd.curves import capacity_of, lines, throughput
+from cwnd.curves import (
+    group_lines,
+    limit_of,
+    lines,
+    sent_bytes,
+    throughput,
+    while_active,
+)
 from cwnd.extras import require
 from cwnd.figures import path_text
 from cwnd.units import format_time
@@ -56,17 +64,23 @@ def plot_result(result: Result) -> Figure:
     figure = Picture(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
-    drawn = lines(flows, colors(flow["controller"] for flow in flows))
+    single, groups = group_flows(flows)
+    shades = colors(flow["controller"] for flow in flows)
+    drawn = lines(single or flows, shades)
     scale = result.scales[1]
     for flow, name, color, dash in drawn:
         style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
-        top.plot(result.time, flow["window"], label=name, **style)
+        top.plot(*while_active(flow, result.time, flow["window"]), label=name, **style)
         edges, rates = throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
         middle.step(edges, rates / 1e6, where="post", **style)
+    for name, color, members in group_lines(groups, shades):
+        edges, rates = throughput(result.time, sent_bytes(members), 1, scale)
+        middle.step(edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=name)
     link = result.bottleneck
-    capacity = capacity_of(link)
+    capacity = limit_of(link)
     if capacity is not None:
-        middle.plot(result.time, capacity / 1e6, color=REFERENCE, linestyle="dotted", linewidth=1)
+        style = {"color": REFERENCE, "linestyle": "dotted", "linewidth": 1}
+        middle.step(result.time, capacity / 1e6, where="post", **style)
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
     top.set_ylabel("window (packets)")
@@ -74,10 +88,10 @@ def plot_result(result: Result) -> Figure:
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
     title = f"{result.title}, seed {result.seed}"
-    if len(drawn) < len(flows):
-        title += f" ({len(drawn)} of {len(flows)} flows)"
+    if len(drawn) < len(single or flows):
+        title += f" ({len(drawn)} of {len(single or flows)} flows)"
     figure.suptitle(title)
-    _legend(figure, top)
+    _legend(figure, top, middle)
     for axes in (top, middle, bottom):
         _tidy(axes)
         axes.set_xlim(0, result.duration_s)
@@ -173,7 +187,8 @@ def plot_comparison(comparison: Comparison) -> Figure:
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
         flow = run.measured_flows[0]
-        axes.plot(run.time, flow["window"], color=shades[row.controller], **_STYLE)
+        active = while_active(flow, run.time, flow["window"])
+        axes.plot(*active, color=shades[row.controller], **_STYLE)
         axes.set_title(row.controller, loc="left", fontsize=9)
         _tidy(axes)
         _shade(axes, run.warmup_s)
@@ -206,7 +221,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
         run = runs[0]
         for flow, name, color, dash in lines(run.measured_flows, shades):
             style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
-            top.plot(run.time, flow["window"], label=name, **style)
+            top.plot(*while_active(flow, run.time, flow["window"]), label=name, **style)
         for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
             bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
         top.set_title(on if run.limit is None else f"{on} (emulator limited)", fontsize=10)
@@ -282,9 +297,11 @@ def plot_model(
     return figure
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def _legend(figure: Figure, *panels: Axes) -> None:
     """Draw the legend of some axes below the figure."""
-    handles, labels = axes.get_legend_handles_labels()
+    found = [axes.get_legend_handles_labels() for axes in panels]
+    handles = [handle for each, _ in found for handle in each]
+    labels = [label for _, each in found for label in each]
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 
 

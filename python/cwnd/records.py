@@ -54,6 +54,9 @@ class TransfersRecord(TypedDict):
 class FlowRecord(TypedDict):
     """Record of one traffic source; its kind is tcp, udt, cbr or pareto.
 
+    ``path`` has the indices of the links from source to sink, and ``base_rtt_s`` is the least
+    propagation time, both ways. ``header_bytes`` are those of a data packet, 0 for a source whose
+    packets are given on the wire.
     ``application`` has the figures of a ``video`` or ``media`` source by name.
     ``transfers`` belong to an application (``source``). A flow of ``bytes`` bytes without one is a
     single transfer from ``start_s`` to ``completed_s``: `cwnd.application.transfers` returns it.
@@ -64,6 +67,9 @@ class FlowRecord(TypedDict):
     kind: str
     measured: bool
     packet_bytes: int
+    header_bytes: int
+    path: tuple[int, ...]
+    base_rtt_s: float
     start_s: float
     stop_s: float
     completed_s: float
@@ -124,11 +130,13 @@ class DelayRecord(TypedDict):
 class LinkRecord(TypedDict):
     """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue.
 
+    ``token_rate_bps`` is the lowest rate of a policer or a shaper, infinite without one.
     ``capacity_bps`` is the mean rate of each sampling interval, empty if the rate is constant.
     """
 
     name: str
     rate_bps: float
+    token_rate_bps: float
     delay_s: float
     arrivals: int
     departures: int

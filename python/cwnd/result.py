@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from cwnd import metrics
+from cwnd.application import group_flows
 from cwnd.completion import RunTransfers, transfers_json, transfers_of
 from cwnd.extras import require
 from cwnd.units import format_rate
@@ -146,6 +147,19 @@ class Result:
         """Return a flow's payload delivered in order, in bits per second."""
         return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
 
+    def active(self, flows: Sequence[FlowRecord]) -> list[FlowRecord]:
+        """Return the flows that were active after the warm-up."""
+        return [flow for flow in flows if self.seconds(flow) > 0]
+
+    def goodputs_bps(self, flows: Sequence[FlowRecord]) -> list[float]:
+        """Return the goodput of each flow that was active after the warm-up, in bits per second."""
+        return [self.goodput_bps(flow) for flow in self.active(flows)]
+
+    def total_goodput_bps(self, flows: Sequence[FlowRecord]) -> float:
+        """Return the payload of all flows delivered in order over the measured time, in bit/s."""
+        delivered = math.fsum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
+        return metrics.goodput(delivered, 1, self.measured_s)
+
     def smoothness(
         self, flow: FlowRecord, scales: Sequence[float] | None = None
     ) -> dict[float, float]:
@@ -210,13 +224,13 @@ class Result:
         """Metrics of the measured flows together; see docs/metrics.md."""
         flows, link = self.measured_flows, self.bottleneck
         windows = self.jain_over_time()
-        goodputs = [self.goodput_bps(flow) for flow in flows]
+        goodputs = self.goodputs_bps(flows)
         sent = sum(flow["packets_sent"] for flow in flows)
         smooth = [self._smooth[flow["name"]] for flow in flows]
         increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
         return {
             "jain": metrics.jain(goodputs),
-            "goodput_bps": metrics.efficiency_index(goodputs),
+            "goodput_bps": self.total_goodput_bps(flows),
             "efficiency_index": metrics.efficiency_index(goodputs),
             "fairness_index": metrics.fairness_index(goodputs),
             "stability_index": metrics.stability_index(self._rates(self.scales[1])),
@@ -232,7 +246,7 @@ class Result:
             ),
             "queueing_delay_s": dict(link["delay"]),
             "smoothness": [
-                {"scale_s": scale, "cov": _mean([flow[scale] for flow in smooth])}
+                {"scale_s": scale, "cov": mean_of_known([flow[scale] for flow in smooth])}
                 for scale in self.scales
             ],
             "convergence_time_s": self._convergence_time(),
@@ -265,6 +279,7 @@ class Result:
             row = self._flow_json(flow)
             limited = row.pop("limited")
             row.pop("smoothness")
+            row.pop("application")
             rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
         return rows
 
@@ -375,13 +390,21 @@ class Result:
 
     def to_json(self) -> JsonObject:
         """Return the figures as plain data, unknown ones as None; see docs/json.md."""
+        return self._to_json(self.record["flows"])
+
+    def to_json_without_groups(self) -> JsonObject:
+        """Return the same without the flows of groups, which tables have in one row each."""
+        return self._to_json(group_flows(self.record["flows"]).single)
+
+    def _to_json(self, flows: Sequence[FlowRecord]) -> JsonObject:
+        """Return the figures as plain data, with those of some flows."""
         return jsonable(
             {
                 "scenario": self.scenario,
                 "seed": self.seed,
                 "duration_s": self.duration_s,
                 "warmup_s": self.warmup_s,
-                "flows": [self._flow_json(flow) for flow in self.record["flows"]],
+                "flows": [self._flow_json(flow) for flow in flows],
                 "links": [link_json(link) for link in self.record["links"]],
                 "metrics": self.metrics,
                 "engine": dict(self.record["engine"]),
@@ -420,6 +443,7 @@ class Result:
             "mean_window": flow["mean_window"],
             "smoothness": [{"scale_s": scale, "cov": cov} for scale, cov in smooth.items()],
             "limited": dict(flow["limited"]),
+            "application": dict(flow["application"]),
         }
 
     def _rates(self, scale: float) -> Series:
@@ -509,6 +533,7 @@ def link_json(link: LinkRecord) -> JsonObject:
     return {
         "name": link["name"],
         "rate_bps": link["rate_bps"],
+        "token_rate_bps": link["token_rate_bps"],
         "delay_s": link["delay_s"],
         "utilization": link["utilization"],
         "arrivals": link["arrivals"],
@@ -524,8 +549,8 @@ def link_json(link: LinkRecord) -> JsonObject:
     }
 
 
-def _mean(values: list[float]) -> float:
-    """Return the mean of the values that are not NaN."""
+def mean_of_known(values: list[float]) -> float:
+    """Return the mean of the values that are not NaN; NaN without any."""
     known = [value for value in values if math.isfinite(value)]
     return float(np.mean(known)) if known else math.nan
 

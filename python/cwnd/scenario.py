@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
-from cwnd.application import move_files, read_files
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import check_unit, parse_time, scenario_time
@@ -56,7 +55,6 @@ class Scenario:
         for flow in self._flows:
             if ".py:" in str(flow.get("controller", "")):
                 flow["controller"] = self._name(flow["controller"])
-            read_files(flow)
 
     def __repr__(self) -> str:
         flows = ", ".join(
@@ -87,9 +85,10 @@ class Scenario:
         Raises
         ------
         ScenarioError
-            The scenario is invalid; the message names the file, the line and the key.
+            The scenario is invalid, or a file that it names cannot be read; the message names the
+            file, the line and the key.
         OSError
-            The file, or a file of sizes that it names, cannot be read.
+            The file cannot be read.
         """
         if isinstance(source, str) and "\n" in source:
             text, origin, home = source, "<text>", Path()
@@ -102,7 +101,6 @@ class Scenario:
         document = json.loads(_native.load(text, origin))
         for flow in document.get("flow", []):
             flow["controller"] = move_specification(flow["controller"], home)
-            move_files(flow, home)
         return cls(document)
 
     @classmethod
@@ -227,7 +225,8 @@ class Scenario:
         controller
             The controller of these flows.
         other
-            The controller of every second one of these flows.
+            The controller of every second one of these flows. Of transfers that arrive
+            (``arrivals``), each has either controller with the same probability.
         turn
             Controller of the first flow: 0 for ``controller``, 1 for ``other``. A run with each
             value balances paths that differ.
@@ -245,7 +244,8 @@ class Scenario:
         document = self.to_dict()
         groups = document.get("flow", [])
         measured = [flow for flow in groups if flow.get("measured", True)]
-        count = sum(flow.get("count", 1) for flow in measured)
+        # Transfers that arrive are several flows.
+        count = sum(2 if "arrivals" in flow else flow.get("count", 1) for flow in measured)
         if count < (1 if other is None else 2):
             least = "a measured flow" if other is None else "two measured flows"
             raise ArgumentError("controllers", f"{self.title} does not have {least}")
@@ -258,7 +258,7 @@ class Scenario:
         for flow in measured:
             for half, keys in zip(halves, _share(flow, len(specs), turn), strict=True):
                 half.append(keys)
-            turn += flow.get("count", 1)
+            turn += 0 if "arrivals" in flow else flow.get("count", 1)
         for spec, half in zip(specs, halves, strict=True):
             for keys in half:
                 if keys["count"] > 0:
@@ -378,6 +378,8 @@ def _path(keys: Sequence[str | int]) -> str:
 
 def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
     """Divide a group's flows among ``parts`` controllers, which alternate, starting at ``turn``."""
+    if parts > 1 and "arrivals" in flow:
+        return [_thinned(flow, parts, part) for part in range(parts)]
     count, shared = flow.get("count", 1), []
     for part in range(parts):
         first = (part - turn) % parts
@@ -390,6 +392,22 @@ def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
             keys["name"] = f"{flow['name']}-{'ab'[part]}"
         shared.append(keys)
     return shared
+
+
+def _thinned(flow: JsonObject, parts: int, part: int) -> JsonObject:
+    """Return one of ``parts`` equal parts of a group of arrivals.
+
+    The parts of a Poisson process of which each arrival is drawn independently are Poisson
+    processes.
+    """
+    arrivals = dict(flow["arrivals"])
+    for key in ("rate", "load"):
+        if isinstance(arrivals.get(key), int | float):
+            arrivals[key] /= parts
+    keys = {"count": 1, **flow, "arrivals": arrivals}
+    if "name" in flow:
+        keys["name"] = f"{flow['name']}-{'ab'[part]}"
+    return keys
 
 
 def _later(start: Quantity, delay: float) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from cwnd import metrics
+from cwnd.application import group_flows
 from cwnd.figures import Sheet, number
 from cwnd.units import format_size
 
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
+    from cwnd.result import Result
 
 _SPREAD = ("mean", "p50", "p95", "p99")
 
@@ -22,6 +26,55 @@ def size_text(low: float, high: float) -> str:
     '10 kB–100 kB'
     """
     return f"{format_size(low)}–{format_size(high)}"
+
+
+def group_sheet(result: Result) -> Sheet | None:
+    """Tabulate the groups of finite flows; None without any.
+
+    Parameters
+    ----------
+    result
+        The run.
+    """
+    rows = []
+    for name, flows in group_flows(result.record["flows"]).groups.items():
+        found = result.transfers(flows)
+        times, slow = metrics.spread(found.fct), metrics.spread(found.slowdown)
+        sent = sum(flow["packets_sent"] for flow in flows)
+        again = sum(flow["retransmissions"] for flow in flows)
+        complete = times.number / found.begin.size if found.begin.size else math.nan
+        rows.append(
+            [
+                name,
+                flows[0]["controller"],
+                str(len(flows)),
+                number(complete, 1, 100),
+                number(result.total_goodput_bps(flows), 2, 1e-6),
+                *(number(value, 1, 1e3) for value in (times.p50, times.p95, times.p99)),
+                *(number(value, 2) for value in (slow.p50, slow.p99)),
+                number(metrics.retransmission_rate(again, sent), 2, 100),
+                str(sum(flow["timeouts"] for flow in flows)),
+            ]
+        )
+    if not rows:
+        return None
+    return Sheet(
+        [
+            ("group", "", "Finite flows with one name."),
+            ("controller", "", ""),
+            ("flows", "", "All flows of the group."),
+            ("complete", "%", "Complete flows, of those that begin after the warm-up."),
+            ("goodput", "Mbit/s", "Payload of all flows delivered in order, after the warm-up."),
+            ("p50", "ms", "Median completion time."),
+            ("p95", "ms", "95th percentile of the completion time."),
+            ("p99", "ms", "99th percentile of the completion time."),
+            ("slowdown", "p50", "Median completion time over that on the empty path."),
+            ("slowdown", "p99", "99th percentile of the slowdown."),
+            ("retransmitted", "%", "Retransmissions of all packets sent."),
+            ("timeouts", "", "Expirations of the retransmission timers."),
+        ],
+        rows,
+    )
 
 
 def transfer_sheet(document: JsonObject) -> Sheet | None:

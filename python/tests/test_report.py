@@ -212,3 +212,31 @@ def test_reports_are_written(comparison, result, tmp_path):
     result.report(str(tmp_path / "b.html"))
     assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert (tmp_path / "b.html").exists()
+
+
+def test_the_page_of_a_run_draws_token_rates_and_tabulates_applications(tmp_path):
+    from cwnd.curves import limit_of
+    from cwnd.figures import application_sheet, link_sheet
+
+    text = (
+        "duration = '10s'\n[dumbbell]\nrate = '20mbit'\ndelay = '10ms'\n"
+        "shaper = { rate = '4mbit', burst = '20kb' }\n"
+        "[[flow]]\ncontroller = 'cubic'\nname = 'player'\n"
+        "source = { kind = 'video', rates = ['1mbit', '2mbit'] }\n"
+        "[[flow]]\ncontroller = 'cubic'\nname = 'call'\nsource = { kind = 'media' }\n"
+    )
+    result = cwnd.run(cwnd.Scenario.from_toml(text))
+    document = result.to_json()
+    assert set(limit_of(result.bottleneck)) == {4e6}
+    assert link_sheet(document).rows[0][1] == "20 Mbit/s, tokens 4 Mbit/s"
+    sheet = application_sheet(document)
+    assert [title for title, _, _ in sheet.heads] == [
+        *("flow", "startup", "stalls", "stalled", "frames", "late", "bitrate"),
+    ]
+    player, call = sheet.rows
+    figures = document["flows"][0]["application"]
+    assert player[:2] == ["player", f"{figures['startup_s']:.2f}"]
+    assert player[-1] == f"{figures['mean_bitrate_bps'] / 1e6:.2f}"
+    assert call[1:4] == ["–", "–", "–"]
+    result.report(tmp_path / "run.html")
+    assert "Applications" in (tmp_path / "run.html").read_text(encoding="utf-8")

@@ -100,12 +100,9 @@ def test_the_empty_path_has_the_rate_and_delay_of_the_route(network, rate, rtt):
     ends = "from = 'left'\nto = 'right'\n" if "link" in network else ""
     flow = f"[[flow]]\ncontroller = 'reno'\nbytes = 30000\ncount = 2\n{ends}"
     result = cwnd.run(cwnd.Scenario.from_toml(f"duration = '5s'\n{network}\n{flow}"))
-    from cwnd.paths import paths
-
-    for path in paths(result.document, result.record).values():
-        assert path.rate_bps == rate
-        assert path.rtt_s == pytest.approx(rtt / 1000)
-        assert path.header == 40
+    found = result.transfers()
+    wire = 30000 + 40 * math.ceil(30000 / 1460)
+    assert found.fct / found.slowdown == pytest.approx([8 * wire / rate + rtt / 1000] * 2)
 
 
 def test_paths_of_cross_traffic_and_of_groups_without_a_name():
@@ -114,21 +111,72 @@ def test_paths_of_cross_traffic_and_of_groups_without_a_name():
         "[[flow]]\ncontroller = 'reno'\nbytes = 30000\n"
         "[[flow]]\ncontroller = 'reno'\nbytes = 30000\ncross = true\n"
     )
-    from cwnd.paths import paths
-
     result = cwnd.run(cwnd.Scenario.from_toml(text))
-    found = paths(result.document, result.record)
-    assert {name: round(path.rtt_s * 1e3) for name, path in found.items()} == {
-        "reno-1": 20,
-        "reno-2": 10,
-        "reno-3": 10,
-    }
+    found = {flow["name"]: round(flow["base_rtt_s"] * 1e3) for flow in result.record["flows"]}
+    assert found == {"reno-1": 20, "reno-2": 10, "reno-3": 10}
+
+
+VARYING = """duration = "12s"
+sample = "20ms"
+[dumbbell]
+rate = "1mbit"
+delay = "10ms"
+queue = "1000p"
+changes = [{ at = "5s", rate = "0bit" }, { at = "6s", rate = "4mbit", delay = "5ms" }]
+"""
+
+
+def test_the_slowdown_refers_to_the_capacity_that_the_link_offered():
+    # A megabyte takes a second at 1 Mbit/s, a second at no rate, and the rest at 4 Mbit/s.
+    text = f"{VARYING}[[flow]]\ncontroller = 'reno'\nbytes = 1000000\nstart = '4s'\n"
+    found = cwnd.run(cwnd.Scenario.from_toml(text)).transfers()
+    wire = 8 * (1_000_000 + 40 * math.ceil(1_000_000 / 1460))
+    # The least delay of the run is 5 ms in either direction.
+    ideal = 2 + (wire - 1e6) / 4e6 + 0.01
+    assert found.fct / found.slowdown == pytest.approx([ideal], rel=1e-6)
+    assert 1 < found.slowdown[0] < 1.2
+
+
+def test_no_transfer_on_a_varying_link_is_faster_than_its_ideal():
+    text = (
+        "duration = '30s'\nseed = 3\n[dumbbell]\nmodel = {kind = 'leo'}\nqueue = 'codel'\n"
+        "[[flow]]\ncontroller = 'cubic'\n"
+        "arrivals = {rate = 20, sizes = {kind = 'lognormal', mean = '100kb', sigma = 2}}\n"
+    )
+    found = cwnd.run(cwnd.Scenario.from_toml(text)).transfers()
+    known = found.slowdown[np.isfinite(found.slowdown)]
+    assert known.size > 400
+    assert known.min() > 0.999
+
+
+def test_a_file_of_sizes_is_read_wherever_a_scenario_comes_from(tmp_path, monkeypatch):
+    (tmp_path / "web.txt").write_text("# bytes\n1000\n20000\n")
+    head = "duration = '3s'\n[dumbbell]\nrate = '8mbit'\ndelay = '5ms'\n"
+    head += "[[flow]]\ncontroller = 'reno'\n"
+    (tmp_path / "web.toml").write_text(f"{head}arrivals = {{ rate = 20, sizes = 'web.txt' }}\n")
+    listed = {"kind": "list", "bytes": [1000, 20000]}
+    scenario = cwnd.Scenario.from_toml(tmp_path / "web.toml")
+    # The contents are part of the scenario: of its text, and of the runs of a sweep.
+    assert scenario.to_dict()["flow"][0]["arrivals"]["sizes"] == listed
+    again = cwnd.Scenario.from_toml(scenario.to_toml())
+    expected = cwnd.run(scenario).transfers().bytes.tolist()
+    assert set(expected) == {1000.0, 20000.0}
+    assert cwnd.run(again).transfers().bytes.tolist() == expected
+    # From Python and with --set, names are relative to the working directory.
+    monkeypatch.chdir(tmp_path)
+    found = cwnd.run(scenario, values={"flow[0].arrivals.sizes": "web.txt"}).transfers()
+    assert found.bytes.tolist() == expected
+    with pytest.raises(cwnd.ScenarioError, match="is not an amount of data such as 100kb"):
+        cwnd.run(scenario, values={"flow[0].arrivals.sizes": "100kbb"})
 
 
 def test_transfers_of_an_application_are_used():
     flow = {
         "name": "a",
         "packet_bytes": 1000,
+        "header_bytes": 40,
+        "path": (),
+        "base_rtt_s": 0.02,
         "start_s": 0.0,
         "completed_s": math.nan,
         "delivered": np.zeros(2),
@@ -157,6 +205,9 @@ def test_many_short_flows_take_seconds():
         {
             "name": f"web-{number}",
             "packet_bytes": 1460,
+            "header_bytes": 40,
+            "path": (0,),
+            "base_rtt_s": 0.02,
             "start_s": 1.0,
             "completed_s": 1.0 + time,
             "bytes": size,
@@ -164,12 +215,9 @@ def test_many_short_flows_take_seconds():
         }
         for number, (size, time) in enumerate(zip(sizes.tolist(), times.tolist(), strict=True), 1)
     ]
-    links = [
-        {"name": name, "rate_bps": 1e7, "delay_s": 0.01} for name in ("left-right", "right-left")
-    ]
+    links = [{"name": "left-right", "rate_bps": 1e7, "capacity_bps": np.empty(0)}]
     record = {"scenario": "", "warmup_s": 0.0, "flows": flows, "links": links}
-    document = {"dumbbell": {}, "flow": [{"controller": "reno", "name": "web"}]}
-    result = Result(record, scales=[1.0, 1.0, 1.0], document=document)
+    result = Result(record, scales=[1.0, 1.0, 1.0])
     begun = time.process_time()
     found = transfers_of(result, flows)
     classes = metrics.by_size(found.bytes, found.fct)
@@ -219,3 +267,80 @@ def test_harm_of_nothing_is_nothing():
     assert metrics.harm(0.0, 0.01, more_is_better=False) == 1.0
     assert math.isnan(metrics.harm(0.01, 0.0, more_is_better=False))
     assert metrics.harm(5.0, 6.0, more_is_better=True) == pytest.approx(-0.2)
+
+
+WEB_AND_LONG = """duration = "20s"
+warmup = "5s"
+[dumbbell]
+rate = "20mbit"
+delay = "10ms"
+[[flow]]
+controller = "cubic"
+name = "long"
+[[flow]]
+controller = "cubic"
+name = "web"
+arrivals = { load = 0.4, sizes = "30kb" }
+"""
+
+
+def test_totals_are_over_the_measured_time_and_indices_over_the_active_flows():
+    result = cwnd.run(cwnd.Scenario.from_toml(WEB_AND_LONG))
+    flows = result.measured_flows
+    ended = [flow for flow in flows if flow["completed_s"] < 5]
+    assert ended
+    delivered = sum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
+    assert result.metrics["goodput_bps"] == pytest.approx(8 * delivered / 15)
+    assert 15e6 < result.metrics["goodput_bps"] < 20e6
+    rates = [result.goodput_bps(flow) for flow in flows if result.seconds(flow) > 0]
+    assert len(rates) <= len(flows) - len(ended)
+    assert result.metrics["jain"] == metrics.jain(rates)
+    expected = {"goodput": "<= 20mbit", "goodput.mean": "> 0", "jain": "> 0", "rtt": "> 20ms"}
+    assert all(outcome.holds for outcome in result.check(expected))
+    assert result.check({"throughput": {"web": "> 0"}})[0].value < 20e6
+
+
+def test_tables_have_groups_of_finite_flows_in_one_row(tmp_path):
+    from cwnd.application import group_flows
+    from cwnd.figures import flow_sheet
+    from cwnd.transfer_sheet import group_sheet
+
+    result = cwnd.run(cwnd.Scenario.from_toml(WEB_AND_LONG))
+    web = group_flows(result.record["flows"]).groups["web"]
+    assert len(web) == len(result.record["flows"]) - 1 > 100
+    assert [row[0] for row in flow_sheet(result.to_json_without_groups()).rows] == ["long"]
+    (row,) = group_sheet(result).rows
+    found = metrics.spread(result.transfers(web).fct)
+    heads = [title for title, _, _ in group_sheet(result).heads]
+    assert row[:3] == ["web", "cubic", str(len(web))]
+    assert row[heads.index("p99")] == f"{1e3 * found.p99:.1f}"
+    # Their throughput is one line of the plots.
+    legend = [text.get_text() for text in result.plot().legends[0].get_texts()]
+    assert legend == ["long (cubic)", f"web (cubic): {len(web)} flows together"]
+
+
+def test_the_line_of_a_window_ends_at_the_completion():
+    text = WEB.replace("count = 40", "count = 2").replace("0s..15s", "1s")
+    result = cwnd.run(cwnd.Scenario.from_toml(text))
+    ends = {flow["name"]: flow["completed_s"] for flow in result.record["flows"]}
+    for line in result.plot().get_axes()[0].get_lines():
+        name = line.get_label().removesuffix(" (reno)")
+        assert 0 <= ends[name] - line.get_xdata()[-1] < 0.1
+
+
+def test_transfers_that_arrive_have_either_controller_in_a_comparison():
+    from cwnd.figures import against_columns
+
+    scenario = cwnd.Scenario.from_toml(WEB_AND_LONG)
+    mixed = scenario.with_controllers("reno", "cubic", turn=1)
+    result = cwnd.run(mixed)
+    names = [flow["controller"] for flow in result.record["flows"] if "web" in flow["name"]]
+    arrived = sum("web" in flow["name"] for flow in cwnd.run(scenario).record["flows"])
+    # Each half is Poisson: five standard deviations.
+    for name in ("reno", "cubic"):
+        assert abs(names.count(name) - arrived / 2) < 5 * math.sqrt(arrived)
+    found = cwnd.compare(["reno"], reference="cubic", network=scenario, repeat=2)
+    (row,) = found.rows_against
+    assert all(math.isfinite(value) for value in row.values("harm_fct"))
+    assert 0 < row.figures["share"].mean < 1
+    assert "time" in [column.title for column in against_columns(found)]

@@ -64,7 +64,7 @@ fn validate<'py>(py: Python<'py>, scenario_json: &str, seed: u64) -> PyResult<Bo
     Ok(result)
 }
 
-/// Reads a scenario in JSON. The names of its traces are relative to the working directory.
+/// Reads a scenario in JSON. The names of its files are relative to the working directory.
 fn read_scenario(json: &str) -> PyResult<Scenario> {
     let read = |name: &str| read_file(Path::new(name));
     Scenario::from_json_with(json, &read).map_err(scenario_error)

@@ -8,7 +8,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -153,6 +153,10 @@ fn record<'py>(
     result.set_item("kind", "tcp")?;
     result.set_item("measured", flow.from_start)?;
     result.set_item("packet_bytes", flow.last.packet_bytes)?;
+    // The controller observes neither the headers nor the path.
+    result.set_item("header_bytes", 0)?;
+    result.set_item("path", PyTuple::empty(py))?;
+    result.set_item("base_rtt_s", f64::NAN)?;
     result.set_item("start_s", flow.time.first().copied().unwrap_or(0.0))?;
     result.set_item("stop_s", end)?;
     result.set_item("completed_s", f64::NAN)?;

@@ -1,11 +1,11 @@
 //! Records as Python dictionaries with NumPy arrays.
 
 use crate::simulate::Finished;
-use cwnd_sim::network::{Flow, Link, QueueLimit, Traffic};
+use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Transfer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// One finished run.
 pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {
@@ -25,7 +25,7 @@ pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'p
     result.set_item("time", records.time.into_pyarray(py))?;
     let flows = PyList::empty(py);
     for (spec, record) in network.flows.iter().zip(records.flows) {
-        flows.append(flow(py, spec, record, samples, warm)?)?;
+        flows.append(flow(py, &network, spec, record, samples, warm)?)?;
     }
     result.set_item("flows", flows)?;
     let links = PyList::empty(py);
@@ -38,16 +38,17 @@ pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'p
 
 fn flow<'py>(
     py: Python<'py>,
+    network: &Network,
     spec: &Flow,
     record: FlowRecord,
     samples: usize,
     warm: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (kind, controller, packet) = match &*spec.traffic {
-        Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet),
-        Traffic::Udt(udt) => ("udt", udt.controller.as_str(), udt.packet),
-        Traffic::Cbr { packet, .. } => ("cbr", "", *packet),
-        Traffic::Pareto { packet, .. } => ("pareto", "", *packet),
+    let (kind, controller, packet, header) = match &*spec.traffic {
+        Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet, tcp.header),
+        Traffic::Udt(udt) => ("udt", udt.controller.as_str(), udt.packet, udt.header),
+        Traffic::Cbr { packet, .. } => ("cbr", "", *packet, 0),
+        Traffic::Pareto { packet, .. } => ("pareto", "", *packet, 0),
     };
     let flow = PyDict::new(py);
     flow.set_item("name", &spec.name)?;
@@ -55,6 +56,10 @@ fn flow<'py>(
     flow.set_item("kind", kind)?;
     flow.set_item("measured", spec.measured)?;
     flow.set_item("packet_bytes", packet)?;
+    flow.set_item("header_bytes", header)?;
+    flow.set_item("path", PyTuple::new(py, &*spec.path)?)?;
+    let delays = spec.path.iter().chain(&*spec.back).map(|&link| network.links[link].least_delay());
+    flow.set_item("base_rtt_s", delays.map(cwnd::Dur::as_secs).sum::<f64>())?;
     flow.set_item("start_s", spec.start.as_secs())?;
     let endless = spec.stop == cwnd::Time::NEVER;
     flow.set_item("stop_s", if endless { f64::INFINITY } else { spec.stop.as_secs() })?;
@@ -145,6 +150,9 @@ pub(crate) fn link<'py>(
     let link = PyDict::new(py);
     link.set_item("name", &spec.name)?;
     link.set_item("rate_bps", spec.rate.unwrap_or(f64::INFINITY))?;
+    let buckets = spec.impairments.iter().flat_map(|own| [own.policer, own.shaper]).flatten();
+    let tokens = buckets.map(|bucket| bucket.rate).fold(f64::INFINITY, f64::min);
+    link.set_item("token_rate_bps", tokens)?;
     link.set_item("delay_s", spec.delay.as_secs())?;
     link.set_item("arrivals", record.arrivals)?;
     link.set_item("departures", record.departures)?;

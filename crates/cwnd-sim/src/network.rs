@@ -71,7 +71,8 @@ pub struct Link {
 
 impl Link {
     /// The least propagation delay during a run.
-    pub(crate) fn least_delay(&self) -> Dur {
+    #[must_use]
+    pub fn least_delay(&self) -> Dur {
         self.impairments.as_ref().map_or(self.delay, |own| own.least_delay(self.delay))
     }
 

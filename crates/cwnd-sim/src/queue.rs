@@ -4,7 +4,7 @@
 pub use crate::engine::histogram::Histogram;
 
 use crate::engine::clock::Clock;
-use crate::engine::link::{Enqueued, Link};
+use crate::engine::link::{Enqueued, Link, capacity};
 use crate::engine::observation::Observations;
 use crate::engine::packet::{Packet, flags};
 use crate::network::{self, NetworkError};
@@ -71,6 +71,8 @@ pub struct Outcome {
 ///
 /// The fate of a packet is decided at its arrival, or with disciplines that decide at departure, later. The caller
 /// [polls](Self::poll) after each [offer](Self::offer) and at the time of the [next departure](Self::next_departure).
+/// Changes of the link, models, gates, loss, jitter and reordering are those of the simulator. With reordering, the arrival times of
+/// successive packets may decrease: the caller releases packets in the order of their arrival times.
 ///
 /// ```
 /// use cwnd::{Dur, Time};
@@ -100,7 +102,9 @@ pub struct Outcome {
 pub struct LiveLink {
     link: Link,
     clock: Clock,
-    rate: Option<f64>,
+    description: network::Link,
+    /// The number of the link and the seed of the run.
+    place: (usize, u64),
     /// Time from which the counters count.
     since: Time,
     /// Time of the next departure in ticks, if packets wait for it.
@@ -117,11 +121,11 @@ impl LiveLink {
     pub fn new(link: &network::Link, index: usize, seed: u64) -> Result<Self, NetworkError> {
         link.validate()?;
         let clock = Clock::widest(LATEST);
-        let rate = link.rate;
         Ok(LiveLink {
             link: Link::new(link, clock, Observations::none(), index, seed),
             clock,
-            rate,
+            description: link.clone(),
+            place: (index, seed),
             since: Time::ZERO,
             departure: None,
             outcomes: VecDeque::new(),
@@ -142,12 +146,12 @@ impl LiveLink {
             Ecn::Ce => flags::ECT | flags::CE,
         } | if dataless { flags::ACK } else { 0 };
         // The hash of the flow stands for its route.
-        let (arrives, gained) = self.link.receive(now, size, known, flow);
+        let packet = Packet::new(id, flow, u32::from(ecn == Ecn::Ce), size, known);
+        let (arrives, gained) = self.link.receive(now, packet);
         if gained & flags::QUEUED == 0 {
             return self.decide(id, arrives, gained);
         }
-        let marked = u32::from(ecn == Ecn::Ce);
-        match self.link.enqueue(now, Packet::new(id, flow, marked, size, known), flow) {
+        match self.link.enqueue(now, packet, flow) {
             Enqueued::Dropped => self.decide(id, arrives, flags::DROPPED),
             Enqueued::Waits(departure) => self.departure = self.departure.or(departure),
             Enqueued::Transmitted(arrives, packet) => self.transmitted(arrives, packet),
@@ -224,14 +228,17 @@ impl LiveLink {
         self.since = now;
     }
 
-    /// Returns the record from the end of the warm-up to `now`, without series. The link must not be used afterwards.
+    /// Returns the record from the end of the warm-up to `now`, without series. The utilisation is relative to the mean capacity if
+    /// the rate varies. The link must not be used afterwards.
     pub fn record(&mut self, now: Time) -> LinkRecord {
         let mut record = LinkRecord::default();
         let ticks = self.clock.ticks(now.as_nanos());
         self.depart_until(ticks.saturating_sub(1));
         let queued = self.link.queued(ticks);
         let seconds = now.as_secs() - self.since.as_secs();
-        self.link.summarise(queued, self.rate, seconds, &mut record);
+        let measured = [self.clock.ticks(self.since.as_nanos()), ticks];
+        let (rate, _) = capacity(&self.description, self.clock, self.place, measured, &[]);
+        self.link.summarise(queued, rate, seconds, &mut record);
         record
     }
 }
@@ -244,7 +251,7 @@ mod tests {
     use crate::{Options, Simulation};
 
     /// Runs traffic above the link's rate in the simulator and packet by packet, and returns both records.
-    fn both(queue: &str, loss: f64) -> (LinkRecord, LinkRecord) {
+    fn both(queue: &str, rest: &str) -> (LinkRecord, LinkRecord) {
         let text = format!(
             r#"
             duration = "20s"
@@ -255,7 +262,7 @@ mod tests {
             rate = "10mbit"
             delay = "20ms"
             queue = {queue}
-            loss = {loss}
+            {rest}
             [[cbr]]
             rate = "10.7mbit"
             packet = 1000
@@ -295,25 +302,66 @@ mod tests {
         (simulated.links[0].clone(), live.record(Time::ZERO + Dur::from_secs(end)))
     }
 
-    fn same(queue: &str, loss: f64) -> LinkRecord {
-        let (simulated, live) = both(queue, loss);
+    fn same(queue: &str, rest: &str) -> LinkRecord {
+        let (simulated, live) = both(queue, rest);
         assert_eq!(simulated.arrivals, live.arrivals);
         assert_eq!(simulated.drops, live.drops);
         assert_eq!(simulated.losses, live.losses);
         assert_eq!(simulated.departures, live.departures);
         assert!((simulated.mean_queue - live.mean_queue).abs() < 1e-3 * live.mean_queue);
+        assert!((simulated.utilization - live.utilization).abs() < 1e-3 * live.utilization);
         live
     }
 
     #[test]
     fn drops_are_the_simulators() {
-        assert!(same("\"20p\"", 0.0).drops > 100);
-        assert!(same("\"20kb\"", 0.01).losses > 100);
-        assert!(same("{ kind = \"red\", limit = \"40p\", weight = 0.01 }", 0.0).drops > 100);
+        assert!(same("\"20p\"", "").drops > 100);
+        assert!(same("\"20kb\"", "loss = 0.01").losses > 100);
+        assert!(same("{ kind = \"red\", limit = \"40p\", weight = 0.01 }", "").drops > 100);
         for kind in ["codel", "fq_codel", "fq", "pie", "dualpi2"] {
             let queue = format!("{{ kind = \"{kind}\", limit = \"30p\" }}");
-            assert!(same(&queue, 0.01).drops > 50, "{kind}");
+            assert!(same(&queue, "loss = 0.01").drops > 50, "{kind}");
         }
+    }
+
+    /// The utilisation is relative to the rate that the link had, not to the nominal one.
+    #[test]
+    fn links_that_vary_have_the_simulators_records() {
+        let slow = "changes = [{ at = \"2s\", rate = \"2mbit\" }]";
+        for queue in ["\"20p\"", "{ kind = \"codel\", limit = \"20p\" }"] {
+            let live = same(queue, slow);
+            assert!(live.utilization > 0.97 && live.utilization < 1.01, "{queue}: {live:?}");
+        }
+        same("\"20p\"", "shaper = { rate = \"3mbit\", burst = \"10kb\" }");
+    }
+
+    /// A packet that takes longer is overtaken by those behind.
+    #[test]
+    fn packets_are_reordered() {
+        let text = r#"
+            duration = "1s"
+            [dumbbell]
+            rate = "12mbit"
+            delay = "10ms"
+            reorder = { probability = 0.1, delay = "3ms" }
+            [[flow]]
+            controller = "reno"
+            "#;
+        let network = Scenario::from_toml(text, "reorder.toml").unwrap().network(1).unwrap();
+        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
+        let arrivals: Vec<_> = (0..100)
+            .map(|id| {
+                let at = Time::ZERO + Dur::from_millis(u64::from(id));
+                live.offer(at, id, Arrival { size: 1500, ..Arrival::default() });
+                let Some(Outcome { fate: Fate::Passes { arrives, .. }, .. }) = live.poll(at) else {
+                    unreachable!("no loss and no waiting packets");
+                };
+                arrives.as_nanos() - at.as_nanos()
+            })
+            .collect();
+        let late = arrivals.iter().filter(|&&delay| delay == 14_000_000).count();
+        let rest = arrivals.iter().filter(|&&delay| delay == 11_000_000).count();
+        assert!(late > 2 && rest == 100 - late, "{arrivals:?}");
     }
 
     /// Polled at the times of departures, every packet has one outcome, and none before its departure.

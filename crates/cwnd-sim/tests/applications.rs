@@ -364,7 +364,7 @@ fn invalid_applications_are_refused() {
         ),
         (
             r#"arrivals = { rate = 1, sizes = "web.txt" }"#,
-            "flow[0].arrivals.sizes: \"web.txt\" is neither",
+            "flow[0].arrivals.sizes: \"web.txt\" is not an amount of data",
         ),
         (
             r#"arrivals = { rate = 1, sizes = { kind = "pareto", mean = 1000, shape = 1 } }"#,

@@ -667,7 +667,7 @@ fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
     ]
 }
 
-/// The data of a flow: endless, an amount, or that of an application.
+/// The data of a flow: endless, an amount, that of an application, or transfers that arrive.
 fn data() -> BoxedStrategy<String> {
     let source = |kind: &str, keys: Vec<BoxedStrategy<String>>| {
         let kind = Just(format!("kind = \"{kind}\"")).boxed();
@@ -685,6 +685,13 @@ fn data() -> BoxedStrategy<String> {
         1 => Just("sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned()),
         1 => Just("sizes = { kind = \"lognormal\", median = \"5kb\", sigma = 1 }".to_owned()),
     ];
+    // Transfers of a packet end at their first acknowledgement.
+    let arriving = prop_oneof![
+        key("sizes", &["1000", "20kb"]),
+        Just(
+            "sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned()
+        ),
+    ];
     prop_oneof![
         4 => Just(String::new()),
         2 => key("bytes", &["20kb", "1000", "100kb", "1mb"]),
@@ -692,6 +699,7 @@ fn data() -> BoxedStrategy<String> {
         2 => source("on_off", vec![times("on"), times("off"), rarely(2, rate())]),
         2 => source("request", vec![sizes.boxed(), rarely(3, times("think"))]),
         1 => source("media", vec![rarely(2, key("fps", &["100", "30"]))]),
+        1 => table("arrivals", vec![key("rate", &["5", "40"]), arriving.boxed()]),
         1 => Just("source = { kind = \"video\", chunk = \"40ms\", buffer = \"0.2s\", rates = [\"1mbit\", \"3mbit\", \"9mbit\"] }".to_owned()),
     ]
     .boxed()
@@ -709,12 +717,22 @@ fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
     ]
 }
 
+/// Removes the keys of the number of flows and of their starts if `arrivals` determines both.
+fn with_arrivals(keys: String) -> String {
+    if !keys.contains("arrivals = ") {
+        return keys;
+    }
+    let excluded = ["count = ", "stagger = ", "start = \"0s.."];
+    let kept = |line: &&str| !excluded.iter().any(|key| line.starts_with(key));
+    lines(&keys).lines().filter(kept).collect::<Vec<_>>().join(",")
+}
+
 fn group(values: &'static Values) -> BoxedStrategy<Group> {
     let flow = |controller: BoxedStrategy<String>, mut keys: Vec<BoxedStrategy<String>>| {
         keys.insert(0, controller);
         keys.push(data());
         keys.extend(common_keys(values));
-        keys_of(keys).prop_map(|keys| ("flow", keys)).boxed()
+        keys_of(keys).prop_map(|keys| ("flow", with_arrivals(keys))).boxed()
     };
     let names: Vec<_> = cwnd::registry::algorithms().iter().map(|found| found.name).collect();
     let others = [
@@ -800,7 +818,7 @@ fn case(values: &'static Values) -> BoxedStrategy<Case> {
             toml += &if topology.free { topology.toml } else { lines(&topology.toml) };
             for Group { kind, keys, ends: (from, to), explicit, cross } in groups {
                 toml += &format!("[[{kind}]]\n");
-                if topology.chain && cross {
+                if topology.chain && cross && !keys.contains("arrivals = ") {
                     toml += "cross = true\n";
                 } else if topology.free || explicit {
                     let [from, to] = two_of(&topology.nodes, from, to);

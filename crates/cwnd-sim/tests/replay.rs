@@ -8,6 +8,7 @@ use cwnd::record::{Record, replay};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Event, MakeController, Spec, Time};
 use cwnd_sim::network::{Conventions, Network, Queue, Recovery, Red, Tcp, Traffic};
+use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 
 /// Number of events of each kind.
@@ -178,20 +179,28 @@ fn with_partial_window_deflation() {
 /// Spurious timeouts on a path whose delay grows by a second, detected by timestamps.
 #[test]
 fn with_undone_reductions() {
-    let options = Tcp {
-        timestamps: Some(ms(1)),
-        min_rto: ms(10),
-        granularity: ms(1),
-        initial_window: 20,
-        ..tcp("")
-    };
     let mut counts = Counts::default();
     for algorithm in algorithms().iter().filter(|algorithm| algorithm.kind() == Kind::Window) {
-        let mut network = rough(options.clone(), algorithm.name, packets(500));
-        network.links[0].rate = Some(1e6);
+        let scenario = format!(
+            r#"
+            duration = "20s"
+            tcp = {{ timestamps = true, min_rto = "10ms", window = 20 }}
+            [dumbbell]
+            rate = "4mbit"
+            delay = "20ms"
+            queue = "500p"
+            changes = [{{ at = "3s", delay = "1s" }}, {{ at = "9s", delay = "20ms" }}, {{ at = "13s", delay = "1s" }}]
+            [[flow]]
+            controller = "{}"
+            [[cbr]]
+            rate = "100kbit"
+            "#,
+            algorithm.name
+        );
+        let network = Scenario::from_toml(&scenario, "").unwrap().network(1).unwrap();
         counts.add(&check(&network, 1));
     }
-    assert!(counts.undo > 0, "{counts:?}");
+    assert!(counts.undo > 10, "{counts:?}");
 }
 
 /// The seed is part of the settings: another one changes UDT's random decreases.

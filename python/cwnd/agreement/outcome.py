@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd.application import groups_by_name
 from cwnd.extras import require
 from cwnd.figures import interval_text, number
 from cwnd.result import jsonable, link_loss_rate, write_text
@@ -297,7 +297,8 @@ class Agreement:
     @cached_property
     def groups(self) -> dict[str, list[str]]:
         """Names of the measured flows of each group; a group is one ``[[flow]]`` table."""
-        return _groups(next(iter(self.results.values()))[0].measured_flows)
+        found = groups_by_name(next(iter(self.results.values()))[0].measured_flows)
+        return {name: [flow["name"] for flow in flows] for name, flows in found.items()}
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -358,7 +359,7 @@ class Agreement:
         rows: list[JsonObject] = []
         for on, runs in self.results.items():
             for run in runs:
-                total = sum(run.goodput_bps(flow) for flow in run.measured_flows)
+                total = run.total_goodput_bps(run.measured_flows)
                 rows += [
                     {"on": on, "seed": run.seed, "flow": flow["name"]}
                     | _group_figures(run, [flow], total)
@@ -458,25 +459,12 @@ class Agreement:
         )
 
 
-def _groups(flows: Iterable[FlowRecord]) -> dict[str, list[str]]:
-    """Group flows by name without number; also by controller if names are ambiguous."""
-    stems: dict[tuple[str, str], list[str]] = {}
-    for flow in flows:
-        stem = re.sub(r"-\d+$", "", flow["name"])
-        stems.setdefault((stem, flow["controller"]), []).append(flow["name"])
-    names = [stem for stem, _ in stems]
-    return {
-        stem if names.count(stem) == 1 else f"{stem}, {controller}": members
-        for (stem, controller), members in stems.items()
-    }
-
-
 def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, dict[str, float]]:
     """Return the figures of a run: of the network and of each group of flows."""
     flows = {flow["name"]: flow for flow in run.measured_flows}
-    goodputs = [run.goodput_bps(flow) for flow in flows.values()]
-    total = float(np.sum(goodputs))
-    figures = {NETWORK: {"goodput_bps": total, "jain": metrics.jain(goodputs)}}
+    total = run.total_goodput_bps(run.measured_flows)
+    jain = metrics.jain(run.goodputs_bps(run.measured_flows))
+    figures = {NETWORK: {"goodput_bps": total, "jain": jain}}
     for found in (each for each in run.record["links"] if each["name"] == link):
         figures[NETWORK] |= {
             "utilization": found["utilization"],
@@ -493,7 +481,7 @@ def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, 
 
 def _group_figures(run: Result, flows: list[FlowRecord], total: float) -> dict[str, float]:
     """Return the figures of some flows together; ``total`` is the goodput of all flows."""
-    goodput = float(np.sum([run.goodput_bps(flow) for flow in flows]))
+    goodput = run.total_goodput_bps(flows)
     windows = np.concatenate([_windows(run, flow) for flow in flows])
     rtts = np.array([flow["mean_rtt_s"] for flow in flows])
     rtts = rtts[np.isfinite(rtts)]

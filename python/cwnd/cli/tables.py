@@ -18,6 +18,7 @@ from cwnd.figures import (
     against_columns,
     agreement_text,
     alone_columns,
+    application_sheet,
     caveats,
     counts_text,
     flow_sheet,
@@ -100,14 +101,19 @@ def print_result(result: Result) -> None:
     console.print(Text(run_text(result), style="dim"))
     _print_caveats(console, [result])
     console.print()
-    document = result.to_json()
-    console.print(_sheet("Flows", flow_sheet(document), left={0, 1, 9}))
-    console.print(_sheet("Links", link_sheet(document), left={0, 1}))
-    from cwnd.transfer_sheet import transfer_sheet
+    document = result.to_json_without_groups()
+    from cwnd.transfer_sheet import group_sheet, transfer_sheet
 
-    transfers = transfer_sheet(document)
-    if transfers is not None:
-        console.print(_sheet("Transfers by size", transfers, left={0}))
+    sheets = [
+        ("Flows", flow_sheet(document), {0, 1, 9}),
+        ("Groups of flows", group_sheet(result), {0, 1}),
+        ("Applications", application_sheet(document), {0}),
+        ("Links", link_sheet(document), {0, 1}),
+        ("Transfers by size", transfer_sheet(document), {0}),
+    ]
+    for title, sheet, left in sheets:
+        if sheet is not None and sheet.rows:
+            console.print(_sheet(title, sheet, left=left))
     for name, value, remark in metric_items(document["metrics"]):
         console.print(Text(f"{name}: {value} ({remark})"))
 

@@ -19,7 +19,7 @@ from cwnd.networks import DUMBBELL, Network, any_network, dumbbell, measured_con
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend
 from cwnd.repeats import Repeat, read_repeat, targets
-from cwnd.result import SCALES, Result, link_loss_rate
+from cwnd.result import SCALES, Result, link_loss_rate, mean_of_known
 from cwnd.running import check_seed, measure, part_of
 
 if TYPE_CHECKING:
@@ -325,19 +325,23 @@ class Plan:
         link = network.bottleneck(run)
         if case < len(self.alone):
             return _alone_figures(run, link)
+        return _against_figures(run, link, self._own_flows(case, run))
+
+    def _own_flows(self, case: int, run: Result) -> list[FlowRecord]:
+        """Return the flows that are not the reference's in a run of a case against it."""
         name, flows = self.names[case - len(self.alone)], run.measured_flows
-        own = [flow for flow in flows if flow["controller"] == name]
         if name == self.reference:
-            own = flows[: len(flows) // 2]
-        return _against_figures(run, link, own)
+            return flows[: len(flows) // 2]
+        return [flow for flow in flows if flow["controller"] == name]
 
     def _outcome(self, runs: list[list[_Measured]], network: Network) -> Comparison:
         """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
         solo = runs[self.alone.index(self.reference)] if self.reference in self.alone else []
-        for made in runs[alone:]:
-            for (figures, run), (own, _) in zip(made, solo, strict=False):
-                figures.update(_harm(own, figures, len(run.measured_flows)))
+        for case, made in enumerate(runs[alone:], alone):
+            for (figures, run), (own, single) in zip(made, solo, strict=False):
+                others = len(run.measured_flows) - len(self._own_flows(case, run))
+                figures.update(_harm(own, figures, len(single.measured_flows), others))
         rows = [
             Row(
                 name,
@@ -387,11 +391,10 @@ def _without_reference(known: Mapping[str, Spec], reference: Spec) -> list[Spec]
 def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
     """Return the figures of a run whose flows are all of one controller."""
     flows = run.measured_flows
-    goodputs = [run.goodput_bps(flow) for flow in flows]
     return {
-        "goodput_bps": float(np.sum(goodputs)),
+        "goodput_bps": run.total_goodput_bps(flows),
         **_network_figures(link),
-        "jain": metrics.jain(goodputs),
+        "jain": metrics.jain(run.goodputs_bps(flows)),
         **_group_figures(run, flows),
         **_completion("fct_s", run, flows),
     }
@@ -399,19 +402,17 @@ def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
 
 def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
     """Return the figures of a run shared by the flows ``own`` and the reference's flows."""
-    flows = run.measured_flows
     names = {flow["name"] for flow in own}
-    goodputs = [run.goodput_bps(flow) for flow in own]
-    others = [run.goodput_bps(flow) for flow in flows if flow["name"] not in names]
+    others = [flow for flow in run.measured_flows if flow["name"] not in names]
     return {
-        "share": metrics.friendliness(goodputs, others),
-        "jain": metrics.jain([*goodputs, *others]),
-        "goodput_bps": float(np.sum(goodputs)),
-        "reference_goodput_bps": float(np.sum(others)),
+        "share": metrics.friendliness(run.goodputs_bps(own), run.goodputs_bps(others)),
+        "jain": metrics.jain(run.goodputs_bps(run.measured_flows)),
+        "goodput_bps": run.total_goodput_bps(own),
+        "reference_goodput_bps": run.total_goodput_bps(others),
         **_network_figures(link),
         **_group_figures(run, own),
         **_completion("fct_s", run, own),
-        **_completion("reference_fct_s", run, [f for f in flows if f["name"] not in names]),
+        **_completion("reference_fct_s", run, others),
     }
 
 
@@ -421,9 +422,14 @@ def _completion(name: str, run: Result, flows: list[FlowRecord]) -> dict[str, fl
     return {name: metrics.spread(times).mean} if times.size else {}
 
 
-def _harm(alone: Mapping[str, float], beside: Mapping[str, float], flows: int) -> dict[str, float]:
-    """Return the harm to the reference's flows, compared with a run among themselves."""
-    mine, other = alone["goodput_bps"] / flows, beside["reference_goodput_bps"] / (flows // 2)
+def _harm(
+    alone: Mapping[str, float], beside: Mapping[str, float], flows: int, others: int
+) -> dict[str, float]:
+    """Return the harm to the reference's flows, compared with a run among themselves.
+
+    There are ``flows`` of them alone, and ``others`` beside the controller's.
+    """
+    mine, other = alone["goodput_bps"] / flows, beside["reference_goodput_bps"] / max(others, 1)
     pairs = [("delay", "queueing_delay_p95_s", "queueing_delay_p95_s")]
     pairs += [("loss", "loss_rate", "loss_rate")]
     if "fct_s" in alone and "reference_fct_s" in beside:
@@ -460,7 +466,7 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
     cuts = sum(int(np.count_nonzero(f["cuts"]["time"] >= run.warmup_s)) for f in flows)
     return {
         **{
-            f"cov_{unit}rtt": float(np.mean([s[scale] for s in smooth]))
+            f"cov_{unit}rtt": mean_of_known([s[scale] for s in smooth])
             for unit, scale in zip(SCALES, run.scales, strict=True)
         },
         "retransmission_rate": metrics.retransmission_rate(
@@ -468,8 +474,8 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
         ),
         "timeouts": float(sum(flow["timeouts"] for flow in flows)),
         "cuts": float(cuts),
-        "mean_window": float(np.mean([flow["mean_window"] for flow in flows])),
-        "mean_rtt_s": float(np.mean([flow["mean_rtt_s"] for flow in flows])),
+        "mean_window": mean_of_known([flow["mean_window"] for flow in flows]),
+        "mean_rtt_s": mean_of_known([flow["mean_rtt_s"] for flow in flows]),
         "limited_window": sum(limit["window"] for limit in limits) / seconds,
         "limited_pacing": sum(limit["pacing"] for limit in limits) / seconds,
         "limited_receiver": sum(limit["receiver"] for limit in limits) / seconds,

@@ -34,6 +34,7 @@ from cwnd.metrics.transfers import (
     by_size,
     completion_time,
     ideal_completion_time,
+    offered_rate,
     slowdown,
     spread,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "jain_over_time",
     "loss_rate",
     "mark_rate",
+    "offered_rate",
     "queueing_delay",
     "range_of",
     "responsiveness",

@@ -69,7 +69,7 @@ def ideal_completion_time(
     wire_bytes
         Bytes of each transfer on the wire, headers included.
     rate_bps
-        Lowest rate on the path.
+        Lowest rate on the path; for a link that varies its `offered_rate`.
     rtt_s
         Propagation time of the path, both ways.
 
@@ -80,6 +80,50 @@ def ideal_completion_time(
     """
     size, rate = np.asarray(wire_bytes, dtype=float), np.asarray(rate_bps, dtype=float)
     return np.asarray(8.0 * size / rate + np.asarray(rtt_s, dtype=float))
+
+
+def offered_rate(
+    time: npt.ArrayLike,
+    capacity_bps: npt.ArrayLike,
+    begin: npt.ArrayLike,
+    wire_bytes: npt.ArrayLike,
+) -> Array:
+    """Mean rate that an empty link of varying rate offers to each transfer until its last bit.
+
+    Parameters
+    ----------
+    time
+        Times of the samples in seconds, ascending.
+    capacity_bps
+        Mean rate of the link from each sample to the next one.
+    begin
+        Beginning of each transfer in seconds.
+    wire_bytes
+        Its bytes on the wire, headers included.
+
+    Returns
+    -------
+    ndarray
+        Bits per second. The run ends at the last sample: a transfer that needs more time has the
+        rate of a transfer of these bytes until then.
+
+    Examples
+    --------
+    >>> offered_rate([0.0, 1.0, 3.0], [8e3, 4e3, 0.0], [0.0, 0.5], [1500, 500]).tolist()
+    [6000.0, 8000.0]
+    """
+    t = np.asarray(time, dtype=float)
+    size = 8.0 * np.asarray(wire_bytes, dtype=float)
+    starts = np.asarray(begin, dtype=float)
+    bits = np.diff(t) * np.asarray(capacity_bps, dtype=float)[:-1]
+    offered = np.concatenate([[0.0], np.cumsum(bits)])
+    wanted = np.interp(starts, t, offered) + size
+    # The interval in which the last bit is sent: the first one, if the rate is 0 after it.
+    last = np.clip(np.searchsorted(offered, wanted), 1, t.size - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.clip((wanted - offered[last - 1]) / bits[last - 1], 0.0, 1.0)
+        end = t[last - 1] + part * (t[last] - t[last - 1])
+        return np.asarray(size / (end - starts))
 
 
 def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Array:

@@ -13,7 +13,17 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cwnd.curves import MOST_LINES, capacity_of, lines, thin, throughput
+from cwnd.application import group_flows
+from cwnd.curves import (
+    MOST_LINES,
+    group_lines,
+    limit_of,
+    lines,
+    sent_bytes,
+    thin,
+    throughput,
+    while_active,
+)
 from cwnd.result import jsonable
 from cwnd.units import format_time
 
@@ -90,7 +100,12 @@ def _breakable(name: str) -> Markup:
 
 
 def run_data(
-    result: Result, colors: Mapping[str, str], points: int = MOST_POINTS, **labels: str
+    result: Result,
+    colors: Mapping[str, str],
+    points: int = MOST_POINTS,
+    *,
+    rtt: bool = False,
+    **labels: str,
 ) -> JsonObject:
     """Return the data of one run's plot.
 
@@ -102,14 +117,17 @@ def run_data(
         The color of each controller.
     points
         Largest number of points per line.
+    rtt
+        Whether the plot has the round-trip times.
     **labels
         Labels besides the seed by which the page selects the run.
     """
     flows = result.measured_flows
-    drawn = lines(flows, colors)
+    single, groups = group_flows(flows)
+    drawn = lines(single or flows, colors)
     scale = max(result.scales[1], result.duration_s / points)
     link = result.bottleneck
-    capacity = capacity_of(link)
+    capacity = limit_of(link)
     return {
         **labels,
         "seed": str(result.seed),
@@ -117,7 +135,9 @@ def run_data(
         "warmup": result.warmup_s,
         "scale": format_time(scale),
         "link": link["name"],
-        "note": f"{len(drawn)} of {len(flows)} flows" if len(drawn) < len(flows) else "",
+        "note": f"{len(drawn)} of {len(single or flows)} flows"
+        if len(drawn) < len(single or flows)
+        else "",
         "capacity": None if capacity is None else _rounded(*thin(result.time, capacity, points)),
         "queue": _rounded(*thin(result.time, link["queue"], points)),
         "flows": [
@@ -125,12 +145,23 @@ def run_data(
                 "name": name,
                 "color": color,
                 "dash": dash,
-                "window": _rounded(*thin(result.time, flow["window"], points)),
+                "window": _rounded(*thin(*while_active(flow, result.time, flow["window"]), points)),
+                "rtt": _rounded(*thin(*while_active(flow, result.time, 1e3 * flow["rtt"]), points))
+                if rtt
+                else None,
                 "throughput": _rounded(
                     *throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
                 ),
             }
             for flow, name, color, dash in drawn
+        ],
+        "groups": [
+            {
+                "name": name,
+                "color": color,
+                "throughput": _rounded(*throughput(result.time, sent_bytes(members), 1, scale)),
+            }
+            for name, color, members in group_lines(groups, colors)
         ],
     }
 

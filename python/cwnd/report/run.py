@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd.application import group_flows
 from cwnd.colors import colors
-from cwnd.curves import lines
+from cwnd.curves import group_lines, lines
 from cwnd.figures import (
     PLACES,
+    application_sheet,
     caveats,
     flow_sheet,
     link_sheet,
@@ -16,7 +18,7 @@ from cwnd.figures import (
 )
 from cwnd.report.page import render, run_data
 from cwnd.report.workload import fairness_data, transfers_data
-from cwnd.transfer_sheet import transfer_sheet
+from cwnd.transfer_sheet import group_sheet, transfer_sheet
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -37,13 +39,21 @@ def run_page(result: Result) -> str:
     str
         The page as HTML.
     """
-    document = result.to_json()
+    document = result.to_json_without_groups()
     shades = colors(flow["controller"] for flow in result.measured_flows)
-    drawn = {line.flow["name"]: line.color for line in lines(result.measured_flows, shades)}
-    found = transfer_sheet(document)
-    transfers: list[tuple[str, Sheet, set[int], dict[str, str]]] = (
-        [] if found is None else [("Transfers by size", found, set(), {})]
-    )
+    single, groups = group_flows(result.measured_flows)
+    drawn = lines(single or result.measured_flows, shades)
+    flow_colors = {line.flow["name"]: line.color for line in drawn}
+    group_colors = {
+        name: color for name, (_, color, _) in zip(groups, group_lines(groups, shades), strict=True)
+    }
+    sheets: list[tuple[str, Sheet | None, set[int], dict[str, str]]] = [
+        ("Flows", flow_sheet(document), {1, 9}, flow_colors),
+        ("Groups of flows", group_sheet(result), {1}, group_colors),
+        ("Applications", application_sheet(document), set(), flow_colors),
+        ("Links", link_sheet(document), {1}, {}),
+        ("Transfers by size", transfer_sheet(document), set(), {}),
+    ]
     return render(
         "run.html",
         title=result.title or "A run",
@@ -53,15 +63,11 @@ def run_page(result: Result) -> str:
             *metric_items(document["metrics"]),
         ],
         caveats=caveats([result]),
-        sheets=[
-            ("Flows", flow_sheet(document), {1, 9}, drawn),
-            ("Links", link_sheet(document), {1}, {}),
-            *transfers,
-        ],
+        sheets=[each for each in sheets if each[1] is not None and each[1].rows],
         rerun=result.rerun,
         seed=result.seed,
         data={
-            "runs": [run_data(result, shades)],
+            "runs": [run_data(result, shades, rtt=True)],
             "fairness": fairness_data(result),
             "transfers": transfers_data(result),
         },

@@ -91,8 +91,8 @@ FLOWS = _columns(
 """Schema of ``flows``: the columns of `Result.flows`."""
 
 LINKS = _columns(
-    "name rate_bps delay_s utilization arrivals departures drops marks losses loss_rate mark_rate "
-    "mean_queue queue_limit "
+    "name rate_bps token_rate_bps delay_s utilization arrivals departures drops marks losses "
+    "loss_rate mark_rate mean_queue queue_limit "
     "queueing_delay_mean_s queueing_delay_p50_s queueing_delay_p95_s queueing_delay_p99_s"
 )
 """Schema of ``links``: the columns of `Result.links`."""

@@ -149,14 +149,16 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     figures |= {f"cov_{scale}rtt": one["cov"] for scale, one in zip(SCALES, smooth, strict=True)}
     figures["wall_s"] = result.record["engine"]["wall_s"]
     if plan.reference is not None:
-        goodputs = [
-            result.goodput_bps(flow)
-            for flow in result.measured_flows
-            if flow["kind"] in ("tcp", "udt")
-        ]
-        # `Scenario.with_controllers` puts the flows of the controller first.
-        own = (len(goodputs) + 1 - run.seed % 2) // 2
-        figures["share"] = metrics.friendliness(goodputs[:own], goodputs[own:])
+        flows = [flow for flow in result.measured_flows if flow["kind"] in ("tcp", "udt")]
+        own = [flow for flow in flows if flow["controller"] == run.controller]
+        others = [flow for flow in flows if flow["controller"] != run.controller]
+        if run.controller == plan.reference:
+            # `Scenario.with_controllers` puts the flows of the controller first.
+            half = (len(flows) + 1 - run.seed % 2) // 2
+            own, others = flows[:half], flows[half:]
+        figures["share"] = metrics.friendliness(
+            result.goodputs_bps(own), result.goodputs_bps(others)
+        )
     return figures
 
 

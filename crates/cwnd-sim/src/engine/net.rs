@@ -184,8 +184,7 @@ impl Net {
     #[inline(always)]
     fn forward(&mut self, now: u64, step: Step, mut packet: Packet) -> Option<Delivery> {
         let link = step.link();
-        let (arrives, gained) =
-            self.links[link].receive(now, packet.size(), packet.flags(), packet.hop());
+        let (arrives, gained) = self.links[link].receive(now, packet);
         if gained != 0 {
             packet = self.forward_changed(now, link, arrives, gained, packet)?;
         }
@@ -213,7 +212,7 @@ impl Net {
         packet: Packet,
     ) -> Option<Packet> {
         if gained & flags::QUEUED != 0 {
-            let hash = if self.links[link].uses_flow(now) { self.flow_hash(packet) } else { 0 };
+            let hash = if self.links[link].uses_flows() { self.flow_hash(packet) } else { 0 };
             match self.links[link].enqueue(now, packet, hash) {
                 Enqueued::Dropped => self.count_loss(now, packet),
                 Enqueued::Waits(departure) => self.schedule_departure(link, departure),
@@ -245,21 +244,27 @@ impl Net {
     }
 
     /// Shows a transmitted packet to the tap and counts it if it is lost on the link. Returns whether it reaches the far end.
+    #[inline(always)]
     fn reaches_far_end(&mut self, link: usize, arrives: u64, packet: Packet) -> bool {
-        if self.links[link].is_tapped()
-            && arrives < self.observations.end()
-            && let Some(tap) = &mut self.tap
-        {
-            let at = self.clock.nanos(self.links[link].departed());
-            let flow = self.routes.flow(packet.hop());
-            let index = saturate32(self.order.index(flow as usize));
-            tap::show(tap, at, index, packet, &self.extras[flow as usize]);
+        if self.links[link].is_tapped() && arrives < self.observations.end() {
+            self.show(link, packet);
         }
         let lost = packet.flags() & flags::LOST != 0;
         if lost {
             self.count_loss(arrives, packet);
         }
         !lost
+    }
+
+    /// Shows a packet that `link` transmits to the tap.
+    #[cold]
+    fn show(&mut self, link: usize, packet: Packet) {
+        if let Some(tap) = &mut self.tap {
+            let at = self.clock.nanos(self.links[link].departed());
+            let flow = self.routes.flow(packet.hop());
+            let index = saturate32(self.order.index(flow as usize));
+            tap::show(tap, at, index, packet, &self.extras[flow as usize]);
+        }
     }
 
     /// A packet that left the queue of the scheduled path arrives at the far end at `arrives`.
@@ -300,8 +305,7 @@ impl Net {
             link = next.link();
             let gained;
             let now = arrives;
-            (arrives, gained) =
-                self.links[link].receive(now, packet.size(), packet.flags(), packet.hop());
+            (arrives, gained) = self.links[link].receive(now, packet);
             if gained != 0 {
                 packet = self.forward_changed(now, link, arrives, gained, packet)?;
             }

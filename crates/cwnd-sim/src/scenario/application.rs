@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ReadFile;
 use super::error::{Problem, problem};
 use super::format::Flow;
-use super::units::{BitRate, Bytes, Span};
+use super::units::{BitRate, Bytes, Span, shorten};
+use crate::cast::whole;
 use crate::network::{self, InvalidField, pareto_min};
 
 /// The application of a flow.
@@ -141,7 +143,7 @@ pub enum Sizes {
     Constant(Bytes),
     /// A distribution.
     Distribution(SizesTable),
-    /// A file, which the reader of the scenario replaces by its contents.
+    /// The name of a file, relative to the scenario file, which the reader of the scenario replaces by its contents.
     File(String),
 }
 
@@ -205,17 +207,15 @@ pub struct Arrivals {
 }
 
 impl Flow {
-    /// Replaces files of sizes by a size. The reader of the scenario replaces them by their contents later.
-    pub(super) fn assume_files(&mut self) {
-        let of_source = match &mut self.source {
-            Some(Application::Request { sizes, .. }) => Some(sizes),
-            _ => None,
-        };
-        for sizes in self.arrivals.iter_mut().map(|arrivals| &mut arrivals.sizes).chain(of_source) {
-            if matches!(sizes, Sizes::File(_)) {
-                *sizes = Sizes::Constant(Bytes::new(1 << 20));
-            }
+    /// Replaces the names of files of sizes by their contents. `key` is that of the table.
+    pub(super) fn read_sizes(&mut self, key: &str, files: &ReadFile) -> Result<(), Problem> {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.sizes.resolve(&format!("{key}.arrivals.sizes"), files)?;
         }
+        if let Some(Application::Request { sizes, .. }) = &mut self.source {
+            sizes.resolve(&format!("{key}.source.sizes"), files)?;
+        }
+        Ok(())
     }
 }
 
@@ -267,6 +267,46 @@ impl Application {
     }
 }
 
+impl SizesTable {
+    /// Reads the text of a file of sizes: on each line a size in bytes, or for each point of the cumulative distribution a
+    /// size and its probability, which ends at 1 or at 100 (percent). The last column counts. Empty lines and lines that
+    /// begin with `#` are comments.
+    ///
+    /// # Errors
+    /// The number of a line with something else, and what it is, to be appended to the name of the file.
+    fn from_text(text: &str) -> Result<Self, String> {
+        let mut rows: Vec<Vec<f64>> = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let row: Vec<f64> =
+                line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+            let complete = row.len() == line.split_whitespace().count();
+            if !complete || row.len() > 3 || rows.first().is_some_and(|it| it.len() != row.len()) {
+                let line = shorten(line);
+                return Err(format!(
+                    ":{}: `{line}` is neither a size nor a size and its cumulative probability",
+                    at + 1
+                ));
+            }
+            rows.push(row);
+        }
+        let ends: Vec<_> =
+            rows.iter().filter_map(|row| Some((*row.first()?, *row.last()?))).collect();
+        let Some(&(_, total)) = ends.last() else { return Err(": there are no sizes".to_owned()) };
+        if rows.iter().all(|row| row.len() == 1) {
+            return Ok(SizesTable::List {
+                bytes: ends.iter().map(|row| whole(row.0.round())).collect(),
+            });
+        }
+        let scale = if total > 1.0 { 100.0 } else { 1.0 };
+        let points = ends.into_iter().map(|(size, part)| (size, part / scale)).collect();
+        Ok(SizesTable::Cdf { points })
+    }
+}
+
 impl Times {
     fn compile(self) -> network::Times {
         match self {
@@ -284,17 +324,27 @@ impl Times {
 }
 
 impl Sizes {
+    /// Replaces the name of a file by its contents, which `files` returns.
+    fn resolve(&mut self, key: &str, files: &ReadFile) -> Result<(), Problem> {
+        let Sizes::File(name) = self else { return Ok(()) };
+        let (path, text) = files(name).map_err(|message| {
+            let name = shorten(name);
+            let message = format!("\"{name}\" is not an amount of data such as 100kb; {message}");
+            Problem::new(key, message)
+        })?;
+        let table = SizesTable::from_text(&text)
+            .map_err(|message| Problem::new(key, format!("{path}{message}")))?;
+        *self = Sizes::Distribution(table);
+        Ok(())
+    }
+
     /// Compiles the sizes at `key`.
     pub(super) fn compile(&self, key: &str) -> Result<network::Sizes, Problem> {
         let table = match self {
             Sizes::Constant(bytes) => return checked(key, network::Sizes::Constant(bytes.get())),
             Sizes::Distribution(table) => table,
-            // A file that is missing or a mistyped amount of data. A reader that supports files has replaced it.
-            Sizes::File(path) => {
-                return problem(
-                    key,
-                    format!("\"{path}\" is neither an amount of data nor a file that was read"),
-                );
+            Sizes::File(name) => {
+                return problem(key, format!("the file \"{}\" was not read", shorten(name)));
             }
         };
         let sizes = match table {

@@ -74,11 +74,11 @@ impl Scenario {
         Self::from_toml_with(text, origin, &no_files)
     }
 
-    /// Reads and checks a scenario file as [`from_toml`](Self::from_toml), with its traces: `files` reads a file that the scenario
-    /// names. The names in the scenario are replaced by the contents.
+    /// Reads and checks a scenario file as [`from_toml`](Self::from_toml), with its traces and files of sizes: `files` reads a file
+    /// that the scenario names. The names in the scenario are replaced by the contents.
     ///
     /// # Errors
-    /// As [`from_toml`](Self::from_toml), or a trace that cannot be read.
+    /// As [`from_toml`](Self::from_toml), or a file that cannot be read.
     pub fn from_toml_with(
         text: &str,
         origin: &str,
@@ -118,10 +118,10 @@ impl Scenario {
         Self::from_json_with(text, &no_files)
     }
 
-    /// Reads a scenario as [`from_json`](Self::from_json), with its traces as [`from_toml_with`](Self::from_toml_with) does.
+    /// Reads a scenario as [`from_json`](Self::from_json), with its files as [`from_toml_with`](Self::from_toml_with) does.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json), or a trace that cannot be read.
+    /// As [`from_json`](Self::from_json), or a file that cannot be read.
     pub fn from_json_with(text: &str, files: &ReadFile) -> Result<Self, ScenarioError> {
         Self::from_value(text, files).map_err(|problem| problem.at("", None))
     }
@@ -137,13 +137,13 @@ impl Scenario {
         }
         let mut scenario =
             Scenario::deserialize(&value).map_err(|error| json_error(&value, &error))?;
-        scenario.read_traces(files)?;
+        scenario.read_files(files)?;
         Plan::new(&scenario, scenario.seed)?;
         Ok(scenario)
     }
 
-    /// Replaces the names of trace files by their contents.
-    fn read_traces(&mut self, files: &ReadFile) -> Result<(), Problem> {
+    /// Replaces the names of traces and of files of sizes by their contents.
+    fn read_files(&mut self, files: &ReadFile) -> Result<(), Problem> {
         let tables =
             self.dumbbell.iter_mut().map(|own| ("dumbbell".into(), &mut own.trace, &mut own.back));
         let chains =
@@ -160,6 +160,9 @@ impl Scenario {
                     trace.delay.resolve(&key, files)?;
                 }
             }
+        }
+        for (at, flow) in self.flow.iter_mut().enumerate() {
+            flow.read_sizes(&format!("flow[{at}]"), files)?;
         }
         Ok(())
     }
@@ -216,10 +219,8 @@ fn read(source: &Source, files: &ReadFile) -> Result<Scenario, ScenarioError> {
     }
     let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
         .map_err(|error| source.value_error(&error))?;
-    scenario.read_traces(files).map_err(|problem| source.locate(problem))?;
-    let mut checked = scenario.clone();
-    checked.flow.iter_mut().for_each(Flow::assume_files);
-    match Plan::new(&checked, scenario.seed) {
+    scenario.read_files(files).map_err(|problem| source.locate(problem))?;
+    match Plan::new(&scenario, scenario.seed) {
         Ok(_) => Ok(scenario),
         Err(problem) => Err(source.locate(problem)),
     }

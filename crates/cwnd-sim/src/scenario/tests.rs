@@ -11,6 +11,7 @@ use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, Traffic};
 mod errors;
 mod links;
 mod queues;
+mod sizes;
 
 const HEAD: &str =
     "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\nqueue = \"20p\"\n";

@@ -229,6 +229,16 @@ impl Receiver {
     /// Handles a data packet.
     #[inline(always)]
     pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        if self.further.is_some() {
+            self.receive::<true>(net, now, packet);
+        } else {
+            self.receive::<false>(net, now, packet);
+        }
+    }
+
+    /// Handles a data packet. `FURTHER` is whether the receiver has `further`: most have not and need not test it repeatedly.
+    #[inline(always)]
+    fn receive<const FURTHER: bool>(&mut self, net: &mut Net, now: u64, packet: Packet) {
         self.received += 1;
         if self.ecn {
             self.unacked_flags |= packet.flags();
@@ -236,7 +246,7 @@ impl Receiver {
         }
         let seq = packet.seq();
         let in_order = seq == self.expected;
-        if self.further.is_some() {
+        if FURTHER {
             self.note(now, packet);
         }
         // RFC 7323 section 4.3: an older timestamp is that of a packet that was overtaken.
@@ -256,7 +266,8 @@ impl Receiver {
         }
         let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
-        if let Some(delays) = self.further.as_ref().and_then(|further| further.delays.as_ref()) {
+        let further = if FURTHER { self.further.as_ref() } else { None };
+        if let Some(delays) = further.and_then(|further| further.delays.as_ref()) {
             let cwr = self.unacked_flags & flags::CWR != 0;
             if in_order
                 && gapless
@@ -281,7 +292,7 @@ impl Receiver {
             return;
         }
         self.pending = NONE;
-        self.acknowledge(net, now);
+        self.acknowledge::<FURTHER>(net, now);
     }
 
     /// Updates what only some receivers have for a packet that arrives.
@@ -318,16 +329,16 @@ impl Receiver {
             {
                 delays.expired();
             }
-            self.acknowledge(net, now);
+            self.acknowledge::<true>(net, now);
         } else if self.pending != NONE {
             net.arm(self.timer as usize, self.pending);
         }
     }
 
     #[inline(always)]
-    fn acknowledge(&mut self, net: &mut Net, now: u64) {
+    fn acknowledge<const FURTHER: bool>(&mut self, net: &mut Net, now: u64) {
         let mut blocks = self.sack && self.blocks.count > 0;
-        if let Some(further) = &mut self.further {
+        if FURTHER && let Some(further) = &mut self.further {
             blocks |= self.sack && further.duplicate.is_some();
             if let Some(delays) = &mut further.delays {
                 delays.acknowledged();

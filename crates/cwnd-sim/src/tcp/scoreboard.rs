@@ -180,7 +180,7 @@ impl Scoreboard {
     }
 
     /// Removes the packets below `ack` and shows to `each` those that were not delivered before.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn acked_each(&mut self, ack: u32, mut each: impl FnMut(Covered)) -> Newly {
         let mut newly = Newly::default();
         while self.una < ack && self.segments.len() > 0 {
@@ -215,7 +215,7 @@ impl Scoreboard {
     }
 
     /// [`sack`](Self::sack) that shows to `each` the packets that were not delivered before.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sack_each(
         &mut self,
         blocks: &[(u32, u32)],
@@ -237,7 +237,7 @@ impl Scoreboard {
         newly
     }
 
-    #[inline(always)]
+    #[inline]
     fn sack_range(&mut self, start: u32, end: u32, each: &mut impl FnMut(Covered)) -> Newly {
         let mut newly = Newly::default();
         for seq in start..end {

@@ -75,14 +75,25 @@ function largest(lines, start) {
   return most || 1;
 }
 
-// Windows, throughput and queue over a common time axis. Clicking a flow in the legend hides or
+// Windows, throughput, round-trip times and queue over a common time axis. Clicking a flow in the legend hides or
 // shows its lines; a double click shows the flow alone.
 function drawRun(target, run) {
-  const titles = [
-    "window, packets" + (run.note ? ` (${run.note})` : ""),
-    `throughput over ${run.scale}, bit/s` + (run.capacity ? " (dotted: capacity)" : ""),
-    `queue of ${run.link}, packets`,
+  // Panels from top to bottom: title and lines.
+  const panels = [
+    { title: "window, packets" + (run.note ? ` (${run.note})` : ""), lines: run.flows.map((flow) => [flow.name, flow.window]) },
+    {
+      title: `throughput over ${run.scale}, bit/s` + (run.capacity ? " (dotted: capacity)" : ""),
+      lines: [
+        ...[...run.flows, ...run.groups].map((flow) => [flow.name, flow.throughput]),
+        ...(run.capacity ? [["capacity", run.capacity]] : []),
+      ],
+    },
+    ...(run.flows[0]?.rtt ? [{ title: "round-trip time, ms", lines: run.flows.map((flow) => [flow.name, flow.rtt]) }] : []),
+    { title: `queue of ${run.link}, packets`, lines: [[run.link, run.queue]] },
   ];
+  const count = panels.length;
+  // Vertical axes are numbered from the bottom.
+  const axisOf = (panel) => panel === count - 1 ? "y" : `y${count - panel}`;
   const traces = [];
   const below = narrow();
   const names = run.flows.map((flow) => broken(flow.name, below ? 36 : 28));
@@ -90,12 +101,25 @@ function drawRun(target, run) {
     const common = { mode: "lines", name: names[i].join("<br>"), legendgroup: flow.name, opacity: 0.9 };
     const line = { color: ink(flow.color), dash: flow.dash };
     traces.push({
-      ...common, x: flow.window[0], y: flow.window[1], yaxis: "y3", line: { ...line, width: 1.2 },
+      ...common, x: flow.window[0], y: flow.window[1], yaxis: axisOf(0), line: { ...line, width: 1.2 },
       hovertemplate: "%{y:.1f} packets<extra>%{fullData.name}</extra>",
     });
     traces.push({
-      ...common, x: flow.throughput[0], y: flow.throughput[1], yaxis: "y2", showlegend: false,
+      ...common, x: flow.throughput[0], y: flow.throughput[1], yaxis: axisOf(1), showlegend: false,
       line: { ...line, width: 1.4, shape: "hv" },
+      hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
+    });
+    if (flow.rtt) {
+      traces.push({
+        ...common, x: flow.rtt[0], y: flow.rtt[1], yaxis: axisOf(2), showlegend: false, line: { ...line, width: 1 },
+        hovertemplate: "%{y:.1f} ms<extra>%{fullData.name}</extra>",
+      });
+    }
+  }
+  for (const group of run.groups) {
+    traces.push({
+      x: group.throughput[0], y: group.throughput[1], yaxis: axisOf(1), mode: "lines", opacity: 0.9,
+      name: broken(group.name, below ? 36 : 28).join("<br>"), line: { color: ink(group.color), width: 1.4, shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
     });
   }
@@ -106,31 +130,36 @@ function drawRun(target, run) {
   });
   if (run.capacity) {
     traces.push({
-      x: run.capacity[0], y: run.capacity[1], yaxis: "y2", mode: "lines", name: `capacity of ${run.link}`, showlegend: false,
-      line: { color: css("--soft"), width: 1, dash: "dot" },
+      x: run.capacity[0], y: run.capacity[1], yaxis: axisOf(1), mode: "lines", name: `capacity of ${run.link}`, showlegend: false,
+      line: { color: css("--soft"), width: 1, dash: "dot", shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>capacity</extra>",
     });
   }
   // The axes fit the values after the warm-up, which may contain much larger ones.
-  const axis = (low, high, lines) => ({
-    domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
-    fixedrange: true, automargin: true,
+  const gap = 0.1 * 3 / count;
+  const high = (1 - gap * (count - 1)) / (count - 0.25);
+  const axes = {};
+  panels.forEach(({ lines }, panel) => {
+    const top = 1 - panel * (high + gap);
+    axes[axisOf(panel).replace("y", "yaxis")] = {
+      domain: [panel === count - 1 ? 0 : top - high, top], range: [0, 1.08 * largest(lines.map(([, line]) => line), run.warmup)],
+      nticks: 5, fixedrange: true, automargin: true, ...(panel === 1 ? { tickformat: "~s" } : {}),
+    };
   });
-  const longest = Math.max(...names.flat().map((line) => line.length), 1);
-  const most = Math.max(...names.map((lines) => lines.length), 1);
+  const entries = [...names, ...run.groups.map((group) => broken(group.name, below ? 36 : 28))];
+  const longest = Math.max(...entries.flat().map((line) => line.length), 1);
+  const most = Math.max(...entries.map((lines) => lines.length), 1);
   const across = Math.max(Math.floor(330 / (40 + 7 * longest)), 1);
   const legend = { font: { color: css("--ink") }, itemsizing: "constant" };
   show(target, {
     traces,
     table: () => [
       ["panel", "line", "time_s", "value"],
-      ...run.flows.flatMap((flow) => [[titles[0], flow.window], [titles[1], flow.throughput]]
-        .flatMap(([panel, [x, y]]) => x.map((time, i) => [panel, flow.name, time, y[i]]))),
-      ...(run.capacity?.[0] ?? []).map((time, i) => [titles[1], "capacity", time, run.capacity[1][i]]),
-      ...run.queue[0].map((time, i) => [titles[2], run.link, time, run.queue[1][i]]),
+      ...panels.flatMap(({ title, lines }) =>
+        lines.flatMap(([name, [x, y]]) => x.map((time, i) => [title, name, time, y[i]]))),
     ],
     extra: {
-      height: below ? 640 + (5 + 15 * most) * Math.ceil(run.flows.length / across) : 680,
+      height: (below ? 640 + (5 + 15 * most) * Math.ceil(entries.length / across) : 680) + 190 * (count - 3),
       margin: { l: 14, r: 16, t: 40, b: 46 },
       showlegend: true,
       legend: below ? { ...legend, orientation: "h", y: -0.09, yanchor: "top" } : legend,
@@ -139,14 +168,12 @@ function drawRun(target, run) {
         title: { text: "time (s)", standoff: 6 }, anchor: "y", range: [0, run.duration],
         showgrid: false, uirevision: run.duration,
       },
-      yaxis: axis(0, 0.22, [run.queue]),
-      yaxis2: { ...axis(0.32, 0.61, [...run.flows.map((flow) => flow.throughput), ...(run.capacity ? [run.capacity] : [])]), tickformat: "~s" },
-      yaxis3: axis(0.71, 1, run.flows.map((flow) => flow.window)),
+      ...axes,
       shapes: run.warmup > 0 ? [{
         type: "rect", x0: 0, x1: run.warmup, y0: 0, y1: 1, yref: "paper", layer: "below",
         line: { width: 0 }, fillcolor: css("--line"), opacity: 0.45,
       }] : [],
-      annotations: ["y3 domain", "y2 domain", "y domain"].map((yref, i) => heading(titles[i], yref, 1)),
+      annotations: panels.map(({ title }, panel) => heading(title, `${axisOf(panel)} domain`, 1)),
     },
   });
 }

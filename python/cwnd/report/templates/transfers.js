@@ -33,6 +33,7 @@ function drawTransfers(target, transfers) {
       hovertemplate: "%{y:.3~g}<extra>%{fullData.name}, %{x}</extra>",
     });
   }
+  const decades = [-1, 0, 1, 2, 3, 4].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
   const legend = { font: { color: css("--ink") }, bgcolor: "rgba(0,0,0,0)", xanchor: "left", yanchor: "bottom", orientation: "h" };
   const [low, high] = stacked ? [[0.6, 0.89], [0, 0.36]] : [[0, 0.84], [0, 0.84]];
   const across = stacked ? [[0, 1], [0, 1]] : [[0, 0.47], [0.56, 1]];
@@ -45,7 +46,7 @@ function drawTransfers(target, transfers) {
       xaxis: { domain: across[0], anchor: "y", type: "log", title: { text: "completion time (s)", standoff: 6 }, fixedrange: true, dtick: 1 },
       yaxis: { domain: low, anchor: "x", range: [0, 1.02], tickformat: ".0%", fixedrange: true, automargin: true },
       xaxis2: { domain: across[1], anchor: "y2", type: "category", range: [-0.5, classes.length - 0.5], title: { text: "size", standoff: 6 }, fixedrange: true },
-      yaxis2: { domain: high, anchor: "x2", type: "log", fixedrange: true, automargin: true, dtick: "D2" },
+      yaxis2: { domain: high, anchor: "x2", type: "log", fixedrange: true, automargin: true, tickvals: decades, minexponent: 4 },
       annotations: titles.map((title, i) => ({
         ...heading(title, "paper", 0), x: across[i][0], y: [low, high][i][1] + (stacked ? [0.09, 0.055][i] : 0.08),
       })),

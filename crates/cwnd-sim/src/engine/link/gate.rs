@@ -2,7 +2,7 @@
 
 use super::token_bucket::TokenBucket;
 use crate::engine::clock::Clock;
-use crate::engine::packet::flags;
+use crate::engine::packet::{Packet, flags};
 use crate::network;
 use std::collections::HashMap;
 
@@ -27,15 +27,18 @@ impl Gate {
         (gate.policer.is_some() || thinning > 0).then(|| Box::new(gate))
     }
 
-    /// Whether a packet that arrives at `now` is dropped. `hop` identifies its route.
-    pub(super) fn drops(&mut self, now: u64, size: u64, flags: u16, hop: u32) -> bool {
+    /// Whether a packet that arrives at `now` is dropped.
+    pub(super) fn drops(&mut self, now: u64, packet: Packet) -> bool {
+        let flags = packet.flags();
         if self.thinning > 0 && flags & flags::ACK != 0 && flags & UNIQUE == 0 {
-            let passes = self.passes.entry(hop).or_default();
+            let passes = self.passes.entry(packet.hop()).or_default();
             if now < *passes {
                 return true;
             }
             *passes = now + self.thinning;
         }
-        self.policer.as_mut().is_some_and(|policer| !policer.conforms(now, size))
+        self.policer
+            .as_mut()
+            .is_some_and(|policer| !policer.conforms(now, u64::from(packet.size())))
     }
 }

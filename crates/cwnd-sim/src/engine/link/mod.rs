@@ -92,6 +92,9 @@ pub(crate) struct Link {
     varying: Option<Box<Varying>>,
     /// Whether a packet that finds the transmitter idle is accepted unchanged.
     transparent: bool,
+    /// Whether packets are only queued and transmitted: nothing varies, no packet is lost on the link or inspected, and no departure is
+    /// an event.
+    plain: bool,
     tapped: bool,
     /// Packets whose arrival at the far end needs an event.
     in_flight: Ring<InFlight>,
@@ -130,13 +133,13 @@ impl Link {
         let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
         // Without a transmission time nothing queues.
         let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
-        let is_static = gate.is_none() && loss.is_none() && varying.is_none();
-        Link {
+        let mut link = Link {
             busy: 0,
             service,
             delay: clock.ticks(link.least_delay().as_nanos()).min(AFTER_END),
             due: observations.first(),
-            transparent: is_static && discipline.is_none() && admission.accepts_when_idle(),
+            transparent: false,
+            plain: false,
             tapped: false,
             in_flight: Ring::new(),
             counters: Counters::default(),
@@ -154,21 +157,34 @@ impl Link {
             varying,
             late: NO_LINK,
             total_lost: 0,
-        }
+        };
+        link.select_path();
+        link
+    }
+
+    /// Selects the shortest path that the properties of the link permit.
+    fn select_path(&mut self) {
+        self.plain = self.scheduled.is_none() && !self.is_impaired();
+        self.transparent = self.plain && self.admission.accepts_when_idle();
+    }
+
+    /// Whether packets are not only queued and transmitted.
+    fn is_impaired(&self) -> bool {
+        self.tapped || self.gate.is_some() || self.loss.is_some() || self.varying.is_some()
     }
 
     /// Selects the scheduled path. Nothing queues at an infinite rate, which needs no events.
     pub(crate) fn schedule_departures(&mut self) {
         if self.queues && self.scheduled.is_none() {
-            self.transparent = false;
             self.scheduled = Some(Box::new(Scheduled::fifo()));
+            self.select_path();
         }
     }
 
     /// Marks every packet that the link transmits with [`flags::INSPECT`].
     pub(crate) fn set_tapped(&mut self) {
-        self.transparent = false;
         self.tapped = true;
+        self.select_path();
     }
 
     pub(crate) fn is_tapped(&self) -> bool {
@@ -201,15 +217,15 @@ impl Link {
 
     /// Receives a packet. Returns the time at which it arrives at the far end, and the flags that it gains. These include
     /// [`flags::DROPPED`] if the queue drops it, and [`flags::QUEUED`] if the departure is an event:
-    /// [`enqueue`](Self::enqueue) must follow. `hop` identifies the route of the packet.
+    /// [`enqueue`](Self::enqueue) must follow.
     ///
     /// The packet is passed by value: a reference would force it out of registers.
     #[inline(always)]
-    pub(crate) fn receive(&mut self, now: u64, size: u16, flags: u16, hop: u32) -> (u64, u16) {
+    pub(crate) fn receive(&mut self, now: u64, packet: Packet) -> (u64, u16) {
         if self.transparent && self.busy < now && now < self.due {
-            return (self.transmit(now, u64::from(size)), 0);
+            return (self.transmit(now, u64::from(packet.size())), 0);
         }
-        self.receive_at_queue(now, u64::from(size), flags, hop)
+        self.receive_at_queue(now, packet)
     }
 
     /// Transmits a packet from `start` on at a constant rate and delay. Returns the time at which it arrives at the far end.
@@ -240,25 +256,54 @@ impl Link {
         arrives
     }
 
-    fn receive_at_queue(&mut self, now: u64, size: u64, flags: u16, hop: u32) -> (u64, u16) {
+    fn receive_at_queue(&mut self, now: u64, packet: Packet) -> (u64, u16) {
         if now >= self.due {
             self.observe(now);
         }
-        if self.scheduled.is_some() {
-            return (NONE, flags::QUEUED);
+        if !self.plain {
+            if self.scheduled.is_some() {
+                return (NONE, flags::QUEUED);
+            }
+            return self.receive_impaired(now, packet);
         }
+        let size = u64::from(packet.size());
         self.advance(now);
         let occupancy = Occupancy { packets: self.waiting.len(), bytes: self.waiting_bytes };
-        if self.is_gated(now, size, flags, hop) {
-            return (NONE, self.count_drop());
-        }
-        let mut gained = self.admit(now, occupancy, size, flags);
+        let gained = self.admit(now, occupancy, size, packet.flags());
         if gained & flags::DROPPED != 0 {
             return (NONE, gained);
         }
-        if self.tapped {
+        let start = self.wait(now, size);
+        (self.transmit(start, size), gained)
+    }
+
+    /// Receives a packet on an impaired link.
+    #[inline(never)]
+    fn receive_impaired(&mut self, now: u64, packet: Packet) -> (u64, u16) {
+        if self.is_gated(now, packet) {
+            return (NONE, self.count_drop());
+        }
+        let size = u64::from(packet.size());
+        self.advance(now);
+        let occupancy = Occupancy { packets: self.waiting.len(), bytes: self.waiting_bytes };
+        let mut gained = self.admit(now, occupancy, size, packet.flags());
+        if gained & flags::DROPPED != 0 {
+            return (NONE, gained);
+        }
+        gained |= self.draw_loss(now, packet.flags());
+        let start = self.wait(now, size);
+        self.counters.accepted += 1;
+        self.counters.bytes += size;
+        let arrives = self.occupy(start, size, packet.flags());
+        if self.tapped || self.is_late() {
             gained |= flags::INSPECT;
         }
+        (arrives, gained)
+    }
+
+    /// Appends a packet that arrives at `now` to the queue if the transmitter is busy. Returns the start of its transmission.
+    #[inline(always)]
+    fn wait(&mut self, now: u64, size: u64) -> u64 {
         if self.is_busy(now) {
             let wait = self.busy - now;
             self.counters.waited += u128::from(wait);
@@ -266,39 +311,30 @@ impl Link {
             self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
-        self.counters.accepted += 1;
-        self.counters.bytes += size;
-        let arrives = self.occupy(self.busy.max(now).min(AFTER_END), size, flags);
-        if self.is_late() {
-            gained |= flags::INSPECT;
-        }
-        (arrives, gained)
+        self.busy.max(now).min(AFTER_END)
     }
 
-    /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
+    /// Lets the discipline decide on a packet that finds `occupancy` in the queue. Returns the flags that the packet gains.
+    #[inline(always)]
     fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
-        let mut gained = 0;
-        if self.queues {
-            let idle = if self.is_busy(now) { None } else { Some(now - self.busy) };
-            match self.admission.admit(occupancy, idle, size, flags & flags::ECT != 0) {
-                Action::Accept => {}
-                Action::Mark => {
-                    gained = flags::CE;
-                    self.counters.marks += 1;
-                }
-                Action::Drop => return self.count_drop(),
+        if !self.queues {
+            return 0;
+        }
+        let idle = if self.is_busy(now) { None } else { Some(now - self.busy) };
+        match self.admission.admit(occupancy, idle, size, flags & flags::ECT != 0) {
+            Action::Accept => 0,
+            Action::Mark => {
+                self.counters.marks += 1;
+                flags::CE
             }
+            Action::Drop => self.count_drop(),
         }
-        if self.loss.is_some() {
-            gained |= self.draw_loss(now, flags);
-        }
-        gained
     }
 
     /// Whether a packet is dropped before the queue.
     #[inline(always)]
-    fn is_gated(&mut self, now: u64, size: u64, flags: u16, hop: u32) -> bool {
-        self.gate.as_mut().is_some_and(|gate| gate.drops(now, size, flags, hop))
+    fn is_gated(&mut self, now: u64, packet: Packet) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.drops(now, packet))
     }
 
     fn count_drop(&mut self) -> u16 {
@@ -313,8 +349,8 @@ impl Link {
         self.busy >= now && self.queues && self.busy > 0
     }
 
-    #[cold]
-    #[inline(never)]
+    /// Draws the loss of a packet. Returns the flag that it gains.
+    #[inline(always)]
     fn draw_loss(&mut self, now: u64, flags: u16) -> u16 {
         if !self.loss.as_mut().is_some_and(|loss| loss.loses(now, flags)) {
             return 0;

@@ -82,9 +82,9 @@ pub(crate) enum Enqueued {
 }
 
 impl Link {
-    /// Whether the discipline uses the hash of the flow of a packet that arrives at `now`.
-    pub(crate) fn uses_flow(&self, now: u64) -> bool {
-        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows && self.is_busy(now))
+    /// Whether the discipline uses the hash of a packet's flow.
+    pub(crate) fn uses_flows(&self) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows)
     }
 
     /// Whether packets wait for an event.
@@ -97,18 +97,21 @@ impl Link {
     pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet, flow: u32) -> Enqueued {
         let size = u64::from(packet.size());
         let idle = !self.is_busy(now);
-        if self.is_gated(now, size, packet.flags(), packet.hop()) {
+        if self.is_gated(now, packet) {
             self.count_drop();
             return Enqueued::Dropped;
         }
         let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
         if let Buffer::Managed(discipline) = &mut scheduled.buffer {
             if idle && discipline.bypass(now) {
+                // The discipline needs no further packets that find the transmitter idle before one waits.
+                self.transparent = !self.is_impaired();
                 self.counters.accepted += 1;
                 self.counters.bytes += size;
-                let packet = packet.flagged(self.loss_at_departure(now, packet));
+                let packet = packet.flagged(self.draw_loss(now, packet.flags()));
                 return Enqueued::Transmitted(self.transmit_packet(now, packet), packet);
             }
+            self.transparent = false;
             let queued = Queued { packet, enqueued_at: now };
             discipline.enqueue(queued, flow, &mut scheduled.effects);
             self.counters.accepted += 1;
@@ -123,7 +126,7 @@ impl Link {
             if gained & flags::DROPPED != 0 {
                 return Enqueued::Dropped;
             }
-            packet = packet.flagged(gained);
+            packet = packet.flagged(gained | self.draw_loss(now, packet.flags()));
             self.counters.accepted += 1;
             self.counters.bytes += size;
             if idle {
@@ -170,7 +173,9 @@ impl Link {
         Some(queued.packet)
     }
 
-    /// Removes the packet that the discipline selects, counts its wait and draws its loss.
+    /// Removes the packet that the discipline selects, counts its wait and draws its loss: a packet that arrives may be
+    /// dropped later.
+    #[inline(always)]
     fn take_managed(&mut self, now: u64) -> Option<Packet> {
         let scheduled = self.scheduled.as_mut()?;
         let Buffer::Managed(discipline) = &mut scheduled.buffer else { return None };
@@ -180,12 +185,7 @@ impl Link {
         if queued.enqueued_at < now || self.is_busy(now) {
             self.count_wait(&queued, now);
         }
-        Some(queued.packet.flagged(self.loss_at_departure(now, queued.packet)))
-    }
-
-    /// Draws the loss of a packet. With a discipline that decides at departure, a packet that arrives may be dropped later.
-    fn loss_at_departure(&mut self, now: u64, packet: Packet) -> u16 {
-        if self.loss.is_some() { self.draw_loss(now, packet.flags()) } else { 0 }
+        Some(queued.packet.flagged(self.draw_loss(now, queued.packet.flags())))
     }
 
     /// Transmits a packet from `start` on. Returns the time at which it arrives at the far end.
@@ -194,6 +194,7 @@ impl Link {
         self.occupy(start, u64::from(packet.size()), packet.flags())
     }
 
+    #[inline(always)]
     fn count_wait(&mut self, queued: &Queued, now: u64) {
         let Some(scheduled) = &self.scheduled else { return };
         self.counters.waited += scheduled.wait(queued, now);
@@ -203,8 +204,12 @@ impl Link {
     }
 
     /// Counts the marks and drops of the discipline's last call. A dropped packet counts in the queue length, but not in the delays.
+    #[inline(always)]
     fn count_effects(&mut self, now: u64) {
         let Some(scheduled) = &mut self.scheduled else { return };
+        if scheduled.effects.is_empty() {
+            return;
+        }
         self.counters.marks += std::mem::take(&mut scheduled.effects.marks);
         for queued in &scheduled.effects.dropped {
             let wait = scheduled.wait(queued, now);

@@ -14,6 +14,10 @@ fn ms(millis: u64) -> Dur {
     Dur::from_millis(millis)
 }
 
+fn packet(size: u16, flags: u16) -> Packet {
+    Packet::new(0, 0, 0, size, flags)
+}
+
 fn spec(impairments: Impairments) -> network::Link {
     network::Link {
         name: "link".into(),
@@ -116,7 +120,7 @@ proptest! {
         for (gap, size, ack) in packets {
             now += clock().ticks(gap);
             let expected = link.earliest_arrival(now);
-            let (arrives, gained) = link.receive(now, size, flags_of(ack), 0);
+            let (arrives, gained) = link.receive(now, packet(size, flags_of(ack)));
             prop_assert_eq!(gained, 0);
             prop_assert!(arrives >= last && arrives >= expected, "{arrives} {last} {expected}");
             prop_assert!(link.departed() > now && link.departed() <= arrives);
@@ -133,8 +137,8 @@ proptest! {
         let (mut now, mut late) = (0, 0);
         for (gap, size, ack) in packets {
             now += clock().ticks(gap);
-            let (expected, _) = one.receive(now, size, flags_of(ack), 0);
-            let (arrives, gained) = other.receive(now, size, flags_of(ack), 0);
+            let (expected, _) = one.receive(now, packet(size, flags_of(ack)));
+            let (arrives, gained) = other.receive(now, packet(size, flags_of(ack)));
             let extra = if other.is_late() { clock().ticks(5 * MS) } else { 0 };
             prop_assert_eq!(arrives, expected + extra);
             prop_assert_eq!(gained != 0, other.is_late());
@@ -157,7 +161,7 @@ proptest! {
         let (mean, series) = capacity(&spec, clock(), (0, 1), [from, until], &samples);
         let mut bytes = 0.0;
         while link.departed() < until {
-            link.receive(0, 1000, 0, 0);
+            link.receive(0, packet(1000, 0));
             let departed = link.departed();
             bytes += if (from..until).contains(&departed) { 1000.0 } else { 0.0 };
         }
@@ -176,7 +180,7 @@ fn a_stopped_link_keeps_its_packets() {
     let mut link = link(Impairments { changes, ..Impairments::default() });
     let departures: Vec<_> = (0..52)
         .map(|_| {
-            link.receive(0, 1000, 0, 0);
+            link.receive(0, packet(1000, 0));
             clock().nanos(link.departed()) / MS
         })
         .collect();
@@ -208,7 +212,7 @@ fn a_trace_delivers_at_its_opportunities() {
         Impairments { model: Some(trace(&[2, 5, 5, 10], &[])), ..Impairments::default() };
     let mut link = link(impairments);
     let mut departure = |at: u64, size| {
-        link.receive(clock().ticks(at * 1000), size, 0, 0);
+        link.receive(clock().ticks(at * 1000), packet(size, 0));
         clock().nanos(link.departed()) / 1000
     };
     assert_eq!([departure(0, 1504), departure(0, 1000)], [2000, 5000]);
@@ -225,7 +229,7 @@ fn a_delay_that_falls_keeps_the_order() {
     let changes = vec![delay(100, 50), delay(200, 5)];
     let mut link = link(Impairments { changes, ..Impairments::default() });
     let mut arrives = |at: u64| {
-        let (arrives, _) = link.receive(clock().ticks(at * MS), 1250, 0, 0);
+        let (arrives, _) = link.receive(clock().ticks(at * MS), packet(1250, 0));
         clock().nanos(arrives) / MS
     };
     // A packet takes 1 ms at 10 Mb/s.
@@ -238,7 +242,7 @@ fn loss_in_bursts_has_its_mean_and_its_lengths() {
     let mut link = link(Impairments { burst_loss: Some(chain), ..Impairments::default() });
     let count = 400_000;
     let lost: Vec<_> = (0..count)
-        .map(|at| link.receive(clock().ticks(at * 2 * MS), 1250, 0, 0).1 & flags::LOST != 0)
+        .map(|at| link.receive(clock().ticks(at * 2 * MS), packet(1250, 0)).1 & flags::LOST != 0)
         .collect();
     let losses = lost.iter().filter(|&&lost| lost).count() as f64;
     let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
@@ -254,7 +258,8 @@ fn a_blackout_loses_everything_and_a_change_some() {
     let mut link = link(Impairments { blackouts, changes, ..Impairments::default() });
     let lost: Vec<_> = (0..1500u64)
         .map(|at| {
-            let (_, gained) = link.receive(clock().ticks(at * MS), 100, flags_of(at % 2 == 0), 0);
+            let (_, gained) =
+                link.receive(clock().ticks(at * MS), packet(100, flags_of(at % 2 == 0)));
             gained & flags::LOST != 0
         })
         .collect();
@@ -273,7 +278,8 @@ fn acknowledgements_are_released_together_and_thinned() {
         Impairments { ack_aggregation: ms(20), ack_thinning: ms(3), ..Impairments::default() };
     let mut link = link(impairments);
     let mut outcome = |at: u64, flags, hop| {
-        let (arrives, gained) = link.receive(clock().ticks(at * MS), 40, flags, hop);
+        let (arrives, gained) =
+            link.receive(clock().ticks(at * MS), Packet::new(0, hop, 0, 40, flags));
         (gained & flags::DROPPED == 0).then(|| clock().nanos(arrives) / MS)
     };
     let acks: Vec<_> = (1..=6).map(|at| outcome(at, flags::ACK, 7)).collect();
@@ -290,7 +296,7 @@ fn a_shaper_sends_its_burst_at_the_peak_rate() {
     let mut link = link(Impairments { shaper, ..Impairments::default() });
     let departures: Vec<_> = (0..12)
         .map(|_| {
-            link.receive(0, 1250, 0, 0);
+            link.receive(0, packet(1250, 0));
             clock().nanos(link.departed()) / MS
         })
         .collect();

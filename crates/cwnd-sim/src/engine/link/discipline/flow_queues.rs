@@ -166,35 +166,26 @@ impl<S: Default> FlowQueues<S> {
         self.packets.total
     }
 
-    /// Appends a packet to a queue.
+    /// Appends a packet to a queue. Returns whether the queue is in one of the lists.
     #[inline(always)]
-    pub(super) fn push(&mut self, index: usize, queued: Queued) {
+    pub(super) fn push(&mut self, index: usize, queued: Queued) -> bool {
         let node = self.packets.insert(queued);
         let queue = &mut self.queues[index];
         queue.packets += 1;
         queue.bytes += queued.size();
+        let last = std::mem::replace(&mut queue.last, node);
         if queue.first == NIL {
             queue.first = node;
         } else {
-            self.packets.nodes[queue.last as usize].next = node;
+            self.packets.nodes[last as usize].next = node;
         }
-        queue.last = node;
+        queue.listed
     }
 
     /// Removes the first packet of a queue.
     pub(super) fn pop(&mut self, index: usize) -> Option<Queued> {
-        self.split(index).1.pop()
-    }
-
-    /// Returns the state of a queue and its packets.
-    pub(super) fn split(&mut self, index: usize) -> (&mut S, Backlog<'_>) {
-        let FlowQueue { first, packets: count, bytes, state, .. } = &mut self.queues[index];
-        (state, Backlog { first, count, bytes, packets: &mut self.packets })
-    }
-
-    /// Whether a queue is in one of the lists.
-    pub(super) fn is_listed(&self, index: usize) -> bool {
-        self.queues[index].listed
+        let FlowQueue { first, packets: count, bytes, .. } = &mut self.queues[index];
+        Backlog { first, count, bytes, packets: &mut self.packets }.pop()
     }
 
     /// Appends a queue to the list of new queues.
@@ -218,18 +209,17 @@ impl<S: Default> FlowQueues<S> {
     #[inline(always)]
     fn next_with_credits(&mut self, quantum: u32) -> Option<(Which, u32)> {
         loop {
-            let which =
-                if self.lists[Which::New as usize].first == NIL { Which::Old } else { Which::New };
-            let index = self.lists[which as usize].first;
-            if index == NIL {
-                return None;
-            }
-            let queue = &mut self.queues[index as usize];
+            let [new, old] = &mut self.lists;
+            let (which, list) =
+                if new.first == NIL { (Which::Old, old) } else { (Which::New, new) };
+            let index = list.first;
+            // NIL is the index of no queue.
+            let queue = self.queues.get_mut(index as usize)?;
             if queue.credits > 0 {
                 return Some((which, index));
             }
             queue.credits += i64::from(quantum);
-            self.remove_first(which);
+            list.first = queue.next;
             self.append(Which::Old, index);
         }
     }
@@ -250,10 +240,11 @@ impl<S: Default> FlowQueues<S> {
     ) -> Option<Queued> {
         loop {
             let (which, index) = self.next_with_credits(quantum)?;
-            let (state, mut backlog) = self.split(index as usize);
+            let queue = self.queues.get_mut(index as usize)?;
+            let FlowQueue { first, packets: count, bytes, state, credits, .. } = queue;
+            let mut backlog = Backlog { first, count, bytes, packets: &mut self.packets };
             if let Some(queued) = take(state, &mut backlog) {
-                let size = i64::from(queued.packet.size());
-                self.queues[index as usize].credits -= size;
+                *credits -= i64::from(queued.packet.size());
                 return Some(queued);
             }
             self.remove_first(which);

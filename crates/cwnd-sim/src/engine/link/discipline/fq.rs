@@ -52,8 +52,8 @@ impl Discipline for Fq {
             effects.drop(queued);
             return;
         }
-        self.queues.push(index, queued);
-        if !self.queues.is_listed(index) {
+        let listed = self.queues.push(index, queued);
+        if !listed {
             let queue = self.queues.get(index);
             if !queue.state.known {
                 queue.state.known = true;

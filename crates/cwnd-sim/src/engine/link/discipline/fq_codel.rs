@@ -52,8 +52,8 @@ impl FqCodel {
 impl Discipline for FqCodel {
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects) {
         let index = self.queues.queue_of(flow);
-        self.queues.push(index, queued);
-        if !self.queues.is_listed(index) {
+        let listed = self.queues.push(index, queued);
+        if !listed {
             self.queues.get(index).credits = i64::from(self.quantum);
             self.queues.activate(index);
         }

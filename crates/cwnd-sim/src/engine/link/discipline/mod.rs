@@ -51,6 +51,11 @@ pub(super) struct Effects {
 }
 
 impl Effects {
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.marks == 0 && self.dropped.is_empty()
+    }
+
     fn mark(&mut self, queued: &mut Queued) {
         if queued.packet.flags() & flags::CE == 0 {
             queued.packet = queued.packet.flagged(flags::CE);
@@ -69,7 +74,7 @@ pub(super) trait Discipline: Send {
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects);
 
     /// Lets a packet pass that finds the transmitter idle and the queue empty. Returns whether it need not be offered: the packet is
-    /// neither dropped nor marked.
+    /// neither dropped nor marked, and further ones pass without a call until one is offered.
     fn bypass(&mut self, _now: u64) -> bool {
         false
     }

@@ -1,0 +1,87 @@
+"""The examples of the documents."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import cwnd
+from cwnd.cli.verbs import cwnd as command
+from cwnd.sweeps.reading import read_plan
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LAW = """class Law:
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w / 2
+"""
+
+
+def blocks(path: Path, *languages: str) -> list[str]:
+    """Return the code blocks of a document in some languages."""
+    parts = re.split(r"^```", path.read_text("utf-8"), flags=re.MULTILINE)[1::2]
+    found = (part.partition("\n") for part in parts)
+    return [text for language, _, text in found if language in languages]
+
+
+def commands(path: Path) -> list[list[str]]:
+    """Return the words after ``cwnd`` of the commands in the blocks of a document."""
+    found = []
+    for text in blocks(path, "", "sh", "console"):
+        # A quoted argument may have several lines.
+        whole = re.sub(r"'[^']*'", lambda quoted: quoted[0].replace("\n", " "), text)
+        for line in whole.replace("\\\n", " ").splitlines():
+            match = re.match(r"(?:\S*\$ +)?cwnd (.*)", line)
+            if match:
+                words = shlex.split(match[1], comments=True)
+                ends = [i for i, word in enumerate(words) if word in {"|", "&&", "--", "&"}]
+                found.append(words[: ends[0]] if ends else words)
+    return found
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "docs/ci.md"], ids=lambda p: p.stem)
+def test_scenarios_and_plans_of_the_documents_are_valid(path, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(LAW)
+    monkeypatch.chdir(tmp_path)
+    texts = blocks(path, "toml")
+    assert texts
+    for text in texts:
+        file = tmp_path / "example.toml"
+        file.write_text(text)
+        if "[axes]" in text:
+            assert read_plan(file).points > 1
+            continue
+        scenario = cwnd.Scenario.from_toml(file)
+        assert scenario.validate()["flows"] > 0
+        if "[expect]" in text:
+            assert [each.text for each in cwnd.run(scenario).check() if not each.holds] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_commands_of_the_documents_have_these_options(path):
+    for words in commands(path):
+        place: Any = command
+        rest = list(words)
+        while isinstance(place, click.Group) and rest and not rest[0].startswith("-"):
+            found = place.get_command(click.Context(place), rest.pop(0))
+            assert found is not None, words
+            place = found
+        known = {option for each in place.params for option in (*each.opts, *each.secondary_opts)}
+        known |= {"--help", "-h", "--version"}
+        for word in rest:
+            if re.match(r"--?[a-z]", word):
+                assert word.partition("=")[0] in known, words
+
+
+def test_the_readme_has_commands():
+    assert {words[0] for words in commands(ROOT / "README.md")} >= {
+        *("compare", "run", "sweep", "query", "reproduce", "model", "emulate", "kernel", "agree"),
+    }
