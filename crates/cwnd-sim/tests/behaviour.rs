@@ -7,8 +7,10 @@ mod common;
 
 use common::wire::{Crossed, crossed};
 use common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
-use cwnd::{Dur, Event, Signal};
-use cwnd_sim::network::{Conventions, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic};
+use cwnd::{Dur, Event, Signal, Time};
+use cwnd_sim::network::{
+    Conventions, Flow, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,
+};
 use cwnd_sim::record::FlowRecord;
 use std::sync::Arc;
 
@@ -482,6 +484,28 @@ fn losses_in_order_are_not_spurious() {
         let timeouts = count(|event| matches!(event, Event::Timeout { .. }));
         assert!(undone <= timeouts, "{undone} of {timeouts} timeouts: {tcp:?}");
     }
+}
+
+/// RFC 8985 section 7.2: there are no tail loss probes in recovery. Packet 10 and its retransmission are lost: the next transmission is that
+/// of the timeout.
+#[test]
+fn recovery_cancels_a_tail_loss_probe() {
+    let tlp = TcpExtensions { tlp: true, ..TcpExtensions::default() };
+    let (window, bytes, min_rto) = (10, Some(20 * 960), ms(1000));
+    let tcp = Tcp { extensions: tlp, initial_window: 10, window, bytes, min_rto, ..tcp("reno") };
+    let mut network = alone(tcp, packets(20), 10_000);
+    // Full queues at 101 ms, when packet 10 is sent, and while three acknowledgements with SACK blocks arrive.
+    for (start, stop) in [(100_500, 101_200), (222_500, 240_000)] {
+        let flood = Traffic::Cbr { rate: 800e6, packet: 1000, schedule: None, jitter: 0.0 };
+        let [start, stop] = [start, stop].map(|micros| Time::from_nanos(micros * 1000));
+        network.flows.push(Flow { start, stop, ..flow(flood) });
+    }
+    let sent = crossed(&network, 1, 0);
+    let numbers: Vec<_> = sent.iter().map(|packet| packet.number).collect();
+    let expected: Vec<_> = (0..10).chain(11..20).chain([10]).collect();
+    assert_eq!(numbers, expected);
+    // The timeout runs from the retransmission, at 224 ms.
+    assert_near(sent[19].at, 224.0 + 1000.0, 3.0);
 }
 
 #[test]

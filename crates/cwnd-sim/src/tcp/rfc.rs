@@ -172,15 +172,15 @@ impl Rfc {
         if core.board.sacked() == 0 && !self.in_recovery {
             return;
         }
-        let (found, newest) = core.board.find_lost();
         let una = core.board.una();
-        if self.in_recovery {
-            if i64::from(una) > self.recover {
-                self.in_recovery = false;
-                core.driver.report(now, Event::Recovered);
-            } else if found > 0 {
-                core.report_lost(now, found, newest);
-            }
+        if self.in_recovery && i64::from(una) > self.recover {
+            self.in_recovery = false;
+            core.board.end_recovery();
+            core.driver.report(now, Event::Recovered);
+        }
+        let (found, newest) = core.board.find_lost();
+        if self.in_recovery && found > 0 {
+            core.report_lost(now, found, newest);
         }
         // Losses that the end of recovery reveals begin the next one.
         let begins = found > 0 || self.duplicates >= DUP_THRESH;

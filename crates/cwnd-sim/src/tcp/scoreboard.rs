@@ -81,7 +81,7 @@ pub(crate) struct Scoreboard {
     top: [u32; DUP_THRESH as usize],
     /// All packets below are SACKed or marked lost.
     swept: u32,
-    /// All lost packets below are retransmitted (RFC 6675's HighRxt plus one).
+    /// All packets below that are not SACKed are retransmitted in this recovery (RFC 6675's HighRxt plus one).
     repaired: u32,
     /// One past the highest packet with a state bit; 0 if there is none.
     marked: u32,
@@ -160,14 +160,14 @@ impl Scoreboard {
     /// Records a retransmission of packet `seq`.
     pub(crate) fn resent(&mut self, now: u64, seq: u32) {
         let segment = self.segment(seq);
-        let counts = segment.has(LOST) && !segment.has(RESENT);
-        let state =
-            segment.0 & (SACKED | LOST | DELIVERED) | if segment.has(LOST) { RESENT } else { 0 };
+        let was = *segment;
+        let resent = if was.has(LOST) { RESENT } else { 0 };
+        let state = was.0 & (SACKED | LOST | DELIVERED) | resent;
         *segment = Segment(now << STATE_BITS | state | AGAIN);
-        let lost = segment.has(LOST);
-        self.resent += u32::from(counts);
-        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss probe updates HighRxt.
-        if lost || seq < self.top[0] {
+        self.resent += u32::from(was.has(LOST) && !was.has(RESENT));
+        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss probe, whose packet may be SACKed,
+        // updates HighRxt.
+        if was.has(LOST) || !was.has(SACKED) && seq < self.top[0] {
             self.repaired = self.repaired.max(seq + 1);
         }
         self.marked = self.marked.max(seq + 1);
@@ -285,22 +285,31 @@ impl Scoreboard {
         self.mark_lost_below(threshold.saturating_sub(1))
     }
 
-    /// Marks each hole below `bound` as lost. Returns the same as [`find_lost`](Self::find_lost).
+    /// Marks each hole below `bound` as lost. A hole up to HighRxt is retransmitted already (RFC 6675 section 4, step (b) of `SetPipe`).
+    /// Returns the same as [`find_lost`](Self::find_lost).
     pub(crate) fn mark_lost_below(&mut self, bound: u32) -> (u32, u64) {
         let (mut found, mut newest) = (0, 0);
         let bound = bound.min(self.high());
+        let repaired = self.repaired;
         for seq in self.swept.max(self.una)..bound {
             let segment = self.segment(seq);
             if !segment.has(SACKED | LOST) {
-                segment.0 |= LOST;
+                segment.0 |= if seq < repaired { LOST | RESENT } else { LOST };
                 newest = newest.max(segment.sent_at());
                 found += 1;
+                self.resent += u32::from(seq < repaired);
             }
         }
         self.swept = self.swept.max(bound);
         self.marked = self.marked.max(bound);
         self.lost += found;
         (found, newest)
+    }
+
+    /// Ends a recovery. The next one may retransmit the packets that this one retransmitted before they were lost (RFC 6675 section 5,
+    /// step 4.3).
+    pub(crate) fn end_recovery(&mut self) {
+        self.repaired = self.una;
     }
 
     /// Marks all packets that are not SACKed as lost and not retransmitted.
@@ -441,6 +450,48 @@ mod tests {
         board.sack(&[(5, 8)]);
         assert_eq!(board.find_lost(), (1, 4));
         assert_eq!(board.next_lost(), Some(4));
+    }
+
+    /// RFC 6675 section 4: a hole that rule 3 of `NextSeg` returned is up to HighRxt. When it is found lost, `SetPipe` counts its
+    /// retransmission, and `NextSeg` does not return it again.
+    #[test]
+    fn a_hole_retransmitted_before_its_loss_is_in_flight() {
+        let mut board = board(8);
+        board.sack(&[(1, 4), (5, 6)]);
+        assert_eq!(board.find_lost(), (1, 0));
+        board.resent(20, 0);
+        assert_eq!(board.next_hole(), Some(4));
+        board.resent(21, 4);
+        board.sack(&[(5, 8)]);
+        assert_eq!(board.find_lost(), (1, 21));
+        assert_eq!((board.in_flight(), board.next_lost()), (2, None));
+    }
+
+    /// RFC 6675 section 5, step 4.3: a recovery begins with the oldest packet, also if the last recovery retransmitted it before its loss.
+    #[test]
+    fn the_next_recovery_retransmits_again() {
+        let mut board = board(8);
+        board.sack(&[(1, 4), (5, 6)]);
+        assert_eq!(board.find_lost(), (1, 0));
+        board.resent(20, 0);
+        board.resent(21, 4);
+        board.acked(4);
+        board.end_recovery();
+        board.sack(&[(5, 8)]);
+        assert_eq!(board.find_lost(), (1, 21));
+        assert_eq!((board.in_flight(), board.next_lost()), (0, Some(4)));
+    }
+
+    /// A tail loss probe is the highest packet, also if it is SACKed: it does not hide the packets below it either.
+    #[test]
+    fn a_probe_leaves_high_rxt() {
+        let mut board = board(4);
+        board.sack(&[(2, 4)]);
+        board.resent(20, 3);
+        board.sent(21);
+        board.sack(&[(2, 5)]);
+        assert_eq!(board.find_lost(), (2, 1));
+        assert_eq!(board.next_lost(), Some(0));
     }
 
     /// Packets 1 to 3 arrived before packet 0 filled the hole, so they give no round-trip time sample.

@@ -429,6 +429,7 @@ impl Selective {
             rack.recovered();
         }
         if self.state == State::Recovery {
+            core.board.end_recovery();
             core.driver.report(now, Event::Recovered);
         }
         self.state = State::Open;
