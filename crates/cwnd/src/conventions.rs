@@ -43,29 +43,6 @@ pub struct Decided {
     pub window: f64,
 }
 
-/// Where implementations of CUBIC differ from RFC 9438.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct CubicRules {
-    /// Whether W_est grows by one packet in each window from `cwnd_prior` on (section 4.3), or by alpha as below.
-    pub catches_up: bool,
-    /// Whether the target looks ahead by the smallest round-trip time, or by the smoothed one (section 4.2).
-    pub smallest_rtt: bool,
-    /// The least growth for each acknowledged packet as long as there is no `w_max` of a loss, in packets: before the
-    /// first loss and after a timeout.
-    pub probing: f32,
-}
-
-impl CubicRules {
-    /// Those of RFC 9438.
-    pub const RFC: CubicRules = CubicRules { catches_up: true, smallest_rtt: false, probing: 0.0 };
-
-    /// Those of net/ipv4/tcp_cubic.c in Linux 6.18: `tcp_cwnd` grows at the rate of `beta_scale`, `delay_min` is added
-    /// to t, and `cnt` is at most 20 where `last_max_cwnd` is 0.
-    pub const LINUX: CubicRules =
-        CubicRules { catches_up: false, smallest_rtt: true, probing: 1.0 / 20.0 };
-}
-
 /// The rules of a stack: where stacks differ and the law says nothing.
 ///
 /// [`Conventions::RFC`] follows the RFCs. A driver that differs starts from it:
@@ -97,8 +74,9 @@ pub struct Conventions {
     pub grows_unused: bool,
     /// Whether the window grows past the largest window, which then limits only what is in flight.
     pub grows_past_max_window: bool,
-    /// The rules of CUBIC.
-    pub cubic: CubicRules,
+    /// Whether Reno and CUBIC compute in whole packets, as net/ipv4/tcp_cong.c and net/ipv4/tcp_cubic.c of Linux 6.18
+    /// do. Other laws are real-valued.
+    pub whole_packets: bool,
 }
 
 impl Conventions {
@@ -111,11 +89,11 @@ impl Conventions {
         overshoots_threshold: false,
         grows_unused: false,
         grows_past_max_window: false,
-        cubic: CubicRules::RFC,
+        whole_packets: false,
     };
 
     /// The rules of Linux 6.18.
-    pub const LINUX: Conventions = Conventions { cubic: CubicRules::LINUX, ..Conventions::RFC };
+    pub const LINUX: Conventions = Conventions { whole_packets: true, ..Conventions::RFC };
 
     /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
     /// (RFC 9002). No signal reduces the window below two packets (RFC 9002 section 7.2).

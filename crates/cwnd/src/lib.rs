@@ -214,7 +214,7 @@ mod units;
 
 pub use any::{AnyController, Law, MakeController};
 pub use controller::{Controller, Cut, Needs, Reduction, Settings};
-pub use conventions::{Conventions, CubicRules, Decided, Decision};
+pub use conventions::{Conventions, Decided, Decision};
 pub use event::{Acked, Event, Limit, Lost, Marked, Output, Report};
 pub use law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 #[doc(inline)]

@@ -19,6 +19,9 @@ use nix::sys::signal::Signal;
 /// Offloads of a TUN device: partial checksums, and TCP super-packets of up to 64 KiB.
 const OFFLOADS: libc::c_ulong = (libc::TUN_F_CSUM | libc::TUN_F_TSO4) as libc::c_ulong;
 
+/// Above the lowest real-time priority, which `bench/agreement_linux.py` gives to sources and sinks.
+const EMULATOR_PRIORITY: c_int = 2;
+
 fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -130,7 +133,7 @@ fn sockaddr_of(address: Ipv4Addr) -> libc::sockaddr {
 pub(super) fn set_realtime() -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sched_param`.
     let mut parameters: libc::sched_param = unsafe { zeroed() };
-    parameters.sched_priority = 1;
+    parameters.sched_priority = EMULATOR_PRIORITY;
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is the calling thread, and the structure is only read.
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })?;

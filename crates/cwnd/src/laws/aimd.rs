@@ -29,20 +29,26 @@
 //!   equation 4 allows; they have no rule for the threshold after a timeout, which is at most half of
 //!   the window.
 //! * The paper's beta is `kept`: in all other laws `beta` is a reduction.
+//! * Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c).
 
+use super::whole::Credit;
+use crate::conventions::Conventions;
 use crate::law::{Context, Signal, WindowLaw};
+use libm::floor;
 
 /// AIMD(α, β): see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aimd {
     alpha: f64,
     beta: f64,
+    /// Of Linux's Reno, which counts whole packets.
+    credit: Option<Credit>,
 }
 
 impl Aimd {
     /// AIMD that grows by `alpha` packets in each round-trip time and reduces its window by the fraction `beta`.
     pub const fn new(alpha: f64, beta: f64) -> Self {
-        Aimd { alpha, beta }
+        Aimd { alpha, beta, credit: None }
     }
 
     /// TCP Reno's AIMD(1, 1/2) (RFC 5681).
@@ -73,13 +79,28 @@ impl Aimd {
 }
 
 impl WindowLaw for Aimd {
+    fn adopt(&mut self, conventions: &'static Conventions) {
+        let whole = conventions.whole_packets && *self == Aimd::reno();
+        self.credit = whole.then(Credit::default);
+    }
+
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
-        w + self.alpha * acked / w
+        match &mut self.credit {
+            None => w + self.alpha * acked / w,
+            Some(credit) => f64::from(credit.grow(w as u32, acked as u32, w as u32)),
+        }
     }
 
     fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
-        w - self.beta * w
+        let cut = w - self.beta * w;
+        match &mut self.credit {
+            None => cut,
+            Some(credit) => {
+                *credit = Credit::default();
+                floor(cut)
+            }
+        }
     }
 }
 

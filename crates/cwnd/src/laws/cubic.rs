@@ -43,18 +43,23 @@
 //! * A spurious loss restores the threshold also where the window has grown past its old value
 //!   (section 4.9.2 restores nothing then).
 //! * Fast convergence counts a timeout as a congestion event.
-//! * A driver may set the rules of another implementation: those of Linux.
+//! * Under Linux's conventions the law is that of tcp_cubic.c, in whole packets and jiffies of 4 ms,
+//!   with an exact cube root.
 //! * Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but leaves
 //!   the threshold and w_prior.
 
-use crate::conventions::{Conventions, CubicRules};
+mod linux;
+
+use crate::conventions::Conventions;
 use crate::event::{Acked, Limit};
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::Time;
+use alloc::boxed::Box;
 use libm::cbrt;
+use linux::Linux;
 
 /// CUBIC: see the [module](self).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cubic {
     c: f64,
     kept: f64,
@@ -72,10 +77,8 @@ pub struct Cubic {
     after_loss: bool,
     /// The last acknowledgement.
     observed: Time,
-    // The rules of the stack, field by field for the sake of size.
-    catches_up: bool,
-    smallest_rtt: bool,
-    probing: f32,
+    /// Linux's CUBIC, which replaces the equations.
+    linux: Option<Box<Linux>>,
 }
 
 impl Cubic {
@@ -94,9 +97,7 @@ impl Cubic {
             w_prior: f64::INFINITY,
             after_loss: false,
             observed: Time::ZERO,
-            catches_up: CubicRules::RFC.catches_up,
-            smallest_rtt: CubicRules::RFC.smallest_rtt,
-            probing: CubicRules::RFC.probing,
+            linux: None,
         }
     }
 
@@ -117,28 +118,31 @@ impl Default for Cubic {
 
 impl WindowLaw for Cubic {
     fn adopt(&mut self, conventions: &'static Conventions) {
-        let CubicRules { catches_up, smallest_rtt, probing } = conventions.cubic;
-        (self.catches_up, self.smallest_rtt, self.probing) = (catches_up, smallest_rtt, probing);
+        self.linux =
+            conventions.whole_packets.then(|| Box::new(Linux::new(self.c, self.kept, self.fast)));
     }
 
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
+        if let Some(linux) = &mut self.linux {
+            return linux.grow(w, acked, cx.now);
+        }
         let t = cx.now.since(self.epoch).as_secs();
-        let smallest = self.smallest_rtt;
-        let rtt = cx.rtt.map_or(0.0, |rtt| if smallest { rtt.min } else { rtt.smoothed }.as_secs());
-        let below = self.w_est < self.w_prior || !self.catches_up;
-        let alpha = if below { self.alpha } else { 1.0 };
+        let rtt = cx.rtt.map_or(0.0, |rtt| rtt.smoothed.as_secs());
+        let alpha = if self.w_est < self.w_prior { self.alpha } else { 1.0 };
         self.w_est += alpha * acked / w;
-        let grown = if self.window(t) < self.w_est {
+        if self.window(t) < self.w_est {
             self.w_est.max(w)
         } else {
             let target = self.window(t + rtt).max(w).min(1.5 * w);
             w + (target - w) * (acked / w).min(1.0)
-        };
-        if self.after_loss { grown } else { grown.max(w + f64::from(self.probing) * acked) }
+        }
     }
 
     fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
+        if let Some(linux) = &mut self.linux {
+            return linux.cut(w, why);
+        }
         self.after_loss = !why.restarts();
         // Persistent congestion sets no threshold: cwnd_prior stays that of the losses reported before it.
         if why != Signal::PersistentCongestion {
@@ -166,6 +170,9 @@ impl WindowLaw for Cubic {
 
     #[inline]
     fn observe(&mut self, acked: &Acked, cx: &Context) {
+        if let Some(linux) = &mut self.linux {
+            return linux.observe(acked, cx.now);
+        }
         // A sender limited by pacing uses its window, which grows.
         if matches!(acked.limit, Limit::Application | Limit::Receiver) {
             self.epoch += cx.now.since(self.observed);
@@ -179,11 +186,18 @@ impl WindowLaw for Cubic {
         self.w_est *= factor;
         self.w_prior *= factor;
         self.k *= cbrt(factor);
+        if let Some(linux) = &mut self.linux {
+            linux.rescale(factor);
+        }
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        emit("w_max", self.w_max);
-        emit("w_est", self.w_est);
+        let (w_max, w_est) = match &self.linux {
+            Some(linux) => linux.windows(),
+            None => (self.w_max, self.w_est),
+        };
+        emit("w_max", w_max);
+        emit("w_est", w_est);
     }
 }
 
@@ -497,12 +511,12 @@ mod tests {
     #[test]
     fn section_4_9_1_spurious_timeout() {
         let (mut machine, window) = in_avoidance();
-        let (law, ssthresh) = (*machine.law(), machine.ssthresh());
+        let (law, ssthresh) = (machine.law().clone(), machine.ssthresh());
         machine.on(time(4.2), &Event::Timeout { sent: 9000 });
         assert_eq!(machine.window().get(), 1.0);
         machine.on(time(4.3), &Event::Undo);
         assert_eq!(machine.window().get(), window);
-        assert_eq!((*machine.law(), machine.ssthresh()), (law, ssthresh));
+        assert_eq!((machine.law(), machine.ssthresh()), (&law, ssthresh));
     }
 
     /// Section 4.9.2: a spurious loss restores cwnd, cwnd_prior, ssthresh, w_max, K, t_epoch and W_est if cwnd is below
@@ -510,13 +524,13 @@ mod tests {
     #[test]
     fn section_4_9_2_spurious_loss() {
         let (mut machine, window) = in_avoidance();
-        let (law, ssthresh) = (*machine.law(), machine.ssthresh());
+        let (law, ssthresh) = (machine.law().clone(), machine.ssthresh());
         lose(&mut machine, 4.2);
         acknowledge(&mut machine, 4.4, 100);
         assert_ne!(machine.law().w_prior, law.w_prior);
         machine.on(time(4.5), &Event::Undo);
         assert_eq!(machine.window().get(), window);
-        assert_eq!((*machine.law(), machine.ssthresh()), (law, ssthresh));
+        assert_eq!((machine.law(), machine.ssthresh()), (&law, ssthresh));
 
         lose(&mut machine, 5.0);
         let mut now = 5.2;
@@ -524,9 +538,9 @@ mod tests {
             acknowledge(&mut machine, now, 500);
             now += RTT;
         }
-        let (law, window) = (*machine.law(), machine.window());
+        let (law, window) = (machine.law().clone(), machine.window());
         machine.on(time(now), &Event::Undo);
-        assert_eq!((*machine.law(), machine.window()), (law, window));
+        assert_eq!((machine.law(), machine.window()), (&law, window));
     }
 
     /// Section 4.10: slow start up to ssthresh. Where HyStart++ ends it without a loss, cwnd_prior = w_max = cwnd and

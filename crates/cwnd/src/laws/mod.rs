@@ -7,7 +7,7 @@
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
-//! | `start` | slow start: RFC 5681, HyStart++ (RFC 9406), or HyStart++ with acknowledgement trains | | standard, hystart, hystart-train | the driver's |
+//! | `start` | slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC | | standard, hystart, hystart-train, hystart-linux | the driver's |
 //! | `pacing` | pacing rate over window / smoothed round-trip time; 0: the driver's | | 0 <= pacing <= 100 | 0 |
 //!
 //! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry:
@@ -27,6 +27,7 @@ pub mod simd;
 pub mod tfrc;
 pub mod udt;
 pub mod vegas;
+mod whole;
 
 pub use aiad::{Aiad, RateClock};
 pub use aimd::Aimd;

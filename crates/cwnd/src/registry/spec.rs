@@ -99,6 +99,7 @@ impl Spec {
             Some(0.0) => settings.slow_start = SlowStart::Standard,
             Some(1.0) => settings.slow_start = SlowStart::HyStart,
             Some(2.0) => settings.slow_start = SlowStart::HyStartTrain,
+            Some(3.0) => settings.slow_start = SlowStart::HyStartLinux,
             _ => {}
         }
         if let Some(factor) = self.get("pacing").filter(|&factor| factor > 0.0) {

@@ -10,9 +10,9 @@ use crate::units::Dur;
 /// The parameters of the machine, which every window law has.
 const START: Parameter = Parameter::choice(
     "start",
-    &["standard", "hystart", "hystart-train"],
+    &["standard", "hystart", "hystart-train", "hystart-linux"],
     None,
-    "slow start: RFC 5681, HyStart++ (RFC 9406), or HyStart++ with acknowledgement trains",
+    "slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC",
 );
 const PACING: Parameter = Parameter::number(
     "pacing",
@@ -77,7 +77,7 @@ pub(super) const RENO: Algorithm = Algorithm {
     summary: "Grows by a packet in each round-trip time and halves the window at a loss.",
     source: "RFC 5681",
     equations: AIMD_EQUATIONS,
-    deviations: &[],
+    deviations: &["Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c)."],
     parameters: &[START, PACING],
     build: Build::Window(|_| Aimd::reno().into()),
 };
@@ -512,7 +512,8 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "A spurious loss restores the threshold also where the window has grown past its old \
          value (section 4.9.2 restores nothing then).",
         "Fast convergence counts a timeout as a congestion event.",
-        "A driver may set the rules of another implementation: those of Linux.",
+        "Under Linux's conventions the law is that of tcp_cubic.c, in whole packets and jiffies of \
+         4 ms, with an exact cube root.",
         "Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but \
          leaves the threshold and w_prior.",
     ],
