@@ -211,6 +211,7 @@ pub mod record;
 pub mod registry;
 mod rtt;
 mod units;
+mod whole;
 
 pub use any::{AnyController, Law, MakeController};
 pub use controller::{Controller, Cut, Needs, Reduction, Settings};

@@ -95,7 +95,7 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         ("aira(mail=maybe)", "aira: mail cannot be \"maybe\": it is on or off"),
         (
             "reno(start=fast)",
-            "reno: start cannot be \"fast\": it is one of standard, hystart, hystart-train",
+            "reno: start cannot be \"fast\": it is one of standard, hystart, hystart-train, hystart-linux",
         ),
         (
             "daimd(feedback=nak)",

@@ -31,9 +31,9 @@
 //! * The paper's beta is `kept`: in all other laws `beta` is a reduction.
 //! * Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c).
 
-use super::whole::Credit;
 use crate::conventions::Conventions;
 use crate::law::{Context, Signal, WindowLaw};
+use crate::whole::Credit;
 use libm::floor;
 
 /// AIMD(α, β): see the [module](self).

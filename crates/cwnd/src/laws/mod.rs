@@ -27,7 +27,6 @@ pub mod simd;
 pub mod tfrc;
 pub mod udt;
 pub mod vegas;
-mod whole;
 
 pub use aiad::{Aiad, RateClock};
 pub use aimd::Aimd;

@@ -2,8 +2,8 @@
 
 use crate::event::Acked;
 use crate::law::Signal;
-use crate::laws::whole::Credit;
 use crate::units::Time;
+use crate::whole::Credit;
 use libm::{cbrt, floor, round};
 
 /// The kernel's clock has steps of a jiffy.
@@ -201,4 +201,123 @@ fn jiffies(at: Time) -> u64 {
 /// w a / b, rounded down.
 fn share(w: u32, a: u32, b: u32) -> u32 {
     u32::try_from(u64::from(w) * u64::from(a) / u64::from(b)).unwrap_or(u32::MAX)
+}
+
+/// Values of the kernel's integer arithmetic for C = 0.4 and a reduction to 0.7.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Dur;
+
+    fn law() -> Linux {
+        Linux::new(0.4, 0.7, true)
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Dur::from_millis(millis)
+    }
+
+    fn acked(rtt: u64, sent_at: u64, in_flight: u32) -> Acked {
+        let rtt = Some(Dur::from_millis(rtt));
+        Acked { rtt, in_flight, ..Acked::new(1, at(sent_at)) }
+    }
+
+    #[test]
+    fn parameters_are_multiples_of_a_1024th() {
+        let law = law();
+        assert_eq!((law.scale, law.beta, law.friendly), (410, 717, 15));
+    }
+
+    /// 717 / 1024 of the window, rounded down and at least two packets. A second loss at a smaller window leaves
+    /// (1024 + 717) / 2048 of it.
+    #[test]
+    fn a_loss_multiplies_the_window() {
+        let mut law = law();
+        assert_eq!(law.cut(100.0, Signal::Loss), 70.0);
+        assert_eq!(law.since_timeout.last_max, 100);
+        assert_eq!(law.cut(80.0, Signal::Loss), 56.0);
+        assert_eq!(law.since_timeout.last_max, 68);
+        assert_eq!(law.cut(2.0, Signal::Loss), 2.0);
+        assert_eq!(law.cut(70.0, Signal::Timeout), 49.0);
+        assert_eq!(law.since_timeout, Epochs::default());
+    }
+
+    /// K = cbrt(300 2^40 / 410) = 9300 / 1024 s. The function has the window of the loss there, and 410 / 1024 s^3 of
+    /// it after each second cubed.
+    #[test]
+    fn the_cubic_function_passes_through_the_window_of_the_loss() {
+        let mut law = law();
+        let w = law.cut(1000.0, Signal::Loss) as u32;
+        law.update(w, 1, jiffies(at(0)));
+        assert_eq!((w, law.since_timeout.k, law.since_timeout.origin), (700, 9300, 1000));
+        // 5 s after K: 1000 + 0.4 5^3 = 1050.
+        let t = 9300 * 1000 / 1024 + 5000;
+        assert_eq!(law.since_timeout.cubic(1000, 0, jiffies(at(t)), law.scale), 1000 / 49);
+        // At the window of the loss: one packet for each 100 windows.
+        assert_eq!(law.since_timeout.cubic(1000, 0, jiffies(at(9080)), law.scale), 100_000);
+    }
+
+    /// The function is evaluated a round-trip time ahead, in whole jiffies.
+    #[test]
+    fn the_smallest_round_trip_time_is_added_to_the_time() {
+        let mut law = law();
+        law.observe(&acked(21, 0, 1), at(21));
+        law.observe(&acked(33, 1000, 1), at(1033));
+        assert_eq!(law.since_timeout.delay_min, 21_000);
+        law.since_timeout.last_max = 1000;
+        let mut ahead = law.since_timeout.clone();
+        let mut now = law.since_timeout.clone();
+        now.delay_min = 0;
+        let late = jiffies(at(14_000));
+        for epochs in [&mut ahead, &mut now] {
+            epochs.cubic(700, 0, 0, 410);
+        }
+        assert_eq!(ahead.cubic(1000, 0, late, 410), now.cubic(1000, 0, late + 6, 410));
+        // Samples within a second of the loss do not count.
+        law.cut(1000.0, Signal::Loss);
+        law.update(700, 1, jiffies(at(2000)));
+        law.observe(&acked(10, 2980, 1), at(2990));
+        assert_eq!(law.since_timeout.delay_min, 21_000);
+        law.observe(&acked(10, 2990, 1), at(3000));
+        assert_eq!(law.since_timeout.delay_min, 10_000);
+    }
+
+    /// `cnt` is at most 20 before a loss, at least 2, and computed again after more than 7 jiffies at the same window.
+    #[test]
+    fn without_a_loss_the_window_grows_by_a_twentieth() {
+        let mut law = law();
+        assert_eq!(law.grow(100.0, 19.0, at(0)), 100.0);
+        assert_eq!(law.since_timeout.cnt, 20);
+        assert_eq!(law.grow(100.0, 1.0, at(1)), 101.0);
+        law.since_timeout.origin = 1000;
+        assert_eq!(law.grow(100.0, 1.0, at(28)), 100.0);
+        assert_eq!(law.since_timeout.cnt, 20);
+        law.grow(100.0, 0.0, at(32));
+        assert_eq!(law.since_timeout.cnt, FASTEST);
+    }
+
+    /// The window of Reno grows by one packet for 15 / 8 windows: 37 packets at a window of 20.
+    #[test]
+    fn small_windows_grow_like_reno() {
+        let mut law = law();
+        let w = f64::from(law.cut(29.0, Signal::Loss) as u32);
+        assert_eq!(w, 20.0);
+        // At the window of the loss the cubic function does not grow.
+        law.since_timeout.last_max = 20;
+        assert_eq!(law.grow(w, 37.0, at(0)), 20.0);
+        assert_eq!(law.since_timeout.tcp, 20);
+        // After 38 packets the window of Reno is 21, and `cnt` 20.
+        assert_eq!(law.grow(w, 1.0, at(32)), 21.0);
+        assert_eq!((law.since_timeout.tcp, law.since_timeout.cnt), (21, 20));
+    }
+
+    /// Time without packets in flight is not part of the epoch (`CA_EVENT_TX_START`).
+    #[test]
+    fn the_epoch_excludes_idle_time() {
+        let mut law = law();
+        law.update(10, 1, jiffies(at(0)));
+        law.observe(&acked(20, 100, 0), at(120));
+        law.observe(&acked(20, 500, 1), at(520));
+        assert_eq!(law.since_timeout.start, Some(jiffies(at(400))));
+    }
 }

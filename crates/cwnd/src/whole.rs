@@ -2,11 +2,11 @@
 
 /// Acknowledged packets that the window has not grown for yet (`snd_cwnd_cnt`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Credit(u32);
+pub(crate) struct Credit(u32);
 
 impl Credit {
     /// The window in packets after `acked` packets, which grows by one for each `per` packets acknowledged.
-    pub(super) fn grow(&mut self, w: u32, acked: u32, per: u32) -> u32 {
+    pub(crate) fn grow(&mut self, w: u32, acked: u32, per: u32) -> u32 {
         let per = per.max(1);
         // A credit that was collected for a larger `per` counts for one packet at most.
         let due = u32::from(self.0 >= per);
