@@ -270,7 +270,10 @@ class Result:
 
         from cwnd.frames import FLOWS, show_columns
 
-        return show_columns(pd.DataFrame(self.flow_rows()).set_index("name"), FLOWS)
+        rows = self.flow_rows()
+        # A seed may draw no arrival.
+        columns = None if rows else ["name", *FLOWS]
+        return show_columns(pd.DataFrame(rows, columns=columns).set_index("name"), FLOWS)
 
     def flow_rows(self) -> list[JsonObject]:
         """Return the rows of `flows` as plain data."""

@@ -50,6 +50,16 @@ to = "m"
 """
 
 
+def test_a_seed_without_arrivals_has_a_result_and_a_report(tmp_path):
+    text = WEB[: WEB.index("[[flow]]")] + (
+        "[[flow]]\ncontroller = 'reno'\narrivals = {rate = 1e-9, sizes = 10000}\n"
+    )
+    result = cwnd.run(cwnd.Scenario.from_toml(text))
+    assert len(result.flows) == 0
+    result.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 1000
+
+
 @pytest.mark.parametrize(("handshake", "longest"), [("false", 1.01), ("true", 1.01 + 0.02 / 0.026)])
 def test_a_transfer_of_one_window_on_the_empty_path_is_ideal(handshake, longest):
     # Ten packets are the initial window. A handshake costs another round trip of 20 ms.

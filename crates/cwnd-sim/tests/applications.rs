@@ -327,6 +327,16 @@ fn arrivals_offer_their_load() {
     assert!(records.flows.iter().all(|flow| flow.transfers.is_empty()));
 }
 
+/// A seed may draw no arrival within the duration.
+#[test]
+fn a_network_without_arrivals_runs_without_flows() {
+    let network = web(r#"arrivals = { rate = 1e-9, sizes = "10kb" }"#);
+    assert!(network.flows.is_empty());
+    let records = run(&network, 5);
+    assert!(records.flows.is_empty());
+    assert_eq!(records.links[0].utilization, 0.0);
+}
+
 #[test]
 fn arrivals_of_one_group_do_not_depend_on_its_sizes() {
     let starts =

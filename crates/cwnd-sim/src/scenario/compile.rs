@@ -332,7 +332,8 @@ fn sizes(groups: &[Group], topology: &Topology) -> Result<Vec<u64>, Problem> {
         }
         sizes.push(size);
     }
-    if total == 0 {
+    // Arrivals are drawn: a seed may have none.
+    if total == 0 && groups.iter().all(|group| group.arrivals.is_none()) {
         return problem("", "no traffic: write at least one [[flow]], [[cbr]] or [[pareto]]");
     }
     Ok(sizes)
