@@ -181,10 +181,11 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     data = udt.connect("127.0.0.1", hall.port)
     greet(data, Role.DATA, b"c" * 16)
     read_message(control)
+    # The stream stays open: the error depends on the connection that the server finds closed first.
     control.close()
-    data.close()
     assert hall.idle()
-    assert any("the test failed: the peer ended" in line for line in hall.lines)
+    assert any("the test failed: the peer ended" in line for line in hall.lines), hall.lines
+    data.close()
     measure(dialer(udt, hall), PerfOptions(0.2))
 
 
