@@ -32,6 +32,7 @@ SPECS = (
     "aira",
     "aiad",
     "aiad(rate=receiver)",
+    "cubic",
     "daimd(capacity=500mbit)",
 )
 NAME = "cwnd_bench"

@@ -3,6 +3,7 @@
 
 #define LAW(part) aiad_##part
 #define LAW_OBSERVE observe
+#define LAW_REMEMBERS
 #define LAW_THRESHOLD
 #define LAW_CUT(p, s, w, timeout, min_rtt) aiad_cut(p, s, w, min_rtt)
 struct tcp_sock;

@@ -2,6 +2,6 @@
 #include "simd.h"
 
 #define LAW(part) simd_##part
-#define LAW_ENTER
+#define LAW_ENTER(p, s, w, now) simd_enter(p, s, w)
 #define LAW_CUT(p, s, w, timeout, min_rtt) simd_cut(p, s, w, timeout)
 #include "window.h"

@@ -47,6 +47,8 @@ struct event {
 	u32 limited;   /* whether the window limits the sender */
 	u32 retransmitted;
 	u32 delivered;
+	u32 smoothed_rtt; /* us */
+	u32 unused;
 };
 
 struct control {
@@ -95,6 +97,8 @@ FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 	event->limited = window_limited(tp);
 	event->retransmitted = tp->total_retrans;
 	event->delivered = tp->delivered;
+	event->smoothed_rtt = tp->srtt_us >> 3;
+	event->unused = 0;
 	return event;
 }
 

@@ -3,9 +3,11 @@
  * A window law as tcp_congestion_ops. A program defines these macros before it includes this file:
  *
  *   LAW(part)      the name of a part of the law: struct LAW(params), LAW(grow), ...
- *   LAW_ENTER      if the law has enter
+ *   LAW_GROW       calls the law's grow with w and the packets acknowledged; by default without the time
+ *   LAW_ENTER      calls the law's enter with w and the time (us), if it has one
  *   LAW_ROUND      if the law has round and timeout_ends_round
  *   LAW_OBSERVE    the function that passes acknowledgements to the law, if it has observe
+ *   LAW_REMEMBERS  if the law keeps its state when a cut is undone
  *   LAW_CUT        calls the law's cut with w, timeout and the minimum round-trip time (us)
  *   LAW_THRESHOLD  if the law's cut is also the threshold in slow start and after a timeout; for other laws
  *                  the threshold is then at most w / 2 (RFC 5681 equation 4)
@@ -20,16 +22,19 @@ struct connection {
 	u64 w;
 	u64 saved_w;
 	struct LAW(state) law;
-#ifndef LAW_OBSERVE
+#ifndef LAW_REMEMBERS
 	struct LAW(state) saved;
 #endif
 	u32 delivered;
 	u32 min_rtt;
+	u32 acked_at; /* us, of the last acknowledgement */
+#ifdef LAW_ROUND
 	u32 sent_before_round; /* packets sent before the current round */
 	u32 round_sent;        /* packets sent in the round that the last cut ended */
 	u32 lost_before_round;
+	u8 round_open; /* the losses of the last round are not complete */
+#endif
 	u8 avoidance_entered; /* congestion avoidance has begun since the last cut or slow start */
-	u8 round_open;        /* the losses of the last round are not complete */
 	u8 saved_avoidance_entered;
 	u8 saved_slow_start;
 };
@@ -38,6 +43,10 @@ _Static_assert(sizeof(struct connection) <= 104, "icsk_ca_priv has 104 bytes");
 
 /* The loader writes the parameters. They are not const, because clang would fold the zeros of a constant. */
 struct LAW(params) params SEC(".rodata.params");
+
+#ifndef LAW_GROW
+#define LAW_GROW(tp, p, s, w, acked) LAW(grow)(p, s, w, acked)
+#endif
 
 #define MIN_WINDOW (2 * FX_PACKET)
 
@@ -112,12 +121,14 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct connection *c, u32 slow_start)
 	c->saved_w = c->w;
 	c->saved_avoidance_entered = c->avoidance_entered;
 	c->saved_slow_start = slow_start;
-#ifndef LAW_OBSERVE
+#ifndef LAW_REMEMBERS
 	c->saved = c->law;
 #endif
+#ifdef LAW_ROUND
 	c->round_sent = tp->data_segs_out - c->sent_before_round;
 	c->sent_before_round = tp->data_segs_out;
 	c->round_open = 1;
+#endif
 	c->avoidance_entered = 0;
 	cut(tp, c, 0);
 	return c->w >> 40;
@@ -141,7 +152,9 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	__builtin_memset(c, 0, sizeof(*c));
 	c->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
 	c->delivered = tp->delivered;
+#ifdef LAW_ROUND
 	c->lost_before_round = tp->lost;
+#endif
 	submit_event(tp, EVENT_BEGIN, c->w, c->w, 0);
 	return 0;
 }
@@ -173,6 +186,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 #ifdef LAW_OBSERVE
 	LAW_OBSERVE(tp, c, arrived);
 #endif
+	c->acked_at = tp->tcp_mstamp;
 	event = event_begin(tp, EVENT_ACKED);
 	if (!event)
 		return 0;
@@ -207,11 +221,11 @@ SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 	if (!c->avoidance_entered) {
 		c->avoidance_entered = 1;
 #ifdef LAW_ENTER
-		LAW(enter)(&params, &c->law, w);
+		LAW_ENTER(&params, &c->law, w, tp->tcp_mstamp);
 #endif
 		submit_event(tp, EVENT_ENTER, w, w, 0);
 	}
-	c->w = fx_min(LAW(grow)(&params, &c->law, w, acked),
+	c->w = fx_min(LAW_GROW(tp, &params, &c->law, w, acked),
 		      fx_max((u64)tp->snd_cwnd_clamp << 40, FX_PACKET));
 	tp->snd_cwnd = c->w >> 40;
 	submit_event(tp, EVENT_GROW, w, c->w, acked);
@@ -244,7 +258,7 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 		return 0;
 	repair_skipped_call(tp, c);
 	c->w = c->saved_w;
-#ifndef LAW_OBSERVE
+#ifndef LAW_REMEMBERS
 	c->law = c->saved;
 #endif
 #ifdef LAW_ROUND
@@ -265,11 +279,13 @@ SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 	u32 window = tcp_reno_undo_cwnd(sock_of(tp));
 	u64 before = c->w;
 
+#ifdef LAW_ROUND
 	c->round_open = 0;
+#endif
 	if (c->saved_w >> 40 == window) {
 		c->w = c->saved_w;
 		c->avoidance_entered = c->saved_avoidance_entered;
-#ifndef LAW_OBSERVE
+#ifndef LAW_REMEMBERS
 		c->law = c->saved;
 #endif
 	}

@@ -9,6 +9,7 @@
 #include "aimd.h"
 #include "aira.h"
 #include "binomial.h"
+#include "cubic.h"
 #include "daimd.h"
 #include "simd.h"
 
@@ -88,6 +89,22 @@ static void compute(const u64 *in, u64 *out)
 		out[3] = s.window;
 		break;
 	}
+	case 7: { /* the times of an epoch and a round trip, w at two cuts, w0, w, acked */
+		struct cubic_state s = {0};
+
+		if (a[2])
+			out[0] = cubic_cut(params, &s, a[2], 0);
+		if (a[3])
+			out[0] = cubic_cut(params, &s, a[3], 0);
+		cubic_enter(params, &s, a[4], 0);
+		out[1] = cubic_window(params, &s, a[0]);
+		out[3] = cubic_grow(params, &s, a[5], a[6], a[0], a[1]);
+		out[2] = s.w_est;
+		break;
+	}
+	case 8: /* x: the cube root */
+		out[0] = fx_cube_root(a[0]);
+		break;
 	}
 }
 

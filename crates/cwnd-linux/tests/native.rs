@@ -1,4 +1,4 @@
-//! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate `cwnd`: from 2.1
+//! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate `cwnd`: from 2.7
 //! million random states the error of a step is within the bound in the header of the law.
 
 use cwnd::{
@@ -313,6 +313,102 @@ fn simd() {
         let gain = grown - w;
         let bound = pow2(-26) * gain + pow2(-31) * n * (1.0 + alpha) / w + pow2(-37) * n;
         max_errors.compare("grow", packets(out[2]), grown, bound, &(spec, a));
+    });
+}
+
+#[test]
+fn cube_root() {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
+        let x = random.word() >> (1 + random.below(63));
+        let mut row = [0; ROW];
+        (row[0], row[ARGUMENTS]) = (8, x);
+        (row, x)
+    };
+    run("cube_root", draw, |&x, out| {
+        let (got, real) = (out[0] as f64 / pow2(32), (x as f64 / pow2(32)).cbrt());
+        max_errors.compare("cube root", got, real, pow2(-29) * real + pow2(-32), &x);
+    });
+}
+
+#[test]
+fn cubic() {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
+        let w_max = random.window(2.0);
+        let again = if random.below(3) == 0 { random.window(2.0) } else { 0 };
+        let first = if random.below(8) == 0 { 0 } else { w_max };
+        // After a cut w0 is near 0.7 w_max; it is below the smallest window, or the kernel's.
+        let w0 = if random.below(4) == 0 {
+            random.window(2.0)
+        } else {
+            (packets(w_max) * random.scale(0.5, 1.1) * pow2(40)) as u64 >> 11 << 11
+        };
+        let w = (packets(w0) * random.scale(0.9, 2.0) * pow2(40)) as u64 >> 11 << 11;
+        let (t, rtt) = (random.scale(1.0, 2e9) as u64, random.scale(10.0, 1e6) as u64);
+        let (c, kept) = (random.scale(0.01, 100.0), random.scale(0.1, 0.99));
+        let fast = ["off", "on"][random.below(2) as usize];
+        row_and_arguments(
+            7,
+            format!("cubic(c={c:?}, kept={kept:?}, fast={fast})"),
+            vec![t, rtt, first, again, w0, w, random.acked()],
+        )
+    };
+    run("cubic", draw, |(spec, a), out| {
+        let mut law = window_law(spec);
+        let (w0, w, n) = (packets(a[4]), packets(a[5]), a[6] as f64);
+        let (t, rtt) = (a[0] as f64 / 1e6, a[1] as f64 / 1e6);
+        for w in [a[2], a[3]].into_iter().filter(|&w| w > 0) {
+            let cut = law.cut(packets(w), Signal::Loss, &context());
+            if w == a[3] || a[3] == 0 {
+                let bound = pow2(-32) * packets(w) + pow2(-39);
+                max_errors.compare("cut", packets(out[0]), cut, bound, &(spec, a));
+            }
+        }
+        law.enter(w0, &context());
+        let mut cx = context();
+        cx.now = Time::from_nanos(a[0] * 1000);
+        cx.rtt = Some(Rtt::first(Dur::from_nanos(a[1] * 1000)));
+        let grown = law.grow(w, n, &cx);
+        let (c, w_max, w_est) =
+            (spec.get("c").unwrap(), gauge(&law, "w_max"), gauge(&law, "w_est"));
+        let k = ((w_max - w0) / c).cbrt();
+        if k != 0.0 && k.abs() < pow2(-10) {
+            return;
+        }
+        let at = |t: f64| (w_max + c * (t - k).powi(3)).clamp(0.0, packets(u64::MAX));
+        let error = |t: f64| {
+            let x = (t - k).abs();
+            let of_k =
+                pow2(-27) * (k.abs() + 1.0) + if k == 0.0 { 0.0 } else { pow2(-32) / (k * k) };
+            c * x * x * of_k + pow2(-31) * c * (x + 1.0) + pow2(-40) * x.powi(3) + pow2(-38)
+        };
+        // Fast convergence computes w_max with a product.
+        let of_w_max = pow2(-32) * w_max + pow2(-39);
+        if at(t) < packets(u64::MAX) - 1.0 {
+            max_errors.compare("W(t)", packets(out[1]), at(t), error(t) + of_w_max, &(spec, a));
+        }
+        let gain = n / w;
+        // w_prior: the window at the last cut, or w0.
+        let prior = packets(*[a[3], a[2], a[4]].iter().find(|&&w| w > 0).unwrap_or(&0));
+        if (w0 - prior).abs() < pow2(-6) || w_est >= packets(u64::MAX) - 1.0 {
+            return;
+        }
+        max_errors.compare(
+            "w_est",
+            packets(out[2]),
+            w_est,
+            pow2(-30) * gain + pow2(-39) * n,
+            &(spec, a),
+        );
+        if (at(t) - w_est).abs() <= error(t) + of_w_max + pow2(-30) * w_est || 1.5 * w > 1.6e7 {
+            return;
+        }
+        let bound = pow2(-30) * (grown - w).abs()
+            + n.min(w) / w * (error(t + rtt) + of_w_max)
+            + pow2(-30) * gain
+            + pow2(-39) * n;
+        max_errors.compare("grow", packets(out[3]), grown, bound, &(spec, a));
     });
 }
 

@@ -23,7 +23,7 @@ use std::{env, fs, thread};
 const SIZE: usize = 50_000_000;
 /// Timeout of one transfer.
 const TIMEOUT: Duration = Duration::from_secs(120);
-const LAWS: [&str; 8] = [
+const LAWS: [&str; 9] = [
     "aimd(0.31, 1/8)",
     "reno",
     "iiad",
@@ -31,6 +31,7 @@ const LAWS: [&str; 8] = [
     "simd",
     "aira",
     "aiad(rate=receiver)",
+    "cubic",
     "daimd(capacity=400mbit)",
 ];
 

@@ -108,10 +108,12 @@ pub struct Event {
     pub retransmitted: u32,
     /// Packets delivered in total.
     pub delivered: u32,
+    /// The smoothed round-trip time in microseconds; 0 without a sample.
+    pub smoothed_rtt: u32,
 }
 
 impl Event {
-    const SIZE: usize = 112;
+    const SIZE: usize = 120;
 
     /// Parses an event; `None` if the bytes are too short or the kind is unknown.
     pub fn from_bytes(bytes: &[u8]) -> Option<Event> {
@@ -142,6 +144,7 @@ impl Event {
             limited: u32_at(13) != 0,
             retransmitted: u32_at(14),
             delivered: u32_at(15),
+            smoothed_rtt: u32_at(16),
         })
     }
 }

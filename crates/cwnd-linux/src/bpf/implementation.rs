@@ -14,9 +14,9 @@ pub struct Implementation {
 }
 
 /// Controllers with a kernel implementation, in the order of the registry.
-pub const IMPLEMENTED: [&str; 12] = [
+pub const IMPLEMENTED: [&str; 13] = [
     "aimd", "reno", "gaimd", "friendly", "binomial", "iiad", "sqrt", "simd", "aira", "aiad",
-    "westwood", "daimd",
+    "westwood", "cubic", "daimd",
 ];
 
 /// Converts to fixed point with `bits` fractional bits, rounding to nearest, saturating.
@@ -30,6 +30,8 @@ fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
     10f64.powf(f64::from(stage) - tau) * 1500.0 / syn
 }
 
+/// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the program ends.
+const LEAST_C: f64 = 0.01;
 const HALVES: &str = "in the kernel implementation a power is a multiple of 1/2";
 /// Stages of DAIMD's increase: 10^0 to 10^15 bit/s.
 const STAGES: i32 = 16;
@@ -123,6 +125,25 @@ impl Implementation {
                     ],
                 )
             }
+            AnyLaw::Cubic(_) => {
+                let (c, kept) = (value("c"), value("kept"));
+                if c < LEAST_C {
+                    return unsupported(format!(
+                        "c is {c}: in the kernel implementation it is at least {LEAST_C}"
+                    ));
+                }
+                let alpha = 3.0 * (1.0 - kept) / (1.0 + kept);
+                implementation(
+                    "cubic",
+                    &[
+                        fixed(c, 40),
+                        fixed(kept, 32),
+                        fixed((1.0 + kept) / 2.0, 32),
+                        fixed(alpha, 40),
+                        value("fast") as u64,
+                    ],
+                )
+            }
             // Westwood has no `rate`: 0 is the clock of acknowledgements.
             AnyLaw::Aiad(_) => {
                 implementation("aiad", &[fixed(value("tau") * 1e9, 0), value("rate") as u64])
@@ -172,13 +193,17 @@ mod tests {
 
     #[test]
     fn unsupported_specs_are_explained() {
-        let text = implementation("cubic").unwrap_err();
+        let text = implementation("vegas").unwrap_err();
         assert!(
-            text.starts_with("cubic: has no kernel implementation; these have one: aimd, reno")
+            text.starts_with("vegas: has no kernel implementation; these have one: aimd, reno")
         );
         assert_eq!(
             implementation("binomial(k=0.3)").unwrap_err(),
             "binomial(k=0.3): k is 0.3: in the kernel implementation a power is a multiple of 1/2"
+        );
+        assert_eq!(
+            implementation("cubic(c=0.005)").unwrap_err(),
+            "cubic(c=0.005): c is 0.005: in the kernel implementation it is at least 0.01"
         );
         for feedback in ["packet", "syn"] {
             let spec = format!("daimd(feedback={feedback})");

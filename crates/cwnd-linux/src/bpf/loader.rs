@@ -11,12 +11,13 @@ use std::ffi::OsStr;
 use std::fs;
 
 /// BPF objects by law.
-const OBJECTS: [(&str, &[u8]); 6] = [
+const OBJECTS: [(&str, &[u8]); 7] = [
     ("aimd", include_bytes!("objects/aimd.o")),
     ("binomial", include_bytes!("objects/binomial.o")),
     ("simd", include_bytes!("objects/simd.o")),
     ("aira", include_bytes!("objects/aira.o")),
     ("aiad", include_bytes!("objects/aiad.o")),
+    ("cubic", include_bytes!("objects/cubic.o")),
     ("daimd", include_bytes!("objects/daimd.o")),
 ];
 

@@ -6,8 +6,8 @@
 use super::event::{Event, Kind, packets, per_second};
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
-    Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
-    Spec, Time, WindowLaw,
+    Acked, Context, Dur, Law, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
+    Signal, Spec, Time, WindowLaw,
 };
 
 /// Largest accepted relative difference between a window or rate of the kernel and of the law.
@@ -94,8 +94,11 @@ impl Replay {
     }
 }
 
+fn micros(time: u32) -> Dur {
+    Dur::from_nanos(u64::from(time) * 1000)
+}
+
 fn context(event: &Event) -> Context {
-    let micros = |time: u32| Dur::from_nanos(u64::from(time) * 1000);
     let rtt = event.rtt.max(event.min_rtt);
     let known = (rtt > 0).then(|| {
         let mut known = Rtt::first(micros(rtt));
@@ -121,6 +124,9 @@ fn window_step(
             acked.in_flight = event.in_flight;
             acked.sent = u64::from(event.sent);
             acked.received_at = received_at;
+            if !event.limited {
+                acked.limit = Limit::Application;
+            }
             law.observe(&acked, &cx);
             None
         }
@@ -128,7 +134,11 @@ fn window_step(
             law.enter(before, &cx);
             None
         }
-        Kind::Grow => Some(law.grow(before, f64::from(event.packets), &cx)),
+        Kind::Grow => {
+            let mut cx = cx;
+            cx.rtt = (event.smoothed_rtt > 0).then(|| Rtt::first(micros(event.smoothed_rtt)));
+            Some(law.grow(before, f64::from(event.packets), &cx))
+        }
         Kind::Round => {
             let mut round = Round::default();
             (round.sent, round.lost) = (u64::from(event.sent), u64::from(event.lost));
@@ -166,7 +176,7 @@ fn window_step(
 fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
     /// The paced machine's minimum rate.
     const MIN_RATE: f64 = 1.0;
-    let rtt = Dur::from_nanos(u64::from(event.rtt) * 1000);
+    let rtt = micros(event.rtt);
     let mut cx = context(event);
     cx.rtt = Some(Rtt::first(rtt));
     let before = Rate::per_sec(per_second(event.before));
