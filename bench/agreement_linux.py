@@ -1,11 +1,12 @@
-"""The matrix of docs/validation.md: the simulator beside the kernel's own Reno and CUBIC.
+"""The matrices of docs/validation.md: the simulator beside the kernel's own controllers.
 
     python bench/agreement_linux.py [--record] [--windows] [NAME ...]
 
-24 networks, 3 seeds of 30 s. The kernel's runs are in validation/linux/results.json; the simulator
-runs again. `--record` runs the kernel too, as root: 36 minutes of real time. It continues a file
-that is not complete, and repeats what NAME selects by a part of the network's name. A run whose
-emulator was late is repeated. `--windows` prints the windows of the first seed on both backends.
+24 networks with Reno and CUBIC and 22 with BBR, 3 seeds of 30 s. The kernel's runs are in
+validation/linux/results.json; the simulator runs again. `--record` runs the kernel too, as root: 70
+minutes of real time. It continues a file that is not complete, and repeats what NAME selects by a
+part of the network's name. A run whose emulator was late is repeated. `--windows` prints the windows
+of the first seed on both backends.
 A cell is `simulated / kernel`, in bold outside the tolerance of `cwnd agree`.
 """
 
@@ -34,10 +35,7 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 RESULTS = Path(__file__).parent.parent / "validation" / "linux" / "results.json"
-PAIRS = (("reno", "reno"), ("cubic", "cubic"), ("reno", "cubic"))
-RATES_MBIT = (20, 100)
 RTTS_MS = (20, 80)
-QUEUES_BDP = (0.5, 4)
 SEEDS = 3
 SECONDS, WARMUP = 30, 5
 PACKET = 1500
@@ -62,7 +60,7 @@ class Run(TypedDict):
 
 
 AIM = ("goodput_bps", "share", "loss_rate", "queueing_delay_s")
-"""A network agrees if these do. The share of a pair of equals is Jain's index."""
+"""A network agrees if these do. The share of equal flows is Jain's index."""
 MORE = ("utilization", "queueing_delay_p95_s")
 KINDS = {kind.name: kind for kind in (*OF_FLOWS, *OF_NETWORK)}
 
@@ -71,21 +69,25 @@ KINDS = {kind.name: kind for kind in (*OF_FLOWS, *OF_NETWORK)}
 class Cell:
     """A network of the matrix."""
 
-    pair: tuple[str, str]
+    laws: tuple[str, ...]
+    """The controllers of the flows."""
     rate_mbit: int
     rtt_ms: int
     queue_bdp: float
+    loss_percent: int = 0
 
     @property
     def name(self) -> str:
         """The name in tables and in the file."""
-        pair = " and ".join(dict.fromkeys(self.pair)) if self.mixed else f"two {self.pair[0]}"
-        return f"{pair}, {self.rate_mbit} Mb/s, {self.rtt_ms} ms, {self.queue_bdp:g} BDP"
+        count = {1: "one", 2: "two", 4: "four"}[len(self.laws)]
+        laws = " and ".join(dict.fromkeys(self.laws)) if self.mixed else f"{count} {self.laws[0]}"
+        name = f"{laws}, {self.rate_mbit} Mb/s, {self.rtt_ms} ms, {self.queue_bdp:g} BDP"
+        return f"{name}, {self.loss_percent} % loss" if self.loss_percent else name
 
     @property
     def mixed(self) -> bool:
         """Whether the flows have different controllers."""
-        return len(set(self.pair)) > 1
+        return len(set(self.laws)) > 1
 
     @property
     def scenario(self) -> cwnd.Scenario:
@@ -94,16 +96,18 @@ class Cell:
             {
                 "controller": f"kernel:{law}",
                 "name": law,
-                "count": self.pair.count(law),
+                "count": self.laws.count(law),
                 "start": "0s..500ms",
             }
-            for law in dict.fromkeys(self.pair)
+            for law in dict.fromkeys(self.laws)
         ]
         link = {
             "rate": f"{self.rate_mbit}mbit",
             "delay": f"{self.rtt_ms / 2:g}ms",
             "queue": f"{self.queue_bdp:g}bdp",
         }
+        if self.loss_percent:
+            link["loss"] = f"{self.loss_percent}%"
         times = {"duration": SECONDS, "warmup": WARMUP, "sample": "20ms"}
         return cwnd.Scenario({"title": self.name, **times, "dumbbell": link, "flow": flows})
 
@@ -124,10 +128,16 @@ class Cell:
         return name.startswith("queueing_delay") and abs(kernel - simulated) <= packet
 
 
-CELLS = [
-    Cell(pair, rate, rtt, queue)
-    for pair, rate, rtt, queue in product(PAIRS, RATES_MBIT, RTTS_MS, QUEUES_BDP)
-]
+PAIRS = (("reno", "reno"), ("cubic", "cubic"), ("reno", "cubic"))
+BBR = (("bbr",), ("bbr",) * 4, ("bbr", "cubic"))
+MATRICES = {
+    "Reno and CUBIC": [Cell(*of) for of in product(PAIRS, (20, 100), RTTS_MS, (0.5, 4))],
+    "BBR": [
+        *(Cell(*of) for of in product(BBR, (20,), RTTS_MS, (0.5, 2, 8))),
+        *(Cell(*of) for of in product((("bbr",),), (20, 100), RTTS_MS, (2,), (1,))),
+    ],
+}
+CELLS = [cell for cells in MATRICES.values() for cell in cells]
 
 
 @dataclass(frozen=True)
@@ -156,7 +166,9 @@ class Comparison:
         return [name for name in AIM if not self.agrees(name)]
 
     def text(self, name: str) -> str:
-        """Format a figure."""
+        """Format a figure; a single flow has no share."""
+        if name == "share" and len(self.cell.laws) == 1:
+            return "–"
         kind, mark = KINDS[name], "" if self.agrees(name) else "**"
         return (
             mark + " / ".join(number(v, kind.digits, kind.factor) for v in self.means(name)) + mark
@@ -246,8 +258,23 @@ def print_windows(compared: Comparison) -> None:
     table(compared.cell.name, ("s", *first), rows)
 
 
+def print_matrix(title: str, compared: list[Comparison]) -> None:
+    """Print a matrix, and in how many networks all figures with an aim agree."""
+    if not compared:
+        return
+    columns = (*AIM, *MORE)
+    heads = [f"{KINDS[name].title}, {KINDS[name].unit}" for name in columns]
+    rows = [
+        [each.cell.name, *(each.text(name) for name in columns), str(len(each.kernel))]
+        for each in compared
+    ]
+    table(f"{title}: simulated / kernel", ("network", *heads, "seeds"), rows)
+    agreed = sum(not each.disagreements for each in compared)
+    print(f"{agreed} of {len(compared)} networks agree in goodput, share, loss and mean delay")
+
+
 def main() -> None:
-    """Run the matrix and print its table."""
+    """Run the matrices and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="only networks with this in the name"
@@ -255,21 +282,14 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help="run the kernel's TCP")
     parser.add_argument("--windows", action="store_true", help="print the windows of seed 1")
     options = parser.parse_args()
-    cells = [c for c in CELLS if not options.names or any(n in c.name for n in options.names)]
+    chosen = [c for c in CELLS if not options.names or any(n in c.name for n in options.names)]
     if options.record:
-        record(cells, again=bool(options.names))
-    compared = list(compare(cells))
-    columns = (*AIM, *MORE)
-    heads = [f"{KINDS[name].title}, {KINDS[name].unit}" for name in columns]
-    rows = [
-        [each.cell.name, *(each.text(name) for name in columns), str(len(each.kernel))]
-        for each in compared
-    ]
-    table("simulated / kernel", ("network", *heads, "seeds"), rows)
-    for each in compared if options.windows else []:
-        print_windows(each)
-    agreed = sum(not each.disagreements for each in compared)
-    print(f"{agreed} of {len(compared)} networks agree in goodput, share, loss and mean delay")
+        record(chosen, again=bool(options.names))
+    for title, cells in MATRICES.items():
+        compared = list(compare([cell for cell in cells if cell in chosen]))
+        print_matrix(title, compared)
+        for each in compared if options.windows else []:
+            print_windows(each)
 
 
 if __name__ == "__main__":

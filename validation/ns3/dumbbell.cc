@@ -124,6 +124,28 @@ class Cubic : public TcpCubic
 namespace
 {
 
+TypeId
+LawNamed(const std::string& law)
+{
+    if (law == "reno")
+    {
+        return Reno::GetTypeId();
+    }
+    if (law == "cubic")
+    {
+        return Cubic::GetTypeId();
+    }
+    if (law == "bbr")
+    {
+        return TcpBbr::GetTypeId();
+    }
+    if (law == "dctcp")
+    {
+        return TcpDctcp::GetTypeId();
+    }
+    NS_FATAL_ERROR("law is reno, cubic, bbr or dctcp");
+}
+
 // Payload of a data packet. With 32 bytes of TCP header (timestamps), 20 of IPv4 and 2 of PPP it has 1502 bytes on the wire.
 constexpr uint32_t SEGMENT = 1448;
 constexpr uint32_t CBR_WIRE = 1000;
@@ -302,6 +324,7 @@ main(int argc, char** argv)
     uint32_t seed = 1;
     std::string queue = "droptail";
     uint32_t limit = 100;
+    uint32_t threshold = 20;
     std::string law = "reno";
     std::string recovery = "sack";
     uint32_t flows = 2;
@@ -317,9 +340,10 @@ main(int argc, char** argv)
     std::string trace;
     CommandLine command(__FILE__);
     command.AddValue("seed", "Selects the random draws", seed);
-    command.AddValue("queue", "droptail, codel, fq_codel or pie", queue);
+    command.AddValue("queue", "droptail, step, codel, fq_codel or pie", queue);
     command.AddValue("limit", "Largest queue in packets", limit);
-    command.AddValue("law", "reno or cubic", law);
+    command.AddValue("threshold", "Packets in a step queue above which packets are marked", threshold);
+    command.AddValue("law", "reno, cubic, bbr or dctcp", law);
     command.AddValue("recovery", "sack (RFC 6675) or prr", recovery);
     command.AddValue("flows", "TCP flows", flows);
     command.AddValue("rate", "Rate of the bottleneck in bit/s", rate);
@@ -335,8 +359,7 @@ main(int argc, char** argv)
     command.Parse(argc, argv);
     RngSeedManager::SetRun(seed);
 
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType",
-                       TypeIdValue(law == "cubic" ? Cubic::GetTypeId() : Reno::GetTypeId()));
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(LawNamed(law)));
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType",
                        TypeIdValue(recovery == "prr" ? TcpPrrRecovery::GetTypeId() : TcpClassicRecovery::GetTypeId()));
     Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(false));
@@ -398,6 +421,27 @@ main(int argc, char** argv)
     {
         control.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", size);
     }
+    else if (queue == "step")
+    {
+        // RED of the instantaneous queue: no packet is marked at the threshold, and each one above it.
+        control.SetRootQueueDisc("ns3::RedQueueDisc",
+                                 "MaxSize",
+                                 size,
+                                 "UseEcn",
+                                 BooleanValue(ecn),
+                                 "UseHardDrop",
+                                 BooleanValue(false),
+                                 "Gentle",
+                                 BooleanValue(false),
+                                 "QW",
+                                 DoubleValue(1),
+                                 "MinTh",
+                                 DoubleValue(threshold),
+                                 "MaxTh",
+                                 DoubleValue(threshold + 1),
+                                 "MeanPktSize",
+                                 UintegerValue(SEGMENT + 52));
+    }
     else if (queue == "codel")
     {
         control.SetRootQueueDisc("ns3::CoDelQueueDisc", "MaxSize", size, "UseEcn", BooleanValue(ecn));
@@ -429,7 +473,7 @@ main(int argc, char** argv)
     }
     else
     {
-        NS_FATAL_ERROR("queue is droptail, codel, fq_codel or pie");
+        NS_FATAL_ERROR("queue is droptail, step, codel, fq_codel or pie");
     }
     Ptr<QueueDisc> discipline = control.Install(bottleneck.Get(0)).Get(0);
     if (queue == "pie")

@@ -30,6 +30,14 @@ CUBIC_8 = {"law": "cubic", "flows": 8, "rate": 40e6, "rtt_min": 0.150, "rtt_max"
 CUBIC_8_TIMES = {"duration": 100, "warmup": 40}
 LONG = {"law": "cubic", "queue": "droptail", "rate": 10e6, "duration": 120, "warmup": 20}
 
+# A data centre: marks above 20 packets, and room for any queue that remains.
+STEP = {"law": "dctcp", "queue": "step", "ecn": True, "threshold": 20, "limit": 1000}
+NEAR = {"rate": 100e6, "rtt_min": 0.002, "rtt_max": 0.004, "duration": 15, "warmup": 5}
+FAR = {"rate": 50e6, "rtt_min": 0.020, "rtt_max": 0.030, "duration": 40, "warmup": 20}
+# One flow, and a queue with room for slow start: after many losses in one window, ns-3's TcpBbr
+# remains at a fraction of the rate.
+BBR = {"law": "bbr", "queue": "droptail", **LOW, "rtt_min": 0.040, "rtt_max": 0.060}
+
 
 def discipline(queue: str, limit: int, duration: int) -> dict[str, Parameters]:
     """Return the cases of one queue discipline, whose fast networks run for `duration` seconds."""
@@ -91,6 +99,19 @@ GROUPS: dict[str, dict[str, Parameters]] = {
             "limit": 1000,
             "loss": 0.0002,
         },
+    },
+    "dctcp": {
+        "near-2": {"flows": 2, **STEP, **NEAR},
+        "near-8": {"flows": 8, **STEP, **NEAR},
+        "far-2": {"flows": 2, **STEP, **FAR},
+        "far-8": {"flows": 8, **STEP, **FAR},
+    },
+    "bbr": {
+        "droptail-1": {"flows": 1, **BBR, "limit": 90},
+        "droptail-1-50mbit": {"flows": 1, **BBR, "rate": 50e6, "limit": 450},
+        "droptail-1-150ms": {"flows": 1, **BBR, "rtt_min": 0.150, "rtt_max": 0.150, "limit": 270},
+        "loss-0.02%": {"flows": 1, **BBR, "limit": 1000, "loss": 0.0002},
+        "loss-0.1%": {"flows": 1, **BBR, "limit": 1000, "loss": 0.001},
     },
 }
 
