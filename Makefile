@@ -33,7 +33,7 @@ help:
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
-	@echo "make agreement-linux   record the kernel's own Reno and CUBIC for docs/validation.md: 36 minutes of real time, as root"
+	@echo "make agreement-linux   record the kernel's own Reno, CUBIC and BBR for docs/validation.md: 70 minutes of real time, as root"
 	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: a quarter of an hour of one core"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"

@@ -2,12 +2,14 @@
 
     python bench/agreement_linux.py [--record] [--windows] [NAME ...]
 
-24 networks with Reno and CUBIC and 22 with BBR, 3 seeds of 30 s. The kernel's runs are in
-validation/linux/results.json; the simulator runs again. `--record` runs the kernel too, as root: 70
-minutes of real time. It continues a file that is not complete, and repeats what NAME selects by a
-part of the network's name. A run whose emulator was late is repeated. `--windows` prints the windows
-of the first seed on both backends.
-A cell is `simulated / kernel`, in bold outside the tolerance of `cwnd agree`.
+24 networks with Reno and CUBIC and 22 with BBR, 30 s each, 3 seeds on the kernel and 24 simulated.
+The kernel's runs are in validation/linux/results.json; the simulator runs again. `--record` runs
+the kernel too, as root: 70 minutes of real time. It continues a file that is not complete, and
+repeats what NAME selects by a part of the network's name. A run whose emulator was late is repeated.
+`--windows` prints the windows of the first seed on both backends.
+A cell is `simulated / kernel`, the means over the seeds: in bold outside the tolerance of
+`cwnd agree`, then with an exclamation mark if the kernel's is outside the range of the simulated
+seeds.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, TypedDict
 
+import numpy as np
 from tables import table
 
 import cwnd
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent.parent / "validation" / "linux" / "results.json"
 RTTS_MS = (20, 80)
 SEEDS = 3
+SIMULATED_SEEDS = 24
+DRAWS = 2000
+"""Draws of as many simulated seeds as the kernel has."""
 SECONDS, WARMUP = 30, 5
 PACKET = 1500
 
@@ -160,6 +166,30 @@ class Comparison:
         """Return whether a figure agrees."""
         return self.cell.agrees(name, *self.means(name))
 
+    def is_in_range(self, name: str) -> bool:
+        """Return whether the kernel's mean is among the figures of the simulated seeds."""
+        figures = [self.cell.figure(run["figures"], name) for run in self.simulated]
+        return min(figures) <= self.means(name)[1] <= max(figures)
+
+    def resampled(self, draws: np.random.Generator) -> tuple[float, float]:
+        """Return how often the means of a few seeds agree, drawn from the simulated ones.
+
+        The first is the fraction of draws in which those of as many simulated seeds as the kernel
+        has agree with those of as many others; the second in which they agree with the kernel's.
+        """
+        runs, count = len(self.simulated), len(self.kernel)
+        drawn = np.array([draws.permutation(runs)[: 2 * count] for _ in range(DRAWS)])
+        agree = np.ones((2, DRAWS), dtype=bool)
+        for name in AIM:
+            figures = np.array([self.cell.figure(run["figures"], name) for run in self.simulated])
+            first, second = figures[drawn[:, :count]].mean(1), figures[drawn[:, count:]].mean(1)
+            kernel = self.means(name)[1]
+            for at in range(DRAWS):
+                agree[0, at] &= self.cell.agrees(name, first[at], second[at])
+                agree[1, at] &= self.cell.agrees(name, first[at], kernel)
+        with_itself, with_kernel = agree.mean(1).tolist()
+        return with_itself, with_kernel
+
     @property
     def disagreements(self) -> list[str]:
         """The figures with an aim that do not agree."""
@@ -169,10 +199,11 @@ class Comparison:
         """Format a figure; a single flow has no share."""
         if name == "share" and len(self.cell.laws) == 1:
             return "–"
-        kind, mark = KINDS[name], "" if self.agrees(name) else "**"
-        return (
-            mark + " / ".join(number(v, kind.digits, kind.factor) for v in self.means(name)) + mark
-        )
+        kind = KINDS[name]
+        text = " / ".join(number(v, kind.digits, kind.factor) for v in self.means(name))
+        if self.agrees(name):
+            return text
+        return f"**{text}**" if self.is_in_range(name) else f"**{text}** !"
 
 
 def summarise(run: Result) -> Run:
@@ -190,14 +221,15 @@ def summarise(run: Result) -> Run:
 
 
 def compare(cells: list[Cell]) -> Iterator[Comparison]:
-    """Simulate networks with the recorded seeds, and yield the comparisons."""
+    """Simulate recorded networks of registered controllers, and yield the comparisons."""
     recorded = json.loads(RESULTS.read_text())["runs"]
+    simulated = {algorithm.name for algorithm in cwnd.algorithms()}
     for cell in cells:
         kernel = recorded.get(cell.name, {})
-        if kernel:
-            jobs = [(cell.scenario, int(seed)) for seed in kernel]
-            simulated = measure(jobs, lambda _, run: summarise(run))
-            yield Comparison(cell, simulated, list(kernel.values()))
+        if kernel and simulated.issuperset(cell.laws):
+            jobs = [(cell.scenario, seed) for seed in range(1, SIMULATED_SEEDS + 1)]
+            runs = measure(jobs, lambda _, run: summarise(run))
+            yield Comparison(cell, runs, list(kernel.values()))
 
 
 def record(cells: list[Cell], *, again: bool) -> None:
@@ -271,6 +303,12 @@ def print_matrix(title: str, compared: list[Comparison]) -> None:
     table(f"{title}: simulated / kernel", ("network", *heads, "seeds"), rows)
     agreed = sum(not each.disagreements for each in compared)
     print(f"{agreed} of {len(compared)} networks agree in goodput, share, loss and mean delay")
+    draws = np.random.default_rng(1)
+    with_itself, with_kernel = np.sum([each.resampled(draws) for each in compared], axis=0)
+    print(
+        f"Means of {SEEDS} simulated seeds agree with those of {SEEDS} others in {with_itself:.1f} "
+        f"networks, and with the kernel's in {with_kernel:.1f}, on average over draws"
+    )
 
 
 def main() -> None:

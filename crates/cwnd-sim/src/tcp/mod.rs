@@ -17,6 +17,7 @@ pub(crate) mod scoreboard;
 mod selective;
 pub(crate) mod sender;
 mod tlp;
+mod tso;
 
 use crate::application::{Idle, Writable};
 use crate::driver::Driver;

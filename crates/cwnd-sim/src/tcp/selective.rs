@@ -9,6 +9,7 @@ use super::rto::AnySrtt;
 use super::scoreboard::{Covered, DUP_THRESH, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use super::tlp::{Answer, Probe, Tlp};
+use super::tso::{Opportunity, Tso};
 use crate::cast::whole32;
 use crate::engine::clock::Clock;
 use crate::engine::net::Net;
@@ -78,7 +79,7 @@ pub(crate) struct Selective {
     limited_transmit: bool,
     /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
     rescued: bool,
-    linux: Option<Linux>,
+    linux: Option<Box<Linux>>,
 }
 
 /// Rules and state that only Linux has.
@@ -87,6 +88,9 @@ struct Linux {
     slack: u64,
     millisecond: u64,
     usage: WindowUsage,
+    tso: Tso,
+    /// Time of the last transmission.
+    sent_at: u64,
 }
 
 /// How much of the window the sender uses (`tcp_cwnd_validate` in net/ipv4/tcp_output.c).
@@ -145,10 +149,14 @@ impl LossRecovery for Selective {
             uses_prr: parts.prr,
             limited_transmit: tcp.limited_transmit,
             rescued: false,
-            linux: linux.then(|| Linux {
-                slack,
-                millisecond: clock.ticks(MS),
-                usage: WindowUsage::default(),
+            linux: linux.then(|| {
+                Box::new(Linux {
+                    slack,
+                    millisecond: clock.ticks(MS),
+                    usage: WindowUsage::default(),
+                    tso: Tso::new(clock, tcp.packet),
+                    sent_at: 0,
+                })
             }),
         }
     }
@@ -243,6 +251,9 @@ impl LossRecovery for Selective {
             self.undo_retrans = self.undo_retrans.map(|sent| sent + 1);
         }
         core.transmit(net, now, seq);
+        if let Some(linux) = &mut self.linux {
+            linux.sent_at = now;
+        }
         if let Some(rack) = &mut self.rack {
             rack.sent(now, seq);
         }
@@ -740,8 +751,11 @@ impl Selective {
                 if core.delayed(now) {
                     return Limit::Pacing;
                 }
-                self.transmit(core, net, now, high);
-                core.next = high + 1;
+                let Some(burst) = self.burst(core, now, window) else { return Limit::Window };
+                for seq in high..high + burst {
+                    self.transmit(core, net, now, seq);
+                    core.next = seq + 1;
+                }
                 continue;
             }
             if self.rack.is_none()
@@ -757,6 +771,30 @@ impl Selective {
             }
             return if high < core.total { Limit::Receiver } else { Limit::Application };
         }
+    }
+
+    /// Returns how many new packets to send at once; `None` if Linux's sender waits for a larger segment.
+    fn burst(&self, core: &mut Core, now: u64, window: f64) -> Option<u32> {
+        let Some(linux) = &self.linux else { return Some(1) };
+        let AnyController::Window(machine) = &core.driver.controller else { return Some(1) };
+        if matches!(self.state, State::Recovery | State::Loss) {
+            return Some(1);
+        }
+        let (una, high) = (core.board.una(), core.board.high());
+        let (window, outstanding) = (whole32(window), high - una);
+        let permitted = (core.receiver_window - outstanding).min(core.total - high);
+        let at = Opportunity {
+            now,
+            sent_at: linux.sent_at,
+            oldest: (high > una).then(|| core.board.sent_at(una)),
+            srtt: core.rto.srtt(),
+            min_rtt: core.driver.min_rtt,
+            window,
+            slow_start: f64::from(window) < machine.ssthresh().get() / 2.0,
+            outstanding,
+            room: window.saturating_sub(core.board.in_flight()).min(permitted),
+        };
+        linux.tso.burst(at, core.total - high)
     }
 
     /// Rules 3 and 4 of RFC 6675's `NextSeg`, where RACK does not detect lost retransmissions: a hole not yet presumed lost, or the last
