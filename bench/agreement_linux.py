@@ -5,7 +5,8 @@
 24 networks with Reno and CUBIC and 22 with BBR, 30 s each, 3 seeds on the kernel and 24 simulated.
 The kernel's runs are in validation/linux/results.json; the simulator runs again. `--record` runs
 the kernel too, as root: 70 minutes of real time. It continues a file that is not complete, and
-repeats what NAME selects by a part of the network's name. A run whose emulator was late is repeated.
+repeats what NAME selects by a part of the network's name. A run whose emulator was late is
+repeated.
 `--windows` prints the windows of the first seed on both backends.
 A cell is `simulated / kernel`, the means over the seeds: in bold outside the tolerance of
 `cwnd agree`, then with an exclamation mark if the kernel's is outside the range of the simulated
