@@ -5,6 +5,7 @@ mod parameter;
 mod parse;
 mod rate;
 mod spec;
+mod whole;
 mod window;
 
 pub use error::SpecError;
@@ -106,4 +107,6 @@ static ALGORITHMS: &[Algorithm] = &[
     rate::DAIMD,
     rate::UDT,
     rate::TFRC,
+    whole::COPA,
+    whole::C4,
 ];

@@ -1,0 +1,463 @@
+//! C4: Christian's Congestion Control Code.
+//!
+//! Source: Huitema, Nandakumar and Jennings, draft-huitema-ccwg-c4-spec, as in `doc/c4-spec.md` of `private-octopus/c4` at
+//! commit e3377b6. "Code" is `src/c4.c` of the same commit.
+//!
+//! ```text
+//! rate_estimate = delivered / max(now - time_sent, send_delay)          (nominal rate)
+//! not congested: nominal_rate <- max(nominal_rate, rate_estimate)       (nominal rate)
+//! end of an era after one with alpha <= 1:                              (nominal max RTT)
+//! running_min_rtt <- min(era_min_rtt, (7 running_min_rtt + era_min_rtt)/8)
+//! m = min(era_max_rtt, running_min_rtt + 250 ms)
+//! nominal_max_rtt <- max(m, (7 nominal_max_rtt + m)/8)
+//! pacing_rate = alpha nominal_rate                                      (states)
+//! cwnd = max(pacing_rate nominal_max_rtt, 2)                            (states)
+//! alpha: Initial 2, Recovery 15/16, Cruising 1, Pushing 5/4 or 17/16    (states)
+//! s = 0, 0.92 and 1 at 50 kB/s, 1 MB/s and 10 MB/s, linear between them (sensitivity)
+//! delay_threshold = min(25 ms, (1/16 + 3/16 (1 - s)) nominal_max_rtt)   (excessive delays)
+//! delay signal: rtt > nominal_max_rtt + delay_threshold                 (excessive delays)
+//! each packet: loss_rate <- (lost + 15 loss_rate)/16                    (excessive losses)
+//! loss signal: loss_rate > 0.02 + 0.5 (1 - s)                           (excessive losses)
+//! signal: nominal_rate <- (1 - beta) nominal_rate                       (rate reduction)
+//! loss: beta = 1/4, and nominal_max_rtt <- (1 - beta) nominal_max_rtt   (rate reduction; code)
+//! delay: beta = min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1)   (rate reduction)
+//! Initial -> Recovery: three eras without growth, or a signal           (Initial)
+//! Recovery -> Initial: three successful pushes, or jitter, once         (Recovery)
+//! Recovery -> Cruising: a packet sent in Recovery is acknowledged       (Recovery)
+//! jitter: running_min_rtt < 2/5 nominal_max_rtt                         (Recovery)
+//! Cruising -> Pushing: after four eras                                  (Cruising)
+//! Pushing -> Recovery: after an era                                     (Pushing)
+//! ```
+//!
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `alpha` | pacing rate as a multiple of the nominal rate | | 15/16 to 2 | |
+//! | `beta` | the reduction of the nominal rate | | 0 to 1/4 | |
+//!
+//! Known deviations:
+//!
+//! * The draft's update of the nominal rate has its comparison reversed, and the formula of beta for a delay a misplaced
+//!   parenthesis; here they are as its text says.
+
+use crate::controller::{Controller, Cut, Needs, Settings};
+use crate::event::{Acked, Event, Limit, Lost, Output};
+use crate::law::Signal;
+use crate::units::{Packets, Rate, Time};
+use libm::fmin;
+
+const ALPHA_INITIAL: f64 = 2.0;
+const ALPHA_RECOVERY: f64 = 15.0 / 16.0;
+const ALPHA_CRUISING: f64 = 1.0;
+const ALPHA_PUSHING: f64 = 5.0 / 4.0;
+const ALPHA_PUSHING_LOW: f64 = 17.0 / 16.0;
+/// The largest reduction of the nominal rate.
+const BETA: f64 = 1.0 / 4.0;
+/// The largest jitter in seconds that the nominal max RTT follows.
+const MAX_JITTER: f64 = 0.25;
+/// The largest delay threshold in seconds.
+const MAX_DELAY_THRESHOLD: f64 = 0.025;
+/// Eras of Cruising before Pushing.
+const CRUISING_ERAS: u32 = 4;
+/// Eras without growth that end Initial.
+const FLAT_ERAS: u32 = 3;
+/// Successful pushes in a row that restart Initial.
+const PUSHES: u32 = 3;
+/// Packets received before a loss may end Initial.
+const PACKETS_BEFORE_LOSS: u64 = 20;
+/// The fraction of the loss rate that a packet replaces.
+const LOSS_GAIN: f64 = 1.0 / 16.0;
+/// Pacing rate of Initial as a multiple of alpha nominal_rate, for packets that come in bunches (code).
+const INITIAL_PACING: f64 = 5.0 / 4.0;
+/// The least window in packets.
+const LEAST: f64 = 2.0;
+/// Smallest round-trip time in seconds and largest rate in packets per second, so that results stay finite.
+const LEAST_RTT: f64 = 1e-6;
+const MOST_RATE: f64 = 1e12;
+
+/// The state of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// First estimates, at twice the nominal rate.
+    Initial,
+    /// At least a round trip at 15/16 of the nominal rate.
+    Recovery,
+    /// At the nominal rate.
+    Cruising,
+    /// A round trip above the nominal rate.
+    Pushing,
+}
+
+/// The period of a packet round trip.
+#[derive(Clone, Copy, Debug)]
+struct Era {
+    began: Time,
+    min_rtt: f64,
+    max_rtt: f64,
+    /// alpha of the era before.
+    previous: f64,
+    /// Whether something other than the application limited the sender.
+    used: bool,
+}
+
+/// C4: see the [module](self).
+#[derive(Clone, Debug)]
+pub struct C4 {
+    packet: u32,
+    initial_window: f64,
+    max_window: f64,
+    state: State,
+    alpha: f64,
+    /// Nominal rate in packets per second; 0 before the first estimate.
+    rate: f64,
+    /// Nominal max RTT and running min RTT in seconds; 0 and infinite before the first sample.
+    max_rtt: f64,
+    min_rtt: f64,
+    era: Era,
+    /// Eras of Cruising left.
+    cruise: u32,
+    /// Eras without growth in Initial.
+    flat: u32,
+    /// Successful pushes in a row.
+    pushes: u32,
+    /// Nominal rate and alpha at the last assessment of growth, and beginning of the last push.
+    reference: f64,
+    pushed: f64,
+    pushed_at: Time,
+    /// Whether there was a signal since the last assessment.
+    congested: bool,
+    /// Whether the sender was limited by something other than the application since the last assessment.
+    used: bool,
+    loss_rate: f64,
+    /// Packets acknowledged in Initial.
+    received: u64,
+    /// Whether jitter has restarted Initial.
+    restarted: bool,
+    /// Eras until delivery-rate samples count packets of the present size.
+    stale: u32,
+    cut: Option<Cut>,
+}
+
+impl C4 {
+    /// C4 at the start of a connection.
+    pub fn new(settings: &Settings) -> Self {
+        C4 {
+            packet: settings.packet,
+            initial_window: settings.initial_window.get(),
+            max_window: settings.max_window.get(),
+            state: State::Initial,
+            alpha: ALPHA_INITIAL,
+            rate: 0.0,
+            max_rtt: 0.0,
+            min_rtt: f64::INFINITY,
+            era: Era {
+                began: Time::ZERO,
+                min_rtt: f64::INFINITY,
+                max_rtt: 0.0,
+                previous: ALPHA_INITIAL,
+                used: false,
+            },
+            cruise: 0,
+            flat: 0,
+            pushes: 0,
+            reference: 0.0,
+            pushed: ALPHA_INITIAL,
+            pushed_at: Time::NEVER,
+            congested: false,
+            used: false,
+            loss_rate: 0.0,
+            received: 0,
+            restarted: false,
+            stale: 0,
+            cut: None,
+        }
+    }
+
+    /// The state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// From 0 to 1, by the nominal rate in bytes per second.
+    fn sensitivity(&self) -> f64 {
+        let rate = self.rate * f64::from(self.packet);
+        if rate < 50e3 {
+            0.0
+        } else if rate < 1e6 {
+            0.92 * (rate - 50e3) / 950e3
+        } else if rate < 10e6 {
+            0.92 + 0.08 * (rate - 1e6) / 9e6
+        } else {
+            1.0
+        }
+    }
+
+    fn delay_threshold(&self) -> f64 {
+        let fraction = 1.0 / 16.0 + 3.0 / 16.0 * (1.0 - self.sensitivity());
+        fmin(MAX_DELAY_THRESHOLD, fraction * self.max_rtt)
+    }
+
+    fn loss_threshold(&self) -> f64 {
+        0.02 + 0.5 * (1.0 - self.sensitivity())
+    }
+
+    fn pace(&self) -> Option<f64> {
+        let known = self.rate > 0.0 && self.max_rtt > 0.0;
+        let bunches = if self.state == State::Initial { INITIAL_PACING } else { 1.0 };
+        known.then_some(self.alpha * self.rate * bunches)
+    }
+
+    fn window(&self) -> f64 {
+        let mut window = self.alpha * self.rate * self.max_rtt;
+        match self.state {
+            State::Initial => window = window.max(self.initial_window),
+            // At least a packet above the nominal window (code).
+            State::Pushing => window = window.max(self.rate * self.max_rtt + 1.0),
+            _ => {}
+        }
+        let most = self.max_window.min(f64::from(u32::MAX)).max(1.0);
+        window.max(LEAST).min(most)
+    }
+
+    /// Begins an era in `state`.
+    fn enter(&mut self, now: Time, state: State, alpha: f64) {
+        self.begin_era(now);
+        self.state = state;
+        self.alpha = alpha;
+    }
+
+    fn begin_era(&mut self, now: Time) {
+        let previous = self.alpha;
+        self.era = Era { began: now, min_rtt: f64::INFINITY, max_rtt: 0.0, previous, used: false };
+        self.stale = self.stale.saturating_sub(1);
+    }
+
+    fn enter_initial(&mut self, now: Time) {
+        self.enter(now, State::Initial, ALPHA_INITIAL);
+        (self.pushes, self.flat, self.received) = (0, 0, 0);
+        self.begin_assessment();
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        let initial = self.state == State::Initial;
+        self.enter(now, State::Recovery, ALPHA_RECOVERY);
+        if initial {
+            (self.pushes, self.flat) = (0, 0);
+            self.begin_assessment();
+        }
+    }
+
+    /// Begins an assessment of the growth of the nominal rate.
+    fn begin_assessment(&mut self) {
+        self.congested = false;
+        self.used = false;
+        self.reference = self.rate;
+        self.pushed = self.alpha;
+    }
+
+    /// Assesses the growth of the nominal rate since the last assessment.
+    fn assess(&mut self) {
+        let expected = if self.pushed > ALPHA_PUSHING_LOW {
+            self.reference * (1.0 + (self.pushed - 1.0) / 4.0)
+        } else {
+            self.reference
+        };
+        let congested = self.congested && self.state != State::Initial;
+        if self.rate > expected && !congested {
+            self.pushes += 1;
+            self.flat = 0;
+        } else if self.used {
+            self.pushes = 0;
+            self.flat += 1;
+        }
+    }
+
+    /// Updates the running min RTT and the nominal max RTT at the end of an era.
+    fn update_rtts(&mut self) {
+        let Era { min_rtt, max_rtt, previous, .. } = self.era;
+        if previous > 1.0 || max_rtt == 0.0 {
+            return;
+        }
+        self.min_rtt = fmin(min_rtt, (7.0 * self.min_rtt + min_rtt) / 8.0);
+        let max_rtt = fmin(max_rtt, self.min_rtt + MAX_JITTER);
+        self.max_rtt = max_rtt.max((7.0 * self.max_rtt + max_rtt) / 8.0);
+    }
+
+    fn acked(&mut self, now: Time, acked: &Acked) {
+        for _ in 0..acked.packets.min(u8::MAX.into()) {
+            self.loss_rate *= 1.0 - LOSS_GAIN;
+        }
+        self.received += u64::from(acked.packets);
+        let unused = matches!(acked.limit, Limit::Application | Limit::Receiver);
+        self.used |= !unused;
+        self.era.used |= !unused;
+        self.measure_rate(now, acked);
+        if let Some(rtt) = acked.rtt {
+            self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT), acked.sent_at);
+        }
+        if acked.sent_at >= self.era.began && self.max_rtt > 0.0 {
+            self.end_era(now);
+        }
+    }
+
+    fn measure_rate(&mut self, now: Time, acked: &Acked) {
+        let Some(sample) = acked.delivery else { return };
+        if acked.rtt.is_none()
+            || self.stale > 0
+            || (self.state == State::Recovery && self.congested)
+        {
+            return;
+        }
+        let delay = now.since(acked.sent_at).max(sample.send_elapsed);
+        let rate = sample.delivered as f64 / delay.as_secs().max(LEAST_RTT);
+        self.rate = self.rate.max(fmin(rate, MOST_RATE));
+    }
+
+    fn measure_rtt(&mut self, now: Time, rtt: f64, sent_at: Time) {
+        self.era.max_rtt = self.era.max_rtt.max(rtt);
+        self.era.min_rtt = fmin(self.era.min_rtt, rtt);
+        self.min_rtt = fmin(self.min_rtt, rtt);
+        if self.max_rtt == 0.0 {
+            self.max_rtt = rtt;
+        }
+        let threshold = self.delay_threshold();
+        let excess = rtt - self.max_rtt - threshold;
+        if excess <= 0.0 {
+            return;
+        }
+        if self.state == State::Initial {
+            if self.flat >= 2 {
+                self.enter_recovery(now);
+            }
+        } else {
+            self.signal(now, sent_at, fmin(BETA, excess / threshold));
+        }
+    }
+
+    /// The first packet sent in the era is acknowledged.
+    fn end_era(&mut self, now: Time) {
+        if self.state == State::Initial {
+            self.assess();
+            self.begin_era(now);
+            if self.flat >= FLAT_ERAS {
+                self.enter_recovery(now);
+            } else {
+                self.begin_assessment();
+            }
+            return;
+        }
+        self.update_rtts();
+        match self.state {
+            State::Initial => {}
+            State::Recovery => {
+                self.assess();
+                self.begin_assessment();
+                self.loss_rate = 0.0;
+                let jitter = 5.0 * self.min_rtt < 2.0 * self.max_rtt;
+                if self.pushes >= PUSHES || (jitter && !self.restarted) {
+                    self.restarted |= jitter;
+                    self.enter_initial(now);
+                } else {
+                    self.cruise = if self.pushes > 0 { 1 } else { CRUISING_ERAS };
+                    self.enter(now, State::Cruising, ALPHA_CRUISING);
+                }
+            }
+            State::Cruising => {
+                self.cruise = self.cruise.saturating_sub(1);
+                if self.cruise == 0 && self.era.used {
+                    self.pushed = if self.pushes > 0 { ALPHA_PUSHING } else { ALPHA_PUSHING_LOW };
+                    self.pushed_at = now;
+                    self.enter(now, State::Pushing, self.pushed);
+                } else {
+                    self.begin_era(now);
+                }
+            }
+            State::Pushing => self.enter_recovery(now),
+        }
+    }
+
+    /// A congestion signal of a packet sent at `sent_at`, outside Initial. Returns whether the nominal rate was reduced.
+    fn signal(&mut self, now: Time, sent_at: Time, beta: f64) -> bool {
+        self.congested = true;
+        if self.state == State::Recovery {
+            return false;
+        }
+        self.pushes = 0;
+        let of_push = self.state == State::Pushing && sent_at >= self.pushed_at;
+        if !of_push {
+            self.rate *= 1.0 - beta;
+        }
+        self.enter_recovery(now);
+        !of_push
+    }
+
+    /// A loss or mark.
+    fn lost(&mut self, now: Time, why: Signal, sent_at: Time) {
+        let before = self.window();
+        if self.state == State::Initial {
+            if self.received > PACKETS_BEFORE_LOSS {
+                self.enter_recovery(now);
+            }
+        } else if self.signal(now, sent_at, BETA) && why == Signal::Loss {
+            self.max_rtt *= 1.0 - BETA;
+        }
+        let after = self.window();
+        if after < before {
+            self.cut = Some(Cut::window(why, Packets::new(before), Packets::new(after)));
+        }
+    }
+
+    fn count_losses(&mut self, now: Time, lost: &Lost) {
+        if self.state == State::Recovery && lost.sent_at < self.era.began {
+            return;
+        }
+        for _ in 0..lost.packets.min(u8::MAX.into()) {
+            self.loss_rate += (1.0 - self.loss_rate) * LOSS_GAIN;
+        }
+        if self.loss_rate > self.loss_threshold() {
+            self.lost(now, Signal::Loss, lost.sent_at);
+        }
+    }
+}
+
+impl Controller for C4 {
+    fn on(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Acked(acked) => self.acked(now, acked),
+            Event::Lost(lost) => self.count_losses(now, lost),
+            Event::Marked(marked) => self.lost(now, Signal::Mark, marked.sent_at),
+            Event::Mtu { packet } => {
+                let factor = f64::from(self.packet) / f64::from((*packet).max(1));
+                self.packet = *packet;
+                self.rate = fmin(self.rate * factor, MOST_RATE);
+                self.reference = fmin(self.reference * factor, MOST_RATE);
+                self.stale = 3;
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&self) -> Output {
+        let mut output = Output::window(Packets::new(self.window()));
+        output.pace = self.pace().map(Rate::per_sec);
+        output
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { delivery_rate: true, ..Needs::default() }
+    }
+
+    fn take_cut(&mut self) -> Option<Cut> {
+        self.cut.take()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("state", f64::from(self.state as u8));
+        emit("alpha", self.alpha);
+        emit("nominal_rate", self.rate);
+        emit("nominal_max_rtt", self.max_rtt);
+        emit("running_min_rtt", self.min_rtt);
+        emit("sensitivity", self.sensitivity());
+        emit("delay_threshold", self.delay_threshold());
+        emit("loss_rate", self.loss_rate);
+    }
+}
