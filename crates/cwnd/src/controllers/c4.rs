@@ -6,38 +6,55 @@
 //! ```text
 //! rate_estimate = delivered / max(now - time_sent, send_delay)          (nominal rate)
 //! not congested: nominal_rate <- max(nominal_rate, rate_estimate)       (nominal rate)
-//! end of an era after one with alpha <= 1:                              (nominal max RTT)
+//! end of an era of Recovery or Cruising:                                (nominal max RTT; code)
 //! running_min_rtt <- min(era_min_rtt, (7 running_min_rtt + era_min_rtt)/8)
 //! m = min(era_max_rtt, running_min_rtt + 250 ms)
 //! nominal_max_rtt <- max(m, (7 nominal_max_rtt + m)/8)
 //! pacing_rate = alpha nominal_rate                                      (states)
 //! cwnd = max(pacing_rate nominal_max_rtt, 2)                            (states)
 //! alpha: Initial 2, Recovery 15/16, Cruising 1, Pushing 5/4 or 17/16    (states)
-//! s = 0, 0.92 and 1 at 50 kB/s, 1 MB/s and 10 MB/s, linear between them (sensitivity)
+//! s = 0, 0.92 and 1 at 50 kB/s, 1 MB/s and 10 MB/s, linear between them  (sensitivity)
 //! delay_threshold = min(25 ms, (1/16 + 3/16 (1 - s)) nominal_max_rtt)   (excessive delays)
 //! delay signal: rtt > nominal_max_rtt + delay_threshold                 (excessive delays)
 //! each packet: loss_rate <- (lost + 15 loss_rate)/16                    (excessive losses)
 //! loss signal: loss_rate > 0.02 + 0.5 (1 - s)                           (excessive losses)
-//! signal: nominal_rate <- (1 - beta) nominal_rate                       (rate reduction)
-//! loss: beta = 1/4, and nominal_max_rtt <- (1 - beta) nominal_max_rtt   (rate reduction; code)
-//! delay: beta = min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1)   (rate reduction)
+//! loss or mark in Cruising: nominal_rate <- 3/4 nominal_rate            (rate reduction)
+//! loss in Cruising: nominal_max_rtt <- 3/4 nominal_max_rtt              (rate reduction; code)
 //! Initial -> Recovery: three eras without growth, or a signal           (Initial)
-//! Recovery -> Initial: three successful pushes, or jitter, once         (Recovery)
+//! Recovery -> Initial: four successful pushes in a row, or jitter, once  (Recovery; code)
+//! jitter: running_min_rtt < 2/5 nominal_max_rtt, nominal_max_rtt > 50 ms  (Recovery; code)
 //! Recovery -> Cruising: a packet sent in Recovery is acknowledged       (Recovery)
-//! jitter: running_min_rtt < 2/5 nominal_max_rtt                         (Recovery)
-//! Cruising -> Pushing: after four eras                                  (Cruising)
-//! Pushing -> Recovery: after an era                                     (Pushing)
+//! Cruising -> Pushing: after four eras, or one after a successful push  (Cruising; code)
+//! Cruising -> Recovery: a loss signal or a mark                         (Cruising)
+//! Pushing -> Recovery: after an era, or a signal                        (Pushing)
+//! Pushing: alpha = 5/4 if the push before was successful, else 17/16    (Pushing)
+//! successful: no signal, rate > (1 + (alpha - 1)/4) rate before, or > rate before at 17/16  (Recovery)
 //! ```
 //!
-//! | symbol | meaning | unit | range | default |
-//! |---|---|---|---|---|
-//! | `alpha` | pacing rate as a multiple of the nominal rate | | 15/16 to 2 | |
-//! | `beta` | the reduction of the nominal rate | | 0 to 1/4 | |
+//! s is the sensitivity. An era lasts until the first packet sent in it is acknowledged. C4 has no parameters.
 //!
 //! Known deviations:
 //!
-//! * The draft's update of the nominal rate has its comparison reversed, and the formula of beta for a delay a misplaced
-//!   parenthesis; here they are as its text says.
+//! * The draft's update of the nominal rate has its comparison reversed; here the rate only increases, as its text says.
+//! * The nominal max RTT follows the RTTs of each era of Recovery and Cruising, as in the code. The draft's rule, eras after
+//!   one with alpha of at most 1, leaves out the Recovery after a push.
+//! * A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it
+//!   in Cruising too; with this rule transfers over bad Wi-Fi and beside CUBIC miss the deadlines of the code's tests.
+//! * A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in which condition it is
+//!   reduced. The code's beta for losses depends on the sensitivity; here it is the draft's 1/4.
+//! * Four successful pushes in a row restart Initial, as in the code; the draft has three.
+//! * A restart by jitter requires a nominal max RTT above 50 ms, as in the code.
+//! * Cruising lasts one era after a successful push, as in the code (cascade).
+//! * A push widens the window by at least a packet, as in the code.
+//! * Initial paces at 5/4 of 2 nominal_rate, as in the code, and at least at 5/4 of the initial window in each nominal max
+//!   RTT. Its window is at least the initial one, as in the code.
+//! * Losses and marks of packets sent before the last Recovery began do not count; the draft ignores those in Recovery.
+//! * In Initial a loss does not count before 20 packets were acknowledged; the code counts lost packets as received.
+//! * Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft leaves ECN open.
+//! * An era is application-limited if its acknowledgements find the sender limited by the application or the receiver.
+//! * Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented.
+//! * A timeout is no signal, as in the draft (probe timeouts); persistent congestion has no rule.
+//! * The nominal rate is in packets of the maximum size.
 
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::event::{Acked, Event, Limit, Lost, Output};
@@ -60,8 +77,12 @@ const MAX_DELAY_THRESHOLD: f64 = 0.025;
 const CRUISING_ERAS: u32 = 4;
 /// Eras without growth that end Initial.
 const FLAT_ERAS: u32 = 3;
-/// Successful pushes in a row that restart Initial.
-const PUSHES: u32 = 3;
+/// Eras without growth after which a delay ends Initial.
+const FLAT_ERAS_AND_DELAY: u32 = 2;
+/// Successful pushes in a row that restart Initial (code).
+const PUSHES: u32 = 4;
+/// Least nominal max RTT in seconds for a restart by jitter (code).
+const JITTER_RTT: f64 = 0.05;
 /// Packets received before a loss may end Initial.
 const PACKETS_BEFORE_LOSS: u64 = 20;
 /// The fraction of the loss rate that a packet replaces.
@@ -93,8 +114,6 @@ struct Era {
     began: Time,
     min_rtt: f64,
     max_rtt: f64,
-    /// alpha of the era before.
-    previous: f64,
     /// Whether something other than the application limited the sender.
     used: bool,
 }
@@ -119,10 +138,11 @@ pub struct C4 {
     flat: u32,
     /// Successful pushes in a row.
     pushes: u32,
-    /// Nominal rate and alpha at the last assessment of growth, and beginning of the last push.
+    /// Nominal rate and alpha at the last assessment of growth.
     reference: f64,
     pushed: f64,
-    pushed_at: Time,
+    /// Beginning of the last Recovery.
+    recovered: Time,
     /// Whether there was a signal since the last assessment.
     congested: bool,
     /// Whether the sender was limited by something other than the application since the last assessment.
@@ -149,19 +169,13 @@ impl C4 {
             rate: 0.0,
             max_rtt: 0.0,
             min_rtt: f64::INFINITY,
-            era: Era {
-                began: Time::ZERO,
-                min_rtt: f64::INFINITY,
-                max_rtt: 0.0,
-                previous: ALPHA_INITIAL,
-                used: false,
-            },
+            era: Era { began: Time::ZERO, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false },
             cruise: 0,
             flat: 0,
             pushes: 0,
             reference: 0.0,
             pushed: ALPHA_INITIAL,
-            pushed_at: Time::NEVER,
+            recovered: Time::ZERO,
             congested: false,
             used: false,
             loss_rate: 0.0,
@@ -201,9 +215,14 @@ impl C4 {
     }
 
     fn pace(&self) -> Option<f64> {
-        let known = self.rate > 0.0 && self.max_rtt > 0.0;
-        let bunches = if self.state == State::Initial { INITIAL_PACING } else { 1.0 };
-        known.then_some(self.alpha * self.rate * bunches)
+        if self.rate == 0.0 || self.max_rtt == 0.0 {
+            return None;
+        }
+        let pace = self.alpha * self.rate;
+        Some(match self.state {
+            State::Initial => INITIAL_PACING * pace.max(self.initial_window / self.max_rtt),
+            _ => pace,
+        })
     }
 
     fn window(&self) -> f64 {
@@ -226,8 +245,7 @@ impl C4 {
     }
 
     fn begin_era(&mut self, now: Time) {
-        let previous = self.alpha;
-        self.era = Era { began: now, min_rtt: f64::INFINITY, max_rtt: 0.0, previous, used: false };
+        self.era = Era { began: now, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false };
         self.stale = self.stale.saturating_sub(1);
     }
 
@@ -239,6 +257,7 @@ impl C4 {
 
     fn enter_recovery(&mut self, now: Time) {
         let initial = self.state == State::Initial;
+        self.recovered = now;
         self.enter(now, State::Recovery, ALPHA_RECOVERY);
         if initial {
             (self.pushes, self.flat) = (0, 0);
@@ -271,10 +290,10 @@ impl C4 {
         }
     }
 
-    /// Updates the running min RTT and the nominal max RTT at the end of an era.
+    /// Updates the running min RTT and the nominal max RTT at the end of an era of Recovery or Cruising.
     fn update_rtts(&mut self) {
-        let Era { min_rtt, max_rtt, previous, .. } = self.era;
-        if previous > 1.0 || max_rtt == 0.0 {
+        let Era { min_rtt, max_rtt, .. } = self.era;
+        if self.alpha > 1.0 || max_rtt == 0.0 {
             return;
         }
         self.min_rtt = fmin(min_rtt, (7.0 * self.min_rtt + min_rtt) / 8.0);
@@ -292,7 +311,7 @@ impl C4 {
         self.era.used |= !unused;
         self.measure_rate(now, acked);
         if let Some(rtt) = acked.rtt {
-            self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT), acked.sent_at);
+            self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT));
         }
         if acked.sent_at >= self.era.began && self.max_rtt > 0.0 {
             self.end_era(now);
@@ -312,24 +331,22 @@ impl C4 {
         self.rate = self.rate.max(fmin(rate, MOST_RATE));
     }
 
-    fn measure_rtt(&mut self, now: Time, rtt: f64, sent_at: Time) {
+    fn measure_rtt(&mut self, now: Time, rtt: f64) {
         self.era.max_rtt = self.era.max_rtt.max(rtt);
         self.era.min_rtt = fmin(self.era.min_rtt, rtt);
         self.min_rtt = fmin(self.min_rtt, rtt);
         if self.max_rtt == 0.0 {
             self.max_rtt = rtt;
         }
-        let threshold = self.delay_threshold();
-        let excess = rtt - self.max_rtt - threshold;
-        if excess <= 0.0 {
+        if rtt <= self.max_rtt + self.delay_threshold() {
             return;
         }
-        if self.state == State::Initial {
-            if self.flat >= 2 {
-                self.enter_recovery(now);
+        match self.state {
+            State::Initial if self.flat >= FLAT_ERAS_AND_DELAY => self.enter_recovery(now),
+            State::Pushing => {
+                self.signal(now);
             }
-        } else {
-            self.signal(now, sent_at, fmin(BETA, excess / threshold));
+            _ => {}
         }
     }
 
@@ -352,7 +369,7 @@ impl C4 {
                 self.assess();
                 self.begin_assessment();
                 self.loss_rate = 0.0;
-                let jitter = 5.0 * self.min_rtt < 2.0 * self.max_rtt;
+                let jitter = 5.0 * self.min_rtt < 2.0 * self.max_rtt && self.max_rtt > JITTER_RTT;
                 if self.pushes >= PUSHES || (jitter && !self.restarted) {
                     self.restarted |= jitter;
                     self.enter_initial(now);
@@ -365,7 +382,6 @@ impl C4 {
                 self.cruise = self.cruise.saturating_sub(1);
                 if self.cruise == 0 && self.era.used {
                     self.pushed = if self.pushes > 0 { ALPHA_PUSHING } else { ALPHA_PUSHING_LOW };
-                    self.pushed_at = now;
                     self.enter(now, State::Pushing, self.pushed);
                 } else {
                     self.begin_era(now);
@@ -375,30 +391,29 @@ impl C4 {
         }
     }
 
-    /// A congestion signal of a packet sent at `sent_at`, outside Initial. Returns whether the nominal rate was reduced.
-    fn signal(&mut self, now: Time, sent_at: Time, beta: f64) -> bool {
+    /// A congestion signal outside Initial. Returns whether the nominal rate is to be reduced.
+    fn signal(&mut self, now: Time) -> bool {
         self.congested = true;
-        if self.state == State::Recovery {
-            return false;
+        let reduces = self.state == State::Cruising;
+        if self.state != State::Recovery {
+            self.pushes = 0;
+            self.enter_recovery(now);
         }
-        self.pushes = 0;
-        let of_push = self.state == State::Pushing && sent_at >= self.pushed_at;
-        if !of_push {
-            self.rate *= 1.0 - beta;
-        }
-        self.enter_recovery(now);
-        !of_push
+        reduces
     }
 
     /// A loss or mark.
-    fn lost(&mut self, now: Time, why: Signal, sent_at: Time) {
+    fn lost(&mut self, now: Time, why: Signal) {
         let before = self.window();
         if self.state == State::Initial {
             if self.received > PACKETS_BEFORE_LOSS {
                 self.enter_recovery(now);
             }
-        } else if self.signal(now, sent_at, BETA) && why == Signal::Loss {
-            self.max_rtt *= 1.0 - BETA;
+        } else if self.signal(now) {
+            self.rate *= 1.0 - BETA;
+            if why == Signal::Loss {
+                self.max_rtt *= 1.0 - BETA;
+            }
         }
         let after = self.window();
         if after < before {
@@ -407,14 +422,14 @@ impl C4 {
     }
 
     fn count_losses(&mut self, now: Time, lost: &Lost) {
-        if self.state == State::Recovery && lost.sent_at < self.era.began {
+        if lost.sent_at < self.recovered {
             return;
         }
         for _ in 0..lost.packets.min(u8::MAX.into()) {
             self.loss_rate += (1.0 - self.loss_rate) * LOSS_GAIN;
         }
         if self.loss_rate > self.loss_threshold() {
-            self.lost(now, Signal::Loss, lost.sent_at);
+            self.lost(now, Signal::Loss);
         }
     }
 }
@@ -424,7 +439,9 @@ impl Controller for C4 {
         match event {
             Event::Acked(acked) => self.acked(now, acked),
             Event::Lost(lost) => self.count_losses(now, lost),
-            Event::Marked(marked) => self.lost(now, Signal::Mark, marked.sent_at),
+            Event::Marked(marked) if marked.sent_at >= self.recovered => {
+                self.lost(now, Signal::Mark)
+            }
             Event::Mtu { packet } => {
                 let factor = f64::from(self.packet) / f64::from((*packet).max(1));
                 self.packet = *packet;

@@ -16,9 +16,9 @@
 //! v <- 1 at a change of direction                                (section 2.1, step 4)
 //! slow start: w <- w + 1, each ACK, until lambda > lambda_t      (section 2.1)
 //! pace = 2 w / RTT_standing                                      (section 2.1)
-//! nearly empty: d_q < 0.1 (RTT_max - RTT_min)                    (section 2.2)
+//! nearly empty: d_q < 0.1 (RTT_max - RTT_min) or lambda d_q < 1  (section 2.2)
 //! RTT_max: the largest RTT of the last four srtt                 (section 2.2)
-//! not nearly empty for five srtt: competitive mode               (section 2.2)
+//! not nearly empty for five windows: competitive mode            (section 2.2)
 //! competitive: 1/delta <- 1/delta + 1, each srtt without a loss  (section 2.2)
 //! competitive, loss: 1/delta <- max(1/delta / 2, default)        (section 2.2)
 //! nearly empty: default mode, delta <- default                   (section 2.2)
@@ -36,7 +36,10 @@
 //!
 //! * An acknowledgement of several packets counts as several ACKs, as in mvfst.
 //! * The window does not grow while the application or the receiver limits the sender.
-//! * An empty queue without variation of the RTT (d_q = 0) is nearly empty.
+//! * A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a
+//!   packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements.
+//! * The last five RTTs are five complete windows of data.
+//! * The RTT of the first packet, if it was sent alone, is not used: a handshake packet is smaller than data.
 //! * The direction is that of three windows after the first one, as in mvfst.
 //! * A step against the direction resets a velocity above 1 at once, as in mvfst.
 //! * The velocity is at most delta w, as in genericCC: a step is at most a packet for each ACK.
@@ -63,8 +66,10 @@ const LEAST: f64 = 2.0;
 const STEADY: u32 = 3;
 /// The queue is nearly empty below this fraction of the variation of the RTT.
 const NEARLY: f64 = 0.1;
-/// Round-trip times without a nearly empty queue before the competitive mode.
-const PATIENCE: u64 = 5;
+/// The queue is nearly empty below this many packets of the flow itself.
+const RESOLUTION: f64 = 1.0;
+/// Windows of data without a nearly empty queue before the competitive mode.
+const PATIENCE: u32 = 5;
 /// The window of `RTT_max` in round-trip times.
 const MAX_ROUNDS: u64 = 4;
 /// Loss rate above which the window is reduced, the least number of packets that it is measured over, and the factor (genericCC).
@@ -124,8 +129,9 @@ pub struct Copa {
     rtt_min: WindowedMin<Dur>,
     rtt_standing: WindowedMin<Dur>,
     rtt_max: WindowedMax<Dur>,
-    /// Time of the last nearly empty queue.
-    empty: Time,
+    /// Whether the queue was nearly empty in the current window of data, and complete windows since it was.
+    empty: bool,
+    busy: u32,
     /// Time of the last change of 1/delta, and of the last halving.
     changed: Time,
     halved: Time,
@@ -156,7 +162,8 @@ impl Copa {
             rtt_min: WindowedMin::new(MIN_WINDOW.as_nanos()),
             rtt_standing: WindowedMin::new(0),
             rtt_max: WindowedMax::new(0),
-            empty: Time::ZERO,
+            empty: false,
+            busy: 0,
             changed: Time::ZERO,
             halved: Time::ZERO,
             losses: Losses::default(),
@@ -196,11 +203,12 @@ impl Copa {
     /// Section 2.2: the mode, and the increase of 1/delta.
     fn choose_mode(&mut self, now: Time, srtt: Dur, queueing: Dur) {
         let (Some(max), Some(min)) = (self.rtt_max.get(), self.rtt_min.get()) else { return };
-        if queueing.is_zero() || queueing.as_secs() < NEARLY * (max - min).as_secs() {
-            self.empty = now;
+        let delay = queueing.as_secs();
+        let below_resolution = self.w * delay < RESOLUTION * (min + queueing).as_secs();
+        if below_resolution || delay < NEARLY * (max - min).as_secs() {
+            (self.empty, self.busy) = (true, 0);
         }
-        let patience = Dur::from_nanos(srtt.as_nanos().saturating_mul(PATIENCE));
-        let competitive = self.competes && now.since(self.empty) > patience;
+        let competitive = self.competes && self.busy >= PATIENCE;
         if competitive != self.competitive {
             self.competitive = competitive;
             self.inverse = self.default;
@@ -211,12 +219,14 @@ impl Copa {
         }
     }
 
-    /// Section 2.1, step 4: once for each window of data.
-    fn choose_velocity(&mut self, now: Time, sent_at: Time) {
+    /// Ends a window of data: counts it for the mode, and chooses the velocity (section 2.1, step 4).
+    fn end_window(&mut self, now: Time, sent_at: Time) {
         let (began, before) = self.began;
         if sent_at < began {
             return;
         }
+        self.busy = if self.empty { 0 } else { self.busy.saturating_add(1) };
+        self.empty = false;
         let direction = if self.w > before {
             Some(Direction::Up)
         } else if self.w < before {
@@ -239,7 +249,10 @@ impl Copa {
 
     fn acked(&mut self, now: Time, acked: &Acked) {
         self.losses.packets += u64::from(acked.packets);
-        if let Some(sample) = acked.rtt {
+        // The first packet alone is that of a handshake, which is smaller than data.
+        if let Some(sample) = acked.rtt
+            && acked.sent > 1
+        {
             self.measure(now, sample);
         }
         let (Some(rtt), Some(queueing), Some(standing)) =
@@ -265,7 +278,7 @@ impl Copa {
             self.slow_start = false;
             self.began = (now, self.w);
         }
-        self.choose_velocity(now, acked.sent_at);
+        self.end_window(now, acked.sent_at);
         let direction = Some(if up { Direction::Up } else { Direction::Down });
         if self.v > 1.0 && direction != self.direction {
             self.v = 1.0;
