@@ -6,7 +6,7 @@
 //! ```text
 //! rate_estimate = delivered / max(now - time_sent, send_delay)          (nominal rate)
 //! not congested: nominal_rate <- max(nominal_rate, rate_estimate)       (nominal rate)
-//! end of an era of Recovery or Cruising:                                (nominal max RTT; code)
+//! end of an era after one with alpha <= 1:                              (nominal max RTT)
 //! running_min_rtt <- min(era_min_rtt, (7 running_min_rtt + era_min_rtt)/8)
 //! m = min(era_max_rtt, running_min_rtt + 250 ms)
 //! nominal_max_rtt <- max(m, (7 nominal_max_rtt + m)/8)
@@ -36,10 +36,8 @@
 //! Known deviations:
 //!
 //! * The draft's update of the nominal rate has its comparison reversed; here the rate only increases, as its text says.
-//! * The nominal max RTT follows the RTTs of each era of Recovery and Cruising, as in the code. The draft's rule, eras after
-//!   one with alpha of at most 1, leaves out the Recovery after a push.
 //! * A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it
-//!   in Cruising too; with this rule transfers over bad Wi-Fi and beside CUBIC miss the deadlines of the code's tests.
+//!   in Cruising too, by min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1); jitter then keeps a flow from its rate.
 //! * A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in which condition it is
 //!   reduced. The code's beta for losses depends on the sensitivity; here it is the draft's 1/4.
 //! * Four successful pushes in a row restart Initial, as in the code; the draft has three.
@@ -112,6 +110,8 @@ pub enum State {
 #[derive(Clone, Copy, Debug)]
 struct Era {
     began: Time,
+    /// alpha of the era before, whose packets are acknowledged in this one.
+    previous: f64,
     min_rtt: f64,
     max_rtt: f64,
     /// Whether something other than the application limited the sender.
@@ -169,7 +169,13 @@ impl C4 {
             rate: 0.0,
             max_rtt: 0.0,
             min_rtt: f64::INFINITY,
-            era: Era { began: Time::ZERO, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false },
+            era: Era {
+                began: Time::ZERO,
+                previous: ALPHA_INITIAL,
+                min_rtt: f64::INFINITY,
+                max_rtt: 0.0,
+                used: false,
+            },
             cruise: 0,
             flat: 0,
             pushes: 0,
@@ -245,7 +251,8 @@ impl C4 {
     }
 
     fn begin_era(&mut self, now: Time) {
-        self.era = Era { began: now, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false };
+        let previous = self.alpha;
+        self.era = Era { began: now, previous, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false };
         self.stale = self.stale.saturating_sub(1);
     }
 
@@ -290,10 +297,11 @@ impl C4 {
         }
     }
 
-    /// Updates the running min RTT and the nominal max RTT at the end of an era of Recovery or Cruising.
+    /// Updates the running min RTT and the nominal max RTT at the end of an era whose packets were sent at the nominal rate
+    /// or below.
     fn update_rtts(&mut self) {
-        let Era { min_rtt, max_rtt, .. } = self.era;
-        if self.alpha > 1.0 || max_rtt == 0.0 {
+        let Era { previous, min_rtt, max_rtt, .. } = self.era;
+        if previous > 1.0 || max_rtt == 0.0 {
             return;
         }
         self.min_rtt = fmin(min_rtt, (7.0 * self.min_rtt + min_rtt) / 8.0);

@@ -72,7 +72,7 @@ pub(super) const C4: Algorithm = Algorithm {
     equations: &[
         "rate_estimate = delivered / max(now - time_sent, send_delay)",
         "not congested: nominal_rate <- max(nominal_rate, rate_estimate)",
-        "end of an era of Recovery or Cruising:",
+        "end of an era after one with alpha <= 1:",
         "running_min_rtt <- min(era_min_rtt, (7 running_min_rtt + era_min_rtt)/8)",
         "m = min(era_max_rtt, running_min_rtt + 250 ms)",
         "nominal_max_rtt <- max(m, (7 nominal_max_rtt + m)/8)",
@@ -98,8 +98,7 @@ pub(super) const C4: Algorithm = Algorithm {
     ],
     deviations: &[
         "The draft's update of the nominal rate has its comparison reversed; here the rate only increases, as its text says.",
-        "The nominal max RTT follows the RTTs of each era of Recovery and Cruising, as in the code. The draft's rule, eras after one with alpha of at most 1, leaves out the Recovery after a push.",
-        "A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it in Cruising too; with this rule transfers over bad Wi-Fi and beside CUBIC miss the deadlines of the code's tests.",
+        "A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it in Cruising too, by min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1); jitter then keeps a flow from its rate.",
         "A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in which condition it is reduced. The code's beta for losses depends on the sensitivity; here it is the draft's 1/4.",
         "Four successful pushes in a row restart Initial, as in the code; the draft has three.",
         "A restart by jitter requires a nominal max RTT above 50 ms, as in the code.",
