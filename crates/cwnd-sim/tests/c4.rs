@@ -231,25 +231,22 @@ fn simulate(test: &Test, seed: u64) -> Records {
 }
 
 /// The tests whose slowest run misses the deadline.
-const MISSED: [&str; 6] = [
-    "c4_low_and_up",
-    "c4_before_c4",
-    "c4_vs_cubic",
-    "c4_vs_cubic_lg",
-    "c4_wifi_bad",
-    "c4_wifi_bad_c4",
-];
+const MISSED: [&str; 3] = ["c4_vs_cubic", "c4_wifi_bad", "c4_wifi_bad_c4"];
 
 fn meets_deadlines(tests: &[Test]) {
+    let mut failures = Vec::new();
     for test in tests {
         let mut completed: Vec<f64> =
             (1..=20).map(|seed| simulate(test, seed).flows[0].completed).collect();
         completed.sort_by(f64::total_cmp);
-        println!("{} {}: {:.3} {:.3}", test.name, test.deadline, completed[10], completed[19]);
-        assert!(completed[10] <= test.deadline, "{}: {completed:?}", test.name);
-        let misses = completed[19] > test.deadline;
-        assert_eq!(misses, MISSED.contains(&test.name), "{}: {completed:?}", test.name);
+        let (median, slowest) = (completed[10], completed[19]);
+        println!("{} {}: {median:.3} {slowest:.3}", test.name, test.deadline);
+        let misses = slowest > test.deadline;
+        if median > test.deadline || misses != MISSED.contains(&test.name) {
+            failures.push((test.name, test.deadline, median, slowest));
+        }
     }
+    assert!(failures.is_empty(), "{failures:?}");
 }
 
 #[test]

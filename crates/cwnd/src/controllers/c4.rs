@@ -318,10 +318,10 @@ impl C4 {
         self.used |= !unused;
         self.era.used |= !unused;
         self.measure_rate(now, acked);
-        if let Some(rtt) = acked.rtt {
-            self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT));
-        }
-        if acked.sent_at >= self.era.began && self.max_rtt > 0.0 {
+        // Without a sample the acknowledgement may be that of an earlier transmission (Karn).
+        let Some(rtt) = acked.rtt else { return };
+        self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT));
+        if acked.sent_at >= self.era.began {
             self.end_era(now);
         }
     }

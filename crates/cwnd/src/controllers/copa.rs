@@ -278,7 +278,10 @@ impl Copa {
             self.slow_start = false;
             self.began = (now, self.w);
         }
-        self.end_window(now, acked.sent_at);
+        // Without a sample the acknowledgement may be that of an earlier transmission (Karn).
+        if acked.rtt.is_some() {
+            self.end_window(now, acked.sent_at);
+        }
         let direction = Some(if up { Direction::Up } else { Direction::Down });
         if self.v > 1.0 && direction != self.direction {
             self.v = 1.0;
