@@ -46,6 +46,8 @@
 //! * A push widens the window by at least a packet, as in the code.
 //! * Initial paces at 5/4 of 2 nominal_rate, as in the code, and at least at 5/4 of the initial window in each nominal max
 //!   RTT. Its window is at least the initial one, as in the code.
+//! * The pacing rate is at least that of the least window, two packets in each running min RTT: without it, repeated
+//!   signals take the rate of a flow that does not push to 0.
 //! * Losses and marks of packets sent before the last Recovery began do not count; the draft ignores those in Recovery.
 //! * In Initial a loss does not count before 20 packets were acknowledged; the code counts lost packets as received.
 //! * Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft leaves ECN open.
@@ -224,7 +226,8 @@ impl C4 {
         if self.rate == 0.0 || self.max_rtt == 0.0 {
             return None;
         }
-        let pace = self.alpha * self.rate;
+        // The rate of the least window, so that a flow whose rate was reduced measures it again.
+        let pace = (self.alpha * self.rate).max(LEAST / self.min_rtt);
         Some(match self.state {
             State::Initial => INITIAL_PACING * pace.max(self.initial_window / self.max_rtt),
             _ => pace,
@@ -744,6 +747,19 @@ mod tests {
         flow.c4.on(flow.now, &Event::Marked(marked));
         assert_eq!(flow.c4.state(), State::Recovery);
         assert!(close(flow.c4.rate, 750.0) && close(flow.c4.max_rtt, RTT));
+    }
+
+    #[test]
+    fn the_pace_is_at_least_that_of_two_packets() {
+        let mut flow = Flow::cruising(1000.0);
+        for _ in 0..100 {
+            let marked = crate::event::Marked::new(1, flow.now, 100);
+            flow.c4.on(flow.now, &Event::Marked(marked));
+            flow.ack(1.0, RTT);
+        }
+        assert!(flow.c4.rate < 11.0);
+        assert!(close(flow.c4.output().pace.unwrap().as_per_sec(), 20.0));
+        assert_eq!(flow.c4.output().window, Packets::new(2.0));
     }
 
     #[test]

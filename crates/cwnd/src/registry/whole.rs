@@ -105,6 +105,7 @@ pub(super) const C4: Algorithm = Algorithm {
         "Cruising lasts one era after a successful push, as in the code (cascade).",
         "A push widens the window by at least a packet, as in the code.",
         "Initial paces at 5/4 of 2 nominal_rate, as in the code, and at least at 5/4 of the initial window in each nominal max RTT. Its window is at least the initial one, as in the code.",
+        "The pacing rate is at least that of the least window, two packets in each running min RTT: without it, repeated signals take the rate of a flow that does not push to 0.",
         "Losses and marks of packets sent before the last Recovery began do not count; the draft ignores those in Recovery.",
         "In Initial a loss does not count before 20 packets were acknowledged; the code counts lost packets as received.",
         "Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft leaves ECN open.",
