@@ -506,8 +506,7 @@ mod tests {
 
     impl Flow {
         fn new() -> Self {
-            let mut settings = Settings::default();
-            settings.packet = 1000;
+            let settings = Settings { packet: 1000, ..Settings::default() };
             Flow { c4: C4::new(&settings), now: Time::ZERO }
         }
 

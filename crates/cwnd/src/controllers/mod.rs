@@ -1,6 +1,6 @@
-//! Whole controllers: each implements [`Controller`](crate::Controller) itself and owns all of its state.
+//! One file for each whole controller: those that own all of their state.
 //!
-//! Every file begins with the card of its controller: source, equations, symbols, ranges, deviations.
+//! A new one is a file here and an entry in the registry: `cwnd new-controller NAME --kind whole` writes both.
 
 pub mod c4;
 pub mod copa;

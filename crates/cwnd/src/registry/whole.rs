@@ -1,6 +1,7 @@
-//! The whole controllers, in the order of [`algorithms`](super::algorithms).
+//! The registry's entries of the whole controllers.
 
 use super::{Algorithm, Build, Parameter, Range};
+use crate::controllers::C4;
 use crate::controllers::Copa;
 use alloc::boxed::Box;
 
@@ -115,5 +116,5 @@ pub(super) const C4: Algorithm = Algorithm {
         "The nominal rate is in packets of the maximum size.",
     ],
     parameters: &[],
-    build: Build::Whole(|_, settings| Box::new(crate::controllers::C4::new(settings))),
+    build: Build::Whole(|_, settings| Box::new(C4::new(settings))),
 };
