@@ -66,29 +66,58 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind,
         assert all(word in words for word in re.findall(r"\w+", old[path])), path
 
 
-def test_a_whole_controller_and_a_second_one(checkout, capsys):
+def without_whole_controllers(checkout: Path) -> None:
+    """Remove the whole controllers and what names them."""
+    shutil.rmtree(checkout / CODE / "controllers")
+    (checkout / CODE / "registry/whole.rs").unlink()
+    for name, pattern in [
+        ("lib.rs", r"pub mod controllers;\n"),
+        ("registry.rs", r"mod whole;\n|    whole::\w+,\n"),
+    ]:
+        path = checkout / CODE / name
+        path.write_text(re.sub(pattern, "", path.read_text()))
+
+
+def test_the_first_whole_controller_and_a_second_one(checkout, capsys):
+    without_whole_controllers(checkout)
     old = contents(checkout)
-    for name in ("tcp_lp", "copa"):
+    for name in ("tcp_lp", "hybla"):
         assert run(["new-controller", name, "--kind", "whole"]) == 0
     new = contents(checkout)
     names = ["controllers/mod.rs", "registry.rs", "registry/whole.rs"]
     modules, registry, entries = (new[str(CODE / name)] for name in names)
-    controllers = [str(CODE / "controllers" / f"{name}.rs") for name in ("tcp_lp", "copa")]
+    controllers = [str(CODE / "controllers" / f"{name}.rs") for name in ("tcp_lp", "hybla")]
     changed = {path for path in new if new[path] != old.get(path)}
     assert changed == {*(str(CODE / name) for name in (*names, "lib.rs")), *controllers}
     assert capsys.readouterr().out.splitlines()[-5].strip() == str(CODE / "registry/whole.rs")
     assert "impl Controller for TcpLp" in new[controllers[0]]
     assert (
-        "pub mod copa;\npub mod tcp_lp;\n\npub use copa::Copa;\npub use tcp_lp::TcpLp;\n" in modules
+        "pub mod hybla;\npub mod tcp_lp;\n\npub use hybla::Hybla;\npub use tcp_lp::TcpLp;\n"
+        in modules
     )
     assert "mod controller;\npub mod controllers;\n" in new[str(CODE / "lib.rs")]
     assert "mod whole;\nmod window;\n" in registry
-    assert "    rate::TFRC,\n    whole::TCP_LP,\n    whole::COPA,\n];" in registry
-    assert "use crate::controllers::Copa;\nuse crate::controllers::TcpLp;\n" in entries
-    assert entries.index('name: "tcp_lp"') < entries.index('name: "copa"')
+    assert "    rate::TFRC,\n    whole::TCP_LP,\n    whole::HYBLA,\n];" in registry
+    assert "use crate::controllers::Hybla;\nuse crate::controllers::TcpLp;\n" in entries
+    assert entries.index('name: "tcp_lp"') < entries.index('name: "hybla"')
     assert "$" not in "".join(new[path] for path in changed)
     capsys.readouterr()
-    assert "exists already" in refused(capsys, "copa", "--kind", "whole")
+    assert "exists already" in refused(capsys, "hybla", "--kind", "whole")
+
+
+def test_a_whole_controller_beside_the_others(checkout):
+    old = contents(checkout)
+    assert run(["new-controller", "tcp_lp", "--kind", "whole"]) == 0
+    new = contents(checkout)
+    names = ["controllers/mod.rs", "registry.rs", "registry/whole.rs", "controllers/tcp_lp.rs"]
+    assert {path for path in new if new[path] != old.get(path)} == {
+        str(CODE / name) for name in names
+    }
+    modules, registry, entries, _ = (new[str(CODE / name)] for name in names)
+    assert "pub mod tcp_lp;\n" in modules
+    assert "pub use tcp_lp::TcpLp;\n" in modules
+    assert "    whole::TCP_LP,\n];" in registry
+    assert "use crate::controllers::TcpLp;\n" in entries
 
 
 def test_a_second_one_finds_its_place(checkout, capsys):
@@ -165,6 +194,7 @@ def test_a_checkout_that_is_not_rust_is_left_alone(checkout, capsys):
 
 @pytest.mark.parametrize("kind", ["window", "whole"])
 def test_nothing_is_half_written(checkout, capsys, monkeypatch, kind):
+    without_whole_controllers(checkout)
     old = contents(checkout)
     write = Path.write_text
 

@@ -37,6 +37,9 @@ const LAWS: &[&str] = &[
     "cubic",
     "vegas",
     "cubic(start=hystart)",
+    "copa",
+    "copa(delta=0.1, competitive=off)",
+    "c4",
 ];
 const PACED: &[&str] = &["udt", "daimd", "daimd(lambda=1)", "tfrc"];
 

@@ -3,17 +3,17 @@
 //! Source: to fill in, authors, title, where and when published. Until then it is AIMD(α, β), paced.
 //!
 //! ```text
-//! slow start             w <- w + 1 for each packet acknowledged, while w < ssthresh
-//! each round-trip time   w <- w + alpha          each ACK   w <- w + alpha / w
-//! at a loss or a mark    w <- w - beta w, once for each window of data; ssthresh <- w
-//! at a timeout           ssthresh <- w - beta w; w <- 1
-//! pacing rate            1.25 w / srtt
+//! slow start: w <- w + 1 for each packet acknowledged, while w < ssthresh
+//! each ACK: w <- w + alpha / w
+//! at a loss or a mark: w <- w - beta w, once for each window of data; ssthresh <- w
+//! at a timeout: ssthresh <- w - beta w; w <- 1
+//! pacing rate: 1.25 w / srtt
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `alpha` | packets gained each round-trip time | > 0 | 1 |
-//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `alpha` | packets gained each round-trip time | packets | 0 < alpha <= 1000 | 1 |
+//! | `beta` | fraction of the window given up at a loss | | 0 < beta < 1 | 1/2 |
 //!
 //! TCP-friendly without timeouts: `alpha = 3 beta / (2 - beta)`.
 //!

@@ -5,8 +5,10 @@ pub(super) const $CONST: Algorithm = Algorithm {
     summary: "Gains α packets each round-trip time and gives up the fraction β at a loss, paced.",
     source: "to fill in",
     equations: &[
+        "slow start: w <- w + 1 for each packet acknowledged, while w < ssthresh",
         "each ACK: w <- w + alpha / w",
-        "at a loss or a mark: w <- w - beta w",
+        "at a loss or a mark: w <- w - beta w, once for each window of data; ssthresh <- w",
+        "at a timeout: ssthresh <- w - beta w; w <- 1",
         "pacing rate: 1.25 w / srtt",
     ],
     deviations: &[],

@@ -87,6 +87,11 @@ macro_rules! extremum {
                 self.0.best.map(|best| best[0].value)
             }
 
+            /// Changes the length of the window, from the next sample on: for windows in round-trip times.
+            pub fn set_length(&mut self, length: u64) {
+                self.0.length = length;
+            }
+
             /// Forgets all samples.
             pub fn clear(&mut self) {
                 self.0.best = None;
@@ -181,6 +186,15 @@ mod tests {
                 .collect();
         // Neither 89, in the first quarter, nor 79, in the first half, is a successor.
         assert_eq!(found, [90, 90, 90, 90, 90, 90, 80, 70]);
+    }
+
+    #[test]
+    fn a_shorter_window_forgets_earlier() {
+        let mut filter = WindowedMin::new(10);
+        filter.add(0, 5);
+        filter.set_length(4);
+        assert_eq!(filter.add(4, 9), 5);
+        assert_eq!(filter.add(5, 8), 8);
     }
 
     /// As large as the best sample: a newer one lasts longer.

@@ -1,0 +1,807 @@
+//! C4: Christian's Congestion Control Code.
+//!
+//! Source: Huitema, Nandakumar and Jennings, draft-huitema-ccwg-c4-spec, as in `doc/c4-spec.md` of `private-octopus/c4` at
+//! commit e3377b6. "Code" is `src/c4.c` of the same commit.
+//!
+//! ```text
+//! rate_estimate = delivered / max(now - time_sent, send_delay)          (nominal rate)
+//! not congested: nominal_rate <- max(nominal_rate, rate_estimate)       (nominal rate)
+//! end of an era after one with alpha <= 1:                              (nominal max RTT)
+//! running_min_rtt <- min(era_min_rtt, (7 running_min_rtt + era_min_rtt)/8)
+//! m = min(era_max_rtt, running_min_rtt + 250 ms)
+//! nominal_max_rtt <- max(m, (7 nominal_max_rtt + m)/8)
+//! pacing_rate = alpha nominal_rate                                      (states)
+//! cwnd = max(pacing_rate nominal_max_rtt, 2)                            (states)
+//! alpha: Initial 2, Recovery 15/16, Cruising 1, Pushing 5/4 or 17/16    (states)
+//! s = 0, 0.92 and 1 at 50 kB/s, 1 MB/s and 10 MB/s, linear between them  (sensitivity)
+//! delay_threshold = min(25 ms, (1/16 + 3/16 (1 - s)) nominal_max_rtt)   (excessive delays)
+//! delay signal: rtt > nominal_max_rtt + delay_threshold                 (excessive delays)
+//! each packet: loss_rate <- (lost + 15 loss_rate)/16                    (excessive losses)
+//! loss signal: loss_rate > 0.02 + 0.5 (1 - s)                           (excessive losses)
+//! loss or mark in Cruising: nominal_rate <- 3/4 nominal_rate            (rate reduction)
+//! loss in Cruising: nominal_max_rtt <- 3/4 nominal_max_rtt              (rate reduction; code)
+//! Initial -> Recovery: three eras without growth, or a signal           (Initial)
+//! Recovery -> Initial: four successful pushes in a row, or jitter, once  (Recovery; code)
+//! jitter: running_min_rtt < 2/5 nominal_max_rtt, nominal_max_rtt > 50 ms  (Recovery; code)
+//! Recovery -> Cruising: a packet sent in Recovery is acknowledged       (Recovery)
+//! Cruising -> Pushing: after four eras, or one after a successful push  (Cruising; code)
+//! Cruising -> Recovery: a loss signal or a mark                         (Cruising)
+//! Pushing -> Recovery: after an era, or a signal                        (Pushing)
+//! Pushing: alpha = 5/4 if the push before was successful, else 17/16    (Pushing)
+//! successful: no signal, rate > (1 + (alpha - 1)/4) rate before, or > rate before at 17/16  (Recovery)
+//! ```
+//!
+//! s is the sensitivity. An era lasts until the first packet sent in it is acknowledged. C4 has no parameters.
+//!
+//! Known deviations:
+//!
+//! * The draft's update of the nominal rate has its comparison reversed; here the rate only increases, as its text says.
+//! * A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it
+//!   in Cruising too, by min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1); jitter then keeps a flow from its rate.
+//! * A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in which condition it is
+//!   reduced. The code's beta for losses depends on the sensitivity; here it is the draft's 1/4.
+//! * Four successful pushes in a row restart Initial, as in the code; the draft has three.
+//! * A restart by jitter requires a nominal max RTT above 50 ms, as in the code.
+//! * Cruising lasts one era after a successful push, as in the code (cascade).
+//! * A push widens the window by at least a packet, as in the code.
+//! * Initial paces at 5/4 of 2 nominal_rate, as in the code, and at least at 5/4 of the initial window in each nominal max
+//!   RTT. Its window is at least the initial one, as in the code.
+//! * The pacing rate is at least that of the least window, two packets in each running min RTT: without it, repeated
+//!   signals take the rate of a flow that does not push to 0.
+//! * Losses and marks of packets sent before the last Recovery began do not count; the draft ignores those in Recovery.
+//! * In Initial a loss does not count before 20 packets were acknowledged; the code counts lost packets as received.
+//! * Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft leaves ECN open.
+//! * An era is application-limited if its acknowledgements find the sender limited by the application or the receiver.
+//! * Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented.
+//! * A timeout is no signal, as in the draft (probe timeouts); persistent congestion has no rule.
+//! * The nominal rate is in packets of the maximum size.
+
+use crate::controller::{Controller, Cut, Needs, Settings};
+use crate::event::{Acked, Event, Limit, Lost, Output};
+use crate::law::Signal;
+use crate::units::{Packets, Rate, Time};
+use libm::fmin;
+
+const ALPHA_INITIAL: f64 = 2.0;
+const ALPHA_RECOVERY: f64 = 15.0 / 16.0;
+const ALPHA_CRUISING: f64 = 1.0;
+const ALPHA_PUSHING: f64 = 5.0 / 4.0;
+const ALPHA_PUSHING_LOW: f64 = 17.0 / 16.0;
+/// The largest reduction of the nominal rate.
+const BETA: f64 = 1.0 / 4.0;
+/// The largest jitter in seconds that the nominal max RTT follows.
+const MAX_JITTER: f64 = 0.25;
+/// The largest delay threshold in seconds.
+const MAX_DELAY_THRESHOLD: f64 = 0.025;
+/// Eras of Cruising before Pushing.
+const CRUISING_ERAS: u32 = 4;
+/// Eras without growth that end Initial.
+const FLAT_ERAS: u32 = 3;
+/// Eras without growth after which a delay ends Initial.
+const FLAT_ERAS_AND_DELAY: u32 = 2;
+/// Successful pushes in a row that restart Initial (code).
+const PUSHES: u32 = 4;
+/// Least nominal max RTT in seconds for a restart by jitter (code).
+const JITTER_RTT: f64 = 0.05;
+/// Packets received before a loss may end Initial.
+const PACKETS_BEFORE_LOSS: u64 = 20;
+/// The fraction of the loss rate that a packet replaces.
+const LOSS_GAIN: f64 = 1.0 / 16.0;
+/// Pacing rate of Initial as a multiple of alpha nominal_rate, for packets that come in bunches (code).
+const INITIAL_PACING: f64 = 5.0 / 4.0;
+/// The least window in packets.
+const LEAST: f64 = 2.0;
+/// Smallest round-trip time in seconds and largest rate in packets per second, so that results stay finite.
+const LEAST_RTT: f64 = 1e-6;
+const MOST_RATE: f64 = 1e12;
+
+/// The state of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// First estimates, at twice the nominal rate.
+    Initial,
+    /// At least a round trip at 15/16 of the nominal rate.
+    Recovery,
+    /// At the nominal rate.
+    Cruising,
+    /// A round trip above the nominal rate.
+    Pushing,
+}
+
+/// The period of a packet round trip.
+#[derive(Clone, Copy, Debug)]
+struct Era {
+    began: Time,
+    /// alpha of the era before, whose packets are acknowledged in this one.
+    previous: f64,
+    min_rtt: f64,
+    max_rtt: f64,
+    /// Whether something other than the application limited the sender.
+    used: bool,
+}
+
+/// C4: see the [module](self).
+#[derive(Clone, Debug)]
+pub struct C4 {
+    packet: u32,
+    initial_window: f64,
+    max_window: f64,
+    state: State,
+    alpha: f64,
+    /// Nominal rate in packets per second; 0 before the first estimate.
+    rate: f64,
+    /// Nominal max RTT and running min RTT in seconds; 0 and infinite before the first sample.
+    max_rtt: f64,
+    min_rtt: f64,
+    era: Era,
+    /// Eras of Cruising left.
+    cruise: u32,
+    /// Eras without growth in Initial.
+    flat: u32,
+    /// Successful pushes in a row.
+    pushes: u32,
+    /// Nominal rate and alpha at the last assessment of growth.
+    reference: f64,
+    pushed: f64,
+    /// Beginning of the last Recovery.
+    recovered: Time,
+    /// Whether there was a signal since the last assessment.
+    congested: bool,
+    /// Whether the sender was limited by something other than the application since the last assessment.
+    used: bool,
+    loss_rate: f64,
+    /// Packets acknowledged in Initial.
+    received: u64,
+    /// Whether jitter has restarted Initial.
+    restarted: bool,
+    /// Eras until delivery-rate samples count packets of the present size.
+    stale: u32,
+    cut: Option<Cut>,
+}
+
+impl C4 {
+    /// C4 at the start of a connection.
+    pub fn new(settings: &Settings) -> Self {
+        C4 {
+            packet: settings.packet,
+            initial_window: settings.initial_window.get(),
+            max_window: settings.max_window.get(),
+            state: State::Initial,
+            alpha: ALPHA_INITIAL,
+            rate: 0.0,
+            max_rtt: 0.0,
+            min_rtt: f64::INFINITY,
+            era: Era {
+                began: Time::ZERO,
+                previous: ALPHA_INITIAL,
+                min_rtt: f64::INFINITY,
+                max_rtt: 0.0,
+                used: false,
+            },
+            cruise: 0,
+            flat: 0,
+            pushes: 0,
+            reference: 0.0,
+            pushed: ALPHA_INITIAL,
+            recovered: Time::ZERO,
+            congested: false,
+            used: false,
+            loss_rate: 0.0,
+            received: 0,
+            restarted: false,
+            stale: 0,
+            cut: None,
+        }
+    }
+
+    /// The state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// From 0 to 1, by the nominal rate in bytes per second.
+    fn sensitivity(&self) -> f64 {
+        let rate = self.rate * f64::from(self.packet);
+        if rate < 50e3 {
+            0.0
+        } else if rate < 1e6 {
+            0.92 * (rate - 50e3) / 950e3
+        } else if rate < 10e6 {
+            0.92 + 0.08 * (rate - 1e6) / 9e6
+        } else {
+            1.0
+        }
+    }
+
+    fn delay_threshold(&self) -> f64 {
+        let fraction = 1.0 / 16.0 + 3.0 / 16.0 * (1.0 - self.sensitivity());
+        fmin(MAX_DELAY_THRESHOLD, fraction * self.max_rtt)
+    }
+
+    fn loss_threshold(&self) -> f64 {
+        0.02 + 0.5 * (1.0 - self.sensitivity())
+    }
+
+    fn pace(&self) -> Option<f64> {
+        if self.rate == 0.0 || self.max_rtt == 0.0 {
+            return None;
+        }
+        // The rate of the least window, so that a flow whose rate was reduced measures it again.
+        let pace = (self.alpha * self.rate).max(LEAST / self.min_rtt);
+        Some(match self.state {
+            State::Initial => INITIAL_PACING * pace.max(self.initial_window / self.max_rtt),
+            _ => pace,
+        })
+    }
+
+    fn window(&self) -> f64 {
+        let mut window = self.alpha * self.rate * self.max_rtt;
+        match self.state {
+            State::Initial => window = window.max(self.initial_window),
+            // At least a packet above the nominal window (code).
+            State::Pushing => window = window.max(self.rate * self.max_rtt + 1.0),
+            _ => {}
+        }
+        let most = self.max_window.min(f64::from(u32::MAX)).max(1.0);
+        window.max(LEAST).min(most)
+    }
+
+    /// Begins an era in `state`.
+    fn enter(&mut self, now: Time, state: State, alpha: f64) {
+        self.begin_era(now);
+        self.state = state;
+        self.alpha = alpha;
+    }
+
+    fn begin_era(&mut self, now: Time) {
+        let previous = self.alpha;
+        self.era = Era { began: now, previous, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false };
+        self.stale = self.stale.saturating_sub(1);
+    }
+
+    fn enter_initial(&mut self, now: Time) {
+        self.enter(now, State::Initial, ALPHA_INITIAL);
+        (self.pushes, self.flat, self.received) = (0, 0, 0);
+        self.begin_assessment();
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        let initial = self.state == State::Initial;
+        self.recovered = now;
+        self.enter(now, State::Recovery, ALPHA_RECOVERY);
+        if initial {
+            (self.pushes, self.flat) = (0, 0);
+            self.begin_assessment();
+        }
+    }
+
+    /// Begins an assessment of the growth of the nominal rate.
+    fn begin_assessment(&mut self) {
+        self.congested = false;
+        self.used = false;
+        self.reference = self.rate;
+        self.pushed = self.alpha;
+    }
+
+    /// Assesses the growth of the nominal rate since the last assessment.
+    fn assess(&mut self) {
+        let expected = if self.pushed > ALPHA_PUSHING_LOW {
+            self.reference * (1.0 + (self.pushed - 1.0) / 4.0)
+        } else {
+            self.reference
+        };
+        let congested = self.congested && self.state != State::Initial;
+        if self.rate > expected && !congested {
+            self.pushes += 1;
+            self.flat = 0;
+        } else if self.used {
+            self.pushes = 0;
+            self.flat += 1;
+        }
+    }
+
+    /// Updates the running min RTT and the nominal max RTT at the end of an era whose packets were sent at the nominal rate
+    /// or below.
+    fn update_rtts(&mut self) {
+        let Era { previous, min_rtt, max_rtt, .. } = self.era;
+        if previous > 1.0 || max_rtt == 0.0 {
+            return;
+        }
+        self.min_rtt = fmin(min_rtt, (7.0 * self.min_rtt + min_rtt) / 8.0);
+        let max_rtt = fmin(max_rtt, self.min_rtt + MAX_JITTER);
+        self.max_rtt = max_rtt.max((7.0 * self.max_rtt + max_rtt) / 8.0);
+    }
+
+    fn acked(&mut self, now: Time, acked: &Acked) {
+        for _ in 0..acked.packets.min(u8::MAX.into()) {
+            self.loss_rate *= 1.0 - LOSS_GAIN;
+        }
+        self.received += u64::from(acked.packets);
+        let unused = matches!(acked.limit, Limit::Application | Limit::Receiver);
+        self.used |= !unused;
+        self.era.used |= !unused;
+        self.measure_rate(now, acked);
+        // Without a sample the acknowledgement may be that of an earlier transmission (Karn).
+        let Some(rtt) = acked.rtt else { return };
+        self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT));
+        if acked.sent_at >= self.era.began {
+            self.end_era(now);
+        }
+    }
+
+    fn measure_rate(&mut self, now: Time, acked: &Acked) {
+        let Some(sample) = acked.delivery else { return };
+        if acked.rtt.is_none()
+            || self.stale > 0
+            || (self.state == State::Recovery && self.congested)
+        {
+            return;
+        }
+        let delay = now.since(acked.sent_at).max(sample.send_elapsed);
+        let rate = sample.delivered as f64 / delay.as_secs().max(LEAST_RTT);
+        self.rate = self.rate.max(fmin(rate, MOST_RATE));
+    }
+
+    fn measure_rtt(&mut self, now: Time, rtt: f64) {
+        self.era.max_rtt = self.era.max_rtt.max(rtt);
+        self.era.min_rtt = fmin(self.era.min_rtt, rtt);
+        self.min_rtt = fmin(self.min_rtt, rtt);
+        if self.max_rtt == 0.0 {
+            self.max_rtt = rtt;
+        }
+        if rtt <= self.max_rtt + self.delay_threshold() {
+            return;
+        }
+        match self.state {
+            State::Initial if self.flat >= FLAT_ERAS_AND_DELAY => self.enter_recovery(now),
+            State::Pushing => {
+                self.signal(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The first packet sent in the era is acknowledged.
+    fn end_era(&mut self, now: Time) {
+        if self.state == State::Initial {
+            self.assess();
+            self.begin_era(now);
+            if self.flat >= FLAT_ERAS {
+                self.enter_recovery(now);
+            } else {
+                self.begin_assessment();
+            }
+            return;
+        }
+        self.update_rtts();
+        match self.state {
+            State::Initial => {}
+            State::Recovery => {
+                self.assess();
+                self.begin_assessment();
+                self.loss_rate = 0.0;
+                let jitter = 5.0 * self.min_rtt < 2.0 * self.max_rtt && self.max_rtt > JITTER_RTT;
+                if self.pushes >= PUSHES || (jitter && !self.restarted) {
+                    self.restarted |= jitter;
+                    self.enter_initial(now);
+                } else {
+                    self.cruise = if self.pushes > 0 { 1 } else { CRUISING_ERAS };
+                    self.enter(now, State::Cruising, ALPHA_CRUISING);
+                }
+            }
+            State::Cruising => {
+                self.cruise = self.cruise.saturating_sub(1);
+                if self.cruise == 0 && self.era.used {
+                    self.pushed = if self.pushes > 0 { ALPHA_PUSHING } else { ALPHA_PUSHING_LOW };
+                    self.enter(now, State::Pushing, self.pushed);
+                } else {
+                    self.begin_era(now);
+                }
+            }
+            State::Pushing => self.enter_recovery(now),
+        }
+    }
+
+    /// A congestion signal outside Initial. Returns whether the nominal rate is to be reduced.
+    fn signal(&mut self, now: Time) -> bool {
+        self.congested = true;
+        let reduces = self.state == State::Cruising;
+        if self.state != State::Recovery {
+            self.pushes = 0;
+            self.enter_recovery(now);
+        }
+        reduces
+    }
+
+    /// A loss or mark.
+    fn lost(&mut self, now: Time, why: Signal) {
+        let before = self.window();
+        if self.state == State::Initial {
+            if self.received > PACKETS_BEFORE_LOSS {
+                self.enter_recovery(now);
+            }
+        } else if self.signal(now) {
+            self.rate *= 1.0 - BETA;
+            if why == Signal::Loss {
+                self.max_rtt *= 1.0 - BETA;
+            }
+        }
+        let after = self.window();
+        if after < before {
+            self.cut = Some(Cut::window(why, Packets::new(before), Packets::new(after)));
+        }
+    }
+
+    fn count_losses(&mut self, now: Time, lost: &Lost) {
+        if lost.sent_at < self.recovered {
+            return;
+        }
+        for _ in 0..lost.packets.min(u8::MAX.into()) {
+            self.loss_rate += (1.0 - self.loss_rate) * LOSS_GAIN;
+        }
+        if self.loss_rate > self.loss_threshold() {
+            self.lost(now, Signal::Loss);
+        }
+    }
+}
+
+impl Controller for C4 {
+    fn on(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Acked(acked) => self.acked(now, acked),
+            Event::Lost(lost) => self.count_losses(now, lost),
+            Event::Marked(marked) if marked.sent_at >= self.recovered => {
+                self.lost(now, Signal::Mark)
+            }
+            Event::Mtu { packet } => {
+                let factor = f64::from(self.packet) / f64::from((*packet).max(1));
+                self.packet = *packet;
+                self.rate = fmin(self.rate * factor, MOST_RATE);
+                self.reference = fmin(self.reference * factor, MOST_RATE);
+                self.stale = 3;
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&self) -> Output {
+        let mut output = Output::window(Packets::new(self.window()));
+        output.pace = self.pace().map(Rate::per_sec);
+        output
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { delivery_rate: true, ..Needs::default() }
+    }
+
+    fn take_cut(&mut self) -> Option<Cut> {
+        self.cut.take()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("state", f64::from(self.state as u8));
+        emit("alpha", self.alpha);
+        emit("nominal_rate", self.rate);
+        emit("nominal_max_rtt", self.max_rtt);
+        emit("running_min_rtt", self.min_rtt);
+        emit("sensitivity", self.sensitivity());
+        emit("delay_threshold", self.delay_threshold());
+        emit("loss_rate", self.loss_rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::RateSample;
+    use crate::units::Dur;
+
+    /// A flow whose acknowledgements are one for each era.
+    struct Flow {
+        c4: C4,
+        now: Time,
+    }
+
+    const RTT: f64 = 0.1;
+
+    impl Flow {
+        fn new() -> Self {
+            let settings = Settings { packet: 1000, ..Settings::default() };
+            Flow { c4: C4::new(&settings), now: Time::ZERO }
+        }
+
+        /// An acknowledgement after `rtt` seconds of a packet sent now, with a delivery rate in packets per second.
+        fn ack(&mut self, rate: f64, rtt: f64) {
+            let sent_at = self.now;
+            self.now += Dur::from_secs(rtt);
+            let mut acked = Acked::new(1, sent_at);
+            let mut sample = RateSample::new();
+            sample.delivered = (rate * rtt + 0.5) as u64;
+            acked.rtt = Some(Dur::from_secs(rtt));
+            acked.delivery = Some(sample);
+            self.c4.on(self.now, &Event::Acked(acked));
+        }
+
+        fn lose(&mut self, packets: u32, sent_at: Time) {
+            self.c4.on(self.now, &Event::Lost(Lost::new(packets, sent_at, 100)));
+        }
+
+        /// In Cruising at `rate`, with the RTT of the constant.
+        fn cruising(rate: f64) -> Self {
+            let mut flow = Flow::new();
+            for _ in 0..5 {
+                flow.ack(rate, RTT);
+            }
+            assert_eq!(flow.c4.state(), State::Cruising);
+            flow
+        }
+    }
+
+    fn close(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-9 * right.abs().max(1e-3)
+    }
+
+    #[test]
+    fn sensitivity_is_linear_between_its_points() {
+        let mut c4 = Flow::new().c4;
+        for (kilobytes, sensitivity) in [
+            (10.0, 0.0),
+            (50.0, 0.0),
+            (525.0, 0.46),
+            (1e3, 0.92),
+            (5.5e3, 0.96),
+            (1e4, 1.0),
+            (1e5, 1.0),
+        ] {
+            c4.rate = kilobytes;
+            assert!(close(c4.sensitivity(), sensitivity), "{kilobytes}: {}", c4.sensitivity());
+        }
+    }
+
+    #[test]
+    fn thresholds_fall_with_the_sensitivity() {
+        let mut c4 = Flow::new().c4;
+        (c4.rate, c4.max_rtt) = (10.0, 0.04);
+        assert!(close(c4.delay_threshold(), 0.01) && close(c4.loss_threshold(), 0.52));
+        c4.rate = 1e4;
+        assert!(close(c4.delay_threshold(), 0.0025) && close(c4.loss_threshold(), 0.02));
+        c4.max_rtt = 1.0;
+        assert_eq!(c4.delay_threshold(), 0.025);
+    }
+
+    #[test]
+    fn the_rate_is_what_was_delivered_and_only_grows() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.c4.output().pace, None);
+        assert_eq!(flow.c4.output().window, Packets::new(10.0));
+        flow.ack(200.0, RTT);
+        assert!(close(flow.c4.rate, 200.0));
+        flow.ack(100.0, RTT);
+        assert!(close(flow.c4.rate, 200.0));
+        // 2 rate, 5/4 of it for bunches, and twice the bandwidth-delay product.
+        assert!(close(flow.c4.output().pace.unwrap().as_per_sec(), 500.0));
+        assert!(close(flow.c4.output().window.get(), 40.0));
+    }
+
+    #[test]
+    fn a_long_send_interval_bounds_the_rate() {
+        let mut flow = Flow::new();
+        let mut acked = Acked::new(1, Time::ZERO);
+        let mut sample = RateSample::new();
+        (sample.delivered, sample.send_elapsed) = (20, Dur::from_millis(200));
+        (acked.rtt, acked.delivery) = (Some(Dur::from_millis(100)), Some(sample));
+        flow.c4.on(Time::ZERO + Dur::from_millis(100), &Event::Acked(acked));
+        assert!(close(flow.c4.rate, 100.0));
+    }
+
+    #[test]
+    fn three_eras_without_growth_end_initial() {
+        let mut flow = Flow::new();
+        for rate in [100.0, 200.0, 400.0, 400.0, 440.0] {
+            flow.ack(rate, RTT);
+            assert_eq!(flow.c4.state(), State::Initial, "{rate}");
+        }
+        // A tenth more is no growth: the rate was to double.
+        flow.ack(440.0, RTT);
+        assert_eq!(flow.c4.state(), State::Recovery);
+        assert_eq!(flow.c4.alpha, ALPHA_RECOVERY);
+        assert!(close(flow.c4.output().window.get(), 15.0 / 16.0 * 44.0));
+    }
+
+    #[test]
+    fn delays_end_initial_after_two_flat_eras() {
+        let mut flow = Flow::new();
+        flow.ack(400.0, RTT);
+        flow.ack(400.0, 2.0 * RTT);
+        assert_eq!(flow.c4.state(), State::Initial);
+        flow.ack(200.0, 2.0 * RTT);
+        assert_eq!((flow.c4.state(), flow.c4.flat), (State::Initial, 2));
+        flow.ack(200.0, 2.0 * RTT);
+        assert_eq!(flow.c4.state(), State::Recovery);
+        assert!(close(flow.c4.rate, 400.0) && close(flow.c4.max_rtt, RTT));
+    }
+
+    #[test]
+    fn losses_end_initial_after_twenty_packets() {
+        let mut flow = Flow::new();
+        flow.ack(10e3, RTT);
+        flow.lose(20, flow.now);
+        assert_eq!(flow.c4.state(), State::Initial);
+        flow.c4.received = 21;
+        flow.lose(1, flow.now);
+        assert_eq!(flow.c4.state(), State::Recovery);
+        assert!(close(flow.c4.rate, 10e3));
+    }
+
+    /// The states of C4: four eras of Cruising, then one of Pushing and one of Recovery.
+    #[test]
+    fn a_cycle_has_four_eras_of_cruising() {
+        let mut flow = Flow::cruising(1000.0);
+        for _ in 0..3 {
+            flow.ack(1000.0, RTT);
+            assert_eq!((flow.c4.state(), flow.c4.alpha), (State::Cruising, 1.0));
+        }
+        flow.ack(1000.0, RTT);
+        assert_eq!((flow.c4.state(), flow.c4.alpha), (State::Pushing, ALPHA_PUSHING_LOW));
+        flow.ack(1000.0, RTT);
+        assert_eq!(flow.c4.state(), State::Recovery);
+        flow.ack(1000.0, RTT);
+        assert_eq!((flow.c4.state(), flow.c4.cruise), (State::Cruising, CRUISING_ERAS));
+    }
+
+    #[test]
+    fn an_application_limited_flow_does_not_push() {
+        let mut flow = Flow::cruising(1000.0);
+        for _ in 0..8 {
+            flow.now += Dur::from_secs(RTT);
+            let mut acked = Acked::new(1, flow.now);
+            (acked.rtt, acked.limit) = (Some(Dur::from_secs(RTT)), Limit::Application);
+            flow.c4.on(flow.now, &Event::Acked(acked));
+            assert_eq!(flow.c4.state(), State::Cruising);
+        }
+        flow.ack(1000.0, RTT);
+        assert_eq!(flow.c4.state(), State::Pushing);
+    }
+
+    /// A successful push shortens Cruising and is followed by one of 5/4; four of them restart Initial.
+    #[test]
+    fn successful_pushes_restart_initial() {
+        let mut flow = Flow::cruising(1000.0);
+        let mut rate = 1000.0;
+        for push in 0..4 {
+            let eras = if push == 0 { 4 } else { 1 };
+            for _ in 0..eras {
+                assert_eq!(flow.c4.state(), State::Cruising);
+                flow.ack(rate, RTT);
+            }
+            let alpha = if push == 0 { ALPHA_PUSHING_LOW } else { ALPHA_PUSHING };
+            assert_eq!((flow.c4.state(), flow.c4.alpha), (State::Pushing, alpha));
+            rate *= 1.1;
+            flow.ack(rate, RTT);
+            assert_eq!(flow.c4.state(), State::Recovery);
+            flow.ack(rate, RTT);
+        }
+        assert_eq!((flow.c4.state(), flow.c4.pushes), (State::Initial, 0));
+    }
+
+    /// An increase of a sixteenth is a quarter of that of a push of 5/4.
+    #[test]
+    fn a_push_of_a_quarter_needs_a_sixteenth() {
+        for (growth, successful) in [(1.06, false), (1.065, true)] {
+            let mut c4 = Flow::cruising(1000.0).c4;
+            (c4.state, c4.reference, c4.pushed, c4.used) =
+                (State::Recovery, 1000.0, ALPHA_PUSHING, true);
+            c4.rate = growth * 1000.0;
+            c4.assess();
+            assert_eq!(c4.pushes, u32::from(successful), "{growth}");
+        }
+    }
+
+    #[test]
+    fn a_loss_in_cruising_takes_a_quarter() {
+        let mut flow = Flow::cruising(10e3);
+        let sent_at = flow.now;
+        flow.lose(1, sent_at);
+        assert_eq!(flow.c4.state(), State::Recovery);
+        assert!(close(flow.c4.rate, 7500.0) && close(flow.c4.max_rtt, 0.075));
+        let cut = flow.c4.take_cut().unwrap();
+        assert!(close(cut.before(), 1000.0) && close(cut.after(), 562.5 * 15.0 / 16.0));
+        // Neither further losses in Recovery nor those of packets sent before it count.
+        flow.lose(1, flow.now);
+        flow.ack(10e3, RTT);
+        flow.lose(5, sent_at - Dur::from_millis(1));
+        assert_eq!(flow.c4.state(), State::Cruising);
+        assert!(close(flow.c4.rate, 7500.0), "no bounce: {}", flow.c4.rate);
+    }
+
+    /// At 10 kB/s the threshold is 52 %.
+    #[test]
+    fn a_slow_flow_tolerates_losses() {
+        let mut flow = Flow::cruising(10.0);
+        flow.lose(11, flow.now);
+        assert_eq!(flow.c4.state(), State::Cruising);
+        flow.lose(1, flow.now);
+        assert_eq!(flow.c4.state(), State::Recovery);
+    }
+
+    #[test]
+    fn a_signal_in_pushing_leaves_the_rate() {
+        let mut flow = Flow::cruising(10e3);
+        for _ in 0..4 {
+            flow.ack(10e3, RTT);
+        }
+        let mut delayed = Flow { c4: flow.c4.clone(), now: flow.now };
+        flow.lose(1, flow.now);
+        assert_eq!((flow.c4.state(), flow.c4.pushes), (State::Recovery, 0));
+        assert!(close(flow.c4.rate, 10e3));
+        assert_eq!(delayed.c4.state(), State::Pushing);
+        delayed.ack(10e3, 1.1 * RTT);
+        assert!(delayed.c4.congested && close(delayed.c4.rate, 10e3));
+    }
+
+    #[test]
+    fn a_mark_in_cruising_takes_a_quarter() {
+        let mut flow = Flow::cruising(1000.0);
+        let marked = crate::event::Marked::new(1, flow.now, 100);
+        flow.c4.on(flow.now, &Event::Marked(marked));
+        assert_eq!(flow.c4.state(), State::Recovery);
+        assert!(close(flow.c4.rate, 750.0) && close(flow.c4.max_rtt, RTT));
+    }
+
+    #[test]
+    fn the_pace_is_at_least_that_of_two_packets() {
+        let mut flow = Flow::cruising(1000.0);
+        for _ in 0..100 {
+            let marked = crate::event::Marked::new(1, flow.now, 100);
+            flow.c4.on(flow.now, &Event::Marked(marked));
+            flow.ack(1.0, RTT);
+        }
+        assert!(flow.c4.rate < 11.0);
+        assert!(close(flow.c4.output().pace.unwrap().as_per_sec(), 20.0));
+        assert_eq!(flow.c4.output().window, Packets::new(2.0));
+    }
+
+    #[test]
+    fn the_max_rtt_follows_jitter_and_forgets_it() {
+        let mut flow = Flow::cruising(1000.0);
+        flow.ack(1000.0, 1.5 * RTT);
+        assert!(close(flow.c4.max_rtt, 1.5 * RTT));
+        flow.ack(1000.0, RTT);
+        assert!(close(flow.c4.max_rtt, (7.0 * 1.5 + 1.0) / 8.0 * RTT));
+        // At most 250 ms above the running min RTT.
+        flow.ack(1000.0, 10.0 * RTT);
+        assert!(close(flow.c4.max_rtt, flow.c4.min_rtt + MAX_JITTER));
+    }
+
+    #[test]
+    fn high_jitter_restarts_initial_once() {
+        let mut flow = Flow::cruising(1000.0);
+        flow.c4.max_rtt = 4.0 * RTT;
+        flow.c4.enter_recovery(flow.now);
+        flow.ack(1000.0, RTT);
+        assert_eq!(flow.c4.state(), State::Initial);
+        flow.c4.max_rtt = 4.0 * RTT;
+        flow.c4.enter_recovery(flow.now);
+        flow.ack(1000.0, RTT);
+        assert_eq!(flow.c4.state(), State::Cruising);
+    }
+
+    #[test]
+    fn a_timeout_changes_nothing() {
+        let mut flow = Flow::cruising(1000.0);
+        let before = flow.c4.output();
+        flow.c4.on(flow.now, &Event::Timeout { sent: 100 });
+        assert_eq!(flow.c4.output(), before);
+    }
+
+    #[test]
+    fn a_change_of_the_packet_size_keeps_the_bytes() {
+        let mut flow = Flow::cruising(1000.0);
+        flow.c4.on(flow.now, &Event::Mtu { packet: 500 });
+        assert!(close(flow.c4.rate, 2000.0));
+        // Samples of packets of the old size.
+        flow.ack(9000.0, RTT);
+        flow.ack(9000.0, RTT);
+        assert!(close(flow.c4.rate, 2000.0));
+    }
+}

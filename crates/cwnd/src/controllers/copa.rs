@@ -1,0 +1,642 @@
+//! Copa: delay-based congestion control.
+//!
+//! Source: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018.
+//! Details that the paper leaves open are those of the authors' implementation, `venkatarun95/genericCC` at commit 18299d6
+//! (`markoviancc.cc`, `rtt-window.cc`, `estimators.cc`), or of `facebook/mvfst` at commit 00e67c1 (`Copa.cpp`).
+//!
+//! ```text
+//! lambda_t = 1 / (delta d_q)                                     (section 2.1, equation 1)
+//! d_q = RTT_standing - RTT_min                                   (section 2.1, equation 2)
+//! RTT_standing: the smallest RTT of the last srtt/2              (section 2.1)
+//! RTT_min: the smallest RTT of the last 10 s                     (section 2.1)
+//! lambda = w / RTT_standing
+//! lambda <= lambda_t: w <- w + v / (delta w), each ACK           (section 2.1, step 3)
+//! lambda > lambda_t: w <- w - v / (delta w), each ACK            (section 2.1, step 3)
+//! v <- 2 v, each window, after three windows in one direction    (section 2.1, step 4)
+//! v <- 1 at a change of direction                                (section 2.1, step 4)
+//! slow start: w <- w + 1, each ACK, until lambda > lambda_t      (section 2.1)
+//! pace = 2 w / RTT_standing                                      (section 2.1)
+//! nearly empty: d_q < 0.1 (RTT_max - RTT_min) or lambda d_q < 1  (section 2.2)
+//! RTT_max: the largest RTT of the last four srtt                 (section 2.2)
+//! not nearly empty for five windows: competitive mode            (section 2.2)
+//! competitive: 1/delta <- 1/delta + 1, each srtt without a loss  (section 2.2)
+//! competitive, loss: 1/delta <- max(1/delta / 2, default)        (section 2.2)
+//! nearly empty: default mode, delta <- default                   (section 2.2)
+//! ```
+//!
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `delta` | weight of the delay against the throughput, in the default mode | 1/packets | 0.001 <= delta <= 10 | 0.5 |
+//! | `competitive` | whether the controller changes to the competitive mode | | on or off | on |
+//!
+//! In equilibrium n flows keep a queue that oscillates between 0 and about 2.5 n/delta packets, with a period of five
+//! round-trip times (section 3).
+//!
+//! Known deviations:
+//!
+//! * An acknowledgement of several packets counts as several ACKs, as in mvfst.
+//! * The window does not grow while the application or the receiver limits the sender.
+//! * A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a
+//!   packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements.
+//! * The last five RTTs are five complete windows of data.
+//! * The RTT of the first packet, if it was sent alone, is not used: a handshake packet is smaller than data.
+//! * The direction is that of three windows after the first one, as in mvfst.
+//! * A step against the direction resets a velocity above 1 at once, as in mvfst.
+//! * The velocity is at most delta w, as in genericCC: a step is at most a packet for each ACK.
+//! * 1/delta is halved once for each window of data.
+//! * A loss rate above 30 % in two RTTs and more than 20 packets multiplies the window by 0.7, as in genericCC, at a loss.
+//! * The least window is two packets, as in genericCC.
+//! * A timeout and persistent congestion set the window to the least one, as mvfst does at persistent congestion; the
+//!   paper has no rule.
+//! * An ECN mark is a loss to the competitive mode; the paper has no rule.
+//! * The windows of RTTs keep three samples: extrema are exact until their first sample expires.
+
+use crate::controller::{Controller, Cut, Settings};
+use crate::event::{Acked, Event, Limit, Lost, Output};
+use crate::law::Signal;
+use crate::parts::{WindowedMax, WindowedMin};
+use crate::rtt::Rtt;
+use crate::units::{Dur, Packets, Rate, Time};
+
+/// The window of `RTT_min`.
+const MIN_WINDOW: Dur = Dur::from_millis(10_000);
+/// The least window in packets (genericCC).
+const LEAST: f64 = 2.0;
+/// Windows in one direction after the first one before the velocity doubles.
+const STEADY: u32 = 3;
+/// The queue is nearly empty below this fraction of the variation of the RTT.
+const NEARLY: f64 = 0.1;
+/// The queue is nearly empty below this many packets of the flow itself.
+const RESOLUTION: f64 = 1.0;
+/// Windows of data without a nearly empty queue before the competitive mode.
+const PATIENCE: u32 = 5;
+/// The window of `RTT_max` in round-trip times.
+const MAX_ROUNDS: u64 = 4;
+/// Loss rate above which the window is reduced, the least number of packets that it is measured over, and the factor (genericCC).
+const HIGH_LOSS: f64 = 0.3;
+const LOSS_SAMPLE: u64 = 20;
+const LOSS_FACTOR: f64 = 0.7;
+/// Smallest round-trip time, so that rates stay finite.
+const LEAST_RTT: Dur = Dur::from_micros(1);
+
+/// The direction of the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// The losses of the last two round-trip times.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    began: Time,
+    lost: u64,
+    packets: u64,
+}
+
+impl Losses {
+    /// Whether the sample is complete.
+    fn complete(&self, now: Time, rtt: Dur) -> bool {
+        now.since(self.began) > rtt + rtt && self.packets > LOSS_SAMPLE
+    }
+
+    fn high(&self) -> bool {
+        self.lost as f64 > HIGH_LOSS * self.packets as f64
+    }
+}
+
+/// Copa: see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Copa {
+    /// 1/delta in the default mode, and now.
+    default: f64,
+    inverse: f64,
+    /// Whether the competitive mode is allowed.
+    competes: bool,
+    competitive: bool,
+    packet: u32,
+    max_window: f64,
+    w: f64,
+    slow_start: bool,
+    /// The velocity.
+    v: f64,
+    direction: Option<Direction>,
+    /// Windows in this direction after the first one.
+    held: u32,
+    /// Beginning of the current window of data, and w then.
+    began: (Time, f64),
+    rtt: Option<Rtt>,
+    rtt_min: WindowedMin<Dur>,
+    rtt_standing: WindowedMin<Dur>,
+    rtt_max: WindowedMax<Dur>,
+    /// Whether the queue was nearly empty in the current window of data, and complete windows since it was.
+    empty: bool,
+    busy: u32,
+    /// Time of the last change of 1/delta, and of the last halving.
+    changed: Time,
+    halved: Time,
+    losses: Losses,
+    /// The window before the last reduction.
+    before: Option<f64>,
+    cut: Option<Cut>,
+}
+
+impl Copa {
+    /// Copa with `delta` in the default mode, and with the competitive mode if `competes`.
+    pub fn new(delta: f64, competes: bool, settings: &Settings) -> Self {
+        let default = 1.0 / delta;
+        let mut copa = Copa {
+            default,
+            inverse: default,
+            competes,
+            competitive: false,
+            packet: settings.packet,
+            max_window: settings.max_window.get(),
+            w: 0.0,
+            slow_start: true,
+            v: 1.0,
+            direction: None,
+            held: 0,
+            began: (Time::ZERO, 0.0),
+            rtt: None,
+            rtt_min: WindowedMin::new(MIN_WINDOW.as_nanos()),
+            rtt_standing: WindowedMin::new(0),
+            rtt_max: WindowedMax::new(0),
+            empty: false,
+            busy: 0,
+            changed: Time::ZERO,
+            halved: Time::ZERO,
+            losses: Losses::default(),
+            before: None,
+            cut: None,
+        };
+        copa.set_window(settings.initial_window.get());
+        copa
+    }
+
+    /// Whether the competitive mode is active.
+    pub fn is_competitive(&self) -> bool {
+        self.competitive
+    }
+
+    fn set_window(&mut self, window: f64) {
+        let most = self.max_window.min(f64::from(u32::MAX)).max(1.0);
+        self.w = window.max(LEAST).min(most);
+    }
+
+    /// The queueing delay, equation 2.
+    fn queueing(&self) -> Option<Dur> {
+        Some(self.rtt_standing.get()? - self.rtt_min.get()?)
+    }
+
+    fn measure(&mut self, now: Time, sample: Dur) {
+        let rtt = Rtt::update(self.rtt, sample.max(LEAST_RTT));
+        self.rtt = Some(rtt);
+        let (at, srtt) = (now.as_nanos(), rtt.smoothed.as_nanos());
+        self.rtt_standing.set_length(srtt / 2);
+        self.rtt_max.set_length(srtt.saturating_mul(MAX_ROUNDS));
+        self.rtt_min.add(at, rtt.latest);
+        self.rtt_standing.add(at, rtt.latest);
+        self.rtt_max.add(at, rtt.latest);
+    }
+
+    /// Section 2.2: the mode, and the increase of 1/delta.
+    fn choose_mode(&mut self, now: Time, srtt: Dur, queueing: Dur) {
+        let (Some(max), Some(min)) = (self.rtt_max.get(), self.rtt_min.get()) else { return };
+        let delay = queueing.as_secs();
+        let below_resolution = self.w * delay < RESOLUTION * (min + queueing).as_secs();
+        if below_resolution || delay < NEARLY * (max - min).as_secs() {
+            (self.empty, self.busy) = (true, 0);
+        }
+        let competitive = self.competes && self.busy >= PATIENCE;
+        if competitive != self.competitive {
+            self.competitive = competitive;
+            self.inverse = self.default;
+            self.changed = now;
+        } else if competitive && now.since(self.changed) > srtt {
+            self.inverse = (self.inverse + 1.0).min(f64::from(u32::MAX));
+            self.changed = now;
+        }
+    }
+
+    /// Ends a window of data: counts it for the mode, and chooses the velocity (section 2.1, step 4).
+    fn end_window(&mut self, now: Time, sent_at: Time) {
+        let (began, before) = self.began;
+        if sent_at < began {
+            return;
+        }
+        self.busy = if self.empty { 0 } else { self.busy.saturating_add(1) };
+        self.empty = false;
+        let direction = if self.w > before {
+            Some(Direction::Up)
+        } else if self.w < before {
+            Some(Direction::Down)
+        } else {
+            None
+        };
+        if direction.is_some() && direction == self.direction {
+            self.held = self.held.saturating_add(1);
+            if self.held >= STEADY {
+                self.v *= 2.0;
+            }
+        } else {
+            self.v = 1.0;
+            self.held = 0;
+        }
+        self.direction = direction;
+        self.began = (now, self.w);
+    }
+
+    fn acked(&mut self, now: Time, acked: &Acked) {
+        self.losses.packets += u64::from(acked.packets);
+        // The first packet alone is that of a handshake, which is smaller than data.
+        if let Some(sample) = acked.rtt
+            && acked.sent > 1
+        {
+            self.measure(now, sample);
+        }
+        let (Some(rtt), Some(queueing), Some(standing)) =
+            (self.rtt, self.queueing(), self.rtt_standing.get())
+        else {
+            return;
+        };
+        if self.losses.complete(now, rtt.latest) && !self.losses.high() {
+            self.losses = Losses { began: now, ..Losses::default() };
+        }
+        self.choose_mode(now, rtt.smoothed, queueing);
+        // lambda <= lambda_t
+        let up = self.w * queueing.as_secs() <= self.inverse * standing.as_secs();
+        let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
+        let credit = f64::from(acked.credit);
+        if self.slow_start {
+            if up {
+                if used {
+                    self.set_window(self.w + credit);
+                }
+                return;
+            }
+            self.slow_start = false;
+            self.began = (now, self.w);
+        }
+        // Without a sample the acknowledgement may be that of an earlier transmission (Karn).
+        if acked.rtt.is_some() {
+            self.end_window(now, acked.sent_at);
+        }
+        let direction = Some(if up { Direction::Up } else { Direction::Down });
+        if self.v > 1.0 && direction != self.direction {
+            self.v = 1.0;
+            self.held = 0;
+            self.direction = direction;
+            self.began = (now, self.w);
+        }
+        self.v = self.v.min((self.w / self.inverse).max(1.0));
+        let step = self.v * self.inverse / self.w;
+        if !up {
+            self.set_window(self.w - step * credit.max(1.0));
+        } else if used {
+            self.set_window(self.w + step * credit);
+        }
+    }
+
+    /// A loss or mark of a packet sent at `sent_at`: 1/delta is halved, once for each window of data.
+    fn congested(&mut self, now: Time, sent_at: Time) {
+        if self.competitive && sent_at >= self.halved {
+            self.inverse = (self.inverse / 2.0).max(self.default);
+            self.halved = now;
+            self.changed = now;
+        }
+    }
+
+    fn lost(&mut self, now: Time, lost: &Lost) {
+        self.congested(now, lost.sent_at);
+        self.losses.lost += u64::from(lost.packets);
+        self.losses.packets += u64::from(lost.packets);
+        let Some(rtt) = self.rtt else { return };
+        if self.losses.complete(now, rtt.latest) {
+            if self.losses.high() {
+                self.reduce(Signal::Loss, LOSS_FACTOR * self.w);
+            }
+            self.losses = Losses { began: now, ..Losses::default() };
+        }
+    }
+
+    fn reduce(&mut self, why: Signal, window: f64) {
+        let before = self.w;
+        self.set_window(window);
+        self.w = self.w.min(before);
+        self.slow_start = false;
+        (self.v, self.held, self.direction) = (1.0, 0, None);
+        if self.w < before {
+            self.before = Some(before);
+            self.cut = Some(Cut::window(why, Packets::new(before), Packets::new(self.w)));
+        }
+    }
+}
+
+impl Controller for Copa {
+    fn on(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Acked(acked) => self.acked(now, acked),
+            Event::Lost(lost) => self.lost(now, lost),
+            Event::Marked(marked) => self.congested(now, marked.sent_at),
+            Event::Timeout { .. } => self.reduce(Signal::Timeout, LEAST),
+            Event::PersistentCongestion => self.reduce(Signal::PersistentCongestion, LEAST),
+            Event::Undo => {
+                if let Some(before) = self.before.take() {
+                    self.set_window(self.w.max(before));
+                }
+            }
+            Event::Reduced { window } => self.set_window(self.w.min(window.get())),
+            Event::Mtu { packet } => {
+                let factor = f64::from(self.packet) / f64::from((*packet).max(1));
+                self.packet = *packet;
+                self.set_window(self.w * factor);
+                self.began = (now, self.w);
+                self.before = self.before.map(|before| before * factor);
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&self) -> Output {
+        let mut output = Output::window(Packets::new(self.w));
+        output.pace = self.rtt_standing.get().map(|rtt| Rate::over(2.0 * self.w, rtt));
+        output
+    }
+
+    fn take_cut(&mut self) -> Option<Cut> {
+        self.cut.take()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        let seconds = |dur: Option<Dur>| dur.map_or(f64::NAN, Dur::as_secs);
+        emit("delta", 1.0 / self.inverse);
+        emit("competitive", f64::from(u8::from(self.competitive)));
+        emit("velocity", self.v);
+        emit("queueing_delay", seconds(self.queueing()));
+        emit("rtt_standing", seconds(self.rtt_standing.get()));
+        emit("rtt_min", seconds(self.rtt_min.get()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Dur::from_millis(millis)
+    }
+
+    fn copa() -> Copa {
+        Copa::new(0.5, true, &Settings::default())
+    }
+
+    /// Reports an acknowledgement of a packet at `millis` with this RTT in milliseconds, by a sender that its window limits.
+    fn ack(copa: &mut Copa, millis: u64, rtt: u64) {
+        let mut acked = Acked::new(1, at(millis) - Dur::from_millis(rtt));
+        acked.rtt = Some(Dur::from_millis(rtt));
+        acked.sent = 100;
+        copa.on(at(millis), &Event::Acked(acked));
+    }
+
+    fn lose(copa: &mut Copa, millis: u64, packets: u32, sent_millis: u64) {
+        copa.on(at(millis), &Event::Lost(Lost::new(packets, at(sent_millis), 100)));
+    }
+
+    /// Leaves slow start at 1.1 s with a window of 30, RTT_min 100 ms and RTT_standing 120 ms. One acknowledgement later the
+    /// first step is done.
+    fn steady() -> Copa {
+        let mut copa = copa();
+        for k in 0..20 {
+            ack(&mut copa, 100 + k, 100);
+        }
+        assert_eq!(copa.w, 30.0);
+        ack(&mut copa, 1100, 120);
+        copa
+    }
+
+    #[test]
+    fn slow_start_ends_when_the_rate_exceeds_the_target() {
+        let mut copa = copa();
+        ack(&mut copa, 100, 100);
+        assert_eq!((copa.w, copa.slow_start), (11.0, true));
+        // The target rate is 1/(0.5 * 0.02 s) = 100 packets/s: 12 packets in 120 ms.
+        let mut below = copa.clone();
+        ack(&mut below, 1100, 120);
+        assert_eq!((below.w, below.slow_start), (12.0, true));
+        copa.w = 13.0;
+        ack(&mut copa, 1100, 120);
+        assert!(!copa.slow_start && copa.w < 13.0);
+    }
+
+    #[test]
+    fn a_step_is_the_velocity_over_delta_times_the_window() {
+        let mut copa = steady();
+        assert_eq!(copa.w, 30.0 - 2.0 / 30.0);
+        let w = copa.w;
+        // The queue is empty: the target is infinite.
+        ack(&mut copa, 1500, 100);
+        assert_eq!(copa.w, w + 2.0 / w);
+        let w = copa.w;
+        copa.inverse = 10.0;
+        ack(&mut copa, 1501, 100);
+        assert_eq!(copa.w, w + 10.0 / w);
+    }
+
+    /// Acknowledgements delayed on the way do not count as queueing delay.
+    #[test]
+    fn the_standing_rtt_is_the_smallest_of_half_an_rtt() {
+        let mut copa = copa();
+        ack(&mut copa, 100, 100);
+        ack(&mut copa, 110, 180);
+        assert_eq!(copa.queueing(), Some(Dur::ZERO));
+        // srtt is 110 ms: its half has passed at 161 ms.
+        ack(&mut copa, 161, 130);
+        assert_eq!(copa.rtt_standing.get(), Some(Dur::from_millis(130)));
+        assert_eq!(copa.queueing(), Some(Dur::from_millis(30)));
+    }
+
+    #[test]
+    fn the_smallest_rtt_is_that_of_ten_seconds() {
+        let mut copa = copa();
+        ack(&mut copa, 100, 100);
+        ack(&mut copa, 5000, 150);
+        ack(&mut copa, 10_100, 150);
+        assert_eq!(copa.rtt_min.get(), Some(Dur::from_millis(100)));
+        ack(&mut copa, 10_101, 150);
+        assert_eq!(copa.rtt_min.get(), Some(Dur::from_millis(150)));
+    }
+
+    #[test]
+    fn a_handshake_gives_no_rtt() {
+        let mut copa = copa();
+        let mut acked = Acked::new(1, at(0));
+        (acked.rtt, acked.sent, acked.credit) = (Some(Dur::from_millis(90)), 1, 0);
+        copa.on(at(90), &Event::Acked(acked));
+        assert_eq!((copa.rtt_min.get(), copa.w), (None, 10.0));
+    }
+
+    #[test]
+    fn the_pace_is_twice_the_window_in_each_standing_rtt() {
+        let mut copa = copa();
+        assert_eq!(copa.output().pace, None);
+        ack(&mut copa, 100, 100);
+        assert_eq!(copa.output().pace, Some(Rate::per_sec(220.0)));
+    }
+
+    /// One acknowledgement for each window of data.
+    #[test]
+    fn the_velocity_doubles_after_three_windows_in_one_direction() {
+        let mut copa = Copa::new(0.5, false, &Settings::default());
+        copa.w = 1000.0;
+        copa.slow_start = false;
+        ack(&mut copa, 100, 100);
+        let mut seen = Vec::new();
+        for k in 1..=7 {
+            ack(&mut copa, 100 + 150 * k, 150);
+            seen.push(copa.v);
+        }
+        // The first window goes up, for its queue was empty; the next ones go down.
+        assert_eq!(seen, [1.0, 1.0, 1.0, 1.0, 2.0, 4.0, 8.0]);
+        let w = copa.w;
+        ack(&mut copa, 1300, 100);
+        assert_eq!((copa.v, copa.direction), (1.0, Some(Direction::Up)));
+        assert_eq!(copa.w, w + 2.0 / w);
+    }
+
+    #[test]
+    fn a_step_is_at_most_a_packet() {
+        let mut copa = steady();
+        (copa.v, copa.direction) = (1024.0, Some(Direction::Down));
+        let w = copa.w;
+        ack(&mut copa, 1101, 120);
+        assert_eq!(copa.w, w - 1.0);
+    }
+
+    /// A sender with a queue of 20 ms for `windows` windows of data.
+    fn busy(copa: &mut Copa, windows: u64) -> u64 {
+        let mut now = 1100;
+        for _ in 0..windows {
+            now += 121;
+            copa.w = 30.0;
+            ack(copa, now, 120);
+        }
+        now
+    }
+
+    #[test]
+    fn five_windows_without_an_empty_queue_begin_the_competitive_mode() {
+        let mut copa = steady();
+        // The queue was empty when the first window began.
+        let now = busy(&mut copa, 6);
+        assert!(!copa.is_competitive());
+        ack(&mut copa, now + 1, 120);
+        assert!(copa.is_competitive());
+        assert_eq!(copa.inverse, 2.0);
+        // The queue is empty.
+        ack(&mut copa, now + 70, 100);
+        assert!(!copa.is_competitive());
+        let mut never = steady();
+        never.competes = false;
+        busy(&mut never, 20);
+        assert!(!never.is_competitive());
+    }
+
+    #[test]
+    fn the_competitive_mode_is_aimd_on_the_inverse_of_delta() {
+        let mut copa = steady();
+        let mut now = busy(&mut copa, 7);
+        assert_eq!((copa.is_competitive(), copa.inverse), (true, 2.0));
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            now += 125;
+            copa.w = 30.0;
+            ack(&mut copa, now, 120);
+            seen.push(copa.inverse);
+        }
+        assert_eq!(seen, [3.0, 4.0, 5.0, 6.0]);
+        lose(&mut copa, now, 1, now - 120);
+        assert_eq!(copa.inverse, 3.0);
+        // A loss of the same window of data.
+        lose(&mut copa, now + 10, 1, now - 110);
+        assert_eq!(copa.inverse, 3.0);
+        // delta is at most the default.
+        lose(&mut copa, now + 130, 1, now + 5);
+        assert_eq!(copa.inverse, 2.0);
+        // Back in the default mode.
+        copa.inverse = 9.0;
+        ack(&mut copa, now + 200, 100);
+        assert_eq!((copa.is_competitive(), copa.inverse), (false, 2.0));
+    }
+
+    #[test]
+    fn a_tenth_of_the_oscillation_is_nearly_empty() {
+        let mut copa = steady();
+        busy(&mut copa, 7);
+        copa.w = 1e6;
+        copa.inverse = 2.0;
+        // RTTs of 100 to 200 ms: below 10 ms.
+        ack(&mut copa, 2000, 200);
+        ack(&mut copa, 2120, 111);
+        assert!(copa.is_competitive());
+        ack(&mut copa, 2121, 109);
+        assert!(!copa.is_competitive());
+    }
+
+    #[test]
+    fn the_default_mode_ignores_losses() {
+        let mut copa = steady();
+        let before = copa.output();
+        lose(&mut copa, 1101, 1, 1000);
+        assert_eq!((copa.output(), copa.take_cut()), (before, None));
+    }
+
+    #[test]
+    fn a_high_loss_rate_reduces_the_window() {
+        let mut copa = steady();
+        copa.w = 50.0;
+        copa.losses = Losses { began: at(800), lost: 0, packets: 0 };
+        // 8 of 21 packets in more than two RTTs of 120 ms.
+        for _ in 0..13 {
+            copa.losses.packets += 1;
+        }
+        lose(&mut copa, 1000, 4, 900);
+        assert_eq!(copa.w, 50.0);
+        lose(&mut copa, 1101, 4, 1000);
+        assert_eq!(copa.w, 35.0);
+        assert_eq!(copa.take_cut().map(|cut| (cut.before(), cut.after())), Some((50.0, 35.0)));
+    }
+
+    #[test]
+    fn a_timeout_is_undone() {
+        let mut copa = steady();
+        let before = copa.w;
+        copa.on(at(2000), &Event::Timeout { sent: 100 });
+        assert_eq!(copa.w, 2.0);
+        assert_eq!(copa.take_cut().map(|cut| cut.why), Some(Signal::Timeout));
+        copa.on(at(2001), &Event::Undo);
+        assert_eq!(copa.w, before);
+    }
+
+    #[test]
+    fn an_unused_window_does_not_grow() {
+        let mut copa = copa();
+        let mut acked = Acked::new(1, at(0));
+        (acked.rtt, acked.sent) = (Some(Dur::from_millis(100)), 100);
+        acked.limit = Limit::Application;
+        copa.on(at(100), &Event::Acked(acked));
+        copa.slow_start = false;
+        copa.on(at(101), &Event::Acked(acked));
+        assert_eq!(copa.w, 10.0);
+    }
+
+    #[test]
+    fn a_change_of_the_packet_size_keeps_the_bytes() {
+        let mut copa = copa();
+        copa.on(at(0), &Event::Mtu { packet: 750 });
+        assert_eq!(copa.w, 20.0);
+        copa.on(at(0), &Event::Reduced { window: Packets::new(4.0) });
+        assert_eq!(copa.w, 4.0);
+    }
+}

@@ -1,0 +1,9 @@
+//! One file for each whole controller: those that own all of their state.
+//!
+//! A new one is a file here and an entry in the registry: `cwnd new-controller NAME --kind whole` writes both.
+
+pub mod c4;
+pub mod copa;
+
+pub use c4::C4;
+pub use copa::Copa;
