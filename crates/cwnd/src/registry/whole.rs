@@ -99,7 +99,7 @@ pub(super) const C4: Algorithm = Algorithm {
     ],
     deviations: &[
         "The draft's update of the nominal rate has its comparison reversed; here the rate only increases, as its text says.",
-        "A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it in Cruising too, by min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1); jitter then keeps a flow from its rate.",
+        "A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it in Cruising too, by min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1): with this rule the code's test c4_wifi_bad takes a median of 5.4 s instead of 4.2 s, and its deadline is 4.3 s.",
         "A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in which condition it is reduced. The code's beta for losses depends on the sensitivity; here it is the draft's 1/4.",
         "Four successful pushes in a row restart Initial, as in the code; the draft has three.",
         "A restart by jitter requires a nominal max RTT above 50 ms, as in the code.",
