@@ -34,6 +34,8 @@
 //!
 //! Known deviations:
 //!
+//! * The rules of section 2.2 and the oscillation of section 3 are taken from the authors' implementation and from
+//!   summaries of the paper, not from its text.
 //! * An acknowledgement of several packets counts as several ACKs, as in mvfst.
 //! * The window does not grow while the application or the receiver limits the sender.
 //! * A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a

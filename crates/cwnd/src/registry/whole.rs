@@ -31,6 +31,7 @@ pub(super) const COPA: Algorithm = Algorithm {
         "nearly empty: default mode, delta <- default",
     ],
     deviations: &[
+        "The rules of section 2.2 and the oscillation of section 3 are taken from the authors' implementation and from summaries of the paper, not from its text.",
         "An acknowledgement of several packets counts as several ACKs, as in mvfst.",
         "The window does not grow while the application or the receiver limits the sender.",
         "A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements.",
