@@ -103,6 +103,8 @@ static ALGORITHMS: &[Algorithm] = &[
     window::BIC,
     window::CUBIC,
     window::VEGAS,
+    window::DCTCP,
+    window::PRAGUE,
     rate::DAIMD,
     rate::UDT,
     rate::TFRC,
