@@ -196,6 +196,7 @@ mod readme {}
 
 mod any;
 mod controller;
+pub mod controllers;
 mod conventions;
 pub mod delivery;
 mod event;

@@ -5,6 +5,7 @@ mod parameter;
 mod parse;
 mod rate;
 mod spec;
+mod whole;
 mod window;
 
 pub use error::SpecError;
@@ -84,7 +85,7 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
 }
 
-/// All controllers. A new one is a file in `laws/`, an entry in `window.rs` or `rate.rs`, and a name here:
+/// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`, `rate.rs` or `whole.rs`, and a name here:
 /// `cwnd new-controller` writes them.
 static ALGORITHMS: &[Algorithm] = &[
     window::AIMD,
@@ -108,4 +109,5 @@ static ALGORITHMS: &[Algorithm] = &[
     rate::DAIMD,
     rate::UDT,
     rate::TFRC,
+    whole::LEDBAT,
 ];

@@ -98,19 +98,24 @@ fn laws() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/laws")
 }
 
-/// Every card with the controllers that run its law.
+fn controllers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/controllers")
+}
+
+/// Every card with the controllers that run its law, or that it describes.
 fn cards() -> Vec<(Card, Vec<&'static Algorithm>)> {
-    let mut files: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-    for algorithm in algorithms().iter().filter(|algorithm| algorithm.kind() != Kind::Whole) {
+    let mut files: BTreeMap<PathBuf, Vec<_>> = BTreeMap::new();
+    for algorithm in algorithms() {
+        let directory = if algorithm.kind() == Kind::Whole { controllers() } else { laws() };
         let file = match algorithm.name {
             "reno" | "gaimd" | "friendly" => "aimd",
             "iiad" | "sqrt" => "binomial",
             "westwood" => "aiad",
             own => own,
         };
-        files.entry(file).or_default().push(algorithm);
+        files.entry(directory.join(file)).or_default().push(algorithm);
     }
-    let read = |file| Card::read(&laws().join(file).with_extension("rs"));
+    let read = |file: PathBuf| Card::read(&file.with_extension("rs"));
     files.into_iter().map(|(file, algorithms)| (read(file), algorithms)).collect()
 }
 
