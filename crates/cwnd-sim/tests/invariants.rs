@@ -37,6 +37,11 @@ const LAWS: &[&str] = &[
     "cubic",
     "vegas",
     "cubic(start=hystart)",
+    "dctcp",
+    "prague",
+    "prague(transition=0)",
+    "ledbat",
+    "ledbat(plus=on)",
 ];
 const PACED: &[&str] = &["udt", "daimd", "daimd(lambda=1)", "tfrc"];
 
