@@ -40,6 +40,11 @@ const LAWS: &[&str] = &[
     "copa",
     "copa(delta=0.1, competitive=off)",
     "c4",
+    "dctcp",
+    "prague",
+    "prague(transition=0)",
+    "ledbat",
+    "ledbat(plus=on)",
 ];
 const PACED: &[&str] = &["udt", "daimd", "daimd(lambda=1)", "tfrc"];
 

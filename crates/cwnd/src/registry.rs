@@ -104,9 +104,12 @@ static ALGORITHMS: &[Algorithm] = &[
     window::BIC,
     window::CUBIC,
     window::VEGAS,
+    window::DCTCP,
+    window::PRAGUE,
     rate::DAIMD,
     rate::UDT,
     rate::TFRC,
     whole::COPA,
     whole::C4,
+    whole::LEDBAT,
 ];

@@ -4,6 +4,8 @@
 
 pub mod c4;
 pub mod copa;
+pub mod ledbat;
 
 pub use c4::C4;
 pub use copa::Copa;
+pub use ledbat::Ledbat;

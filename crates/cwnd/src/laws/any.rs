@@ -1,7 +1,8 @@
 //! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait objects.
 
 use super::{
-    Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Tfrc, Udt, Vegas,
+    Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, Dctcp, HighSpeed, Prague, Scalable, Simd, Tfrc,
+    Udt, Vegas,
 };
 use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
@@ -143,6 +144,8 @@ any_law! {
         Bic,
         Cubic,
         Vegas,
+        Dctcp,
+        Prague,
     }
 }
 

@@ -8,7 +8,7 @@
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
 //! | `start` | slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC | | standard, hystart, hystart-train, hystart-linux | the driver's |
-//! | `pacing` | pacing rate over window / smoothed round-trip time; 0: the driver's | | 0 <= pacing <= 100 | 0 |
+//! | `pacing` | pacing rate over window / smoothed round-trip time; 0: the driver's | | 0 <= pacing <= 100 | 0, prague: 1 |
 //!
 //! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry:
 //! `cwnd new-controller` writes them.
@@ -21,7 +21,9 @@ pub mod bic;
 pub mod binomial;
 pub mod cubic;
 pub mod daimd;
+pub mod dctcp;
 pub mod highspeed;
+pub mod prague;
 pub mod scalable;
 pub mod simd;
 pub mod tfrc;
@@ -36,7 +38,9 @@ pub use bic::{Bic, BicParameters};
 pub use binomial::Binomial;
 pub use cubic::Cubic;
 pub use daimd::{Daimd, DaimdParameters, Feedback};
+pub use dctcp::Dctcp;
 pub use highspeed::HighSpeed;
+pub use prague::Prague;
 pub use scalable::Scalable;
 pub use simd::Simd;
 pub use tfrc::Tfrc;

@@ -2,8 +2,8 @@
 
 use super::{Algorithm, Build, Parameter, Range};
 use crate::laws::{
-    Aiad, Aimd, Aira, AiraParameters, Bic, BicParameters, Binomial, Cubic, HighSpeed, RateClock,
-    Scalable, Simd, Vegas,
+    Aiad, Aimd, Aira, AiraParameters, Bic, BicParameters, Binomial, Cubic, Dctcp, HighSpeed,
+    Prague, RateClock, Scalable, Simd, Vegas,
 };
 use crate::units::Dur;
 
@@ -14,14 +14,19 @@ const START: Parameter = Parameter::choice(
     None,
     "slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC",
 );
-const PACING: Parameter = Parameter::number(
-    "pacing",
-    "pacing",
-    "",
-    0.0,
-    Range::closed(0.0, 100.0),
-    "pacing rate over window / smoothed round-trip time; 0: the driver's",
-);
+const PACING: Parameter = pacing(0.0);
+
+/// The pacing rate, 0 for that of the driver.
+const fn pacing(default: f64) -> Parameter {
+    Parameter::number(
+        "pacing",
+        "pacing",
+        "",
+        default,
+        Range::closed(0.0, 100.0),
+        "pacing rate over window / smoothed round-trip time; 0: the driver's",
+    )
+}
 
 /// The reduction at a loss as a fraction of the window.
 const fn beta(default: f64) -> Parameter {
@@ -573,4 +578,93 @@ pub(super) const VEGAS: Algorithm = Algorithm {
         PACING,
     ],
     build: Build::Window(|v| Vegas::new(v[0], v[1], v[2]).into()),
+};
+
+pub(super) const DCTCP: Algorithm = Algorithm {
+    name: "dctcp",
+    title: "Data Center TCP",
+    summary: "Reduces the window by the fraction of marked packets.",
+    source: "RFC 8257",
+    equations: &[
+        "each ACK: w <- w + 1 / w",
+        "each window of data: M = marked / acknowledged",
+        "alpha <- (1 - g) alpha + g M",
+        "at a mark: w <- w (1 - alpha / 2)",
+        "at a loss: w <- w / 2",
+    ],
+    deviations: &[
+        "Packets count instead of bytes, and packets acknowledged selectively count too.",
+        "Without accurate ECN feedback each packet of an acknowledgement with ECN-Echo counts as marked. Only the receiver of section 3.2 makes this exact; the echo of RFC 3168 lasts a round-trip time, and the window does not grow on it.",
+        "A mark in slow start ends it with the reduction by alpha / 2, not by a half.",
+        "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
+        "A spurious reduction restores alpha too.",
+    ],
+    parameters: &[
+        Parameter::number(
+            "g",
+            "g",
+            "",
+            1.0 / 16.0,
+            Range::open(0.0, 1.0),
+            "gain of the estimate of the marked fraction",
+        ),
+        START,
+        PACING,
+    ],
+    build: Build::Window(|v| Dctcp::new(v[0]).into()),
+};
+
+pub(super) const PRAGUE: Algorithm = Algorithm {
+    name: "prague",
+    title: "Prague, DCTCP for L4S",
+    summary: "Reduces the window by the fraction of marked packets, independently of short round-trip times.",
+    source: "draft-briscoe-iccrg-prague-congestion-control, L4STeam/linux 02573a2",
+    equations: &[
+        "each ACK: w <- w + f (acknowledged - marked) / w",
+        "f = min(1, rtt / rtt_virt)^2 after transition rounds, else 1",
+        "each max(rtt, rtt_virt) from the first mark on: M = marked / acknowledged",
+        "alpha <- (1 - g) alpha + g M",
+        "at a mark: w <- w (1 - alpha / 2)",
+        "at most one reduction in max(rtt, rtt_virt)",
+        "at a loss: w <- w / 2",
+    ],
+    deviations: &[
+        "The window is real-valued; the implementation changes it by at most a packet at each acknowledgement.",
+        "Below half of the slow-start threshold the implementation paces at twice the rate; here the driver's factor decides.",
+        "Without accurate ECN feedback the implementation becomes Reno; here each packet of an acknowledgement with ECN-Echo counts as marked.",
+        "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
+        "Slow start grows on marked packets too; the first mark ends it.",
+        "The least window after a mark is two packets.",
+        "A spurious reduction restores alpha too.",
+        "The detection of classic ECN queues, which is off by default, is not implemented.",
+    ],
+    parameters: &[
+        Parameter::number(
+            "g",
+            "g",
+            "",
+            1.0 / 16.0,
+            Range::open(0.0, 1.0),
+            "gain of the estimate of the marked fraction",
+        ),
+        Parameter::number(
+            "rtt_virt",
+            "rtt_virt",
+            "ms",
+            25.0,
+            Range::closed(0.0, 1000.0),
+            "least round-trip time that the flow behaves as if it had; 0 for none",
+        ),
+        Parameter::number(
+            "transition",
+            "transition",
+            "",
+            500.0,
+            Range::closed(0.0, 1e6),
+            "rounds of congestion avoidance before rtt_virt applies",
+        ),
+        START,
+        pacing(1.0),
+    ],
+    build: Build::Window(|v| Prague::new(v[0], Dur::from_secs(v[1] / 1e3), v[2] as u32).into()),
 };

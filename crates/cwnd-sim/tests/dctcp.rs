@@ -1,0 +1,116 @@
+//! DCTCP (RFC 8257) and Prague: the queue, the utilisation and the shares.
+
+mod common;
+
+use common::run;
+use cwnd_sim::record::Records;
+use cwnd_sim::scenario::Scenario;
+
+fn simulate(text: &str, seed: u64) -> Records {
+    let scenario = Scenario::from_toml(text, "dctcp").unwrap_or_else(|error| panic!("{error}"));
+    run(&scenario.network(seed).unwrap(), seed)
+}
+
+/// Returns Jain's index of the packets delivered.
+fn fairness(records: &Records) -> f64 {
+    let rates: Vec<f64> = records.flows.iter().map(|flow| flow.packets_delivered as f64).collect();
+    let sum: f64 = rates.iter().sum();
+    sum * sum / (rates.len() as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>())
+}
+
+/// 100 Mb/s with a round-trip time of 2 ms (17 packets) and a queue that marks above 20 packets, in a buffer of 200 packets.
+fn step(controller: &str, accecn: bool, count: u32, seed: u64) -> Records {
+    let text = format!(
+        "duration = \"20s\"\nwarmup = \"5s\"\ntcp = {{ ecn = true, accecn = {accecn} }}\n\
+         [dumbbell]\nrate = \"100mbit\"\ndelay = \"1ms\"\n\
+         queue = {{ kind = \"red\", limit = \"200p\", min = \"20p\", max = \"20p\", gentle = false, weight = 1, ecn = true }}\n\
+         [[flow]]\ncontroller = \"{controller}\"\ncount = {count}\nstart = \"0s..1s\"\n"
+    );
+    simulate(&text, seed)
+}
+
+/// Section 1: short queues at full utilisation, and equal shares.
+#[test]
+fn the_queue_of_dctcp_stays_near_the_threshold() {
+    for count in [2, 4] {
+        for seed in 1..=3 {
+            let records = step("dctcp", true, count, seed);
+            let link = &records.links[0];
+            let case =
+                format!("{count} flows, seed {seed}: {} {}", link.mean_queue, link.utilization);
+            println!("{case} {} {}", fairness(&records), link.drops);
+            assert!(link.utilization > 0.99, "{case}");
+            assert!((10.0..30.0).contains(&link.mean_queue), "{case}");
+            assert_eq!(link.drops, 0, "{case}");
+            assert!(fairness(&records) > 0.95, "{case}: {}", fairness(&records));
+        }
+    }
+}
+
+/// Section 3.3: a window is reduced by alpha / 2, which is less than a half, at most once in a round-trip time.
+#[test]
+fn reductions_of_dctcp_are_small_and_once_in_a_round_trip_time() {
+    let records = step("dctcp", true, 2, 1);
+    let reno = step("reno", true, 2, 1);
+    for flow in &records.flows {
+        assert!(flow.cuts.len() > 100, "{}", flow.cuts.len());
+        for pair in flow.cuts.windows(2) {
+            let gap = pair[1].at.as_nanos() - pair[0].at.as_nanos();
+            assert!(gap >= 2_000_000, "two reductions {gap} ns apart");
+        }
+        let late = &flow.cuts[flow.cuts.len() / 2..];
+        let kept = late.iter().map(|cut| cut.cut.after() / cut.cut.before()).sum::<f64>();
+        let kept = kept / late.len() as f64;
+        println!("kept {kept}");
+        assert!((0.6..0.98).contains(&kept), "{kept}");
+    }
+    println!("dctcp {} reno {}", records.links[0].utilization, reno.links[0].utilization);
+}
+
+/// A Prague flow in the L4S queue of DualPI2 beside a Classic flow, both with a propagation delay of `delay` ms each way.
+fn coupled(prague: &str, other: &str, delay: u32, seed: u64) -> Records {
+    let text = format!(
+        "duration = \"60s\"\nwarmup = \"20s\"\n\
+         [dumbbell]\nrate = \"40mbit\"\ndelay = \"{delay}ms\"\nqueue = \"dualpi2\"\n\
+         [[flow]]\ncontroller = \"{prague}\"\ntcp = {{ ecn = \"l4s\", accecn = true }}\n\
+         [[flow]]\ncontroller = \"{other}\"\nstart = \"0s..1s\"\n"
+    );
+    simulate(&text, seed)
+}
+
+/// RFC 9332 section 1: the L4S queue is shorter than a millisecond beside a Classic one at its target, at full utilisation.
+#[test]
+fn prague_has_a_short_queue_beside_classic_flows() {
+    for prague in ["prague", "prague(rtt_virt=0)"] {
+        for (other, delay) in [("reno", 10), ("cubic", 10), ("reno", 20), ("cubic", 20)] {
+            for seed in 1..=3 {
+                let records = coupled(prague, other, delay, seed);
+                let [l4s, classic] = [0, 1].map(|i| &records.flows[i]);
+                let ratio = l4s.packets_delivered as f64 / classic.packets_delivered as f64;
+                let queueing = [l4s, classic].map(|flow| flow.mean_rtt - flow.min_rtt);
+                let utilization = records.links[0].utilization;
+                let case = format!(
+                    "{prague}, {other}, {delay} ms, seed {seed}: ratio {ratio}, queues {queueing:?}, {utilization}"
+                );
+                println!("{case}");
+                assert!(queueing[0] < 0.001, "{case}");
+                assert!((0.010..0.020).contains(&queueing[1]), "{case}");
+                assert!(utilization > 0.95, "{case}");
+            }
+        }
+    }
+}
+
+/// Alone, Prague fills the link with a queue of about a millisecond, where CUBIC has the Classic target of 15 ms.
+#[test]
+fn prague_alone_has_a_short_queue() {
+    let text = "duration = \"40s\"\nwarmup = \"10s\"\n\
+         [dumbbell]\nrate = \"40mbit\"\ndelay = \"10ms\"\nqueue = \"dualpi2\"\n\
+         [[flow]]\ncontroller = \"prague\"\ncount = 2\nstart = \"0s..1s\"\ntcp = { ecn = \"l4s\", accecn = true }\n";
+    let records = simulate(text, 1);
+    let link = &records.links[0];
+    println!("{} {:?} {}", link.utilization, link.delay, fairness(&records));
+    assert!(link.utilization > 0.95, "{}", link.utilization);
+    assert!(link.delay[0] < 0.002, "{:?}", link.delay);
+    assert!(fairness(&records) > 0.95, "{}", fairness(&records));
+}
