@@ -96,6 +96,10 @@ fn prague_has_a_short_queue_beside_classic_flows() {
                 assert!(queueing[0] < 0.001, "{case}");
                 assert!((0.010..0.020).contains(&queueing[1]), "{case}");
                 assert!(utilization > 0.95, "{case}");
+                // The virtual round-trip time bounds the share below 25 ms. At 40 ms Reno gets less than a third.
+                if prague == "prague" && delay == 10 {
+                    assert!((0.5..2.0).contains(&ratio), "{case}");
+                }
             }
         }
     }

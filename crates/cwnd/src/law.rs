@@ -126,6 +126,12 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     /// alone; after [`Signal::PersistentCongestion`] it is not used.
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64;
 
+    /// Whether the law answers a mark now; a mark that it does not answer is no reduction. The machine has the rule of one
+    /// reduction for each window of data: a law may space reductions further (Prague).
+    fn answers_mark(&self, _cx: &Context) -> bool {
+        true
+    }
+
     /// The slow-start threshold after a signal whose [`cut`](Self::cut) was `cut` packets, where the law's source
     /// defines it; it may exceed the window before the signal. `None` leaves it to the
     /// [conventions](crate::Conventions) of the stack: by RFC 5681 equation 4 at most half of the window in slow start
@@ -179,6 +185,9 @@ impl WindowLaw for Box<dyn WindowLaw> {
     }
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
         (**self).cut(w, why, cx)
+    }
+    fn answers_mark(&self, cx: &Context) -> bool {
+        (**self).answers_mark(cx)
     }
     fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
         (**self).threshold(cut, why)

@@ -36,6 +36,9 @@ macro_rules! any_law {
             fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
                 forward!($any, [$($law),+], self.cut(w, why, cx))
             }
+            fn answers_mark(&self, cx: &Context) -> bool {
+                forward!($any, [$($law),+], self.answers_mark(cx))
+            }
             fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
                 forward!($any, [$($law),+], self.threshold(cut, why))
             }

@@ -272,6 +272,9 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if (self.in_recovery && !mark) || sent_at < self.last_cut {
             return;
         }
+        if why == Signal::Mark && !self.law.answers_mark(&self.context(now)) {
+            return;
+        }
         self.end_round(now, sent);
         self.shrink(now, why);
         // RFC 9002 section 7.3.2: a mark begins a recovery period too. In RFC 3168 it does not.

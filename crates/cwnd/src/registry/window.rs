@@ -629,6 +629,7 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
         "at a loss: w <- w / 2",
     ],
     deviations: &[
+        "A mark in less than rtt_virt after a reduction is ignored, as in the draft; in the implementation it begins another round without reductions.",
         "The window is real-valued; the implementation changes it by at most a packet at each acknowledgement.",
         "Below half of the slow-start threshold the implementation paces at twice the rate; here the driver's factor decides.",
         "Without accurate ECN feedback the implementation becomes Reno; here each packet of an acknowledgement with ECN-Echo counts as marked.",
