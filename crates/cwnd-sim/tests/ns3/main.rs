@@ -47,12 +47,17 @@ fn cubic() {
     check(&rows("cubic"));
 }
 
+#[test]
+fn dctcp() {
+    check(&rows("dctcp"));
+}
+
 /// Prints all tables of `docs/validation.md`.
 #[test]
 #[ignore = "prints tables for the documentation"]
 fn report() {
     let wanted = std::env::var("NS3").unwrap_or_default();
-    for group in ["codel", "fq_codel", "pie", "sack", "prr", "cubic"] {
+    for group in ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp"] {
         if group.contains(&wanted) {
             println!("\n## {group}\n");
             print(&rows(group));
@@ -80,6 +85,7 @@ const QUANTITIES: [&str; 9] = [
 /// * DropTail with one flow of Reno: the window at a loss is within 0.02 packets of the one at which a second packet is lost.
 /// * FQ-CoDel at 10 Mb/s with 8 flows: ns-3's CoDel tests the backlog of its flow queue, RFC 8289 section 4.4 that of all queues.
 /// * CUBIC: ns-3 rounds W(t) and the packets between two increases down.
+/// * DCTCP: in ns-3 the window does not grow for a window of data after a mark.
 fn differs_from_rfc(case: &Value, what: &str) -> bool {
     let parameters = &case["params"];
     let (queue, law) = (parameters["queue"].as_str(), parameters["law"].as_str());
@@ -89,6 +95,7 @@ fn differs_from_rfc(case: &Value, what: &str) -> bool {
         | ("drops per packet", Some("droptail"), None, Some(1))
         | ("drops per packet", Some("droptail"), Some("cubic"), Some(2)) => true,
         ("mean delay" | "95 % delay", Some("fq_codel"), None, Some(8)) => slow,
+        ("cuts per packet", _, Some("dctcp"), _) => true,
         _ => false,
     }
 }
@@ -136,9 +143,17 @@ fn scenario(parameters: &Value, of_ns3: &Value) -> String {
     let text = |key: &str| parameters[key].as_str();
     let (kind, ecn) = (text("queue").expect("a queue"), parameters["ecn"] == true);
     let limit = number(parameters, "limit");
-    let mut queue = format!("kind = \"{kind}\", limit = \"{limit}p\"");
+    let name = if kind == "step" { "red" } else { kind };
+    let mut queue = format!("kind = \"{name}\", limit = \"{limit}p\"");
     if kind != "droptail" {
         queue += &format!(", ecn = {ecn}");
+    }
+    if kind == "step" {
+        // RED of the instantaneous queue, which marks no packet at the threshold and each one above it.
+        let threshold = number(parameters, "threshold");
+        let above = threshold + 1.0;
+        queue +=
+            &format!(", min = \"{threshold}p\", max = \"{above}p\", weight = 1, gentle = false");
     }
     if kind == "fq_codel" {
         // The quantum of ns-3 is the MTU, and packets in its queue have no PPP header.
@@ -158,6 +173,7 @@ fn scenario(parameters: &Value, of_ns3: &Value) -> String {
         timestamps = true
         window = 2762
         ecn = {ecn}
+        accecn = {accecn}
         {prr}
 
         [dumbbell]
@@ -175,6 +191,7 @@ fn scenario(parameters: &Value, of_ns3: &Value) -> String {
         rate = number(parameters, "rate"),
         delay = number(parameters, "rtt_min") / 4.0,
         loss = parameters["loss"].as_f64().unwrap_or(0.0),
+        accecn = text("law") == Some("dctcp"),
         prr = if text("recovery") == Some("prr") { "prr = true" } else { "" },
     );
     let law = text("law").unwrap_or("reno");

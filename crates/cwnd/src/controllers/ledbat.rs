@@ -35,6 +35,8 @@
 //!
 //! Known deviations:
 //!
+//! * The rules of LEDBAT++ are those of an implementation that quotes version 01 of the draft, whose text was not
+//!   available; its sections are cited as quoted there.
 //! * A delay is one-way where acknowledgements have the receiver's timestamps, and else the round-trip time, which
 //!   includes queues on the way back and delayed acknowledgements.
 //! * The window does not change during loss recovery, nor on an acknowledgement with ECN-Echo.
