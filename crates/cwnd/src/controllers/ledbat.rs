@@ -35,6 +35,8 @@
 //!
 //! Known deviations:
 //!
+//! * The bound by the flight prevents growth, and does not reduce the window: a driver may report several
+//!   acknowledgements before it sends.
 //! * The rules of LEDBAT++ are those of an implementation that quotes version 01 of the draft, whose text was not
 //!   available; its sections are cited as quoted there.
 //! * A delay is one-way where acknowledgements have the receiver's timestamps, and else the round-trip time, which
@@ -241,12 +243,13 @@ impl Ledbat {
                 }
             }
             Phase::Avoidance => {
+                let before = self.w;
                 let change = (self.change(q) * credit / self.w).max(-self.w / 2.0);
                 if used || change < 0.0 {
                     self.w += change;
                 }
                 let flight = f64::from(acked.in_flight) + f64::from(acked.packets);
-                self.w = self.w.min(flight + ALLOWED_INCREASE).max(LEAST);
+                self.w = self.w.min((flight + ALLOWED_INCREASE).max(before)).max(LEAST);
             }
         }
         self.w = self.w.min(self.max_window);
@@ -411,15 +414,18 @@ mod tests {
         }
     }
 
-    /// RFC 6817 section 2.4.2: w <= flight + ALLOWED_INCREASE.
+    /// RFC 6817 section 2.4.2: w grows to flight + ALLOWED_INCREASE at most.
     #[test]
-    fn the_window_is_at_most_a_packet_above_the_flight() {
-        let mut controller = avoiding(false);
-        let mut acked = Acked::new(1, ms(60));
-        acked.rtt = Some(Dur::from_millis(40));
-        acked.in_flight = 9;
-        controller.on(ms(100), &Event::Acked(acked));
-        assert_eq!(controller.w, 11.0);
+    fn the_window_grows_to_a_packet_above_the_flight() {
+        for (before, after) in [(10.95, 11.0), (20.0, 20.0)] {
+            let mut controller = avoiding(false);
+            controller.w = before;
+            let mut acked = Acked::new(1, ms(60));
+            acked.rtt = Some(Dur::from_millis(40));
+            acked.in_flight = 9;
+            controller.on(ms(100), &Event::Acked(acked));
+            assert_eq!(controller.w, after);
+        }
     }
 
     /// RFC 6817 section 2.5: the base delay is that of the last ten minutes.

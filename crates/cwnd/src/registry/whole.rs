@@ -140,6 +140,7 @@ pub(super) const LEDBAT: Algorithm = Algorithm {
         "plus: the first slowdown 2 RTT after slow start, the next one 9 durations after the last",
     ],
     deviations: &[
+        "The bound by the flight prevents growth, and does not reduce the window: a driver may report several acknowledgements before it sends.",
         "The rules of LEDBAT++ are those of an implementation that quotes version 01 of the draft, whose text was not available; its sections are cited as quoted there.",
         "A delay is one-way where acknowledgements have the receiver's timestamps, and else the round-trip time, which includes queues on the way back and delayed acknowledgements.",
         "The window does not change during loss recovery, nor on an acknowledgement with ECN-Echo.",
