@@ -72,7 +72,7 @@ impl Tso {
             let packets = f64::from(at.window.max(at.outstanding));
             ratio * packets * f64::from(self.packet) / self.clock.seconds(srtt.max(1))
         });
-        let halvings = self.clock.nanos(at.min_rtt) / 1000 >> RTT_LOG;
+        let halvings = (self.clock.nanos(at.min_rtt) / 1000) >> RTT_LOG;
         let more = if at.min_rtt < u64::MAX && halvings < 32 { MAX_BYTES >> halvings } else { 0 };
         let bytes = (rate / SEGMENTS_PER_SECOND).floor() + f64::from(more);
         (whole32(bytes.min(f64::from(MAX_BYTES))) / self.packet).max(MIN_PACKETS)
