@@ -37,6 +37,7 @@ const LAWS: &[&str] = &[
     "cubic",
     "vegas",
     "cubic(start=hystart)",
+    "bbr",
     "copa",
     "copa(delta=0.1, competitive=off)",
     "c4",

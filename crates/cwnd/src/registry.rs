@@ -109,6 +109,7 @@ static ALGORITHMS: &[Algorithm] = &[
     rate::DAIMD,
     rate::UDT,
     rate::TFRC,
+    whole::BBR,
     whole::COPA,
     whole::C4,
     whole::LEDBAT,

@@ -2,10 +2,12 @@
 //!
 //! A new one is a file here and an entry in the registry: `cwnd new-controller NAME --kind whole` writes both.
 
+pub mod bbr;
 pub mod c4;
 pub mod copa;
 pub mod ledbat;
 
+pub use bbr::Bbr;
 pub use c4::C4;
 pub use copa::Copa;
 pub use ledbat::Ledbat;

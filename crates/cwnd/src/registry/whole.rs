@@ -1,8 +1,50 @@
 //! The registry's entries of the whole controllers.
 
 use super::{Algorithm, Build, Parameter, Range};
-use crate::controllers::{C4, Copa, Ledbat};
+use crate::controllers::{Bbr, C4, Copa, Ledbat};
 use alloc::boxed::Box;
+
+pub(super) const BBR: Algorithm = Algorithm {
+    name: "bbr",
+    title: "BBR version 1",
+    summary: "Paces at the largest recent delivery rate, and keeps up to two bandwidth-delay products in \
+              flight; losses do not reduce it.",
+    source: "tcp_bbr.c of Linux; Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson 2016",
+    equations: &[
+        "bw: the largest delivery rate of the last 10 rounds",
+        "min_rtt: the smallest RTT of the last 10 s",
+        "pacing rate = 0.99 pacing_gain bw",
+        "bdp(gain) = ceil(gain bw min_rtt)",
+        "inflight(gain) = bdp(gain) + 3 segments, even, + 2 in the probing phase",
+        "target = inflight(cwnd_gain) + extra_acked",
+        "each ACK: w <- min(w + n, target), at least 4",
+        "pipe not full: w <- w + n, while w < target",
+        "Startup: gains 2.885, until bw grows by less than 25 % in 3 rounds",
+        "Drain: pacing_gain 1/2.885, until at most inflight(1) packets are in flight",
+        "ProbeBW: pacing_gain 5/4, 3/4, then 1 in six phases of min_rtt, cwnd_gain 2",
+        "5/4 lasts until inflight(5/4) or a loss, 3/4 at most until inflight(1)",
+        "ProbeRTT: w <= 4 for 200 ms and a round, 10 s after the last min_rtt",
+        "at a loss: w <- packets in flight + n for a round, then w <- w - lost",
+        "at a timeout: w <- 1",
+        "end of recovery, ProbeRTT: w <- at least w before",
+        "extra_acked: the largest excess of acknowledged packets over bw t in 5 to 10 rounds, at most 100 ms of bw",
+        "policed: bw is the rate of two intervals of 4 to 16 rounds with 20 % loss, for 48 rounds",
+    ],
+    deviations: &[
+        "Bandwidths and gains are real-valued; windows are whole packets.",
+        "Losses follow the acknowledgement that reveals them: the model knows them at the next one.",
+        "Departure times of paced packets are not known: packets in flight are those in the network.",
+        "Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has expired.",
+        "Packets sent in ProbeRTT are told by the delivered count at their transmission; Linux marks them as limited by the application.",
+        "A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is not reset then.",
+        "The recovery after a timeout ends with the second round after it; the driver does not report its end.",
+        "Persistent congestion is a timeout.",
+        "The least pacing rate is a packet in a second.",
+        "The clock has no steps of a jiffy.",
+    ],
+    parameters: &[],
+    build: Build::Whole(|_, settings| Box::new(Bbr::new(settings))),
+};
 
 pub(super) const COPA: Algorithm = Algorithm {
     name: "copa",
