@@ -396,11 +396,11 @@ def test_controllers_of_the_kernel(real, two, tmp_path, capsys):
     assert controllers == {"reno", "kernel:cubic"}
     assert real.asked == [(1, "linux"), (2, "linux")]
     # In the simulator it is the law of that name.
-    asked.write_text(two.replace('"simd"', '"kernel:bbr"'))
+    asked.write_text(two.replace('"simd"', '"kernel:htcp"'))
     assert command_line(["agree", str(asked)]) == 2
     assert (
         capsys.readouterr().err
-        == "cwnd: flow bbr-1: kernel:bbr: the simulator has no controller bbr\n"
+        == "cwnd: flow htcp-1: kernel:htcp: the simulator has no controller htcp\n"
     )
     asked.write_text(two.replace('"simd"', '"kernel:vegaz"'))
     assert command_line(["run", str(asked), "--on", "linux"]) == 2

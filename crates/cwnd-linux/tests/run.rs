@@ -169,7 +169,7 @@ fn a_transfer_completes_next_to_datagrams() {
         rate = "1mbit"
         packet = 1250
         "#;
-    let mut network = network("cubic", more);
+    let mut network = network("bbr", more);
     network.duration = cwnd::Dur::from_millis(2000);
     let outcome = completed_run(&network, Backend::Linux);
     let [flow, cbr] = &outcome.records.flows[..] else { panic!("two flows") };
@@ -177,7 +177,7 @@ fn a_transfer_completes_next_to_datagrams() {
     assert!(flow.completed > 0.4 && flow.completed < 1.5, "{}", flow.completed);
     assert!(cbr.packets_sent.abs_diff(100) <= 2, "{}", cbr.packets_sent);
     assert!(cbr.packets_delivered.abs_diff(100) <= 3, "{}", cbr.packets_delivered);
-    assert!(outcome.notes.iter().any(|note| note.starts_with("cubic is the kernel's own")));
+    assert!(outcome.notes.iter().any(|note| note.starts_with("bbr is the kernel's own")));
     assert_nothing_left();
 }
 

@@ -308,10 +308,10 @@ fn controllers_of_the_kernel_are_those_of_the_registry() {
         assert_eq!(named.flows[0].series.window, own.flows[0].series.window);
         assert_ne!(own.flows[0].cuts, records("reno").flows[0].cuts);
     }
-    let network = link(over_tcp("kernel:bbr"), 40, 1);
+    let network = link(over_tcp("kernel:htcp"), 40, 1);
     let error = Simulation::new(&network, 1, &Options::default()).map(drop).unwrap_err();
     assert!(
-        error.to_string().ends_with("kernel:bbr: the simulator has no controller bbr"),
+        error.to_string().ends_with("kernel:htcp: the simulator has no controller htcp"),
         "{error}"
     );
 }
