@@ -137,6 +137,7 @@
 //! | [`enter`](WindowLaw::enter) | once after slow start and after each reduction, before the first growth in congestion avoidance |
 //! | [`grow`](WindowLaw::grow) | at each acknowledgement in congestion avoidance, outside of recovery, if the sender used the window |
 //! | [`cut`](WindowLaw::cut), then [`threshold`](WindowLaw::threshold) | at a loss or mark of a packet not sent before the last reduction, outside of recovery; at each timeout; at persistent congestion |
+//! | [`answers_mark`](WindowLaw::answers_mark) | before `cut` at a mark: whether there is a reduction |
 //! | [`round`](WindowLaw::round) | after the recovery of each reduction; at once if the reduction begins no recovery: after a timeout, and after a mark unless recovery is inferred |
 //! | [`rescale`](WindowLaw::rescale) | at a change of the packet size |
 //!

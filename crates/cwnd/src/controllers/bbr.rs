@@ -599,12 +599,11 @@ impl Bbr {
             self.recovery = Recovery::Fast;
             self.conserves = true;
             self.round_end = self.delivered;
-            self.set_window(self.in_flight.saturating_add(self.acked));
+            self.set_window(self.in_flight.saturating_add(self.acked).min(before));
         } else {
-            self.set_window(self.w.saturating_sub(lost.packets));
-            if self.conserves {
-                self.set_window(self.w.max(self.in_flight.saturating_add(self.acked)));
-            }
+            let conserved = self.in_flight.saturating_add(self.acked).min(before);
+            let least = if self.conserves { conserved } else { 1 };
+            self.set_window(before.saturating_sub(lost.packets).max(least));
         }
         self.note_cut(Signal::Loss, before);
     }
