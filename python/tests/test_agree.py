@@ -397,7 +397,7 @@ def test_controllers_of_the_kernel(real, two, tmp_path, capsys):
     assert real.asked == [(1, "linux"), (2, "linux")]
     # In the simulator it is the law of that name.
     asked.write_text(two.replace('"simd"', '"kernel:htcp"'))
-    assert command_line(["agree", str(asked)]) == 2
+    assert command_line(["run", str(asked)]) == 2
     assert (
         capsys.readouterr().err
         == "cwnd: flow htcp-1: kernel:htcp: the simulator has no controller htcp\n"

@@ -37,7 +37,7 @@ def refused(capsys, *arguments: str) -> str:
     return err
 
 
-@pytest.mark.parametrize(("kind", "last"), [("window", "Vegas"), ("rate", "Tfrc")])
+@pytest.mark.parametrize(("kind", "last"), [("window", "Prague"), ("rate", "Tfrc")])
 def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind, last):
     old = contents(checkout)
     assert run(["new-controller", "tcp_lp", "--kind", kind]) == 0

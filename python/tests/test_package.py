@@ -81,7 +81,7 @@ def test_algorithms():
     names = [algorithm.name for algorithm in cwnd.algorithms()]
     assert {"reno", "aimd", "simd", "aira", "aiad", "daimd", "udt", "cubic"} <= set(names)
     for algorithm in cwnd.algorithms():
-        assert algorithm.kind in ("window", "rate")
+        assert algorithm.kind in ("window", "rate", "whole")
         assert algorithm.equations
         assert algorithm.source
         assert cwnd.canonical(algorithm.name) == algorithm.name
