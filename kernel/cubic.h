@@ -22,7 +22,7 @@
  *       of x^2, x^3, C and W
  *   grow by g for n packets    2^-30 g + n e / w + 2^-39 n
  *
- * if W(t) is not within e of w_est, w_est not within 2^-6 of w_prior, and K is 0 or at least 2^-10 s.
+ * if W(t) is not within e of w_est, w_est not within 2^-38 of w_prior, and K is 0 or at least 2^-10 s.
  */
 #ifndef CWND_CUBIC_H
 #define CWND_CUBIC_H
@@ -36,17 +36,18 @@ struct cubic_params {
 	u64 fast;
 };
 
+/* Packed: icsk_ca_priv has room for two of 36 bytes. */
 struct cubic_state {
 	u64 w_max;
 	u64 w_est;
 	s64 k;
+	u64 w_prior : 63; /* Q39; 0: none */
+	u64 after_loss : 1;
 	u32 epoch;
-	u32 w_prior : 31; /* Q7; 0: none */
-	u32 after_loss : 1;
-};
+} __attribute__((packed, aligned(4)));
 
 /* A window as w_prior. */
-#define CUBIC_PRIOR(w) ((w) >> 33)
+#define CUBIC_PRIOR(w) ((w) >> 1)
 #define CUBIC_MAX_TIME (1U << 31)
 
 /* W at a time since the epoch. */

@@ -391,7 +391,7 @@ fn cubic() {
         let gain = n / w;
         // w_prior: the window at the last cut, or w0.
         let prior = packets(*[a[3], a[2], a[4]].iter().find(|&&w| w > 0).unwrap_or(&0));
-        if (w0 - prior).abs() < pow2(-6) || w_est >= packets(u64::MAX) - 1.0 {
+        if (w0 - prior).abs() < pow2(-38) || w_est >= packets(u64::MAX) - 1.0 {
             return;
         }
         max_errors.compare(
