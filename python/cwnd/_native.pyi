@@ -28,6 +28,7 @@ __all__ = [
     "Emulation",
     "KernelError",
     "KernelTrace",
+    "LossSample",
     "Lost",
     "Marked",
     "Mtu",
@@ -220,6 +221,22 @@ class Acked:
     def delivery(self) -> RateSample | None: ...
 
 @final
+class LossSample:
+    def __new__(
+        cls,
+        *,
+        lost: int = ...,
+        in_flight: int = ...,
+        application_limited: bool = ...,
+    ) -> LossSample: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def application_limited(self) -> bool: ...
+
+@final
 class Lost:
     def __new__(
         cls,
@@ -227,7 +244,10 @@ class Lost:
         packets: int = ...,
         sent_at: float = ...,
         sent: int = ...,
+        delivery: LossSample | None = ...,
     ) -> Lost: ...
+    @property
+    def delivery(self) -> LossSample | None: ...
     @property
     def packets(self) -> int: ...
     @property

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from cwnd._native import (
     Acked,
     Context,
+    LossSample,
     Lost,
     Marked,
     Mtu,
@@ -30,6 +31,7 @@ __all__ = [
     "Acked",
     "Context",
     "Event",
+    "LossSample",
     "Lost",
     "Marked",
     "Mtu",

@@ -28,7 +28,7 @@ def test_events_are_constructed_with_defaults_and_shown():
         "window",
         3,
     )
-    assert repr(events.Lost(sent_at=0.5)) == "Lost(packets=1, sent_at=0.5, sent=0)"
+    assert repr(events.Lost(sent_at=0.5)) == "Lost(packets=1, sent_at=0.5, sent=0, delivery=None)"
     assert repr(events.Tick()) == "Tick()"
     with pytest.raises(AttributeError):
         acked.packets = 3

@@ -91,7 +91,11 @@ impl Sender {
         acked.limit = limit;
         // Only controllers whose `Needs` name it use the sample: a driver may do without the estimator for the others.
         acked.delivery = self.estimator.sample(known.min);
-        let lost = newest_lost.map(|newest| Lost::new(first as u32, newest.sent_at, self.sent));
+        let lost = newest_lost.map(|newest| {
+            let mut lost = Lost::new(first as u32, newest.sent_at, self.sent);
+            lost.delivery = Some(self.estimator.loss_sample(&newest.sent));
+            lost
+        });
         Some((acked, lost))
     }
 

@@ -59,6 +59,13 @@ pub struct RateSample {
     pub reliable: bool,
 }
 
+impl Sent {
+    /// When the packet was last sent (P.send_time).
+    pub const fn sent_at(&self) -> Time {
+        self.sent_time
+    }
+}
+
 impl RateSample {
     /// An unreliable sample of nothing, for drivers that fill in the fields from another estimator, such as the
     /// kernel's.
@@ -91,6 +98,25 @@ impl RateSample {
 impl Default for RateSample {
     fn default() -> Self {
         RateSample::new()
+    }
+}
+
+/// The state of a lost packet when it was sent: P in the draft's HandleLostPacket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossSample {
+    /// Packets declared lost since the packet was sent, with it (C.lost - P.lost).
+    pub lost: u64,
+    /// Packets in flight just after the transmission of the packet (P.tx_in_flight).
+    pub in_flight: u32,
+    /// Whether the packet was sent in an application-limited phase (P.is_app_limited).
+    pub application_limited: bool,
+}
+
+impl LossSample {
+    /// A sample of nothing, for drivers that fill in the fields from another estimator.
+    pub const fn new() -> Self {
+        LossSample { lost: 0, in_flight: 0, application_limited: false }
     }
 }
 
@@ -169,6 +195,15 @@ impl DeliveryEstimator {
     /// `packets` packets are declared lost.
     pub fn lost(&mut self, packets: u32) {
         self.lost += u64::from(packets);
+    }
+
+    /// The state of a packet that [`lost`](Self::lost) has counted.
+    pub fn loss_sample(&self, packet: &Sent) -> LossSample {
+        LossSample {
+            lost: self.lost.saturating_sub(packet.lost),
+            in_flight: packet.in_flight,
+            application_limited: packet.application_limited,
+        }
     }
 
     /// The application has no data to send while the window has room: `in_flight` packets are in flight.
@@ -271,6 +306,13 @@ mod tests {
         let sample = estimator.sample(RTT).unwrap();
         assert_eq!((sample.lost, sample.in_flight, sample.delivered), (2, 4, 1));
         assert_eq!(estimator.lost_total(), 2);
+        let lost = estimator.loss_sample(&flight[1]);
+        assert_eq!((lost.lost, lost.in_flight, lost.application_limited), (2, 2, false));
+        estimator.application_limited(1);
+        let again = estimator.sent(at(60), 2);
+        estimator.lost(1);
+        let lost = estimator.loss_sample(&again);
+        assert_eq!((lost.lost, lost.in_flight, lost.application_limited), (1, 2, true));
     }
 
     /// The bubble lasts until the packets that were in flight when it began, and one more, are delivered.

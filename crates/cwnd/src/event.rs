@@ -3,7 +3,7 @@
 //! Events are plain data: a run can be recorded and replayed bit for bit (`cwnd::record`). Their order and the exact
 //! meaning of their fields are in [Writing a driver](crate#writing-a-driver).
 
-use crate::delivery::RateSample;
+use crate::delivery::{LossSample, RateSample};
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// What keeps a sender from sending more: why it stopped when it last sent packets, or could have sent some.
@@ -93,6 +93,8 @@ pub struct Lost {
     pub sent_at: Time,
     /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
+    /// The state of the most recently sent of them when it was sent, for controllers that need delivery-rate samples.
+    pub delivery: Option<LossSample>,
 }
 
 impl Lost {
@@ -100,7 +102,7 @@ impl Lost {
     /// sent since the connection began.
     #[inline(always)]
     pub const fn new(packets: u32, sent_at: Time, sent: u64) -> Self {
-        Lost { packets, sent_at, sent }
+        Lost { packets, sent_at, sent, delivery: None }
     }
 }
 

@@ -113,7 +113,8 @@
 //! [`application_limited`](delivery::DeliveryEstimator::application_limited) when the application has no more data and
 //! the window has room; for each acknowledgement [`lost`](delivery::DeliveryEstimator::lost) for the losses known by then,
 //! [`acked`](delivery::DeliveryEstimator::acked) for each newly acknowledged packet, and
-//! [`sample`](delivery::DeliveryEstimator::sample), whose result is [`Acked::delivery`].
+//! [`sample`](delivery::DeliveryEstimator::sample), whose result is [`Acked::delivery`]. With the losses it reports
+//! [`loss_sample`](delivery::DeliveryEstimator::loss_sample) of the most recently sent lost packet as [`Lost::delivery`].
 //!
 //! **Rules of the stack.** [`Conventions`] names the rules in which stacks differ. [`Conventions::RFC`] is for stacks that
 //! report the end of recovery, [`Conventions::QUIC`] for the others, and [`Conventions::LINUX`] for Linux's TCP.

@@ -110,6 +110,7 @@ static ALGORITHMS: &[Algorithm] = &[
     rate::UDT,
     rate::TFRC,
     whole::BBR,
+    whole::BBR3,
     whole::COPA,
     whole::C4,
     whole::LEDBAT,

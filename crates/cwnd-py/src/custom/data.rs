@@ -149,6 +149,16 @@ classes! {
         delivery: Option<Py<RateSample>> = None,
     }
 
+    /// The state of a lost packet when it was sent (draft-ietf-ccwg-bbr).
+    LossSample {
+        /// Packets declared lost since the packet was sent, with it.
+        lost: u64 = 0,
+        /// Packets in flight just after the transmission of the packet.
+        in_flight: u32 = 0,
+        /// Whether the packet was sent in an application-limited phase.
+        application_limited: bool = false,
+    }
+
     /// Packets declared lost, one event for each detection.
     Lost {
         /// Packets newly declared lost.
@@ -157,6 +167,8 @@ classes! {
         sent_at: f64 = 0.0,
         /// Packets sent since the connection began, with retransmissions.
         sent: u64 = 0,
+        /// The state of the most recently sent of them, for controllers that need delivery-rate samples; None otherwise.
+        delivery: Option<Py<LossSample>> = None,
     }
 
     /// Packets reported as CE-marked.
@@ -310,9 +322,22 @@ impl Acked {
     }
 }
 
-impl From<&cwnd::Lost> for Lost {
-    fn from(lost: &cwnd::Lost) -> Self {
-        Lost { packets: lost.packets, sent_at: lost.sent_at.as_secs(), sent: lost.sent }
+impl From<&cwnd::delivery::LossSample> for LossSample {
+    fn from(sample: &cwnd::delivery::LossSample) -> Self {
+        let cwnd::delivery::LossSample { lost, in_flight, application_limited, .. } = *sample;
+        LossSample { lost, in_flight, application_limited }
+    }
+}
+
+impl Lost {
+    pub(super) fn new_from(py: Python<'_>, lost: &cwnd::Lost) -> PyResult<Self> {
+        let sample = lost.delivery.as_ref().map(LossSample::from);
+        Ok(Lost {
+            packets: lost.packets,
+            sent_at: lost.sent_at.as_secs(),
+            sent: lost.sent,
+            delivery: sample.map(|sample| Py::new(py, sample)).transpose()?,
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::{PyClass, PyClassInitializer};
 pub(super) fn object<'py>(py: Python<'py>, event: &Event) -> PyResult<Option<Bound<'py, PyAny>>> {
     match event {
         Event::Acked(acked) => any(py, Acked::new_from(py, acked)?),
-        Event::Lost(lost) => any(py, Lost::from(lost)),
+        Event::Lost(lost) => any(py, Lost::new_from(py, lost)?),
         Event::Marked(marked) => any(py, Marked::from(marked)),
         Event::Report(report) => any(py, Report::from(report)),
         Event::Recovered => any(py, Recovered),

@@ -3,7 +3,7 @@
 use super::sender::Core;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
-use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
+use cwnd::delivery::{DeliveryEstimator, LossSample, RateSample, Sent};
 use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
 use std::collections::VecDeque;
 
@@ -113,11 +113,12 @@ impl<E> Core<E> {
         }
     }
 
-    /// Records the loss of `packets` packets.
-    pub(super) fn record_lost(&mut self, packets: u32) {
-        if let Some(flight) = self.demands.as_mut().and_then(|demands| demands.flight.as_mut()) {
-            flight.estimator.lost(packets);
-        }
+    /// Records the loss of `packets` packets, and returns the sample of the one that was sent last, at `sent_at`.
+    pub(super) fn record_lost(&mut self, packets: u32, sent_at: Time) -> Option<LossSample> {
+        let flight = self.demands.as_mut()?.flight.as_mut()?;
+        flight.estimator.lost(packets);
+        let newest = flight.sent.iter().rev().find(|sent| sent.sent_at() == sent_at)?;
+        Some(flight.estimator.loss_sample(newest))
     }
 
     /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets. `newest` is the most

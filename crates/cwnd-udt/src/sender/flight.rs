@@ -1,7 +1,7 @@
 //! The delivery-rate estimation of a connection, for controllers that need it.
 
 use super::Sender;
-use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
+use cwnd::delivery::{DeliveryEstimator, LossSample, RateSample, Sent};
 use cwnd::{Dur, Limit, Time};
 use std::collections::VecDeque;
 
@@ -27,9 +27,11 @@ impl Flight {
         self.sent.get(usize::try_from(at.checked_sub(self.una)?).ok()?)
     }
 
-    /// Records that packets are declared lost.
-    pub(super) fn lost(&mut self, packets: u32) {
+    /// Records the loss of `packets` packets, and returns the sample of the one that was sent last, at `sent_at`.
+    pub(super) fn lost(&mut self, packets: u32, sent_at: Time) -> Option<LossSample> {
         self.estimator.lost(packets);
+        let newest = self.sent.iter().rev().find(|sent| sent.sent_at() == sent_at)?;
+        Some(self.estimator.loss_sample(newest))
     }
 }
 

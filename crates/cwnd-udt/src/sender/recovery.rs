@@ -88,10 +88,9 @@ impl Sender {
         }
         count.pkt_snd_loss += u64::from(packets);
         self.recovery.get_or_insert(self.buffer.next());
-        if let Some(flight) = &mut self.flight {
-            flight.lost(packets);
-        }
-        self.report(now, Event::Lost(Lost::new(packets, sent_at, self.packets_sent)));
+        let mut lost = Lost::new(packets, sent_at, self.packets_sent);
+        lost.delivery = self.flight.as_mut().and_then(|flight| flight.lost(packets, sent_at));
+        self.report(now, Event::Lost(lost));
     }
 
     /// When the retransmission timer expires; `None` with nothing outstanding.

@@ -45,6 +45,8 @@
 //! * The least pacing rate is a packet in a second.
 //! * The clock has no steps of a jiffy.
 
+use super::limited::LimitedPhase;
+use super::random::Random;
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::RateSample;
 use crate::event::{Acked, Event, Lost, Output};
@@ -147,7 +149,7 @@ struct Aggregation {
 pub struct Bbr {
     packet: f64,
     max_window: u32,
-    seed: u64,
+    random: Random,
     state: State,
     w: u32,
     /// Packets per second.
@@ -182,8 +184,8 @@ pub struct Bbr {
     prior: u32,
     long_term: LongTerm,
     aggregation: Aggregation,
-    /// Delivered counts between which packets were sent in ProbeRTT.
-    limited: Option<(u64, u64)>,
+    /// Packets sent in ProbeRTT.
+    limited: LimitedPhase,
     /// Rounds until delivery-rate samples count packets of the present size.
     stale: u32,
     cut: Option<Cut>,
@@ -197,7 +199,7 @@ impl Bbr {
         let mut bbr = Bbr {
             packet: f64::from(settings.packet.max(1)),
             max_window: whole(settings.max_window.get()),
-            seed: settings.seed,
+            random: Random::new(settings.seed),
             state: State::Startup,
             w,
             pace: 0.0,
@@ -228,7 +230,7 @@ impl Bbr {
             prior: 0,
             long_term: LongTerm::default(),
             aggregation: Aggregation::default(),
-            limited: None,
+            limited: LimitedPhase::default(),
             stale: 0,
             cut: None,
         };
@@ -283,19 +285,10 @@ impl Bbr {
         self.prior = if kept { self.w } else { self.prior.max(self.w) };
     }
 
-    /// A pseudorandom number below `end` (SplitMix64).
-    fn random(&mut self, end: u64) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-
     fn enter_probe_bw(&mut self, now: Time) {
         self.state = State::ProbeBw;
         // Any phase but the second one follows.
-        self.phase = CYCLE.len() - 1 - self.random(CYCLE.len() as u64 - 1) as usize;
+        self.phase = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
         self.advance_phase(now);
     }
 
@@ -384,8 +377,7 @@ impl Bbr {
             self.conserves = false;
             self.stale = self.stale.saturating_sub(1);
         }
-        let (from, to) = self.limited.unwrap_or((1, 0));
-        let limited = sample.application_limited || (from..=to).contains(&sample.prior_delivered);
+        let limited = sample.application_limited || self.limited.contains(sample.prior_delivered);
         self.sample_long_term(now, self.losses, limited);
         let bw = rate.as_per_sec().min(MOST_RATE);
         if self.stale == 0 && (!limited || bw >= self.max_bw()) {
@@ -487,10 +479,7 @@ impl Bbr {
         if self.state != State::ProbeRtt {
             return;
         }
-        let from = self.limited.map_or(self.delivered, |(from, to)| {
-            if to >= self.delivered { from } else { self.delivered }
-        });
-        self.limited = Some((from, self.delivered + u64::from(self.in_flight)));
+        self.limited.extend(self.delivered, self.in_flight);
         match self.probe_rtt_done {
             None if self.in_flight <= LEAST => {
                 self.probe_rtt_done = Some(now + PROBE_RTT_TIME);

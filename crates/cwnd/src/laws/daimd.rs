@@ -266,7 +266,7 @@ mod tests {
         let mut rate = Rate::per_sec(729.0);
         [(0, 1, true), (4, 3, false), (12, 2, false)].map(|(millis, packets, fresh)| {
             let cx = at(Time::from_nanos(millis * 1_000_000));
-            law.losses(&Lost { packets, sent_at: Time::ZERO, sent: 100 }, rate, &cx);
+            law.losses(&Lost::new(packets, Time::ZERO, 100), rate, &cx);
             rate = law.cut(rate, fresh, Signal::Loss, &cx);
             rate.as_per_sec()
         })
@@ -308,7 +308,7 @@ mod tests {
         for feedback in [Feedback::Event, Feedback::Packet, Feedback::Syn, Feedback::Report] {
             let mut law = Daimd::new(DaimdParameters { feedback, ..DaimdParameters::default() });
             let (cx, rate) = (context(), Rate::per_sec(900.0));
-            law.losses(&Lost { packets: 5, sent_at: Time::ZERO, sent: 100 }, rate, &cx);
+            law.losses(&Lost::new(5, Time::ZERO, 100), rate, &cx);
             let rate = law.cut(rate, true, Signal::Timeout, &cx);
             assert!((rate.as_per_sec() - 800.0).abs() < 1e-9, "{feedback:?}");
         }

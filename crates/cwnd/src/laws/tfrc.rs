@@ -264,7 +264,7 @@ mod tests {
 
     fn lose(law: &mut Tfrc, rate: f64, sent: u64, seconds: f64) -> f64 {
         let (cx, rate) = (at(seconds), Rate::per_sec(rate));
-        law.losses(&Lost { packets: 1, sent_at: cx.now, sent }, rate, &cx);
+        law.losses(&Lost::new(1, cx.now, sent), rate, &cx);
         law.cut(rate, true, Signal::Loss, &cx).as_per_sec()
     }
 

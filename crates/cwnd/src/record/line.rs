@@ -1,7 +1,7 @@
 //! One line of a record, written and read.
 
 use super::Entry;
-use crate::delivery::RateSample;
+use crate::delivery::{LossSample, RateSample};
 use crate::event::{Acked, Event, Limit, Lost, Marked, Output, Report};
 use crate::units::{Dur, Packets, Rate, Time};
 use alloc::string::String;
@@ -64,8 +64,12 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
     write!(text, "{} ", entry.at.as_nanos())?;
     match &entry.event {
         Event::Acked(acked) => write_acked(text, acked)?,
-        Event::Lost(Lost { packets, sent_at, sent }) => {
+        Event::Lost(Lost { packets, sent_at, sent, delivery }) => {
             write!(text, "lost {packets} {} {sent}", sent_at.as_nanos())?;
+            if let Some(LossSample { lost, in_flight, application_limited }) = delivery {
+                let limited = u8::from(*application_limited);
+                write!(text, " delivery {lost} {in_flight} {limited}")?;
+            }
         }
         Event::Marked(Marked { packets, sent_at, sent }) => {
             write!(text, "marked {packets} {} {sent}", sent_at.as_nanos())?;
@@ -203,12 +207,24 @@ fn sample(fields: &mut Fields<'_>) -> Result<RateSample, ParseError> {
     Ok(sample)
 }
 
+fn loss_sample(fields: &mut Fields<'_>) -> Result<LossSample, ParseError> {
+    let mut sample = LossSample::new();
+    sample.lost = fields.take("the packets lost since the transmission")?;
+    sample.in_flight = fields.take("the packets in flight")?;
+    sample.application_limited = fields.flag("0 or 1 for an application-limited packet")?;
+    Ok(sample)
+}
+
 fn event(fields: &mut Fields<'_>) -> Result<Event, ParseError> {
     Ok(match fields.0.next() {
         Some("acked") => Event::Acked(acked(fields)?),
         Some("lost") => {
             let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);
-            Event::Lost(Lost::new(packets, sent_at, fields.take(SENT)?))
+            let mut lost = Lost::new(packets, sent_at, fields.take(SENT)?);
+            if fields.0.next_if_eq(&"delivery").is_some() {
+                lost.delivery = Some(loss_sample(fields)?);
+            }
+            Event::Lost(lost)
         }
         Some("marked") => {
             let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);

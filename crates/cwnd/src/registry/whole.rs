@@ -1,7 +1,7 @@
 //! The registry's entries of the whole controllers.
 
 use super::{Algorithm, Build, Parameter, Range};
-use crate::controllers::{Bbr, C4, Copa, Ledbat};
+use crate::controllers::{Bbr, Bbr3, C4, Copa, Ledbat};
 use alloc::boxed::Box;
 
 pub(super) const BBR: Algorithm = Algorithm {
@@ -44,6 +44,59 @@ pub(super) const BBR: Algorithm = Algorithm {
     ],
     parameters: &[],
     build: Build::Whole(|_, settings| Box::new(Bbr::new(settings))),
+};
+
+pub(super) const BBR3: Algorithm = Algorithm {
+    name: "bbr3",
+    title: "BBR version 3",
+    summary: "Paces at the largest recent delivery rate, and bounds the packets in flight by the losses that \
+              its probes for bandwidth cause.",
+    source: "Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr, ietf-wg-ccwg/draft-ietf-ccwg-bbr 4ce5e87",
+    equations: &[
+        "max_bw: the largest delivery rate of this and the last ProbeBW cycle",
+        "min_rtt: the smallest RTT of the last 10 s",
+        "bw = min(max_bw, bw_shortterm), bdp = bw min_rtt",
+        "pacing rate = 0.99 pacing_gain bw",
+        "max_inflight = cwnd_gain bdp + extra_acked, at least 4, 3 quanta",
+        "each ACK: w <- min(w + n, max_inflight), at least 4",
+        "pipe not full: w <- w + n, while w < max_inflight",
+        "w <= inflight_shortterm; w <= inflight_longterm, less 15 % in Cruise and ProbeRTT",
+        "Startup: gains 2.77 and 2, until the rate grows by less than 25 % in 3 rounds, or 2 % and 6 times are lost in one",
+        "Drain: gains 0.5 and 2, until bdp is in flight, at most 3 rounds",
+        "Down: gains 0.9 and 2, until bdp and 0.85 inflight_longterm are in flight",
+        "Cruise: gains 1 and 2, until 2 to 3 s or min(bdp, 63) rounds after Up",
+        "Refill: gains 1 and 2, for a round, without the short-term model",
+        "Up: gains 1.25 and 2.25, until the rate grows by less than 25 % in 3 rounds, or a loss rate above 2 %",
+        "Up: inflight_longterm grows by 1, 2, 4, ... packets in a round that it limits",
+        "loss rate above 2 % of packets sent in Refill or Up: inflight_longterm <- packets in flight then, at least 0.7 min(bdp, w)",
+        "round with a loss in other states: bw_shortterm <- max(bw_latest, 0.7 bw_shortterm)",
+        "inflight_shortterm <- max(inflight_latest, 0.7 inflight_shortterm)",
+        "ProbeRTT: w <= bdp/2 for 200 ms and a round, 5 s after the last smallest RTT",
+        "at a timeout: w <- 1; end of recovery, ProbeRTT: w <- at least w before",
+        "extra_acked: the largest excess of acknowledged packets over bw t in 10 rounds",
+        "a spurious loss restores the model and the state",
+    ],
+    deviations: &[
+        "Volumes are real-valued, in packets.",
+        "Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they change apply at once.",
+        "The packets that are declared lost together are one packet P of the draft: the one sent last has its state.",
+        "Losses without a state (a driver without it, the packets of a timeout) have that of the last sample.",
+        "A detection of losses is a discontiguous range in the exit of Startup.",
+        "The exit of Startup for losses also sets full_bw_now, as the test cases of the draft require.",
+        "A round whose sample is not reliable does not count as a plateau.",
+        "C.inflight reaches inflight_longterm in Up if it does before the acknowledgement.",
+        "Packets sent in ProbeRTT are told by the delivered count at their transmission; the driver does not mark them as limited by the application.",
+        "A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is that of gain 1 as soon as nothing is in flight.",
+        "The recovery after a timeout ends with the second round after it; the driver does not report its end.",
+        "The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).",
+        "The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.",
+        "Connections without selective acknowledgements are not told.",
+        "Persistent congestion is a timeout.",
+        "The least pacing rate is a packet in a second.",
+        "Marks (ECN) have no effect: the draft specifies none.",
+    ],
+    parameters: &[],
+    build: Build::Whole(|_, settings| Box::new(Bbr3::new(settings))),
 };
 
 pub(super) const COPA: Algorithm = Algorithm {

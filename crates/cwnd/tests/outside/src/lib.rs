@@ -201,8 +201,10 @@ pub fn drive(controller: &mut impl Controller, path: u32, rounds: u32) -> Vec<u3
             report.arrival = Some(Rate::over(arrived as f64, RTT));
             controller.on(now, &Event::Report(report));
         }
-        if let Some((at, _)) = flight.last().filter(|_| lost > 0) {
-            controller.on(now, &Event::Lost(Lost::new(lost, *at, sent)));
+        if let Some((at, packet)) = flight.last().filter(|_| lost > 0) {
+            let mut lost = Lost::new(lost, *at, sent);
+            lost.delivery = Some(estimator.loss_sample(packet)).filter(|_| needs.delivery_rate);
+            controller.on(now, &Event::Lost(lost));
         }
         if controller.output().wake.is_some_and(|wake| wake <= now) {
             controller.on(now, &Event::Tick);
