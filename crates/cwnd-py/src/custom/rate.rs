@@ -114,8 +114,11 @@ impl RateLaw for PyRateLaw {
 
     fn losses(&mut self, lost: &cwnd::Lost, rate: Rate, cx: &cwnd::Context) {
         if self.has.losses {
-            let arguments = (Lost::from(lost), rate.as_per_sec(), Context::from(cx));
-            self.run((), |py, object| object.ask(py, "losses", arguments).map(drop));
+            let (rate, cx) = (rate.as_per_sec(), Context::from(cx));
+            self.run((), |py, object| {
+                let arguments = (Lost::new_from(py, lost)?, rate, cx);
+                object.ask(py, "losses", arguments).map(drop)
+            });
         }
     }
 

@@ -113,10 +113,16 @@ impl<E> Core<E> {
         }
     }
 
-    /// Records the loss of `packets` packets, and returns the sample of the one that was sent last, at `sent_at`.
-    pub(super) fn record_lost(&mut self, packets: u32, sent_at: Time) -> Option<LossSample> {
-        let flight = self.demands.as_mut()?.flight.as_mut()?;
-        flight.estimator.lost(packets);
+    /// Records the loss of `packets` packets.
+    pub(super) fn record_lost(&mut self, packets: u32) {
+        if let Some(flight) = self.demands.as_mut().and_then(|demands| demands.flight.as_mut()) {
+            flight.estimator.lost(packets);
+        }
+    }
+
+    /// Returns the state of a lost packet that was sent at `sent_at`.
+    pub(super) fn loss_sample(&self, sent_at: Time) -> Option<LossSample> {
+        let flight = self.demands.as_ref()?.flight.as_ref()?;
         let newest = flight.sent.iter().rev().find(|sent| sent.sent_at() == sent_at)?;
         Some(flight.estimator.loss_sample(newest))
     }

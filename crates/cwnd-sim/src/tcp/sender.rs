@@ -526,9 +526,10 @@ impl<E> Core<E> {
 
     /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`.
     pub(super) fn report_lost(&mut self, now: u64, packets: u32, sent_at: u64) {
+        self.record_lost(packets);
         let sent_at = self.driver.clock.time(sent_at);
         let mut lost = Lost::new(packets, sent_at, self.driver.packets_sent);
-        lost.delivery = self.record_lost(packets, sent_at);
+        lost.delivery = self.loss_sample(sent_at);
         self.report_congestion(now, Event::Lost(lost));
     }
 }
