@@ -288,21 +288,26 @@ impl Scoreboard {
     /// Marks each hole below `bound` as lost. A hole up to HighRxt is retransmitted already (RFC 6675 section 4, step (b) of `SetPipe`).
     /// Returns the same as [`find_lost`](Self::find_lost).
     pub(crate) fn mark_lost_below(&mut self, bound: u32) -> (u32, u64) {
-        let (mut found, mut newest) = (0, 0);
         let bound = bound.min(self.high());
+        let start = self.swept.max(self.una);
+        if start >= bound {
+            return (0, 0);
+        }
+        let (mut found, mut newest, mut resent) = (0, 0, 0);
         let repaired = self.repaired;
-        for seq in self.swept.max(self.una)..bound {
+        for seq in start..bound {
             let segment = self.segment(seq);
             if !segment.has(SACKED | LOST) {
                 segment.0 |= if seq < repaired { LOST | RESENT } else { LOST };
                 newest = newest.max(segment.sent_at());
                 found += 1;
-                self.resent += u32::from(seq < repaired);
+                resent += u32::from(seq < repaired);
             }
         }
-        self.swept = self.swept.max(bound);
+        self.swept = bound;
         self.marked = self.marked.max(bound);
         self.lost += found;
+        self.resent += resent;
         (found, newest)
     }
 

@@ -171,10 +171,10 @@ impl WindowLaw for Cubic {
         self.k = cbrt((self.w_max - w) / self.c);
     }
 
-    #[inline]
+    #[inline(always)]
     fn observe(&mut self, acked: &Acked, cx: &Context) {
         if let Some(linux) = &mut self.linux {
-            return linux.observe(acked, cx.now);
+            return linux.observe(cx.now, acked.rtt, acked.in_flight, acked.sent_at);
         }
         // A sender limited by pacing uses its window, which grows.
         if matches!(acked.limit, Limit::Application | Limit::Receiver) {

@@ -1,8 +1,7 @@
 //! CUBIC in whole packets, as in Linux 6.18 (net/ipv4/tcp_cubic.c) with `CONFIG_HZ=250`.
 
-use crate::event::Acked;
 use crate::law::Signal;
-use crate::units::Time;
+use crate::units::{Dur, Time};
 use crate::whole::Credit;
 use libm::{cbrt, floor, round};
 
@@ -124,17 +123,20 @@ impl Linux {
     }
 
     /// `cubictcp_acked`, and `cubictcp_cwnd_event` where nothing was in flight.
-    pub(super) fn observe(&mut self, acked: &Acked, now: Time) {
+    /// `rtt`, `in_flight` and `sent_at` are those of the acknowledgement: a reference to it would force every
+    /// acknowledgement out of registers.
+    #[inline(never)]
+    pub(super) fn observe(&mut self, now: Time, rtt: Option<Dur>, in_flight: u32, sent_at: Time) {
         let jiffy = jiffies(now);
         let epochs = &mut self.since_timeout;
         if let (Some(start), Some(last)) = (&mut epochs.start, self.idle)
-            && acked.sent_at > last
+            && sent_at > last
         {
-            *start = (*start + jiffies(acked.sent_at) - jiffies(last)).min(jiffy);
+            *start = (*start + jiffies(sent_at) - jiffies(last)).min(jiffy);
         }
-        self.idle = (acked.in_flight == 0).then_some(acked.sent_at);
+        self.idle = (in_flight == 0).then_some(sent_at);
         let settled = epochs.start.is_none_or(|start| jiffy >= start + HZ);
-        if let Some(rtt) = acked.rtt
+        if let Some(rtt) = rtt
             && settled
         {
             let micros = (rtt.as_nanos() / 1000).max(1);
