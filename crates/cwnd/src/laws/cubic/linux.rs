@@ -219,9 +219,9 @@ mod tests {
         Time::ZERO + Dur::from_millis(millis)
     }
 
-    fn acked(rtt: u64, sent_at: u64, in_flight: u32) -> Acked {
-        let rtt = Some(Dur::from_millis(rtt));
-        Acked { rtt, in_flight, ..Acked::new(1, at(sent_at)) }
+    /// An acknowledgement `now` milliseconds after the start.
+    fn observe(law: &mut Linux, now: u64, rtt: u64, sent_at: u64, in_flight: u32) {
+        law.observe(at(now), Some(Dur::from_millis(rtt)), in_flight, at(sent_at));
     }
 
     #[test]
@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn the_smallest_round_trip_time_is_added_to_the_time() {
         let mut law = law();
-        law.observe(&acked(21, 0, 1), at(21));
-        law.observe(&acked(33, 1000, 1), at(1033));
+        observe(&mut law, 21, 21, 0, 1);
+        observe(&mut law, 1033, 33, 1000, 1);
         assert_eq!(law.since_timeout.delay_min, 21_000);
         law.since_timeout.last_max = 1000;
         let mut ahead = law.since_timeout.clone();
@@ -278,9 +278,9 @@ mod tests {
         // Samples within a second of the loss do not count.
         law.cut(1000.0, Signal::Loss);
         law.update(700, 1, jiffies(at(2000)));
-        law.observe(&acked(10, 2980, 1), at(2990));
+        observe(&mut law, 2990, 10, 2980, 1);
         assert_eq!(law.since_timeout.delay_min, 21_000);
-        law.observe(&acked(10, 2990, 1), at(3000));
+        observe(&mut law, 3000, 10, 2990, 1);
         assert_eq!(law.since_timeout.delay_min, 10_000);
     }
 
@@ -318,8 +318,8 @@ mod tests {
     fn the_epoch_excludes_idle_time() {
         let mut law = law();
         law.update(10, 1, jiffies(at(0)));
-        law.observe(&acked(20, 100, 0), at(120));
-        law.observe(&acked(20, 500, 1), at(520));
+        observe(&mut law, 120, 20, 100, 0);
+        observe(&mut law, 520, 20, 500, 1);
         assert_eq!(law.since_timeout.start, Some(jiffies(at(400))));
     }
 }
