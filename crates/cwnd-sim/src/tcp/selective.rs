@@ -192,8 +192,11 @@ impl LossRecovery for Selective {
         // PRR alone sets the window during its reduction.
         self.report_acked(core, now, newly, ack, advanced && self.prr.is_none());
         core.connected |= advanced;
-        self.leave_states(core, now);
+        let ended = self.leave_states(core, now);
         let found = self.detect(core, net, now, advanced, newly.packets);
+        if ended && self.state != State::Recovery {
+            core.driver.report(now, Event::Recovered);
+        }
         self.mark(core, now, ack, newly);
         if let Some(prr) = &mut self.prr {
             let safe = advanced && found.lost == 0;
@@ -423,8 +426,11 @@ impl Selective {
         core.driver.report(now, Event::Undo);
     }
 
-    /// Ends recoveries and reductions whose packets are acknowledged.
-    fn leave_states(&mut self, core: &mut Core, now: u64) {
+    /// Ends recoveries and reductions whose packets are acknowledged. Returns whether the controller does not know of the end yet.
+    ///
+    /// Linux calls a controller with rate samples (`cong_control`) after `tcp_fastretrans_alert`. Such a controller sees neither the end
+    /// nor the beginning of a recovery if the same acknowledgement begins the next one.
+    fn leave_states(&mut self, core: &mut Core, now: u64) -> bool {
         let una = core.board.una();
         let over = match self.state {
             State::Open => false,
@@ -432,19 +438,24 @@ impl Selective {
             State::Recovery | State::Loss => una >= self.high_seq,
         };
         if !over {
-            return;
+            return false;
         }
         if self.state != State::Cwr
             && let Some(rack) = &mut self.rack
         {
             rack.recovered();
         }
+        let mut waits = false;
         if self.state == State::Recovery {
             core.board.end_recovery();
-            core.driver.report(now, Event::Recovered);
+            waits = self.linux.is_some() && has_cong_control(&core.driver.controller);
+            if !waits {
+                core.driver.report(now, Event::Recovered);
+            }
         }
         self.state = State::Open;
         self.prr = None;
+        waits
     }
 
     fn path(&self, core: &Core) -> Path {
@@ -864,6 +875,11 @@ impl Selective {
         let last = core.board.high().checked_sub(1).filter(|&last| last >= core.board.una())?;
         (!self.rescued && last >= core.board.highest_sacked()).then_some((last, true))
     }
+}
+
+/// Whether a controller would be a `cong_control` in Linux: one that gets rate samples and is not a window law.
+fn has_cong_control(controller: &AnyController) -> bool {
+    !matches!(controller, AnyController::Window(_)) && controller.needs().delivery_rate
 }
 
 /// The controller's pacing rate, if it has one.
