@@ -330,6 +330,9 @@ impl Selective {
         }
         if core.demands.is_some() {
             event.delivery = core.delivery_sample(now, newly.packets, newly.newest);
+            if self.linux.is_some() && has_cong_control(&core.driver.controller) {
+                event.departure = core.departure().map(|at| core.driver.clock.time(at));
+            }
         }
         core.driver.report(now, Event::Acked(event));
     }
