@@ -196,6 +196,7 @@ class Acked:
         marked: int = ...,
         limit: _Limit = ...,
         delivery: RateSample | None = ...,
+        departure: float | None = ...,
     ) -> Acked: ...
     @property
     def packets(self) -> int: ...
@@ -219,6 +220,8 @@ class Acked:
     def limit(self) -> _Limit: ...
     @property
     def delivery(self) -> RateSample | None: ...
+    @property
+    def departure(self) -> float | None: ...
 
 @final
 class LossSample:

@@ -59,6 +59,8 @@ pub struct Acked {
     pub limit: Limit,
     /// The delivery-rate sample, for controllers that [need](crate::Needs) one.
     pub delivery: Option<RateSample>,
+    /// The earliest time at which the pacing rate lets the next packet leave; `None` where the driver does not report it.
+    pub departure: Option<Time>,
 }
 
 impl Acked {
@@ -78,6 +80,7 @@ impl Acked {
             marked: 0,
             limit: Limit::Window,
             delivery: None,
+            departure: None,
         }
     }
 }

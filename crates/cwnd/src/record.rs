@@ -3,7 +3,8 @@
 //!
 //! A record is text, one line for each event: the time in nanoseconds, the name of the event, its fields in declared
 //! order, and after a bar the window, the pacing rate in packets per second and the time of the next wake-up. `-` is
-//! none. A delivery-rate sample follows its acknowledgement after the word `delivery`. Numbers are the shortest that
+//! none. A delivery-rate sample follows its acknowledgement after the word `delivery`, and then the departure time of the next
+//! packet after the word `departure`, where there is one. Numbers are the shortest that
 //! read back bit-equal.
 //!
 //! ```text

@@ -147,6 +147,8 @@ classes! {
         limit: String = String::from("window"),
         /// The delivery-rate sample, for controllers that need one; None otherwise.
         delivery: Option<Py<RateSample>> = None,
+        /// The earliest time at which the pacing rate lets the next packet leave, in seconds; None where it is not reported.
+        departure: Option<f64> = None,
     }
 
     /// The state of a lost packet when it was sent (draft-ietf-ccwg-bbr).
@@ -318,6 +320,7 @@ impl Acked {
             marked: acked.marked,
             limit: limit(acked.limit).into(),
             delivery: sample.map(|sample| Py::new(py, sample)).transpose()?,
+            departure: acked.departure.map(Time::as_secs),
         })
     }
 }

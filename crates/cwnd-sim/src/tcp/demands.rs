@@ -7,6 +7,9 @@ use cwnd::delivery::{DeliveryEstimator, LossSample, RateSample, Sent};
 use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
 use std::collections::VecDeque;
 
+/// Data packets that Linux sends before it paces (`tcp_update_skb_after_send`).
+const UNPACED: u64 = 10;
+
 /// Sender state for a controller with pacing, timers or delivery-rate samples.
 pub(super) struct Demands {
     /// The departure time of the next packet.
@@ -100,6 +103,22 @@ impl<E> Core<E> {
         if let Some(flight) = &mut demands.flight {
             flight.sent(clock.time(now), seq, una, in_flight);
         }
+    }
+
+    /// The departure time of the next packet at the pacing rate; `None` for a sender that is not paced.
+    pub(super) fn departure(&self) -> Option<u64> {
+        self.demands.as_ref().map(|demands| demands.next_send)
+    }
+
+    /// Completes the pacing of a segment of Linux that was due at `due` and has been sent at `now` (`tcp_update_skb_after_send`): a
+    /// late sender makes up for its delay by at most half of the segment's time, and the first packets are not paced.
+    pub(super) fn segment_sent(&mut self, now: u64, due: u64) {
+        let paced = self.data_sent() >= UNPACED;
+        let Some(demands) = &mut self.demands else { return };
+        let start = due.max(now);
+        let time = demands.next_send.saturating_sub(start);
+        let credit = if paced { (start - due).min(time / 2) } else { time };
+        demands.next_send -= credit;
     }
 
     /// Records the start of an application-limited phase if the window has room.

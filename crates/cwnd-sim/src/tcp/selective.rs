@@ -9,13 +9,13 @@ use super::rto::AnySrtt;
 use super::scoreboard::{Covered, DUP_THRESH, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use super::tlp::{Answer, Probe, Tlp};
-use super::tso::{Opportunity, Tso};
+use super::tso::{Opportunity, Pace, Tso};
 use crate::cast::whole32;
 use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Tcp};
-use cwnd::{AnyController, Event, Limit, Marked, Packets, Time};
+use cwnd::{AnyController, Controller, Event, Limit, Marked, Packets, Time};
 
 type Core = sender::Core<AnySrtt>;
 
@@ -192,8 +192,11 @@ impl LossRecovery for Selective {
         // PRR alone sets the window during its reduction.
         self.report_acked(core, now, newly, ack, advanced && self.prr.is_none());
         core.connected |= advanced;
-        self.leave_states(core, now);
+        let ended = self.leave_states(core, now);
         let found = self.detect(core, net, now, advanced, newly.packets);
+        if ended && self.state != State::Recovery {
+            core.driver.report(now, Event::Recovered);
+        }
         self.mark(core, now, ack, newly);
         if let Some(prr) = &mut self.prr {
             let safe = advanced && found.lost == 0;
@@ -327,6 +330,9 @@ impl Selective {
         }
         if core.demands.is_some() {
             event.delivery = core.delivery_sample(now, newly.packets, newly.newest);
+            if self.linux.is_some() && has_cong_control(&core.driver.controller) {
+                event.departure = core.departure().map(|at| core.driver.clock.time(at));
+            }
         }
         core.driver.report(now, Event::Acked(event));
     }
@@ -423,8 +429,11 @@ impl Selective {
         core.driver.report(now, Event::Undo);
     }
 
-    /// Ends recoveries and reductions whose packets are acknowledged.
-    fn leave_states(&mut self, core: &mut Core, now: u64) {
+    /// Ends recoveries and reductions whose packets are acknowledged. Returns whether the controller does not know of the end yet.
+    ///
+    /// Linux calls a controller with rate samples (`cong_control`) after `tcp_fastretrans_alert`. Such a controller sees neither the end
+    /// nor the beginning of a recovery if the same acknowledgement begins the next one.
+    fn leave_states(&mut self, core: &mut Core, now: u64) -> bool {
         let una = core.board.una();
         let over = match self.state {
             State::Open => false,
@@ -432,26 +441,31 @@ impl Selective {
             State::Recovery | State::Loss => una >= self.high_seq,
         };
         if !over {
-            return;
+            return false;
         }
         if self.state != State::Cwr
             && let Some(rack) = &mut self.rack
         {
             rack.recovered();
         }
+        let mut waits = false;
         if self.state == State::Recovery {
             core.board.end_recovery();
-            core.driver.report(now, Event::Recovered);
+            waits = self.linux.is_some() && has_cong_control(&core.driver.controller);
+            if !waits {
+                core.driver.report(now, Event::Recovered);
+            }
         }
         self.state = State::Open;
         self.prr = None;
+        waits
     }
 
     fn path(&self, core: &Core) -> Path {
         Path {
             min_rtt: core.driver.min_rtt,
             srtt: core.rto.srtt().unwrap_or(u64::MAX),
-            in_recovery: matches!(self.state, State::Recovery | State::Loss),
+            in_recovery: self.is_recovering(),
         }
     }
 
@@ -738,7 +752,7 @@ impl Selective {
                 if core.delayed(now) {
                     return Limit::Pacing;
                 }
-                self.repair(core, net, now, seq);
+                self.retransmit(core, net, now, seq, window);
                 if seq == core.board.una() && self.timer != Timer::Reordering {
                     core.restart_timer(net, now);
                     self.timer = Timer::Rto;
@@ -752,10 +766,12 @@ impl Selective {
                     return Limit::Pacing;
                 }
                 let Some(burst) = self.burst(core, now, window) else { return Limit::Window };
+                let due = core.departure();
                 for seq in high..high + burst {
                     self.transmit(core, net, now, seq);
                     core.next = seq + 1;
                 }
+                self.segment_sent(core, now, due);
                 continue;
             }
             if self.rack.is_none()
@@ -766,35 +782,91 @@ impl Selective {
                     return Limit::Pacing;
                 }
                 self.rescued |= rescues;
+                let due = core.departure();
                 self.repair(core, net, now, seq);
+                self.segment_sent(core, now, due);
                 continue;
             }
             return if high < core.total { Limit::Receiver } else { Limit::Application };
         }
     }
 
+    /// Retransmits packet `seq`. A paced sender of Linux also retransmits the lost packets that follow it, as many as a segment has, if
+    /// they were sent with it: they are the same segment (`tcp_xmit_retransmit_queue`).
+    fn retransmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32, window: f64) {
+        let due = core.departure();
+        let most = self.retransmitted_segment(core, now, window);
+        let sent_at = core.board.sent_at(seq);
+        self.repair(core, net, now, seq);
+        for next in seq + 1..seq.saturating_add(most) {
+            let room = f64::from(core.board.in_flight()) + 1.0 <= window;
+            if !room || core.board.next_lost() != Some(next) || core.board.sent_at(next) != sent_at
+            {
+                break;
+            }
+            self.repair(core, net, now, next);
+        }
+        self.segment_sent(core, now, due);
+    }
+
+    /// Completes the pacing of a segment that was due at `due`.
+    fn segment_sent(&self, core: &mut Core, now: u64, due: Option<u64>) {
+        if self.linux.is_some()
+            && let Some(due) = due
+        {
+            core.segment_sent(now, due);
+        }
+    }
+
+    /// Returns how many packets to retransmit at once.
+    fn retransmitted_segment(&self, core: &mut Core, now: u64, window: f64) -> u32 {
+        let (Some(linux), Some(pace)) = (&self.linux, pace(core)) else { return 1 };
+        linux.tso.segment(self.opportunity(core, linux, now, window, pace))
+    }
+
     /// Returns how many new packets to send at once; `None` if Linux's sender waits for a larger segment.
     fn burst(&self, core: &mut Core, now: u64, window: f64) -> Option<u32> {
         let Some(linux) = &self.linux else { return Some(1) };
-        let AnyController::Window(machine) = &core.driver.controller else { return Some(1) };
-        if matches!(self.state, State::Recovery | State::Loss) {
-            return Some(1);
-        }
+        let pace = match (pace(core), &core.driver.controller) {
+            (Some(pace), _) => pace,
+            (None, AnyController::Window(machine)) if !self.is_recovering() => Pace::Window {
+                slow_start: f64::from(whole32(window)) < machine.ssthresh().get() / 2.0,
+            },
+            // Not paced: further packets follow at once.
+            _ => return Some(1),
+        };
+        let left = core.total - core.board.high();
+        linux.tso.burst(self.opportunity(core, linux, now, window, pace), left)
+    }
+
+    fn opportunity(
+        &self,
+        core: &mut Core,
+        linux: &Linux,
+        now: u64,
+        window: f64,
+        pace: Pace,
+    ) -> Opportunity {
         let (una, high) = (core.board.una(), core.board.high());
         let (window, outstanding) = (whole32(window), high - una);
-        let permitted = (core.receiver_window - outstanding).min(core.total - high);
-        let at = Opportunity {
+        let permitted = core.receiver_window.saturating_sub(outstanding).min(core.total - high);
+        let departure = if matches!(pace, Pace::Window { .. }) { None } else { core.departure() };
+        Opportunity {
             now,
-            sent_at: linux.sent_at,
+            sent_at: departure.unwrap_or(linux.sent_at),
             oldest: (high > una).then(|| core.board.sent_at(una)),
             srtt: core.rto.srtt(),
             min_rtt: core.driver.min_rtt,
             window,
-            slow_start: f64::from(window) < machine.ssthresh().get() / 2.0,
+            pace,
+            recovering: self.is_recovering(),
             outstanding,
             room: window.saturating_sub(core.board.in_flight()).min(permitted),
-        };
-        linux.tso.burst(at, core.total - high)
+        }
+    }
+
+    fn is_recovering(&self) -> bool {
+        matches!(self.state, State::Recovery | State::Loss)
     }
 
     /// Rules 3 and 4 of RFC 6675's `NextSeg`, where RACK does not detect lost retransmissions: a hole not yet presumed lost, or the last
@@ -806,6 +878,19 @@ impl Selective {
         let last = core.board.high().checked_sub(1).filter(|&last| last >= core.board.una())?;
         (!self.rescued && last >= core.board.highest_sacked()).then_some((last, true))
     }
+}
+
+/// Whether a controller would be a `cong_control` in Linux: one that gets rate samples and is not a window law.
+fn has_cong_control(controller: &AnyController) -> bool {
+    !matches!(controller, AnyController::Window(_)) && controller.needs().delivery_rate
+}
+
+/// The controller's pacing rate, if it has one.
+fn pace(core: &Core) -> Option<Pace> {
+    core.demands.as_ref()?;
+    let rate = core.driver.controller.output().pace?.as_per_sec();
+    let law = matches!(core.driver.controller, AnyController::Window(_));
+    Some(if law { Pace::Law(rate) } else { Pace::Controller(rate) })
 }
 
 /// The packet whose duplicate the receiver reports (RFC 2883 section 4): the first block is below the acknowledgement, or within the

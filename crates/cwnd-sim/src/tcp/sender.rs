@@ -382,6 +382,11 @@ impl<E> Core<E> {
         }
     }
 
+    /// Data packets sent, with retransmissions.
+    pub(super) fn data_sent(&self) -> u64 {
+        self.driver.packets_sent - u64::from(matches!(self.first, FirstPacket::Syn))
+    }
+
     /// The timestamp of packets sent at `now`, if timestamps are used.
     #[inline(always)]
     pub(super) fn timestamp(&self, now: u64) -> Option<u32> {

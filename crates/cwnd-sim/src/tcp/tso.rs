@@ -1,13 +1,16 @@
 //! Bursts of Linux's sender: TSO autosizing (`tcp_tso_autosize`) and deferral (`tcp_tso_should_defer` in net/ipv4/tcp_output.c).
 //!
 //! The sender hands segments of several packets to the device. A segment has the data of a millisecond at the pacing rate, at least
-//! two packets. A smaller one waits for a further acknowledgement if that is due within a millisecond.
+//! two packets. A smaller one waits for a further acknowledgement if that is due within a millisecond. A paced sender sends a segment at
+//! once; the next one follows after the time that the whole segment takes at the pacing rate.
 
 use crate::cast::whole32;
 use crate::engine::clock::Clock;
 
 /// Linux's `sysctl_tcp_min_tso_segs`.
 const MIN_PACKETS: u32 = 2;
+/// BBR's `bbr_min_tso_rate` in bytes per second: below it a segment may have a single packet (`bbr_min_tso_segs`).
+const MIN_TSO_RATE: f64 = 1_200_000.0 / 8.0;
 /// Linux's `sk_pacing_shift`: a segment has the data of 2^-10 s.
 const SEGMENTS_PER_SECOND: f64 = 1024.0;
 /// Linux's `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER + 1`: the largest segment in bytes.
@@ -27,11 +30,25 @@ pub(super) struct Tso {
     millisecond: u64,
 }
 
+/// The pacing rate that determines the size of segments (`sk_pacing_rate`).
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    /// Linux's, from the window and the round-trip time (`tcp_update_pacing_rate`), for a sender that is not paced.
+    Window {
+        /// The window is below half of the threshold.
+        slow_start: bool,
+    },
+    /// That of a paced window law, in packets per second.
+    Law(f64),
+    /// That of a controller that computes it itself, as BBR does, in packets per second.
+    Controller(f64),
+}
+
 /// What the sender knows of its path and window when it may send. Times are in ticks.
 #[derive(Clone, Copy)]
 pub(super) struct Opportunity {
     pub now: u64,
-    /// Time of the last transmission.
+    /// Time of the last transmission; of a paced sender, the time at which the next segment was due.
     pub sent_at: u64,
     /// Time at which the oldest outstanding packet was sent; `None` without one.
     pub oldest: Option<u64>,
@@ -40,8 +57,9 @@ pub(super) struct Opportunity {
     pub min_rtt: u64,
     /// The congestion window in packets.
     pub window: u32,
-    /// The window is below half of the threshold.
-    pub slow_start: bool,
+    pub pace: Pace,
+    /// Fast recovery or recovery after a timeout: the sender never waits for a larger segment.
+    pub recovering: bool,
     /// Packets outstanding.
     pub outstanding: u32,
     /// Packets that the congestion window and the receiver's window permit.
@@ -58,24 +76,32 @@ impl Tso {
     pub(super) fn burst(&self, at: Opportunity, left: u32) -> Option<u32> {
         let segment = self.segment(at);
         let whole = left <= at.room.min(segment);
-        if left > 1 && !whole && self.defers(at, segment) {
+        if left > 1 && !whole && !at.recovering && self.defers(at, segment) {
             return None;
         }
         Some(segment.min(at.room).min((at.window / 2).max(1)))
     }
 
     /// The packets of a full segment (`tcp_tso_autosize`).
-    fn segment(&self, at: Opportunity) -> u32 {
-        let rate = at.srtt.map_or(f64::INFINITY, |srtt| {
-            let [slow_start, later] = PACING_RATIOS;
-            let ratio = if at.slow_start { slow_start } else { later };
-            let packets = f64::from(at.window.max(at.outstanding));
-            ratio * packets * f64::from(self.packet) / self.clock.seconds(srtt.max(1))
-        });
+    pub(super) fn segment(&self, at: Opportunity) -> u32 {
+        let packet = f64::from(self.packet);
+        let rate = match at.pace {
+            Pace::Law(rate) | Pace::Controller(rate) => rate * packet,
+            Pace::Window { slow_start } => at.srtt.map_or(f64::INFINITY, |srtt| {
+                let [in_slow_start, later] = PACING_RATIOS;
+                let ratio = if slow_start { in_slow_start } else { later };
+                let packets = f64::from(at.window.max(at.outstanding));
+                ratio * packets * packet / self.clock.seconds(srtt.max(1))
+            }),
+        };
+        let least = match at.pace {
+            Pace::Controller(_) if rate < MIN_TSO_RATE => 1,
+            _ => MIN_PACKETS,
+        };
         let halvings = (self.clock.nanos(at.min_rtt) / 1000) >> RTT_LOG;
         let more = if at.min_rtt < u64::MAX && halvings < 32 { MAX_BYTES >> halvings } else { 0 };
         let bytes = (rate / SEGMENTS_PER_SECOND).floor() + f64::from(more);
-        (whole32(bytes.min(f64::from(MAX_BYTES))) / self.packet).max(MIN_PACKETS)
+        (whole32(bytes.min(f64::from(MAX_BYTES))) / self.packet).max(least)
     }
 
     /// Whether less than a full segment waits for the next acknowledgement (`tcp_tso_should_defer`).
@@ -113,7 +139,8 @@ mod tests {
             srtt: Some(ms(40)),
             min_rtt: ms(40),
             window: 200,
-            slow_start: false,
+            pace: Pace::Window { slow_start: false },
+            recovering: false,
             outstanding: 199,
             room: 1,
         }
@@ -125,13 +152,39 @@ mod tests {
         let (tso, clock) = tso();
         let at = opportunity(clock);
         assert_eq!(tso.segment(at), 5);
-        assert_eq!(tso.segment(Opportunity { slow_start: true, ..at }), 9);
+        assert_eq!(tso.segment(Opportunity { pace: Pace::Window { slow_start: true }, ..at }), 9);
         assert_eq!(tso.segment(Opportunity { window: 10, outstanding: 9, ..at }), MIN_PACKETS);
         assert_eq!(tso.segment(Opportunity { outstanding: 400, ..at }), 11);
         assert_eq!(tso.segment(Opportunity { srtt: None, ..at }), MAX_BYTES / 1000);
         // 1.2 ms are two halvings of 65,215 bytes, 40 ms all of them.
         let near = Opportunity { min_rtt: clock.ticks(12 * MS / 10), ..at };
         assert_eq!(tso.segment(near), (5859 + (MAX_BYTES >> 2)) / 1000);
+    }
+
+    /// The data of 1/1024 s, rounded down to whole packets; `bbr_min_tso_segs` below.
+    #[test]
+    fn a_pacing_rate_determines_the_segment() {
+        let (tso, clock) = tso();
+        let at = opportunity(clock);
+        let segment = |pace| tso.segment(Opportunity { pace, ..at });
+        // Packets of 1000 bytes: 150 in a second are 1.2 Mb/s.
+        for (rate, packets) in [
+            (0.0, 1),
+            (149.9, 1),
+            (150.0, 2),
+            (3071.9, 2),
+            (3072.0, 3),
+            (12_500.0, 12),
+            (66_000.0, 64),
+            (1e9, MAX_BYTES / 1000),
+        ] {
+            assert_eq!(segment(Pace::Controller(rate)), packets, "{rate}");
+            assert_eq!(segment(Pace::Law(rate)), packets.max(MIN_PACKETS), "{rate}");
+        }
+        // 1.2 ms are two halvings of 65,215 bytes.
+        let near = Opportunity { min_rtt: clock.ticks(12 * MS / 10), ..at };
+        let near = Opportunity { pace: Pace::Controller(1024.0), ..near };
+        assert_eq!(tso.segment(near), (1000 + (MAX_BYTES >> 2)) / 1000);
     }
 
     #[test]
@@ -156,8 +209,10 @@ mod tests {
         let early = Opportunity { oldest: Some(at.now - clock.ticks(39 * MS) + 1), ..at };
         let none = Opportunity { oldest: None, ..at };
         // A third of the window is free.
-        let free = Opportunity { window: 6, room: 2, outstanding: 4, slow_start: true, ..at };
-        for at in [idle, early, none, free] {
+        let pace = Pace::Window { slow_start: true };
+        let free = Opportunity { window: 6, room: 2, outstanding: 4, pace, ..at };
+        let recovering = Opportunity { recovering: true, ..at };
+        for at in [idle, early, none, free, recovering] {
             assert_eq!(tso.burst(at, 1000), Some(at.room));
         }
     }

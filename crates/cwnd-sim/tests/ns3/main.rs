@@ -52,12 +52,17 @@ fn dctcp() {
     check(&rows("dctcp"));
 }
 
+#[test]
+fn bbr() {
+    check(&rows("bbr"));
+}
+
 /// Prints all tables of `docs/validation.md`.
 #[test]
 #[ignore = "prints tables for the documentation"]
 fn report() {
     let wanted = std::env::var("NS3").unwrap_or_default();
-    for group in ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp"] {
+    for group in ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"] {
         if group.contains(&wanted) {
             println!("\n## {group}\n");
             print(&rows(group));

@@ -34,7 +34,7 @@
 //!
 //! * Bandwidths and gains are real-valued; windows are whole packets.
 //! * Losses follow the acknowledgement that reveals them: the model knows them at the next one.
-//! * Departure times of paced packets are not known: packets in flight are those in the network.
+//! * Where the driver does not report the departure time of the next packet, packets in flight are those in the network.
 //! * Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has expired.
 //! * Packets sent in ProbeRTT are told by the delivered count at their transmission; Linux marks them as limited by the
 //!   application.
@@ -432,19 +432,25 @@ impl Bbr {
         first.max(second).min((self.bandwidth() * EXTRA_TIME).min(f64::from(u32::MAX / 4)) as u32)
     }
 
+    /// Packets in the network at the next departure, after `delay` (bbr_packets_in_net_at_edt).
+    fn in_network(&self, in_flight: u32, delay: Dur) -> u32 {
+        let delivered = (self.bandwidth() * delay.as_secs()).min(f64::from(u32::MAX)) as u32;
+        let departs = if self.pacing_gain > 1.0 { self.segment() } else { 0 };
+        in_flight.saturating_add(departs).saturating_sub(delivered)
+    }
+
     /// bbr_update_cycle_phase.
-    fn update_phase(&mut self, now: Time, prior_in_flight: u32) {
+    fn update_phase(&mut self, now: Time, prior_in_flight: u32, delay: Dur) {
         if self.state != State::ProbeBw {
             return;
         }
         let full_length = self.min_rtt.is_some_and(|rtt| now.since(self.phase_began) > rtt);
         let bw = self.max_bw();
+        let in_flight = self.in_network(prior_in_flight, delay);
         let ends = if self.pacing_gain > 1.0 {
-            // The segment that departs next.
-            let in_flight = prior_in_flight.saturating_add(self.segment());
             full_length && (self.losses > 0 || in_flight >= self.inflight(bw, self.pacing_gain))
         } else if self.pacing_gain < 1.0 {
-            full_length || prior_in_flight <= self.inflight(bw, 1.0)
+            full_length || in_flight <= self.inflight(bw, 1.0)
         } else {
             full_length
         };
@@ -454,11 +460,13 @@ impl Bbr {
     }
 
     /// bbr_check_drain.
-    fn check_drain(&mut self, now: Time) {
+    fn check_drain(&mut self, now: Time, delay: Dur) {
         if self.state == State::Startup && self.pipe_full {
             self.state = State::Drain;
         }
-        if self.state == State::Drain && self.in_flight <= self.inflight(self.max_bw(), 1.0) {
+        if self.state == State::Drain
+            && self.in_network(self.in_flight, delay) <= self.inflight(self.max_bw(), 1.0)
+        {
             self.enter_probe_bw(now);
         }
     }
@@ -561,8 +569,9 @@ impl Bbr {
         if valid {
             self.update_aggregation(now, acked.packets);
         }
-        self.update_phase(now, prior_in_flight);
-        self.check_drain(now);
+        let delay = acked.departure.map_or(Dur::ZERO, |departure| departure.since(now));
+        self.update_phase(now, prior_in_flight, delay);
+        self.check_drain(now, delay);
         self.update_min_rtt(now, acked.rtt, after_idle);
         self.update_gains();
         self.set_pace(acked.rtt);

@@ -93,7 +93,7 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
 
 fn write_acked(text: &mut String, acked: &Acked) -> fmt::Result {
     let Acked { packets, credit, in_flight, sent, sent_at, rtt, received_at, .. } = *acked;
-    let Acked { echo, marked, limit, delivery, .. } = *acked;
+    let Acked { echo, marked, limit, delivery, departure, .. } = *acked;
     write!(text, "acked {packets} {credit} {in_flight} {sent} {} ", sent_at.as_nanos())?;
     let (rtt, received_at) = (rtt.map(Dur::as_nanos), received_at.map(Time::as_nanos));
     write!(text, "{} {} {} {marked} ", Maybe(rtt), Maybe(received_at), u8::from(echo))?;
@@ -103,7 +103,14 @@ fn write_acked(text: &mut String, acked: &Acked) -> fmt::Result {
         Limit::Receiver => "receiver",
         Limit::Application => "application",
     })?;
-    let Some(sample) = delivery else { return Ok(()) };
+    if let Some(sample) = delivery {
+        write_sample(text, sample)?;
+    }
+    let Some(departure) = departure else { return Ok(()) };
+    write!(text, " departure {}", departure.as_nanos())
+}
+
+fn write_sample(text: &mut String, sample: RateSample) -> fmt::Result {
     let RateSample { delivered, prior_delivered, send_elapsed, ack_elapsed, .. } = sample;
     let RateSample { lost, in_flight, application_limited, reliable, .. } = sample;
     let (send, ack) = (send_elapsed.as_nanos(), ack_elapsed.as_nanos());
@@ -190,6 +197,9 @@ fn acked(fields: &mut Fields<'_>) -> Result<Acked, ParseError> {
     };
     if fields.0.next_if_eq(&"delivery").is_some() {
         acked.delivery = Some(sample(fields)?);
+    }
+    if fields.0.next_if_eq(&"departure").is_some() {
+        acked.departure = Some(fields.time("the time of the next departure in nanoseconds")?);
     }
     Ok(acked)
 }

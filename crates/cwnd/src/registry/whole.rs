@@ -33,7 +33,7 @@ pub(super) const BBR: Algorithm = Algorithm {
     deviations: &[
         "Bandwidths and gains are real-valued; windows are whole packets.",
         "Losses follow the acknowledgement that reveals them: the model knows them at the next one.",
-        "Departure times of paced packets are not known: packets in flight are those in the network.",
+        "Where the driver does not report the departure time of the next packet, packets in flight are those in the network.",
         "Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has expired.",
         "Packets sent in ProbeRTT are told by the delivered count at their transmission; Linux marks them as limited by the application.",
         "A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is not reset then.",

@@ -182,13 +182,14 @@ fn acked() -> impl Strategy<Value = Event> {
     let counts = (packets(), packets(), any::<u32>());
     let times = (age(), prop::option::of(rtt()), prop::option::of(age()));
     let marks = (prop::bool::weighted(0.05), prop_oneof![9 => Just(0), 1 => packets()]);
-    (counts, times, marks, limit(), prop::option::of(delivery())).prop_map(
-        |((packets, credit, in_flight), (sent_at, rtt, received_at), marks, limit, delivery)| {
+    let sample = (prop::option::of(delivery()), prop::option::of(age()));
+    (counts, times, marks, limit(), sample).prop_map(
+        |((packets, credit, in_flight), (sent_at, rtt, received_at), marks, limit, sample)| {
             let mut acked = Acked::new(packets, sent_at);
             (acked.credit, acked.in_flight) = (credit, in_flight);
             (acked.rtt, acked.received_at) = (rtt, received_at);
             (acked.echo, acked.marked) = marks;
-            (acked.limit, acked.delivery) = (limit, delivery);
+            (acked.limit, (acked.delivery, acked.departure)) = (limit, sample);
             Event::Acked(acked)
         },
     )

@@ -136,6 +136,39 @@ fn probe_bw_cycles_the_pacing_gain() {
     assert_eq!(path.bbr.pacing_gain, 0.75);
 }
 
+/// bbr_packets_in_net_at_edt: what is delivered until the next departure is not in the network then, and the segment that departs
+/// is.
+#[test]
+fn packets_in_the_network_are_those_at_the_next_departure() {
+    let mut path = Path::probing();
+    path.bbr.pacing_gain = 1.0;
+    assert_eq!(path.bbr.in_network(110, Dur::ZERO), 110);
+    assert_eq!(path.bbr.in_network(110, Dur::from_micros(1999)), 109);
+    assert_eq!(path.bbr.in_network(110, Dur::from_millis(2)), 108);
+    assert_eq!(path.bbr.in_network(1, Dur::from_millis(2)), 0);
+    path.bbr.pacing_gain = 1.25;
+    assert_eq!(path.bbr.in_network(110, Dur::from_millis(2)), 110);
+}
+
+/// The phase of 5/4 lasts until 134 packets are in the network at the next departure.
+#[test]
+fn a_later_departure_prolongs_the_probe() {
+    let phase_ends = |departure: f64| {
+        let mut path = Path::probing();
+        while path.bbr.pacing_gain <= 1.0 {
+            path.ack(10, 0.01, 1000.0, RTT, 110);
+        }
+        path.now += Dur::from_secs(0.2);
+        let mut acked = Acked::new(10, path.now);
+        acked.in_flight = 122;
+        acked.departure = Some(path.now + Dur::from_secs(departure));
+        path.bbr.on(path.now, &Event::Acked(acked));
+        path.bbr.pacing_gain < 1.0
+    };
+    assert!(phase_ends(0.0));
+    assert!(!phase_ends(0.005));
+}
+
 #[test]
 fn the_bandwidth_is_the_largest_of_ten_rounds() {
     let mut path = Path::probing();
