@@ -259,11 +259,12 @@ fn a_flood_gets_the_rate_and_drops_of_the_simulator() {
     assert_eq!(flow.bytes, 1500 * (lines.len() - dropped) as u64);
     assert_eq!(flow.bytes_series.len(), report.time.len());
     assert!(report.links[0].queue.iter().any(|&waiting| waiting >= 29.0));
-    // Packets that waited leave one after the other. The receiver may be late, never early.
-    let passed = |number: usize| {
-        lines[..number].iter().filter(|line| line.fate != Fate::Dropped).count() as f64
+    // The receiver may be late, never early; it is not later at the end.
+    let scheduled = |number: usize| match lines[number].fate {
+        Fate::Passes { arrives, .. } => arrives.as_secs(),
+        ref fate => panic!("packet {number}: {fate:?}"),
     };
-    let ahead = |packet: &Arrived| packet.at - passed(packet.number) * 8.0 * 1500.0 / 20e6;
+    let ahead = |packet: &Arrived| packet.at - scheduled(packet.number);
     let minimum = |part: &[Arrived]| part.iter().map(ahead).fold(f64::INFINITY, f64::min);
     let queued = arrived.iter().position(|packet| packet.number > 200).unwrap();
     let parts = &arrived[queued..];
