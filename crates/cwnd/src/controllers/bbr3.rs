@@ -654,6 +654,7 @@ impl Controller for Bbr3 {
         emit("state", f64::from(self.state as u8));
         emit("bandwidth", self.bw);
         emit("max_bw", self.max_bw);
+        emit("bw_shortterm", finite(self.bw_shortterm));
         emit("min_rtt", self.min_rtt.map_or(f64::NAN, Dur::as_secs));
         emit("inflight_longterm", finite(self.inflight_longterm));
         emit("inflight_shortterm", finite(self.inflight_shortterm));
