@@ -80,7 +80,7 @@ pub(crate) struct Core<E> {
     flags: u16,
     /// Flags of the next data packet: after a window reduction it carries CWR (RFC 3168 section 6.1.2).
     next_flags: u16,
-    first: FirstPacket,
+    pub(super) first: FirstPacket,
     byte_counting: bool,
     pub(super) connected: bool,
     /// Whether the application may write more.
