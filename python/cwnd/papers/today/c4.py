@@ -1,0 +1,41 @@
+"""Huitema, Nandakumar and Jennings: the tests of C4."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.grades import at_least
+from cwnd.papers.today.measures import completed, course
+from cwnd.papers.today.networks import C4_ALONE, C4_CUBIC, C4_ITSELF
+from cwnd.stats import UNIT
+
+GROUPS = {"alone": C4_ALONE, "itself": C4_ITSELF, "cubic": C4_CUBIC}
+
+
+@exhibit("c4-tests", cost=10, seeds=(20, 20), quick=(8, 8))
+def c4_tests(lab: Lab) -> None:
+    """Run the tests that a scenario can express, and compare with their deadlines."""
+    tests = {name: test for group in GROUPS.values() for name, test in group.items()}
+    found = lab.run({name: test.scenario() for name, test in tests.items()}, completed)
+    for group, members in GROUPS.items():
+        for name, test in members.items():
+            met = np.array([float(time <= test.deadline) for time in found[name]])
+            key = "wifi" if test.wifi else group
+            lab.claim(key, at_least(1.0, met, UNIT), test=name, deadline=test.deadline)
+    lab.number("typical", found["c4_alone"])
+    names = list(tests)
+    x = range(len(names))
+    late = [np.array(found[name]) / tests[name].deadline for name in names]
+    curves = [
+        Curve("slowest and fastest", x, [np.median(t) for t in late], "points",
+              [t.min() for t in late], [t.max() for t in late]),
+        Curve("deadline", [0, len(names) - 1], [1.0, 1.0], "published"),
+    ]
+    panel = Panel(
+        "", "time / deadline", curves, ticks=[name.removeprefix("c4_") for name in names]
+    )
+    (run,) = lab.run({0: tests["c4_alone"].scenario()}, course, seeds=1)[0]
+    rtt = Panel("time, s", "round-trip time, ms", [Curve("", run.time, 1e3 * run.rtt)], "c4_alone")
+    lab.show(Figure("Tests of C4: completion times, and the round-trip time", [panel, rtt]))

@@ -1,0 +1,171 @@
+"""Cao et al. 2019: when to use and when not to use BBR."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel, Regions
+from cwnd.papers.grades import at_least, at_most, between, less
+from cwnd.papers.today.measures import each
+from cwnd.papers.today.networks import cliff, filled, pair
+from cwnd.stats import UNIT
+
+LAWS = ("bbr", "cubic")
+SHALLOW, DEEP = 100, 10_000
+"""Buffers in KB."""
+RATES, RTTS = (50, 100, 250, 500), (25, 50, 100, 200)
+"""Part of the paper's grid of 10 to 1000 Mb/s and 5 to 200 ms."""
+
+
+@exhibit("cao-fig-5", cost=110, seeds=(5, 5))
+def cao_fig_5(lab: Lab) -> None:
+    """Run one flow of BBR and one of CUBIC for each rate, round-trip time and buffer."""
+    speeds, rtts = lab.pick((RATES, RTTS), ((50, 100), (50, 200)))
+    duration = 60.0
+    cells = list(product((SHALLOW, DEEP), speeds, rtts))
+    cases = {
+        (law, *cell): filled(law, cell[1], cell[2], cell[0], duration)
+        for law, cell in product(LAWS, cells)
+    }
+    found = lab.run(cases, each)
+    goodput = {case: np.array([f.goodput for (f,) in runs]) for case, runs in found.items()}
+    gains = {cell: goodput["bbr", *cell] / goodput["cubic", *cell] for cell in cells}
+    for size in (SHALLOW, DEEP):
+        table = {
+            f"{rate} Mb/s": {f"{rtt} ms": gains[size, rate, rtt] for rtt in rtts}
+            for rate in speeds
+        }
+        lab.cells(f"gain-{size}", table)
+        for rate, rtt in product(speeds, rtts):
+            bbr, cubic = (goodput[law, size, rate, rtt] for law in LAWS)
+            where = {"rate": rate, "rtt": rtt}
+            printed = float(lab.text.printed[f"gain-{size}"].column(f"{rtt} ms")[f"{rate} Mb/s"])
+            if size == SHALLOW and printed >= 1.05:
+                lab.claim("shallow", less(cubic, bbr), **where)
+            elif size == DEEP and printed <= 0.95:
+                lab.claim("deep", less(bbr, cubic), **where)
+    for size, law in product((SHALLOW, DEEP), LAWS):
+        lost = [
+            100 * np.mean([found[law, size, *place][run][0].lost for place in product(speeds, rtts)])
+            for run in range(lab.seeds)
+        ]
+        if not lab.quick:
+            lab.number(f"lost-{law}-{size}", lost)
+    if not lab.quick:
+        for size, law in product((SHALLOW, DEEP), LAWS):
+            repeated = [f.repeated for (f,) in found[law, size, 500, 25]]
+            lab.number(f"repeated-{law}-{size}", repeated)
+    columns, rows = [f"{rtt} ms" for rtt in rtts], [f"{rate} Mb/s" for rate in speeds]
+    panels = []
+    for size in (SHALLOW, DEEP):
+        printed_table = lab.text.printed[f"gain-{size}"]
+        said = np.array(
+            [[float(printed_table.column(c)[row]) for c in columns] for row in rows]
+        )
+        mine = np.array([[gains[size, rate, rtt].mean() for rtt in rtts] for rate in speeds])
+        for title, values in ((f"{size} KB, published", said), (f"{size} KB, measured", mine)):
+            regions = Regions(range(len(rtts)), range(len(speeds)), values, numbers=True)
+            panels.append(
+                Panel("", "", title=title, regions=regions, ticks=columns, y_ticks=rows)
+            )
+    lab.show(Figure("Goodput of BBR over that of CUBIC", panels))
+
+
+LOSSES = (0.0, 0.01, 0.02, 0.05, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2, 0.22, 0.25, 0.3)
+FEW = (0.0, 0.01, 0.05, 0.1, 0.14, 0.18, 0.25)
+
+
+@exhibit("cao-fig-7", cost=25, seeds=(5, 10))
+def cao_fig_7(lab: Lab) -> None:
+    """Run one flow on a link with random loss and a deep buffer."""
+    losses = lab.pick(LOSSES, FEW)
+    laws = {"bbr": "BBR", "cubic": "CUBIC", "reno": "Reno"}
+    cases = {(law, loss): cliff(law, loss, 60.0) for law, loss in product(laws, losses)}
+    found = lab.run(cases, each)
+    goodput = {case: np.array([f.goodput for (f,) in runs]) for case, runs in found.items()}
+    for loss in losses:
+        percent = f"{100 * loss:g}"
+        if 0 < loss <= 0.18:
+            lab.claim("holds", between(93, 95, goodput["bbr", loss]), loss=percent)
+        if loss >= 0.01:
+            for law in ("cubic", "reno"):
+                lab.claim("falls", at_most(20.0, goodput[law, loss]), law=laws[law], loss=percent)
+    top = np.array([goodput["bbr", loss] for loss in losses])
+    lab.number("cliff", 100 * np.array([_half(losses, run) for run in top.T]))
+    if 0.25 in losses:
+        lab.claim("collapsed", at_most(20.0, goodput["bbr", 0.25]))
+    repeated = {
+        case: np.array([f.repeated for (f,) in runs]) for case, runs in found.items()
+    }
+    x = [100 * loss for loss in losses]
+    panels = []
+    for label, values in (("goodput, Mb/s", goodput), ("retransmissions", repeated)):
+        curves = [
+            Curve.of_means(name, x, [values[law, loss] for loss in losses])
+            for law, name in laws.items()
+        ]
+        if label.startswith("goodput"):
+            curves.append(Curve("1 - 1/1.25", [20.0, 20.0], [0.0, 95.0], "published"))
+        panels.append(Panel("random loss, %", label, curves))
+    lab.show(Figure("One flow on 100 Mb/s, 25 ms and a buffer of 10 MB", panels))
+
+
+def _half(losses: tuple[float, ...], goodput: np.ndarray) -> float:
+    """Return the loss at which the goodput falls below half of that without loss.
+
+    It is interpolated between the measured ones.
+    """
+    level = goodput[0] / 2
+    first = int(np.argmax(goodput < level))
+    if goodput[first] >= level:
+        return losses[-1]
+    above, below = goodput[first - 1], goodput[first]
+    low, high = losses[first - 1], losses[first]
+    return float(low + (high - low) * (above - level) / (above - below))
+
+
+SIZES = (10, 100, 1000, 2500, 5000, 10_000)
+"""Buffers of Fig. 8 in KB, which has 10 KB to 10 MB."""
+
+
+@exhibit("cao-fig-8", cost=70, seeds=(5, 5))
+def cao_fig_8(lab: Lab) -> None:
+    """Run a flow of BBR beside one of CUBIC on 1 Gb/s for each buffer."""
+    sizes = lab.pick(SIZES, (10, 10_000))
+    cases = {size: pair(size, lab.pick(60.0, 20.0)) for size in sizes}
+    found = lab.run(cases, each)
+    share = {
+        size: np.array([b.goodput / (b.goodput + c.goodput) for b, c in runs])
+        for size, runs in found.items()
+    }
+    lab.number("smallest", 100 * share[10])
+    lab.number("largest", [c.goodput / b.goodput for b, c in found[10_000]])
+    lab.claim("more", at_most(0.5, share[10_000], UNIT))
+    lab.claim("less", at_least(0.5, share[10], UNIT))
+    if not lab.quick:
+        lab.number("even", 100 * share[5000])
+        lab.number("bbr-repeats", [b.repeated for b, _ in found[100]])
+        lab.number("cubic-repeats", [c.repeated for _, c in found[100]])
+    rate = Panel(
+        "buffer, KB",
+        "goodput, Mb/s",
+        [
+            Curve.of_means(name, sizes, [[run[i].goodput for run in found[s]] for s in sizes])
+            for i, name in enumerate(("BBR", "CUBIC"))
+        ],
+        x_log=True,
+    )
+    repeats = Panel(
+        "buffer, KB",
+        "retransmissions",
+        [
+            Curve.of_means(name, sizes, [[run[i].repeated for run in found[s]] for s in sizes])
+            for i, name in enumerate(("BBR", "CUBIC"))
+        ],
+        x_log=True,
+        y_log=True,
+    )
+    lab.show(Figure("A flow of BBR beside one of CUBIC on 1 Gb/s and 20 ms", [rate, repeats]))

@@ -1,0 +1,109 @@
+"""Arun and Balakrishnan 2018: Copa."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.grades import alike, at_least, less
+from cwnd.papers.today.measures import course, each, share, shared, wave
+from cwnd.papers.today.networks import alone, beside_cubic, copa
+from cwnd.stats import UNIT
+
+NAMES = {"copa": "Copa", "cubic": "CUBIC", "bbr": "BBR"}
+PATHS = {(1, 50, 50): 4, (1, 100, 20): 4, (4, 100, 40): 4, (4, 100, 100): 4}
+"""Buffer in bandwidth-delay products by number of flows, rate in Mb/s and RTT in ms."""
+
+
+@exhibit("copa-queue", cost=6, seeds=(5, 10), quick=(5, 5))
+def copa_queue(lab: Lab) -> None:
+    """Measure the oscillation of the queue of flows in the default mode."""
+    cases = {place: copa(*place, size, 40.0) for place, size in PATHS.items()}
+    found = lab.run(cases, wave)
+    for (count, rate, rtt), runs in found.items():
+        of = {"flows": count, "rate": rate, "rtt": rtt}
+        lab.claim("empty", alike([1 + run.low for run in runs], 1), **of)
+        lab.number(f"most-{count}", [run.high for run in runs], **of)
+        lab.number("period", [1e3 * run.period / rtt for run in runs], **of)
+        lab.claim("used", at_least(0.95, [run.used for run in runs], UNIT), **of)
+    panels = []
+    for count, rate, rtt in ((1, 50, 50), (4, 100, 40)):
+        (run,) = lab.run({0: cases[count, rate, rtt]}, course, seeds=1)[0]
+        here = (run.time >= 20.0) & (run.time < 20.0 + 20 * rtt / 1e3)
+        queue = Curve("queue", run.time[here], run.queue[here])
+        most = Curve("2.5 n/δ", [20.0, 20.0 + 20 * rtt / 1e3], [5.0 * count] * 2, "published")
+        title = f"{count} of Copa, {rate} Mb/s, {rtt} ms"
+        panels.append(Panel("time, s", "packets", [queue, most], title))
+    lab.show(Figure("Queue of flows in the default mode, twenty round-trip times", panels))
+
+
+RTTS = (20.0, 40.0, 80.0, 160.0)
+SIZES = (0.5, 1.0, 2.0, 4.0)
+
+
+@exhibit("copa-others", cost=10, seeds=(8, 32), quick=(5, 5))
+def copa_others(lab: Lab) -> None:
+    """Compare flows of Copa with flows of CUBIC and of BBR."""
+    long = lab.pick(120.0, 60.0)
+    same = lab.run({law: alone(law, long) for law in NAMES}, shared)
+    rtts = lab.run({law: alone(law, long, rtts=RTTS) for law in NAMES}, shared)
+    far = lab.run({law: alone(law, long, rtts=(600.0,)) for law in NAMES}, each)
+    lossy = lab.run({law: alone(law, long, rtts=(40.0,), loss=0.01) for law in NAMES}, each)
+    beside = {
+        (law, size): beside_cubic(law, size, long) for law in ("copa", "bbr") for size in SIZES
+    }
+    shares = lab.run(beside, share)
+    used, delay, jain, uneven = (
+        {law: [getattr(run, key) for run in runs[law]] for law in NAMES}
+        for runs, key in ((same, "used"), (same, "delay"), (same, "jain"), (rtts, "jain"))
+    )
+    lab.claim("throughput", alike(used["copa"], used["cubic"]))
+    for law in ("cubic", "bbr"):
+        lab.claim("delay", less(delay["copa"], delay[law]), law=NAMES[law])
+        lab.claim("diverse", less(uneven[law], uneven["copa"]), law=NAMES[law])
+        rates = {name: [f.goodput for (f,) in far[name]] for name in (law, "copa")}
+        lab.claim("far", less(rates[law], rates["copa"]), law=NAMES[law])
+    lab.claim("fair", less(jain["bbr"], jain["copa"]))
+    rates = {law: [f.goodput for (f,) in lossy[law]] for law in NAMES}
+    lab.claim("robust", less(rates["cubic"], rates["copa"]))
+    off = {case: [abs(value - 0.5) for value in runs] for case, runs in shares.items()}
+    for size in SIZES:
+        grade = less(off["copa", size], off["bbr", size])
+        lab.claim("coexists", grade, size=f"{size:g}")
+    lab.means(
+        ["law", "utilisation", "queueing delay, ms", "Jain, 40 ms", "Jain, 20 to 160 ms"],
+        {
+            (name,): [
+                (run.used, 1e3 * run.delay, run.jain, other.jain)
+                for run, other in zip(same[law], rtts[law], strict=True)
+            ]
+            for law, name in NAMES.items()
+        },
+    )
+    points = [
+        Curve(
+            name,
+            [1e3 * np.mean(delay[law])],
+            [100 * np.mean(used[law])],
+            "points",
+        )
+        for law, name in NAMES.items()
+    ]
+    panels = [
+        Panel("queueing delay, ms", "utilisation, %", points, "four flows, 40 ms", x_log=True),
+        Panel(
+            "buffer / BDP",
+            "share of two flows beside two of CUBIC",
+            [
+                *(
+                    Curve.of_means(NAMES[law], SIZES, [shares[law, s] for s in SIZES], within=UNIT)
+                    for law in ("copa", "bbr")
+                ),
+                Curve("even", [SIZES[0], SIZES[-1]], [0.5, 0.5], dashed=True),
+            ],
+            x_log=True,
+            y_limits=(0.0, 1.0),
+        ),
+    ]
+    lab.show(Figure("Copa, CUBIC and BBR on 24 Mb/s", panels))
