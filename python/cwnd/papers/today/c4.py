@@ -29,8 +29,14 @@ def c4_tests(lab: Lab) -> None:
     x = range(len(names))
     late = [np.array(found[name]) / tests[name].deadline for name in names]
     curves = [
-        Curve("slowest and fastest", x, [np.median(t) for t in late], "points",
-              [t.min() for t in late], [t.max() for t in late]),
+        Curve(
+            "median, fastest, slowest",
+            x,
+            [np.median(t) for t in late],
+            "points",
+            [t.min() for t in late],
+            [t.max() for t in late],
+        ),
         Curve("deadline", [0, len(names) - 1], [1.0, 1.0], "published"),
     ]
     panel = Panel(

@@ -19,7 +19,7 @@ PATHS = {(1, 50, 50): 4, (1, 100, 20): 4, (4, 100, 40): 4, (4, 100, 100): 4}
 @exhibit("copa-queue", cost=6, seeds=(5, 10), quick=(5, 5))
 def copa_queue(lab: Lab) -> None:
     """Measure the oscillation of the queue of flows in the default mode."""
-    cases = {place: copa(*place, size, 40.0) for place, size in PATHS.items()}
+    cases = {place: copa(*place, size, 60.0) for place, size in PATHS.items()}
     found = lab.run(cases, wave)
     for (count, rate, rtt), runs in found.items():
         of = {"flows": count, "rate": rate, "rtt": rtt}
@@ -30,9 +30,9 @@ def copa_queue(lab: Lab) -> None:
     panels = []
     for count, rate, rtt in ((1, 50, 50), (4, 100, 40)):
         (run,) = lab.run({0: cases[count, rate, rtt]}, course, seeds=1)[0]
-        here = (run.time >= 20.0) & (run.time < 20.0 + 20 * rtt / 1e3)
+        here = (run.time >= 40.0) & (run.time < 40.0 + 20 * rtt / 1e3)
         queue = Curve("queue", run.time[here], run.queue[here])
-        most = Curve("2.5 n/δ", [20.0, 20.0 + 20 * rtt / 1e3], [5.0 * count] * 2, "published")
+        most = Curve("2.5 n/δ", [40.0, 40.0 + 20 * rtt / 1e3], [5.0 * count] * 2, "published")
         title = f"{count} of Copa, {rate} Mb/s, {rtt} ms"
         panels.append(Panel("time, s", "packets", [queue, most], title))
     lab.show(Figure("Queue of flows in the default mode, twenty round-trip times", panels))
@@ -42,7 +42,7 @@ RTTS = (20.0, 40.0, 80.0, 160.0)
 SIZES = (0.5, 1.0, 2.0, 4.0)
 
 
-@exhibit("copa-others", cost=10, seeds=(8, 32), quick=(5, 5))
+@exhibit("copa-others", cost=20, seeds=(8, 16), quick=(5, 5))
 def copa_others(lab: Lab) -> None:
     """Compare flows of Copa with flows of CUBIC and of BBR."""
     long = lab.pick(120.0, 60.0)

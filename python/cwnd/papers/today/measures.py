@@ -134,22 +134,26 @@ def responses(result: Result) -> Steps:
 
 
 class Probes(NamedTuple):
-    """Flows of BBR: Jain's index, and their time in ProbeRTT together over that of any."""
+    """Flows of BBR: Jain's index, and how they probe the RTT together."""
 
     jain: float
-    together: float
+    together: float  # largest difference of their last entries into ProbeRTT
+    overlap: float  # time in ProbeRTT of four fifths of the flows over that of any
 
 
 def probes(result: Result) -> Probes:
     """Measure how evenly flows of BBR share, and whether they probe the RTT together.
 
-    Together are at least four fifths of the flows. The first third of the run is excluded.
+    The overlap excludes the first third of the run.
     """
-    flows, late = result.measured_flows, result.time > result.duration_s / 3
-    probing = np.sum([flow["gauges"]["state"][late] == PROBE_RTT for flow in flows], axis=0)
+    flows, time = result.measured_flows, result.time
+    probing = np.array([flow["gauges"]["state"] == PROBE_RTT for flow in flows])
+    entries = [time[1:][each[1:] & ~each[:-1]] for each in probing]
+    last = [float(each[-1]) if each.size else 0.0 for each in entries]
+    count = probing[:, time > result.duration_s / 3].sum(axis=0)
+    overlap = np.mean(count >= 0.8 * len(flows)) / max(float(np.mean(count > 0)), 1e-9)
     rates = [result.goodput_bps(flow) for flow in flows]
-    together = np.mean(probing >= 0.8 * len(flows)) / max(float(np.mean(probing > 0)), 1e-9)
-    return Probes(metrics.jain(rates), float(together))
+    return Probes(metrics.jain(rates), max(last) - min(last), float(overlap))
 
 
 def rates(result: Result) -> tuple[Series, list[Series]]:
@@ -162,17 +166,19 @@ def rates(result: Result) -> tuple[Series, list[Series]]:
 
 
 class Limits(NamedTuple):
-    """Fractions of the time in which the window and the pacing rate limited the first flow."""
+    """What limits a flow of BBR."""
 
-    window: float
-    pacing: float
+    window: float  # fraction of the time in which its window did
+    estimate: float  # median of its estimate of the bandwidth over its goodput
 
 
 def limits(result: Result) -> Limits:
-    """Measure what limited the first flow."""
+    """Measure what limited the first flow, of BBR, after the warm-up."""
     flow = result.measured_flows[0]
-    seconds = result.seconds(flow)
-    return Limits(flow["limited"]["window"] / seconds, flow["limited"]["pacing"] / seconds)
+    late = result.time > result.warmup_s
+    estimate = 8 * flow["packet_bytes"] * np.median(flow["gauges"]["bandwidth"][late])
+    seconds = sum(flow["limited"][by] for by in ("window", "pacing", "receiver", "application"))
+    return Limits(flow["limited"]["window"] / seconds, float(estimate) / result.goodput_bps(flow))
 
 
 class Wave(NamedTuple):

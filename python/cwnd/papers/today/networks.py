@@ -158,10 +158,9 @@ def versus(
     place: Place, products: int, bbr: int, others: int, duration: float, *, other: str = "cubic"
 ) -> Scenario:
     """Return flows of BBR and of a loss-based controller (Ware et al.)."""
-    flows = [
-        flow("bbr", name="bbr", count=bbr, start="0s..500ms"),
-        flow(other, name="loss", count=others, start="0s..500ms"),
-    ]
+    flows = [flow("bbr", name="bbr", count=bbr, start="0s..500ms")]
+    if others:
+        flows.append(flow(other, name="loss", count=others, start="0s..500ms"))
     return path(
         "bbr-versus",
         duration,
@@ -220,7 +219,7 @@ def copa(count: int, rate: float, rtt: float, products: float, duration: float) 
         rtt=rtt,
         queue=products * bdp(rate, rtt),
         tcp=EACH,
-        warmup=10.0,
+        warmup=30.0,
         sample="1ms",
     )
 
