@@ -157,9 +157,7 @@ def hock(lab: Lab) -> None:
     }
     runs = lab.run(cases, shared)
     loss = {case: [100 * run.loss for run in found] for case, found in runs.items()}
-    queue = {
-        case: [run.queue / bdp(50, 40) for run in found] for case, found in runs.items()
-    }
+    queue = {case: [run.queue / bdp(50, 40) for run in found] for case, found in runs.items()}
     for size in sizes:
         if size <= 1:
             grade = less(loss["cubic", 6, size], loss["bbr", 6, size])
@@ -176,9 +174,7 @@ def hock(lab: Lab) -> None:
         (law, size): several(law, 1, size, 2 * duration, UNEVEN)
         for law, size in product(NAMES, sizes)
     }
-    last = {
-        case: [run.last for run in found] for case, found in lab.run(uneven, shared).items()
-    }
+    last = {case: [run.last for run in found] for case, found in lab.run(uneven, shared).items()}
     for size in sizes:
         if size >= 1:
             grade = at_least(0.5, last["bbr", size], UNIT)
@@ -200,9 +196,7 @@ def hock(lab: Lab) -> None:
         for law, name in NAMES.items()
     ]
     label = "share of the flow with 80 ms"
-    panels.append(
-        Panel("buffer / BDP of 80 ms", label, curves, x_log=True, y_limits=(0.0, 1.0))
-    )
+    panels.append(Panel("buffer / BDP of 80 ms", label, curves, x_log=True, y_limits=(0.0, 1.0)))
     lab.show(Figure("Flows of one law on 50 Mb/s", panels))
 
 

@@ -39,9 +39,7 @@ def c4_tests(lab: Lab) -> None:
         ),
         Curve("deadline", [0, len(names) - 1], [1.0, 1.0], "published"),
     ]
-    panel = Panel(
-        "", "time / deadline", curves, ticks=[name.removeprefix("c4_") for name in names]
-    )
+    panel = Panel("", "time / deadline", curves, ticks=[name.removeprefix("c4_") for name in names])
     (run,) = lab.run({0: tests["c4_alone"].scenario()}, course, seeds=1)[0]
     rtt = Panel("time, s", "round-trip time, ms", [Curve("", run.time, 1e3 * run.rtt)], "c4_alone")
     lab.show(Figure("Tests of C4: completion times, and the round-trip time", [panel, rtt]))

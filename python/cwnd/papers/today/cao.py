@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
@@ -12,6 +14,8 @@ from cwnd.papers.grades import at_least, at_most, between, less
 from cwnd.papers.today.measures import each
 from cwnd.papers.today.networks import cliff, filled, pair
 from cwnd.stats import UNIT
+
+Array: TypeAlias = npt.NDArray[np.float64]
 
 LAWS = ("bbr", "cubic")
 SHALLOW, DEEP = 100, 10_000
@@ -27,21 +31,21 @@ def cao_fig_5(lab: Lab) -> None:
     """Run one flow of BBR and one of CUBIC for each rate, round-trip time and buffer."""
     speeds, rtts = lab.pick((RATES, RTTS), ((100,), RTTS))
     duration = 60.0
-    cells = list(product((SHALLOW, DEEP), speeds, rtts))
+    places = list(product(speeds, rtts))
+    cells = [(size, *place) for size, place in product((SHALLOW, DEEP), places)]
     cases = {
         (law, *cell): filled(law, cell[1], cell[2], cell[0], duration)
         for law, cell in product(LAWS, cells)
     }
     found = lab.run(cases, each)
     goodput = {case: np.array([f.goodput for (f,) in runs]) for case, runs in found.items()}
-    gains = {cell: goodput["bbr", *cell] / goodput["cubic", *cell] for cell in cells}
+    gains = {cell: goodput[("bbr", *cell)] / goodput[("cubic", *cell)] for cell in cells}
     for size in (SHALLOW, DEEP):
         table = {
-            f"{rate} Mb/s": {f"{rtt} ms": gains[size, rate, rtt] for rtt in rtts}
-            for rate in speeds
+            f"{rate} Mb/s": {f"{rtt} ms": gains[size, rate, rtt] for rtt in rtts} for rate in speeds
         }
         lab.cells(f"gain-{size}", table, law=BUFFERS[size])
-        for rate, rtt in product(speeds, rtts):
+        for rate, rtt in places:
             bbr, cubic = (goodput[law, size, rate, rtt] for law in LAWS)
             where = {"rate": rate, "rtt": rtt}
             printed = float(lab.text.printed[f"gain-{size}"].column(f"{rtt} ms")[f"{rate} Mb/s"])
@@ -51,7 +55,7 @@ def cao_fig_5(lab: Lab) -> None:
                 lab.claim("deep", less(bbr, cubic), **where)
     for size, law in product((SHALLOW, DEEP), LAWS):
         lost = [
-            100 * np.mean([found[law, size, *place][run][0].lost for place in product(speeds, rtts)])
+            float(np.mean([100 * found[(law, size, *p)][run][0].lost for p in places]))
             for run in range(lab.seeds)
         ]
         if not lab.quick:
@@ -60,20 +64,26 @@ def cao_fig_5(lab: Lab) -> None:
         for size, law in product((SHALLOW, DEEP), LAWS):
             repeated = [f.repeated for (f,) in found[law, size, 500, 25]]
             lab.number(f"repeated-{law}-{size}", repeated)
+    lab.show(_maps(lab, gains, speeds, rtts))
+
+
+def _maps(
+    lab: Lab,
+    gains: dict[tuple[int, int, int], Array],
+    speeds: tuple[int, ...],
+    rtts: tuple[int, ...],
+) -> Figure:
+    """Draw the printed and the measured ratios of the goodputs."""
     columns, rows = [f"{rtt} ms" for rtt in rtts], [f"{rate} Mb/s" for rate in speeds]
     panels = []
-    for size in (SHALLOW, DEEP):
-        printed_table = lab.text.printed[f"gain-{size}"]
-        said = np.array(
-            [[float(printed_table.column(c)[row]) for c in columns] for row in rows]
-        )
+    for size, name in BUFFERS.items():
+        table = lab.text.printed[f"gain-{size}"]
+        said = np.array([[float(table.column(c)[row]) for c in columns] for row in rows])
         mine = np.array([[gains[size, rate, rtt].mean() for rtt in rtts] for rate in speeds])
-        for title, values in ((f"{size} KB, published", said), (f"{size} KB, measured", mine)):
+        for title, values in ((f"{name}, published", said), (f"{name}, measured", mine)):
             regions = Regions(range(len(rtts)), range(len(speeds)), values, numbers=True)
-            panels.append(
-                Panel("", "", title=title, regions=regions, ticks=columns, y_ticks=rows)
-            )
-    lab.show(Figure("Goodput of BBR over that of CUBIC", panels))
+            panels.append(Panel("", "", title=title, regions=regions, ticks=columns, y_ticks=rows))
+    return Figure("Goodput of BBR over that of CUBIC", panels)
 
 
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2, 0.22, 0.25, 0.3)
@@ -99,9 +109,7 @@ def cao_fig_7(lab: Lab) -> None:
     lab.number("cliff", 100 * np.array([_half(losses, run) for run in top.T]))
     if 0.25 in losses:
         lab.claim("collapsed", at_most(20.0, goodput["bbr", 0.25]))
-    repeated = {
-        case: np.array([f.repeated for (f,) in runs]) for case, runs in found.items()
-    }
+    repeated = {case: np.array([f.repeated for (f,) in runs]) for case, runs in found.items()}
     x = [100 * loss for loss in losses]
     panels = []
     for label, values in (("goodput, Mb/s", goodput), ("retransmissions", repeated)):
@@ -115,7 +123,7 @@ def cao_fig_7(lab: Lab) -> None:
     lab.show(Figure("One flow on 100 Mb/s, 25 ms and a buffer of 10 MB", panels))
 
 
-def _half(losses: tuple[float, ...], goodput: np.ndarray) -> float:
+def _half(losses: tuple[float, ...], goodput: Array) -> float:
     """Return the loss at which the goodput falls below half of that without loss.
 
     It is interpolated between the measured ones.

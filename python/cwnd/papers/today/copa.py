@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cwnd.papers.exhibit import Lab, exhibit
@@ -22,8 +24,8 @@ def copa_queue(lab: Lab) -> None:
     cases = {place: copa(*place, size, 60.0) for place, size in PATHS.items()}
     found = lab.run(cases, wave)
     for (count, rate, rtt), runs in found.items():
-        of = {"flows": count, "rate": rate, "rtt": rtt}
-        lab.claim("empty", alike([1 + run.low for run in runs], 1), **of)
+        of: dict[str, Any] = {"flows": count, "rate": rate, "rtt": rtt}
+        lab.number("empty", [run.low for run in runs], **of)
         lab.number(f"most-{count}", [run.high for run in runs], **of)
         lab.number("period", [1e3 * run.period / rtt for run in runs], **of)
         lab.claim("used", at_least(0.95, [run.used for run in runs], UNIT), **of)

@@ -42,14 +42,11 @@ def path(
     rtt: float,
     queue: float,
     tcp: JsonObject = LINUX,
-    access: str | None = None,
     link: JsonObject | None = None,
     **keys: object,
 ) -> Scenario:
     """Return a dumbbell whose queue holds ``queue`` packets, rounded."""
     bottleneck = {"rate": rate * 1e6, "delay": rtt / 2e3, "queue": f"{max(1, round(queue))}p"}
-    if access:
-        keys["access"] = {"delay": access}
     return dumbbell(name, duration, flows, bottleneck=bottleneck | (link or {}), tcp=tcp, **keys)
 
 
@@ -303,7 +300,7 @@ class Transfer(NamedTuple):
             rtt=self.rtt,
             queue=self.rate * 1e3 * self.buffer / 8 / FRAME,
             tcp=EACH,
-            access="0ms..0.5ms",
+            access={"delay": "0ms..0.5ms"},
             link=link,
         )
 

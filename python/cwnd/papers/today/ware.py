@@ -16,6 +16,8 @@ from cwnd.stats import UNIT
 SLOW, FAST = Place(10, 40), Place(50, 30)
 PRODUCTS = {SLOW: (1, 2, 4, 8, 16, 32, 64), FAST: (1, 2, 4, 8, 16)}
 """Buffers of Fig. 8 in bandwidth-delay products."""
+DURATIONS = {("cubic", SLOW): 400.0, ("cubic", FAST): 200.0, ("reno", SLOW): 200.0}
+"""Durations of the runs in seconds."""
 MANY = (1, 2, 4, 8, 16)
 """Numbers of loss-based flows."""
 DEEP = {SLOW: 32, FAST: 8}
@@ -40,12 +42,12 @@ def fraction(place: Place, products: float, flows: int) -> float:
 @exhibit("ware-fig-8", cost=30, seeds=(5, 5))
 def fig_8(lab: Lab) -> None:
     """Run flows of BBR beside one loss-based flow for each buffer, and compare with the model."""
-    counts, duration = lab.pick((1, 2, 4), (1,)), lab.pick(200.0, 100.0)
+    counts, long = lab.pick((1, 2, 4), (1,)), lab.pick(1.0, 0.5)
     others = {"cubic": (SLOW, FAST), "reno": (SLOW,)}
     panels = []
     for other, places in others.items():
         cases = {
-            (place, size, n): versus(place, size, n, 1, duration, other=other)
+            (place, size, n): versus(place, size, n, 1, long * DURATIONS[other, place], other=other)
             for place in places
             for size, n in product(PRODUCTS[place], counts)
         }
@@ -78,10 +80,10 @@ def fig_8(lab: Lab) -> None:
 @exhibit("ware-flows", cost=15, seeds=(5, 10), quick=(5, 5), beside="ware-fig-8")
 def flows(lab: Lab) -> None:
     """Run one flow of BBR beside 1 to 16 flows of CUBIC."""
-    duration = lab.pick(200.0, 100.0)
-    cases = {(p, n): versus(p, size, 1, n, duration) for p, size in DEEP.items() for n in MANY}
+    long = {place: lab.pick(1.0, 0.5) * DURATIONS["cubic", place] for place in DEEP}
+    cases = {(p, n): versus(p, size, 1, n, long[p]) for p, size in DEEP.items() for n in MANY}
     found = lab.run(cases, share)
-    single = {place: versus(place, size, 1, 0, duration) for place, size in DEEP.items()}
+    single = {place: versus(place, size, 1, 0, long[place]) for place, size in DEEP.items()}
     free = lab.run(single, limits)
     held = lab.run({place: cases[place, 1] for place in DEEP}, limits)
     for place, size in DEEP.items():
