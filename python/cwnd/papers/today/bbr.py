@@ -63,8 +63,8 @@ def bbr_fig_10(lab: Lab) -> None:
         for law, name in NAMES.items()
     ]
     limit = np.geomspace(losses[0], losses[-1], 50)
-    curves.append(Curve("limit", 100 * limit, 100 * (1 - limit), "published"))
-    panel = Panel("random loss, %", "goodput, Mb/s", curves, x_log=True)
+    curves.append(Curve("limit", 100 * limit, 100 * (1 - limit), dashed=True))
+    panel = Panel("random loss, %", "goodput, Mb/s", curves, x_log=True, y_limits=(0.0, 105.0))
     lab.show(Figure("Goodput of one flow on 100 Mb/s and 100 ms", [panel]))
 
 
@@ -179,24 +179,29 @@ def hock(lab: Lab) -> None:
         if size >= 1:
             grade = at_least(0.5, last["bbr", size], UNIT)
             lab.claim("unfair", grade, size=f"{size:g}")
+    x, ticks = range(len(sizes)), [f"{size:g}" for size in sizes]
     panels = [
         Panel(
             "buffer / BDP",
             label,
             [
-                Curve.of_means(f"{count} {name}", sizes, [values[law, count, s] for s in sizes])
+                Curve.of_means(f"{count} {name}", x, [values[law, count, s] for s in sizes])
                 for (law, name), count in product(NAMES.items(), (1, 6))
             ],
-            x_log=True,
+            ticks=ticks,
+            y_limits=(0.0, top),
         )
-        for label, values in (("lost packets, %", loss), ("mean queue / BDP", queue))
+        for label, values, top in (
+            ("lost packets, %", loss, 12.0),
+            ("mean queue / BDP", queue, 8.0),
+        )
     ]
     curves = [
-        Curve.of_means(name, sizes, [last[law, s] for s in sizes], within=UNIT)
+        Curve.of_means(name, x, [last[law, s] for s in sizes], within=UNIT)
         for law, name in NAMES.items()
     ]
     label = "share of the flow with 80 ms"
-    panels.append(Panel("buffer / BDP of 80 ms", label, curves, x_log=True, y_limits=(0.0, 1.0)))
+    panels.append(Panel("buffer / BDP of 80 ms", label, curves, ticks=ticks, y_limits=(0.0, 1.0)))
     lab.show(Figure("Flows of one law on 50 Mb/s", panels))
 
 
@@ -217,8 +222,9 @@ def jaeger(lab: Lab) -> None:
     lab.claim("suppress", at_least(0.5, found[100], UNIT))
     [(time, series)] = lab.run({0: five}, rates, seeds=1)[0]
     curves = [Curve(f"flow {n}", time, rate) for n, rate in enumerate(series, 1)]
-    even = Curve("even", [BUFFERS[0], BUFFERS[-1]], [0.5, 0.5], dashed=True)
-    beside = [Curve.of_means("BBR", BUFFERS, [found[s] for s in BUFFERS], within=UNIT), even]
+    x = range(len(BUFFERS))
+    even = Curve("even", [0, x[-1]], [0.5, 0.5], dashed=True)
+    beside = [Curve.of_means("BBR", x, [found[s] for s in BUFFERS], within=UNIT), even]
     panels = [
         Panel("time, s", "goodput, Mb/s", curves, "five flows of BBR, 100 ms"),
         Panel(
@@ -226,7 +232,7 @@ def jaeger(lab: Lab) -> None:
             "share of BBR",
             beside,
             "BBR beside CUBIC, 50 ms",
-            x_log=True,
+            ticks=[str(size) for size in BUFFERS],
             y_limits=(0.0, 1.0),
         ),
     ]

@@ -29,7 +29,7 @@ RATES, RTTS = (100, 250, 500), (25, 100, 200)
 @exhibit("cao-fig-5", cost=80, seeds=(5, 5))
 def cao_fig_5(lab: Lab) -> None:
     """Run one flow of BBR and one of CUBIC for each rate, round-trip time and buffer."""
-    speeds, rtts = lab.pick((RATES, RTTS), ((100,), RTTS))
+    speeds, rtts = lab.pick((RATES, RTTS), ((100, 250), (100, 200)))
     duration = 60.0
     places = list(product(speeds, rtts))
     cells = [(size, *place) for size, place in product((SHALLOW, DEEP), places)]
@@ -118,8 +118,9 @@ def cao_fig_7(lab: Lab) -> None:
             for law, name in laws.items()
         ]
         if label.startswith("goodput"):
-            curves.append(Curve("1 - 1/1.25", [20.0, 20.0], [0.0, 95.0], "published"))
-        panels.append(Panel("random loss, %", label, curves))
+            curves.append(Curve("1 - 1/1.25", [20.0, 20.0], [0.0, 95.0], dashed=True))
+        largest = 1.1 * max(float(run.mean()) for run in values.values())
+        panels.append(Panel("random loss, %", label, curves, y_limits=(0.0, largest)))
     lab.show(Figure("One flow on 100 Mb/s, 25 ms and a buffer of 10 MB", panels))
 
 
@@ -159,23 +160,13 @@ def cao_fig_8(lab: Lab) -> None:
         lab.number("even", 100 * share[5000])
         lab.number("bbr-repeats", [b.repeated for b, _ in found[100]])
         lab.number("cubic-repeats", [c.repeated for _, c in found[100]])
-    rate = Panel(
-        "buffer, KB",
-        "goodput, Mb/s",
-        [
-            Curve.of_means(name, sizes, [[run[i].goodput for run in found[s]] for s in sizes])
+    x, ticks = range(len(sizes)), [str(size) for size in sizes]
+    panels = []
+    for label, key in (("goodput, Mb/s", "goodput"), ("retransmissions", "repeated")):
+        curves = [
+            Curve.of_means(name, x, [[getattr(run[i], key) for run in found[s]] for s in sizes])
             for i, name in enumerate(("BBR", "CUBIC"))
-        ],
-        x_log=True,
-    )
-    repeats = Panel(
-        "buffer, KB",
-        "retransmissions",
-        [
-            Curve.of_means(name, sizes, [[run[i].repeated for run in found[s]] for s in sizes])
-            for i, name in enumerate(("BBR", "CUBIC"))
-        ],
-        x_log=True,
-        y_log=True,
-    )
-    lab.show(Figure("A flow of BBR beside one of CUBIC on 1 Gb/s and 20 ms", [rate, repeats]))
+        ]
+        log = key == "repeated"
+        panels.append(Panel("buffer, KB", label, curves, ticks=ticks, y_log=log))
+    lab.show(Figure("A flow of BBR beside one of CUBIC on 1 Gb/s and 20 ms", panels))

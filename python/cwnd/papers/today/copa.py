@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.grades import alike, at_least, less
@@ -32,12 +30,13 @@ def copa_queue(lab: Lab) -> None:
     panels = []
     for count, rate, rtt in ((1, 50, 50), (4, 100, 40)):
         (run,) = lab.run({0: cases[count, rate, rtt]}, course, seeds=1)[0]
-        here = (run.time >= 40.0) & (run.time < 40.0 + 20 * rtt / 1e3)
+        end = 40.0 + 10 * rtt / 1e3
+        here = (run.time >= 40.0) & (run.time < end)
         queue = Curve("queue", run.time[here], run.queue[here])
-        most = Curve("2.5 n/δ", [40.0, 40.0 + 20 * rtt / 1e3], [5.0 * count] * 2, "published")
+        most = Curve("2.5 n/δ", [40.0, end], [5.0 * count] * 2, dashed=True)
         title = f"{count} of Copa, {rate} Mb/s, {rtt} ms"
         panels.append(Panel("time, s", "packets", [queue, most], title))
-    lab.show(Figure("Queue of flows in the default mode, twenty round-trip times", panels))
+    lab.show(Figure("Queue of flows in the default mode, ten round-trip times", panels))
 
 
 RTTS = (20.0, 40.0, 80.0, 160.0)
@@ -83,28 +82,36 @@ def copa_others(lab: Lab) -> None:
             for law, name in NAMES.items()
         },
     )
-    points = [
-        Curve(
-            name,
-            [1e3 * np.mean(delay[law])],
-            [100 * np.mean(used[law])],
-            "points",
-        )
-        for law, name in NAMES.items()
+    laws = range(len(NAMES))
+    waits = [[1e3 * value for value in delay[law]] for law in NAMES]
+    x = range(len(SIZES))
+    beside_curves = [
+        Curve.of_means(NAMES[law], x, [shares[law, s] for s in SIZES], within=UNIT)
+        for law in ("copa", "bbr")
     ]
     panels = [
-        Panel("queueing delay, ms", "utilisation, %", points, "four flows, 40 ms", x_log=True),
+        Panel(
+            "",
+            "queueing delay, ms",
+            [Curve.of_means("four flows, 40 ms", laws, waits, "points")],
+            ticks=list(NAMES.values()),
+        ),
+        Panel(
+            "",
+            "Jain's index",
+            [
+                Curve.of_means(label, laws, [by[law] for law in NAMES], "points", within=UNIT)
+                for label, by in (("40 ms", jain), ("20 to 160 ms", uneven))
+            ],
+            ticks=list(NAMES.values()),
+            y_limits=(0.0, 1.05),
+        ),
         Panel(
             "buffer / BDP",
-            "share of two flows beside two of CUBIC",
-            [
-                *(
-                    Curve.of_means(NAMES[law], SIZES, [shares[law, s] for s in SIZES], within=UNIT)
-                    for law in ("copa", "bbr")
-                ),
-                Curve("even", [SIZES[0], SIZES[-1]], [0.5, 0.5], dashed=True),
-            ],
-            x_log=True,
+            "share beside CUBIC",
+            [*beside_curves, Curve("even", [0, x[-1]], [0.5, 0.5], dashed=True)],
+            "two flows beside two of CUBIC",
+            ticks=[f"{size:g}" for size in SIZES],
             y_limits=(0.0, 1.0),
         ),
     ]

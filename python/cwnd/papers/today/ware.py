@@ -63,16 +63,17 @@ def fig_8(lab: Lab) -> None:
         for place in places:
             curves = []
             for color, n in enumerate(counts):
-                x = PRODUCTS[place]
-                mine = [found[place, size, n] for size in x]
+                sizes = PRODUCTS[place]
+                x, mine = range(len(sizes)), [found[place, size, n] for size in sizes]
                 label = f"{n} BBR"
                 curves.append(Curve.of_means(label, x, mine, "points", within=UNIT, color=color))
-                predicted = [fraction(place, size, n) for size in x]
+                predicted = [fraction(place, size, n) for size in sizes]
                 curves.append(Curve(f"{label}, model", x, predicted, color=color, dashed=True))
             title = f"beside one {name}, {place.label}"
             label = "share of BBR"
+            ticks = [str(size) for size in PRODUCTS[place]]
             panels.append(
-                Panel("buffer / BDP", label, curves, title, x_log=True, y_limits=(0.0, 1.0))
+                Panel("buffer / BDP", label, curves, title, ticks=ticks, y_limits=(0.0, 1.0))
             )
     lab.show(Figure("Share of BBR beside one loss-based flow", panels))
 
@@ -97,10 +98,19 @@ def flows(lab: Lab) -> None:
     lab.number("forty", [100 * value for value in found[SLOW, 16]])
     curves = [
         Curve.of_means(
-            f"{place.label}, {size} BDP", MANY, [found[place, n] for n in MANY], within=UNIT
+            f"{place.label}, {size} BDP",
+            range(len(MANY)),
+            [found[place, n] for n in MANY],
+            within=UNIT,
         )
         for place, size in DEEP.items()
     ]
-    curves.append(Curve("fair share", MANY, [1 / (1 + n) for n in MANY], dashed=True))
-    panel = Panel("flows of CUBIC", "share of BBR", curves, x_log=True, y_limits=(0.0, 1.0))
+    curves.append(Curve("fair share", range(len(MANY)), [1 / (1 + n) for n in MANY], dashed=True))
+    panel = Panel(
+        "flows of CUBIC",
+        "share of BBR",
+        curves,
+        ticks=[str(n) for n in MANY],
+        y_limits=(0.0, 1.0),
+    )
     lab.show(Figure("Share of one flow of BBR beside flows of CUBIC", [panel]))
