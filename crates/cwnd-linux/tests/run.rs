@@ -42,7 +42,7 @@ fn network(controller: &str, more: &str) -> Network {
         [dumbbell]
         rate = "10mbit"
         delay = "20ms"
-        queue = "40p"
+        queue = "20p"
         [tcp]
         delayed_acks = false
         [[flow]]
