@@ -29,7 +29,7 @@ RATES, RTTS = (100, 250, 500), (25, 100, 200)
 @exhibit("cao-fig-5", cost=80, seeds=(5, 5))
 def cao_fig_5(lab: Lab) -> None:
     """Run one flow of BBR and one of CUBIC for each rate, round-trip time and buffer."""
-    speeds, rtts = lab.pick((RATES, RTTS), ((100, 250), (100, 200)))
+    speeds, rtts = lab.pick((RATES, RTTS), ((100,), (200,)))
     duration = 60.0
     places = list(product(speeds, rtts))
     cells = [(size, *place) for size, place in product((SHALLOW, DEEP), places)]
@@ -87,7 +87,7 @@ def _maps(
 
 
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2, 0.22, 0.25, 0.3)
-FEW = (0.0, 0.01, 0.05, 0.1, 0.14, 0.18, 0.25)
+FEW = (0.0, 0.01, 0.1, 0.14, 0.18)
 
 
 @exhibit("cao-fig-7", cost=12, seeds=(5, 5))
@@ -153,10 +153,10 @@ def cao_fig_8(lab: Lab) -> None:
         for size, runs in found.items()
     }
     lab.number("smallest", 100 * share[10])
-    lab.number("largest", [c.goodput / b.goodput for b, c in found[10_000]])
     lab.claim("more", at_most(0.5, share[10_000], UNIT))
     lab.claim("less", at_least(0.5, share[10], UNIT))
     if not lab.quick:
+        lab.number("largest", [c.goodput / b.goodput for b, c in found[10_000]])
         lab.number("even", 100 * share[5000])
         lab.number("bbr-repeats", [b.repeated for b, _ in found[100]])
         lab.number("cubic-repeats", [c.repeated for _, c in found[100]])

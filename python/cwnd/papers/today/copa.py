@@ -51,8 +51,9 @@ def copa_others(lab: Lab) -> None:
     rtts = lab.run({law: alone(law, long, rtts=RTTS) for law in NAMES}, shared)
     far = lab.run({law: alone(law, long, rtts=(600.0,)) for law in NAMES}, each)
     lossy = lab.run({law: alone(law, long, rtts=(40.0,), loss=0.01) for law in NAMES}, each)
+    sizes = lab.pick(SIZES, (1.0, 4.0))
     beside = {
-        (law, size): beside_cubic(law, size, long) for law in ("copa", "bbr") for size in SIZES
+        (law, size): beside_cubic(law, size, long) for law in ("copa", "bbr") for size in sizes
     }
     shares = lab.run(beside, share)
     used, delay, jain, uneven = (
@@ -69,7 +70,7 @@ def copa_others(lab: Lab) -> None:
     rates = {law: [f.goodput for (f,) in lossy[law]] for law in NAMES}
     lab.claim("robust", less(rates["cubic"], rates["copa"]))
     off = {case: [abs(value - 0.5) for value in runs] for case, runs in shares.items()}
-    for size in SIZES:
+    for size in sizes:
         grade = less(off["copa", size], off["bbr", size])
         lab.claim("coexists", grade, size=f"{size:g}")
     lab.means(
@@ -84,9 +85,9 @@ def copa_others(lab: Lab) -> None:
     )
     laws = range(len(NAMES))
     waits = [[1e3 * value for value in delay[law]] for law in NAMES]
-    x = range(len(SIZES))
+    x = range(len(sizes))
     beside_curves = [
-        Curve.of_means(NAMES[law], x, [shares[law, s] for s in SIZES], within=UNIT)
+        Curve.of_means(NAMES[law], x, [shares[law, s] for s in sizes], within=UNIT)
         for law in ("copa", "bbr")
     ]
     panels = [
@@ -111,7 +112,7 @@ def copa_others(lab: Lab) -> None:
             "share beside CUBIC",
             [*beside_curves, Curve("even", [0, x[-1]], [0.5, 0.5], dashed=True)],
             "two flows beside two of CUBIC",
-            ticks=[f"{size:g}" for size in SIZES],
+            ticks=[f"{size:g}" for size in sizes],
             y_limits=(0.0, 1.0),
         ),
     ]

@@ -18,7 +18,7 @@ PRODUCTS = {SLOW: (1, 2, 4, 8, 16, 32, 64), FAST: (1, 2, 4, 8, 16)}
 """Buffers of Fig. 8 in bandwidth-delay products."""
 DURATIONS = {("cubic", SLOW): 400.0, ("cubic", FAST): 200.0, ("reno", SLOW): 200.0}
 """Durations of the runs in seconds."""
-MANY = (1, 2, 4, 8, 16)
+MANY, FEW = (1, 2, 4, 8, 16), (1, 16)
 """Numbers of loss-based flows."""
 DEEP = {SLOW: 32, FAST: 8}
 """Buffers in which the number of loss-based flows varies: that of Fig. 1, and a smaller one."""
@@ -43,7 +43,7 @@ def fraction(place: Place, products: float, flows: int) -> float:
 def fig_8(lab: Lab) -> None:
     """Run flows of BBR beside one loss-based flow for each buffer, and compare with the model."""
     counts, long = lab.pick((1, 2, 4), (1,)), lab.pick(1.0, 0.5)
-    others = {"cubic": (SLOW, FAST), "reno": (SLOW,)}
+    others = {"cubic": lab.pick((SLOW, FAST), (SLOW,)), "reno": (SLOW,)}
     panels = []
     for other, places in others.items():
         cases = {
@@ -81,14 +81,15 @@ def fig_8(lab: Lab) -> None:
 @exhibit("ware-flows", cost=15, seeds=(5, 10), quick=(5, 5), beside="ware-fig-8")
 def flows(lab: Lab) -> None:
     """Run one flow of BBR beside 1 to 16 flows of CUBIC."""
+    many = lab.pick(MANY, FEW)
     long = {place: lab.pick(1.0, 0.5) * DURATIONS["cubic", place] for place in DEEP}
-    cases = {(p, n): versus(p, size, 1, n, long[p]) for p, size in DEEP.items() for n in MANY}
+    cases = {(p, n): versus(p, size, 1, n, long[p]) for p, size in DEEP.items() for n in many}
     found = lab.run(cases, share)
     single = {place: versus(place, size, 1, 0, long[place]) for place, size in DEEP.items()}
     free = lab.run(single, limits)
     held = lab.run({place: cases[place, 1] for place in DEEP}, limits)
     for place, size in DEEP.items():
-        for n in MANY[1:]:
+        for n in many[1:]:
             grade = alike(found[place, n], found[place, 1])
             lab.claim("independent", grade, place=place.label, size=size, flows=n)
         grade = less([run.window for run in free[place]], [run.window for run in held[place]])
@@ -99,18 +100,18 @@ def flows(lab: Lab) -> None:
     curves = [
         Curve.of_means(
             f"{place.label}, {size} BDP",
-            range(len(MANY)),
-            [found[place, n] for n in MANY],
+            range(len(many)),
+            [found[place, n] for n in many],
             within=UNIT,
         )
         for place, size in DEEP.items()
     ]
-    curves.append(Curve("fair share", range(len(MANY)), [1 / (1 + n) for n in MANY], dashed=True))
+    curves.append(Curve("fair share", range(len(many)), [1 / (1 + n) for n in many], dashed=True))
     panel = Panel(
         "flows of CUBIC",
         "share of BBR",
         curves,
-        ticks=[str(n) for n in MANY],
+        ticks=[str(n) for n in many],
         y_limits=(0.0, 1.0),
     )
     lab.show(Figure("Share of one flow of BBR beside flows of CUBIC", [panel]))
