@@ -81,7 +81,9 @@ def _maps(
         said = np.array([[float(table.column(c)[row]) for c in columns] for row in rows])
         mine = np.array([[gains[size, rate, rtt].mean() for rtt in rtts] for rate in speeds])
         for title, values in ((f"{name}, published", said), (f"{name}, measured", mine)):
-            regions = Regions(range(len(rtts)), range(len(speeds)), values, numbers=True)
+            ends = (float(min(said.min(), mine.min())), float(max(said.max(), mine.max())))
+            axes = (range(len(rtts)), range(len(speeds)))
+            regions = Regions(*axes, values, numbers=True, limits=ends)
             panels.append(Panel("", "", title=title, regions=regions, ticks=columns, y_ticks=rows))
     return Figure("Goodput of BBR over that of CUBIC", panels)
 

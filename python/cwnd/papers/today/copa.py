@@ -32,10 +32,11 @@ def copa_queue(lab: Lab) -> None:
         (run,) = lab.run({0: cases[count, rate, rtt]}, course, seeds=1)[0]
         end = 40.0 + 10 * rtt / 1e3
         here = (run.time >= 40.0) & (run.time < end)
-        queue = Curve("queue", run.time[here], run.queue[here])
-        most = Curve("2.5 n/δ", [40.0, end], [5.0 * count] * 2, dashed=True)
+        time = 1e3 * (run.time[here] - 40.0)
+        queue = Curve("queue", time, run.queue[here])
+        most = Curve("2.5 n/δ", [0.0, 10.0 * rtt], [5.0 * count] * 2, dashed=True)
         title = f"{count} of Copa, {rate} Mb/s, {rtt} ms"
-        panels.append(Panel("time, s", "packets", [queue, most], title))
+        panels.append(Panel("time, ms", "packets", [queue, most], title, y_limits=(0.0, 7.0 * count)))
     lab.show(Figure("Queue of flows in the default mode, ten round-trip times", panels))
 
 
