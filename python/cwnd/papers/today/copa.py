@@ -36,7 +36,9 @@ def copa_queue(lab: Lab) -> None:
         queue = Curve("queue", time, run.queue[here])
         most = Curve("2.5 n/δ", [0.0, 10.0 * rtt], [5.0 * count] * 2, dashed=True)
         title = f"{count} of Copa, {rate} Mb/s, {rtt} ms"
-        panels.append(Panel("time, ms", "packets", [queue, most], title, y_limits=(0.0, 7.0 * count)))
+        panels.append(
+            Panel("time, ms", "packets", [queue, most], title, y_limits=(0.0, 7.0 * count))
+        )
     lab.show(Figure("Queue of flows in the default mode, ten round-trip times", panels))
 
 
