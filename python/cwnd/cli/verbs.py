@@ -348,7 +348,9 @@ def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> l
     help="Directory of the report.",
 )
 def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Reproduce the evaluation of each PAPER: simd, gaimd, aira, daimd, aiad, beyond; or of all.
+    """Reproduce the evaluation of each PAPER, or of all.
+
+    PAPER is simd, gaimd, aira, daimd, aiad, today (BBR, CUBIC, Copa and C4) or beyond (all laws).
 
     For every table and figure the report has the published and the measured values and verdicts.
     The same command resumes an interrupted run.

@@ -159,14 +159,16 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
             Patch(color=shade, alpha=0.55, label=name)
             for name, shade in zip(regions.names, shades, strict=True)
         ]
-    mesh = axes.pcolormesh(x, y, z, cmap="viridis", shading="nearest", rasterized=True)
+    low, high = regions.limits or (np.nanmin(z), np.nanmax(z))
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": low, "vmax": high}
+    mesh = axes.pcolormesh(x, y, z, shading="nearest", rasterized=True, **scale)
     canvas.colorbar(mesh, ax=axes, shrink=0.9)
     if regions.numbers:
-        middle = (np.nanmin(z) + np.nanmax(z)) / 2
+        middle = (low + high) / 2
         center: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
         for (i, j), value in np.ndenumerate(z):
             ink = "white" if value < middle else "black"
-            axes.text(float(x[j]), float(y[i]), f"{value:.2g}", color=ink, **center)
+            axes.text(float(x[j]), float(y[i]), f"{value:.2f}", color=ink, **center)
     return []
 
 

@@ -31,7 +31,7 @@ M = TypeVar("M")
 R = TypeVar("R", bound="tuple[str | float, ...]")
 T = TypeVar("T")
 
-PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "beyond")
+PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "today", "beyond")
 """Short names of the papers; each has a package in this folder."""
 
 

@@ -88,6 +88,8 @@ class Regions:
         Names of the areas 0, 1, …; without them z is a value with a color scale.
     numbers
         Whether to print the values in the cells.
+    limits
+        Ends of the color scale; by default those of the values.
     """
 
     x: npt.ArrayLike
@@ -95,6 +97,7 @@ class Regions:
     z: npt.ArrayLike
     names: Sequence[str] = ()
     numbers: bool = False
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(slots=True)

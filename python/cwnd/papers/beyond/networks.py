@@ -19,8 +19,16 @@ LAWS = {
     "DAIMD": "daimd",
     "UDT": "udt",
     "AIAD_φ": "aiad(rate=receiver)",
+    "BBR": "bbr",
+    "Copa": "copa",
+    "C4": "c4",
+    "LEDBAT": "ledbat",
 }
-"""Specifications of the laws by name; window laws recover losses with SACK."""
+"""Specifications by name: TCP, CUBIC, the five papers' laws and controllers of today.
+
+Flows that set a window recover losses with SACK. DCTCP and Prague need marks, which DropTail queues
+do not set.
+"""
 
 PACKET_BITS = 8 * 1500.0
 
