@@ -38,6 +38,7 @@ const LAWS: &[&str] = &[
     "vegas",
     "cubic(start=hystart)",
     "bbr",
+    "bbr3",
     "copa",
     "copa(delta=0.1, competitive=off)",
     "c4",

@@ -1,6 +1,6 @@
 //! Pacing, timers and delivery-rate samples, for the controllers that use them.
 
-use super::sender::{Core, FirstPacket};
+use super::sender::Core;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use cwnd::delivery::{DeliveryEstimator, LossSample, RateSample, Sent};
@@ -147,8 +147,7 @@ impl<E> Core<E> {
     }
 
     /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets. `newest` is the most
-    /// recently sent of them. The SYN yields none: it is shorter than a packet, and a controller of Linux begins after the
-    /// handshake (`tcp_init_transfer`).
+    /// recently sent of them.
     pub(super) fn delivery_sample(
         &mut self,
         now: u64,
@@ -161,7 +160,6 @@ impl<E> Core<E> {
             u64::MAX => Dur::ZERO,
             ticks => self.driver.clock.dur(ticks),
         };
-        let syn = newest == 0 && matches!(self.first, FirstPacket::Syn);
         let flight = self.demands.as_mut()?.flight.as_mut()?;
         let mut sample = None;
         if packets > 0
@@ -169,7 +167,7 @@ impl<E> Core<E> {
         {
             flight.estimator.counted(now, packets - 1);
             flight.estimator.acked(now, &newest);
-            sample = flight.estimator.sample(min_rtt).filter(|_| !syn);
+            sample = flight.estimator.sample(min_rtt);
         }
         flight.advance(una);
         sample

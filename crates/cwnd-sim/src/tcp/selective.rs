@@ -329,7 +329,10 @@ impl Selective {
             event.limit = Limit::Window;
         }
         if core.demands.is_some() {
-            event.delivery = core.delivery_sample(now, newly.packets, newly.newest);
+            let sample = core.delivery_sample(now, newly.packets, newly.newest);
+            // A controller of Linux begins after the handshake (`tcp_init_transfer`): it never has the sample of the SYN.
+            let before = self.linux.is_some() && core.is_syn(newly.newest);
+            event.delivery = sample.filter(|_| !before);
             if self.linux.is_some() && has_cong_control(&core.driver.controller) {
                 event.departure = core.departure().map(|at| core.driver.clock.time(at));
             }

@@ -80,7 +80,7 @@ pub(crate) struct Core<E> {
     flags: u16,
     /// Flags of the next data packet: after a window reduction it carries CWR (RFC 3168 section 6.1.2).
     next_flags: u16,
-    pub(super) first: FirstPacket,
+    first: FirstPacket,
     byte_counting: bool,
     pub(super) connected: bool,
     /// Whether the application may write more.
@@ -500,6 +500,11 @@ impl<E> Core<E> {
         }
         let event = Event::Acked(self.acked(now, newly, ack, grows));
         self.driver.report(now, event);
+    }
+
+    /// Whether packet `seq` is a SYN without data.
+    pub(super) fn is_syn(&self, seq: u32) -> bool {
+        seq == 0 && matches!(self.first, FirstPacket::Syn)
     }
 
     /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the sample would force the
