@@ -1,6 +1,6 @@
 """The speed of the simulator: the times and memory sizes of docs/performance.md.
 
-    python bench/run.py [ns2] [many] [recording] [command] [reproduce]
+    python bench/run.py [ns2] [many] [controllers] [recording] [command] [reproduce]
 
 All parts take about five minutes on two cores. Packets are data packets transmitted by the senders.
 """
@@ -12,6 +12,7 @@ import os
 import platform
 
 import command
+import controllers
 import many
 import ns2
 import recording
@@ -19,6 +20,7 @@ import recording
 PARTS = {
     "ns2": ns2.main,
     "many": many.main,
+    "controllers": controllers.main,
     "recording": recording.main,
     "command": command.main,
     "reproduce": command.reproduce,
