@@ -51,9 +51,10 @@ impl Generator for Media {
         let Parameters { fps, min, max, .. } = self.parameters;
         let latency = whole(writer.clock.ticks_in(LATENCY));
         if writer.now - self.changed >= latency
-            && let Some(rate) = writer.controller_rate
+            && let Some(rate) = writer.controller_rate.map(|rate| rate.clamp(min, max))
+            && rate != self.rate
         {
-            (self.rate, self.changed) = (rate.clamp(min, max), writer.now);
+            (self.rate, self.changed) = (rate, writer.now);
         }
         self.rates = (self.rates.0 + self.rate, self.rates.1 + 1.0);
         let size = self.rate / (8.0 * fps) * (1.0 + laplace(&mut writer.rng));
@@ -126,6 +127,16 @@ mod tests {
             assert!((absolute - 0.15).abs() < 0.003, "{absolute}");
             assert!((variance - 2.0 * 0.15 * 0.15).abs() < 0.0025, "{variance}");
         }
+    }
+
+    /// RFC 8593 section 5.1: requests are ignored for the latency after a transition, not after a request that changes nothing.
+    #[test]
+    fn the_latency_begins_with_a_transition() {
+        // The encoder has this rate from 0.2 s on, until the controller changes it at 1.05 s.
+        let frames = frames(150e3, 1.5e6, 2.0, |at| Some(if at < 1.05 { 5e5 } else { 1e6 }));
+        let before = frames.iter().rev().find(|frame| frame.at < 1.05).unwrap();
+        let next = frames.iter().find(|frame| frame.at >= 1.05).unwrap();
+        assert_eq!((before.rate, next.rate), (5e5, 1e6));
     }
 
     #[test]

@@ -15,7 +15,8 @@ use cwnd::Dur;
 use std::sync::Arc;
 
 /// The reservoir and the beginning of the upper reservoir as fractions of the buffer. BBA-0 has a reservoir of 90 s in a buffer of 240 s,
-/// for chunks whose sizes vary; here the chunks of a bitrate have the same size.
+/// for chunks whose sizes vary; here the chunks of a bitrate have the same size. In a short buffer
+/// the reservoir is a chunk, and the upper one begins where the buffer still has room for one: a request never finds it fuller.
 const RESERVOIRS: [f64; 2] = [0.1, 0.9];
 
 pub(super) struct Video {
@@ -92,7 +93,12 @@ impl Video {
     fn choose(&mut self) {
         let highest = self.rates.len() - 1;
         let [low, high] = RESERVOIRS.map(|fraction| fraction * self.buffer);
-        let position = ((self.player.level - low) / (high - low)).clamp(0.0, 1.0);
+        let high = high.min(self.buffer - self.chunk);
+        let low = low.max(self.chunk).min(high);
+        let position = match self.player.level {
+            level if level <= low => 0.0,
+            level => ((level - low) / (high - low)).min(1.0),
+        };
         let [least, most] = [self.rates[0], self.rates[highest]];
         let mapped = least + position * (most - least);
         let higher = self.rates[(self.choice + 1).min(highest)];
@@ -182,6 +188,17 @@ mod tests {
         assert_eq!([3.01, 2.99, 2.01, 1.99, 1.01].map(|mapped| chosen(3, mapped)), [3, 2, 2, 1, 1]);
         // Between its neighbours a bitrate stays.
         assert_eq!([1.01, 1.5, 2.0, 2.5, 2.99].map(|mapped| chosen(1, mapped)), [1; 5]);
+        // In a buffer of 30 s the map is between 4 and 26 s, less and more than a chunk.
+        let chosen_at = |choice: usize, level: f64| {
+            let mut video = Video::new(Dur::from_secs(4.0), &rates, Dur::from_secs(30.0));
+            (video.choice, video.player.level) = (choice, level);
+            video.choose();
+            video.choice
+        };
+        assert_eq!(
+            [(3, 4.0), (0, 26.0), (2, 4.1), (2, 25.9)].map(|(c, l)| chosen_at(c, l)),
+            [0, 3, 1, 2]
+        );
         // In the reservoirs.
         assert_eq!([0.7, 1.0, 4.0, 4.3].map(|mapped| chosen(2, mapped)), [0, 0, 3, 3]);
     }
