@@ -226,8 +226,24 @@ mod tests {
         Detected { lost, newest, timeout }
     }
 
-    /// RFC 8985 section 3.2, first example: P1 to P3 are sent, P1 is lost. The SACK of P2 arms the reordering timer for a
-    /// quarter of the round-trip time; when it expires, P1 is lost.
+    /// RFC 8985 section 3.4, figure 1: the tail of a flight is lost, and a retransmission of it again. The loss probe (event 3) is
+    /// the retransmission of the last packet.
+    #[test]
+    fn a_lost_tail_and_a_lost_retransmission_are_detected() {
+        let mut bench = Bench::new(3);
+        bench.resend(300, 2);
+        // Event 5: the SACK of P3 shows that P1 and P2 are lost.
+        assert_eq!(bench.sack(400, (2, 3)), found(2, 1, 0));
+        bench.path.in_recovery = true;
+        bench.resend(400, 0);
+        bench.resend(401, 1);
+        // Event 7: the SACK of P2 shows that the retransmission of P1 is lost.
+        assert_eq!(bench.sack(501, (1, 2)), found(1, 400, 0));
+        assert_eq!(bench.board.next_lost(), Some(0));
+    }
+
+    /// Section 6.2, step 5: the SACK of P2 arms the reordering timer for a quarter of the round-trip time; when it expires, P1 is
+    /// lost.
     #[test]
     fn a_hole_is_lost_after_the_reordering_window() {
         let mut bench = Bench::new(3);

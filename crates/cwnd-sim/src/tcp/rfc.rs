@@ -294,6 +294,7 @@ impl Rfc {
 
     /// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last
     /// outstanding packet, once per recovery. Also returns whether it is the latter.
+    /// Rule 4 also names the highest hole below a SACKed last packet; here that hole waits for the retransmission timeout.
     fn further_repair(&mut self, core: &mut Core) -> Option<(u32, bool)> {
         if let Some(seq) = core.board.next_hole() {
             return Some((seq, false));
