@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 PORT = 9119
 START_S = 1.0
 PATIENCE_S = 30.0
-SPECS = ("udt", "cubic", "reno", "simd", "scalable", "highspeed", "vegas", "tfrc", "daimd")
+SPECS = (
+    *("bbr3", "udt", "cubic", "reno", "simd", "scalable", "highspeed", "vegas", "tfrc", "daimd"),
+)
 KERNELS = ("cubic", "bbr")
 RATES = ("20mbit", "100mbit")
 RTTS = ("20ms", "100ms")
