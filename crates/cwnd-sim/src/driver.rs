@@ -4,7 +4,7 @@ use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
 use cwnd::record::{Entry, Record};
-use cwnd::{AnyController, Controller, Dur, Event, Limit};
+use cwnd::{AnyController, Controller, Dur, Event, Limit, Signal};
 
 /// Counters of a sender since the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +35,8 @@ pub(crate) struct Driver {
     pub clock: Clock,
     /// What currently limits the sender.
     pub limit: Limit,
+    /// Whether the last reduction answered a mark.
+    marked: bool,
 }
 
 impl Driver {
@@ -51,6 +53,7 @@ impl Driver {
             cuts: Vec::new(),
             clock,
             limit: Limit::Application,
+            marked: false,
         }
     }
 
@@ -94,8 +97,17 @@ impl Driver {
     pub(crate) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         self.report(now, event);
         let cut = self.controller.take_cut();
+        if let Some(cut) = &cut {
+            self.marked = cut.why == Signal::Mark;
+        }
         self.cuts.extend(cut.map(|cut| CutRecord { at: self.clock.time(now), cut }));
         cut.is_some()
+    }
+
+    /// Reports that the losses of the recovery were spurious. They have no reduction to revert if the last one answered a mark: that ends
+    /// the recovery alone.
+    pub(crate) fn undo(&mut self, now: u64) {
+        self.report(now, if self.marked { Event::Recovered } else { Event::Undo });
     }
 
     /// Records a round-trip time sample in ticks and returns its duration.

@@ -149,6 +149,9 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
         settings.pacing = Some(LINUX_PACING);
         settings.startup_pacing = LINUX_STARTUP_PACING / LINUX_PACING;
     }
+    if let Some(limit) = settings.slow_start.limit(tcp.extensions.pacing) {
+        settings.slow_start_limit = settings.slow_start_limit.max(limit);
+    }
     settings
 }
 

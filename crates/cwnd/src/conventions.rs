@@ -77,6 +77,9 @@ pub struct Conventions {
     /// Whether Reno and CUBIC compute in whole packets, as net/ipv4/tcp_cong.c and net/ipv4/tcp_cubic.c of Linux 6.18
     /// do. Other laws are real-valued.
     pub whole_packets: bool,
+    /// Whether an undo restores the window and the threshold alone, and not the law's state (`tcp_reno_undo_cwnd` of
+    /// Linux).
+    pub undo_keeps_law: bool,
 }
 
 impl Conventions {
@@ -90,10 +93,12 @@ impl Conventions {
         grows_unused: false,
         grows_past_max_window: false,
         whole_packets: false,
+        undo_keeps_law: false,
     };
 
     /// The rules of Linux 6.18.
-    pub const LINUX: Conventions = Conventions { whole_packets: true, ..Conventions::RFC };
+    pub const LINUX: Conventions =
+        Conventions { whole_packets: true, undo_keeps_law: true, ..Conventions::RFC };
 
     /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
     /// (RFC 9002). No signal reduces the window below two packets (RFC 9002 section 7.2).

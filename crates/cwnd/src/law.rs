@@ -162,6 +162,9 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
+    /// The driver reduced the window to `w` packets by a rule of its own ([`Event::Reduced`](crate::Event::Reduced)).
+    fn reduced(&mut self, _w: f64) {}
+
     /// The packet size changed: state in packets is multiplied by `factor`, as the window is.
     fn rescale(&mut self, _factor: f64) {}
 
@@ -206,6 +209,9 @@ impl WindowLaw for Box<dyn WindowLaw> {
     }
     fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
         (**self).leave_slow_start(w, cx)
+    }
+    fn reduced(&mut self, w: f64) {
+        (**self).reduced(w);
     }
     fn rescale(&mut self, factor: f64) {
         (**self).rescale(factor);

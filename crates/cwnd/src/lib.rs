@@ -140,6 +140,7 @@
 //! | [`cut`](WindowLaw::cut), then [`threshold`](WindowLaw::threshold) | at a loss or mark of a packet not sent before the last reduction, outside of recovery; at each timeout; at persistent congestion |
 //! | [`answers_mark`](WindowLaw::answers_mark) | before `cut` at a mark: whether there is a reduction |
 //! | [`round`](WindowLaw::round) | after the recovery of each reduction; at once if the reduction begins no recovery: after a timeout, and after a mark unless recovery is inferred |
+//! | [`reduced`](WindowLaw::reduced) | after a reduction by the driver |
 //! | [`rescale`](WindowLaw::rescale) | at a change of the packet size |
 //!
 //! The machine keeps the window between 1 packet and the largest window. An answer of `cut` above the window before the

@@ -4,7 +4,7 @@ mod machine;
 
 use cwnd::laws::Cubic;
 use cwnd::{Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit};
-use cwnd::{Packets, Rate, Settings, SlowStartLaw, Windowed};
+use cwnd::{Lost, Packets, Rate, Settings, SlowStartLaw, Windowed};
 use machine::Call::{Enter, Grow, Rescale};
 use machine::State::{Avoidance, Recovery, SlowStart};
 use machine::{Bench, Trace, at};
@@ -348,5 +348,60 @@ fn a_mark_leaves_a_quic_stack_two_packets() {
         let mut bench = Bench::of(law, |settings| settings.conventions = conventions);
         bench.mark(20, 19);
         assert_eq!(bench.window(), left);
+    }
+}
+
+/// `tcp_reno_undo_cwnd` of Linux 6.18, which tcp_cubic.c has too: an undo restores the window and the threshold alone. CUBIC begins a
+/// new epoch at the window of the loss, its plateau.
+#[test]
+fn an_undo_in_linux_keeps_the_state_of_cubic() {
+    let grown = |conventions: &'static Conventions| {
+        let mut settings = Settings::default();
+        settings.initial_window = Packets::new(1000.0);
+        settings.conventions = conventions;
+        let mut machine = Windowed::new(Cubic::default(), &settings);
+        let lost = |millis| Event::Lost(Lost::new(1, at(millis), 5000));
+        machine.on(at(1000), &lost(1000));
+        machine.on(at(1100), &Event::Recovered);
+        let acknowledge = |machine: &mut Windowed<_>, from: u64| {
+            for n in from..from + 12_000 {
+                let mut acked = Acked::new(1, at(n - 100));
+                (acked.rtt, acked.in_flight) = (Some(Dur::from_millis(100)), 700);
+                machine.on(at(n), &Event::Acked(acked));
+            }
+        };
+        acknowledge(&mut machine, 1200);
+        let before = machine.window().get();
+        assert!(before > 1000.0, "{before}");
+        machine.on(at(14_000), &lost(14_000));
+        machine.on(at(14_100), &Event::Undo);
+        assert_eq!(machine.window().get(), before);
+        acknowledge(&mut machine, 14_200);
+        machine.window().get() - before
+    };
+    let [rfc, linux] = [&Conventions::RFC, &Conventions::LINUX].map(grown);
+    assert!(linux < 0.8 * rfc, "{linux} {rfc}");
+}
+
+/// `cubictcp_state` of Linux 6.18: a timeout in a recovery leaves the threshold and resets CUBIC, which then has no plateau at the
+/// window of the loss.
+#[test]
+fn a_timeout_in_recovery_resets_cubic_in_linux() {
+    for (window, last_max) in [(1.0, 0.0), (2.0, 100.0)] {
+        let mut settings = Settings::default();
+        settings.initial_window = Packets::new(100.0);
+        settings.conventions = &Conventions::LINUX;
+        let mut machine = Windowed::new(Cubic::default(), &settings);
+        machine.on(at(1000), &Event::Lost(Lost::new(1, at(1000), 500)));
+        machine.on(at(1300), &Event::Recovered);
+        machine.on(at(1300), &Event::Reduced { window: Packets::new(window) });
+        assert_eq!((machine.window().get(), machine.ssthresh().get()), (window, 70.0));
+        let mut w_max = f64::NAN;
+        machine.gauges(&mut |name, value| {
+            if name == "w_max" {
+                w_max = value;
+            }
+        });
+        assert_eq!(w_max, last_max);
     }
 }

@@ -150,7 +150,7 @@ impl Rfc {
         core.board.unmark_lost();
         core.next = core.board.high();
         self.in_recovery = false;
-        core.driver.report(now, Event::Undo);
+        core.driver.undo(now);
     }
 
     /// Loss recovery with SACK (RFC 6675 section 5).

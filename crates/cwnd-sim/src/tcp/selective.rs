@@ -39,6 +39,32 @@ enum State {
     Loss,
 }
 
+/// The progress of F-RTO (RFC 5682 section 3.1) after a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frto {
+    /// Not in progress: the recovery is the conventional one.
+    Off,
+    /// Step 2: the retransmission has not been acknowledged. In Linux also step 3, and each step may prove that the timeout was spurious.
+    Retransmitted,
+    /// Step 3: the next acknowledgement decides. As many new packets may still be sent, and no lost ones.
+    NewData(u32),
+}
+
+/// The new packets of F-RTO's step 2b.
+const FRTO_NEW: u32 = 2;
+/// The largest windows in packets after steps 2a and 3a.
+const FRTO_ACKNOWLEDGED: f64 = 2.0;
+const FRTO_LOST: f64 = 3.0;
+
+/// What an acknowledgement delivered.
+struct Delivered {
+    newly: Newly,
+    /// Whether it has the original transmission of a packet below `high_seq`.
+    original: bool,
+    /// Whether packets were newly SACKed.
+    sacked: bool,
+}
+
 /// For what the retransmission timer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
@@ -64,11 +90,15 @@ pub(crate) struct Selective {
     /// Linux's `undo_retrans`: retransmissions of this recovery less duplicates reported; `None` if it was undone.
     undo_retrans: Option<u32>,
     uses_dsack: bool,
-    /// F-RTO (RFC 5682) may still find that the timeout was spurious.
-    frto: bool,
+    frto: Frto,
     uses_frto: bool,
-    /// New packets go first, to find out whether the timeout was spurious (RFC 5682 section 3.1, step 2).
+    /// F-RTO was applied to the last timeout.
+    frto_applied: bool,
+    /// Linux: new packets go first, to find out whether the timeout was spurious (RFC 5682 section 3.1, step 2).
     new_first: bool,
+    /// A mark was reported since the recovery began, or before it in the same reduction: the reduction is not undone (`prior_ssthresh` of
+    /// 0 in Linux).
+    marked: bool,
     /// RFC 3522's `RetransmitTS`, until the next new acknowledgement.
     retransmit_ts: Option<u32>,
     rack: Option<Box<Rack>>,
@@ -139,9 +169,11 @@ impl LossRecovery for Selective {
             retransmits: 0,
             undo_retrans: None,
             uses_dsack: parts.dsack,
-            frto: false,
+            frto: Frto::Off,
             uses_frto: parts.frto,
+            frto_applied: false,
             new_first: false,
+            marked: false,
             retransmit_ts: None,
             rack: parts.rack.then(Box::default),
             tlp: parts.tlp.then(tlp),
@@ -173,7 +205,8 @@ impl LossRecovery for Selective {
             return None;
         }
         let advanced = ack.number > una;
-        let (newly, original) = self.deliver(core, now, ack);
+        let delivered = self.deliver(core, now, ack);
+        let newly = delivered.newly;
         let ack = core.with_marks(ack, newly);
         let duplicate = self.uses_dsack.then(|| duplicate(ack)).flatten();
         core.next = core.next.max(ack.number);
@@ -188,9 +221,14 @@ impl LossRecovery for Selective {
             self.detect_spurious(core, now, ack);
         }
         self.process_duplicate(core, now, duplicate);
-        self.process_loss(core, now, advanced, newly, original);
+        let most = self.process_loss(core, now, ack, advanced, duplicate.is_some(), &delivered);
         // PRR alone sets the window during its reduction.
         self.report_acked(core, now, newly, ack, advanced && self.prr.is_none());
+        if let Some(window) = most
+            && matches!(core.driver.controller, AnyController::Window(_))
+        {
+            core.driver.report(now, Event::Reduced { window: Packets::new(window) });
+        }
         core.connected |= advanced;
         let ended = self.leave_states(core, now);
         let found = self.detect(core, net, now, advanced, newly.packets);
@@ -231,9 +269,12 @@ impl LossRecovery for Selective {
     fn send(&mut self, core: &mut Core, net: &mut Net, now: u64, _burst: u32) -> Limit {
         let before = core.board.high();
         let mut limit = self.send_packets(core, net, now);
-        if std::mem::take(&mut self.new_first) && core.board.high() == before {
+        let awaits_new = matches!(self.frto, Frto::NewData(_))
+            && core.board.high() <= self.high_seq
+            && limit != Limit::Pacing;
+        if std::mem::take(&mut self.new_first) && core.board.high() == before || awaits_new {
             // No new packet could be sent: the lost ones are retransmitted.
-            self.frto = false;
+            self.frto = Frto::Off;
             limit = self.send_packets(core, net, now);
         }
         let high = core.board.high();
@@ -267,15 +308,14 @@ impl LossRecovery for Selective {
 }
 
 impl Selective {
-    /// Updates the scoreboard, RACK and the timeout's estimator. Also returns whether the original transmission of a packet below
-    /// `high_seq` was delivered.
-    fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack) -> (Newly, bool) {
+    /// Updates the scoreboard, RACK and the timeout's estimator.
+    fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack) -> Delivered {
         let (min_rtt, stamps) = (core.driver.min_rtt, core.stamps);
         let rack = &mut self.rack;
         // The first packets that were sent once, and whether a retransmitted one is acknowledged.
         let (mut first, mut again) = (None, false);
         let (mut original, high_seq) = (false, self.high_seq);
-        let mut newly = core.board.acked_each(ack.number, |covered: Covered| {
+        let cumulative = core.board.acked_each(ack.number, |covered: Covered| {
             if covered.retransmitted {
                 again = true;
             } else {
@@ -290,7 +330,7 @@ impl Selective {
             }
         });
         let mut first_sacked = None;
-        newly = newly.and(core.board.sack_each(ack.blocks(), &mut |covered| {
+        let selective = core.board.sack_each(ack.blocks(), &mut |covered| {
             if !covered.retransmitted {
                 first_sacked = first_sacked.or(Some(covered.sent_at));
                 original |= covered.seq < high_seq;
@@ -298,7 +338,8 @@ impl Selective {
             if let Some(rack) = rack {
                 rack.update(now, covered, min_rtt, true);
             }
-        }));
+        });
+        let newly = cumulative.and(selective);
         let sampled = if self.linux.is_some() {
             // `tcp_ack_update_rtt`: with timestamps a retransmitted packet gives a sample too.
             let echoed = || {
@@ -316,7 +357,7 @@ impl Selective {
                 tlp.sampled();
             }
         }
-        (newly, original)
+        Delivered { newly, original, sacked: selective.changed }
     }
 
     /// Reports an acknowledgement to the controller.
@@ -388,35 +429,77 @@ impl Selective {
         }
     }
 
-    /// F-RTO with SACK (RFC 5682 section 3.1, `tcp_process_loss`): after a timeout, new packets show whether the packets presumed lost
-    /// still arrive.
+    /// F-RTO with SACK (RFC 5682 section 3.1): after a timeout, new packets show whether the packets presumed lost still arrive. Returns the
+    /// largest window in packets, if there is one.
     fn process_loss(
         &mut self,
         core: &mut Core,
         now: u64,
+        ack: Ack,
         advanced: bool,
-        newly: Newly,
-        original: bool,
-    ) {
+        duplicate: bool,
+        delivered: &Delivered,
+    ) -> Option<f64> {
         self.new_first = false;
-        if !self.frto || self.state != State::Loss {
-            return;
+        if self.frto == Frto::Off || self.state != State::Loss {
+            return None;
         }
-        let high = core.board.high();
-        if original {
-            self.undo(core, now, true);
-        } else if high > self.high_seq {
-            // The acknowledgement of the new packets SACKs them: the packets below are lost.
-            self.frto = !newly.changed;
-        } else if advanced && core.board.una() < self.high_seq {
-            self.high_seq = high;
-            let room = high - core.board.una() < core.receiver_window;
-            self.new_first = high < core.total && room;
-            self.frto = self.new_first;
+        let (una, high) = (core.board.una(), core.board.high());
+        let sendable = high < core.total && high - una < core.receiver_window;
+        if self.linux.is_some() {
+            self.process_loss_linux(core, now, advanced, duplicate, delivered, sendable);
+            return None;
+        }
+        match self.frto {
+            // Step 2: duplicate acknowledgements change the scoreboard only.
+            Frto::Retransmitted if advanced => {
+                self.high_seq = high;
+                let decides = una < high && sendable;
+                self.frto = if decides { Frto::NewData(FRTO_NEW) } else { Frto::Off };
+                (una >= high).then_some(FRTO_ACKNOWLEDGED)
+            }
+            Frto::NewData(_) => {
+                let new =
+                    una > self.high_seq || ack.blocks().iter().any(|&(_, end)| end > self.high_seq);
+                if delivered.original && !new {
+                    self.undo(core, now, true);
+                    return None;
+                }
+                self.frto = Frto::Off;
+                Some(FRTO_LOST)
+            }
+            _ => None,
         }
     }
 
-    /// Reverts the last reduction. `unmark`: the packets presumed lost are in flight.
+    /// F-RTO in Linux (`tcp_process_loss`): the delivery of an original transmission proves at each step that the timeout was spurious.
+    fn process_loss_linux(
+        &mut self,
+        core: &mut Core,
+        now: u64,
+        advanced: bool,
+        duplicate: bool,
+        delivered: &Delivered,
+        sendable: bool,
+    ) {
+        let (una, high) = (core.board.una(), core.board.high());
+        if delivered.original {
+            self.undo(core, now, true);
+        } else if high > self.high_seq {
+            // The acknowledgement of the new packets SACKs them: the packets below are lost.
+            if delivered.sacked || !advanced && !duplicate {
+                self.frto = Frto::Off;
+            }
+        } else if advanced && una < self.high_seq {
+            self.high_seq = high;
+            self.new_first = sendable;
+            if !sendable {
+                self.frto = Frto::Off;
+            }
+        }
+    }
+
+    /// Reverts the last reduction, unless it is due to a mark too. `unmark`: the packets presumed lost are in flight.
     fn undo(&mut self, core: &mut Core, now: u64, unmark: bool) {
         if unmark {
             core.board.unmark_lost();
@@ -426,10 +509,14 @@ impl Selective {
         }
         self.undo_retrans = None;
         self.retransmit_ts = None;
-        self.frto = false;
+        self.frto = Frto::Off;
         self.state = State::Open;
         self.prr = None;
-        core.driver.report(now, Event::Undo);
+        if std::mem::take(&mut self.marked) {
+            core.driver.report(now, Event::Recovered);
+        } else {
+            core.driver.undo(now);
+        }
     }
 
     /// Ends recoveries and reductions whose packets are acknowledged. Returns whether the controller does not know of the end yet.
@@ -527,10 +614,20 @@ impl Selective {
                 self.enter(core, net, now, found, delivered);
             }
             State::Recovery | State::Loss if found.lost > 0 => {
-                core.report_lost(now, found.lost, found.newest);
+                let prior = self.prior_window(core, delivered);
+                if self.report_lost(core, now, found) && self.prr.is_some() {
+                    self.begin_reduction(core, prior);
+                }
             }
             _ => {}
         }
+    }
+
+    /// Reports lost packets. Returns whether the controller reduced its window. Linux does not reduce it again in a reduction that a mark
+    /// began (`tcp_enter_recovery`): there, a transmission time before that reduction prevents a further one.
+    fn report_lost(&self, core: &mut Core, now: u64, found: Detected) -> bool {
+        let reduced = self.linux.is_some() && self.prr.is_some() && self.marked;
+        core.report_lost(now, found.lost.max(1), if reduced { 0 } else { found.newest })
     }
 
     /// Enters fast recovery.
@@ -540,13 +637,18 @@ impl Selective {
         let prior = self.prior_window(core, delivered);
         self.state = State::Recovery;
         self.rescued = false;
-        self.high_seq = core.board.high();
+        self.frto = Frto::Off;
+        self.marked = !reduces;
+        if reduces || self.linux.is_none() {
+            self.high_seq = core.board.high();
+        }
         if let Some(tlp) = &mut self.tlp {
             tlp.forget();
         }
-        core.report_lost(now, found.lost.max(1), found.newest);
+        let cut = self.report_lost(core, now, found);
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
-        if reduces {
+        // A further reduction by the controller begins PRR anew (RFC 9937 section 6.1).
+        if reduces || cut {
             self.begin_reduction(core, prior);
         }
         if self.prr.is_none()
@@ -579,6 +681,7 @@ impl Selective {
         if ack.marks == 0 {
             return;
         }
+        self.marked |= self.state != State::Open;
         if self.uses_prr && self.state != State::Open {
             if !ack.echo {
                 // Controllers that count marks get all. A transmission time before the reduction prevents a further one.
@@ -594,6 +697,7 @@ impl Selective {
         core.driver.counters.mark_cuts += u32::from(cut);
         if cut && self.uses_prr {
             self.undo_retrans = None;
+            self.marked = true;
             self.state = State::Cwr;
             self.high_seq = core.board.high();
             self.begin_reduction(core, prior);
@@ -626,13 +730,21 @@ impl Selective {
         core.driver.counters.timeouts += 1;
         core.rto.back_off();
         // Linux keeps the threshold if the packets were lost before the last reduction (`tcp_enter_loss`).
-        let again = matches!(self.state, State::Recovery | State::Loss)
-            && self.high_seq > core.board.una()
-            && (self.state == State::Recovery || self.retransmits > 0);
-        let recovering = matches!(self.state, State::Recovery | State::Loss);
-        self.frto = self.uses_frto && (!recovering || self.retransmits > 0);
+        let reduced = match self.state {
+            State::Open => false,
+            State::Cwr => self.linux.is_some(),
+            State::Recovery => true,
+            State::Loss => self.retransmits > 0,
+        };
+        let again = reduced && self.high_seq > core.board.una();
+        // RFC 5682 section 3.1, step 1: F-RTO does not apply to a timeout in a recovery, unless it is another one of the same packet and F-RTO
+        // applied to the one before. Linux does not require the latter.
+        let repeats = self.retransmits > 0 && (self.frto_applied || self.linux.is_some());
+        self.frto_applied = self.uses_frto && (!self.is_recovering() || repeats);
+        self.frto = if self.frto_applied { Frto::Retransmitted } else { Frto::Off };
         if !again {
             self.undo_retrans = Some(0);
+            self.marked = false;
         }
         self.new_first = false;
         self.retransmits += 1;
@@ -746,11 +858,18 @@ impl Selective {
         };
         let new_first = self.new_first;
         loop {
+            let new_left = match self.frto {
+                Frto::NewData(left) if self.state == State::Loss => Some(left),
+                _ => None,
+            };
+            if new_left == Some(0) {
+                return Limit::Window;
+            }
             let held_back = if all { core.board.sacked() } else { 0 };
             if f64::from(core.board.in_flight() + held_back) + 1.0 > window {
                 return core.closed();
             }
-            let lost = if new_first { None } else { core.board.next_lost() };
+            let lost = if new_first || new_left.is_some() { None } else { core.board.next_lost() };
             if let Some(seq) = lost {
                 if core.delayed(now) {
                     return Limit::Pacing;
@@ -775,6 +894,9 @@ impl Selective {
                     core.next = seq + 1;
                 }
                 self.segment_sent(core, now, due);
+                if let Some(left) = new_left {
+                    self.frto = Frto::NewData(left - 1);
+                }
                 continue;
             }
             if self.rack.is_none()

@@ -534,13 +534,14 @@ impl<E> Core<E> {
         event
     }
 
-    /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`.
-    pub(super) fn report_lost(&mut self, now: u64, packets: u32, sent_at: u64) {
+    /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`. Returns whether the controller reduced its
+    /// window.
+    pub(super) fn report_lost(&mut self, now: u64, packets: u32, sent_at: u64) -> bool {
         self.record_lost(packets);
         let sent_at = self.driver.clock.time(sent_at);
         let mut lost = Lost::new(packets, sent_at, self.driver.packets_sent);
         lost.delivery = self.loss_sample(sent_at);
-        self.report_congestion(now, Event::Lost(lost));
+        self.report_congestion(now, Event::Lost(lost))
     }
 }
 

@@ -59,6 +59,9 @@ macro_rules! any_law {
             fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
                 forward!($any, [$($law),+], self.leave_slow_start(w, cx))
             }
+            fn reduced(&mut self, w: f64) {
+                forward!($any, [$($law),+], self.reduced(w))
+            }
             fn rescale(&mut self, factor: f64) {
                 forward!($any, [$($law),+], self.rescale(factor))
             }

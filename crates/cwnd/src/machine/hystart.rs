@@ -6,8 +6,10 @@ use crate::law::Context;
 use crate::rtt::Rtt;
 use crate::units::{Dur, Time};
 
-// The constants of RFC 9406 section 4.3. Its L is `Settings::slow_start_limit`.
+// The constants of RFC 9406 section 4.3. The machine applies L, of which a driver decides by `Settings::slow_start_limit`.
 
+/// The packets by which one acknowledgement opens the window at most, without pacing.
+pub(super) const L: f64 = 8.0;
 /// The least rise of the round-trip time that ends slow start.
 const MIN_RTT_THRESH: Dur = Dur::from_millis(4);
 /// A rise of the round-trip time that ends slow start on any path.
@@ -36,7 +38,8 @@ struct Css {
 /// HyStart++ (RFC 9406 section 4.2). [`Dur::MAX`] is its infinity.
 ///
 /// A round ends when a packet sent since its beginning is acknowledged, as windowEnd, the RFC's next sequence number,
-/// is the first byte of that packet. The first round thus ends with the first acknowledgement.
+/// is the first byte of that packet. The first round thus ends with the first acknowledgement. The samples of
+/// acknowledgements for which no window may grow, such as duplicates with SACK blocks, do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HyStart {
     round_began: Time,

@@ -32,6 +32,8 @@ pub(super) struct HyStartLinux {
     curr_rtt: Dur,
     samples: u32,
     paced: bool,
+    /// Slow start ended; there is no detection until a timeout.
+    found: bool,
 }
 
 impl HyStartLinux {
@@ -44,7 +46,13 @@ impl HyStartLinux {
             curr_rtt: Dur::MAX,
             samples: 0,
             paced,
+            found: false,
         }
+    }
+
+    /// Begins anew after a timeout (`cubictcp_state`).
+    pub(super) fn restart(&mut self, now: Time) {
+        *self = HyStartLinux { round_start: now, last_ack: now, ..HyStartLinux::new(self.paced) };
     }
 
     /// Whether the train of acknowledgements is long enough.
@@ -75,15 +83,18 @@ impl HyStartLinux {
 
 impl SlowStartLaw for HyStartLinux {
     fn grow(&mut self, w: f64, credit: f64, acked: &Acked, cx: &Context) -> Growth {
-        if let Some(delay) = acked.rtt {
+        if let Some(delay) = acked.rtt
+            && !self.found
+        {
             self.delay_min = self.delay_min.min(delay);
+            if acked.sent_at >= self.round_start {
+                (self.round_start, self.last_ack) = (cx.now, cx.now);
+                (self.curr_rtt, self.samples) = (Dur::MAX, 0);
+            }
             if w >= LOW_WINDOW {
-                if acked.sent_at >= self.round_start {
-                    (self.round_start, self.last_ack) = (cx.now, cx.now);
-                    (self.curr_rtt, self.samples) = (Dur::MAX, 0);
-                }
                 let train = self.train(w, cx);
                 if self.delayed(delay) || train {
+                    self.found = true;
                     return Growth { window: w, done: true };
                 }
             }
@@ -140,6 +151,29 @@ mod tests {
             let ended = (0..9).find(|&n| ack(&mut law, 20.0, 1200 + 3 * n, 1300 + rise + 3 * n));
             assert_eq!(ended, expected);
         }
+    }
+
+    /// A round begins below 16 packets too: the train of this round was broken before it counted.
+    #[test]
+    fn a_round_begins_below_the_low_window() {
+        let mut law = HyStartLinux::new(false);
+        assert!(!ack(&mut law, 10.0, 1000, 1100));
+        assert_eq!((3..100).find(|&n| ack(&mut law, 20.0, 1000 + n, 1100 + n)), None);
+        // Its samples count from 16 packets on.
+        assert_eq!((law.round_start, law.samples), (Time::ZERO + ms(1100), 8));
+    }
+
+    /// Detection ends once, and begins anew after a timeout.
+    #[test]
+    fn a_timeout_begins_detection_anew() {
+        let mut law = HyStartLinux::new(false);
+        ack(&mut law, 20.0, 1000, 1100);
+        assert!((1..100).any(|n| ack(&mut law, 20.0, 1000 + n, 1100 + n)));
+        assert!(!(1..100).any(|n| ack(&mut law, 20.0, 1200 + n, 1300 + n)));
+        law.restart(Time::ZERO + ms(2000));
+        assert_eq!(law.delay_min, Dur::MAX);
+        ack(&mut law, 20.0, 2000, 2100);
+        assert!((1..100).any(|n| ack(&mut law, 20.0, 2000 + n, 2100 + n)));
     }
 
     /// Below 16 packets slow start continues.

@@ -1,6 +1,6 @@
 //! Growth of the window before the first congestion signal, whatever the law.
 
-use super::hystart::{HyStart, HyStartTrain};
+use super::hystart::{HyStart, HyStartTrain, L};
 use super::hystart_linux::HyStartLinux;
 use crate::controller::Settings;
 use crate::event::Acked;
@@ -11,7 +11,8 @@ use dyn_clone::DynClone;
 
 /// A slow start: grows the window until the first congestion signal, and may end before one.
 ///
-/// Later slow starts, after a timeout or persistent congestion, are the standard one (RFC 9406 section 4.3).
+/// Later slow starts, after a timeout or persistent congestion, are the standard one (RFC 9406 section 4.3). If the first congestion signal
+/// was spurious, the slow start continues.
 ///
 /// ```
 /// use cwnd::{Acked, Context, Growth, Settings, SlowStart, SlowStartLaw};
@@ -65,10 +66,32 @@ pub enum SlowStart {
     /// when the window is already twice as large.
     HyStartTrain,
     /// HyStart as in net/ipv4/tcp_cubic.c of Linux 6.18: congestion avoidance begins when a train of acknowledgements
-    /// has lasted for half of the smallest round-trip time, or when the round-trip time has risen.
+    /// has lasted for half of the smallest round-trip time, or when the round-trip time has risen. Later slow starts,
+    /// after a timeout, are the same.
     HyStartLinux,
     /// A slow start of your own, made for each connection.
     Custom(fn() -> Box<dyn SlowStartLaw>),
+}
+
+impl SlowStart {
+    /// The largest number of packets by which one acknowledgement opens the window in HyStart++: L of RFC 9406 section 4.3 is 8, and
+    /// infinite for a paced sender. `None` for a slow start that RFC 9406 does not define.
+    ///
+    /// ```
+    /// use cwnd::{Settings, SlowStart};
+    ///
+    /// let mut settings = Settings::default();
+    /// settings.slow_start = SlowStart::HyStart;
+    /// settings.slow_start_limit = settings.slow_start.limit(settings.pacing.is_some()).unwrap();
+    /// assert_eq!(settings.slow_start_limit, 8.0);
+    /// ```
+    pub fn limit(self, paced: bool) -> Option<f64> {
+        match self {
+            SlowStart::HyStart | SlowStart::HyStartTrain if paced => Some(f64::INFINITY),
+            SlowStart::HyStart | SlowStart::HyStartTrain => Some(L),
+            SlowStart::Standard | SlowStart::HyStartLinux | SlowStart::Custom(_) => None,
+        }
+    }
 }
 
 /// A slow start other than the standard one.
@@ -92,6 +115,14 @@ impl AnySlowStart {
             }
             SlowStart::Custom(make) => AnySlowStart::Custom(make()),
         }))
+    }
+
+    /// The HyStart of Linux, the only one that later slow starts have too.
+    pub(super) fn linux(&mut self) -> Option<&mut HyStartLinux> {
+        match self {
+            AnySlowStart::HyStartLinux(law) => Some(law),
+            _ => None,
+        }
     }
 
     pub(super) fn grow(&mut self, w: f64, credit: f64, acked: &Acked, cx: &Context) -> Growth {

@@ -53,7 +53,7 @@ pub struct Windowed<L> {
     /// The start of the connection before the first reduction.
     last_cut: Time,
     conventions: &'static Conventions,
-    /// Until the end of the first slow start: one other than the standard one.
+    /// A slow start other than the standard one, until the end of the first slow start; that of Linux always.
     slow_start: Option<Box<AnySlowStart>>,
     congestion: Option<Box<Congestion<L>>>,
     packet: u32,
@@ -95,6 +95,7 @@ struct Saved<L> {
     window: f64,
     ssthresh: f64,
     entered: bool,
+    slow_start: Option<Box<AnySlowStart>>,
 }
 
 impl<L: WindowLaw + Clone> Windowed<L> {
@@ -252,8 +253,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             self.ssthresh = self.window;
         }
         if !self.in_slow_start() {
-            // Later slow starts are the standard one.
-            self.slow_start = None;
+            // Later slow starts are the standard one, except in Linux.
+            self.slow_start.take_if(|law| law.linux().is_none());
             self.enter(cx);
         }
     }
@@ -299,11 +300,16 @@ impl<L: WindowLaw + Clone> Windowed<L> {
     fn shrink(&mut self, now: Time, why: Signal) {
         let before = self.window().get();
         let slow_start = self.in_slow_start();
+        let ended = self.slow_start.take_if(|law| law.linux().is_none());
+        if why == Signal::Timeout {
+            self.restart_linux(now);
+        }
         self.congestion().undo = Some(Saved {
             law: self.law.clone(),
             window: self.window,
             ssthresh: self.ssthresh,
             entered: self.entered,
+            slow_start: ended,
         });
         let cx = self.context(now);
         let cut = self.law.cut(before, why, &cx);
@@ -326,13 +332,31 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
             Signal::Loss | Signal::Mark => (threshold, at_most(window, before).max(MIN_WINDOW)),
         };
-        self.slow_start = None;
         self.last_cut = now;
         self.cut_before = true;
         self.marked = why == Signal::Mark;
         self.entered = false;
         let [before, after] = [before, self.window].map(Packets::new);
         self.congestion().cut = Some(Cut::window(why, before, after));
+    }
+
+    /// The HyStart of Linux begins anew after a timeout.
+    fn restart_linux(&mut self, now: Time) {
+        if let Some(law) = self.slow_start.as_mut().and_then(|law| law.linux()) {
+            law.restart(now);
+        }
+    }
+
+    /// The driver reduced the window.
+    fn reduced(&mut self, now: Time, window: f64) {
+        let window = self.window.min(window).max(MIN_WINDOW);
+        if window < self.window {
+            self.window = window;
+            self.law.reduced(window);
+            if window == MIN_WINDOW {
+                self.restart_linux(now);
+            }
+        }
     }
 
     fn close_round(&mut self, now: Time) {
@@ -396,10 +420,15 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.take()) {
             self.in_recovery = false;
             self.ssthresh = saved.ssthresh;
+            if saved.slow_start.is_some() {
+                self.slow_start = saved.slow_start;
+            }
             if saved.window >= self.window {
                 self.window = saved.window;
-                self.law = saved.law;
-                self.entered = saved.entered;
+                if !self.conventions.undo_keeps_law {
+                    self.law = saved.law;
+                    self.entered = saved.entered;
+                }
             }
         }
     }
@@ -448,9 +477,7 @@ impl<L: WindowLaw + Clone> Controller for Windowed<L> {
             Event::Timeout { sent } => self.timeout(now, *sent),
             Event::PersistentCongestion => self.persistent_congestion(now),
             Event::Undo => self.undo(),
-            Event::Reduced { window } => {
-                self.window = self.window.min(window.get()).max(MIN_WINDOW);
-            }
+            Event::Reduced { window } => self.reduced(now, window.get()),
             Event::Mtu { packet } => self.rescale(*packet),
             Event::Report(_) | Event::Tick => {}
         }

@@ -105,6 +105,11 @@ impl Spec {
         if let Some(factor) = self.get("pacing").filter(|&factor| factor > 0.0) {
             settings.pacing = Some(factor);
         }
+        if self.get("start").is_some()
+            && let Some(limit) = settings.slow_start.limit(settings.pacing.is_some())
+        {
+            settings.slow_start_limit = settings.slow_start_limit.max(limit);
+        }
         settings
     }
 }

@@ -502,6 +502,8 @@ pub(super) const CUBIC: Algorithm = Algorithm {
          unused window does not grow).",
         "Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does \
          not hold, and t does not advance although the window grows (section 4.2).",
+        "t includes an idle period that the sender ends with a full window: the acknowledgement \
+         after it reports the limit of that window (section 4.2: t MUST NOT include it).",
         "The window grows by (target - w) / w for each acknowledged packet, at most to the \
          target, where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and \
          the growth does not depend on the receiver's ACK ratio.",
@@ -510,6 +512,8 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "W_est does not reduce the window (section 4.3: the window SHOULD be W_est where W(t) is \
          less).",
         "A loss does not raise a window of less than two packets to two (section 4.6).",
+        "Marks at a window of one packet do not reduce the rate further (section 4.6 requires it, \
+         for instance by the retransmission timer of RFC 3168 section 6.1.2).",
         "Congestion avoidance begins at w = ssthresh, as RFC 5681 allows; section 4.10 begins it \
          above.",
         "HyStart++, which section 4.10 recommends, is `start=hystart`; the default is the \
@@ -518,7 +522,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
          value (section 4.9.2 restores nothing then).",
         "Fast convergence counts a timeout as a congestion event.",
         "Under Linux's conventions the law is that of tcp_cubic.c, in whole packets and jiffies of \
-         4 ms, with an exact cube root.",
+         4 ms, with an exact cube root. An undo does not restore its state.",
         "Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but \
          leaves the threshold and w_prior.",
     ],

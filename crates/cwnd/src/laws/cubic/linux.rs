@@ -109,7 +109,7 @@ impl Linux {
         let w = w as u32;
         self.credit = Credit::default();
         if why.restarts() {
-            self.since_timeout = Epochs::default();
+            self.restart();
         } else {
             let epochs = &mut self.since_timeout;
             epochs.start = None;
@@ -120,6 +120,12 @@ impl Linux {
             };
         }
         f64::from(share(w, self.beta, UNIT as u32).max(MIN_THRESHOLD))
+    }
+
+    /// The reset when a timeout begins, also one that leaves the threshold (`cubictcp_state`).
+    pub(super) fn restart(&mut self) {
+        self.credit = Credit::default();
+        self.since_timeout = Epochs::default();
     }
 
     /// `cubictcp_acked`, and `cubictcp_cwnd_event` where nothing was in flight.
