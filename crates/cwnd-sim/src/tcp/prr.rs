@@ -1,4 +1,6 @@
 //! Proportional Rate Reduction (RFC 9937): the packets that each acknowledgement in a window reduction permits.
+//!
+//! In whole packets, as in Linux: ssthresh is rounded down, and a negative `SndCnt` is 0.
 
 /// PRR's variables (RFC 9937 section 6.1), in packets, during a reduction.
 #[derive(Clone, Copy, Debug)]

@@ -661,7 +661,8 @@ impl Selective {
     }
 
     /// The window from which PRR reduces: Linux's `prior_cwnd`, or `RecoverFS` (RFC 9937 section 6.1), the packets outstanding and not
-    /// SACKed before the acknowledgement that delivered `delivered` packets.
+    /// SACKed before the acknowledgement that delivered `delivered` packets. Packets that it acknowledges cumulatively, and that were SACKed
+    /// before, do not count: they are not delivered during the reduction.
     fn prior_window(&self, core: &Core, delivered: u32) -> u32 {
         if self.linux.is_some() {
             whole32(core.window())
@@ -714,6 +715,7 @@ impl Selective {
         if before != self.state
             && let Some(prr) = &mut self.prr
         {
+            // `tcp_rack_reo_timeout`: without an acknowledgement, one packet counts as delivered.
             let in_flight = core.board.in_flight();
             prr.acknowledged(Delivery { delivered: 1, in_flight, safe: false });
         }
