@@ -112,7 +112,8 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
     types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
     axes = [pa.field(axis.name, types[axis.kind], nullable=False) for axis in plan.axes]
     share = [] if plan.reference is None else [_SHARE]
-    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share])
+    measures = [pa.field(name, pa.float64()) for name in plan.measures]
+    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share, *measures])
     kept = {"flows": FLOWS, "links": LINKS, "series": SERIES}
     return {"runs": runs, **{table: kept[table] for table in plan.keep}}
 
