@@ -40,6 +40,7 @@ SECTIONS = {
     "7.7": "Extreme packet reordering",
     "7.8": "Transient events",
     "7.9": "Sudden changes in the path",
+    "7.11": "Data centers",
 }
 """Titles of the sections of RFC 9743 that have tests."""
 
@@ -49,7 +50,6 @@ NOT_JUDGED = {
     "6.2": "Tunnel behavior",
     "7.6": "Misbehaving nodes: receivers here follow the specifications",
     "7.10": "Multipath transport",
-    "7.11": "Data centers",
 }
 """Sections of RFC 9743 without tests."""
 

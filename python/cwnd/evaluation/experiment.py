@@ -25,6 +25,7 @@ SUITES = {
     "aqm": "Active queue management: RFC 9743 section 7.1, RFC 7928",
     "bbr": "The known faults of BBR: loss in short buffers, shares beside CUBIC",
     "c4": "Tests of draft-huitema-ccwg-c4-test on changing, long and jittery paths",
+    "rmcat": "Interactive media: RFC 8867, for controllers of video calls",
     "starvation": "Starvation: RFC 9743 section 5.2, Arun and others 2022",
 }
 """Suites of tests, with their sources."""
