@@ -27,6 +27,7 @@ SUITES = {
     "c4": "Tests of draft-huitema-ccwg-c4-test on changing, long and jittery paths",
     "rmcat": "Interactive media: RFC 8867, for controllers of video calls",
     "starvation": "Starvation: RFC 9743 section 5.2, Arun and others 2022",
+    "tcpeval": "The common evaluation suite of ICCRG, draft-irtf-iccrg-tcpeval-01",
 }
 """Suites of tests, with their sources."""
 
