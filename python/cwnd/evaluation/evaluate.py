@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ SEEDS = (5, 10, 20)
 QUICK_SEEDS = (3,)
 """Numbers of seeds of a quick evaluation."""
 
+_FLOW = re.compile(r"flow\[([0-9]+)\]\..*")
 _RANGES = {"fraction": UNIT, "count": COUNT}
 
 
@@ -175,7 +177,7 @@ def _grade(
         x, y = x[:n], y[:n]
         cells.append(
             Cell(
-                _label(plan, point),
+                _label(experiment, plan, point),
                 grade(test.meets, test.fails, x, y),
                 estimate(x, within),
                 estimate(y, within),
@@ -205,21 +207,24 @@ def _values(frame: pd.DataFrame, point: int, column: str) -> Series:
     return frame.loc[frame["point"] == point, column].to_numpy(dtype=np.float64)
 
 
-def _label(plan: Plan, point: int) -> str:
+def _label(experiment: Experiment, plan: Plan, point: int) -> str:
     """Describe a point by the values of its axes."""
+    groups = [flow["name"] for flow in experiment.scenario.to_dict()["flow"]]
     values = zip(plan.axes, plan.values(point), strict=True)
-    return ", ".join(_describe(axis.name, value) for axis, value in values)
+    return ", ".join(_describe(groups, axis.name, value) for axis, value in values)
 
 
-def _describe(key: str, value: Any) -> str:  # noqa: ANN401
-    """Describe the value of an axis.
+def _describe(groups: Sequence[str], key: str, value: Any) -> str:  # noqa: ANN401
+    """Describe the value of an axis, for groups of flows with these names.
 
     Examples
     --------
-    >>> _describe("dumbbell.delay", "20ms"), _describe("dumbbell.queue", "0.5bdp")
+    >>> _describe([], "dumbbell.delay", "20ms"), _describe([], "dumbbell.queue", "0.5bdp")
     ('RTT 40 ms', 'buffer 0.5 BDP')
-    >>> _describe("dumbbell.queue", {"kind": "codel", "ecn": True})
+    >>> _describe([], "dumbbell.queue", {"kind": "codel", "ecn": True})
     'codel with ECN'
+    >>> _describe(["candidate", "others"], "flow[1].count", 4)
+    '4 others'
     """
     name = key.rpartition(".")[2]
     if isinstance(value, dict):
@@ -228,10 +233,12 @@ def _describe(key: str, value: Any) -> str:  # noqa: ANN401
         return f"{value['kind']}{' with ECN' if ecn else ''}".replace("_", " ")
     if key == "dumbbell.delay":
         return f"RTT {format_time(2 * parse_time(value))}"
+    match = _FLOW.fullmatch(key)
+    group = groups[int(match[1])] if match else ""
     formats: dict[str, Callable[[Any], str]] = {
         "rate": lambda rate: format_rate(parse_rate(rate)),
-        "rtt": lambda rtt: f"RTT {format_time(parse_time(rtt))}",
-        "count": lambda count: f"{count} flows",
-        "queue": lambda size: f"buffer {size.removesuffix('bdp')} BDP",
+        "rtt": lambda rtt: f"RTT {format_time(parse_time(rtt))} of {group}",
+        "count": lambda count: f"{count} {'flows' if group == 'candidate' else group}",
+        "queue": lambda size: "buffer " + size.replace("bdp", " BDP").replace("p", " packets"),
     }
     return formats.get(name, lambda other: f"{name} {other}")(value)

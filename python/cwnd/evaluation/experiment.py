@@ -120,7 +120,6 @@ class Experiment:
             "axes": {**self.axes, **(self.quick if quick else {})},
             "controllers": [*controllers, *baseline],
             "seeds": seeds,
-            "keep": ["flows"],
             "measures": [name for name in self.metrics if name not in METRICS],
         }
 
