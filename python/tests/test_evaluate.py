@@ -202,6 +202,14 @@ def test_runs_are_resumed(out, monkeypatch):
     cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
 
 
+def test_a_damaged_file_is_named(tmp_path):
+    cwnd.evaluate(["cubic"], test="blackout", quick=True, out=tmp_path)
+    (part,) = (tmp_path / "runs" / "blackout-quick" / "runs").iterdir()
+    part.write_bytes(b"damaged")
+    with pytest.raises(ArgumentError, match=r"part-000001\.parquet is damaged"):
+        cwnd.evaluate(["cubic"], test="blackout", quick=True, out=tmp_path)
+
+
 def test_wrong_arguments(out):
     with pytest.raises(ArgumentError, match="not one of rfc9743"):
         cwnd.evaluate(["reno"], suite="rfc", out=out)

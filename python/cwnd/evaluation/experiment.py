@@ -155,7 +155,7 @@ def experiments(suite: str = "all", test: str | None = None) -> list[Experiment]
         if kept:
             found.append(replace(each, tests=kept))
     if not found:
-        known = ", ".join(one.id for each in _all() for one in each.tests)
+        known = ", ".join(one.id for each in experiments(suite) for one in each.tests)
         raise ArgumentError("test", f"{test!r} is not a test of the suite {suite}: {known}")
     return found
 
