@@ -10,8 +10,8 @@
 #include "bbr3.h"
 #include "trace.h"
 
-/* Parts that the verifier follows once for each call, each with a stack of its own. */
-#define PART static __attribute__((noinline))
+/* A global function: the verifier follows it once, on its own, and not at each call. */
+#define PART __attribute__((noinline))
 
 struct connection {
 	struct bbr3_state bbr;
@@ -93,15 +93,39 @@ FX_INLINE void apply(struct tcp_sock *tp, struct connection *c)
 	tp->snd_cwnd = fx_max(fx_min(c->bbr.w >> 40, tp->snd_cwnd_clamp), 1);
 }
 
-PART int process_acked(struct connection *c)
+PART int sample(struct connection *c, u32 losses)
 {
-	bbr3_acked(&c->bbr, &c->ack);
+	if (c)
+		bbr3_sample(&c->history, &c->ack, c->lost + losses, losses);
 	return 0;
 }
 
-PART int process_lost(struct connection *c, u64 now, u32 packets)
+/* The parts of bbr3_acked(). */
+#define ACKED_PART(name, update)                                                                     \
+	PART int name(struct connection *c)                                                          \
+	{                                                                                            \
+		if (c)                                                                               \
+			update(&c->bbr, &c->ack);                                                    \
+		return 0;                                                                            \
+	}
+
+ACKED_PART(update_model, bbr3_update_model)
+ACKED_PART(update_startup, bbr3_update_startup)
+ACKED_PART(update_cycle, bbr3_update_probe_bw_cycle_phase)
+ACKED_PART(update_probe_rtt, bbr3_update_probe_rtt)
+ACKED_PART(update_control, bbr3_update_control)
+
+PART int lost(struct connection *c, u64 now, u32 packets)
 {
-	bbr3_lost(&c->bbr, now, packets);
+	if (c)
+		bbr3_lost(&c->bbr, now, packets);
+	return 0;
+}
+
+PART int timed_out(struct connection *c, u64 now)
+{
+	if (c)
+		bbr3_timeout(&c->bbr, now);
 	return 0;
 }
 
@@ -123,19 +147,18 @@ FX_INLINE void lose(struct tcp_sock *tp, struct connection *c, u32 losses)
 
 	if (!losses)
 		return;
-	process_lost(c, tp->tcp_mstamp, losses);
+	lost(c, tp->tcp_mstamp, losses);
 	submit_event(tp, c, EVENT_LOST, before, losses);
 }
 
-PART int time_out(struct tcp_sock *tp, struct connection *c)
+FX_INLINE void time_out(struct tcp_sock *tp, struct connection *c)
 {
 	u64 before = c->bbr.w;
 
 	c->in_loss_state = 1;
 	count_losses(tp, c, tp->lost);
-	bbr3_timeout(&c->bbr, tp->tcp_mstamp);
+	timed_out(c, tp->tcp_mstamp);
 	submit_event(tp, c, EVENT_TIMEOUT, before, 0);
-	return 0;
 }
 
 /* Fills in the acknowledgement. `losses` are the packets that it reveals as lost, and are in `kernel_lost`. */
@@ -160,16 +183,19 @@ FX_INLINE void fill_ack(struct tcp_sock *tp, struct connection *c, const struct 
 	a->window_limited = BITS(tp, is_cwnd_limited) != 0;
 }
 
-PART int process_ack(struct tcp_sock *tp, struct connection *c, const struct rate_sample *rs, u32 losses)
+FX_INLINE void process_ack(struct tcp_sock *tp, struct connection *c, const struct rate_sample *rs, u32 losses)
 {
 	u64 before = c->bbr.w;
 
 	fill_ack(tp, c, rs, losses);
-	bbr3_sample(&c->history, &c->ack, c->lost + losses, losses);
-	process_acked(c);
+	sample(c, losses);
+	update_model(c);
+	update_startup(c);
+	update_cycle(c);
+	update_probe_rtt(c);
+	update_control(c);
 	c->restarted_at = 0;
 	submit_event(tp, c, EVENT_ACKED, before, c->ack.packets);
-	return 0;
 }
 
 SEC("struct_ops/init") int init(u64 *ctx)

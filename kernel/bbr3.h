@@ -475,18 +475,25 @@ FX_INLINE void bbr3_take_sample(struct bbr3_state *s, struct bbr3_ack *a)
 	s->is_cwnd_limited = s->has_cwnd_limited_at && s->cwnd_limited_at >= a->prior_delivered;
 }
 
-/* UpdateOnACK. */
-FX_INLINE void bbr3_acked(struct bbr3_state *s, struct bbr3_ack *a)
+/* UpdateOnACK consists of five parts, because the verifier does not follow it as a whole. */
+FX_INLINE void bbr3_update_model(struct bbr3_state *s, struct bbr3_ack *a)
 {
 	bbr3_start(s, a->now);
 	bbr3_take_sample(s, a);
 	bbr3_update_latest_delivery_signals(s, a);
 	bbr3_update_congestion_signals(s, a);
 	bbr3_update_ack_aggregation(s, a);
+}
+
+FX_INLINE void bbr3_update_startup(struct bbr3_state *s, const struct bbr3_ack *a)
+{
 	bbr3_check_full_bw_reached(s, a);
 	bbr3_check_startup_done(s, a);
 	bbr3_check_drain_done(s, a->now);
-	bbr3_update_probe_bw_cycle_phase(s, a);
+}
+
+FX_INLINE void bbr3_update_probe_rtt(struct bbr3_state *s, const struct bbr3_ack *a)
+{
 	bbr3_update_min_rtt(s, a->now, a->rtt);
 	bbr3_check_probe_rtt(s, a);
 	if (s->loss_round_start) {
@@ -494,12 +501,25 @@ FX_INLINE void bbr3_acked(struct bbr3_state *s, struct bbr3_ack *a)
 		s->inflight_latest = BBR3_PACKETS(a->delivered);
 	}
 	s->bw = fx_min(s->max_bw, s->bw_shortterm);
+}
+
+FX_INLINE void bbr3_update_control(struct bbr3_state *s, const struct bbr3_ack *a)
+{
 	if (s->recovery == BBR3_TIMEOUT_RECOVERY && s->round_count > s->recovery_round + 1)
 		bbr3_recovered(s);
 	bbr3_set_pacing_rate(s, a->rtt);
 	bbr3_set_cwnd(s, a->packets);
 	if (!s->in_flight && bbr3_is_in_probe_bw(s))
 		bbr3_set_pacing_rate_with_gain(s, BBR3_Q60(BBR3_PACING_MARGIN));
+}
+
+FX_INLINE void bbr3_acked(struct bbr3_state *s, struct bbr3_ack *a)
+{
+	bbr3_update_model(s, a);
+	bbr3_update_startup(s, a);
+	bbr3_update_probe_bw_cycle_phase(s, a);
+	bbr3_update_probe_rtt(s, a);
+	bbr3_update_control(s, a);
 }
 
 /* HandleLostPacket, for packets with the state of the last sample. */
