@@ -260,7 +260,7 @@ FX_INLINE u32 bbr3_is_in_probe_bw(const struct bbr3_state *s)
 FX_INLINE u32 bbr3_is_time_to_probe_bw(struct bbr3_state *s, u64 now)
 {
 	u64 rounds = fx_min(bbr3_target_inflight(s), BBR3_PACKETS(BBR3_RENO_ROUNDS));
-	u64 elapsed = (now - s->cycle_stamp) * 1000;
+	u64 elapsed = now > s->cycle_stamp ? (now - s->cycle_stamp) * 1000 : 0;
 
 	if (rounds < BBR3_PACKETS(BBR3_RENO_ROUNDS))
 		bbr3_decide_product(s, BBR3_PACKETS(s->rounds_since_probe_up), rounds);

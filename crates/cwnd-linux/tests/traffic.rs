@@ -23,7 +23,8 @@ use std::{env, fs, thread};
 const SIZE: usize = 50_000_000;
 /// Timeout of one transfer.
 const TIMEOUT: Duration = Duration::from_secs(120);
-const LAWS: [&str; 9] = [
+const LAWS: [&str; 10] = [
+    "bbr3",
     "aimd(0.31, 1/8)",
     "reno",
     "iiad",
