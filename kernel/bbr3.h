@@ -22,7 +22,7 @@
  *   pacing rate   r = (k + 4) 2^-24 packets/s, after k rounds that reduced bw_shortterm
  *   window        r (3 min_rtt + t) + (k + 16) 2^-40 + 2^-40 w packets; extra_acked counts over t
  *
- * A decision is close if its sides differ by less than 2^-26 of the larger one: rounding may change it, for example
+ * A decision is close if its sides differ by less than 2^-30 of the larger one: rounding may change it, for example
  * whether the packets in flight have fallen to the BDP. `close` counts these decisions.
  */
 #ifndef CWND_BBR3_H

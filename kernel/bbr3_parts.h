@@ -223,7 +223,7 @@ FX_INLINE void bbr3_decide(struct bbr3_state *s, u64 a, u64 b)
 {
 	u64 most = fx_max(a, b);
 
-	s->close += a != b && most - fx_min(a, b) <= most >> 26;
+	s->close += a != b && most - fx_min(a, b) <= most >> 30;
 }
 
 /* As bbr3_decide, for values computed apart from one another. */
@@ -231,7 +231,7 @@ FX_INLINE void bbr3_decide_product(struct bbr3_state *s, u64 a, u64 b)
 {
 	u64 most = fx_max(a, b);
 
-	s->close += most - fx_min(a, b) <= most >> 26;
+	s->close += most - fx_min(a, b) <= most >> 30;
 }
 
 /* --- The maximum filter --- */

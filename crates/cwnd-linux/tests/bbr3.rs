@@ -1,6 +1,7 @@
 //! `kernel/bbr3.h`, compiled for the host, compared with the controller `bbr3` of crate `cwnd`: both process the same
 //! events of simulated connections, with times in whole microseconds and without the state of lost packets, as in the
-//! kernel. After each event the window and the pacing rate are within the bound of the header. After a close decision
+//! kernel. Times and intervals have random microseconds added, as those of a real clock: the arrivals at a simulated
+//! link are periodic, and delivered packets would often equal rate times time exactly. After each event the window and the pacing rate are within the bound of the header. After a close decision
 //! that the two take differently the rest of the connection is not compared.
 
 use cwnd::controllers::Bbr3;
@@ -75,15 +76,16 @@ fn whole_micros(time: Time) -> Time {
     Time::ZERO + Dur::from_micros(micros(time.as_nanos()))
 }
 
-/// Returns the event as the kernel would report it; `None` if the kernel does not report such events.
-fn kernel_event(event: &Event) -> Option<Event> {
+/// Returns the event as the kernel would report it, with up to `noise` added to times; `None` if the kernel does not
+/// report such events.
+fn kernel_event(event: &Event, noise: Dur) -> Option<Event> {
     Some(match event {
         Event::Acked(acked) => {
             let mut acked = *acked;
             acked.sent_at = whole_micros(acked.sent_at);
-            acked.rtt = acked.rtt.map(|rtt| Dur::from_micros(micros(rtt.as_nanos()).max(1)));
+            acked.rtt = acked.rtt.map(|rtt| Dur::from_micros(micros(rtt.as_nanos())) + noise);
             acked.delivery = acked.delivery.map(|sample| {
-                let interval = Dur::from_micros(micros(sample.interval().as_nanos()));
+                let interval = Dur::from_micros(micros(sample.interval().as_nanos())) + noise;
                 let reliable = sample.reliable && !interval.is_zero();
                 let elapsed = if reliable { interval } else { Dur::ZERO };
                 let mut rounded = RateSample::new();
@@ -161,13 +163,16 @@ fn simulate(link: &str, flow: &str, others: &str, seed: u64, mtu: bool) -> Conne
     settings.packet = found.packet;
     settings.initial_window = Packets::new(found.initial_window.get().floor());
     settings.seed = found.seed ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut events = Vec::new();
+    let (mut events, mut now) = (Vec::new(), Time::ZERO);
     for (position, entry) in record.entries.iter().enumerate() {
-        let at = whole_micros(entry.at);
+        let random = (position as u64 ^ seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let noise = Dur::from_micros(1 + (random >> 61));
+        now = now.max(whole_micros(entry.at) + noise);
+        let at = now;
         if mtu && position % 3000 == 2999 {
             events.push((at, Event::Mtu { packet: 600 + 300 * (position as u32 % 7) }));
         }
-        events.extend(kernel_event(&entry.event).map(|event| (at, event)));
+        events.extend(kernel_event(&entry.event, noise).map(|event| (at, event)));
     }
     Connection { settings, events }
 }
@@ -238,11 +243,7 @@ fn the_program_agrees_with_the_controller() {
              off = { kind = \"exponential\", mean = \"2s\" } }",
             "",
         ),
-        (
-            "rate = \"8mbit\"\ndelay = \"25ms\"\nqueue = \"1bdp\"\nmodel = { kind = \"cellular\" }",
-            "",
-            "",
-        ),
+        ("delay = \"25ms\"\nqueue = \"40p\"\nmodel = { kind = \"cellular\" }", "", ""),
         (
             "rate = \"10mbit\"\ndelay = \"20ms\"\nqueue = \"1bdp\"\n\
              blackout = [{ at = \"8s\", for = \"1s\" }, { at = \"21s\", for = \"2s\" }]",
@@ -323,7 +324,7 @@ fn the_program_agrees_with_the_controller() {
          events by state {states:?}, by kind {kinds:?}",
         connections.len()
     );
-    assert!(parted * 4 < compared, "{parted} events not compared, {compared} compared");
+    assert!(parted * 8 < compared, "{parted} events not compared, {compared} compared");
     let all = [State::Startup, State::Drain, State::Down, State::Cruise, State::Refill];
     for state in all.into_iter().chain([State::Up, State::ProbeRtt]) {
         assert!(states.get(&(state as u8)).is_some_and(|&count| count > 1000), "{state:?}");
@@ -345,7 +346,12 @@ fn samples_find_the_state_of_their_packets() {
     // More detections than the history has: the newest ones are joined.
     rows.push(row(10, &[0]));
     rows.extend((1..=200).map(|n| row(10, &[1, 10 * n, n])));
-    rows.extend([ask(9, 1, 200, 0), ask(15, 1, 200, 0), ask(1275, 1, 200, 0), ask(1999, 1, 200, 0)]);
+    rows.extend([
+        ask(9, 1, 200, 0),
+        ask(15, 1, 200, 0),
+        ask(1275, 1, 200, 0),
+        ask(1999, 1, 200, 0),
+    ]);
     rows.push(ask(2000, 1, 200, 0));
     let results = run("bbr3-history", rows);
     let answers: Vec<_> = results.iter().map(|it| (it[0], it[1])).filter(|it| it.1 > 0).collect();
