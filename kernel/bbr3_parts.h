@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Parts of BBR version 3 (bbr3.h): constants, state, arithmetic, the maximum filter, the history of losses, windows. */
+/*
+ * Parts of BBR version 3 (bbr3.h): constants, state, arithmetic, the maximum filter, the history of losses,
+ * windows, and the model of the path.
+ */
 #ifndef CWND_BBR3_PARTS_H
 #define CWND_BBR3_PARTS_H
 #include "fixed.h"
@@ -454,6 +457,126 @@ FX_INLINE void bbr3_recovered(struct bbr3_state *s)
 	s->recovery = BBR3_NO_RECOVERY;
 	bbr3_restore_cwnd(s);
 	bbr3_bound_cwnd(s);
+}
+
+/* --- The model (sections 5.5 and 5.3.4.3) --- */
+
+FX_INLINE u32 bbr3_is_inflight_too_high(u64 lost, u32 tx_in_flight)
+{
+	return lost * BBR3_LOSS_THRESH > tx_in_flight;
+}
+
+/* InflightAtLoss: (in_flight - size) + (2 % of it - (lost - size)) / 98 %, at least 0. */
+FX_INLINE u64 bbr3_inflight_at_loss(u64 lost, u32 tx_in_flight)
+{
+	s64 excess = (s64)tx_in_flight - (s64)lost;
+	u64 volume = excess > 0 ? fx_min(BBR3_PACKETS(excess), FX_MAX_WINDOW) : 0;
+
+	return volume + volume / (BBR3_LOSS_THRESH - 1);
+}
+
+FX_INLINE void bbr3_start_round(struct bbr3_state *s)
+{
+	s->next_round_delivered = s->delivered;
+}
+
+FX_INLINE void bbr3_reset_short_term_model(struct bbr3_state *s)
+{
+	s->bw_shortterm = s->inflight_shortterm = BBR3_INFINITE;
+}
+
+FX_INLINE void bbr3_reset_full_bw(struct bbr3_state *s, u64 rate)
+{
+	s->full_bw = rate;
+	s->full_bw_count = s->full_bw_now = 0;
+}
+
+FX_INLINE void bbr3_update_latest_delivery_signals(struct bbr3_state *s, const struct bbr3_ack *a)
+{
+	s->loss_round_start = 0;
+	s->bw_latest = fx_max(s->bw_latest, a->rate);
+	s->inflight_latest = fx_max(s->inflight_latest, BBR3_PACKETS(a->delivered));
+	if (a->has_sample && a->prior_delivered >= s->loss_round_delivered) {
+		s->loss_round_delivered = s->delivered;
+		s->loss_round_start = 1;
+	}
+}
+
+FX_INLINE void bbr3_update_round(struct bbr3_state *s, const struct bbr3_ack *a)
+{
+	s->round_start = a->has_sample && a->prior_delivered >= s->next_round_delivered;
+	if (!s->round_start)
+		return;
+	bbr3_start_round(s);
+	s->round_count++;
+	s->rounds_since_probe_up++;
+	s->stale -= s->stale > 0;
+}
+
+/* With InitLowerBounds and LossLowerBounds. */
+FX_INLINE void bbr3_adapt_lower_bounds_from_congestion(struct bbr3_state *s)
+{
+	u64 bw = s->bw_shortterm, inflight = s->inflight_shortterm;
+
+	if (!s->is_loss_in_round || s->state == BBR3_STARTUP || s->state == BBR3_REFILL || s->state == BBR3_UP)
+		return;
+	if (bw == BBR3_INFINITE)
+		bw = s->max_bw;
+	if (inflight == BBR3_INFINITE)
+		inflight = s->w;
+	s->bw_shortterm = fx_max(s->bw_latest, bbr3_fraction(bw, BBR3_BETA));
+	s->inflight_shortterm = fx_max(s->inflight_latest, bbr3_fraction(inflight, BBR3_BETA));
+}
+
+FX_INLINE void bbr3_update_congestion_signals(struct bbr3_state *s, const struct bbr3_ack *a)
+{
+	bbr3_update_round(s, a);
+	if (!s->stale && a->rate && (a->rate >= s->max_bw || !a->application_limited))
+		s->max_bw = bbr3_filter_add(s, &s->max_bw_filter, 1, s->cycle_count, a->rate);
+	if (s->loss_round_start) {
+		bbr3_adapt_lower_bounds_from_congestion(s);
+		s->is_loss_in_round = 0;
+	}
+}
+
+FX_INLINE void bbr3_update_ack_aggregation(struct bbr3_state *s, const struct bbr3_ack *a)
+{
+	u64 start = s->extra_acked_start, extra;
+	u64 expected = bbr3_volume(s->bw, a->now > start ? a->now - start : 0);
+	u64 length = s->full_bw_reached ? BBR3_EXTRA_ACKED_FILTER_LEN : BBR3_STARTUP_EXTRA_ACKED_FILTER_LEN;
+
+	bbr3_decide(s, s->extra_acked_delivered, expected);
+	if (s->extra_acked_delivered <= expected) {
+		s->extra_acked_delivered = expected = 0;
+		s->extra_acked_start = a->now;
+	}
+	s->extra_acked_delivered = fx_add(s->extra_acked_delivered, BBR3_PACKETS(a->packets));
+	extra = fx_min(s->extra_acked_delivered - expected, s->w);
+	s->extra_acked = bbr3_filter_add(s, &s->extra_acked_filter, length, s->round_count, extra);
+}
+
+FX_INLINE void bbr3_update_min_rtt(struct bbr3_state *s, u64 now, u32 rtt)
+{
+	u32 expired;
+
+	s->probe_rtt_expired = now > s->probe_rtt_min_stamp + BBR3_PROBE_RTT_INTERVAL;
+	if (rtt && (s->probe_rtt_expired || !s->probe_rtt_min_delay || rtt < s->probe_rtt_min_delay)) {
+		s->probe_rtt_min_delay = rtt;
+		s->probe_rtt_min_stamp = now;
+	}
+	expired = now > s->min_rtt_stamp + BBR3_MIN_RTT_FILTER_LEN;
+	if (s->probe_rtt_min_delay && (expired || !s->min_rtt || s->probe_rtt_min_delay < s->min_rtt)) {
+		s->min_rtt = s->probe_rtt_min_delay;
+		s->min_rtt_stamp = s->probe_rtt_min_stamp;
+	}
+}
+
+FX_INLINE void bbr3_save_state(struct bbr3_state *s)
+{
+	s->saved_state = BBR3_NONE;
+	s->saved_bw_shortterm = s->bw_shortterm;
+	s->saved_inflight_shortterm = s->inflight_shortterm;
+	s->saved_inflight_longterm = s->inflight_longterm;
 }
 
 #endif
