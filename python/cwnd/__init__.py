@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from cwnd.comparison.outcome import Comparison
     from cwnd.comparison.run import compare
     from cwnd.controller import Controller, RateLaw, WindowLaw
+    from cwnd.evaluation.card import Card
+    from cwnd.evaluation.evaluate import evaluate
     from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement",
     "Algorithm",
+    "Card",
     "Comparison",
     "Controller",
     "MissingExtraError",
@@ -65,6 +68,7 @@ __all__ = [
     "controller",
     "emulation",
     "errors",
+    "evaluate",
     "events",
     "kernel",
     "metrics",
@@ -89,6 +93,7 @@ if not TYPE_CHECKING:
         | {
             "Agreement": "agreement.outcome",
             "Algorithm": "registry",
+            "Card": "evaluation.card",
             "Comparison": "comparison.outcome",
             "Controller": "controller",
             "MissingExtraError": "extras",
@@ -104,6 +109,7 @@ if not TYPE_CHECKING:
             "algorithms": "registry",
             "canonical": "registry",
             "compare": "comparison.run",
+            "evaluate": "evaluation.evaluate",
             "reproduce": "papers.runner",
             "run": "running",
             "sweep": "sweeps.sweep",

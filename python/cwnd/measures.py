@@ -1,20 +1,24 @@
-"""Metrics by name, for the bounds of ``[expect]``: docs/scenario.md lists them."""
+"""Metrics by name, for ``[expect]``, sweeps and evaluations: docs/scenario.md lists them."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from cwnd import metrics
+from cwnd.application import group_name
+from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd.records import FlowRecord, LinkRecord
+    from cwnd.records import FlowRecord, LinkRecord, RunRecord
     from cwnd.result import Result
+    from cwnd.scenario import Scenario
 
 Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
 """Dimension of a metric: bits per second, seconds, or a number without unit."""
@@ -25,10 +29,29 @@ OfFlows: TypeAlias = "Callable[[Result, list[FlowRecord], str], float]"
 OfLink: TypeAlias = "Callable[[LinkRecord, str], float]"
 """Returns a metric of a link."""
 
+OfSpan: TypeAlias = "Callable[[Result, list[FlowRecord], float, Span], float]"
+"""Returns a metric of some flows between two times; the number is the rate in the name, or NaN."""
+
+_NUMBERED = re.compile(r"(.+)-[1-9][0-9]*")
+
+
+class Span(NamedTuple):
+    """A part of a run: its begin and end in seconds."""
+
+    begin: float
+    end: float
+
+
+class Places(NamedTuple):
+    """Names of the groups of flows and of the links of a scenario or a run."""
+
+    groups: frozenset[str]
+    links: frozenset[str]
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric that ``[expect]`` can bound.
+    """A metric with a name.
 
     Attributes
     ----------
@@ -47,6 +70,10 @@ class Measure:
         Whether the metric of the run is that of the bottleneck although groups have it too.
     of_run
         Returns a metric that only the whole run has.
+    of_span
+        Returns the metric of flows between two times.
+    of_rate
+        Whether the name contains a rate.
     """
 
     name: str
@@ -56,6 +83,20 @@ class Measure:
     of_link: OfLink | None = None
     of_bottleneck: bool = False
     of_run: Callable[[Result], float] | None = None
+    of_span: OfSpan | None = None
+    of_rate: bool = False
+
+    def shown(self, value: float) -> str:
+        """Format a value for people: a fraction of packets or of a rate in percent.
+
+        Examples
+        --------
+        >>> MEASURES["loss_rate"].shown(0.0684), MEASURES["jain"].shown(0.98)
+        ('6.84 %', '0.98')
+        """
+        if self.dimension == "fraction" and self.name != "jain" and math.isfinite(value):
+            return f"{100 * value:.3g} %"
+        return format_value(self.dimension, value)
 
     def value(self, result: Result, statistic: str, place: str) -> float:
         """Return the metric in a run.
@@ -80,6 +121,148 @@ class Measure:
             return math.nan
         flows = flows_of(result, place) if place else result.measured_flows
         return self.of_flows(result, flows, statistic) if flows else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of certain flows or of a link, by its full name.
+
+    Attributes
+    ----------
+    name
+        The name, such as ``goodput.min.reno`` or ``goodput.reno@10s..20s``.
+    measure
+        The metric.
+    statistic
+        One of the metric's statistics; empty for the default one.
+    place
+        A group of flows, a flow or a link; empty for the whole run.
+    rate_bps
+        Rate in the name; NaN without one.
+    span
+        Part of the run; None for all of it after the warm-up.
+    """
+
+    name: str
+    measure: Measure
+    statistic: str = ""
+    place: str = ""
+    rate_bps: float = math.nan
+    span: Span | None = None
+
+    def value(self, result: Result) -> float:
+        """Return the metric in bits per second, seconds, or without unit; NaN if unknown."""
+        if self.span is None or self.measure.of_span is None:
+            return self.measure.value(result, self.statistic, self.place)
+        flows = flows_of(result, self.place) if self.place else result.measured_flows
+        return self.measure.of_span(result, flows, self.rate_bps, self.span)
+
+
+def read_metric(name: str, places: Places) -> Metric:
+    """Read the full name of a metric.
+
+    Parameters
+    ----------
+    name
+        ``METRIC``, ``METRIC.STATISTIC``, ``METRIC.PLACE`` or ``METRIC.STATISTIC.PLACE``, and for
+        some metrics ``@FROM..TO``.
+    places
+        The groups of flows and the links that the name may refer to.
+
+    Raises
+    ------
+    ValueError
+        The name is wrong; the message says what is allowed.
+
+    Examples
+    --------
+    >>> places = Places(frozenset({"reno"}), frozenset())
+    >>> metric = read_metric("goodput.reno@10s..20s", places)
+    >>> metric.place, metric.span
+    ('reno', Span(begin=10.0, end=20.0))
+    """
+    before, at, times = name.partition("@")
+    word, *rest = before.split(".")
+    measure = MEASURES.get(word)
+    if measure is None:
+        raise ValueError(f'unknown metric "{word}"; allowed: {", ".join(MEASURES)}')
+    rate = parse_rate(rest.pop(0) if rest else "") if measure.of_rate else math.nan
+    statistic = rest.pop(0) if rest and rest[0] in measure.statistics else ""
+    place = rest.pop(0) if rest else ""
+    if rest:
+        raise ValueError(
+            "a name is METRIC, METRIC.STATISTIC, METRIC.PLACE or METRIC.STATISTIC.PLACE"
+        )
+    if place:
+        _check_place(measure, place, places, statistics=not statistic)
+    span = _read_span(measure, times) if at else None
+    if span is None and measure.of_rate:
+        raise ValueError(f"{word} needs a part of the run: {before}@10s..20s")
+    if span is not None and statistic:
+        raise ValueError(f"{word} has no statistics of a part of the run")
+    return Metric(name, measure, statistic, place, rate, span)
+
+
+def places_of_scenario(scenario: Scenario, links: Sequence[str]) -> Places:
+    """Return the groups and links of a valid scenario before its run.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    links
+        Names of its links, from ``Scenario.validate()``.
+    """
+    document = scenario.to_dict()
+    groups = set()
+    for table in ("flow", "cbr", "pareto"):
+        for group in document.get(table, []):
+            count = group.get("count", 1)
+            if count > 0:
+                groups.add(group_name(group, table))
+    return Places(frozenset(groups), frozenset(links))
+
+
+def places_of_run(record: RunRecord) -> Places:
+    """Return the groups and links of a run.
+
+    Parameters
+    ----------
+    record
+        The record of the run.
+    """
+    names = {flow["name"] for flow in record["flows"]}
+    groups = names | {match[1] for name in names if (match := _NUMBERED.fullmatch(name))}
+    return Places(frozenset(groups), frozenset(link["name"] for link in record["links"]))
+
+
+def _read_span(measure: Measure, text: str) -> Span:
+    """Read a part of a run, ``FROM..TO``."""
+    if measure.of_span is None:
+        allowed = ", ".join(name for name, each in MEASURES.items() if each.of_span is not None)
+        raise ValueError(f"{measure.name} has no value for a part of the run; allowed: {allowed}")
+    begin, dots, end = text.partition("..")
+    span = Span(*(parse_time(each, zero=True) for each in (begin, end))) if dots else None
+    if span is None or span.begin >= span.end:
+        raise ValueError(f"{text!r} is not a part of the run such as 10s..20s")
+    return span
+
+
+def format_value(dimension: Dimension, value: float) -> str:
+    """Format a value of a metric for people.
+
+    Examples
+    --------
+    >>> format_value("rate", 4.2e6), format_value("fraction", 0.9), format_value("time", math.nan)
+    ('4.2 Mbit/s', '0.9', 'unknown')
+    """
+    if math.isnan(value):
+        return "unknown"
+    if dimension == "rate":
+        return format_rate(value)
+    if dimension == "time":
+        return format_time(value)
+    return f"{value:.4g}" if dimension != "count" else f"{value:.0f}"
 
 
 def flows_of(result: Result, group: str) -> list[FlowRecord]:
@@ -180,11 +363,71 @@ def _link_loss_rate(link: LinkRecord, _: str) -> float:
     return metrics.loss_rate(link["drops"] + link["losses"], link["arrivals"])
 
 
+def _goodput_in(result: Result, flows: list[FlowRecord], _: float, span: Span) -> float:
+    return _rate_in(result, flows, "delivered", span)
+
+
+def _throughput_in(result: Result, flows: list[FlowRecord], _: float, span: Span) -> float:
+    return _rate_in(result, flows, "sent", span)
+
+
+def _rate_in(
+    result: Result, flows: list[FlowRecord], series: Literal["sent", "delivered"], span: Span
+) -> float:
+    """Return the mean rate of the packets that flows sent or delivered between two times."""
+    if not flows or span.begin >= result.duration_s:
+        return math.nan
+    end = min(span.end, result.duration_s)
+    counts = [np.diff(np.interp([span.begin, end], result.time, f[series])) for f in flows]
+    sizes = [flow["packet_bytes"] for flow in flows]
+    packets = math.fsum(float(n[0]) * size for n, size in zip(counts, sizes, strict=True))
+    return metrics.goodput(packets, 1, end - span.begin)
+
+
+def _time_to(result: Result, flows: list[FlowRecord], rate_bps: float, span: Span) -> float:
+    """Return the time until the first second in which flows have a goodput, or the whole span."""
+    if not flows or span.begin >= result.duration_s:
+        return math.nan
+    end = min(span.end, result.duration_s)
+    begins = result.time[(result.time >= span.begin) & (result.time <= end - 1)]
+    delivered = np.zeros(begins.size)
+    for flow in flows:
+        bits = 8.0 * flow["packet_bytes"]
+        delivered += bits * np.interp(begins + 1, result.time, flow["delivered"])
+        delivered -= bits * np.interp(begins, result.time, flow["delivered"])
+    reached = np.flatnonzero(delivered >= rate_bps)
+    return float(begins[reached[0]]) - span.begin if reached.size else end - span.begin
+
+
+def _unknown(_: Result, __: list[FlowRecord], ___: str) -> float:
+    return math.nan
+
+
+def _rate_ratio(result: Result, flows: list[FlowRecord], _: str) -> float:
+    rates = result.goodputs_bps(flows)
+    if len(rates) < 2:
+        return math.nan
+    return max(rates) / min(rates) if min(rates) > 0 else math.inf
+
+
+def _useful(result: Result) -> float:
+    """Return the fraction of the packets crossing the bottleneck that a receiver had not had."""
+    flows = result.record["flows"]
+    link = result.bottleneck
+    if not link["departures"]:
+        return math.nan
+    delivered = math.fsum(flow["packets_delivered"] for flow in flows)
+    return min(delivered / link["departures"], 1.0)
+
+
 _SPREAD = ("mean", "p50", "p95", "p99", "max")
 
 _MEASURES = (
-    Measure("goodput", "rate", ("total", *_AMONG_FLOWS), _goodput),
-    Measure("throughput", "rate", ("total", *_AMONG_FLOWS), _throughput),
+    Measure("goodput", "rate", ("total", *_AMONG_FLOWS), _goodput, of_span=_goodput_in),
+    Measure("throughput", "rate", ("total", *_AMONG_FLOWS), _throughput, of_span=_throughput_in),
+    Measure("time_to", "time", of_flows=_unknown, of_span=_time_to, of_rate=True),
+    Measure("rate_ratio", "number", of_flows=_rate_ratio),
+    Measure("useful", "fraction", of_run=_useful),
     Measure("jain", "fraction", ("worst", "mean"), _jain),
     Measure("fct", "time", _SPREAD, _fct),
     Measure("slowdown", "number", _SPREAD, _slowdown),
@@ -228,4 +471,28 @@ _MEASURES = (
 )
 
 MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in _MEASURES}
-"""The metrics that ``[expect]`` can bound, by name."""
+"""The metrics by name."""
+
+
+def _check_place(measure: Measure, place: str, places: Places, *, statistics: bool) -> None:
+    """Raise an error for a name that the metric cannot have at its end."""
+    groups = sorted(places.groups) if measure.of_flows else []
+    links = sorted(places.links) if measure.of_link else []
+    base = match[1] if (match := _NUMBERED.fullmatch(place)) else place
+    if place in links or place in groups or base in groups:
+        return
+    allowed = []
+    if statistics and measure.statistics:
+        allowed.append(f"statistics: {', '.join(measure.statistics)}")
+    if groups:
+        allowed.append(f"groups of flows: {_few(groups)}")
+    if links:
+        allowed.append(f"links: {_few(links)}")
+    shown = "; ".join(allowed) or "nothing: it is a metric of the run"
+    raise ValueError(f'"{place}" is not allowed after {measure.name}; allowed: {shown}')
+
+
+def _few(names: list[str], most: int = 12) -> str:
+    """Join names, at most ``most``."""
+    more = f" and {len(names) - most} others" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

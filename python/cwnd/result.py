@@ -356,7 +356,8 @@ class Result:
         >>> [outcome.holds for outcome in result.check({"goodput": {"reno": "> 12mbit"}})]
         [False]
         """
-        from cwnd.expect import places_of_run, read_expectations
+        from cwnd.expect import read_expectations
+        from cwnd.measures import places_of_run
 
         table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
         return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]

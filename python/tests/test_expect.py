@@ -141,4 +141,4 @@ def test_the_metrics_are_those_of_the_document(write):
         "queue_delay.p99": link["queueing_delay_s"]["p99"],
     }
     found = result.check(dict.fromkeys(expected, ">= 0"))
-    assert {each.expectation.name: each.value for each in found} == pytest.approx(expected)
+    assert {each.expectation.metric.name: each.value for each in found} == pytest.approx(expected)

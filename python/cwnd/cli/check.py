@@ -34,7 +34,8 @@ def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> 
     cwnd.ScenarioError
         There are no expectations, or one of them is invalid.
     """
-    from cwnd.expect import places_of_scenario, read_expectations
+    from cwnd.expect import read_expectations
+    from cwnd.measures import places_of_scenario
 
     read_expectations(
         scenario.to_dict().get("expect", {}), places_of_scenario(scenario, links), file
@@ -76,7 +77,7 @@ def print_run(result: Result, *, as_json: bool, check: bool) -> int:
 
 def _report_failures(outcomes: Sequence[Outcome]) -> int:
     """Name the failed expectations on standard error; return the exit status."""
-    failed = [outcome.expectation.name for outcome in outcomes if not outcome.holds]
+    failed = [outcome.expectation.metric.name for outcome in outcomes if not outcome.holds]
     if failed:
         names = ", ".join(dict.fromkeys(failed))
         click.echo(f"cwnd: {len(failed)} of {len(outcomes)} expectations failed: {names}", err=True)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cwnd.agreement.outcome import Agreement
     from cwnd.comparison.outcome import Comparison, Row
     from cwnd.doctor import Finding
+    from cwnd.evaluation.card import Card
     from cwnd.figures import Column, Sheet
     from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
@@ -46,6 +47,15 @@ if TYPE_CHECKING:
 
 _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
 """Colours of the verdicts on a claim."""
+
+_GRADE_STYLES = {
+    "meets": "green",
+    "concern": "yellow",
+    "undecided": "dim",
+    "fails": "red",
+    "does not apply": "dim",
+}
+"""Colours of the grades of a report card."""
 
 _AGREEMENT_STYLES = {"agrees": "green", "undecided": "yellow", "differs": "red", "unknown": "dim"}
 """Colours of the verdicts on agreement."""
@@ -181,6 +191,33 @@ def print_sweep(sweep: Sweep) -> None:
         console.print(Text(f"{document['failed']:,} runs failed:", style="red"))
     for error in document["errors"]:
         console.print(Text(f"  {error['runs']:,} × {error['error']}"))
+
+
+def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
+    """Print the grades of each card by section, and the worst findings.
+
+    Parameters
+    ----------
+    cards
+        The cards.
+    changes
+        What changed since an older card.
+    """
+    from cwnd.evaluation.card import SECTIONS
+
+    console = _console()
+    for card in cards:
+        table = _table(card.controller, ("section of RFC 9743", "grade", "worst finding"))
+        worst = {result.test.section: result for result in reversed(card.by_severity())}
+        for section, grade in card.sections.items():
+            shown = worst[section].finding if grade in ("fails", "concern") else ""
+            style = _GRADE_STYLES[grade]
+            table.add_row(f"{section} {SECTIONS[section]}", f"[{style}]{grade}[/]", escape(shown))
+        console.print(table)
+        counts = ", ".join(f"{count} {grade}" for grade, count in card.counts.items())
+        console.print(Text(f"{len(card.results)} tests: {counts}\n"))
+    for change in changes:
+        console.print(Text(change))
 
 
 def print_reproduction(document: JsonObject) -> None:

@@ -14,6 +14,7 @@ from cwnd.cli.check import check_expectations, print_run
 from cwnd.cli.config import VARIABLE, name_variables, read_config
 from cwnd.cli.credentials import keygen
 from cwnd.cli.emulate import emulate
+from cwnd.cli.evaluate import evaluate
 from cwnd.cli.kernel import kernel
 from cwnd.cli.man import man
 from cwnd.cli.model import model
@@ -369,6 +370,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
     click.echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
+cwnd.add_command(evaluate)
 cwnd.add_command(sweep)
 cwnd.add_command(agree)
 cwnd.add_command(query)

@@ -112,7 +112,8 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
     types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
     axes = [pa.field(axis.name, types[axis.kind], nullable=False) for axis in plan.axes]
     share = [] if plan.reference is None else [_SHARE]
-    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share])
+    measures = [pa.field(name, pa.float64()) for name in plan.measures]
+    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share, *measures])
     kept = {"flows": FLOWS, "links": LINKS, "series": SERIES}
     return {"runs": runs, **{table: kept[table] for table in plan.keep}}
 
@@ -225,6 +226,8 @@ class DataSet:
     def _open(self) -> npt.NDArray[np.uint64]:
         """Check the parts and remove incomplete ones; return sorted key prefixes of 64 bits."""
         found = sorted((self._path / "runs").glob("part-*.parquet"))
+        for part in found:
+            _check_part(part)
         self._next = 1 + max((int(part.stem.removeprefix("part-")) for part in found), default=0)
         if found:
             self._compare(parquet.read_schema(found[0]))
@@ -284,6 +287,16 @@ def _check_directory(path: Path) -> None:
             raise ArgumentError("out", f"{path} is not empty and has no sweep")
     elif path.exists():
         raise ArgumentError("out", f"{path} is not a directory")
+
+
+def _check_part(part: Path) -> None:
+    """Raise an error for a damaged file."""
+    try:
+        parquet.read_metadata(part)
+    except pa.ArrowInvalid:
+        raise ArgumentError(
+            "out", f"{part} is damaged: remove it, and its runs are made again"
+        ) from None
 
 
 def find_parts(path: Path) -> dict[str, list[Path]]:

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd.errors import ArgumentError, PlanError
+from cwnd.measures import places_of_scenario, read_metric
 from cwnd.networks import DUMBBELL, dumbbell
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import latin_points
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cwnd.controller import Factory
+    from cwnd.measures import Metric
     from cwnd.records import JsonObject
     from cwnd.sweeps.axes import Axis
 
@@ -72,6 +74,8 @@ class Plan:
         Seeds of the runs at each point.
     keep
         Tables to write besides ``runs``.
+    measures
+        Names of further metrics in ``runs``, as in ``[expect]``.
     factories
         Factories of the controllers written in Python, by name.
     codes
@@ -87,6 +91,7 @@ class Plan:
     reference: str | None
     seeds: Sequence[int]
     keep: tuple[str, ...]
+    measures: tuple[str, ...]
     factories: dict[str, Factory]
     codes: dict[str | None, str]
 
@@ -166,6 +171,7 @@ class Plan:
             self._check(Run(point, self.values(point), self.controllers[0], seed))
         for number in range(len(self.axes)):
             self._check_effect(number)
+        self._read_metrics()
 
     def _check(self, run: Run) -> None:
         """Validate the scenario of one run."""
@@ -196,6 +202,22 @@ class Plan:
                 "equal, or `controllers` or another axis replaces the value"
             )
 
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """The metrics of ``measures``."""
+        return self._read_metrics()
+
+    def _read_metrics(self) -> list[Metric]:
+        """Read the names of the metrics; a wrong name is a PlanError."""
+        if not self.measures:
+            return []
+        scenario = self.scenario(Run(0, self.values(0), self.controllers[0], self.seeds[0]))
+        places = places_of_scenario(scenario, scenario.validate()["links"])
+        try:
+            return [read_metric(name, places) for name in self.measures]
+        except ValueError as mistake:
+            raise PlanError(f"{self.origin}: measures: {mistake}") from None
+
     @property
     def identity(self) -> dict[str, str]:
         """Hashes of the keys that all runs of a data set share."""
@@ -206,6 +228,7 @@ class Plan:
             "axes": [axes, self.latin],
             "reference": self.reference is not None,
             "keep": sorted(self.keep),
+            "measures": self.measures,
         }
         return {
             name: digest(json.dumps(part, sort_keys=True, default=str))

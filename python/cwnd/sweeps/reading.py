@@ -31,7 +31,7 @@ PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
 MOST_RUNS = 10_000_000
 """Largest number of runs of one sweep."""
 
-_KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep")
+_KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep", "measures")
 
 
 def read_plan(source: PlanLike) -> Plan:
@@ -129,6 +129,7 @@ class _Reader:
             reference=reference,
             seeds=self._seeds(),
             keep=self._keep(),
+            measures=self._measures({axis.name for axis in axes}),
             factories=self._factories,
             codes={
                 name: code_hash([self._factories[one] for one in shared if one in self._factories])
@@ -146,6 +147,8 @@ class _Reader:
             return self._scenario(self._home / base)
         if not isinstance(base, dict):
             raise PlanError("base: must be the path of a scenario file, or a table")
+        if "duration" in base:
+            return Scenario(base)
         for key in base:
             if key not in DUMBBELL:
                 raise PlanError(f"base.{key}: unknown key; the keys are {', '.join(DUMBBELL)}")
@@ -264,6 +267,18 @@ class _Reader:
         if not isinstance(given, list) or not all(table in TABLES for table in given):
             raise PlanError(f"keep: must be a list of {', '.join(TABLES)}")
         return tuple(table for table in TABLES if table in given)
+
+    def _measures(self, axes: set[str]) -> tuple[str, ...]:
+        """Parse the names of the further metrics; `Plan.check` reads them."""
+        given = self._document.get("measures", [])
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise PlanError('measures: must be a list of metrics such as "goodput.min"')
+        for name in given:
+            if given.count(name) > 1:
+                raise PlanError(f"measures: {name} is listed twice")
+            if name in FIXED | axes:
+                raise PlanError(f"measures: {name}: the data set has a column of this name")
+        return tuple(given)
 
     def _table(self, key: str) -> dict[str, Any]:
         """Return a table of the plan; empty if missing."""

@@ -147,6 +147,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     figures["queueing_delay_s"] = delay["mean"]
     figures |= {f"queueing_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
     figures |= {f"cov_{scale}rtt": one["cov"] for scale, one in zip(SCALES, smooth, strict=True)}
+    figures |= {metric.name: metric.value(result) for metric in plan.metrics}
     figures["wall_s"] = result.record["engine"]["wall_s"]
     if plan.reference is not None:
         flows = [flow for flow in result.measured_flows if flow["kind"] in ("tcp", "udt")]

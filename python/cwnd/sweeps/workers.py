@@ -65,6 +65,9 @@ class Workers(Protocol):
 class Cores:
     """The cores of this machine, with one thread each; runs release the interpreter's lock.
 
+    Runs with controllers written in Python hold the lock most of the time. Two threads would wait
+    for each other at every event: there is one.
+
     Parameters
     ----------
     plan
@@ -73,7 +76,7 @@ class Cores:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._cores = len(os.sched_getaffinity(0))
+        self._cores = 1 if plan.factories else len(os.sched_getaffinity(0))
         self._stop = Event()
 
     def __enter__(self) -> Self:

@@ -97,7 +97,7 @@ class Meetings:
         return float(np.mean([m.queue for m in met]))
 
 
-@exhibit("matrix", cost=45, seeds=(12, 12), quick=(12, 12), new=True)
+@exhibit("matrix", cost=55, seeds=(12, 12), quick=(12, 12), new=True)
 def matrix(lab: Lab) -> None:
     """Run every pair of laws on every network of the grid."""
     grid = lab.pick(GRID, QUARTER)
@@ -146,7 +146,7 @@ def _claims(lab: Lab, met: Meetings) -> None:
             grade = at_most(bound, met.ratios(law, grids[grid]))
             lab.claim(f"at-most-{bound:g}", grade, law=law)
     lab.claim("yields", at_most(0.5, met.ratios("LEDBAT")))
-    for law in ("BBR", "Copa", "C4", "LEDBAT"):
+    for law in ("BBR", "BBRv3", "Copa", "C4", "LEDBAT"):
         lab.claim("short", less(met.alone(law, "queue"), met.alone("TCP", "queue")), law=law)
     lab.claim("cubic", alike(met.ratios("CUBIC", grids["4 Mb/s, 20 ms"]), 1))
     for law in ("SIMD", "GAIMD"):

@@ -20,6 +20,7 @@ LAWS = {
     "UDT": "udt",
     "AIAD_φ": "aiad(rate=receiver)",
     "BBR": "bbr",
+    "BBRv3": "bbr3",
     "Copa": "copa",
     "C4": "c4",
     "LEDBAT": "ledbat",

@@ -1,0 +1,272 @@
+"""Experiments of an evaluation: data files with a scenario, axes and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from cwnd.errors import ArgumentError, PlanError
+from cwnd.evaluation.bound import Bound, read_bounds
+from cwnd.measures import places_of_scenario, read_metric
+from cwnd.scenario import Scenario
+from cwnd.sweeps.dataset import METRICS
+from cwnd.toml import tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.measures import Metric, Places
+    from cwnd.records import JsonObject
+
+SUITES = {
+    "rfc9743": "RFC 9743 (BCP 133), sections 5 to 7",
+    "aqm": "Active queue management: RFC 9743 section 7.1, RFC 7928",
+    "bbr": "The known faults of BBR: loss in short buffers, shares beside CUBIC",
+    "c4": "Tests of draft-huitema-ccwg-c4-test on changing, long and jittery paths",
+    "rmcat": "Interactive media: RFC 8867, for controllers of video calls",
+    "starvation": "Starvation: RFC 9743 section 5.2, Arun and others 2022",
+    "tcpeval": "The common evaluation suite of ICCRG, draft-irtf-iccrg-tcpeval-01",
+}
+"""Suites of tests, with their sources."""
+
+_KEYS = ("baseline", "only", "scenario", "axes", "quick", "test")
+_TEST_KEYS = (
+    *("id", "section", "suites", "title", "metric", "meets", "fails"),
+    *("reason", "source", "finding"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A metric of an experiment with its thresholds.
+
+    Attributes
+    ----------
+    id
+        Unique name.
+    section
+        Section of RFC 9743.
+    suites
+        The suites that include it.
+    title
+        What is tested.
+    metric
+        The metric.
+    meets, fails
+        Thresholds: one of ``meets`` has to hold, or all of ``fails``; see `cwnd.evaluation.bound`.
+    reason
+        Why the thresholds are these.
+    source
+        Where the test comes from.
+    finding
+        A sentence about a controller that does not meet the test, with ``{value}``, ``{baseline}``,
+        ``{ratio}`` and ``{cell}``.
+    """
+
+    __test__ = False
+
+    id: str
+    section: str
+    suites: tuple[str, ...]
+    title: str
+    metric: Metric
+    meets: tuple[Bound, ...]
+    fails: tuple[Bound, ...]
+    reason: str
+    source: str
+    finding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A scenario with the axes that vary, and its tests.
+
+    Attributes
+    ----------
+    name
+        Name of the file.
+    baseline
+        Controller that replaces the tested one in the baseline's runs.
+    only
+        Controllers that the experiment applies to, without parameters; all if empty.
+    scenario
+        The scenario; its measured flows are those of the tested controller.
+    axes
+        Values of the keys that vary.
+    quick
+        Values of some axes in a quick evaluation.
+    tests
+        The tests.
+    metrics
+        Names of the metrics of all tests of the file, so that a data set serves any of them.
+    """
+
+    name: str
+    baseline: str
+    only: tuple[str, ...]
+    scenario: Scenario
+    axes: JsonObject
+    quick: JsonObject
+    tests: tuple[Test, ...]
+    metrics: tuple[str, ...]
+
+    def plan(self, controllers: Sequence[Any], seeds: int, *, quick: bool) -> JsonObject:
+        """Return the plan of a sweep with the runs of some controllers and of the baseline."""
+        baseline = [] if self.baseline in controllers else [self.baseline]
+        return {
+            "base": self.scenario.to_dict(),
+            "axes": {**self.axes, **(self.quick if quick else {})},
+            "controllers": [*controllers, *baseline],
+            "seeds": seeds,
+            "measures": [name for name in self.metrics if name not in METRICS],
+        }
+
+
+def experiments(suite: str = "all", test: str | None = None) -> list[Experiment]:
+    """Return the experiments of a suite, each with the tests of that suite.
+
+    Parameters
+    ----------
+    suite
+        One of `SUITES`, or ``all``.
+    test
+        Only the test of this name.
+
+    Raises
+    ------
+    ArgumentError
+        The suite or the test does not exist.
+
+    Examples
+    --------
+    >>> [e.name for e in experiments(test="high-loss")]
+    ['shallow']
+    """
+    check_suite("suite", suite)
+    found = []
+    for each in _all():
+        kept = tuple(
+            one
+            for one in each.tests
+            if (suite == "all" or suite in one.suites) and test in {None, one.id}
+        )
+        if kept:
+            found.append(replace(each, tests=kept))
+    if not found:
+        known = ", ".join(one.id for each in experiments(suite) for one in each.tests)
+        raise ArgumentError("test", f"{test!r} is not a test of the suite {suite}: {known}")
+    return found
+
+
+def check_suite(argument: str, suite: str) -> None:
+    """Check the name of a suite.
+
+    Parameters
+    ----------
+    argument
+        Name of the argument, for the message.
+    suite
+        The name.
+
+    Raises
+    ------
+    ArgumentError
+        There is no suite of this name.
+    """
+    if suite not in (*SUITES, "all"):
+        raise ArgumentError(argument, f"{suite!r} is not one of {', '.join(SUITES)}, all")
+
+
+@cache
+def _all() -> tuple[Experiment, ...]:
+    """Read all experiments of the package, in the order of the sections of their first tests."""
+    home = files("cwnd.evaluation") / "experiments"
+    read = [
+        read_experiment(file.name.removesuffix(".toml"), file.read_text(encoding="utf-8"))
+        for file in home.iterdir()
+        if file.name.endswith(".toml")
+    ]
+    names = [test.id for each in read for test in each.tests]
+    for name in names:
+        if names.count(name) > 1:
+            raise PlanError(f"evaluation: two tests are named {name}")
+    return tuple(sorted(read, key=lambda each: (order(each.tests[0].section), each.name)))
+
+
+def order(section: str) -> tuple[int, ...]:
+    """Return the numbers of a section, to sort by.
+
+    Examples
+    --------
+    >>> order("5.1.3") < order("5.2") < order("7.10")
+    True
+    """
+    return tuple(int(part) for part in section.split("."))
+
+
+def read_experiment(name: str, text: str) -> Experiment:
+    """Read an experiment.
+
+    Parameters
+    ----------
+    name
+        Name of the file without extension.
+    text
+        TOML: see docs/evaluate.md.
+
+    Raises
+    ------
+    PlanError
+        A key is missing, unknown or invalid; the message names the file and the key.
+    """
+    try:
+        return _read(name, tomllib.loads(text))
+    except (ValueError, KeyError, TypeError) as mistake:
+        problem = f"missing key {mistake}" if isinstance(mistake, KeyError) else mistake
+        raise PlanError(f"{name}.toml: {problem}") from None
+
+
+def _read(name: str, document: JsonObject) -> Experiment:
+    _check_keys("", document, _KEYS)
+    scenario = Scenario({"name": name, **document["scenario"]})
+    places = places_of_scenario(scenario, scenario.validate()["links"])
+    tests = tuple(_read_test(table, places) for table in document["test"])
+    return Experiment(
+        name,
+        document.get("baseline", "cubic"),
+        tuple(document.get("only", [])),
+        scenario,
+        document.get("axes", {}),
+        document.get("quick", {}),
+        tests,
+        tuple(dict.fromkeys(test.metric.name for test in tests)),
+    )
+
+
+def _read_test(table: JsonObject, places: Places) -> Test:
+    _check_keys(f"test {table.get('id', '')}: ", table, _TEST_KEYS)
+    metric = read_metric(table["metric"], places)
+    for suite in table["suites"]:
+        if suite not in SUITES:
+            raise ValueError(f"test {table['id']}: unknown suite {suite!r}")
+    dimension = metric.measure.dimension
+    return Test(
+        table["id"],
+        table["section"],
+        tuple(table["suites"]),
+        table["title"],
+        metric,
+        read_bounds(dimension, table["meets"]),
+        read_bounds(dimension, table["fails"]),
+        table["reason"],
+        table["source"],
+        table["finding"],
+    )
+
+
+def _check_keys(where: str, table: JsonObject, known: Sequence[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{where}{key}: unknown key; the keys are {', '.join(known)}")

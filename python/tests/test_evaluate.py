@@ -1,0 +1,237 @@
+"""Report cards: thresholds, grades, the experiments of the package, and what they find."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cwnd
+from cwnd.errors import ArgumentError, PlanError
+from cwnd.evaluation.bound import grade, read_bounds, worst
+from cwnd.evaluation.card import NOT_JUDGED, SECTIONS, changes_since
+from cwnd.evaluation.experiment import SUITES, experiments, order, read_experiment
+from cwnd.report.evaluate import cards_page
+
+LAWS = Path(__file__).with_name("broken_laws.py")
+
+EXPERIMENT = """
+[scenario]
+duration = "10s"
+
+[scenario.dumbbell]
+rate = "10mbit"
+delay = "20ms"
+
+[[scenario.flow]]
+name = "candidate"
+controller = "cubic"
+
+[[test]]
+id = "used"
+section = "6.1"
+suites = ["rfc9743"]
+title = "Utilisation"
+metric = "utilization"
+meets = ">= 90%"
+fails = "< 50%"
+reason = "A reason."
+source = "A source."
+finding = "Uses {value}."
+"""
+
+
+def card(controller, test, out, **options):
+    """Return the only result of one test."""
+    (made,) = cwnd.evaluate([controller], suite="all", test=test, out=out, **options)
+    (result,) = made.results
+    return result
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("evaluation")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.002, 0.003, 0.004], "meets"),
+        ([0.020, 0.021, 0.022], "concern"),
+        ([0.200, 0.210, 0.220], "fails"),
+        ([0.005, 0.015, 0.025], "undecided"),
+        ([math.nan, math.nan, math.nan], "undecided"),
+    ],
+)
+def test_an_interval_decides(values, expected):
+    meets = read_bounds("fraction", ["<= 1.5 baseline", "<= 1%"])
+    fails = read_bounds("fraction", ["> 3 baseline", "> 5%"])
+    assert grade(meets, fails, values, [0.0050, 0.0051, 0.0052]) == expected
+
+
+def test_the_ratio_to_the_baseline_is_paired():
+    """Values that vary from seed to seed like the baseline's decide all the same."""
+    base = np.array([1.0, 5.0, 20.0])
+    meets, fails = read_bounds("time", "<= 1.1 baseline"), read_bounds("time", "> 2 baseline")
+    assert grade(meets, fails, base, base) == "meets"
+    assert grade(meets, fails, 3 * base, base) == "fails"
+
+
+def test_a_baseline_of_zero():
+    meets, fails = read_bounds("count", "<= 2 baseline"), read_bounds("count", "> 4 baseline")
+    assert grade(meets, fails, [0.0] * 5, [0.0] * 5) == "meets"
+    assert grade(meets, fails, [7.0] * 5, [0.0] * 5) == "fails"
+
+
+def test_the_worst_cell_gives_the_grade():
+    assert worst(["meets", "does not apply", "undecided"]) == "undecided"
+    assert worst([]) == "does not apply"
+
+
+def test_every_section_has_tests_or_a_reason():
+    """Every criterion of sections 5 to 7 of RFC 9743 is tested, or listed as not judged."""
+    tested = {test.section for each in experiments() for test in each.tests}
+    assert tested == set(SECTIONS)
+    assert sorted(tested | set(NOT_JUDGED), key=order) == [
+        *("5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5"),
+        *("5.2", "5.2.1", "5.2.2", "5.2.3", "5.3.1", "5.3.2"),
+        *("6.1", "6.2", "6.3", "6.4"),
+        *("7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8", "7.9", "7.10", "7.11"),
+    ]
+
+
+def test_every_suite_has_tests():
+    for suite in SUITES:
+        assert experiments(suite)
+
+
+def test_thresholds_leave_room_for_a_concern():
+    """A value that meets a test does not fail it: the thresholds are in order."""
+    for each in experiments():
+        for test in each.tests:
+            more = {bound.operator[0] for bound in test.meets} == {">"}
+            assert {bound.operator[0] for bound in test.fails} == ({"<"} if more else {">"}), (
+                test.id
+            )
+            for meets, fails in zip(test.meets, test.fails, strict=False):
+                if meets.relative == fails.relative:
+                    assert (meets.limit >= fails.limit) if more else (meets.limit <= fails.limit)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('section = "6.1"\n', "", "missing key 'section'"),
+        ("[scenario]", "colour = 1\n[scenario]", "colour: unknown key"),
+        ('">= 90%"', '"90%"', '"90%" is not a bound'),
+        ('">= 90%"', '">= 90ms"', "'90ms' is not a fraction"),
+        ('"utilization"', '"utilisation"', 'unknown metric "utilisation"'),
+        ('"rfc9743"', '"rfc"', "unknown suite 'rfc'"),
+        ('"10mbit"', '"10mbps"', "dumbbell.rate"),
+    ],
+)
+def test_a_wrong_experiment_names_the_key(old, new, message):
+    assert read_experiment("mine", EXPERIMENT).tests[0].id == "used"
+    with pytest.raises(PlanError, match=r"^mine\.toml: ") as caught:
+        read_experiment("mine", EXPERIMENT.replace(old, new, 1))
+    assert message in str(caught.value)
+
+
+def test_a_controller_equal_to_the_baseline_has_no_concern(out):
+    for test in ("high-loss", "blackout", "newcomer"):
+        controller = "reno" if test == "newcomer" else "cubic"
+        assert card(controller, test, out, quick=True).grade == "meets"
+
+
+def test_bbr_loses_in_short_buffers(out):
+    """The failure of BBR version 1 that RFC 9743 section 5.1.3 names."""
+    result = card("bbr", "high-loss", out, quick=True)
+    assert result.grade == "fails"
+    assert result.worst.value.mean > 0.05 > 3 * result.worst.baseline.mean
+
+
+def test_known_faults_are_found(out):
+    """Vegas yields, UDT harms CUBIC, and Scalable TCP is unfair between round-trip times."""
+    result = card("vegas", "starves", out, quick=True)
+    assert result.grade != "meets"
+    assert result.worst.ratio < 0.5
+    assert card("udt", "harm-cubic", out, quick=True).grade == "fails"
+    assert card("scalable", "rtt-fairness", out, quick=True).grade == "fails"
+
+
+@pytest.mark.parametrize(
+    ("law", "test"),
+    [
+        ("IgnoresMarks", "ce-response"),
+        ("NeverBacksOff", "backs-off"),
+        ("StopsAtTimeout", "blackout"),
+    ],
+)
+def test_a_broken_law_is_recognised(law, test, out):
+    assert card(f"{LAWS}:{law}", test, out, quick=True).grade == "fails"
+    assert card(f"{LAWS}:Sound", test, out, quick=True).grade in {"meets", "concern"}
+
+
+def test_a_card_has_all_forms(out, tmp_path):
+    (made,) = cwnd.evaluate(["bbr"], test="high-loss", quick=True, out=out)
+    assert made.failed("rfc9743") == ["high-loss"]
+    assert made.failed("aqm") == []
+    document = json.loads(json.dumps(made.to_json()))
+    assert document["sections"] == [
+        {"section": "5.1.3", "title": SECTIONS["5.1.3"], "grade": "fails"}
+    ]
+    assert "| 5.1.3 Protection against high packet loss | **fails** |" in made.to_markdown()
+    assert made.to_svg().startswith("<svg ")
+    assert "1 fails" in made.to_svg()
+    made.report(tmp_path / "card.html")
+    page = (tmp_path / "card.html").read_text(encoding="utf-8")
+    assert made.results[0].finding in page
+    assert made.commands["high-loss"] in page
+    (other,) = cwnd.evaluate(["reno"], test="high-loss", quick=True, out=out)
+    assert changes_since(document, other) == [
+        f"high-loss: fails before, meets now. {other.results[0].finding}"
+    ]
+    assert changes_since(document, made) == []
+    assert "bbr.html" in cards_page([made, other], ["bbr.html", "reno.html"])
+
+
+def test_runs_are_resumed(out, monkeypatch):
+    cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+    monkeypatch.setattr("cwnd._native.simulate", None)
+    cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    cwnd.evaluate(["cubic"], test="blackout", quick=True, out=tmp_path)
+    (part,) = (tmp_path / "runs" / "blackout-quick" / "runs").iterdir()
+    part.write_bytes(b"damaged")
+    with pytest.raises(ArgumentError, match=r"part-000001\.parquet is damaged"):
+        cwnd.evaluate(["cubic"], test="blackout", quick=True, out=tmp_path)
+
+
+def test_wrong_arguments(out):
+    with pytest.raises(ArgumentError, match="not one of rfc9743"):
+        cwnd.evaluate(["reno"], suite="rfc", out=out)
+    with pytest.raises(ArgumentError, match="'none' is not a test"):
+        cwnd.evaluate(["reno"], test="none", out=out)
+    with pytest.raises(ArgumentError, match="at least one"):
+        cwnd.evaluate([], out=out)
+
+
+def test_the_command_requires(command, tmp_path):
+    """--require exits with 1 and names the tests; --against lists the changes."""
+    options = ["--test", "high-loss", "--quick", "--out", str(tmp_path)]
+    good = command("evaluate", "reno", *options, "--require", "rfc9743")
+    assert good.returncode == 0, good.stderr
+    assert (tmp_path / "reno.svg").is_file()
+    bad = command(
+        *("evaluate", "bbr", *options, "--require", "rfc9743"),
+        *("--against", str(tmp_path / "reno.json")),
+    )
+    assert bad.returncode == 1
+    assert "cwnd: bbr fails high-loss\n" in bad.stderr
+    assert "high-loss: meets before, fails now." in bad.stdout
+    wrong = command("evaluate", "reno", *options, "--against", str(tmp_path / "reno.md"))
+    assert wrong.returncode == 2
+    assert wrong.stderr == f"cwnd: --against: {tmp_path}/reno.md is not a card of `cwnd evaluate`\n"
