@@ -3,8 +3,8 @@
     python bench/kernel.py [--megabytes 1000] [--rate 500mbit] [--loss 1e-5] [SPEC ...]
 
 For each law, one connection from behind the link: hashes at both ends, cuts, retransmissions, and
-the replay of every event through the law of crate `cwnd`: steps compared and the largest difference
-relative to the window. Needs root, BTF and /dev/net/tun.
+the replay of every event through the law or controller of crate `cwnd`: steps compared and the
+largest difference relative to the window. Needs root, BTF and /dev/net/tun.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ SPECS = (
     "aiad(rate=receiver)",
     "cubic",
     "daimd(capacity=500mbit)",
+    "bbr3",
 )
 NAME = "cwnd_bench"
 LINK = ("rate", "delay", "queue", "loss")

@@ -68,14 +68,19 @@ struct rate_sample {
 	u32 prior_delivered;
 	s32 delivered;
 	long interval_us;
+	long rtt_us;
 	int losses;
 	u32 acked_sacked;
+	u8 is_app_limited;
 };
 
 #pragma clang attribute pop
 
-/* From enum tcp_ca_event, enum sk_pacing and net/tcp.h. They are older than struct_ops. */
+/* From enum tcp_ca_event, enum tcp_ca_state, enum sk_pacing and net/tcp.h. They are older than struct_ops. */
+#define CA_EVENT_TX_START 0
 #define CA_EVENT_LOSS 3
+#define TCP_CA_RECOVERY 3
+#define TCP_CA_LOSS 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define SK_PACING_NEEDED 1
 
@@ -100,6 +105,9 @@ struct tcp_congestion_ops {
 /* All users and network namespaces may select the controller. */
 #define TCP_CONG_NON_RESTRICTED 1
 
+static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
+static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 

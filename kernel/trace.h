@@ -21,6 +21,9 @@ enum kind {
 	EVENT_REPORT = 10,  /* rate laws: a rate report */
 	EVENT_TICK = 11,    /* rate laws: the law increased the rate */
 	EVENT_START = 12,   /* rate laws: slow start ended */
+	EVENT_LOST = 13,    /* whole controllers: packets were declared lost */
+	EVENT_RECOVERED = 14, /* whole controllers: loss recovery ended */
+	EVENT_MTU = 15,     /* whole controllers: the packet size changed */
 };
 
 struct event {
@@ -51,6 +54,31 @@ struct event {
 	u32 unused;
 };
 
+/*
+ * An event of a whole controller, with all inputs of the controller. `before` and `after` are windows.
+ * EVENT_BEGIN: `packets` is the initial window; EVENT_ACKED: `in_flight` is that before the losses of the
+ * acknowledgement, and `limited` whether the window limits the sender; EVENT_LOST: `lost` is the packets lost;
+ * EVENT_TICK: an idle sender restarts.
+ */
+struct whole_event {
+	struct event event;
+	u64 pace;            /* rate (Q24) */
+	u64 seed;            /* EVENT_BEGIN */
+	u64 sent_at;         /* us; when an idle sender restarted; 0: it was not idle */
+	u64 prior_delivered; /* the rate sample */
+	u64 sample_delivered;
+	u64 interval;     /* us; 0: the sample is not reliable */
+	u32 sample_lost;
+	u32 tx_in_flight;
+	u32 flags;        /* EVENT_HAS_SAMPLE, EVENT_APPLICATION_LIMITED */
+	u32 close;        /* decisions that rounding may have changed */
+	u32 state;
+	u32 unused;
+};
+
+#define EVENT_HAS_SAMPLE 1
+#define EVENT_APPLICATION_LIMITED 2
+
 struct control {
 	u64 until;  /* ns, CLOCK_MONOTONIC: events are written until this time */
 	u64 missed; /* events lost because the ring buffer was full */
@@ -66,9 +94,9 @@ struct {
 	int (*max_entries)[1 << 20];
 } events SEC(".maps");
 
-/* Reserves an event and fills the members that are common to all kinds; null if there is no listener, or
- * no room in the ring buffer. */
-FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
+/* Reserves an event of `size` bytes and fills the members that are common to all kinds; null if there is no
+ * listener, or no room in the ring buffer. */
+FX_INLINE struct event *event_begin_sized(struct tcp_sock *tp, u32 kind, u64 size)
 {
 	u64 now = tp->tcp_mstamp * 1000;
 	struct sock *sk = sock_of(tp);
@@ -76,7 +104,7 @@ FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 
 	if (control.until < now)
 		return 0;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	event = bpf_ringbuf_reserve(&events, size, 0);
 	if (!event) {
 		__sync_fetch_and_add(&control.missed, 1);
 		return 0;
@@ -100,6 +128,11 @@ FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 	event->smoothed_rtt = tp->srtt_us >> 3;
 	event->unused = 0;
 	return event;
+}
+
+FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
+{
+	return event_begin_sized(tp, kind, sizeof(struct event));
 }
 
 #endif

@@ -247,6 +247,44 @@ with ThreadPoolExecutor(3) as pool:
 
 
 @needs_kernel
+def test_bbr3_paces_and_its_record_is_replayed(tmp_path, inside):
+    (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=0.5))
+    (tmp_path / "listen.py").write_text(
+        """
+import json, subprocess, sys
+from cwnd import kernel
+trace = kernel.trace("bbr3")
+traffic = subprocess.Popen([sys.executable, sys.argv[1]], stdout=subprocess.DEVNULL)
+lines = []
+while traffic.poll() is None:
+    lines += trace.read(0.05)
+lines += trace.read(0.05)
+flow = max(trace.flows(), key=lambda flow: flow["packets_sent"])
+acks = [line for _, _, line in lines if " acked " in line]
+steps, _, worst = flow["agreement"]
+rate = flow["gauges"]["rate"]
+print(json.dumps([
+    len(acks) > 100,
+    all(" delivery " in line for line in acks),
+    steps > 20,
+    worst < 6e-8,
+    len(rate) == len(flow["window"]) and min(rate) > 0,
+    min(flow["window"]) >= 4,
+    trace.missed(),
+]))
+"""
+    )
+    done = inside(
+        f"""
+        cwnd kernel load bbr3 --default >&2
+        {sys.executable} {tmp_path}/listen.py {tmp_path}/traffic.py
+        cwnd kernel unload bbr3 >&2
+        """
+    )
+    assert json.loads(done.stdout) == [True, True, True, True, True, True, 0], done.stderr
+
+
+@needs_kernel
 def test_a_killed_trace_leaves_nothing(tmp_path, inside):
     (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=3))
     done = inside(

@@ -41,7 +41,8 @@ pub struct Connection {
     pub sent: Vec<f64>,
     /// Packets delivered.
     pub delivered: Vec<f64>,
-    /// A rate law's rate in packets per second; NaN in slow start. Empty for window laws.
+    /// A rate law's rate or a whole controller's pacing rate in packets per second; NaN in a rate law's slow start.
+    /// Empty for window laws.
     pub rate: Vec<f64>,
     /// Cuts.
     pub cuts: Vec<CutEvent>,
@@ -93,11 +94,11 @@ impl Connection {
                 (self.rtt_sum_count.0 + f64::from(event.rtt) / 1e6, self.rtt_sum_count.1 + 1);
         }
         let timeout = event.kind == Kind::Timeout;
-        if timeout && !paced {
+        if timeout && !paced && event.whole.is_none() {
             // The kernel cuts before it reports the timeout; the second cut replaces the first.
             self.cuts.pop();
         }
-        if timeout || event.kind == Kind::Cut {
+        if event.is_cut() {
             let unit = if paced { per_second } else { packets };
             let (before, after) = (unit(event.before), unit(event.after));
             self.cuts.push(CutEvent { time, timeout, before, after });
@@ -106,8 +107,12 @@ impl Connection {
         if matches!(event.kind, Kind::End | Kind::Round | Kind::Enter) {
             return;
         }
-        let cut = matches!(event.kind, Kind::Cut | Kind::Timeout | Kind::Undo) && !paced;
-        let law_window = !paced && event.after >> 40 == u64::from(event.cwnd);
+        let cut = matches!(event.kind, Kind::Cut | Kind::Timeout | Kind::Undo)
+            && !paced
+            && event.whole.is_none();
+        // The kernel's window is set after the event of a whole controller.
+        let own_window = !paced && event.after >> 40 == u64::from(event.cwnd);
+        let law_window = own_window || event.whole.is_some();
         let window = if cut || law_window { packets(event.after) } else { f64::from(event.cwnd) };
         let rtt = if event.rtt > 0 { f64::from(event.rtt) / 1e6 } else { f64::NAN };
         let unset = event.ssthresh >= i32::MAX as u32;
@@ -119,7 +124,9 @@ impl Connection {
         if self.window.last() == Some(&window) && event.kind == Kind::Slow {
             return; // The event of the acknowledgement has the same window.
         }
-        if paced {
+        if let Some(whole) = &event.whole {
+            self.rate.push(per_second(whole.pace));
+        } else if paced {
             let has_rate =
                 matches!(event.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout);
             let last = self.rate.last().copied().unwrap_or(f64::NAN);

@@ -1,5 +1,7 @@
 //! Events of a connection in the kernel: `struct event` of `kernel/trace.h`.
 
+use super::Whole;
+
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -29,9 +31,15 @@ pub enum Kind {
     Tick,
     /// A rate law left slow start.
     Start,
+    /// Whole controllers: packets were declared lost.
+    Lost,
+    /// Whole controllers: loss recovery ended.
+    Recovered,
+    /// Whole controllers: the packet size changed.
+    Mtu,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 16] = [
     Kind::Begin,
     Kind::End,
     Kind::Acked,
@@ -45,6 +53,9 @@ const KINDS: [Kind; 13] = [
     Kind::Report,
     Kind::Tick,
     Kind::Start,
+    Kind::Lost,
+    Kind::Recovered,
+    Kind::Mtu,
 ];
 
 /// Converts a window of the kernel (Q40) to packets.
@@ -110,13 +121,25 @@ pub struct Event {
     pub delivered: u32,
     /// The smoothed round-trip time in microseconds; 0 without a sample.
     pub smoothed_rtt: u32,
+    /// The inputs of a whole controller.
+    pub whole: Option<Whole>,
 }
 
 impl Event {
     const SIZE: usize = 120;
 
+    /// Whether the controller reduced its window or rate for a loss or a timeout.
+    pub fn is_cut(&self) -> bool {
+        match self.kind {
+            Kind::Cut | Kind::Timeout => true,
+            Kind::Lost => self.after < self.before,
+            _ => false,
+        }
+    }
+
     /// Parses an event; `None` if the bytes are too short or the kind is unknown.
     pub fn from_bytes(bytes: &[u8]) -> Option<Event> {
+        let whole = Whole::from_bytes(bytes.get(Self::SIZE..)?);
         let bytes: &[u8; Self::SIZE] = bytes.get(..Self::SIZE)?.try_into().ok()?;
         let u64_at = |n: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * n + k]));
         let u32_at = |n: usize| u32::from_ne_bytes(std::array::from_fn(|k| bytes[48 + 4 * n + k]));
@@ -145,6 +168,7 @@ impl Event {
             retransmitted: u32_at(14),
             delivered: u32_at(15),
             smoothed_rtt: u32_at(16),
+            whole,
         })
     }
 }

@@ -14,9 +14,9 @@ pub struct Implementation {
 }
 
 /// Controllers with a kernel implementation, in the order of the registry.
-pub const IMPLEMENTED: [&str; 13] = [
+pub const IMPLEMENTED: [&str; 14] = [
     "aimd", "reno", "gaimd", "friendly", "binomial", "iiad", "sqrt", "simd", "aira", "aiad",
-    "westwood", "cubic", "daimd",
+    "westwood", "cubic", "daimd", "bbr3",
 ];
 
 /// Converts to fixed point with `bits` fractional bits, rounding to nearest, saturating.
@@ -54,6 +54,10 @@ impl Implementation {
         }
         let implementation =
             |law, params: &[u64]| Ok(Implementation { law, params: params.to_vec() });
+        if spec.name() == "bbr3" {
+            // BBR has no parameters: the object has one word that is not used.
+            return implementation("bbr3", &[0]);
+        }
         let law = match spec.law(&Settings::default()) {
             Some(Law::Window(law)) => law,
             Some(Law::Rate(AnyRateLaw::Daimd(law))) => {

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 /// BPF objects by law.
-const OBJECTS: [(&str, &[u8]); 7] = [
+const OBJECTS: [(&str, &[u8]); 8] = [
     ("aimd", include_bytes!("objects/aimd.o")),
     ("binomial", include_bytes!("objects/binomial.o")),
     ("simd", include_bytes!("objects/simd.o")),
@@ -19,6 +19,7 @@ const OBJECTS: [(&str, &[u8]); 7] = [
     ("aiad", include_bytes!("objects/aiad.o")),
     ("cubic", include_bytes!("objects/cubic.o")),
     ("daimd", include_bytes!("objects/daimd.o")),
+    ("bbr3", include_bytes!("objects/bbr3.o")),
 ];
 
 /// Maps of an object: parameters, `struct control`, ring buffer, `tcp_congestion_ops`.

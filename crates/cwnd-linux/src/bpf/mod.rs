@@ -11,6 +11,7 @@ mod pinned;
 mod replay;
 mod trace;
 mod unpinned;
+mod whole;
 
 pub use check::{Finding, check};
 pub use connection::{Connection, Connections, CutEvent};
@@ -23,3 +24,4 @@ pub use replay::{Agreement, BOUND, Replay};
 pub(crate) use trace::monotonic;
 pub use trace::{Recording, Trace};
 pub use unpinned::UnpinnedController;
+pub use whole::Whole;

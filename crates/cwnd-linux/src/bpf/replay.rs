@@ -1,9 +1,12 @@
 //! Replays the kernel's events through the law of crate `cwnd`, and compares the windows.
 //!
 //! Each step starts from the kernel's window, because slow start and recovery are the kernel's. The law's
-//! state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the connection.
+//! state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the connection. The whole state of
+//! a whole controller does: its steps start from the replay's own window and pacing rate.
 
+use super::Implementation;
 use super::event::{Event, Kind, packets, per_second};
+use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
     Acked, Context, Dur, Law, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
@@ -27,6 +30,8 @@ pub struct Agreement {
     pub cuts: u64,
     /// Largest relative difference of the window or rate.
     pub max_error: f64,
+    /// Steps of whole controllers that are not compared, because rounding has changed a decision before.
+    pub parted: u64,
 }
 
 /// The replayed law. `saved` is the state before the last cut.
@@ -34,6 +39,7 @@ pub struct Agreement {
 enum ReplayedLaw {
     Window { law: AnyLaw, saved: AnyLaw },
     Rate(AnyRateLaw),
+    Whole(Box<WholeReplay>),
 }
 
 /// Replay of one connection.
@@ -47,11 +53,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Creates the replay of a connection, from its [`Kind::Begin`]; `None` if `spec` is not a law.
+    /// Creates the replay of a connection, from its [`Kind::Begin`]; `None` if `spec` has no kernel implementation.
     pub fn new(spec: &Spec) -> Option<Replay> {
-        let law = match spec.law(&Settings::default())? {
-            Law::Window(law) => ReplayedLaw::Window { saved: law.clone(), law },
-            Law::Rate(law) => ReplayedLaw::Rate(law),
+        Implementation::of(spec).ok()?;
+        let law = match spec.law(&Settings::default()) {
+            Some(Law::Window(law)) => ReplayedLaw::Window { saved: law.clone(), law },
+            Some(Law::Rate(law)) => ReplayedLaw::Rate(law),
+            None => ReplayedLaw::Whole(Box::new(WholeReplay::new(spec))),
         };
         Some(Replay { law, timestamp: None, receiver_time: 0, agreement: Agreement::default() })
     }
@@ -67,6 +75,18 @@ impl Replay {
         let expected = match &mut self.law {
             ReplayedLaw::Window { law, saved } => window_step(law, saved, event, received_at),
             ReplayedLaw::Rate(law) => rate_step(law, event),
+            ReplayedLaw::Whole(replay) => {
+                let step = replay.step(event, BOUND)?;
+                let agreement = &mut self.agreement;
+                let Some(error) = step.error else {
+                    agreement.parted += 1;
+                    return Some(step.window);
+                };
+                agreement.steps += 1;
+                agreement.cuts += u64::from(event.is_cut());
+                agreement.max_error = agreement.max_error.max(error);
+                return Some(step.window);
+            }
         };
         if let Some(expected) = expected {
             let window = matches!(self.law, ReplayedLaw::Window { .. });

@@ -5,6 +5,7 @@ use super::control::Control;
 use super::event::{Event, Kind, packets, per_second};
 use super::loader::capture_log;
 use super::pinned::{Instance, pinned_map};
+use super::whole;
 use cwnd::record::Entry;
 use cwnd::{Acked, Dur, Event as RecordEvent, Limit, Lost, Output, Packets, Rate, Report, Time};
 use libbpf_rs::{ErrorKind, MapHandle, RingBuffer, RingBufferBuilder};
@@ -111,7 +112,7 @@ pub(crate) fn monotonic() -> Result<u64, Error> {
 ///
 /// The kernel reports an acknowledgement as two events, its arrival and the growth of the window. Values that
 /// the kernel does not pass to a controller are approximated: `sent_at` is the arrival less the round-trip
-/// time, and a lost packet's sending time is the time of the loss.
+/// time, and a lost packet's sending time is the time of the loss. The events of whole controllers have all inputs.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     acked: Option<Entry>,
@@ -135,6 +136,12 @@ impl Recording {
         // and after others.
         self.last_time = self.last_time.max(event.time);
         let at = Time::from_nanos(self.last_time);
+        if let Some(inputs) = &event.whole {
+            if let Some(record_event) = whole::controller_event(event, inputs) {
+                entry(Entry { at, event: record_event, output: whole::output(event, inputs) });
+            }
+            return;
+        }
         let merged = matches!(event.kind, Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round);
         if !merged {
             self.flush(&mut entry);
@@ -166,7 +173,9 @@ impl Recording {
                 }
                 return;
             }
-            Kind::Enter | Kind::Round | Kind::End => return,
+            Kind::Enter | Kind::Round | Kind::End | Kind::Lost | Kind::Recovered | Kind::Mtu => {
+                return;
+            }
             Kind::Cut | Kind::Timeout | Kind::Tick | Kind::Start if self.paced => {
                 self.pace = Some(Rate::per_sec(per_second(event.after)));
                 self.window = f64::from(event.cwnd);

@@ -83,8 +83,8 @@ fn add_flow_events(event: &Event, at: Time, paced: bool, mut add_event: impl FnM
         Kind::Acked | Kind::Report if event.rtt > 0 => {
             add_event(FlowEvent::Rtt(at, f64::from(event.rtt) * 1e-6));
         }
-        Kind::Cut | Kind::Timeout => {
-            if timeout && !paced {
+        _ if event.is_cut() => {
+            if timeout && !paced && event.whole.is_none() {
                 add_event(FlowEvent::CutReplaced);
             }
             let signal = if timeout { Signal::Timeout } else { Signal::Loss };
@@ -101,6 +101,9 @@ fn add_flow_events(event: &Event, at: Time, paced: bool, mut add_event: impl FnM
             ));
         }
         _ => {}
+    }
+    if let Some(whole) = &event.whole {
+        add_event(FlowEvent::Rate(per_second(whole.pace)));
     }
     if paced && matches!(event.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout) {
         add_event(FlowEvent::Rate(per_second(event.after)));

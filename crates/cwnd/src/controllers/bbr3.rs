@@ -53,6 +53,8 @@
 //! * Persistent congestion is a timeout.
 //! * The least pacing rate is a packet in a second.
 //! * Marks (ECN) have no effect: the draft specifies none.
+//! * In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read
+//!   from a history of the loss counter by P.delivered.
 
 mod cycle;
 mod model;

@@ -94,6 +94,7 @@ pub(super) const BBR3: Algorithm = Algorithm {
         "Persistent congestion is a timeout.",
         "The least pacing rate is a packet in a second.",
         "Marks (ECN) have no effect: the draft specifies none.",
+        "In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read from a history of the loss counter by P.delivered.",
     ],
     parameters: &[],
     build: Build::Whole(|_, settings| Box::new(Bbr3::new(settings))),
