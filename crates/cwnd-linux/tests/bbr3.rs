@@ -1,8 +1,9 @@
 //! `kernel/bbr3.h`, compiled for the host, compared with the controller `bbr3` of crate `cwnd`: both process the same
 //! events of simulated connections, with times in whole microseconds and without the state of lost packets, as in the
 //! kernel. Times and intervals have random microseconds added, as those of a real clock: the arrivals at a simulated
-//! link are periodic, and delivered packets would often equal rate times time exactly. After each event the window and the pacing rate are within the bound of the header. After a close decision
-//! that the two take differently the rest of the connection is not compared.
+//! link are periodic, and delivered packets would often equal rate times time exactly. After each event the window and
+//! the pacing rate are within the bound of the header. After a close decision that the two take differently the rest of
+//! the connection is not compared.
 
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::State;
