@@ -26,6 +26,12 @@ FAILED = 1
 @click.option("--test", metavar="NAME", help="Only this test.")
 @click.option("--quick", is_flag=True, help="Fewer networks and seeds: under a minute.")
 @click.option(
+    "--on",
+    default="sim",
+    show_default=True,
+    help="linux for the kernel's TCP: the tests that real time permits.",
+)
+@click.option(
     "--out",
     type=click.Path(),
     default="out/evaluate",
@@ -91,7 +97,7 @@ def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
     from cwnd.report.evaluate import cards_page
     from cwnd.result import dumps, write_text
 
-    names = [_file_name(card.controller) for card in cards]
+    names = [_file_name(card) for card in cards]
     for card, name in zip(cards, names, strict=True):
         card.report(out / f"{name}.html")
         write_text(out / f"{name}.json", dumps(card.to_json()) + "\n")
@@ -103,15 +109,19 @@ def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
     return out / "index.html"
 
 
-def _file_name(controller: str) -> str:
-    """Return a file name for a controller.
+def _file_name(card: Card) -> str:
+    """Return a file name for a card.
 
     Examples
     --------
-    >>> _file_name("simd(beta=1/16)"), _file_name("mine.py:Law")
-    ('simd-beta-1-16', 'mine-py-Law')
+    >>> from cwnd.evaluation.card import Card
+    >>> _file_name(Card("simd(beta=1/16)", "aqm", False, ()))
+    'simd-beta-1-16'
+    >>> _file_name(Card("kernel:bbr", "aqm", False, (), on="linux"))
+    'kernel-bbr-linux'
     """
-    return re.sub(r"[^A-Za-z0-9_]+", "-", controller).strip("-")
+    name = card.controller if card.on == "sim" else f"{card.controller}-{card.on}"
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")
 
 
 def _read_card(path: Path) -> JsonObject:

@@ -200,6 +200,8 @@ class Card:
         The tests, ordered by section.
     commands
         The command that runs each test alone, by the test's name.
+    on
+        Backend of the runs: ``sim`` or ``linux``.
     """
 
     controller: str
@@ -207,10 +209,17 @@ class Card:
     quick: bool
     results: tuple[TestResult, ...]
     commands: dict[str, str] = field(default_factory=dict)
+    on: str = "sim"
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
         return f"<Card of {self.controller!r}: {counts}>"
+
+    @property
+    def title(self) -> str:
+        """The controller, the suite and the backend."""
+        where = "" if self.on == "sim" else ", in the kernel's TCP"
+        return f"{self.controller}: {SUITES.get(self.suite, 'all suites')}{where}"
 
     @property
     def counts(self) -> dict[Grade, int]:
@@ -257,6 +266,7 @@ class Card:
                 "controller": self.controller,
                 "suite": self.suite,
                 "quick": self.quick,
+                "on": self.on,
                 "sections": [
                     {"section": section, "title": SECTIONS[section], "grade": grade}
                     for section, grade in self.sections.items()
@@ -290,7 +300,7 @@ class Card:
             Lines of `changes_since`.
         """
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
-        lines = [f"### `{self.controller}`: {SUITES.get(self.suite, 'all suites')}", ""]
+        lines = [f"### {self.title}", ""]
         lines += [f"{len(self.results)} tests: {counts}.", ""]
         lines += ["| section of RFC 9743 | grade | worst finding |", "|---|---|---|"]
         for section, grade in self.sections.items():

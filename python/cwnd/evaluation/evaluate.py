@@ -37,7 +37,7 @@ SEEDS = (5, 10, 20)
 """Numbers of seeds: the next one while a grade of an experiment is undecided."""
 
 QUICK_SEEDS = (3,)
-"""Numbers of seeds of a quick evaluation."""
+"""Numbers of seeds of a quick evaluation, and of one in real time."""
 
 _FLOW = re.compile(r"flow\[([0-9]+)\]\..*")
 _RANGES = {"fraction": UNIT, "count": COUNT}
@@ -50,6 +50,7 @@ def evaluate(
     suite: str = "rfc9743",
     test: str | None = None,
     quick: bool = False,
+    on: str = "sim",
     out: str | Path,
     dask: str | None = None,
     progress: Callable[[float], None] | None = None,
@@ -66,6 +67,9 @@ def evaluate(
         Only the test of this name.
     quick
         Fewer networks and seeds of the same tests.
+    on
+        ``linux`` for the tests that run in real time in the kernel's TCP on emulated networks, of
+        controllers such as ``kernel:bbr`` and ``simd``.
     out
         Directory of the runs: a data set of `cwnd.sweep` for each experiment in ``out/runs``. The
         same call resumes an interrupted evaluation, and other controllers share the baseline.
@@ -82,12 +86,14 @@ def evaluate(
     Raises
     ------
     ArgumentError
-        A controller, ``suite``, ``test``, ``out`` or ``dask`` is invalid.
+        A controller, ``suite``, ``test``, ``on``, ``out`` or ``dask`` is invalid.
+    KernelError
+        This machine or user cannot make runs in real time.
     """
     specs = {read_controller(spec)[0]: spec for spec in controllers}
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
-    chosen = experiments(suite, test)
+    chosen = experiments(suite, test, on)
     results: dict[str, list[TestResult]] = {name: [] for name in specs}
     for number, experiment in enumerate(chosen):
         part = None
@@ -107,7 +113,8 @@ def evaluate(
             suite,
             quick,
             tuple(sorted(of, key=lambda result: order(result.test.section))),
-            {result.test.id: _command(name, result.test, quick=quick) for result in of},
+            {result.test.id: _command(name, result.test, quick=quick, on=on) for result in of},
+            on,
         )
         for name, of in results.items()
     ]
@@ -118,10 +125,11 @@ def _applies(experiment: Experiment, name: str) -> bool:
     return not experiment.only or name.partition("(")[0] in experiment.only
 
 
-def _command(controller: str, test: Test, *, quick: bool) -> str:
+def _command(controller: str, test: Test, *, quick: bool, on: str) -> str:
     """Return the command that runs a test alone."""
     words = ["cwnd", "evaluate", controller, "--suite", "all", "--test", test.id]
-    return shlex.join(words + (["--quick"] if quick else []))
+    words += ["--quick"] if quick else []
+    return shlex.join(words + (["--on", on] if on != "sim" else []))
 
 
 def _run(
@@ -136,10 +144,12 @@ def _run(
     """Run an experiment, with more seeds while a grade is undecided."""
     if not specs:
         return {}
-    home = out / "runs" / (experiment.name + ("-quick" if quick else ""))
+    real = experiment.on != "sim"
+    variant = f"-{experiment.on}" if real else "-quick" if quick else ""
+    home = out / "runs" / (experiment.name + variant)
     results: dict[str, list[TestResult]] = {}
     left = dict(specs)
-    for seeds in QUICK_SEEDS if quick else SEEDS:
+    for seeds in QUICK_SEEDS if quick or real else SEEDS:
         plan = read_plan(experiment.plan(list(left.values()), seeds, quick=quick))
         made = sweep(plan, out=home, dask=dask, progress=progress)
         frame = _frame(made, seeds)

@@ -31,7 +31,10 @@ SUITES = {
 }
 """Suites of tests, with their sources."""
 
-_KEYS = ("baseline", "only", "scenario", "axes", "quick", "test")
+BACKENDS = ("sim", "linux")
+"""Backends of an evaluation."""
+
+_KEYS = ("baseline", "only", "scenario", "axes", "quick", "linux", "test")
 _TEST_KEYS = (
     *("id", "section", "suites", "title", "metric", "meets", "fails"),
     *("reason", "source", "finding"),
@@ -97,10 +100,14 @@ class Experiment:
         Values of the keys that vary.
     quick
         Values of some axes in a quick evaluation.
+    linux
+        Values of some axes in real time with the kernel's TCP; None if it does not run there.
     tests
         The tests.
     metrics
         Names of the metrics of all tests of the file, so that a data set serves any of them.
+    on
+        Backend of the runs: ``sim`` or ``linux``.
     """
 
     name: str
@@ -109,8 +116,10 @@ class Experiment:
     scenario: Scenario
     axes: JsonObject
     quick: JsonObject
+    linux: JsonObject | None
     tests: tuple[Test, ...]
     metrics: tuple[str, ...]
+    on: str = "sim"
 
     def plan(self, controllers: Sequence[Any], seeds: int, *, quick: bool) -> JsonObject:
         """Return the plan of a sweep with the runs of some controllers and of the baseline."""
@@ -121,10 +130,28 @@ class Experiment:
             "controllers": [*controllers, *baseline],
             "seeds": seeds,
             "measures": [name for name in self.metrics if name not in METRICS],
+            "on": self.on,
         }
 
+    def on_linux(self) -> Experiment | None:
+        """Return the experiment in real time, with the kernel's controllers, if there is one."""
+        if self.linux is None:
+            return None
+        document = self.scenario.to_dict()
+        for flow in document["flow"]:
+            flow["controller"] = f"kernel:{flow['controller']}"
+        return replace(
+            self,
+            baseline=f"kernel:{self.baseline}",
+            only=tuple(f"kernel:{name}" for name in self.only),
+            scenario=Scenario(document),
+            axes={**self.axes, **self.linux},
+            quick={},
+            on="linux",
+        )
 
-def experiments(suite: str = "all", test: str | None = None) -> list[Experiment]:
+
+def experiments(suite: str = "all", test: str | None = None, on: str = "sim") -> list[Experiment]:
     """Return the experiments of a suite, each with the tests of that suite.
 
     Parameters
@@ -133,11 +160,13 @@ def experiments(suite: str = "all", test: str | None = None) -> list[Experiment]
         One of `SUITES`, or ``all``.
     test
         Only the test of this name.
+    on
+        ``linux`` for the experiments that run in real time.
 
     Raises
     ------
     ArgumentError
-        The suite or the test does not exist.
+        The suite or the test does not exist, or there is none on ``on``.
 
     Examples
     --------
@@ -145,8 +174,10 @@ def experiments(suite: str = "all", test: str | None = None) -> list[Experiment]
     ['shallow']
     """
     check_suite("suite", suite)
+    if on not in BACKENDS:
+        raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
     found = []
-    for each in _all():
+    for each in _all() if on == "sim" else filter(None, map(Experiment.on_linux, _all())):
         kept = tuple(
             one
             for one in each.tests
@@ -155,8 +186,11 @@ def experiments(suite: str = "all", test: str | None = None) -> list[Experiment]
         if kept:
             found.append(replace(each, tests=kept))
     if not found:
-        known = ", ".join(one.id for each in experiments(suite) for one in each.tests)
-        raise ArgumentError("test", f"{test!r} is not a test of the suite {suite}: {known}")
+        if test is None:
+            raise ArgumentError("on", f"the suite {suite} has no tests on {on}")
+        known = ", ".join(one.id for each in experiments(suite, on=on) for one in each.tests)
+        where = f"the suite {suite}" + ("" if on == "sim" else f" on {on}")
+        raise ArgumentError("test", f"{test!r} is not a test of {where}: {known}")
     return found
 
 
@@ -240,6 +274,7 @@ def _read(name: str, document: JsonObject) -> Experiment:
         scenario,
         document.get("axes", {}),
         document.get("quick", {}),
+        document.get("linux"),
         tests,
         tuple(dict.fromkeys(test.metric.name for test in tests)),
     )

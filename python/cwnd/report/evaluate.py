@@ -62,7 +62,7 @@ def card_page(card: Card) -> str:
     """
     return render(
         "evaluate.html",
-        title=f"{card.controller}: {SUITES.get(card.suite, 'all suites')}",
+        title=card.title,
         counts=_counts(card),
         sections=[(section, SECTIONS[section], grade) for section, grade in card.sections.items()],
         findings=[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import platform
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,15 +34,19 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def code_hash(factories: Iterable[Factory]) -> str:
+def code_hash(factories: Iterable[Factory], on: str) -> str:
     """Return cwnd's version, and a hash of its code and of the files of some controllers.
 
     Parameters
     ----------
     factories
         The controllers written in Python.
+    on
+        Backend of the runs. Those in real time also depend on the kernel.
     """
     hashed = hashlib.sha256(own_code().encode())
+    if on != "sim":
+        hashed.update(platform.release().encode())
     for text in sorted(_source(factory) for factory in factories):
         hashed.update(text.encode())
     return f"{_native.version()}+{hashed.hexdigest()[:16]}"

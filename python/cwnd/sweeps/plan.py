@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cwnd import _native
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.measures import places_of_scenario, read_metric
 from cwnd.networks import DUMBBELL, dumbbell
@@ -76,6 +77,8 @@ class Plan:
         Tables to write besides ``runs``.
     measures
         Names of further metrics in ``runs``, as in ``[expect]``.
+    on
+        Backend of the runs: one of `cwnd.real.BACKENDS`.
     factories
         Factories of the controllers written in Python, by name.
     codes
@@ -92,8 +95,14 @@ class Plan:
     seeds: Sequence[int]
     keep: tuple[str, ...]
     measures: tuple[str, ...]
+    on: str
     factories: dict[str, Factory]
     codes: dict[str | None, str]
+
+    @property
+    def real(self) -> bool:
+        """Whether the runs take real time, with real sockets on this machine."""
+        return self.on != "sim"
 
     @property
     def points(self) -> int:
@@ -176,7 +185,11 @@ class Plan:
     def _check(self, run: Run) -> None:
         """Validate the scenario of one run."""
         try:
-            self.scenario(run).validate()
+            scenario = self.scenario(run)
+            if self.real:
+                _native.check_real(scenario.to_json(), self.on)
+            else:
+                scenario.validate()
         except (ValueError, TypeError) as mistake:
             problem = mistake.problem if isinstance(mistake, ArgumentError) else str(mistake)
             if isinstance(mistake, ArgumentError) and mistake.argument in DUMBBELL:
@@ -229,6 +242,7 @@ class Plan:
             "reference": self.reference is not None,
             "keep": sorted(self.keep),
             "measures": self.measures,
+            "on": self.on,
         }
         return {
             name: digest(json.dumps(part, sort_keys=True, default=str))

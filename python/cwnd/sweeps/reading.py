@@ -14,6 +14,7 @@ from cwnd.assignment import schema
 from cwnd.controller import move_specification, read_controller
 from cwnd.errors import PlanError
 from cwnd.networks import DUMBBELL
+from cwnd.real import BACKENDS
 from cwnd.running import LARGEST_SEED
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import Axis, read_axis
@@ -31,7 +32,7 @@ PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
 MOST_RUNS = 10_000_000
 """Largest number of runs of one sweep."""
 
-_KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep", "measures")
+_KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep", "measures", "on")
 
 
 def read_plan(source: PlanLike) -> Plan:
@@ -130,9 +131,12 @@ class _Reader:
             seeds=self._seeds(),
             keep=self._keep(),
             measures=self._measures({axis.name for axis in axes}),
+            on=self._on(),
             factories=self._factories,
             codes={
-                name: code_hash([self._factories[one] for one in shared if one in self._factories])
+                name: code_hash(
+                    [self._factories[one] for one in shared if one in self._factories], self._on()
+                )
                 for name, shared in ((name, {*always, name or ""}) for name in controllers)
             },
         )
@@ -279,6 +283,15 @@ class _Reader:
             if name in FIXED | axes:
                 raise PlanError(f"measures: {name}: the data set has a column of this name")
         return tuple(given)
+
+    def _on(self) -> str:
+        """Parse the backend."""
+        given = self._document.get("on", "sim")
+        if given not in BACKENDS:
+            raise PlanError(f"on: {given!r} is not one of {', '.join(BACKENDS)}")
+        if given != "sim" and self._factories:
+            raise PlanError(f"on: controllers written in Python run on sim only, not on {given}")
+        return str(given)
 
     def _table(self, key: str) -> dict[str, Any]:
         """Return a table of the plan; empty if missing."""

@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
+from cwnd.real import check_backend
 from cwnd.sweeps.dataset import DataSet, find_parts
 from cwnd.sweeps.reading import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
@@ -197,8 +198,14 @@ def sweep(
         The plan is invalid; the message names the file and the key.
     ArgumentError
         ``out`` or ``dask`` is invalid.
+    KernelError
+        This machine or user cannot make runs in real time.
     """
     plan = read_plan(plan)
+    if plan.real:
+        if dask is not None:
+            raise ArgumentError("dask", f"a sweep on {plan.on} runs on this machine only")
+        check_backend(plan.on)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
     with workers, DataSet(Path(out), plan) as data:
         made = _MissingRuns(plan, data, workers).make(progress)

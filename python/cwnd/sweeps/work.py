@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cwnd import _native, metrics
+from cwnd.real import run_real
 from cwnd.result import SCALES, Result
 from cwnd.sweeps.code import digest
 from cwnd.sweeps.dataset import LOST, SERIES, schemas
@@ -20,11 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cwnd.records import JsonObject
+    from cwnd.scenario import Scenario
     from cwnd.sweeps.plan import Plan, Run
+
+
+ATTEMPTS = 3
+"""Attempts of a run in real time, while the emulator and not the network limits it."""
 
 
 class Stopped(Exception):  # noqa: N818
     """The sweep was stopped during a run."""
+
+
+class _Late(Exception):  # noqa: N818
+    """The emulator limited every attempt of a run in real time."""
 
 
 def run_key(plan: Plan, run: Run) -> str:
@@ -82,13 +92,7 @@ def run_batch(
             scenario = plan.scenario(run)
             text = scenario.to_json()
             row["key"] = _key(plan, run, text)
-            (record,) = _native.simulate(
-                [(text, run.seed)],
-                threads=1,
-                controllers=scenario.controllers or None,
-                progress=progress,
-            )
-            result = Result(record)
+            result = _result(plan, run, scenario, progress)
             row |= _figures(plan, run, result)
             if "flows" in rows:
                 rows["flows"] += [{"key": row["key"], **flow} for flow in result.flow_rows()]
@@ -98,6 +102,8 @@ def run_batch(
                 series.append(_series(row["key"], result))
         except Stopped:
             raise
+        except _Late as problem:
+            row["error"] = f"{LOST}{problem}"
         except Exception as problem:  # noqa: BLE001
             row["error"] = _explain(problem)
             row.setdefault("key", run_key(plan, run))
@@ -105,6 +111,25 @@ def run_batch(
     if "series" in of_schema:
         tables["series"] = pa.concat_tables(series) if series else SERIES.empty_table()
     return tables
+
+
+def _result(
+    plan: Plan, run: Run, scenario: Scenario, progress: Callable[[float], None] | None
+) -> Result:
+    """Simulate a run, or execute it in real time."""
+    if not plan.real:
+        (record,) = _native.simulate(
+            [(scenario.to_json(), run.seed)],
+            threads=1,
+            controllers=scenario.controllers or None,
+            progress=progress,
+        )
+        return Result(record)
+    for _ in range(ATTEMPTS):
+        result = run_real(scenario, run.seed, plan.on, progress=progress)
+        if result.limit is None:
+            return result
+    raise _Late(f"in each of {ATTEMPTS} runs {result.limit}")
 
 
 def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Table]:

@@ -66,7 +66,7 @@ class Cores:
     """The cores of this machine, with one thread each; runs release the interpreter's lock.
 
     Runs with controllers written in Python hold the lock most of the time. Two threads would wait
-    for each other at every event: there is one.
+    for each other at every event: there is one. There is also one for runs in real time.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ class Cores:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._cores = 1 if plan.factories else len(os.sched_getaffinity(0))
+        alone = plan.factories or plan.real
+        self._cores = 1 if alone else len(os.sched_getaffinity(0))
         self._stop = Event()
 
     def __enter__(self) -> Self:
