@@ -14,7 +14,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux ns3 fuzz instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux cards ns3 fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
 	@echo "make agreement-linux   record the kernel's own Reno, CUBIC and BBR for docs/validation.md: 70 minutes of real time, as root"
+	@echo "make cards   evaluate every controller and write docs/cards: an hour of two cores"
 	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: a quarter of an hour of one core"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
@@ -145,6 +146,9 @@ bench-sweep: build
 
 agreement: build
 	$(BIN)/python bench/agreement.py
+
+cards: build
+	$(BIN)/python bench/cards.py
 
 # Runs in validation/linux/results.json are kept: remove the file to record all again.
 agreement-linux: build

@@ -1,0 +1,95 @@
+"""The report cards of docs/cards: every controller of the registry, and a table across them.
+
+    python bench/cards.py [--out out/cards]
+
+A full evaluation of the suite rfc9743 for each controller with its default parameters: two to four
+minutes each on two cores, an hour in all. `--out` has the runs; the same command resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cwnd
+from cwnd.evaluation.card import SECTIONS
+from cwnd.registry import algorithms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cwnd.evaluation.bound import Grade
+    from cwnd.evaluation.card import Card
+
+CARDS = Path(__file__).parent.parent / "docs" / "cards"
+SYMBOLS = {
+    "fails": "**F**",
+    "concern": "c",
+    "undecided": "?",
+    "meets": "✓",
+    "does not apply": "",
+}
+
+
+def markdown(card: Card) -> str:
+    """Return the page of a controller: its summary, and each test that it does not meet."""
+    lines = [card.to_markdown().replace("### ", "# ", 1)]
+    found = [result for result in card.by_severity() if result.grade in ("fails", "concern")]
+    if found:
+        lines += ["## Tests that fail or are a concern", ""]
+    lines += [
+        f"* **{result.grade}**, {result.test.section} `{result.test.id}`"
+        f" ({_networks(result.counts)}): {result.finding}"
+        for result in found
+    ]
+    lines += ["", "[All cards](README.md), [what the tests are](../evaluate.md)"]
+    return "\n".join(lines) + "\n"
+
+
+def _networks(counts: Mapping[Grade, int]) -> str:
+    """Count the networks of a test by grade."""
+    parts = [f"{count} {grade}" for grade, count in counts.items()]
+    return ", ".join(parts) + f" of {sum(counts.values())} networks"
+
+
+def across(cards: Sequence[Card]) -> str:
+    """Return the table of all cards: a row for each controller, a column for each section."""
+    sections = [section for section in SECTIONS if section in cards[0].sections]
+    lines = [
+        "# Report cards",
+        "",
+        "`make cards` evaluates every controller of the registry, with its default parameters, by",
+        "the tests of RFC 9743 ([evaluate.md](../evaluate.md)), and writes these files. A section",
+        "has the grade of its worst test on its worst network.",
+        "",
+        "**F** fails, c concern, ? undecided after 20 seeds, ✓ meets; empty: does not apply.",
+        "",
+        f"| | {' | '.join(sections)} |",
+        f"|---|{':-:|' * len(sections)}",
+    ]
+    for card in cards:
+        name = card.controller.partition("(")[0]
+        symbols = (SYMBOLS[card.sections[section]] for section in sections)
+        lines.append(f"| [{name}]({name}.md) | {' | '.join(symbols)} |")
+    lines += ["", "| section | |", "|---|---|"]
+    lines += [f"| {section} | {SECTIONS[section]} |" for section in sections]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Evaluate the controllers and write their cards."""
+    parser = argparse.ArgumentParser(description="The report cards of docs/cards.")
+    parser.add_argument("--out", type=Path, default=Path("out/cards"))
+    options = parser.parse_args()
+    CARDS.mkdir(exist_ok=True)
+    cards = []
+    for algorithm in algorithms():
+        cards += cwnd.evaluate([algorithm.name], out=options.out)
+        (CARDS / f"{algorithm.name}.md").write_text(markdown(cards[-1]), encoding="utf-8")
+        print(cards[-1], flush=True)
+    (CARDS / "README.md").write_text(across(cards), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
