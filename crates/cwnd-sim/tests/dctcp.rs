@@ -3,7 +3,7 @@
 mod common;
 
 use common::run;
-use cwnd_sim::record::Records;
+use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 
 fn simulate(text: &str, seed: u64) -> Records {
@@ -103,6 +103,33 @@ fn prague_has_a_short_queue_beside_classic_flows() {
             }
         }
     }
+}
+
+/// RFC 9332 section 2.1: the L4S marking probability is k = 2 times the square root of the Classic one, for a constant base probability. The
+/// sawtooth of a few Classic flows makes it vary, which raises the mean of its square: the more flows, the closer the ratio is to k.
+#[test]
+fn many_classic_flows_approach_the_coupling_factor() {
+    let coupling = |flows: u32| {
+        let text = format!(
+            "duration = \"50s\"\nwarmup = \"20s\"\n\
+             [dumbbell]\nrate = \"{}mbit\"\ndelay = \"20ms\"\nqueue = \"dualpi2\"\n\
+             [[flow]]\ncontroller = \"prague\"\ncount = {flows}\nstart = \"0s..1s\"\n\
+             tcp = {{ ecn = \"l4s\", accecn = true }}\n\
+             [[flow]]\ncontroller = \"reno\"\ncount = {flows}\nstart = \"0s..1s\"\ntcp = {{ ecn = true }}\n",
+            40 * flows
+        );
+        let records = simulate(&text, 1);
+        let (l4s, classic) = records.flows.split_at(flows as usize);
+        let marked = |flows: &[FlowRecord]| {
+            let marked: u64 = flows.iter().map(|flow| flow.packets_marked).sum();
+            marked as f64 / flows.iter().map(|flow| flow.packets_sent).sum::<u64>() as f64
+        };
+        marked(l4s) / marked(classic).sqrt()
+    };
+    let [one, eight] = [1, 8].map(coupling);
+    println!("{one} {eight}");
+    assert!(one < 1.7, "{one}");
+    assert!((1.8..2.05).contains(&eight), "{eight}");
 }
 
 /// Alone, Prague fills the link with a queue of about a millisecond, where CUBIC has the Classic target of 15 ms.

@@ -22,8 +22,8 @@
 //! | `M` | fraction of marked packets | | | |
 //! | `rtt` | smoothed round-trip time | s | | |
 //!
-//! Needs accurate ECN feedback and packets with ECT(1): `tcp = { ecn = "l4s", accecn = true }`. Through DualPI2 its share
-//! beside Reno or CUBIC is up to about twice theirs at equal propagation delays.
+//! Needs accurate ECN feedback and packets with ECT(1): `tcp = { ecn = "l4s", accecn = true }`. Through DualPI2 its rate
+//! is up to about twice that of Reno or CUBIC at equal propagation delays (`docs/validation.md`, Prague beside Reno).
 //!
 //! Known deviations:
 //!
