@@ -51,6 +51,13 @@ impl Scheduled {
         }
     }
 
+    fn waits(&self) -> bool {
+        match &self.buffer {
+            Buffer::Admitted(fifo) => fifo.occupancy().packets > 0,
+            Buffer::Managed(discipline) => discipline.waits(),
+        }
+    }
+
     /// Returns the counters of a measurement that begins at `now`: those of the packets in the queue.
     pub(super) fn begin_measurement(&mut self, now: u64) -> Counters {
         self.measured_from = now;
@@ -61,7 +68,7 @@ impl Scheduled {
 
     /// Returns the time of a departure at `busy`, if packets wait and no departure is scheduled: the caller schedules one.
     fn next_departure(&mut self, busy: u64) -> Option<u64> {
-        let needed = !self.departs && self.occupancy().packets > 0;
+        let needed = !self.departs && self.waits();
         self.departs |= needed;
         needed.then_some(busy)
     }
@@ -89,7 +96,7 @@ impl Link {
 
     /// Whether packets wait for an event.
     pub(super) fn is_queueing(&self) -> bool {
-        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.occupancy().packets > 0)
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.waits())
     }
 
     /// Offers a packet of the flow with this hash to the queue of the scheduled path. The caller then takes the packets that the

@@ -83,8 +83,7 @@ enum Which {
 
 pub(super) struct FlowQueues<S> {
     seed: u64,
-    flows: u32,
-    /// The queue of each hash bucket; empty before the first packet.
+    /// The queue of each hash bucket.
     buckets: Vec<u32>,
     queues: Vec<FlowQueue<S>>,
     lists: [List; 2],
@@ -122,8 +121,7 @@ impl<S: Default> FlowQueues<S> {
     pub(super) fn new(flows: u32, seed: u64) -> Self {
         FlowQueues {
             seed,
-            flows,
-            buckets: Vec::new(),
+            buckets: vec![NIL; flows as usize],
             queues: Vec::new(),
             lists: [List { first: NIL, last: NIL }; 2],
             packets: Packets { nodes: Vec::new(), unused: NIL, total: Occupancy::default() },
@@ -133,14 +131,11 @@ impl<S: Default> FlowQueues<S> {
     /// Returns the index of the queue of a flow.
     #[inline(always)]
     pub(super) fn queue_of(&mut self, flow: u32) -> usize {
-        if self.buckets.is_empty() {
-            self.buckets = vec![NIL; self.flows as usize];
-        }
         // With the constants of splitmix64, each bit of the flow and the seed changes every bit of the bucket with probability 1/2.
         let mut hash = (u64::from(flow) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash ^= hash >> 32;
-        let bucket = (u64::from(low32(hash)) * u64::from(self.flows)) >> 32;
+        let bucket = (u64::from(low32(hash)) * self.buckets.len() as u64) >> 32;
         let index = &mut self.buckets[low32(bucket) as usize];
         if *index == NIL {
             *index = saturate32(self.queues.len());

@@ -87,6 +87,11 @@ pub(super) trait Discipline: Send {
 
     fn occupancy(&self) -> Occupancy;
 
+    /// Whether packets wait.
+    fn waits(&self) -> bool {
+        self.occupancy().packets > 0
+    }
+
     /// Whether the discipline uses the hash of a packet's flow.
     fn uses_flows(&self) -> bool {
         false
