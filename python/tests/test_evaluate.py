@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 import cwnd
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.evaluation.bound import grade, read_bounds, worst
 from cwnd.evaluation.card import NOT_JUDGED, SECTIONS, changes_since
 from cwnd.evaluation.experiment import SUITES, experiments, order, read_experiment
+from cwnd.evaluation.schema import card_schema, evaluation_schema
 from cwnd.report.evaluate import cards_page
 
 LAWS = Path(__file__).with_name("broken_laws.py")
@@ -194,6 +196,53 @@ def test_a_card_has_all_forms(out, tmp_path):
     ]
     assert changes_since(document, made) == []
     assert "bbr.html" in cards_page([made, other], ["bbr.html", "reno.html"])
+
+
+def undescribed(value, schema, definitions):
+    """List the keys of a document that its schema does not describe."""
+    schema = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    if isinstance(value, list):
+        return [
+            key for one in value for key in undescribed(one, schema.get("items", {}), definitions)
+        ]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return []
+    known = schema["properties"]
+    found = [key for key in value if key not in known]
+    return found + [
+        key
+        for name in value.keys() & known
+        for key in undescribed(value[name], known[name], definitions)
+    ]
+
+
+def test_a_card_has_its_schema(out, command):
+    """A card with figures, and one with a test that does not apply, are as the schema says."""
+    cards = cwnd.evaluate(["reno", "bbr"], test="high-loss", quick=True, out=out)
+    cards += cwnd.evaluate(["reno"], test="incast", quick=True, out=out)
+    documents = [json.loads(json.dumps(made.to_json())) for made in cards]
+    assert documents[2]["tests"][0]["cells"] == []
+    schema = json.loads(command("schema", "card").stdout)
+    assert schema == card_schema()
+    Draft202012Validator.check_schema(schema)
+    for document in documents:
+        Draft202012Validator(schema).validate(document)
+        assert undescribed(document, schema, schema["$defs"]) == []
+    documents[0]["tests"][0]["grade"] = "passes"
+    del documents[0]["tests"][0]["cells"][0]["value"]["mean"]
+    wrong = [error.message for error in Draft202012Validator(schema).iter_errors(documents[0])]
+    assert len(wrong) == 2
+    assert "'mean' is a required property" in wrong
+
+
+def test_the_document_of_the_command_has_its_schema(command, tmp_path):
+    options = ["--test", "high-loss", "--quick", "--out", str(tmp_path), "--json"]
+    document = json.loads(command("evaluate", "bbr", "reno", *options).stdout)
+    schema = json.loads(command("schema", "evaluate").stdout)
+    assert schema == evaluation_schema()
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert undescribed(document, schema, schema["$defs"]) == []
 
 
 def test_runs_are_resumed(out, monkeypatch):
