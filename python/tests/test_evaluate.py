@@ -168,11 +168,25 @@ def test_known_faults_are_found(out):
         ("IgnoresMarks", "ce-response"),
         ("NeverBacksOff", "backs-off"),
         ("StopsAtTimeout", "blackout"),
+        ("Bursts", "bursts"),
     ],
 )
 def test_a_broken_law_is_recognised(law, test, out):
     assert card(f"{LAWS}:{law}", test, out, quick=True).grade == "fails"
     assert card(f"{LAWS}:Sound", test, out, quick=True).grade in {"meets", "concern"}
+
+
+@pytest.mark.parametrize("law", ["IgnoresMarks", "NeverBacksOff", "StopsAtTimeout"])
+def test_other_broken_laws_do_not_burst(law, out):
+    assert card(f"{LAWS}:{law}", "bursts", out, quick=True).grade == "meets"
+
+
+def test_bursts_have_the_length_of_the_window(out):
+    """Of a window of 84 packets more than half arrives at once; the sound law sends pairs."""
+    packet = 1500 * 8 / 50e6
+    bursts = card(f"{LAWS}:Bursts", "bursts", out, quick=True).worst.value.mean
+    assert 42 * packet < bursts < 84 * packet
+    assert card(f"{LAWS}:Sound", "bursts", out, quick=True).worst.value.mean < 4 * packet
 
 
 def test_a_card_has_all_forms(out, tmp_path):
