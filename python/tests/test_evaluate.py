@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed import LocalCluster
 from jsonschema import Draft202012Validator
 
 import cwnd
@@ -263,6 +264,29 @@ def test_runs_are_resumed(out, monkeypatch):
     cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
     monkeypatch.setattr("cwnd._native.simulate", None)
     cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_cards(tmp_path, monkeypatch):
+    """All runs are those of the workers: this process cannot simulate."""
+    law = tmp_path / "law.py"
+    law.write_text(LAWS.read_text(encoding="utf-8"), encoding="utf-8")
+    controllers = ["reno", f"{law}:Sound"]
+    here = cwnd.evaluate(controllers, test="bursts", quick=True, out=tmp_path / "here")
+    monkeypatch.setattr("cwnd._native.simulate", None)
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        there = cwnd.evaluate(
+            controllers,
+            test="bursts",
+            quick=True,
+            out=tmp_path / "there",
+            dask=cluster.scheduler_address,
+        )
+    assert [made.to_json() for made in there] == [made.to_json() for made in here]
+    assert [result.problem for made in there for result in made.results] == ["", ""]
+    assert [len(result.cells) for made in there for result in made.results] == [1, 1]
 
 
 def test_a_damaged_file_is_named(tmp_path):
