@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from cwnd.controller import ControllerHooks, WindowHooks
-from cwnd.events import Acked, Event, Lost, PersistentCongestion, Timeout
+from cwnd.events import Acked, Event, Lost, Marked, PersistentCongestion, Tick, Timeout, Undo
 
 if TYPE_CHECKING:
     from cwnd.events import Context
@@ -64,3 +65,49 @@ class StopsAtTimeout(ControllerHooks):
 
     def output(self) -> tuple[float, float | None, float | None]:
         return (1.0 if self._stopped else self._window), None, None
+
+
+class Bursts(ControllerHooks):
+    """Slow start and AIMD of TCP, but sends the packets of a round-trip time in one burst."""
+
+    def __init__(self) -> None:
+        self._window = 10.0
+        self._threshold = math.inf
+        self._before = (self._window, self._threshold)
+        self._reduced = -math.inf
+        self._rtt = 0.1
+        self._release = 0.0
+        self._in_flight = 0
+        self._open = True
+
+    def on(self, now: float, event: Event) -> None:
+        if isinstance(event, Acked):
+            self._acknowledge(event)
+        elif isinstance(event, Lost | Marked):
+            if event.sent_at > self._reduced:
+                self._reduce(now)
+        elif isinstance(event, Timeout | PersistentCongestion):
+            self._reduce(now)
+            self._window = 1.0
+        elif isinstance(event, Undo):
+            self._window, self._threshold = self._before
+        self._open = isinstance(event, Tick) or self._in_flight == 0
+        if self._open:
+            self._release = now + self._rtt
+
+    def _acknowledge(self, event: Acked) -> None:
+        self._in_flight = event.in_flight
+        if event.rtt is not None:
+            self._rtt += (event.rtt - self._rtt) / 8
+        if event.sent_at > self._reduced and event.limit == "window":
+            slow = self._window < self._threshold
+            self._window += event.packets if slow else event.packets / self._window
+
+    def _reduce(self, now: float) -> None:
+        self._before = self._window, self._threshold
+        self._threshold = self._window = max(self._window / 2, 2.0)
+        self._reduced = now
+
+    def output(self) -> tuple[float, float | None, float | None]:
+        window = self._window if self._open else min(self._window, self._in_flight)
+        return max(window, 1.0), None, self._release

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed import LocalCluster
+from jsonschema import Draft202012Validator
 
 import cwnd
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.evaluation.bound import grade, read_bounds, worst
 from cwnd.evaluation.card import NOT_JUDGED, SECTIONS, changes_since
 from cwnd.evaluation.experiment import SUITES, experiments, order, read_experiment
+from cwnd.evaluation.schema import card_schema, evaluation_schema
 from cwnd.report.evaluate import cards_page
 
 LAWS = Path(__file__).with_name("broken_laws.py")
@@ -166,11 +169,25 @@ def test_known_faults_are_found(out):
         ("IgnoresMarks", "ce-response"),
         ("NeverBacksOff", "backs-off"),
         ("StopsAtTimeout", "blackout"),
+        ("Bursts", "bursts"),
     ],
 )
 def test_a_broken_law_is_recognised(law, test, out):
     assert card(f"{LAWS}:{law}", test, out, quick=True).grade == "fails"
     assert card(f"{LAWS}:Sound", test, out, quick=True).grade in {"meets", "concern"}
+
+
+@pytest.mark.parametrize("law", ["IgnoresMarks", "NeverBacksOff", "StopsAtTimeout"])
+def test_other_broken_laws_do_not_burst(law, out):
+    assert card(f"{LAWS}:{law}", "bursts", out, quick=True).grade == "meets"
+
+
+def test_bursts_have_the_length_of_the_window(out):
+    """Of a window of 84 packets more than half arrives at once; the sound law sends pairs."""
+    packet = 1500 * 8 / 50e6
+    bursts = card(f"{LAWS}:Bursts", "bursts", out, quick=True).worst.value.mean
+    assert 42 * packet < bursts < 84 * packet
+    assert card(f"{LAWS}:Sound", "bursts", out, quick=True).worst.value.mean < 4 * packet
 
 
 def test_a_card_has_all_forms(out, tmp_path):
@@ -196,10 +213,80 @@ def test_a_card_has_all_forms(out, tmp_path):
     assert "bbr.html" in cards_page([made, other], ["bbr.html", "reno.html"])
 
 
+def undescribed(value, schema, definitions):
+    """List the keys of a document that its schema does not describe."""
+    schema = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    if isinstance(value, list):
+        return [
+            key for one in value for key in undescribed(one, schema.get("items", {}), definitions)
+        ]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return []
+    known = schema["properties"]
+    found = [key for key in value if key not in known]
+    return found + [
+        key
+        for name in value.keys() & known
+        for key in undescribed(value[name], known[name], definitions)
+    ]
+
+
+def test_a_card_has_its_schema(out, command):
+    """A card with figures, and one with a test that does not apply, are as the schema says."""
+    cards = cwnd.evaluate(["reno", "bbr"], test="high-loss", quick=True, out=out)
+    cards += cwnd.evaluate(["reno"], test="incast", quick=True, out=out)
+    documents = [json.loads(json.dumps(made.to_json())) for made in cards]
+    assert documents[2]["tests"][0]["cells"] == []
+    schema = json.loads(command("schema", "card").stdout)
+    assert schema == card_schema()
+    Draft202012Validator.check_schema(schema)
+    for document in documents:
+        Draft202012Validator(schema).validate(document)
+        assert undescribed(document, schema, schema["$defs"]) == []
+    documents[0]["tests"][0]["grade"] = "passes"
+    del documents[0]["tests"][0]["cells"][0]["value"]["mean"]
+    wrong = [error.message for error in Draft202012Validator(schema).iter_errors(documents[0])]
+    assert len(wrong) == 2
+    assert "'mean' is a required property" in wrong
+
+
+def test_the_document_of_the_command_has_its_schema(command, tmp_path):
+    options = ["--test", "high-loss", "--quick", "--out", str(tmp_path), "--json"]
+    document = json.loads(command("evaluate", "bbr", "reno", *options).stdout)
+    schema = json.loads(command("schema", "evaluate").stdout)
+    assert schema == evaluation_schema()
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert undescribed(document, schema, schema["$defs"]) == []
+
+
 def test_runs_are_resumed(out, monkeypatch):
     cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
     monkeypatch.setattr("cwnd._native.simulate", None)
     cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_cards(tmp_path, monkeypatch):
+    """All runs are those of the workers: this process cannot simulate."""
+    law = tmp_path / "law.py"
+    law.write_text(LAWS.read_text(encoding="utf-8"), encoding="utf-8")
+    controllers = ["reno", f"{law}:Sound"]
+    here = cwnd.evaluate(controllers, test="bursts", quick=True, out=tmp_path / "here")
+    monkeypatch.setattr("cwnd._native.simulate", None)
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        there = cwnd.evaluate(
+            controllers,
+            test="bursts",
+            quick=True,
+            out=tmp_path / "there",
+            dask=cluster.scheduler_address,
+        )
+    assert [made.to_json() for made in there] == [made.to_json() for made in here]
+    assert [result.problem for made in there for result in made.results] == ["", ""]
+    assert [len(result.cells) for made in there for result in made.results] == [1, 1]
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,9 @@ if TYPE_CHECKING:
     from cwnd.repeats import Repeat
 
 SHELLS = ("bash", "zsh", "fish")
+
+SCHEMAS = ("scenario", "card", "evaluate")
+"""Documents with a JSON Schema."""
 
 
 def _complete_controller(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -403,11 +405,17 @@ def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
 
 
 @cwnd.command()
-def schema() -> None:
-    """Print the JSON Schema of scenario files."""
-    from cwnd import _native
+@click.argument("document", type=click.Choice(SCHEMAS), default="scenario")
+def schema(document: str) -> None:
+    """Print the JSON Schema of scenario files, of a report card, or of `evaluate --json`."""
+    if document == "scenario":
+        from cwnd.assignment import schema as scenario_schema
 
-    print_json(json.loads(_native.schema()))
+        print_json(scenario_schema())
+        return
+    from cwnd.evaluation.schema import card_schema, evaluation_schema
+
+    print_json(card_schema() if document == "card" else evaluation_schema())
 
 
 @cwnd.command()

@@ -1,0 +1,104 @@
+"""JSON Schema of report cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from cwnd.evaluation.bound import GRADES
+from cwnd.evaluation.experiment import BACKENDS
+from cwnd.measures import Dimension
+
+if TYPE_CHECKING:
+    from cwnd.records import JsonObject
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+"""The version of JSON Schema."""
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_THRESHOLD = {"type": ["number", "null"]}
+_GRADE = {"$ref": "#/$defs/Grade"}
+_ESTIMATE = {"$ref": "#/$defs/Estimate"}
+
+
+def card_schema() -> JsonObject:
+    """Return the JSON Schema of `Card.to_json`."""
+    return {
+        "$schema": DIALECT,
+        "title": "Report card of a controller",
+        "$ref": "#/$defs/Card",
+        "$defs": _definitions(),
+    }
+
+
+def evaluation_schema() -> JsonObject:
+    """Return the JSON Schema of the document of ``cwnd evaluate --json``."""
+    return {
+        "$schema": DIALECT,
+        "title": "Report cards of controllers",
+        **_object(cards=_list("Card"), changes=_TEXTS),
+        "$defs": _definitions(),
+    }
+
+
+def _definitions() -> JsonObject:
+    """Return the parts of a card."""
+    interval = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    section = {"type": "string", "pattern": r"^[567](\.[0-9]+)+$"}
+    return {
+        "Card": _object(
+            schema={"const": 1},
+            controller=_TEXT,
+            suite=_TEXT,
+            quick={"type": "boolean"},
+            on={"enum": list(BACKENDS)},
+            sections=_list("Section"),
+            counts={
+                "type": "object",
+                "propertyNames": _GRADE,
+                "additionalProperties": {"type": "integer", "minimum": 1},
+            },
+            tests=_list("Test"),
+        ),
+        "Section": _object(section=section, title=_TEXT, grade=_GRADE),
+        "Test": _object(
+            id=_TEXT,
+            section=section,
+            title=_TEXT,
+            suites=_TEXTS,
+            grade=_GRADE,
+            finding=_TEXT,
+            metric=_TEXT,
+            dimension={"enum": list(get_args(Dimension))},
+            meets={**_TEXTS, "minItems": 1},
+            fails={**_TEXTS, "minItems": 1},
+            baseline=_TEXT,
+            reason=_TEXT,
+            source=_TEXT,
+            problem=_TEXT,
+            cells=_list("Cell"),
+            command=_TEXT,
+        ),
+        "Cell": _object(
+            cell=_TEXT,
+            grade=_GRADE,
+            value=_ESTIMATE,
+            baseline=_ESTIMATE,
+            meets=_THRESHOLD,
+            fails=_THRESHOLD,
+        ),
+        "Estimate": _object(
+            mean={"type": ["number", "null"]}, interval={"anyOf": [interval, {"type": "null"}]}
+        ),
+        "Grade": {"enum": list(GRADES)},
+    }
+
+
+def _object(**properties: JsonObject) -> JsonObject:
+    """Return the schema of an object with these keys; later versions may add others."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _list(name: str) -> JsonObject:
+    """Return the schema of a list of a definition."""
+    return {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}
