@@ -156,7 +156,7 @@ fn simulate(link: &str, flow: &str, others: &str, seed: u64, mtu: bool) -> Conne
     );
     let scenario = Scenario::from_toml(&text, "bbr3").unwrap_or_else(|error| panic!("{error}"));
     let options = Options { record_events: true, ..Options::default() };
-    let mut simulation = Simulation::new(&scenario.network(seed).unwrap(), seed, &options).unwrap();
+    let mut simulation = Simulation::new(scenario.network(seed).unwrap(), seed, &options).unwrap();
     let found = simulation.settings(0).unwrap();
     simulation.run();
     let record = simulation.finish().flows[0].events.clone().unwrap();

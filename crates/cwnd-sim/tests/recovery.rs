@@ -91,8 +91,8 @@ fn rfc_5682_section_3_1_step_3a() {
     let expected = [0, 10, 11, 5];
     assert_eq!(numbers(&sent, 500.0, 1250.0)[..4], expected);
     // The window is three packets at most.
-    let windows = records.flows[0].events.as_ref().unwrap().entries.iter();
-    let last = windows.filter(|entry| matches!(entry.event, Event::Reduced { .. })).last().unwrap();
+    let mut windows = records.flows[0].events.as_ref().unwrap().entries.iter();
+    let last = windows.rfind(|entry| matches!(entry.event, Event::Reduced { .. })).unwrap();
     assert!(last.output.window.get() <= 3.0);
 }
 

@@ -49,7 +49,9 @@ impl Trace {
         builder
             .add(events, move |bytes| {
                 // The receiver exists as long as the ring buffer.
-                let _ = Event::from_bytes(bytes).map(|event| sender.send(event));
+                if let Some(event) = Event::from_bytes(bytes) {
+                    let _ = sender.send(event);
+                }
                 0
             })
             .map_err(ring_error)?;
