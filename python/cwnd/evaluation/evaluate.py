@@ -235,6 +235,8 @@ def _describe(groups: Sequence[str], key: str, value: Any) -> str:  # noqa: ANN4
     'codel with ECN'
     >>> _describe(["candidate", "others"], "flow[1].count", 4)
     '4 others'
+    >>> _describe(["candidate"], "flow[0].count", 1)
+    '1 flow'
     """
     name = key.rpartition(".")[2]
     if isinstance(value, dict):
@@ -248,7 +250,14 @@ def _describe(groups: Sequence[str], key: str, value: Any) -> str:  # noqa: ANN4
     formats: dict[str, Callable[[Any], str]] = {
         "rate": lambda rate: format_rate(parse_rate(rate)),
         "rtt": lambda rtt: f"RTT {format_time(parse_time(rtt))} of {group}",
-        "count": lambda count: f"{count} {'flows' if group == 'candidate' else group}",
+        "count": lambda count: f"{count} {_kind(group, count)}",
+        "load": lambda load: f"load {load:.0%}",
         "queue": lambda size: "buffer " + size.replace("bdp", " BDP").replace("p", " packets"),
     }
     return formats.get(name, lambda other: f"{name} {other}")(value)
+
+
+def _kind(group: str, count: int) -> str:
+    """Return a word for the flows of a group."""
+    word = "flows" if group == "candidate" else group
+    return word.removesuffix("s") if count == 1 else word
