@@ -5,43 +5,24 @@
 //! the pacing rate are within the bound of the header. After a close decision that the two take differently the rest of
 //! the connection is not compared.
 
+mod program;
+
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::State;
 use cwnd::delivery::RateSample;
 use cwnd::{Controller, Dur, Event, Limit, Packets, Rate, Settings, Time};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
+use program::{ROW, Results, Row};
 use std::collections::BTreeMap;
 use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread;
 
-const ROW: usize = 32;
-const RESULTS: usize = 4;
 const SEEDS: u64 = 12;
-
-type Row = [u64; ROW];
-type Results = [u64; RESULTS];
-
-fn compile(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let done = Command::new("cc")
-        .args(["-O2", "-Wall", "-Werror", "-I"])
-        .arg(root.join("../../kernel"))
-        .arg(root.join("tests/native.c"))
-        .arg("-o")
-        .arg(&program)
-        .status();
-    assert!(done.expect("a C compiler, which Rust links with").success());
-    program
-}
 
 /// Passes rows to the C program, and returns the results.
 fn run(name: &str, rows: Vec<Row>) -> Vec<Results> {
-    let mut child =
-        Command::new(compile(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = program::start(name);
     let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
     let mut output = BufReader::with_capacity(1 << 16, child.stdout.take().unwrap());
     let count = rows.len();

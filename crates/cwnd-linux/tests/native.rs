@@ -1,24 +1,20 @@
 //! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate `cwnd`: from 2.7
 //! million random states the error of a step is within the bound in the header of the law.
 
+mod program;
+
 use cwnd::{
     Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
     Spec, Time, WindowLaw,
 };
 use cwnd_linux::bpf::Implementation;
+use program::{RESULTS, ROW, Results, Row};
 use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread;
 
-const ROW: usize = 32;
-const RESULTS: usize = 4;
 const ROWS: usize = 300_000;
 /// Index of the first argument in a row.
 const ARGUMENTS: usize = 24;
-
-type Row = [u64; ROW];
-type Results = [u64; RESULTS];
 
 /// A random generator of states: xorshift64*.
 #[derive(Clone)]
@@ -55,28 +51,13 @@ impl Random {
     }
 }
 
-fn compile(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let done = Command::new("cc")
-        .args(["-O2", "-Wall", "-Werror", "-I"])
-        .arg(root.join("../../kernel"))
-        .arg(root.join("tests/native.c"))
-        .arg("-o")
-        .arg(&program)
-        .status();
-    assert!(done.expect("a C compiler, which Rust links with").success());
-    program
-}
-
 /// Passes the rows of `draw` to the C program, and each answer to `check`.
 fn run<K>(
     name: &str,
     draw: impl Fn(&mut Random) -> (Row, K) + Sync,
     mut check: impl FnMut(&K, &Results),
 ) {
-    let mut child =
-        Command::new(compile(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = program::start(name);
     let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
     let output = child.stdout.take().unwrap();
     let random = Random(0x9e37_79b9_7f4a_7c15);
