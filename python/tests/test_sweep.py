@@ -375,7 +375,7 @@ def test_the_command(tmp_path, command):
     assert done.returncode == 2
     assert done.stderr == (
         f"cwnd: {path}: seed: unknown key; the keys of a plan are base, axes, latin, controllers, "
-        "reference, seeds, keep, measures\n"
+        "reference, seeds, keep, measures, on\n"
     )
     assert not (tmp_path / "other").exists()
     done = command("sweep", tmp_path / "none.toml", "--out", tmp_path / "other")
