@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import sys
 import time
+from collections import ChainMap
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import lru_cache
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from cwnd.controller import written_class
 from cwnd.errors import ArgumentError
@@ -18,7 +21,7 @@ from cwnd.sweeps.code import own_code
 from cwnd.sweeps.work import Stopped, run_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
     from types import TracebackType
 
@@ -236,14 +239,36 @@ def _pack(plan: Plan) -> bytes:
         if getattr(made, "__module__", None) in sys.modules
     }
     modules = {module for module in modules if module.__name__ != "__main__"}
+
+    class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+        """Retain the file names of functions, which cloudpickle 3.1.3 replaces."""
+
+        dispatch_table: ClassVar = ChainMap(
+            {CodeType: _reduce_code}, cloudpickle.CloudPickler.dispatch_table
+        )
+
+    packed = io.BytesIO()
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
-        packed: bytes = cloudpickle.dumps(plan)
+        Pickler(packed).dump(plan)
     finally:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
-    return packed
+    return packed.getvalue()
+
+
+def _reduce_code(code: CodeType) -> tuple[Any, ...]:
+    """Reduce a function's code as cloudpickle does, with the name of its file."""
+    import cloudpickle
+
+    make, arguments = cloudpickle.CloudPickler.dispatch_table[CodeType](code)
+    return _make_code, (make, arguments, code.co_filename)
+
+
+def _make_code(make: Callable[..., CodeType], arguments: Sequence[Any], file: str) -> CodeType:
+    """Build the code of a function of ``file``, whose name errors of a run contain."""
+    return make(*arguments).replace(co_filename=file)
 
 
 @lru_cache(maxsize=4)
