@@ -15,12 +15,20 @@ SPECS = (
 )
 
 
+CONVENTIONS = ("rfc", "linux")
+
+
 def main() -> None:
     """Print the packets per second of each controller, beside Reno's in the same round."""
-    rounds = [[run(controlled(spec)).ns_per_packet for spec in SPECS] for _ in range(ROUNDS)]
-    rows = []
-    for at, spec in enumerate(SPECS):
-        cost = statistics.median(costs[at] for costs in rounds)
-        speed = statistics.median(costs[0] / costs[at] for costs in rounds)
-        rows.append([spec, f"{cost:.0f}", f"{speed:.2f}"])
-    table("Controllers", ("controller", "ns/packet", "packets a second, Reno = 1"), rows)
+    rows: list[list[str]] = [[spec] for spec in SPECS]
+    for conventions in CONVENTIONS:
+        rounds = [
+            [run(controlled(spec, conventions)).ns_per_packet for spec in SPECS]
+            for _ in range(ROUNDS)
+        ]
+        for at, row in enumerate(rows):
+            cost = statistics.median(costs[at] for costs in rounds)
+            speed = statistics.median(costs[0] / costs[at] for costs in rounds)
+            row += [f"{cost:.0f}", f"{speed:.2f}"]
+    columns = (f"{name}: {figure}" for name in CONVENTIONS for figure in ("ns/packet", "Reno = 1"))
+    table("Controllers", ("controller", *columns), rows)

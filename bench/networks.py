@@ -74,11 +74,12 @@ def long_flows(count: int, seconds: int) -> Scenario:
     return bare(seconds, "10gbit", "20ms", endless)
 
 
-def controlled(spec: str) -> Scenario:
+def controlled(spec: str, conventions: str) -> Scenario:
     """Return four flows of a controller on 1 Gb/s, 20 ms and a buffer of one product."""
     flows = {"controller": spec, "count": 4, "start": "0s..500ms"}
     network = bare(10, "1gbit", "10ms", flows)
     network["dumbbell"]["queue"] = "1bdp"
+    network["tcp"] = {"conventions": conventions}
     return network
 
 

@@ -4,7 +4,7 @@ use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
 use cwnd::record::{Entry, Record};
-use cwnd::{AnyController, Controller, Dur, Event, Limit, Signal};
+use cwnd::{AnyController, Controller, Dur, Event, Limit, Output, Signal};
 
 /// Counters of a sender since the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,17 +12,34 @@ pub(crate) struct Counters {
     pub rtt_sum: u64,
     /// Ticks limited by the window, by pacing, by the receiver and by the application.
     pub limited: [u64; 4],
-    pub retransmitted: u64,
     /// Packets sent during the warm-up.
     sent_before: u64,
     pub rtt_count: u32,
+    pub retransmitted: u32,
     pub timeouts: u32,
     pub mark_cuts: u32,
+}
+
+/// The answer of a controller to the last event.
+struct Plan {
+    output: Output,
+    /// The pacing interval in ticks.
+    period: Option<u64>,
+}
+
+impl Plan {
+    fn of(controller: &AnyController, clock: Clock) -> Self {
+        let output = controller.output();
+        let period = output.pace.map(|pace| clock.ticks(pace.period().as_nanos()));
+        Plan { output, period }
+    }
 }
 
 /// A controller and its measurements. Fields used for every packet come first.
 pub(crate) struct Driver {
     pub controller: AnyController,
+    /// Present unless the controller is a window law without pacing, whose window is cheap to compute.
+    plan: Option<Box<Plan>>,
     pub packets_sent: u64,
     pub last_rtt: u64,
     pub min_rtt: u64,
@@ -41,7 +58,9 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(clock: Clock, controller: AnyController, record_events: bool) -> Self {
+        let plain = matches!(&controller, AnyController::Window(machine) if !machine.is_paced());
         Driver {
+            plan: (!plain).then(|| Box::new(Plan::of(&controller, clock))),
             controller,
             packets_sent: 0,
             last_rtt: 0,
@@ -74,8 +93,23 @@ impl Driver {
     pub(crate) fn window(&self) -> f64 {
         match &self.controller {
             AnyController::Window(machine) => machine.window().get(),
-            controller => controller.output().window.get().max(0.0),
+            _ => self.output().window.get().max(0.0),
         }
+    }
+
+    /// The controller's output after the last event.
+    #[inline(always)]
+    pub(crate) fn output(&self) -> Output {
+        match &self.plan {
+            Some(plan) => plan.output,
+            None => self.controller.output(),
+        }
+    }
+
+    /// The pacing interval in ticks; `None` without pacing.
+    #[inline(always)]
+    pub(crate) fn period(&self) -> Option<u64> {
+        self.plan.as_ref().and_then(|plan| plan.period)
     }
 
     /// Starts the transfer.
@@ -88,8 +122,12 @@ impl Driver {
     pub(crate) fn report(&mut self, now: u64, event: Event) {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
-        if let Some(events) = &mut self.events {
-            events.entries.push(Entry { at: now, event, output: self.controller.output() });
+        if let Some(plan) = &mut self.plan {
+            **plan = Plan::of(&self.controller, self.clock);
+        }
+        let output = self.events.is_some().then(|| self.output());
+        if let (Some(events), Some(output)) = (&mut self.events, output) {
+            events.entries.push(Entry { at: now, event, output });
         }
     }
 
@@ -145,7 +183,7 @@ impl Driver {
         record.packets_sent = self.sent();
         record.cuts = self.cuts;
         record.events = self.events.map(|events| *events);
-        record.retransmissions = counters.retransmitted;
+        record.retransmissions = u64::from(counters.retransmitted);
         record.timeouts = u64::from(counters.timeouts);
         record.ecn_cuts = u64::from(counters.mark_cuts);
         record.limited = counters.limited.map(|ticks| clock.seconds(ticks));

@@ -15,7 +15,7 @@ use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
-use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::scoreboard::{Losses, Scoreboard};
 use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report, Time};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
@@ -150,9 +150,9 @@ struct Plan {
 impl Plan {
     fn of(driver: &Driver, ticked: Option<Time>) -> Self {
         let ticks = |nanos| driver.clock.ticks(nanos);
-        let output = driver.controller.output();
+        let output = driver.output();
         Plan {
-            period: output.pace.map_or(0, |pace| ticks(pace.period().as_nanos())),
+            period: driver.period().unwrap_or(0),
             // A fraction of a packet cannot be sent.
             window: whole32(output.window.get()),
             tick: output.next_tick(ticked).map_or(NONE, |at| ticks(at.as_nanos())),
@@ -252,18 +252,14 @@ impl PacedSender {
     }
 
     fn handle_nak(&mut self, now: u64, extra: &Extra) {
-        let (mut packets, mut newest) = (0, 0);
+        let mut found = Losses::default();
         for &range in &extra.blocks[..extra.count as usize] {
-            let (found, sent_at) = self.board.mark_lost(range);
-            packets += found;
-            newest = newest.max(sent_at);
+            found = found.and(self.board.mark_lost(range));
         }
-        if packets > 0 {
-            let sent_at = self.driver.clock.time(newest);
-            self.driver.report_congestion(
-                now,
-                Event::Lost(Lost::new(packets, sent_at, self.driver.packets_sent)),
-            );
+        if found.packets > 0 {
+            let sent_at = self.driver.clock.time(found.sent_at);
+            let lost = Lost::new(found.packets, sent_at, self.driver.packets_sent);
+            self.driver.report_congestion(now, Event::Lost(lost));
         }
     }
 

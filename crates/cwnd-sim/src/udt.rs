@@ -298,7 +298,7 @@ impl Endpoint for UdtFlow {
 
     fn finish(mut self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
         let since = self.source.counters().since(&self.before);
-        self.driver.counters.retransmitted = since.pkt_retrans;
+        self.driver.counters.retransmitted = saturate32(to_index(since.pkt_retrans));
         self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
         self.driver.events = self.source.record().cloned().map(Box::new);
         self.driver.finish(end, record);

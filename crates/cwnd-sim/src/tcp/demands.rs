@@ -73,7 +73,7 @@ impl<E> Core<E> {
     /// Arms the timer for the controller's wake-up and the next paced packet.
     pub(super) fn arm_demands(&mut self, net: &mut Net, now: u64) {
         let clock = self.driver.clock;
-        let output = self.driver.controller.output();
+        let output = self.driver.output();
         let Some(demands) = &mut self.demands else { return };
         let wake = output.next_tick(demands.ticked);
         demands.wake = wake.map_or(NONE, |wake| clock.ticks(wake.as_nanos()).max(now));
@@ -92,13 +92,12 @@ impl<E> Core<E> {
     /// Records the transmission or retransmission of packet `seq` at `now`.
     pub(super) fn record_sent(&mut self, now: u64, seq: u32) {
         let clock = self.driver.clock;
-        let pace = self.driver.controller.output().pace;
+        let period = self.driver.period();
         let in_flight = self.board.in_flight();
         let una = self.board.una();
         let Some(demands) = &mut self.demands else { return };
-        if let Some(pace) = pace {
-            let gap = clock.ticks(pace.period().as_nanos());
-            demands.next_send = demands.next_send.max(now).saturating_add(gap);
+        if let Some(period) = period {
+            demands.next_send = demands.next_send.max(now).saturating_add(period);
         }
         if let Some(flight) = &mut demands.flight {
             flight.sent(clock.time(now), seq, una, in_flight);
@@ -139,11 +138,10 @@ impl<E> Core<E> {
         }
     }
 
-    /// Returns the state of a lost packet that was sent at `sent_at`.
-    pub(super) fn loss_sample(&self, sent_at: Time) -> Option<LossSample> {
+    /// Returns the state of lost packet `seq` at its transmission; `None` if the packet is not in flight.
+    pub(super) fn loss_sample(&self, seq: u32) -> Option<LossSample> {
         let flight = self.demands.as_ref()?.flight.as_ref()?;
-        let newest = flight.sent.iter().rev().find(|sent| sent.sent_at() == sent_at)?;
-        Some(flight.estimator.loss_sample(newest))
+        Some(flight.estimator.loss_sample(&flight.packet(seq)?))
     }
 
     /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets. `newest` is the most

@@ -9,7 +9,7 @@
 
 use super::recovery::LossRecovery;
 use super::rto::CoarseSrtt;
-use super::scoreboard::{DUP_THRESH, Newly};
+use super::scoreboard::{DUP_THRESH, Losses, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use crate::cast::whole32;
 use crate::engine::clock::Clock;
@@ -257,9 +257,9 @@ impl Ns2 {
             }
             newly = newly.and(core.board.sack(ack.blocks()));
             core.report_acked(now, newly, ack, false);
-            let (found, _) = core.board.find_lost();
-            if found > 0 {
-                core.report_lost(now, found, KNOWN);
+            let found = core.board.find_lost();
+            if found.packets > 0 {
+                core.report_lost(now, Losses { sent_at: KNOWN, ..found });
             }
         }
     }
@@ -327,7 +327,7 @@ impl Ns2 {
             core.rto.restart();
         }
         core.report_acked(now, newly, ack, false);
-        core.report_lost(now, 1, KNOWN);
+        core.report_lost(now, Losses { packets: 1, newest: ack.number, sent_at: KNOWN });
         self.repair(core, net, now, ack.number);
     }
 
@@ -397,10 +397,10 @@ impl Ns2 {
             self.inflation = i64::from(DUP_THRESH);
         }
         core.restart_timer(net, now);
-        let (first, _) = core.board.mark_lost_below(una + 1);
-        let (more, _) = core.board.find_lost();
+        let found = core.board.mark_lost_below(una + 1).and(core.board.find_lost());
         // Only a new loss reduces the window: a loss in a window with a mark has already reduced it.
-        core.report_lost(now, (first + more).max(1), if fresh { now } else { KNOWN });
+        let (packets, sent_at) = (found.packets.max(1), if fresh { now } else { KNOWN });
+        core.report_lost(now, Losses { packets, sent_at, ..found });
         self.repair(core, net, now, una);
     }
 }

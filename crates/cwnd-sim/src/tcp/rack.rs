@@ -1,7 +1,7 @@
 //! RACK (RFC 8985 section 6): loss detection by time. A packet is lost if one sent sufficiently later was delivered.
 //! Times are in ticks.
 
-use super::scoreboard::{Covered, DUP_THRESH, Scoreboard};
+use super::scoreboard::{Covered, DUP_THRESH, Losses, Scoreboard};
 use std::collections::VecDeque;
 
 /// Recoveries without a duplicate report after which the reordering window shrinks again (section 6.2, step 4).
@@ -46,9 +46,7 @@ pub(super) struct Path {
 /// What a detection found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Detected {
-    /// Packets newly lost, and the latest transmission time among them.
-    pub lost: u32,
-    pub newest: u64,
+    pub losses: Losses,
     /// Time until further packets are lost if they are not delivered; 0 if there are none.
     pub timeout: u64,
 }
@@ -158,14 +156,13 @@ impl Rack {
                 at += 1;
             }
         }
-        found.lost
+        found.losses.packets
     }
 
     fn mark(&mut self, board: &mut Scoreboard, at: usize, found: &mut Detected) {
         if let Some((sent_at, seq)) = self.order.remove(at) {
             board.mark_lost((seq, seq + 1));
-            found.lost += 1;
-            found.newest = found.newest.max(sent_at);
+            found.losses.add(seq, sent_at);
         }
     }
 
@@ -222,8 +219,9 @@ mod tests {
         }
     }
 
-    fn found(lost: u32, newest: u64, timeout: u64) -> Detected {
-        Detected { lost, newest, timeout }
+    /// The number of packets lost, the latest transmission time among them, and the time until further ones are lost.
+    fn found(detected: Detected) -> (u32, u64, u64) {
+        (detected.losses.packets, detected.losses.sent_at, detected.timeout)
     }
 
     /// RFC 8985 section 3.4, figure 1: the tail of a flight is lost, and a retransmission of it again. The loss probe (event 3) is
@@ -233,12 +231,12 @@ mod tests {
         let mut bench = Bench::new(3);
         bench.resend(300, 2);
         // Event 5: the SACK of P3 shows that P1 and P2 are lost.
-        assert_eq!(bench.sack(400, (2, 3)), found(2, 1, 0));
+        assert_eq!(found(bench.sack(400, (2, 3))), (2, 1, 0));
         bench.path.in_recovery = true;
         bench.resend(400, 0);
         bench.resend(401, 1);
         // Event 7: the SACK of P2 shows that the retransmission of P1 is lost.
-        assert_eq!(bench.sack(501, (1, 2)), found(1, 400, 0));
+        assert_eq!(found(bench.sack(501, (1, 2))), (1, 400, 0));
         assert_eq!(bench.board.next_lost(), Some(0));
     }
 
@@ -248,9 +246,9 @@ mod tests {
     fn a_hole_is_lost_after_the_reordering_window() {
         let mut bench = Bench::new(3);
         // P2 was sent at 1: P1, sent at 0, is lost at 0 + 100 + 25.
-        assert_eq!(bench.sack(101, (1, 2)), found(0, 0, 24));
-        assert_eq!(bench.sack(102, (1, 3)), found(0, 0, 23));
-        assert_eq!(bench.detect(125), found(1, 0, 0));
+        assert_eq!(found(bench.sack(101, (1, 2))), (0, 0, 24));
+        assert_eq!(found(bench.sack(102, (1, 3))), (0, 0, 23));
+        assert_eq!(found(bench.detect(125)), (1, 0, 0));
         assert_eq!((bench.board.lost(), bench.board.next_lost()), (1, Some(0)));
     }
 
@@ -258,11 +256,11 @@ mod tests {
     #[test]
     fn three_sacked_packets_need_no_reordering_window() {
         let mut bench = Bench::new(5);
-        assert_eq!(bench.sack(104, (1, 4)), found(1, 0, 0));
+        assert_eq!(found(bench.sack(104, (1, 4))), (1, 0, 0));
         // In recovery there is no reordering window either.
         let mut bench = Bench::new(5);
         bench.path.in_recovery = true;
-        assert_eq!(bench.sack(101, (1, 2)), found(1, 0, 0));
+        assert_eq!(found(bench.sack(101, (1, 2))), (1, 0, 0));
     }
 
     /// Section 6.2, step 3: a packet below a delivered one that was not retransmitted shows reordering. From then on three SACKed
@@ -270,13 +268,13 @@ mod tests {
     #[test]
     fn reordering_keeps_the_window() {
         let mut bench = Bench::new(10);
-        assert_eq!(bench.sack(103, (3, 4)), found(0, 0, 24));
+        assert_eq!(found(bench.sack(103, (3, 4))), (0, 0, 24));
         bench.sack(104, (2, 3));
         assert!(bench.rack.reordering_seen);
         // Packets 0 and 1 are lost at 125 and 126.
-        assert_eq!(bench.sack(107, (4, 8)), found(0, 0, 19));
-        assert_eq!(bench.detect(125), found(1, 0, 1));
-        assert_eq!(bench.detect(126), found(1, 1, 0));
+        assert_eq!(found(bench.sack(107, (4, 8))), (0, 0, 19));
+        assert_eq!(found(bench.detect(125)), (1, 0, 1));
+        assert_eq!(found(bench.detect(126)), (1, 1, 0));
     }
 
     /// Section 3.2: RACK detects the loss of a retransmission, which the number of SACKed packets does not show.
@@ -284,12 +282,12 @@ mod tests {
     fn a_lost_retransmission_is_detected() {
         let mut bench = Bench::new(4);
         bench.path.in_recovery = true;
-        assert_eq!(bench.sack(103, (1, 4)), found(1, 0, 0));
+        assert_eq!(found(bench.sack(103, (1, 4))), (1, 0, 0));
         bench.resend(104, 0);
         bench.send(105);
         bench.send(106);
         // Packet 4, sent after the retransmission, is delivered; the retransmission was due at 204.
-        assert_eq!(bench.sack(205, (4, 5)), found(1, 104, 0));
+        assert_eq!(found(bench.sack(205, (4, 5))), (1, 104, 0));
         assert_eq!(bench.board.next_lost(), Some(0));
     }
 
@@ -342,9 +340,9 @@ mod tests {
     #[test]
     fn packets_are_followed_again_after_an_undo() {
         let mut bench = Bench::new(5);
-        assert_eq!(bench.sack(104, (1, 4)).lost, 1);
+        assert_eq!(bench.sack(104, (1, 4)).losses.packets, 1);
         bench.board.unmark_lost();
         bench.rack.restart(&mut bench.board);
-        assert_eq!(bench.detect(105), found(1, 0, 0));
+        assert_eq!(found(bench.detect(105)), (1, 0, 0));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::recovery::LossRecovery;
 use super::rto::Srtt;
-use super::scoreboard::{DUP_THRESH, Newly};
+use super::scoreboard::{DUP_THRESH, Losses, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use crate::engine::clock::Clock;
 use crate::engine::net::Net;
@@ -178,16 +178,16 @@ impl Rfc {
             core.board.end_recovery();
             core.driver.report(now, Event::Recovered);
         }
-        let (found, newest) = core.board.find_lost();
-        if self.in_recovery && found > 0 {
-            core.report_lost(now, found, newest);
+        let found = core.board.find_lost();
+        if self.in_recovery && found.packets > 0 {
+            core.report_lost(now, found);
         }
         // Losses that the end of recovery reveals begin the next one.
-        let begins = found > 0 || self.duplicates >= DUP_THRESH;
+        let begins = found.packets > 0 || self.duplicates >= DUP_THRESH;
         if !self.in_recovery && begins && i64::from(una) > self.recover {
-            let (first, _) = core.board.mark_lost_below(una + 1);
-            let sent_at = core.board.sent_at(una);
-            self.enter(core, now, found + first, newest.max(sent_at));
+            let first = core.board.mark_lost_below(una + 1);
+            let oldest = Losses { packets: first.packets, ..core.board.loss_of(una) };
+            self.enter(core, now, found.and(oldest));
             if let Some(seq) = core.board.next_lost() {
                 self.repair(core, net, now, seq);
             }
@@ -213,8 +213,8 @@ impl Rfc {
             if self.in_recovery {
                 self.inflation += 1;
             } else if self.duplicates == DUP_THRESH && i64::from(una) > self.recover {
-                let sent_at = core.board.sent_at(una);
-                self.enter(core, now, 1, sent_at);
+                let oldest = core.board.loss_of(una);
+                self.enter(core, now, oldest);
                 self.inflation = i64::from(DUP_THRESH);
                 self.first_partial = true;
                 self.repair(core, net, now, una);
@@ -226,8 +226,8 @@ impl Rfc {
             // Partial acknowledgement: retransmit the first unacknowledged packet, deflate the window by the packets
             // acknowledged and add back one packet (RFC 6582 section 3.2, step 3).
             self.inflation -= i64::from(covered) - 1;
-            let sent_at = core.board.sent_at(una);
-            core.report_lost(now, 1, sent_at);
+            let oldest = core.board.loss_of(una);
+            core.report_lost(now, oldest);
             self.repair(core, net, now, una);
             if std::mem::take(&mut self.first_partial) {
                 core.restart_timer(net, now);
@@ -242,12 +242,12 @@ impl Rfc {
         }
     }
 
-    /// Enters fast recovery after the loss of `packets` packets, the most recent of them sent at `sent_at`.
-    fn enter(&mut self, core: &mut Core, now: u64, packets: u32, sent_at: u64) {
+    /// Enters fast recovery after losses.
+    fn enter(&mut self, core: &mut Core, now: u64, losses: Losses) {
         self.in_recovery = true;
         self.rescued = false;
         self.recover = i64::from(core.board.high()) - 1;
-        core.report_lost(now, packets, sent_at);
+        core.report_lost(now, losses);
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
     }
 

@@ -71,6 +71,32 @@ impl Newly {
     }
 }
 
+/// Packets newly presumed lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    pub packets: u32,
+    /// The most recently sent of them.
+    pub newest: u32,
+    /// Transmission time of `newest`.
+    pub sent_at: u64,
+}
+
+impl Losses {
+    /// Adds packet `seq`, which was sent at `sent_at`.
+    pub(crate) fn add(&mut self, seq: u32, sent_at: u64) {
+        self.packets += 1;
+        if sent_at >= self.sent_at {
+            (self.newest, self.sent_at) = (seq, sent_at);
+        }
+    }
+
+    /// Combines two sets of lost packets.
+    pub(crate) fn and(self, other: Losses) -> Losses {
+        let newest = if other.sent_at > self.sent_at { other } else { self };
+        Losses { packets: self.packets + other.packets, ..newest }
+    }
+}
+
 pub(crate) struct Scoreboard {
     segments: Ring<Segment>,
     una: u32,
@@ -149,6 +175,11 @@ impl Scoreboard {
     /// Whether an outstanding packet was retransmitted.
     pub(crate) fn is_retransmitted(&mut self, seq: u32) -> bool {
         self.segment(seq).has(AGAIN)
+    }
+
+    /// The loss of an outstanding packet.
+    pub(crate) fn loss_of(&mut self, seq: u32) -> Losses {
+        Losses { packets: 1, newest: seq, sent_at: self.sent_at(seq) }
     }
 
     /// Records the first transmission of packet `high`.
@@ -278,37 +309,35 @@ impl Scoreboard {
         self.top[0]
     }
 
-    /// Marks as lost each hole with [`DUP_THRESH`] SACKed packets above it (RFC 6675's `IsLost`). Returns the number of
-    /// packets newly lost and the latest transmission time among them.
-    pub(crate) fn find_lost(&mut self) -> (u32, u64) {
+    /// Marks as lost each hole with [`DUP_THRESH`] SACKed packets above it (RFC 6675's `IsLost`). Returns the packets newly lost.
+    pub(crate) fn find_lost(&mut self) -> Losses {
         let threshold = self.top[DUP_THRESH as usize - 1];
         self.mark_lost_below(threshold.saturating_sub(1))
     }
 
     /// Marks each hole below `bound` as lost. A hole up to HighRxt is retransmitted already (RFC 6675 section 4, step (b) of `SetPipe`).
-    /// Returns the same as [`find_lost`](Self::find_lost).
-    pub(crate) fn mark_lost_below(&mut self, bound: u32) -> (u32, u64) {
+    /// Returns the packets newly lost.
+    pub(crate) fn mark_lost_below(&mut self, bound: u32) -> Losses {
         let bound = bound.min(self.high());
         let start = self.swept.max(self.una);
         if start >= bound {
-            return (0, 0);
+            return Losses::default();
         }
-        let (mut found, mut newest, mut resent) = (0, 0, 0);
+        let (mut found, mut resent) = (Losses::default(), 0);
         let repaired = self.repaired;
         for seq in start..bound {
             let segment = self.segment(seq);
             if !segment.has(SACKED | LOST) {
                 segment.0 |= if seq < repaired { LOST | RESENT } else { LOST };
-                newest = newest.max(segment.sent_at());
-                found += 1;
+                found.add(seq, segment.sent_at());
                 resent += u32::from(seq < repaired);
             }
         }
         self.swept = bound;
         self.marked = self.marked.max(bound);
-        self.lost += found;
+        self.lost += found.packets;
         self.resent += resent;
-        (found, newest)
+        found
     }
 
     /// Ends a recovery. The next one may retransmit the packets that this one retransmitted before they were lost (RFC 6675 section 5,
@@ -333,9 +362,9 @@ impl Scoreboard {
     }
 
     /// Marks packets `range.0 .. range.1` of a NAK as lost. A packet retransmitted since counts as lost again. Returns
-    /// the same as [`find_lost`](Self::find_lost).
-    pub(crate) fn mark_lost(&mut self, range: (u32, u32)) -> (u32, u64) {
-        let (mut found, mut newest) = (0, 0);
+    /// the packets newly lost.
+    pub(crate) fn mark_lost(&mut self, range: (u32, u32)) -> Losses {
+        let mut found = Losses::default();
         let end = range.1.min(self.high());
         self.marked = self.marked.max(end);
         for seq in range.0.max(self.una)..end {
@@ -347,11 +376,10 @@ impl Scoreboard {
             segment.0 = was.0 & !RESENT | LOST;
             self.lost += u32::from(!was.has(LOST));
             self.resent -= u32::from(was.has(RESENT));
-            newest = newest.max(was.sent_at());
-            found += 1;
+            found.add(seq, was.sent_at());
         }
         self.repaired = self.repaired.min(range.0);
-        (found, newest)
+        found
     }
 
     /// The first lost packet that is not retransmitted.
@@ -419,6 +447,11 @@ impl Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The number of packets lost, and the latest transmission time among them.
+    fn found(losses: Losses) -> (u32, u64) {
+        (losses.packets, losses.sent_at)
+    }
     use proptest::prelude::*;
 
     fn board(packets: u32) -> Scoreboard {
@@ -431,9 +464,9 @@ mod tests {
     fn a_hole_is_lost_below_three_sacked_packets() {
         let mut board = board(10);
         board.sack(&[(2, 4)]);
-        assert_eq!(board.find_lost(), (0, 0));
+        assert_eq!(found(board.find_lost()), (0, 0));
         board.sack(&[(2, 5)]);
-        assert_eq!(board.find_lost(), (2, 1));
+        assert_eq!(found(board.find_lost()), (2, 1));
         assert_eq!((board.in_flight(), board.lost(), board.sacked()), (5, 2, 3));
         assert_eq!(board.next_lost(), Some(0));
         board.resent(20, 0);
@@ -449,11 +482,11 @@ mod tests {
     fn a_rescue_retransmission_leaves_high_rxt() {
         let mut board = board(8);
         board.sack(&[(1, 4)]);
-        assert_eq!(board.find_lost(), (1, 0));
+        assert_eq!(found(board.find_lost()), (1, 0));
         board.resent(20, 0);
         board.resent(21, 7);
         board.sack(&[(5, 8)]);
-        assert_eq!(board.find_lost(), (1, 4));
+        assert_eq!(found(board.find_lost()), (1, 4));
         assert_eq!(board.next_lost(), Some(4));
     }
 
@@ -463,12 +496,12 @@ mod tests {
     fn a_hole_retransmitted_before_its_loss_is_in_flight() {
         let mut board = board(8);
         board.sack(&[(1, 4), (5, 6)]);
-        assert_eq!(board.find_lost(), (1, 0));
+        assert_eq!(found(board.find_lost()), (1, 0));
         board.resent(20, 0);
         assert_eq!(board.next_hole(), Some(4));
         board.resent(21, 4);
         board.sack(&[(5, 8)]);
-        assert_eq!(board.find_lost(), (1, 21));
+        assert_eq!(found(board.find_lost()), (1, 21));
         assert_eq!((board.in_flight(), board.next_lost()), (2, None));
     }
 
@@ -477,13 +510,13 @@ mod tests {
     fn the_next_recovery_retransmits_again() {
         let mut board = board(8);
         board.sack(&[(1, 4), (5, 6)]);
-        assert_eq!(board.find_lost(), (1, 0));
+        assert_eq!(found(board.find_lost()), (1, 0));
         board.resent(20, 0);
         board.resent(21, 4);
         board.acked(4);
         board.end_recovery();
         board.sack(&[(5, 8)]);
-        assert_eq!(board.find_lost(), (1, 21));
+        assert_eq!(found(board.find_lost()), (1, 21));
         assert_eq!((board.in_flight(), board.next_lost()), (0, Some(4)));
     }
 
@@ -495,7 +528,7 @@ mod tests {
         board.resent(20, 3);
         board.sent(21);
         board.sack(&[(2, 5)]);
-        assert_eq!(board.find_lost(), (2, 1));
+        assert_eq!(found(board.find_lost()), (2, 1));
         assert_eq!(board.next_lost(), Some(0));
     }
 

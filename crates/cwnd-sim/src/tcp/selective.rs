@@ -6,7 +6,7 @@ use super::prr::{Delivery, Prr};
 use super::rack::{Detected, Path, Rack};
 use super::recovery::LossRecovery;
 use super::rto::AnySrtt;
-use super::scoreboard::{Covered, DUP_THRESH, Newly};
+use super::scoreboard::{Covered, DUP_THRESH, Losses, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use super::tlp::{Answer, Probe, Tlp};
 use super::tso::{Opportunity, Pace, Tso};
@@ -237,7 +237,7 @@ impl LossRecovery for Selective {
         }
         self.mark(core, now, ack, newly);
         if let Some(prr) = &mut self.prr {
-            let safe = advanced && found.lost == 0;
+            let safe = advanced && found.losses.packets == 0;
             let in_flight = core.board.in_flight();
             prr.acknowledged(Delivery { delivered: newly.packets, in_flight, safe });
         }
@@ -396,7 +396,8 @@ impl Selective {
         let duplicate = duplicate.is_some_and(|seq| tlp.is_probe(seq));
         let answer = Answer { number: ack.number, duplicate, plain_duplicate };
         if tlp.acknowledged(answer) == Probe::Repaired && self.state == State::Open {
-            core.report_lost(now, 1, now);
+            // The state of the lost packet at its transmission is that of no packet in flight.
+            core.report_lost(now, Losses { packets: 1, newest: core.board.high(), sent_at: now });
             core.driver.report(now, Event::Recovered);
         }
     }
@@ -575,15 +576,15 @@ impl Selective {
             Some(_) => Detected::default(),
             None if core.board.sacked() == 0 => Detected::default(),
             None => {
-                let (mut lost, mut newest) = core.board.find_lost();
-                if lost == 0 && self.state == State::Open && self.duplicates >= DUP_THRESH {
-                    let (first, sent_at) = core.board.mark_lost_below(una + 1);
-                    (lost, newest) = (first, newest.max(sent_at));
+                let mut losses = core.board.find_lost();
+                if losses.packets == 0 && self.state == State::Open && self.duplicates >= DUP_THRESH
+                {
+                    losses = core.board.mark_lost_below(una + 1);
                 }
-                Detected { lost, newest, timeout: 0 }
+                Detected { losses, timeout: 0 }
             }
         };
-        self.losses(core, net, now, found, delivered);
+        self.losses(core, net, now, found.losses, delivered);
         if found.timeout > 0 {
             self.wait_for_late(core, net, now, found.timeout);
         } else if advanced && core.board.high() > una && !self.schedule_probe(core, net, now, true)
@@ -594,26 +595,19 @@ impl Selective {
     }
 
     /// Reports newly detected losses; they begin a recovery outside one. The acknowledgement delivered `delivered` packets.
-    fn losses(
-        &mut self,
-        core: &mut Core,
-        net: &mut Net,
-        now: u64,
-        found: Detected,
-        delivered: u32,
-    ) {
+    fn losses(&mut self, core: &mut Core, net: &mut Net, now: u64, found: Losses, delivered: u32) {
         let una = core.board.una();
         match self.state {
             // Packets that were sent and lost in a recovery begin the next one.
-            State::Open | State::Cwr if found.lost > 0 || core.board.lost() > 0 => {
-                let newest = if found.lost > 0 { found.newest } else { core.board.sent_at(una) };
-                self.enter(core, net, now, Detected { newest, ..found }, delivered);
+            State::Open | State::Cwr if found.packets > 0 || core.board.lost() > 0 => {
+                let losses = if found.packets > 0 { found } else { core.board.loss_of(una) };
+                self.enter(core, net, now, losses, delivered);
             }
             // A retransmission after the timeout was lost too.
-            State::Loss if found.lost > 0 && found.newest >= self.timed_out => {
+            State::Loss if found.packets > 0 && found.sent_at >= self.timed_out => {
                 self.enter(core, net, now, found, delivered);
             }
-            State::Recovery | State::Loss if found.lost > 0 => {
+            State::Recovery | State::Loss if found.packets > 0 => {
                 let prior = self.prior_window(core, delivered);
                 if self.report_lost(core, now, found) && self.prr.is_some() {
                     self.begin_reduction(core, prior);
@@ -625,13 +619,14 @@ impl Selective {
 
     /// Reports lost packets. Returns whether the controller reduced its window. Linux does not reduce it again in a reduction that a mark
     /// began (`tcp_enter_recovery`): there, a transmission time before that reduction prevents a further one.
-    fn report_lost(&self, core: &mut Core, now: u64, found: Detected) -> bool {
+    fn report_lost(&self, core: &mut Core, now: u64, losses: Losses) -> bool {
         let reduced = self.linux.is_some() && self.prr.is_some() && self.marked;
-        core.report_lost(now, found.lost.max(1), if reduced { 0 } else { found.newest })
+        let sent_at = if reduced { 0 } else { losses.sent_at };
+        core.report_lost(now, Losses { sent_at, ..losses })
     }
 
     /// Enters fast recovery.
-    fn enter(&mut self, core: &mut Core, net: &mut Net, now: u64, found: Detected, delivered: u32) {
+    fn enter(&mut self, core: &mut Core, net: &mut Net, now: u64, losses: Losses, delivered: u32) {
         let reduces = self.state != State::Cwr;
         self.undo_retrans = Some(0);
         let prior = self.prior_window(core, delivered);
@@ -645,7 +640,7 @@ impl Selective {
         if let Some(tlp) = &mut self.tlp {
             tlp.forget();
         }
-        let cut = self.report_lost(core, now, found);
+        let cut = self.report_lost(core, now, losses);
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         // A further reduction by the controller begins PRR anew (RFC 9937 section 6.1).
         if reduces || cut {
@@ -711,7 +706,7 @@ impl Selective {
         let Some(rack) = &mut self.rack else { return };
         let found = rack.detect_loss(&mut core.board, now, path);
         let before = self.state;
-        self.losses(core, net, now, found, 0);
+        self.losses(core, net, now, found.losses, 0);
         if before != self.state
             && let Some(prr) = &mut self.prr
         {
@@ -1015,7 +1010,7 @@ fn has_cong_control(controller: &AnyController) -> bool {
 /// The controller's pacing rate, if it has one.
 fn pace(core: &Core) -> Option<Pace> {
     core.demands.as_ref()?;
-    let rate = core.driver.controller.output().pace?.as_per_sec();
+    let rate = core.driver.output().pace?.as_per_sec();
     let law = matches!(core.driver.controller, AnyController::Window(_));
     Some(if law { Pace::Law(rate) } else { Pace::Controller(rate) })
 }

@@ -4,7 +4,7 @@ use super::accecn::Decoder;
 use super::demands::Demands;
 use super::recovery::LossRecovery;
 use super::rto::{Estimator, Rto};
-use super::scoreboard::{Newly, Scoreboard};
+use super::scoreboard::{Losses, Newly, Scoreboard};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
@@ -462,7 +462,7 @@ impl<E> Core<E> {
         self.demands.as_ref().is_some_and(|demands| demands.delays(now))
     }
 
-    #[cold]
+    #[inline(never)]
     fn finish_sending(&mut self, net: &mut Net, now: u64, limit: Limit) {
         if limit == Limit::Application {
             self.record_application_limit();
@@ -509,7 +509,7 @@ impl<E> Core<E> {
 
     /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the sample would force the
     /// acknowledgement out of registers in the common case.
-    #[cold]
+    #[inline(never)]
     fn report_acked_with_delivery(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
         let mut acked = self.acked(now, newly, ack, grows);
         acked.delivery = self.delivery_sample(now, newly.packets, newly.newest);
@@ -534,13 +534,12 @@ impl<E> Core<E> {
         event
     }
 
-    /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`. Returns whether the controller reduced its
-    /// window.
-    pub(super) fn report_lost(&mut self, now: u64, packets: u32, sent_at: u64) -> bool {
-        self.record_lost(packets);
-        let sent_at = self.driver.clock.time(sent_at);
-        let mut lost = Lost::new(packets, sent_at, self.driver.packets_sent);
-        lost.delivery = self.loss_sample(sent_at);
+    /// Reports lost packets. Returns whether the controller reduced its window.
+    pub(super) fn report_lost(&mut self, now: u64, losses: Losses) -> bool {
+        self.record_lost(losses.packets);
+        let sent_at = self.driver.clock.time(losses.sent_at);
+        let mut lost = Lost::new(losses.packets, sent_at, self.driver.packets_sent);
+        lost.delivery = self.loss_sample(losses.newest);
         self.report_congestion(now, Event::Lost(lost))
     }
 }

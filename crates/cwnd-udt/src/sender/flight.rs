@@ -27,11 +27,10 @@ impl Flight {
         self.sent.get(usize::try_from(at.checked_sub(self.una)?).ok()?)
     }
 
-    /// Records the loss of `packets` packets, and returns the sample of the one that was sent last, at `sent_at`.
-    pub(super) fn lost(&mut self, packets: u32, sent_at: Time) -> Option<LossSample> {
+    /// Records the loss of `packets` packets, and returns the sample of packet `newest`, which was sent last.
+    pub(super) fn lost(&mut self, packets: u32, newest: u64) -> Option<LossSample> {
         self.estimator.lost(packets);
-        let newest = self.sent.iter().rev().find(|sent| sent.sent_at() == sent_at)?;
-        Some(self.estimator.loss_sample(newest))
+        Some(self.estimator.loss_sample(self.packet(newest)?))
     }
 }
 

@@ -52,7 +52,7 @@ impl Sender {
         count.pkt_recv_nak += 1;
         // A report cannot be about a retransmission sent less than a round trip ago.
         let min_age = rtt.smoothed;
-        let (mut packets, mut newest, mut from) = (0, Time::ZERO, 0);
+        let (mut packets, mut newest, mut from) = (0, (Time::ZERO, 0), 0);
         let mut valid = true;
         for range in losses {
             let ends = self.buffer.packet_of(range.last);
@@ -71,7 +71,7 @@ impl Sender {
                 let again = self.buffer.sends(at) > 1 && now.since(sent_at) < min_age;
                 if !again && self.mark_lost(at) {
                     packets += 1;
-                    newest = newest.max(sent_at);
+                    newest = newest.max((sent_at, at));
                 }
             }
         }
@@ -82,14 +82,16 @@ impl Sender {
         valid
     }
 
-    fn report_lost(&mut self, now: Time, packets: u32, sent_at: Time, count: &mut Counters) {
+    /// Reports `packets` packets as lost. `newest` is the transmission time and the number of the one that was sent last.
+    fn report_lost(&mut self, now: Time, packets: u32, newest: (Time, u64), count: &mut Counters) {
         if packets == 0 {
             return;
         }
         count.pkt_snd_loss += u64::from(packets);
         self.recovery.get_or_insert(self.buffer.next());
+        let (sent_at, newest) = newest;
         let mut lost = Lost::new(packets, sent_at, self.packets_sent);
-        lost.delivery = self.flight.as_mut().and_then(|flight| flight.lost(packets, sent_at));
+        lost.delivery = self.flight.as_mut().and_then(|flight| flight.lost(packets, newest));
         self.report(now, Event::Lost(lost));
     }
 
@@ -119,12 +121,12 @@ impl Sender {
     /// doubles with each consecutive call: one per call would be too slow after a burst of losses.
     pub(super) fn repair(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
         let before = now - Sender::repair_timeout(rtt);
-        let (mut packets, mut newest) = (0, Time::ZERO);
+        let (mut packets, mut newest) = (0, (Time::ZERO, 0));
         for at in self.buffer.una()..self.buffer.next() {
             let sent_at = self.buffer.sent_at(at);
             if self.buffer.sends(at) > 1 && sent_at <= before && self.mark_lost(at) {
                 packets += 1;
-                newest = newest.max(sent_at);
+                newest = newest.max((sent_at, at));
                 if packets == self.repair_batch {
                     break;
                 }

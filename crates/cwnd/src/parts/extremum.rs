@@ -17,40 +17,26 @@ struct Best<V> {
 
 impl<V: Copy> Best<V> {
     /// Adds a sample; `better` says whether its first argument is at least as good as its second.
+    #[inline]
     fn add(&mut self, at: u64, value: V, better: impl Fn(V, V) -> bool) -> V {
         let new = Sample { value, at };
-        let best = match self.best {
-            Some(best)
-                if !better(value, best[0].value)
-                    && at.saturating_sub(best[2].at) <= self.length =>
-            {
-                self.insert(best, new, better)
-            }
-            _ => [new; 3],
-        };
-        self.best = Some(best);
-        best[0].value
-    }
-
-    /// A new sample that is worse than the best one.
-    fn insert(
-        &self,
-        mut best: [Sample<V>; 3],
-        new: Sample<V>,
-        better: impl Fn(V, V) -> bool,
-    ) -> [Sample<V>; 3] {
-        if better(new.value, best[1].value) {
+        let best = self.best.get_or_insert([new; 3]);
+        let age = |sample: Sample<V>| at.saturating_sub(sample.at);
+        if better(value, best[0].value) || age(best[2]) > self.length {
+            *best = [new; 3];
+            return value;
+        }
+        if better(value, best[1].value) {
             best[1] = new;
             best[2] = new;
-        } else if better(new.value, best[2].value) {
+        } else if better(value, best[2].value) {
             best[2] = new;
         }
-        let age = |sample: Sample<V>| new.at.saturating_sub(sample.at);
         if age(best[0]) > self.length {
             // The best sample leaves the window: its successors move up, twice if the second has left as well.
-            best = [best[1], best[2], new];
+            *best = [best[1], best[2], new];
             if age(best[0]) > self.length {
-                best = [best[1], best[2], new];
+                *best = [best[1], best[2], new];
             }
         } else if best[1].at == best[0].at && age(best[0]) > self.length / 4 {
             // A quarter of the window without a second-best sample: take one from the second quarter.
@@ -60,7 +46,7 @@ impl<V: Copy> Best<V> {
             // Half of the window without a third-best sample: take one from the second half.
             best[2] = new;
         }
-        best
+        best[0].value
     }
 }
 
