@@ -217,11 +217,11 @@ def summarise(record: EmulationRecord) -> list[str]:
 
 
 def _offered(link: LinkRecord, rate: float) -> float:
-    """Return the rate that a link offered: its own, or the mean of one that varies or a shaper's."""
+    """Return the rate of a link; the mean if it varies, the token rate if the link has a shaper."""
     nominal, used = link["rate_bps"], link["utilization"]
     if not used > 0:
         return nominal
-    # The utilisation has another clock: the rounded quotient of a constant rate would not be this rate.
+    # The utilisation has another clock: the quotient of a constant rate is not exactly this rate.
     offered = rate / used
     return nominal if abs(offered / nominal - 1) < 0.02 else offered
 
