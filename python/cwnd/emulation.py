@@ -202,7 +202,7 @@ def summarise(record: EmulationRecord) -> list[str]:
         counted += [f"{count} {word}" for count, word in fates if count]
         if link["departures"]:
             rate = 8 * link["bytes_departed"] / record["tool"]["wall_s"]
-            counted.append(f"{format_rate(rate)} of {format_rate(link['rate_bps'])}")
+            counted.append(f"{format_rate(rate)} of {format_rate(_offered(link, rate))}")
         lines.append(f"{link['name']}: {', '.join(counted)}")
     tool = record["tool"]
     if tool["packets"]:
@@ -214,6 +214,16 @@ def summarise(record: EmulationRecord) -> list[str]:
     if tool["limit"] is not None:
         lines.append(f"limited by the emulator, not by the link: {tool['limit']}")
     return lines
+
+
+def _offered(link: LinkRecord, rate: float) -> float:
+    """Return the rate of a link; the mean if it varies, the token rate if the link has a shaper."""
+    nominal, used = link["rate_bps"], link["utilization"]
+    if not used > 0:
+        return nominal
+    # The utilisation has another clock: the quotient of a constant rate is not exactly this rate.
+    offered = rate / used
+    return nominal if abs(offered / nominal - 1) < 0.02 else offered
 
 
 def to_json(record: EmulationRecord, seed: int) -> JsonObject:

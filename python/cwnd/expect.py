@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from cwnd._native import ScenarioError
 from cwnd.measures import Dimension, format_value, read_metric
 from cwnd.toml import tomllib
-from cwnd.units import parse_rate, parse_time
+from cwnd.units import format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
 
 _OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-_BOUND = re.compile(r"\s*(>=|<=|>|<)\s*(.*\S)\s*")
+_BOUND = re.compile(r"\s*(>=|<=|>|<)(?!=)\s*(.*\S)\s*")
 _PERCENT = re.compile(r"([0-9.eE+-]+)\s*%")
 
 
@@ -95,7 +95,10 @@ class Outcome:
 
 
 def read_expectations(
-    table: Mapping[str, object], places: Places, file: Path | None = None
+    table: Mapping[str, object],
+    places: Places,
+    file: Path | None = None,
+    duration_s: float = math.inf,
 ) -> list[Expectation]:
     """Read the table ``[expect]`` of a scenario.
 
@@ -107,6 +110,8 @@ def read_expectations(
         The groups of flows and the links that names may refer to.
     file
         The scenario file, for error messages.
+    duration_s
+        Length of the run in seconds, which a part of the run may not exceed.
 
     Returns
     -------
@@ -133,7 +138,7 @@ def read_expectations(
     found = []
     for keys, bound in _bounds(table):
         try:
-            found.append(_read(".".join(keys), bound, places))
+            found.append(_read(".".join(keys), bound, places, duration_s))
         except ValueError as problem:
             at = "" if file is None else _position(file, ("expect", *keys), bound)
             raise ScenarioError(f"{at}{'.'.join(('expect', *keys))}: {problem}") from None
@@ -159,9 +164,12 @@ def _bounds(
             yield keys, str(value)
 
 
-def _read(name: str, bound: str, places: Places) -> Expectation:
+def _read(name: str, bound: str, places: Places, duration_s: float) -> Expectation:
     """Read one bound."""
     metric = read_metric(name, places)
+    if metric.span is not None and metric.span.end > duration_s:
+        times = name.partition("@")[2]
+        raise ValueError(f"{times} is not within the run of {format_time(duration_s)}")
     relation, value = read_bound(bound)
     return Expectation(metric, bound, relation, read_limit(metric.measure.dimension, value))
 

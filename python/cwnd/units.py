@@ -276,13 +276,19 @@ def format_time(seconds: float, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> format_time(0.1), format_time(120.0), format_time(0.0)
-    ('100 ms', '120 s', '0 s')
+    >>> format_time(0.1), format_time(120.0), format_time(0.0), format_time(0.000118, 2)
+    ('100 ms', '120 s', '0 s', '120 µs')
     """
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(seconds) >= (1 - 0.5 * 10**-digits) * factor:
-            return f"{seconds / factor:.{digits}g} {unit}"
-    return f"{seconds * 1e9:.{digits}g} ns" if seconds else "0 s"
+            return f"{_significant(seconds / factor, digits)} {unit}"
+    return f"{_significant(seconds * 1e9, digits)} ns" if seconds else "0 s"
+
+
+def _significant(value: float, digits: int) -> str:
+    """Format a number with some significant digits, without an exponent if it is large."""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text else text
 
 
 def tc_rate(bps: float) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cwnd.emulation import read_links
+from cwnd.emulation import read_links, summarise
 from cwnd.errors import ArgumentError
 
 TELL = "import os; print(os.environ['CWND_PEER'], os.environ['CWND_BASE'])"
@@ -319,3 +319,21 @@ def test_links_that_vary(permitted, tmp_path, emulate):
 def test_links_have_one_line():
     with pytest.raises(ArgumentError, match="more than one line"):
         read_links({"rate": "10mbit\n"})
+
+
+@pytest.mark.parametrize(
+    ("rate", "used", "shown"),
+    [
+        # A constant rate, to which the measured time and the emulator's clock differ a little.
+        (10e6, 0.95, "9.4 Mbit/s of 10 Mbit/s"),
+        # A rate that varies: half of its largest value is 6 Mbit/s.
+        (6e6, 0.94, "9.4 Mbit/s of 10 Mbit/s"),
+        (float("inf"), 0.94, "9.4 Mbit/s of 10 Mbit/s"),
+        (float("inf"), float("nan"), "9.4 Mbit/s of infinite"),
+    ],
+)
+def test_the_summary_has_the_rate_that_the_link_offered(rate, used, shown):
+    link = {"name": "up", "rate_bps": rate, "utilization": used, "arrivals": 1, "departures": 1}
+    link |= {"drops": 0, "marks": 0, "losses": 0, "bytes_departed": 9.4e6 / 8}
+    tool = {"wall_s": 1.0, "packets": 0, "limit": None}
+    assert summarise({"links": [link], "tool": tool}) == [f"up: 1 packets, {shown}"]

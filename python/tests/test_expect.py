@@ -97,6 +97,8 @@ def test_without_check_nothing_changes(command, write):
         ('timeouts = "<= 3%"', "'3%' is not a number"),
         ('convergence_time.reno = "<= 3s"', "it is a metric of the run"),
         ("jain = 1", ":12: expect.jain: expected a bound"),
+        ('jain = ">= "', ':12: expect.jain: ">= " is not a bound'),
+        ('"goodput@1s..6s" = "> 0"', "expect.goodput@1s..6s: 1s..6s is not within the run of 5 s"),
         ("", ": expect: no expectations"),
     ],
 )

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::run;
+use common::{run, run_with};
+use cwnd_sim::Options;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 
@@ -75,5 +76,28 @@ fn utilization_is_of_the_capacity() {
         let link = &run(&scenario.network(1).unwrap(), 1).links[0];
         assert!((link.utilization - 1.0).abs() < 0.01, "{keys}: {}", link.utilization);
         assert_eq!(link.capacity.len(), capacity);
+    }
+}
+
+/// Delays are those of transmitted packets: the packets that wait for a stopped link do not count, on either path.
+#[test]
+fn packets_that_wait_at_the_end_have_no_delay() {
+    for (queue, keys) in [
+        ("20p", "changes = [{ at = 1, rate = \"0bit\" }, { at = 1000, rate = \"10mbit\" }]"),
+        ("red", "changes = [{ at = 1, rate = \"0bit\" }, { at = 1000, rate = \"10mbit\" }]"),
+        ("20p", "shaper = { rate = \"8bit\", burst = \"1mb\" }"),
+    ] {
+        let text = format!(
+            "duration = \"4s\"\nwarmup = \"0.5s\"\n[dumbbell]\nrate = \"10mbit\"\ndelay = 0\n\
+             queue = \"{queue}\"\n{keys}\n[[cbr]]\nrate = \"5mbit\"\n"
+        );
+        let network = Scenario::from_toml(&text, "stop").unwrap().network(1).unwrap();
+        for lookahead in [false, true] {
+            let options = Options { lookahead, ..Options::default() };
+            let link = &run_with(&network, 1, &options).links[0];
+            assert!(link.drops > 0 && link.mean_queue > 5.0, "{queue} {keys}: {link:?}");
+            let longest = link.delay.iter().fold(0.0f64, |longest, &delay| longest.max(delay));
+            assert!(longest < 0.01, "{queue} {keys}: {:?}", link.delay);
+        }
     }
 }

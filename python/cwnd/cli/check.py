@@ -36,10 +36,13 @@ def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> 
     """
     from cwnd.expect import read_expectations
     from cwnd.measures import places_of_scenario
+    from cwnd.units import parse_time
 
-    read_expectations(
-        scenario.to_dict().get("expect", {}), places_of_scenario(scenario, links), file
-    )
+    document = scenario.to_dict()
+    duration = document["duration"]
+    duration_s = parse_time(duration) if isinstance(duration, str) else float(duration)
+    places = places_of_scenario(scenario, links)
+    read_expectations(document.get("expect", {}), places, file, duration_s)
 
 
 def print_run(result: Result, *, as_json: bool, check: bool) -> int:

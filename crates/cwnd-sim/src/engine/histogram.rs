@@ -53,6 +53,13 @@ impl Histogram {
         self.add(nanos);
     }
 
+    /// Removes an entry, which was added before.
+    pub(crate) fn remove(&mut self, nanos: u64) {
+        if let Some(count) = self.counts.get_mut(Self::bucket(nanos)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
     /// Removes all entries.
     pub fn clear(&mut self) {
         self.counts.fill(0);

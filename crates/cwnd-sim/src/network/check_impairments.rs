@@ -4,8 +4,8 @@ use super::validate::{Checked, LONGEST, RATES, check_probability, check_spans, i
 use super::{Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Link, Model, Trace};
 use cwnd::Dur;
 
-/// The means of the Wi-Fi jitter in milliseconds.
-const WIFI_MEANS: std::ops::RangeInclusive<u64> = 1..=91;
+/// The means of the Wi-Fi jitter.
+const WIFI_MEANS: std::ops::RangeInclusive<Dur> = Dur::from_millis(1)..=Dur::from_millis(91);
 
 /// The least time between changes of a model: their number is limited.
 const LEAST: Dur = Dur::from_millis(1);
@@ -24,9 +24,7 @@ impl Link {
         own.check_blackouts()?;
         match own.jitter {
             Some(Jitter::Uniform(most)) => check_spans([("jitter", most)])?,
-            Some(Jitter::Wifi(mean))
-                if !WIFI_MEANS.contains(&mean.as_nanos().div_ceil(1_000_000)) =>
-            {
+            Some(Jitter::Wifi(mean)) if !WIFI_MEANS.contains(&mean) => {
                 return invalid("model", "the mean jitter of a wifi link is from 1ms to 91ms");
             }
             _ => {}

@@ -370,23 +370,21 @@ impl Tcp {
         if self.conventions == Conventions::Linux && self.recovery != Recovery::Sack {
             return invalid("recovery", "the conventions of Linux need sack");
         }
-        for (field, on) in
-            [("rack", rack), ("tlp", tlp), ("prr", prr), ("dsack", dsack), ("frto", frto)]
-        {
+        let extensions =
+            [("rack", rack), ("tlp", tlp), ("prr", prr), ("dsack", dsack), ("frto", frto)];
+        // AccECN first: with SACK it has DSACK by default.
+        for (field, on) in [("accecn", self.extensions.accecn)].into_iter().chain(extensions) {
             if on && self.conventions.is_ns2() {
                 return invalid(field, "ns-2 has none; use the conventions rfc or linux");
             }
+        }
+        for (field, on) in extensions {
             if on && self.recovery != Recovery::Sack {
                 return invalid(field, "needs recovery = \"sack\"");
             }
         }
-        if self.extensions.accecn {
-            if self.conventions.is_ns2() {
-                return invalid("accecn", "ns-2 has none; use the conventions rfc or linux");
-            }
-            if !self.ecn {
-                return invalid("accecn", "needs ecn = true or \"l4s\"");
-            }
+        if self.extensions.accecn && !self.ecn {
+            return invalid("accecn", "needs ecn = true or \"l4s\"");
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ fn no_time() -> Times {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "a time such as \"1s\", { kind = \"exponential\", mean = \"1s\" } or { kind = \"pareto\", mean = \"1s\", shape = 1.5 }"
+    expecting = "expected a time such as \"1s\", { kind = \"exponential\", mean = \"1s\" } or { kind = \"pareto\", mean = \"1s\", shape = 1.5 }"
 )]
 pub enum Times {
     /// The same time always.
@@ -136,7 +136,7 @@ fn default_shape() -> f64 {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "sizes such as \"100kb\", { kind = \"pareto\", mean = \"100kb\", shape = 1.2 }, { kind = \"lognormal\", mean = \"20kb\", sigma = 2 } or the path of a file"
+    expecting = "expected sizes such as \"100kb\", { kind = \"pareto\", mean = \"100kb\", shape = 1.2 }, { kind = \"lognormal\", mean = \"20kb\", sigma = 2 }, a table of kind cdf or list, or the path of a file"
 )]
 pub enum Sizes {
     /// The same size always.

@@ -233,6 +233,8 @@ fn plain(message: &str) -> String {
                 .replacen("invalid type: ", "found the ", 1)
                 .replacen("invalid value: ", "found the ", 1)
                 .replace("expected a sequence", "expected a list ([[...]])")
+                .replace("wanted string or table", "expected text in quotes")
+                .replace("expected f64", "expected a number")
                 .replace("expected u32", "expected a whole number from 0 to 4294967295")
                 .replace("` as i128", "`")
                 .replace("` as u128", "`")

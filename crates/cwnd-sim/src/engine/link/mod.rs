@@ -73,7 +73,8 @@ pub(crate) struct Counters {
     /// Accepted packets that arrived during the warm-up and waited at its end.
     pub early: u64,
     /// Accepted packets that still wait at the end, and the part of `waited` that is theirs and that of dropped packets: delays are
-    /// those of transmitted packets. Only with disciplines that decide at departure.
+    /// those of transmitted packets. Only with disciplines that decide at departure, and at rates that vary, where a packet may
+    /// wait long beyond the end.
     pub untransmitted: u64,
     pub untransmitted_wait: u128,
 }
@@ -106,6 +107,8 @@ pub(crate) struct Link {
     loss: Option<Box<Loss>>,
     scheduled: Option<Box<Scheduled>>,
     delays: Histogram,
+    /// End of the warm-up, once it is reached.
+    measured_from: u64,
     clock: Clock,
     observations: Observations,
     samples: LinkSamples,
@@ -150,6 +153,7 @@ impl Link {
             loss,
             scheduled: discipline.map(|discipline| Box::new(Scheduled::managed(discipline))),
             delays: Histogram::new(),
+            measured_from: 0,
             clock,
             observations,
             samples: LinkSamples::default(),
@@ -291,7 +295,14 @@ impl Link {
             return (NONE, gained);
         }
         gained |= self.draw_loss(now, packet.flags());
+        let before = self.waiting.len();
         let start = self.wait(now, size);
+        if let Some(varying) = &mut self.varying
+            && varying.queues()
+            && self.waiting.len() > before
+        {
+            varying.queue(now, self.waiting.len());
+        }
         self.counters.accepted += 1;
         self.counters.bytes += size;
         let arrives = self.occupy(start, size, packet.flags());
@@ -439,6 +450,7 @@ impl Link {
 
     /// Resets the counters to the packets in the queue at `now`.
     pub(crate) fn begin_measurement(&mut self, now: u64) {
+        self.measured_from = now;
         self.counters = match &mut self.scheduled {
             Some(scheduled) => scheduled.begin_measurement(now),
             None => self.queued(now),
@@ -460,7 +472,30 @@ impl Link {
             queued.early += 1;
             queued.bytes += size;
         }
+        self.exclude_waiting();
         queued
+    }
+
+    /// Whether delays are those of transmitted packets only, although they are known at the arrival.
+    fn excludes_waiting(&self) -> bool {
+        self.varying.as_ref().is_some_and(|varying| varying.queues())
+    }
+
+    /// Excludes the delays of the packets in the queue if the rate varies.
+    fn exclude_waiting(&mut self) {
+        let Some(varying) = self.varying.as_ref().filter(|varying| varying.queues()) else {
+            return;
+        };
+        let waiting = self.waiting.len();
+        for (index, arrived) in varying.arrivals(waiting).enumerate() {
+            let starts = self.waiting.get(index).starts;
+            let begin = arrived.max(self.measured_from);
+            self.counters.untransmitted += 1;
+            self.counters.untransmitted_wait += u128::from(starts - begin);
+            if arrived >= self.measured_from {
+                self.delays.remove(self.clock.nanos(starts - arrived));
+            }
+        }
     }
 
     /// The samples as columns of the records: queue length in packets, and packets dropped and lost so far.
@@ -486,7 +521,7 @@ impl Link {
         let bits = 8.0 * record.bytes_departed as f64;
         record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
         record.mean_queue = self.clock.seconds_in(counters.waited - queued.waited) / seconds;
-        // A packet's wait counts at its arrival.
+        // At a constant rate, a packet's wait counts at its arrival with the disciplines that decide then.
         let arrived = counters.accepted - counters.untransmitted;
         let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;

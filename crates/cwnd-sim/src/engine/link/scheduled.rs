@@ -232,22 +232,23 @@ impl Link {
     /// Returns what a measurement that ends at `end` excludes: the packets in the queue.
     pub(super) fn drain(&mut self, end: u64) -> Counters {
         let Some(scheduled) = &self.scheduled else { return Counters::default() };
+        let mut waited = 0;
+        let mut visit = |queued: &Queued| waited += scheduled.wait(queued, end);
         match &scheduled.buffer {
-            Buffer::Admitted(_) => self.drain_admitted(end),
-            Buffer::Managed(discipline) => {
-                let Occupancy { packets, bytes } = discipline.occupancy();
-                let mut waited = 0;
-                discipline.visit(&mut |queued| waited += scheduled.wait(queued, end));
-                self.counters.waited += waited;
-                self.counters.untransmitted_wait += waited;
-                let accepted = packets as u64;
-                self.counters.untransmitted += accepted;
-                Counters { accepted, bytes, ..Counters::default() }
-            }
+            Buffer::Admitted(fifo) if self.excludes_waiting() => fifo.visit(&mut visit),
+            Buffer::Admitted(_) => return self.drain_admitted(end),
+            Buffer::Managed(discipline) => discipline.visit(&mut visit),
         }
+        let Occupancy { packets, bytes } = scheduled.occupancy();
+        let accepted = packets as u64;
+        self.counters.waited += waited;
+        self.counters.untransmitted_wait += waited;
+        self.counters.untransmitted += accepted;
+        Counters { accepted, bytes, ..Counters::default() }
     }
 
-    /// Empties a FIFO queue after the end of the run, so that every accepted packet has a waiting time.
+    /// Empties a FIFO queue after the end of the run, so that every accepted packet has a waiting time: at a constant rate the fast path
+    /// counts it at the arrival.
     fn drain_admitted(&mut self, end: u64) -> Counters {
         let mut queued = Counters::default();
         while let Some(packet) = self.take_admitted(self.busy) {

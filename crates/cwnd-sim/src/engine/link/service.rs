@@ -6,6 +6,7 @@ use super::propagation::Propagation;
 use super::token_bucket::TokenBucket;
 use crate::cast::whole;
 use crate::engine::clock::Clock;
+use crate::engine::ring::Ring;
 use crate::network;
 
 /// Fractional bits of the ticks per byte.
@@ -59,6 +60,8 @@ pub(super) struct Varying {
     pub departed: u64,
     /// Whether the last packet takes longer, so that others may overtake it.
     pub late: bool,
+    /// Arrival times at the queue of the packets that wait, if the rate varies.
+    arrivals: Ring<u64>,
 }
 
 impl Varying {
@@ -73,13 +76,29 @@ impl Varying {
         let rate = Rate::new(link, impairments, clock, (index, seed));
         let shaper = impairments.shaper.map(|bucket| TokenBucket::new(&bucket, clock));
         let propagation = Propagation::new(link, impairments, clock, (index, seed));
-        (rate.is_some() || shaper.is_some() || !propagation.is_constant())
-            .then(|| Box::new(Varying { rate, shaper, propagation, departed: 0, late: false }))
+        (rate.is_some() || shaper.is_some() || !propagation.is_constant()).then(|| {
+            let arrivals = Ring::new();
+            Box::new(Varying { rate, shaper, propagation, departed: 0, late: false, arrivals })
+        })
     }
 
     /// Whether packets queue.
     pub(super) fn queues(&self) -> bool {
         self.rate.is_some() || self.shaper.is_some()
+    }
+
+    /// Records the arrival at `now` of the last of `waiting` packets in the queue.
+    pub(super) fn queue(&mut self, now: u64, waiting: usize) {
+        self.arrivals.push(now);
+        while self.arrivals.len() > waiting {
+            self.arrivals.pop();
+        }
+    }
+
+    /// Returns the arrival times of the last `waiting` packets that queued, in their order.
+    pub(super) fn arrivals(&self, waiting: usize) -> impl Iterator<Item = u64> + '_ {
+        let len = self.arrivals.len();
+        (len.saturating_sub(waiting)..len).map(|index| self.arrivals.get(index))
     }
 
     /// Transmits a packet from `start` on. Starts do not decrease.

@@ -137,6 +137,26 @@ fn errors_have_one_line_with_file_line_and_key() {
         ),
         (format!("{net}{flow}tcp = {{ window = 0 }}\n"), "x:7: flow[0].tcp.window: a window is"),
         (
+            format!("{net}{flow}[tcp]\nconventions = \"ns2\"\necn = true\naccecn = true\n"),
+            "x:10: tcp.accecn: ns-2 has none; use the conventions rfc or linux",
+        ),
+        (
+            format!("{net}{flow}[tcp]\nslow_start = 1\n"),
+            "x:8: tcp.slow_start: expected text in quotes",
+        ),
+        (
+            format!("{net}{flow}source = {{ kind = \"on_off\", on = {{}}, off = 1 }}\n"),
+            "x:7: flow[0].source: expected a time such as",
+        ),
+        (
+            format!("{net}{flow}arrivals = {{ rate = 1, sizes = {{ kind = \"zipf\" }} }}\n"),
+            "x:7: flow[0].arrivals.sizes: expected sizes such as",
+        ),
+        (
+            format!("{net}{flow}arrivals = {{ rate = \"1\", sizes = 1 }}\n"),
+            "x:7: flow[0].arrivals.rate: found the string \"1\", expected a number",
+        ),
+        (
             format!("{net}{flow}[tcp]\npacket = 0\n"),
             "x:8: tcp.packet: 0 is not from 1 to 65535 bytes",
         ),

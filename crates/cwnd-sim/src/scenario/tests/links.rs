@@ -144,6 +144,10 @@ fn errors_name_the_key_and_what_is_allowed() {
             "x:5: dumbbell.model: the mean jitter of a wifi link is from 1ms to 91ms",
         ),
         (
+            format!("{both}model = {{ kind = \"wifi\", jitter = \"999us\" }}"),
+            "x:5: dumbbell.model: the mean jitter of a wifi link is from 1ms to 91ms",
+        ),
+        (
             format!("{both}model = {{ kind = \"5g\" }}"),
             "x:5: dumbbell.model.kind: unknown value \"5g\"",
         ),

@@ -149,7 +149,7 @@ impl Fifo {
         self.packets.front()
     }
 
-    fn visit(&self, each: &mut dyn FnMut(&Queued)) {
+    pub(super) fn visit(&self, each: &mut dyn FnMut(&Queued)) {
         self.packets.iter().for_each(each);
     }
 
