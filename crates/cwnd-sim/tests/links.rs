@@ -1,8 +1,6 @@
 //! Transfers over links that vary.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 
