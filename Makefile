@@ -101,8 +101,9 @@ doc: clippy
 mypy: dev
 	nice $(BIN)/mypy
 
+# In a folder of its own: it would overwrite the cache of mypy, which one of the tests uses.
 stubtest: mypy
-	nice $(BIN)/stubtest --concise cwnd._native
+	cd target && nice $(CURDIR)/$(BIN)/stubtest --concise cwnd._native
 
 instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py
