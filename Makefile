@@ -9,10 +9,10 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# Installs a Debian package, if this user may.
+# Installs a Debian package, if this user may. The list of packages is fetched if that is necessary.
 debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
-	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
+	$$as apt-get install -y -qq $(1) 2>/dev/null || { $$as apt-get update -qq && $$as apt-get install -y -qq $(1); }; }
 
 .PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux cards ns3 fuzz instructions clean
 
@@ -101,8 +101,9 @@ doc: clippy
 mypy: dev
 	nice $(BIN)/mypy
 
+# In a folder of its own: it would overwrite the cache of mypy, which one of the tests uses.
 stubtest: mypy
-	nice $(BIN)/stubtest --concise cwnd._native
+	cd target && nice $(CURDIR)/$(BIN)/stubtest --concise cwnd._native
 
 instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py

@@ -46,7 +46,9 @@ class Installation:
             for name, value in os.environ.items()
             if not name.startswith(("CWND_", "PYTHON", "VIRTUAL_ENV"))
         } | {"PATH": os.pathsep.join([str(self.bin), *path]), "XDG_CONFIG_HOME": str(folder)}
-        self.run("pip", "install", "--quiet", "--only-binary", ":all:", str(wheel))
+        # Python compiles the modules that are imported; pip would compile all.
+        options = ["--quiet", "--no-compile", "--only-binary", ":all:"]
+        self.run("pip", "install", *options, str(wheel))
 
     def run(
         self, program: str, *arguments: str, status: int = 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
+from cwnd.toml import tomllib
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,6 +111,15 @@ def test_contributing_is_true():
     assert "fair" in out
     for path in re.findall(r"`((?:crates|python)/[^`\s]*\.(?:rs|py))`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_every_file_of_rust_tests_is_compiled():
+    """Cargo finds no files in these crates: the manifest or `all.rs` has to name them."""
+    for binary in ROOT.glob("crates/*/tests/all.rs"):
+        manifest = tomllib.loads((binary.parents[1] / "Cargo.toml").read_text(encoding="utf-8"))
+        named = {target["name"] for target in manifest["test"]}
+        named.update(re.findall(r"^mod (\w+);", binary.read_text(encoding="utf-8"), re.MULTILINE))
+        assert {file.stem for file in binary.parent.glob("*.rs")} <= named, binary
 
 
 def test_the_readme_names_every_controller():

@@ -138,7 +138,8 @@ def test_mistakes_are_one_line(command, tmp_path, arguments, words):
 
 @pytest.mark.timeout(600)
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, spawn):
-    line = [sys.executable, "-m", "cwnd", "reproduce", "aira", "--quick", "--out", str(tmp_path)]
+    options = ["--quick", "--repeat", "1", "--out", str(tmp_path)]
+    line = [sys.executable, "-m", "cwnd", "reproduce", "aira", *options]
     running = spawn(*line, stderr=subprocess.PIPE, text=True)
     parts = tmp_path / ".parts"
     deadline = time.monotonic() + 300
@@ -150,7 +151,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, spawn):
     assert told == "cwnd: interrupted\n"
     before = {path.stem: json.loads(path.read_text())["part"] for path in kept}
     assert before
-    document = reproduce(["aira"], quick=True, out=tmp_path)
+    document = reproduce(["aira"], quick=True, repeat=1, out=tmp_path)
     found = {f"aira-{e['id']}": e for e in document["papers"][0]["exhibits"]}
     assert len(found) > len(before)
     # The seconds are those of the run that was interrupted.

@@ -1,8 +1,6 @@
 //! Accurate ECN feedback (AccECN, RFC 9768) in simulations: the sender counts the packets that the receiver saw marked.
 
-mod common;
-
-use common::{ms, packets, pair, run_recorded, tcp};
+use crate::common::{ms, packets, pair, run_recorded, tcp};
 use cwnd::{Event, Signal};
 use cwnd_sim::network::{
     Conventions, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,

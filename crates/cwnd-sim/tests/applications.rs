@@ -1,8 +1,6 @@
 //! Applications and arrivals: rates, distributions, transfers, and windows of senders that the application limits.
 
-mod common;
-
-use common::{ms, packets, pair, run, tcp};
+use crate::common::{self, ms, packets, pair, run, tcp};
 use cwnd_sim::network::{Application, Media, Network, Sizes, Tcp, Times, Traffic, Udt};
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;

@@ -1,8 +1,6 @@
 //! BBR version 1 in the simulator, with the conventions of Linux.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 

@@ -2,9 +2,7 @@
 //! conventions of Linux. Each test names its cases. The cases that need a certain sequence of acknowledgements are unit
 //! tests of the controller (`crates/cwnd/src/controllers/bbr3/tests.rs`).
 
-mod common;
-
-use common::run_with;
+use crate::common::run_with;
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::State;
 use cwnd::{AnyController, Controller, Cut, Event, MakeController, Needs, Output, Settings, Time};

@@ -3,10 +3,8 @@
 //! Packets have 1000 bytes on the wire and links a rate of 8 Mb/s, so a transmission takes 1 ms. The propagation delay is
 //! 50 ms in each direction and acknowledgements have no transmission time: the round-trip time is 101 ms.
 
-mod common;
-
-use common::wire::{Crossed, crossed};
-use common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::wire::{Crossed, crossed};
+use crate::common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal, Time};
 use cwnd_sim::network::{
     Conventions, Flow, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,

@@ -8,9 +8,7 @@
 //! Not expressible: the satellite link (careful resume), fading Wi-Fi (the mean of the jitter varies), media (streams of
 //! several priorities in a connection).
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use std::fmt::Write;

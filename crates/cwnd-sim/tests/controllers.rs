@@ -1,8 +1,6 @@
 //! Controllers with pacing, timers or delivery-rate samples over TCP and UDT: paced window laws and whole controllers.
 
-mod common;
-
-use common::{ms, packets, pair, run, tcp};
+use crate::common::{ms, packets, pair, run, tcp};
 use cwnd::delivery::RateSample;
 use cwnd::laws::Aimd;
 use cwnd::parts::{RoundCounter, WindowedMax};

@@ -1,8 +1,6 @@
 //! Copa (NSDI 2018): the queue in equilibrium, fairness, and the two modes.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 

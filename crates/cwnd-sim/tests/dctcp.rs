@@ -1,8 +1,6 @@
 //! DCTCP (RFC 8257) and Prague: the queue, the utilisation and the shares.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 

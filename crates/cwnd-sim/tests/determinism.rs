@@ -2,9 +2,7 @@
 //!
 //! Snapshots hold a digest of each scenario file and of each controller, to detect unintended changes of results.
 
-mod common;
-
-use common::run;
+use crate::common::{self, run};
 use cwnd_sim::network::{Model, Network};
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;

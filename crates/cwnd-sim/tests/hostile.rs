@@ -1,8 +1,6 @@
 //! Controllers whose answers break the rules of the interface: every run ends, and its times never decrease.
 
-mod common;
-
-use common::{ms, packets, pair, tcp};
+use crate::common::{ms, packets, pair, tcp};
 use cwnd::{
     AnyController, Controller, Dur, Event, MakeController, Needs, Output, Packets, Rate, Settings,
     Time,

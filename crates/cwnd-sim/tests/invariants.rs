@@ -1,8 +1,6 @@
 //! Invariants of all networks: packets are conserved, queues respect their limits, transfers complete.
 
-mod common;
-
-use common::{ms, packets};
+use crate::common::{ms, packets};
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
     Codel, Conventions, DualPi2, Flow, Fq, FqCodel, Link, Network, Pie, Queue, QueueLimit,

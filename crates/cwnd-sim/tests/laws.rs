@@ -1,8 +1,6 @@
 //! Utilisation, queue lengths and fairness of each law on a single bottleneck, as stated in its paper.
 
-mod common;
-
-use common::{ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{ms, packets, pair, run, run_recorded, tcp};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Controller, Event, MakeController, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};

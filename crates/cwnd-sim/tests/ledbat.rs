@@ -1,8 +1,6 @@
 //! LEDBAT (RFC 6817) and LEDBAT++: alone, and beside TCP.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 

@@ -1,8 +1,6 @@
 //! Transfers over links that vary.
 
-mod common;
-
-use common::{run, run_with};
+use crate::common::{run, run_with};
 use cwnd_sim::Options;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;

@@ -1,8 +1,6 @@
 //! TCP with the conventions of Linux, and the parts of later RFCs: pinned results, and what each part is for.
 
-mod common;
-
-use common::run;
+use crate::common::{self, run};
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use std::collections::BTreeMap;

@@ -3,11 +3,9 @@
 //!
 //! Without lookahead packets are processed in the order of time and the departures of links are events. This is the reference.
 
-mod common;
-
-use common::results::difference;
-use common::wire::Capture;
-use common::{MS, ms, packets, pair};
+use crate::common::results::difference;
+use crate::common::wire::Capture;
+use crate::common::{self, MS, ms, packets, pair};
 use cwnd::Dur;
 use cwnd_sim::network::{Conventions, Network, Queue, QueueLimit, Red, Traffic};
 use cwnd_sim::record::Records;

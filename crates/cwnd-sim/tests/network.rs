@@ -1,8 +1,6 @@
 //! Networks with invalid fields are errors.
 
-mod common;
-
-use common::{link, ms, packets, tcp};
+use crate::common::{link, ms, packets, tcp};
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
     Conventions, Flow, Link, Network, NetworkError, Queue, QueueLimit, Recovery, Red, Tcp, Traffic,

@@ -1,8 +1,6 @@
 //! Output of the pcap writer, read by independent parsers.
 
-mod common;
-
-use common::{ms, packets, pair, tcp, wire};
+use crate::common::{ms, packets, pair, tcp, wire};
 use cwnd_sim::network::{Network, Queue, Red, Tcp, TcpExtensions, Traffic};
 use etherparse::{
     IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, TcpOptionReadError,

@@ -1,8 +1,6 @@
 //! Queues on all links: the transmitter is busy while packets wait (work conservation), and the integral of the queue length is the
 //! total waiting time of the packets (Little's law).
 
-mod common;
-
 use cwnd_sim::network::{Model, Network};
 use cwnd_sim::record::LinkRecord;
 use cwnd_sim::scenario::Scenario;

@@ -1,7 +1,5 @@
 //! The disciplines that decide at departure, with TCP and constant-bit-rate traffic.
 
-mod common;
-
 use cwnd_sim::record::{LinkRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};

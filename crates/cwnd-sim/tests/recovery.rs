@@ -2,10 +2,8 @@
 //!
 //! Packets of 1000 bytes leave the first link each millisecond and cross the second one in 0.1 ms and 50 ms; acknowledgements take 50 ms.
 
-mod common;
-
-use common::wire::{Crossed, crossed};
-use common::{flow, link, ms, packets, run_recorded, tcp};
+use crate::common::wire::{Crossed, crossed};
+use crate::common::{flow, link, ms, packets, run_recorded, tcp};
 use cwnd::{Dur, Event, Reduction, Signal};
 use cwnd_sim::network::{
     Blackout, Change, Conventions, Impairments, Network, Queue, Red, Tcp, TcpExtensions, Traffic,

@@ -1,9 +1,7 @@
 //! Replaying the recorded events of a flow through a new controller with the same specification and settings gives
 //! bit-identical outputs, for every law, with losses, marks and timeouts.
 
-mod common;
-
-use common::{ms, packets, pair, tcp};
+use crate::common::{ms, packets, pair, tcp};
 use cwnd::record::{Record, replay};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Event, MakeController, Spec, Time};

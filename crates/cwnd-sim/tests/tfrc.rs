@@ -1,8 +1,6 @@
 //! TFRC: utilisation of a link, fairness to TCP, smoothness, and the rate of the throughput equation.
 
-mod common;
-
-use common::{at_ms, ms, packets, pair, run, tcp};
+use crate::common::{at_ms, ms, packets, pair, run, tcp};
 use cwnd::laws::Tfrc;
 use cwnd_sim::network::{Network, Queue, Red, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};

@@ -1,9 +1,7 @@
 //! The UDT protocol implementation as an endpoint: utilisation, fairness, sizes of datagrams on the wire, and replay of
 //! recorded events.
 
-mod common;
-
-use common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::record::replay;
 use cwnd::{Event, MakeController, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};

@@ -1,19 +1,14 @@
 //! Admission by client address, and the receive window of connections that are not accepted yet.
 
-#![cfg(all(unix, feature = "net"))]
-
-mod common;
-mod support;
-
+use crate::support::reference::{self, Reference};
+use crate::support::{
+    TIMEOUT, local, message_config, recv_stream, send_stream, set_timeouts, stream_config,
+};
 use cwnd::Dur;
 use cwnd_udt::{Admission, Config, Endpoint, UdtListener, UdtStream};
 use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::reference::{self, Reference};
-use support::{
-    TIMEOUT, local, message_config, recv_stream, send_stream, set_timeouts, stream_config,
-};
 
 const PACKET: u64 = 1456;
 /// The receive window in packets before `accept`.

@@ -1,16 +1,11 @@
 //! Key pairs and one-time codes over sockets.
 
-#![cfg(all(unix, feature = "net"))]
-
-mod common;
-mod support;
-
+use crate::support::{TIMEOUT, local, set_timeouts, stream_config};
 use cwnd::Dur;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
-use support::{TIMEOUT, local, set_timeouts, stream_config};
 
 fn config(credentials: Credentials) -> Config {
     Config {

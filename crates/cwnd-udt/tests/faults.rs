@@ -1,21 +1,16 @@
 //! Faults with sockets: killed peers, half-open connections, corrupted datagrams, and a thousand connections on a port.
 
-#![cfg(all(unix, feature = "net"))]
-
-mod common;
-mod support;
-
-use common::Random;
+use crate::common::Random;
+use crate::support::raw_client::RawClient;
+use crate::support::reference::{self, Reference};
+use crate::support::relay::{Faults, Relay};
+use crate::support::{Hash, TIMEOUT, local, recv_stream, send_stream, set_timeouts, stream_config};
 use cwnd::Dur;
 use cwnd_udt::handshake::Request;
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use support::raw_client::RawClient;
-use support::reference::{self, Reference};
-use support::relay::{Faults, Relay};
-use support::{Hash, TIMEOUT, local, recv_stream, send_stream, set_timeouts, stream_config};
 
 const MB: u64 = 1_000_000;
 

@@ -1,8 +1,6 @@
 //! Connection establishment and its failures.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, config, messages, pattern, server};
+use crate::common::{PERFECT, Pair, Path, config, messages, pattern, server};
 use cwnd::{Dur, Time};
 use cwnd_udt::{CloseReason, Config, Connection, Event, Seq};
 use proptest::prelude::*;

@@ -1,8 +1,6 @@
 //! Arbitrary datagrams do not make a connection panic, exceed its memory bounds, or fail.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, Random, client, config, messages, pattern, server};
+use crate::common::{self, PERFECT, Pair, Path, Random, client, config, messages, pattern, server};
 use cwnd::{Dur, Time};
 use cwnd_udt::handshake::{Handshake, Request, VERSION};
 use cwnd_udt::packet::{Ack, Control, DropRequest, NakWriter, Progress, Range};

@@ -1,20 +1,15 @@
 //! Interoperability with the reference library, UDT 4.11, in another process: all roles, both directions, and impaired
 //! networks. `CWND_INTEROP_MB` is the size of a stream in megabytes (default 64).
 
-#![cfg(all(unix, feature = "net"))]
-
-mod common;
-mod support;
-
+use crate::support::reference::{self, Reference};
+use crate::support::relay::{Faults, Relay};
+use crate::support::{
+    self, Hash, TIMEOUT, local, message, message_config, recv_messages, recv_stream, send_stream,
+    set_timeouts, stream_config,
+};
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
-use support::reference::{self, Reference};
-use support::relay::{Faults, Relay};
-use support::{
-    Hash, TIMEOUT, local, message, message_config, recv_messages, recv_stream, send_stream,
-    set_timeouts, stream_config,
-};
 
 const MB: u64 = 1_000_000;
 const SIZE: u64 = 4000;

@@ -1,8 +1,6 @@
 //! Keep-alives to a receiver that checks its timers only when a packet arrives, or every 100 ms, as UDT4 does.
 
-mod common;
-
-use common::{KEY, client, config, server};
+use crate::common::{KEY, client, config, server};
 use cwnd::{Dur, Time};
 use cwnd_udt::packet::{Ack, Body, Control, Packet};
 use cwnd_udt::seq::AckNo;

@@ -1,8 +1,6 @@
 //! The time by limiting cause: it is attributed correctly and adds up to the time since the connection opened.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, config};
+use crate::common::{PERFECT, Pair, Path, config};
 use cwnd::{Dur, Limit, Time};
 use cwnd_udt::{Config, Counters};
 

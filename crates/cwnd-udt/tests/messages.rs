@@ -1,8 +1,6 @@
 //! Messages are delivered complete, in order if requested, and not after they have expired.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, messages, pattern};
+use crate::common::{PERFECT, Pair, Path, messages, pattern};
 use cwnd::{Dur, Time};
 use cwnd_udt::Error;
 use proptest::prelude::*;

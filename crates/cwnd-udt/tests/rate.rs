@@ -1,8 +1,6 @@
 //! The utilisation of paths, and the replay of a controller's recorded events.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, config, pattern};
+use crate::common::{PERFECT, Pair, Path, config, pattern};
 use cwnd::record::replay;
 use cwnd::{Dur, Spec, Time};
 use cwnd_udt::{Config, Event};

@@ -1,8 +1,6 @@
 //! Retransmissions after losses and timeouts.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, config};
+use crate::common::{PERFECT, Pair, Path, config};
 use cwnd::{Dur, Spec};
 use cwnd_udt::{Config, Counters};
 

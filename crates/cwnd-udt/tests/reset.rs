@@ -1,11 +1,8 @@
 //! Resets: a connection that the listener no longer knows ends at once, and forged resets are ignored.
 
-#![cfg(all(unix, feature = "net"))]
-
-mod common;
-mod support;
-
-use common::Random;
+use crate::common::{self, Random};
+use crate::support::reference::{self, Reference};
+use crate::support::{local, set_timeouts, stream_config};
 use cwnd::Time;
 use cwnd_udt::packet::{Control, HEADER};
 use cwnd_udt::reset::{self, LENGTH};
@@ -18,8 +15,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::reference::{self, Reference};
-use support::{local, set_timeouts, stream_config};
 
 /// Much shorter than UDT4's timeout of 46 s.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -56,7 +51,7 @@ struct Receiver {
 impl Receiver {
     fn start(kind: &str, port: u16) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["receiver", "--exact", "--ignored", "--nocapture"])
+            .args(["reset::receiver", "--exact", "--ignored", "--nocapture"])
             .env(RECEIVER, format!("{kind} {port}"))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

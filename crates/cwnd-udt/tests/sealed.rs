@@ -1,11 +1,8 @@
 //! Sockets with a shared key, over loopback and over impaired networks.
 
-#![cfg(all(unix, feature = "net"))]
-
-mod common;
-mod support;
-
-use common::Random;
+use crate::common::Random;
+use crate::support::relay::{Faults, Relay};
+use crate::support::{local, recv_stream, send_stream, set_timeouts, stream_config};
 use cwnd::Dur;
 use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
@@ -14,8 +11,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::relay::{Faults, Relay};
-use support::{local, recv_stream, send_stream, set_timeouts, stream_config};
 
 const MB: u64 = 1_000_000;
 

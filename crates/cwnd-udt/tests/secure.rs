@@ -1,11 +1,7 @@
 //! Connections with a shared key in simulated time, over a path that loses, delays, reorders, duplicates and corrupts
 //! datagrams.
 
-#![cfg(feature = "secure")]
-
-mod common;
-
-use common::{PERFECT, Path, Random, client, config, pattern, server};
+use crate::common::{self, PERFECT, Path, Random, client, config, pattern, server};
 use cwnd::{Dur, Time};
 use cwnd_udt::secure::{
     Credentials, Initiator, Key, OVERHEAD, Refused, Reply, Responder, Session, packet_size,

@@ -1,7 +1,5 @@
 //! Sockets over loopback.
 
-#![cfg(all(unix, feature = "net"))]
-
 use cwnd::{Dur, Spec};
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::hash::{DefaultHasher, Hasher};

@@ -1,8 +1,6 @@
 //! Streams are delivered complete and in order over any path.
 
-mod common;
-
-use common::{PERFECT, Pair, Path, config, pattern};
+use crate::common::{PERFECT, Pair, Path, config, pattern};
 use cwnd::{Dur, Time};
 use cwnd_udt::{CloseReason, Event};
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Streams in a tokio runtime.
 
-#![cfg(all(unix, feature = "tokio"))]
-
 use cwnd::{Dur, Spec};
 use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};

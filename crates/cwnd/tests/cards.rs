@@ -1,7 +1,5 @@
 //! The card at the head of each law's file, the registry and the documentation agree.
 
-#![cfg(feature = "registry")]
-
 use cwnd::Spec;
 use cwnd::registry::{Algorithm, Domain, Kind, Parameter, algorithms};
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! Properties of every controller of the registry under any events.
 
-mod common;
-
-use common::{EVERY_RULE, conventions, slow_start};
+use crate::common::{self, EVERY_RULE, conventions, slow_start};
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
 use cwnd::registry::Kind;

@@ -1,13 +1,11 @@
 //! The window machine: limits of the sender, settings, and each rule of [`Conventions`] alone.
 
-mod machine;
-
+use crate::machine::Call::{Enter, Grow, Rescale};
+use crate::machine::State::{Avoidance, Recovery, SlowStart};
+use crate::machine::{Bench, Trace, at};
 use cwnd::laws::Cubic;
 use cwnd::{Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit};
 use cwnd::{Lost, Packets, Rate, Settings, SlowStartLaw, Windowed};
-use machine::Call::{Enter, Grow, Rescale};
-use machine::State::{Avoidance, Recovery, SlowStart};
-use machine::{Bench, Trace, at};
 
 /// A connection under the conventions of the RFCs with one rule changed.
 macro_rules! with_rule {

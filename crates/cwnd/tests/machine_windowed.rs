@@ -1,11 +1,9 @@
 //! The window machine: its states and their transitions, undo, and rounds.
 
-mod machine;
-
+use crate::machine::Call::{self, Enter, Grow, Round};
+use crate::machine::State::{Avoidance, Recovery, SlowStart};
+use crate::machine::{Bench, Trace, at};
 use cwnd::{Acked, Controller, Conventions, Cut, Event, Lost, Marked, Packets, Signal};
-use machine::Call::{self, Enter, Grow, Round};
-use machine::State::{Avoidance, Recovery, SlowStart};
-use machine::{Bench, Trace, at};
 
 const RECOVERED: Event = Event::Recovered;
 const TIMEOUT: Event = Event::Timeout { sent: 1000 };

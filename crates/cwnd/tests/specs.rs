@@ -1,7 +1,6 @@
 //! Specs: what is read, how it is written, and what is refused.
 
-mod common;
-
+use crate::common;
 use cwnd::registry::{Domain, Kind, algorithms, find};
 use cwnd::{Acked, Dur, Event, Time};
 use cwnd::{AnyController, Controller, MakeController, Rate, Settings, SlowStart, Spec};

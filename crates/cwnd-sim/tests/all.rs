@@ -1,0 +1,28 @@
+//! Tests of the simulator over its public interface, in one binary: each binary compiles the generic code of the crate again.
+
+mod accecn;
+mod applications;
+mod bbr;
+mod bbr3;
+mod behaviour;
+mod c4;
+mod common;
+mod controllers;
+mod copa;
+mod dctcp;
+mod determinism;
+mod hostile;
+mod invariants;
+mod laws;
+mod ledbat;
+mod links;
+mod linux;
+mod lookahead;
+mod network;
+mod pcap;
+mod queueing;
+mod queues;
+mod recovery;
+mod replay;
+mod tfrc;
+mod udt;
