@@ -118,8 +118,8 @@ new-controller: dev
 	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
 	cd $(TRIAL) && for kind in window rate whole; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO)
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+	CARGO_PROFILE_DEV_OPT_LEVEL=0 nice cargo test $(TRIAL_CARGO)
+	CARGO_PROFILE_DEV_OPT_LEVEL=0 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 bench: build ns2
 	$(BIN)/python bench/run.py
