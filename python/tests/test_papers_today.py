@@ -83,6 +83,22 @@ def test_copa_gets_an_acknowledgement_for_each_packet():
     assert beside_cubic("bbr", 1.0, 60.0).to_dict()["flow"][0]["tcp"]["conventions"] == "linux"
 
 
+def test_the_tests_of_c4_detect_losses_as_quic():
+    main, beside = C4_CUBIC["c4_vs_cubic"].scenario().to_dict()["flow"]
+    tcp = C4_CUBIC["c4_vs_cubic"].scenario().to_dict()["tcp"]
+    assert (tcp["rack"], tcp["tlp"], tcp["delayed_acks"]) == (True, True, False)
+    assert main["controller"] == "c4"
+    # picoquic's CUBIC leaves slow start at a delay.
+    assert beside["controller"] == "cubic(start=hystart-linux)"
+
+
+def test_no_run_of_c4_before_c4_waits_for_two_timeouts():
+    # With the loss detection of RFC 6675 this run had two timeouts and took 4.59 s.
+    result = cwnd.run(C4_ITSELF["c4_before_c4"].scenario(), 32)
+    assert result.measured_flows[0]["timeouts"] == 0
+    assert measures.completed(result) < 2.5
+
+
 def test_the_model_of_ware():
     # Without room beyond one product the loss-based flow has nothing; ProbeRTT takes 0.28 s of 10.
     assert fraction(SLOW, 1, 1) == pytest.approx(1 - (0.04 + 0.2 + 0.04) / 10)

@@ -1,9 +1,10 @@
 //! C4: its states, and the tests of draft-huitema-ccwg-c4-test that a scenario can express, with the deadlines of
 //! `sim_specs` in `private-octopus/c4` at commit e3377b6.
 //!
-//! The tests of the code run over QUIC, whose round-trip times exclude the delay of acknowledgements; here each packet is
-//! acknowledged. Their criterion is the slowest of 100 runs with random events. Here it is the slowest of 20 runs whose
-//! access delays differ by up to 0.5 ms, except for the tests of `MISSED`, where it is the median.
+//! The tests of the code run over QUIC. Its loss detection by time and its probes (RFC 9002) are here RACK and tail loss
+//! probes; its round-trip times exclude the delay of acknowledgements, and here each packet is acknowledged. CUBIC leaves
+//! slow start at a delay, as in the authors' stack. The criterion of the draft is the slowest of 100 runs. Here it is the
+//! slowest of 20 runs whose access delays differ by up to 0.5 ms, except for the tests of `MISSED`, where it is the median.
 //!
 //! Not expressible: the satellite link (careful resume), fading Wi-Fi (the mean of the jitter varies), media (streams of
 //! several priorities in a connection).
@@ -42,6 +43,8 @@ const ALONE: Test = Test {
     background: None,
     deadline: 5.0,
 };
+
+const CUBIC: &str = "cubic(start=hystart-linux)";
 
 /// Suspensions of 200 ms in every 2 s.
 const SUSPENSIONS: &str = r#"changes = [
@@ -156,14 +159,14 @@ const BESIDE_CUBIC: [Test; 3] = [
     Test {
         name: "c4_vs_cubic",
         bytes: 5_000_000,
-        background: Some(("cubic", 10_000_000, "0s")),
+        background: Some((CUBIC, 10_000_000, "0s")),
         deadline: 6.8,
         ..ALONE
     },
     Test {
         name: "c4_vs_cubic_lg",
         bytes: 30_000_000,
-        background: Some(("cubic", 20_000_000, "0s")),
+        background: Some((CUBIC, 20_000_000, "0s")),
         deadline: 21.9,
         ..ALONE
     },
@@ -172,7 +175,7 @@ const BESIDE_CUBIC: [Test; 3] = [
         rate: 10.0,
         delay: 35,
         bytes: 15_000_000,
-        background: Some(("cubic", 10_000_000, "1s")),
+        background: Some((CUBIC, 10_000_000, "1s")),
         deadline: 22.0,
         ..ALONE
     },
@@ -202,7 +205,7 @@ const BAD_WIFI_TESTS: [Test; 3] = [
     Test {
         name: "c4_wifi_bad_cubic",
         start: "1s",
-        background: Some(("cubic", 10_000_000, "0s")),
+        background: Some((CUBIC, 10_000_000, "0s")),
         deadline: 12.1,
         ..WIFI
     },
@@ -212,7 +215,7 @@ fn simulate(test: &Test, seed: u64) -> Records {
     let Test { rate, delay, buffer, keys, bytes, start, background, .. } = test;
     let queue = (rate * buffer * 1000.0 / 8.0 / 1500.0) as u32;
     let mut text = format!(
-        "duration = \"60s\"\nsample = \"5ms\"\ntcp = {{ delayed_acks = false }}\n\
+        "duration = \"60s\"\nsample = \"5ms\"\ntcp = {{ delayed_acks = false, rack = true, tlp = true }}\n\
          [dumbbell]\nrate = \"{rate}mbit\"\ndelay = \"{delay}ms\"\nqueue = \"{queue}p\"\n{keys}\n\
          [access]\ndelay = \"0ms..0.5ms\"\n\
          [[flow]]\nname = \"main\"\ncontroller = \"c4\"\nbytes = {bytes}\nstart = \"{start}\"\n"
@@ -229,7 +232,7 @@ fn simulate(test: &Test, seed: u64) -> Records {
 }
 
 /// The tests whose slowest run misses the deadline.
-const MISSED: [&str; 3] = ["c4_vs_cubic", "c4_wifi_bad", "c4_wifi_bad_c4"];
+const MISSED: [&str; 3] = ["c4_wifi_bad", "c4_wifi_bad_c4", "c4_wifi_bad_cubic"];
 
 fn meets_deadlines(tests: &[Test]) {
     let mut failures = Vec::new();
