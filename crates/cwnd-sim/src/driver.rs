@@ -97,6 +97,11 @@ impl Driver {
         }
     }
 
+    /// Whether the controller is a window law without pacing: acknowledgements alone clock its sender.
+    pub(crate) fn is_ack_clocked(&self) -> bool {
+        self.plan.is_none()
+    }
+
     /// The controller's output after the last event.
     #[inline(always)]
     pub(crate) fn output(&self) -> Output {

@@ -1,10 +1,11 @@
 //! Pacing, timers and delivery-rate samples, for the controllers that use them.
 
 use super::sender::Core;
+use crate::driver::Driver;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use cwnd::delivery::{DeliveryEstimator, LossSample, RateSample, Sent};
-use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
+use cwnd::{Controller, Dur, Event, Limit, Time};
 use std::collections::VecDeque;
 
 /// Data packets that Linux sends before it paces (`tcp_update_skb_after_send`).
@@ -29,18 +30,12 @@ struct Flight {
     sent: VecDeque<Sent>,
 }
 
-/// Whether a controller needs pacing, timers or delivery-rate samples.
-fn demanding(controller: &AnyController) -> bool {
-    let plain = matches!(controller, AnyController::Window(machine) if !machine.is_paced());
-    !plain || controller.needs().delivery_rate
-}
-
 impl Demands {
-    /// Returns the state for `controller`; `None` if it needs neither pacing, timers nor delivery-rate samples.
-    pub(super) fn of(controller: &AnyController) -> Option<Box<Self>> {
-        let flight = || controller.needs().delivery_rate.then(Flight::default);
-        demanding(controller)
-            .then(|| Box::new(Demands { next_send: 0, wake: NONE, ticked: None, flight: flight() }))
+    /// Returns the state for a controller; `None` if it needs neither pacing, timers nor delivery-rate samples.
+    pub(super) fn of(driver: &Driver) -> Option<Box<Self>> {
+        let flight = driver.controller.needs().delivery_rate.then(Flight::default);
+        (flight.is_some() || !driver.is_ack_clocked())
+            .then(|| Box::new(Demands { next_send: 0, wake: NONE, ticked: None, flight }))
     }
 
     /// Time of the next timer action of a sender; `paced` if the pacing rate limits it.

@@ -396,7 +396,7 @@ impl Selective {
         let duplicate = duplicate.is_some_and(|seq| tlp.is_probe(seq));
         let answer = Answer { number: ack.number, duplicate, plain_duplicate };
         if tlp.acknowledged(answer) == Probe::Repaired && self.state == State::Open {
-            // The state of the lost packet at its transmission is that of no packet in flight.
+            // The probe is acknowledged: no packet in flight has the state of the lost one.
             core.report_lost(now, Losses { packets: 1, newest: core.board.high(), sent_at: now });
             core.driver.report(now, Event::Recovered);
         }

@@ -309,7 +309,7 @@ impl<E: Estimator> Core<E> {
                 let max = clock.ticks(tcp.overhead.as_nanos()) as f64;
                 Box::new(HostDelay { max, rng, until: NONE })
             }),
-            demands: Demands::of(&driver.controller),
+            demands: Demands::of(&driver),
             accecn: tcp.extensions.accecn.then(|| Box::new(Decoder::new(tcp.packet))),
             driver,
             hop,
