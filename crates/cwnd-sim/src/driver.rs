@@ -4,7 +4,7 @@ use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
 use cwnd::record::{Entry, Record};
-use cwnd::{AnyController, Controller, Dur, Event, Limit, Output, Signal};
+use cwnd::{AnyController, Controller, Dur, Event, Limit, Output, Signal, Time};
 
 /// Counters of a sender since the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,13 +25,18 @@ struct Plan {
     output: Output,
     /// The pacing interval in ticks.
     period: Option<u64>,
+    /// Time of the controller's next Tick; [`NONE`] without one.
+    tick: u64,
+    /// The last Tick.
+    ticked: Option<Time>,
 }
 
 impl Plan {
-    fn of(controller: &AnyController, clock: Clock) -> Self {
+    fn of(controller: &AnyController, clock: Clock, ticked: Option<Time>) -> Self {
         let output = controller.output();
         let period = output.pace.map(|pace| clock.ticks(pace.period().as_nanos()));
-        Plan { output, period }
+        let tick = output.next_tick(ticked).map_or(NONE, |tick| clock.ticks(tick.as_nanos()));
+        Plan { output, period, tick, ticked }
     }
 }
 
@@ -60,7 +65,7 @@ impl Driver {
     pub(crate) fn new(clock: Clock, controller: AnyController, record_events: bool) -> Self {
         let plain = matches!(&controller, AnyController::Window(machine) if !machine.is_paced());
         Driver {
-            plan: (!plain).then(|| Box::new(Plan::of(&controller, clock))),
+            plan: (!plain).then(|| Box::new(Plan::of(&controller, clock, None))),
             controller,
             packets_sent: 0,
             last_rtt: 0,
@@ -117,6 +122,12 @@ impl Driver {
         self.plan.as_ref().and_then(|plan| plan.period)
     }
 
+    /// Time of the controller's next Tick; [`NONE`] without one.
+    #[inline(always)]
+    pub(crate) fn next_tick(&self) -> u64 {
+        self.plan.as_ref().map_or(NONE, |plan| plan.tick)
+    }
+
     /// Starts the transfer.
     pub(crate) fn start(&mut self, now: u64) {
         self.limit_since = now;
@@ -128,7 +139,8 @@ impl Driver {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
         if let Some(plan) = &mut self.plan {
-            **plan = Plan::of(&self.controller, self.clock);
+            let ticked = if matches!(event, Event::Tick) { Some(now) } else { plan.ticked };
+            **plan = Plan::of(&self.controller, self.clock, ticked);
         }
         let output = self.events.is_some().then(|| self.output());
         if let (Some(events), Some(output)) = (&mut self.events, output) {

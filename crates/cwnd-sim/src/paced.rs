@@ -17,7 +17,7 @@ use crate::network::Tcp;
 use crate::record::FlowRecord;
 use crate::tcp::scoreboard::{Losses, Scoreboard};
 use crate::tcp::sender::Place;
-use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report, Time};
+use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;
 
@@ -125,12 +125,10 @@ struct PacedSender {
     pair: bool,
     /// Time of the next timeout if no feedback arrives; [`NONE`] before the first packet.
     expiry: u64,
-    /// Time of the next timer action.
+    /// Time of the next timer action; [`NONE`] after the transfer.
     due: u64,
     smoothed_rtt: u64,
     plan: Plan,
-    /// The controller's last Tick.
-    ticked: Option<Time>,
     /// The first hop of the return route.
     back: u32,
     driver: Driver,
@@ -148,14 +146,12 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(driver: &Driver, ticked: Option<Time>) -> Self {
-        let ticks = |nanos| driver.clock.ticks(nanos);
-        let output = driver.output();
+    fn of(driver: &Driver) -> Self {
         Plan {
             period: driver.period().unwrap_or(0),
             // A fraction of a packet cannot be sent.
-            window: whole32(output.window.get()),
-            tick: output.next_tick(ticked).map_or(NONE, |at| ticks(at.as_nanos())),
+            window: whole32(driver.output().window.get()),
+            tick: driver.next_tick(),
         }
     }
 }
@@ -179,7 +175,6 @@ impl PacedSender {
             due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
-            ticked: None,
             back,
             driver,
         }
@@ -188,7 +183,7 @@ impl PacedSender {
     fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.next_send = now;
-        self.plan = Plan::of(&self.driver, self.ticked);
+        self.plan = Plan::of(&self.driver);
         self.send(net, now);
     }
 
@@ -204,6 +199,7 @@ impl PacedSender {
     fn complete(&mut self, now: u64) {
         self.driver.settle(now);
         self.driver.completed = now;
+        self.due = NONE;
     }
 
     /// Handles an expired timer.
@@ -211,22 +207,21 @@ impl PacedSender {
         if now < self.due {
             // The timer was armed for an earlier deadline. Packets may have been sent ahead of the clock for later
             // times.
-            if self.driver.completed == NONE {
+            if self.due != NONE {
                 net.arm(self.timer, self.due);
             }
             return;
         }
         if self.plan.tick <= now {
-            self.ticked = Some(self.driver.clock.time(now));
             self.driver.report(now, Event::Tick);
-            self.plan = Plan::of(&self.driver, self.ticked);
+            self.plan = Plan::of(&self.driver);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
             self.driver.counters.timeouts += 1;
             self.board.mark_all_lost();
             let sent = self.driver.packets_sent;
             self.driver.report_congestion(now, Event::Timeout { sent });
-            self.plan = Plan::of(&self.driver, self.ticked);
+            self.plan = Plan::of(&self.driver);
             self.restart_expiry(now);
         }
         self.send(net, now);
@@ -242,7 +237,7 @@ impl PacedSender {
         } else {
             self.handle_report(now, packet.seq(), &extra);
         }
-        self.plan = Plan::of(&self.driver, self.ticked);
+        self.plan = Plan::of(&self.driver);
         self.send(net, now);
     }
 

@@ -65,7 +65,7 @@ impl Net {
     #[inline(always)]
     pub(super) fn safe_until(&self, flow: u32, packet: Packet) -> u64 {
         let timers = &self.timers[flow as usize];
-        timers[packet.side()].min(timers[LIFE])
+        timers[packet.side()].first().min(timers[LIFE].first())
     }
 
     /// Time before which nothing but its own timer can reach the source of `flow`, whatever happens from `now` on. `hops` are the
@@ -81,12 +81,12 @@ impl Net {
         let timers = &self.timers[flow];
         // The receiver answers packets, also one that has reached it already, and its own timer.
         let delivered = self.pending_delivery().min(pass(now, hops[0]));
-        let answered = pass(delivered.min(timers[SINK]), hops[1]);
+        let answered = pass(delivered.min(timers[SINK].first()), hops[1]);
         answered.min(self.source_undisturbed_until(flow))
     }
 
     /// Time before which the source of `flow` is neither stopped nor observed.
     pub(crate) fn source_undisturbed_until(&self, flow: usize) -> u64 {
-        self.timers[flow][LIFE].min(self.due[flow][SOURCE]).min(self.observations.end())
+        self.timers[flow][LIFE].first().min(self.due[flow][SOURCE]).min(self.observations.end())
     }
 }

@@ -12,3 +12,4 @@ pub(crate) mod ring;
 mod route;
 pub(crate) mod schedule;
 pub(crate) mod tap;
+mod timer;

@@ -12,6 +12,7 @@ use super::packet::{Extra, Extras, Packet, flags};
 use super::route::{Routes, Step};
 use super::schedule::{NONE, Schedule};
 use super::tap::{self, Tap};
+use super::timer::Timer;
 use crate::cast::{low32, saturate32, to_index};
 use crate::network::{Flow, Network};
 use std::collections::VecDeque;
@@ -39,8 +40,8 @@ pub(crate) struct Net {
     pub(super) routes: Routes,
     /// For each flow the contents of its acknowledgements in flight.
     pub extras: Vec<Extras>,
-    /// For each flow the earliest entries of its timers in the event queue; [`NONE`] without one.
-    pub(super) timers: Vec<[u64; TIMERS]>,
+    /// For each flow the entries of its timers in the event queue.
+    pub(super) timers: Vec<[Timer; TIMERS]>,
     /// For each flow the next observation of its source and its sink; [`NONE`] before it starts.
     pub due: Vec<[u64; 2]>,
     /// A packet that has reached an endpoint ahead of the clock. There is at most one: handling it may arm a timer that precedes
@@ -143,7 +144,7 @@ impl Net {
             order,
             routes,
             extras,
-            timers: vec![[NONE; TIMERS]; flows],
+            timers: vec![[Timer::IDLE; TIMERS]; flows],
             due: vec![[NONE; 2]; flows],
             delivery: None,
             outbox: Batch::default(),
@@ -434,9 +435,7 @@ impl Net {
     /// that moves later needs no change of the event queue.
     #[inline(always)]
     pub(crate) fn arm(&mut self, timer: usize, at: u64) {
-        let armed = &mut self.timers.as_flattened_mut()[timer];
-        if at < *armed && at < self.horizon {
-            *armed = at;
+        if at < self.horizon && self.timers.as_flattened_mut()[timer].arm(at) {
             let index = self.order.index(timer / TIMERS);
             let source = self.links.len() + TIMERS * index + timer % TIMERS;
             self.schedule.push(at << self.shift | source as u64);
@@ -491,16 +490,11 @@ impl Net {
         Next::Pause
     }
 
-    /// The entry of a timer was removed from the event queue. Returns the timer if it expires: one that was armed again for an earlier
-    /// time leaves its old entry in the queue.
+    /// The entry of a timer was removed from the event queue. Returns the timer if it expires.
     #[inline(always)]
     fn take_timer(&mut self, now: u64, source: usize) -> Option<usize> {
         let timer = TIMERS * self.order.number(source / TIMERS) + source % TIMERS;
-        let armed = &mut self.timers.as_flattened_mut()[timer];
-        (*armed == now).then(|| {
-            *armed = NONE;
-            timer
-        })
+        self.timers.as_flattened_mut()[timer].expire(now).then_some(timer)
     }
 
     /// Replaces the event of `link` by that of the `following` packet in flight.

@@ -15,9 +15,6 @@ const UNPACED: u64 = 10;
 pub(super) struct Demands {
     /// The departure time of the next packet.
     next_send: u64,
-    /// The time of the controller's next Tick, and of its last one.
-    wake: u64,
-    ticked: Option<Time>,
     /// The packets in flight, if the controller needs delivery-rate samples.
     flight: Option<Flight>,
 }
@@ -35,13 +32,7 @@ impl Demands {
     pub(super) fn of(driver: &Driver) -> Option<Box<Self>> {
         let flight = driver.controller.needs().delivery_rate.then(Flight::default);
         (flight.is_some() || !driver.is_ack_clocked())
-            .then(|| Box::new(Demands { next_send: 0, wake: NONE, ticked: None, flight }))
-    }
-
-    /// Time of the next timer action of a sender; `paced` if the pacing rate limits it.
-    fn due(&self, paced: bool) -> u64 {
-        let departure = if paced { self.next_send } else { NONE };
-        departure.min(self.wake)
+            .then(|| Box::new(Demands { next_send: 0, flight }))
     }
 
     /// Whether the pacing rate delays the next packet.
@@ -51,37 +42,31 @@ impl Demands {
 }
 
 impl<E> Core<E> {
-    /// Reports the controller's wake-up if it is due. Returns whether to send what the window
-    /// allows: after the wake-up, or if a paced packet departs.
+    /// Reports the controller's Tick if it is due. Returns whether to send what the window allows: after the Tick, or if a paced
+    /// packet departs.
     pub(super) fn wake_demands(&mut self, now: u64) -> bool {
-        let Some(demands) = &mut self.demands else { return false };
+        let Some(demands) = &self.demands else { return false };
         let paced = self.driver.limit == Limit::Pacing && !demands.delays(now);
-        let ticks = demands.wake <= now;
+        let ticks = self.driver.next_tick() <= now;
         if ticks {
-            demands.wake = NONE;
-            demands.ticked = Some(self.driver.clock.time(now));
             self.driver.report_congestion(now, Event::Tick);
         }
         ticks || paced
     }
 
-    /// Arms the timer for the controller's wake-up and the next paced packet.
+    /// Arms the timer for the controller's Tick and the next paced packet.
+    #[inline(always)]
     pub(super) fn arm_demands(&mut self, net: &mut Net, now: u64) {
-        let clock = self.driver.clock;
-        let output = self.driver.output();
-        let Some(demands) = &mut self.demands else { return };
-        let wake = output.next_tick(demands.ticked);
-        demands.wake = wake.map_or(NONE, |wake| clock.ticks(wake.as_nanos()).max(now));
-        let due = self.demands_due();
-        if due != NONE {
-            net.arm(self.timer as usize, due);
-        }
+        net.arm(self.timer as usize, self.demands_due().max(now));
     }
 
     /// Time of the next timer action for the controller. A burst that the host delays contains the next paced packet.
+    #[inline(always)]
     pub(super) fn demands_due(&self) -> u64 {
+        let Some(demands) = &self.demands else { return NONE };
         let paced = self.driver.limit == Limit::Pacing && !self.burst_waits();
-        self.demands.as_ref().map_or(NONE, |demands| demands.due(paced))
+        let departure = if paced { demands.next_send } else { NONE };
+        departure.min(self.driver.next_tick())
     }
 
     /// Records the transmission or retransmission of packet `seq` at `now`.

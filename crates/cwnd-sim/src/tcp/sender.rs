@@ -220,7 +220,7 @@ impl<R: LossRecovery> Sender<R> {
         }
         let at = self.core.due();
         if at != NONE {
-            net.arm(self.core.timer as usize, at);
+            net.arm(self.core.timer as usize, at.max(now));
         }
     }
 
