@@ -73,7 +73,7 @@ libraries: $(VENV)/.tools
 		| $(BIN)/pip install --no-compile -r /dev/stdin
 
 rust-tests:
-	RUST_TEST_THREADS=4 $(CARGO_TEST)
+	RUST_TEST_THREADS=8 $(CARGO_TEST)
 
 python-tests: dev | rust-tests
 	$(BIN)/pytest -n auto --dist worksteal

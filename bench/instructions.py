@@ -55,9 +55,11 @@ def reno(conventions: str) -> Scenario:
     return network
 
 
-def queueing(queue: str) -> Scenario:
-    """Return eight flows through a queue of this kind at 100 Mb/s."""
-    network = dumbbell("100mbit", 20, flow=[{"controller": "reno", "count": 8, "stagger": "100ms"}])
+def eight(controller: str, queue: str) -> Scenario:
+    """Return eight flows of a controller through a queue of this kind at 100 Mb/s."""
+    network = dumbbell(
+        "100mbit", 20, flow=[{"controller": controller, "count": 8, "stagger": "100ms"}]
+    )
     network["dumbbell"]["queue"] = queue
     return network
 
@@ -75,8 +77,9 @@ CASES: dict[str, tuple[Scenario, list[str]]] = {
     "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),
     "udt": (UDT, []),
     "cbr": (CBR, []),
-    "droptail-8": (queueing("droptail"), []),
-    "fq-codel-8": (queueing("fq_codel"), []),
+    "droptail-8": (eight("reno", "droptail"), []),
+    "fq-codel-8": (eight("reno", "fq_codel"), []),
+    "bbr3-8": (eight("bbr3", "droptail"), []),
     "short-flows": (networks.short_flows(10_000), []),
 }
 
