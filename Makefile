@@ -8,6 +8,10 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Without compiled modules every start of Python would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+# Some tests wait for timers and peers: one worker more than there are processors.
+PYTEST := $(BIN)/pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
 
 # Installs a Debian package, if this user may. The list of packages is fetched if that is necessary.
 debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
@@ -76,13 +80,13 @@ rust-tests:
 	RUST_TEST_THREADS=8 $(CARGO_TEST)
 
 python-tests: dev | rust-tests
-	$(BIN)/pytest -n auto --dist worksteal
+	$(PYTEST)
 
 rust-unit-tests:
 	$(CARGO_TEST) --lib
 
 python-unit-tests: dev
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # Whatever runs beside the tests runs under `nice`, as `dev` does: some of the tests measure time.
 checks: lint doc stubtest smoke new-controller instruction-counts
