@@ -396,6 +396,35 @@ def test_a_burst_is_sent_at_once():
     assert sum(gap > 0.04 for gap in gaps) == len(gaps[3::4]) >= 2
 
 
+def test_the_last_block_of_a_load_is_counted():
+    begun, taken = threading.Event(), threading.Event()
+
+    class Taker:
+        peer = address = ("127.0.0.1", 1)
+
+        def send(self, data):
+            # The peer has the data before this end goes on.
+            begun.set()
+            taken.wait()
+
+        def stats(self):
+            return {}
+
+        def abort(self):
+            pass
+
+    load = Load(PerfOptions(bytes=1000))
+    load.limit(1000)
+    stream = Stream(1, Taker(), load, threading.Event())
+    stream.start()
+    begun.wait()
+    assert load.exhausted
+    threading.Timer(0.05, taken.set).start()
+    stream.settle()
+    assert stream.sample().count == 1000
+    stream.end()
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_omitted_seconds_count_in_no_result(udt, hall, reverse):
     lines: list[str] = []

@@ -290,6 +290,8 @@ class Server:
         limit = options.longest - options.omit + _GRACE
         if not watch(report, sample, over, every=_EVERY, seconds=limit, silence=silence):
             raise PerfError("the client did not end the test")
+        for stream in streams:
+            stream.settle()
         own = report.result(sample())
         for stream in streams:
             stream.stop()

@@ -26,6 +26,10 @@ _POLL = 0.002
 """Interval in seconds of checks for the number of bytes that ends a test."""
 
 
+_SETTLE = 1.0
+"""Longest wait in seconds for the count of a last block."""
+
+
 class Load:
     """Data for one side's streams to send: paced blocks, up to a total number of bytes.
 
@@ -87,6 +91,7 @@ class Stream:
         self._load = load
         self._over = over
         self._stopped = threading.Event()
+        self._exhausted = threading.Event()
         self._count = 0
         self._most = 0
         self._room = float(self._stats().get("byte_avail_snd_buf", 0.0))
@@ -95,6 +100,14 @@ class Stream:
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
+
+    def settle(self) -> None:
+        """Wait until a stream of an exhausted load has counted its last block.
+
+        The peer may have received and reported the block before.
+        """
+        if self._load is not None and self._load.exhausted:
+            self._exhausted.wait(_SETTLE)
 
     def stop(self) -> None:
         """Stop sending; data in flight may be lost."""
@@ -174,6 +187,7 @@ class Stream:
                     return
             block = load.take()
             if not block:
+                self._exhausted.set()
                 self._stopped.wait()
                 return
             self.connection.send(block)
