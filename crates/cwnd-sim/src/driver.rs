@@ -27,7 +27,7 @@ struct Plan {
     period: Option<u64>,
     /// Time of the controller's next Tick; [`NONE`] without one.
     tick: u64,
-    /// The last Tick.
+    /// Time of the last Tick; `None` before the first.
     ticked: Option<Time>,
 }
 

@@ -32,8 +32,8 @@ impl Timer {
         earlier
     }
 
-    /// An entry at `now` was removed from the event queue. Returns whether the timer expires: otherwise the entry was a third one, which
-    /// is not known any more.
+    /// An entry at `now` was removed from the event queue. Returns whether the timer expires: otherwise the entry is one that the
+    /// timer has replaced by earlier ones.
     #[inline(always)]
     pub(super) fn expire(&mut self, now: u64) -> bool {
         let expires = self.first == now;
