@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from importlib import import_module
-from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -274,8 +272,6 @@ class Plan:
         Comparison
             Tables, verdicts, plots.
         """
-        # SciPy takes long to import: import it in a thread while the runs go on.
-        Thread(target=import_module, args=("scipy.special",)).start()
         runs: list[list[_Measured]] = [[] for _ in self.scenarios]
         network = self.network
         if network.rtt_s is None:
