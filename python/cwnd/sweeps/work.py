@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-# pyarrow imports pandas at the first conversion. Imports in several threads can fail with a
-# deadlock (https://github.com/python/cpython/issues/83065): the main thread imports pandas.
-import pandas as pd  # noqa: F401
 import pyarrow as pa
 
 from cwnd import _native, metrics

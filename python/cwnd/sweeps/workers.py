@@ -14,6 +14,10 @@ from threading import Event
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+# pyarrow imports pandas at the first conversion, which is in a thread of a worker. Imports in
+# several threads can fail with a deadlock (https://github.com/python/cpython/issues/83065).
+import pandas as pd  # noqa: F401
+
 from cwnd.controller import written_class
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
