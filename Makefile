@@ -64,8 +64,12 @@ check: $(VENV)/.tools
 .PHONY: rust-build libraries rust-tests python-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
 	new-controller rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
+# Unit tests contain their crate again, and run for seconds: they are not optimised.
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
+INTEGRATION_TESTS := $(CARGO_TEST) --test '*' --examples
 rust-build:
-	$(CARGO_TEST) --no-run
+	$(INTEGRATION_TESTS) --no-run
+	$(UNIT_TESTS) --no-run
 
 # What cwnd and all its extras depend on, without cwnd. maturin brings tomli where Python has no tomllib.
 # Python compiles the modules that are imported, and pip would compile all.
@@ -77,13 +81,15 @@ libraries: $(VENV)/.tools
 		| $(BIN)/pip install --no-compile -r /dev/stdin
 
 rust-tests:
-	RUST_TEST_THREADS=8 $(CARGO_TEST)
+	$(UNIT_TESTS)
+	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS)
+	$(CARGO_TEST) --doc
 
 python-tests: dev | rust-tests
 	$(PYTEST)
 
 rust-unit-tests:
-	$(CARGO_TEST) --lib
+	$(UNIT_TESTS)
 
 python-unit-tests: dev
 	$(PYTEST) -m "not slow"
@@ -113,7 +119,7 @@ instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
-# The optimisation differs from that of the crates themselves: otherwise both would be the same files in target.
+# The optimisation differs from those of the crates themselves: otherwise both would be the same files in target.
 TRIAL := target/new-controller
 TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd
 new-controller: dev
@@ -122,8 +128,8 @@ new-controller: dev
 	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
 	cd $(TRIAL) && for kind in window rate whole; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
-	CARGO_PROFILE_DEV_OPT_LEVEL=0 nice cargo test $(TRIAL_CARGO)
-	CARGO_PROFILE_DEV_OPT_LEVEL=0 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO)
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 bench: build ns2
 	$(BIN)/python bench/run.py

@@ -1,12 +1,7 @@
 //! Errors in scenarios: the line of the file, the key, and what was expected.
 
-use std::ops::Range;
-
-use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-use super::format::Scenario;
 
 /// An error in a scenario. It is shown as `file:line: key: message`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,9 +45,6 @@ impl ScenarioError {
         text
     }
 }
-
-/// Serde's message if the only mandatory key of a scenario is missing.
-const MISSING_AT_TOP: &str = "missing field `duration`";
 
 /// An error without its position in a file.
 #[derive(Debug)]
@@ -101,20 +93,7 @@ impl<'a> Source<'a> {
         Problem::new("", message).at(self.origin, span.and_then(|span| self.line_at(span.start)))
     }
 
-    /// Returns the error of a wrong value or an unknown key.
-    pub(super) fn value_error(&self, error: &toml::de::Error) -> ScenarioError {
-        let span = error.span();
-        let key = match (&span, self.document()) {
-            // The span is the whole file, and not that of a key.
-            _ if error.message() == MISSING_AT_TOP => None,
-            (Some(span), Some(document)) => key_at(document.get_ref(), span),
-            _ => None,
-        };
-        Problem::new(key.unwrap_or_default(), plain(error.message()))
-            .at(self.origin, span.and_then(|span| self.line_at(span.start)))
-    }
-
-    /// Adds the line of the key to an error of the compiler.
+    /// Adds the file and the line of the key to an error.
     pub(super) fn locate(&self, problem: Problem) -> ScenarioError {
         let offset =
             self.document().and_then(|document| offset_of(document.get_ref(), &problem.key));
@@ -128,14 +107,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the error of a JSON value that is not a scenario. The value is read again to find the key.
-pub(super) fn json_error(value: &Value, error: &serde_json::Error) -> Problem {
-    let again: Result<Scenario, _> = serde_path_to_error::deserialize(value);
-    let key = match again {
-        Err(error) if error.path().iter().len() > 0 => error.path().to_string(),
-        _ => String::new(),
-    };
-    Problem::new(key, plain(&error.to_string()))
+/// Returns the error of a wrong value or an unknown key.
+pub(super) fn value_error(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let key = if error.path().iter().len() > 0 { error.path().to_string() } else { String::new() };
+    Problem::new(key, plain(&error.inner().to_string()))
 }
 
 impl Problem {
@@ -154,41 +129,6 @@ fn one_line(message: &str) -> String {
         text.push('…');
     }
     text
-}
-
-/// Returns the path of the innermost key or value that contains `span`.
-fn key_at(table: &DeTable, span: &Range<usize>) -> Option<String> {
-    let inside = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
-    table.iter().find_map(|(key, value)| {
-        if inside(key.span()) && inside_key_only(key, value) {
-            return Some(key.get_ref().to_string());
-        }
-        match inner_at(value, span) {
-            Some(inner) => Some(format!("{}{inner}", key.get_ref())),
-            None if inside(value.span()) => Some(key.get_ref().to_string()),
-            None => None,
-        }
-    })
-}
-
-/// Whether a key is outside its value. The header of a `[table]` is part of both.
-fn inside_key_only(key: &Spanned<toml::de::DeString>, value: &Spanned<DeValue>) -> bool {
-    let (key, value) = (key.span(), value.span());
-    key.end <= value.start || value.end <= key.start
-}
-
-fn inner_at(value: &Spanned<DeValue>, span: &Range<usize>) -> Option<String> {
-    match value.get_ref() {
-        DeValue::Table(table) => key_at(table, span).map(|inner| format!(".{inner}")),
-        DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
-            let within = item.span().start <= span.start && span.end <= item.span().end;
-            match inner_at(item, span) {
-                Some(inner) => Some(format!("[{index}]{inner}")),
-                None => within.then(|| format!("[{index}]")),
-            }
-        }),
-        _ => None,
-    }
 }
 
 /// Returns the position of the value at `path`, or of the longest part of the path that exists.
@@ -233,11 +173,9 @@ fn plain(message: &str) -> String {
                 .replacen("invalid type: ", "found the ", 1)
                 .replacen("invalid value: ", "found the ", 1)
                 .replace("expected a sequence", "expected a list ([[...]])")
-                .replace("wanted string or table", "expected text in quotes")
+                .replace("expected string or map", "expected text in quotes")
                 .replace("expected f64", "expected a number")
                 .replace("expected u32", "expected a whole number from 0 to 4294967295")
-                .replace("` as i128", "`")
-                .replace("` as u128", "`")
                 .replace("expected u64", "expected a whole number from 0 to 2^63 - 1")
                 .replace("expected usize", "expected a whole number");
         }

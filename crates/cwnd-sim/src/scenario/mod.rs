@@ -30,6 +30,7 @@
 mod application;
 mod arrivals;
 mod compile;
+mod document;
 mod ecn;
 mod error;
 mod format;
@@ -56,13 +57,12 @@ pub use link::{Back, Chain, Dumbbell, Link};
 pub use queue_format::{Queue, QueueKind, QueueTable};
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
-use serde::Deserialize;
 use serde_json::Value;
 use toml::de::DeTable;
 
 use crate::network::Network;
 use compile::Plan;
-use error::{Problem, Source, json_error, problem};
+use error::{Problem, Source, problem, value_error};
 
 impl Scenario {
     /// Reads and checks a scenario file. `origin` is its path for error messages; the file's stem is the default name of
@@ -84,7 +84,11 @@ impl Scenario {
         origin: &str,
         files: &ReadFile,
     ) -> Result<Self, ScenarioError> {
-        let mut scenario = read(&Source::new(origin, text), files)?;
+        let source = Source::new(origin, text);
+        let document = DeTable::parse(text).map_err(|error| source.syntax_error(&error))?;
+        let mut scenario = document::from_toml(document.get_ref())
+            .and_then(|document| Self::from_value(&document, files))
+            .map_err(|problem| source.locate(problem))?;
         let stem = std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str());
         if let (true, Some(stem)) = (scenario.name.is_empty(), stem)
             && topology::check_name("name", stem).is_ok()
@@ -123,20 +127,22 @@ impl Scenario {
     /// # Errors
     /// As [`from_json`](Self::from_json), or a file that cannot be read.
     pub fn from_json_with(text: &str, files: &ReadFile) -> Result<Self, ScenarioError> {
-        Self::from_value(text, files).map_err(|problem| problem.at("", None))
+        document::from_json(text)
+            .and_then(|document| Self::from_value(&document, files))
+            .map_err(|problem| problem.at("", None))
     }
 
-    fn from_value(text: &str, files: &ReadFile) -> Result<Self, Problem> {
-        let mut value: Value = serde_json::from_str(text)
-            .map_err(|error| Problem::new("", format!("not JSON: {error}")))?;
-        remove_nulls(&mut value);
-        match value.as_object() {
+    /// Reads a scenario from its document, and the files that it names, and checks it.
+    fn from_value(document: &Value, files: &ReadFile) -> Result<Self, Problem> {
+        match document.as_object() {
             None => return problem("", "a scenario in JSON is an object, {\"duration\": …}"),
-            Some(object) if object.is_empty() => return problem("", EMPTY),
+            Some(object) if object.is_empty() => {
+                return problem("", "empty: a scenario needs a duration, a network and a flow");
+            }
             Some(_) => {}
         }
-        let mut scenario =
-            Scenario::deserialize(&value).map_err(|error| json_error(&value, &error))?;
+        let mut scenario: Scenario =
+            serde_path_to_error::deserialize(document).map_err(|error| value_error(&error))?;
         scenario.read_files(files)?;
         Plan::new(&scenario, scenario.seed)?;
         Ok(scenario)
@@ -192,38 +198,6 @@ fn no_files(name: &str) -> Result<(String, String), String> {
 /// Returns the JSON Schema of a scenario.
 pub fn schema() -> Value {
     schemars::schema_for!(Scenario).to_value()
-}
-
-const EMPTY: &str = "empty: a scenario needs a duration, a network and a flow";
-
-/// Removes null values, which are keys that are not given.
-fn remove_nulls(value: &mut Value) {
-    match value {
-        Value::Object(object) => {
-            object.retain(|_, value| !value.is_null());
-            object.values_mut().for_each(remove_nulls);
-        }
-        Value::Array(items) => {
-            items.retain(|item| !item.is_null());
-            items.iter_mut().for_each(remove_nulls);
-        }
-        _ => {}
-    }
-}
-
-/// Reads and checks a scenario file.
-fn read(source: &Source, files: &ReadFile) -> Result<Scenario, ScenarioError> {
-    let document = DeTable::parse(source.text).map_err(|error| source.syntax_error(&error))?;
-    if document.get_ref().is_empty() {
-        return Err(source.locate(Problem::new("", EMPTY)));
-    }
-    let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
-        .map_err(|error| source.value_error(&error))?;
-    scenario.read_files(files).map_err(|problem| source.locate(problem))?;
-    match Plan::new(&scenario, scenario.seed) {
-        Ok(_) => Ok(scenario),
-        Err(problem) => Err(source.locate(problem)),
-    }
 }
 
 #[cfg(test)]
