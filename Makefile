@@ -55,7 +55,7 @@ demo: build
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-tests dev python-tests checks
+	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests dev python-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
@@ -95,7 +95,7 @@ python-unit-tests: dev
 	$(PYTEST) -m "not slow"
 
 # Whatever runs beside the tests runs under `nice`, as `dev` does: some of the tests measure time.
-checks: lint doc stubtest smoke new-controller instruction-counts
+checks: instruction-counts lint doc stubtest smoke new-controller
 
 lint: dev clippy mypy
 	$(BIN)/ruff format --check
