@@ -1,5 +1,6 @@
 //! Pacing, timers and delivery-rate samples, for the controllers that use them.
 
+use super::scoreboard::Scoreboard;
 use super::sender::Core;
 use crate::driver::Driver;
 use crate::engine::net::Net;
@@ -19,11 +20,16 @@ pub(super) struct Demands {
     flight: Option<Flight>,
 }
 
-/// The delivery-rate estimator and its state of each packet from the first unacknowledged one on.
+/// The delivery-rate estimator and its state of each packet that may yield a sample: one that is neither acknowledged nor SACKed.
+/// Thousands of SACKed packets may follow a lost one.
 #[derive(Default)]
 struct Flight {
     estimator: DeliveryEstimator,
-    una: u32,
+    /// The packets below `first` that were not SACKed below the highest SACKed packet, in ascending order.
+    holes: VecDeque<(u32, Sent)>,
+    /// One past the highest SACKed packet, or the first unacknowledged one.
+    first: u32,
+    /// The packets from `first` on.
     sent: VecDeque<Sent>,
 }
 
@@ -133,7 +139,6 @@ impl<E> Core<E> {
         newest: u32,
     ) -> Option<RateSample> {
         let now = self.driver.clock.time(now);
-        let una = self.board.una();
         let min_rtt = match self.driver.min_rtt {
             u64::MAX => Dur::ZERO,
             ticks => self.driver.clock.dur(ticks),
@@ -147,7 +152,7 @@ impl<E> Core<E> {
             flight.estimator.acked(now, &newest);
             sample = flight.estimator.sample(min_rtt);
         }
-        flight.advance(una);
+        flight.advance(&mut self.board);
         sample
     }
 }
@@ -155,24 +160,91 @@ impl<E> Core<E> {
 impl Flight {
     fn sent(&mut self, now: Time, seq: u32, una: u32, in_flight: u32) {
         if self.sent.is_empty() {
-            self.una = una;
+            self.first = self.first.max(una);
         }
         let sent = self.estimator.sent(now, in_flight);
-        let place = (seq - self.una) as usize;
-        match self.sent.get_mut(place) {
+        let Some(place) = seq.checked_sub(self.first) else {
+            match self.hole(seq) {
+                Ok(place) => self.holes[place].1 = sent,
+                Err(place) => self.holes.insert(place, (seq, sent)),
+            }
+            return;
+        };
+        match self.sent.get_mut(place as usize) {
             Some(again) => *again = sent,
             None => self.sent.push_back(sent),
         }
     }
 
-    fn packet(&self, seq: u32) -> Option<Sent> {
-        self.sent.get(seq.checked_sub(self.una)? as usize).copied()
+    /// The place of packet `seq` among the holes, or where it would be.
+    fn hole(&self, seq: u32) -> Result<usize, usize> {
+        self.holes.binary_search_by_key(&seq, |&(hole, _)| hole)
     }
 
-    /// Removes the packets below `una`.
-    fn advance(&mut self, una: u32) {
-        let gone = (una.saturating_sub(self.una) as usize).min(self.sent.len());
-        self.sent.drain(..gone);
-        self.una = self.una.max(una);
+    fn packet(&self, seq: u32) -> Option<Sent> {
+        match seq.checked_sub(self.first) {
+            Some(place) => self.sent.get(place as usize).copied(),
+            None => self.hole(seq).ok().map(|place| self.holes[place].1),
+        }
+    }
+
+    /// Removes the packets that an acknowledgement covers.
+    #[inline(always)]
+    fn advance(&mut self, board: &mut Scoreboard) {
+        let una = board.una();
+        let first = board.highest_sacked().max(una);
+        while self.first < first
+            && let Some(sent) = self.sent.pop_front()
+        {
+            if self.first >= una && !board.is_sacked(self.first) {
+                self.holes.push_back((self.first, sent));
+            }
+            self.first += 1;
+        }
+        while self.holes.front().is_some_and(|&(hole, _)| hole < una) {
+            self.holes.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cwnd::Dur;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// Every packet that is neither acknowledged nor SACKed has the state of its last transmission.
+        #[test]
+        fn packets_that_may_yield_a_sample_have_their_state(
+            steps in proptest::collection::vec((0u8..5, 0u32..40, 1u32..12), 0..200),
+        ) {
+            let (mut board, mut flight) = (Scoreboard::new(), Flight::default());
+            let mut expected = BTreeMap::new();
+            for (at, (kind, place, length)) in steps.into_iter().enumerate() {
+                let now = at as u64 + 1;
+                let (una, high) = (board.una(), board.high());
+                let seq = una + place;
+                match kind {
+                    0 | 1 => {
+                        let seq = if kind == 1 && seq < high { seq } else { high };
+                        if seq == high { board.sent(now) } else { board.resent(now, seq) }
+                        flight.sent(Time::ZERO + Dur::from_nanos(now), seq, una, board.in_flight());
+                        expected.insert(seq, flight.packet(seq));
+                        prop_assert!(flight.packet(seq).is_some());
+                    }
+                    2 => { board.sack(&[(seq, seq + length)]); }
+                    3 => { board.acked((una + length).min(high)); }
+                    _ => { board.mark_all_lost(); }
+                }
+                flight.advance(&mut board);
+                for seq in board.una()..board.high() {
+                    if !board.is_sacked(seq) {
+                        prop_assert_eq!(flight.packet(seq), expected[&seq], "{}", seq);
+                    }
+                }
+            }
+        }
     }
 }

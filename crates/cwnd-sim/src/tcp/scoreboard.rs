@@ -49,11 +49,13 @@ pub(crate) struct Covered {
 pub(crate) struct Newly {
     /// Packets not acknowledged or SACKed before.
     pub packets: u32,
-    /// The most recently sent of the covered packets.
+    /// The most recently sent of `packets`.
     pub newest: u32,
     /// Transmission time of `newest`.
+    newest_sent_at: u64,
+    /// The latest transmission time of the covered packets, also of those SACKed before.
     pub sent_at: u64,
-    /// Whether `newest` was sent only once.
+    /// Whether the packet sent at `sent_at` was sent only once, and not SACKed before.
     pub once: bool,
     /// Whether the acknowledgement changed the scoreboard.
     pub changed: bool,
@@ -62,11 +64,23 @@ pub(crate) struct Newly {
 impl Newly {
     /// Combines two sets of covered packets.
     pub(crate) fn and(self, other: Newly) -> Newly {
-        let newest = if other.sent_at > self.sent_at { other } else { self };
+        let newest = if other.newest_sent_at > self.newest_sent_at { other } else { self };
+        let latest = if other.sent_at > self.sent_at { other } else { self };
         Newly {
             packets: self.packets + other.packets,
+            newest: newest.newest,
+            newest_sent_at: newest.newest_sent_at,
             changed: self.changed || other.changed,
-            ..newest
+            ..latest
+        }
+    }
+
+    /// Adds packet `seq`, which was not acknowledged or SACKed before.
+    #[inline(always)]
+    fn deliver(&mut self, seq: u32, sent_at: u64) {
+        self.packets += 1;
+        if sent_at >= self.newest_sent_at {
+            (self.newest, self.newest_sent_at) = (seq, sent_at);
         }
     }
 }
@@ -177,6 +191,11 @@ impl Scoreboard {
         self.segment(seq).has(AGAIN)
     }
 
+    /// Whether an outstanding packet is SACKed.
+    pub(crate) fn is_sacked(&mut self, seq: u32) -> bool {
+        self.segment(seq).has(SACKED)
+    }
+
     /// The loss of an outstanding packet.
     pub(crate) fn loss_of(&mut self, seq: u32) -> Losses {
         Losses { packets: 1, newest: seq, sent_at: self.sent_at(seq) }
@@ -217,21 +236,18 @@ impl Scoreboard {
         while self.una < ack && self.segments.len() > 0 {
             let segment = self.segments.pop();
             self.una += 1;
-            if !segment.has(SACKED | DELIVERED) {
+            let sent_at = segment.sent_at();
+            if !segment.has(DELIVERED) {
+                newly.deliver(self.una - 1, sent_at);
                 each(segment.covered(self.una - 1));
             }
-            if segment.0 & (SACKED | LOST | DELIVERED) == 0 {
-                newly.packets += 1;
-            } else {
-                newly.packets += u32::from(!segment.has(DELIVERED));
+            if segment.has(SACKED | LOST) {
                 self.sacked -= u32::from(segment.has(SACKED));
                 self.lost -= u32::from(segment.has(LOST));
                 self.resent -= u32::from(segment.has(RESENT));
             }
             // A retransmission that fills a hole was sent after the packets above the hole.
-            let sent_at = segment.sent_at();
             if sent_at >= newly.sent_at {
-                newly.newest = self.una - 1;
                 newly.sent_at = sent_at;
                 newly.once = !segment.has(AGAIN | DELIVERED);
             }
@@ -282,12 +298,11 @@ impl Scoreboard {
             self.lost -= u32::from(was.has(LOST));
             self.resent -= u32::from(was.has(RESENT));
             newly.changed = true;
-            newly.packets += u32::from(!was.has(DELIVERED));
             if !was.has(DELIVERED) {
+                newly.deliver(seq, was.sent_at());
                 each(was.covered(seq));
             }
             if was.sent_at() >= newly.sent_at {
-                newly.newest = seq;
                 newly.sent_at = was.sent_at();
                 newly.once = !was.has(AGAIN);
             }
@@ -546,6 +561,20 @@ mod tests {
         board.sent(71);
         let newly = board.acked(7);
         assert_eq!((newly.packets, newly.once, newly.sent_at), (3, true, 71));
+    }
+
+    /// A rate sample is that of the most recently sent packet that is newly delivered (draft-ietf-ccwg-bbr, UpdateRateSample: a packet
+    /// SACKed before is skipped).
+    #[test]
+    fn the_newest_packet_was_not_sacked_before() {
+        let mut board = board(4);
+        board.resent(50, 1);
+        board.sent(60);
+        assert_eq!(board.sack(&[(4, 5)]).newest, 4);
+        let newly = board.acked(5);
+        assert_eq!((newly.packets, newly.newest), (4, 1));
+        // The acknowledgement covers a packet sent later.
+        assert_eq!((newly.sent_at, newly.once), (60, false));
     }
 
     proptest! {
