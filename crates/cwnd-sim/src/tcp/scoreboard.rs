@@ -74,15 +74,6 @@ impl Newly {
             ..latest
         }
     }
-
-    /// Adds packet `seq`, which was not acknowledged or SACKed before.
-    #[inline(always)]
-    fn deliver(&mut self, seq: u32, sent_at: u64) {
-        self.packets += 1;
-        if sent_at >= self.newest_sent_at {
-            (self.newest, self.newest_sent_at) = (seq, sent_at);
-        }
-    }
 }
 
 /// Packets newly presumed lost.
@@ -232,26 +223,34 @@ impl Scoreboard {
     /// Removes the packets below `ack` and shows to `each` those that were not delivered before.
     #[inline]
     pub(crate) fn acked_each(&mut self, ack: u32, mut each: impl FnMut(Covered)) -> Newly {
-        let mut newly = Newly::default();
+        let mut newly = Newly { changed: self.una < ack.min(self.high()), ..Newly::default() };
+        // Time and number of the last transmission of a packet SACKed before.
+        let mut sacked = (0, 0);
         while self.una < ack && self.segments.len() > 0 {
             let segment = self.segments.pop();
+            let packet = segment.covered(self.una);
             self.una += 1;
-            let sent_at = segment.sent_at();
-            if !segment.has(DELIVERED) {
-                newly.deliver(self.una - 1, sent_at);
-                each(segment.covered(self.una - 1));
+            if segment.has(DELIVERED) {
+                sacked = sacked.max((packet.sent_at, packet.seq));
+            } else {
+                newly.packets += 1;
+                if packet.sent_at >= newly.newest_sent_at {
+                    (newly.newest, newly.newest_sent_at) = (packet.seq, packet.sent_at);
+                    newly.once = !packet.retransmitted;
+                }
+                each(packet);
             }
             if segment.has(SACKED | LOST) {
                 self.sacked -= u32::from(segment.has(SACKED));
                 self.lost -= u32::from(segment.has(LOST));
                 self.resent -= u32::from(segment.has(RESENT));
             }
-            // A retransmission that fills a hole was sent after the packets above the hole.
-            if sent_at >= newly.sent_at {
-                newly.sent_at = sent_at;
-                newly.once = !segment.has(AGAIN | DELIVERED);
-            }
-            newly.changed = true;
+        }
+        // A retransmission that fills a hole was sent after the packets above the hole.
+        newly.sent_at = newly.newest_sent_at;
+        if sacked > (newly.newest_sent_at, newly.newest) {
+            newly.sent_at = sacked.0;
+            newly.once = false;
         }
         newly
     }
@@ -299,7 +298,10 @@ impl Scoreboard {
             self.resent -= u32::from(was.has(RESENT));
             newly.changed = true;
             if !was.has(DELIVERED) {
-                newly.deliver(seq, was.sent_at());
+                newly.packets += 1;
+                if was.sent_at() >= newly.newest_sent_at {
+                    (newly.newest, newly.newest_sent_at) = (seq, was.sent_at());
+                }
                 each(was.covered(seq));
             }
             if was.sent_at() >= newly.sent_at {
