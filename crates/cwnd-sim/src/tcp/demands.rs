@@ -25,7 +25,7 @@ pub(super) struct Demands {
 #[derive(Default)]
 struct Flight {
     estimator: DeliveryEstimator,
-    /// The packets below `first` that were not SACKed below the highest SACKed packet, in ascending order.
+    /// The packets below `first`, in ascending order. One that is SACKed later remains until it is acknowledged.
     holes: VecDeque<(u32, Sent)>,
     /// One past the highest SACKed packet, or the first unacknowledged one.
     first: u32,
