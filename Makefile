@@ -64,7 +64,7 @@ check: $(VENV)/.tools
 .PHONY: rust-build libraries rust-tests python-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
 	new-controller rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
-# Unit tests contain their crate again, and run for seconds: they are not optimised.
+# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*' --examples
 rust-build:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _POLL = 0.002
 """Interval in seconds of checks for the number of bytes that ends a test."""
 
-
 _SETTLE = 1.0
 """Longest wait in seconds for the count of a last block."""
 

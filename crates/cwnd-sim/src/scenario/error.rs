@@ -1,6 +1,5 @@
 //! Errors in scenarios: the line of the file, the key, and what was expected.
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// An error in a scenario. It is shown as `file:line: key: message`.
@@ -93,17 +92,10 @@ impl<'a> Source<'a> {
         Problem::new("", message).at(self.origin, span.and_then(|span| self.line_at(span.start)))
     }
 
-    /// Adds the file and the line of the key to an error.
-    pub(super) fn locate(&self, problem: Problem) -> ScenarioError {
-        let offset =
-            self.document().and_then(|document| offset_of(document.get_ref(), &problem.key));
-        let line = offset.and_then(|offset| self.line_at(offset));
+    /// Adds the file and the line of the key to an error. `document` is the parsed text.
+    pub(super) fn locate(&self, document: &DeTable, problem: Problem) -> ScenarioError {
+        let line = offset_of(document, &problem.key).and_then(|offset| self.line_at(offset));
         problem.at(self.origin, line)
-    }
-
-    /// Parses the text again, for the positions of its keys.
-    fn document(&self) -> Option<Spanned<DeTable<'a>>> {
-        DeTable::parse(self.text).ok()
     }
 }
 

@@ -86,9 +86,10 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let source = Source::new(origin, text);
         let document = DeTable::parse(text).map_err(|error| source.syntax_error(&error))?;
-        let mut scenario = document::from_toml(document.get_ref())
+        let document = document.get_ref();
+        let mut scenario = document::from_toml(document)
             .and_then(|document| Self::from_value(&document, files))
-            .map_err(|problem| source.locate(problem))?;
+            .map_err(|problem| source.locate(document, problem))?;
         let stem = std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str());
         if let (true, Some(stem)) = (scenario.name.is_empty(), stem)
             && topology::check_name("name", stem).is_ok()
