@@ -5,6 +5,7 @@ own: nothing of it outlives the test, and the machine's default controller is no
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
@@ -61,14 +62,19 @@ needs_kernel = pytest.mark.skipif(bool(missing()), reason=missing())
 
 @pytest.fixture
 def inside(complete):
-    """Run a script in namespaces of its own; `cwnd` in it is the command."""
+    """Run a script in namespaces of its own; `cwnd` in it is the command.
+
+    Names of controllers are not in a namespace: one test at a time loads some.
+    """
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         command = f'cwnd() {{ "{sys.executable}" -m cwnd "$@"; }}; {PREPARE} || exit 99; {script}'
         words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", command]
         return complete(*words)
 
-    return run
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield run
 
 
 def test_controllers_without_kernel_implementation_are_refused_in_one_line(capsys):
@@ -293,24 +299,26 @@ print(json.dumps([
 
 @needs_kernel
 def test_a_killed_trace_leaves_nothing(tmp_path, inside):
-    (tmp_path / "traffic.py").write_text(TRAFFIC.format(chunks=3_000))
+    (tmp_path / "traffic.py").write_text(TRAFFIC.format(chunks=60_000))
     done = inside(
         f"""
         cwnd kernel load reno --default >&2
-        {sys.executable} {tmp_path}/traffic.py >&2 &
-        sleep 0.3
+        coproc {sys.executable} {tmp_path}/traffic.py
+        read -u ${{COPROC[0]}} word
         {sys.executable} -m cwnd kernel trace reno > {tmp_path}/lines &
-        sleep 1.5
-        kill -9 $!
-        wait $! 2> /dev/null
+        trace=$!
+        until grep -q -m1 acked {tmp_path}/lines; do sleep 0.05; done
+        kill -9 $trace
+        wait $trace 2> /dev/null
         ls /sys/fs/bpf/cwnd /sys/fs/bpf/cwnd/cwnd_reno
         cwnd kernel trace reno --time 0.3s --record {tmp_path}/records >&2
+        kill $COPROC_PID
+        wait
         cwnd kernel unload reno
         ls -d /sys/fs/bpf/cwnd
         """
     )
-    assert (tmp_path / "lines").read_text().count("acked") > 10
-    # What load has made is all there is, another may listen, and unload removes it.
+    # Only the entries of the load remain; a second trace works, and unload removes the entries.
     expected = "/sys/fs/bpf/cwnd: cwnd_reno /sys/fs/bpf/cwnd/cwnd_reno: control events link"
     assert done.stdout.split() == [*expected.split(), "cwnd_reno:", "unloaded"], done.stderr
     assert list((tmp_path / "records").iterdir())

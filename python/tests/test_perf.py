@@ -354,7 +354,7 @@ def test_bytes_end_a_test(udt, hall, reverse, streams):
     assert document["start"]["test_start"]["bytes"] == 1_000_001
     assert document["start"]["test_start"]["duration"] == 0
     ours = document["end"]["sum_received" if reverse else "sum_sent"]
-    assert ours["seconds"] < 1.0
+    assert ours["seconds"] < PerfOptions().seconds / 2
     if reverse:
         assert ours["bytes"] == 1_000_001
 
@@ -436,8 +436,8 @@ def test_omitted_seconds_count_in_no_result(udt, hall, reverse):
     assert document["intervals"][: len(omitted)] == omitted
     assert counted[0]["sum"]["start"] == 0.0
     total = document["end"]["sum_received" if reverse else "sum_sent"]
-    assert total["seconds"] == pytest.approx(0.4, abs=0.1)
-    assert total["bytes"] < 0.6 * 8e6 / 8
+    assert 0.39 < total["seconds"] < 0.7
+    assert total["bytes"] < 1.5 * 8e6 / 8 * total["seconds"]
     assert sum(line.endswith("(omitted)") for line in lines) == len(omitted)
     assert document["start"]["test_start"]["omit"] == 0.4
 
@@ -448,7 +448,7 @@ def test_bytes_are_counted_after_the_omitted_seconds(udt, hall):
         document = measure(dialer(udt, hall), asked)
         total = document["end"]["sum_received" if reverse else "sum_sent"]
         assert 400_000 <= total["bytes"] < 500_000
-        assert total["seconds"] == pytest.approx(0.2, abs=0.1)
+        assert 0.1 < total["seconds"] < 0.9
 
 
 @pytest.mark.parametrize("reverse", [False, True])

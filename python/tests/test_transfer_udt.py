@@ -38,8 +38,9 @@ def test_perf_over_udt(start, command, flags):
     assert done.returncode == 0, done.stderr
     end = json.loads(done.stdout)["end"]
     assert end["sum_received"]["bytes"] > 1_000_000
-    # What a sender counts is acknowledged: it has arrived, but for what is on its way at the end.
-    assert abs(end["sum_sent"]["bytes"] - end["sum_received"]["bytes"]) < 50_000_000
+    # The two sides end their measurements at different times, each with its own duration.
+    ratio = end["sum_sent"]["bits_per_second"] / end["sum_received"]["bits_per_second"]
+    assert 0.5 < ratio < 2
     server.send_signal(signal.SIGINT)
     assert "receiver" in server.communicate(timeout=30)[0] or flags
     assert server.returncode == 130
