@@ -1,6 +1,7 @@
 """The report cards of docs/cards: every controller of the registry, and a table across them.
 
     python bench/cards.py [--out out/cards]
+    python bench/cards.py --sources      only the source and the deviations on each card
 
 A full evaluation of the suite rfc9743 for each controller with its default parameters: two to four
 minutes each on two cores, an hour in all. `--out` has the runs; the same command resumes.
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
     from cwnd.evaluation.bound import Grade
     from cwnd.evaluation.card import Card
+    from cwnd.registry import Algorithm
 
 CARDS = Path(__file__).parent.parent / "docs" / "cards"
+SOURCE = "## Source and deviations"
 SYMBOLS = {
     "fails": "**F**",
     "concern": "c",
@@ -43,6 +46,13 @@ def markdown(card: Card) -> str:
         f" ({_networks(result.counts)}): {result.finding}"
         for result in found
     ]
+    return "\n".join([*lines, ""])
+
+
+def source(algorithm: Algorithm) -> str:
+    """Return the end of a controller's page: its source and its known deviations from it."""
+    lines = [f"{SOURCE}", "", f"{algorithm.title}: {algorithm.source}.", ""]
+    lines += [f"* {deviation}" for deviation in algorithm.deviations or ["None is known."]]
     lines += ["", "[All cards](README.md), [what the tests are](../evaluate.md)"]
     return "\n".join(lines) + "\n"
 
@@ -61,7 +71,8 @@ def across(cards: Sequence[Card]) -> str:
         "",
         "`make cards` evaluates every controller of the registry, with its default parameters, by",
         "the tests of RFC 9743 ([evaluate.md](../evaluate.md)), and writes these files. A section",
-        "has the grade of its worst test on its worst network.",
+        "has the grade of its worst test on its worst network. Each card ends with the controller's source and",
+        "its known deviations from it.",
         "",
         "**F** fails, c concern, ? undecided after 20 seeds, ✓ meets; empty: does not apply.",
         "",
@@ -81,13 +92,22 @@ def main() -> None:
     """Evaluate the controllers and write their cards."""
     parser = argparse.ArgumentParser(description="The report cards of docs/cards.")
     parser.add_argument("--out", type=Path, default=Path("out/cards"))
+    parser.add_argument("--sources", action="store_true")
     options = parser.parse_args()
     CARDS.mkdir(exist_ok=True)
     cards = []
     for algorithm in algorithms():
+        path = CARDS / f"{algorithm.name}.md"
+        if options.sources:
+            tests = path.read_text(encoding="utf-8").partition(SOURCE)[0]
+            path.write_text(f"{tests.rstrip()}\n\n{source(algorithm)}", encoding="utf-8")
+            continue
         cards += cwnd.evaluate([algorithm.name], out=options.out)
-        (CARDS / f"{algorithm.name}.md").write_text(markdown(cards[-1]), encoding="utf-8")
+        text = f"{markdown(cards[-1])}\n{source(algorithm)}"
+        path.write_text(text, encoding="utf-8")
         print(cards[-1], flush=True)
+    if options.sources:
+        return
     (CARDS / "README.md").write_text(across(cards), encoding="utf-8")
 
 

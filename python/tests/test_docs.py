@@ -85,3 +85,12 @@ def test_the_readme_has_commands():
     assert {words[0] for words in commands(ROOT / "README.md")} >= {
         *("compare", "run", "sweep", "query", "reproduce", "model", "emulate", "kernel", "agree"),
     }
+
+
+@pytest.mark.parametrize("algorithm", cwnd.algorithms(), ids=lambda algorithm: algorithm.name)
+def test_a_card_has_every_deviation(algorithm):
+    """`bench/cards.py --sources` writes them."""
+    card = (ROOT / "docs/cards" / f"{algorithm.name}.md").read_text("utf-8")
+    assert f"{algorithm.title}: {algorithm.source}." in card
+    for deviation in algorithm.deviations:
+        assert f"* {deviation}\n" in card

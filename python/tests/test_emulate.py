@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -166,6 +167,23 @@ def test_streams_arrive_as_they_were_sent(permitted, emulate):
     assert done.returncode == 0, done.stderr
     sent, received = done.stdout.split()
     assert sent == received
+
+
+def test_a_file_is_sent_through_a_link_with_losses(permitted, spawn, complete, emulate, tmp_path):
+    cwnd = (sys.executable, "-m", "cwnd")
+    key, file, out = tmp_path / "key", tmp_path / "file", tmp_path / "in"
+    file.write_bytes(os.urandom(2_000_000))
+    assert complete(*cwnd, "keygen", key).returncode == 0
+    words = ("recv", "--once", "--port", "0", "--out", out, "--key", key)
+    receiver = spawn(*cwnd, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = re.search(r"port (\d+)", receiver.stderr.readline())[1]
+    script = 'exec "$0" -m cwnd send --cc bbr3 --json --key "$1" "$2" "$CWND_PEER:$3"'
+    link = ("--rate", "20mbit", "--delay", "10ms", "--loss", "1%")
+    done = emulate(*link, "--", "sh", "-c", script, sys.executable, key, file, port)
+    assert done.returncode == 0, done.stderr
+    receiver.communicate(timeout=30)
+    assert receiver.returncode == 0
+    assert (out / "file").read_bytes() == file.read_bytes()
 
 
 def test_links_stand_side_by_side(permitted, spawn, emulate):

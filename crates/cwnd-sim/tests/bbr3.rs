@@ -312,12 +312,13 @@ fn a_tenth_of_the_bandwidth_is_found() {
     let (_, steps) = observe(60, link, "");
     let before = after(&steps, 19.0)[0].max_bw();
     assert!((98e6..102e6).contains(&before), "{before}");
-    let short = |step: &Step| step.gauges["bw_shortterm"] * PACKET < 30e6;
+    // BBRBeta of the bandwidth in each of three rounds with losses.
+    let short = |step: &Step| step.gauges["bw_shortterm"] * PACKET < 0.7_f64.powi(3) * 101e6;
     let quick = after(&steps, 20.0).iter().find(|step| short(step)).unwrap().at;
     assert!(quick < 24.0, "{quick}");
     let found = after(&steps, 20.0).iter().find(|step| step.max_bw() < 10.5e6).unwrap();
     assert!(found.at < 40.0, "{}", found.at);
-    // Two cycles end in between.
+    // At least one cycle ends in between.
     let downs = ended(after(&steps, 20.0), State::Up);
     assert!(downs.iter().filter(|(_, next)| next.at <= found.at).count() >= 1);
 }

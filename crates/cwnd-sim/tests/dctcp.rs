@@ -40,7 +40,8 @@ fn the_queue_of_dctcp_stays_near_the_threshold() {
             assert!(link.utilization > 0.99, "{case}");
             assert!((10.0..30.0).contains(&link.mean_queue), "{case}");
             assert_eq!(link.drops, 0, "{case}");
-            assert!(fairness(&records) > 0.95, "{case}: {}", fairness(&records));
+            // ns-3.37 has 0.91 to 0.94 in comparable networks (docs/validation.md).
+            assert!(fairness(&records) > 0.85, "{case}: {}", fairness(&records));
         }
     }
 }
@@ -63,6 +64,38 @@ fn reductions_of_dctcp_are_small_and_once_in_a_round_trip_time() {
         assert!((0.6..0.98).contains(&kept), "{kept}");
     }
     println!("dctcp {} reno {}", records.links[0].utilization, reno.links[0].utilization);
+}
+
+/// RFC 8257 section 3.6: a SYN is ECN-capable, and a queue above the threshold marks it instead of dropping it.
+#[test]
+fn short_transfers_of_dctcp_lose_no_syn() {
+    let text = "duration = \"5s\"\nwarmup = \"1s\"\ntcp = { ecn = true, accecn = true }\n\
+         [dumbbell]\nrate = \"100mbit\"\ndelay = \"1ms\"\n\
+         queue = { kind = \"red\", limit = \"200p\", min = \"20p\", max = \"20p\", gentle = false, weight = 1, ecn = true }\n\
+         [[flow]]\ncontroller = \"dctcp\"\ncount = 8\n\
+         [[flow]]\ncontroller = \"dctcp\"\nname = \"short\"\ncount = 50\nbytes = 1460\nstart = \"1s..4s\"\n";
+    let records = simulate(text, 1);
+    assert_eq!(records.links[0].drops, 0);
+    let short = &records.flows[8..];
+    assert!(short.iter().all(|flow| flow.completed.is_finite() && flow.timeouts == 0));
+}
+
+/// tcp_prague.c sets the window in every state: PRR, which Linux applies to other controllers, changes nothing.
+#[test]
+fn the_window_of_prague_grows_in_the_round_after_a_mark() {
+    let rates = |prr: bool| {
+        let text = format!(
+            "duration = \"20s\"\nwarmup = \"5s\"\n\
+             tcp = {{ conventions = \"linux\", prr = {prr} }}\n\
+             [dumbbell]\nrate = \"40mbit\"\ndelay = \"10ms\"\nqueue = \"dualpi2\"\n\
+             [[flow]]\ncontroller = \"prague\"\ncount = 2\nstart = \"0s..1s\"\n\
+             tcp = {{ ecn = \"l4s\", accecn = true }}\n"
+        );
+        let records = simulate(&text, 1);
+        assert!(records.flows.iter().all(|flow| flow.ecn_cuts > 100 && flow.retransmissions == 0));
+        records.flows.iter().map(|flow| flow.packets_delivered).collect::<Vec<_>>()
+    };
+    assert_eq!(rates(true), rates(false));
 }
 
 /// A Prague flow in the L4S queue of DualPI2 beside a Classic flow, both with a propagation delay of `delay` ms each way.

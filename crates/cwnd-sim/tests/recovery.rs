@@ -9,6 +9,7 @@ use cwnd_sim::network::{
     Blackout, Change, Conventions, Impairments, Network, Queue, Red, Tcp, TcpExtensions, Traffic,
 };
 use cwnd_sim::record::{FlowRecord, Records};
+use cwnd_sim::scenario::Scenario;
 
 fn network(tcp: Tcp, queue: Queue, duration: u64) -> Network {
     let mut back = link(2, 0, 8e6, ms(50), packets(1000));
@@ -174,4 +175,48 @@ fn a_loss_after_a_mark_in_linux() {
     assert_eq!(losses.len(), 2);
     assert_eq!(losses[1].at, flow.cuts[1].at);
     assert!(losses[0].at < losses[1].at);
+}
+
+/// RFC 5681 section 3.1: the threshold stays if a packet that a timeout has retransmitted times out again.
+#[test]
+fn a_repeated_timeout_keeps_the_threshold() {
+    for conventions in [Conventions::Rfc, Conventions::Linux] {
+        let mut network = network(Tcp { conventions, ..tcp("reno") }, packets(1000), 8000);
+        black_out(&mut network, 1, &[(500_000, 4_500_000)]);
+        let records = run_recorded(&network, 1);
+        assert!(records.flows[0].timeouts > 1, "{}", records.flows[0].timeouts);
+        let reported = count(&records, |event| matches!(event, Event::Timeout { .. }));
+        let reduced = count(&records, |event| matches!(event, Event::Reduced { .. }));
+        assert_eq!(reported, 1, "{conventions:?}");
+        assert!(reduced > 0, "{conventions:?}");
+    }
+}
+
+/// Each loss is reported once, before its retransmission, also after an undo and if the packet was sent in the recovery before.
+#[test]
+fn losses_are_reported_once() {
+    for (conventions, impairments) in [
+        ("rfc", "loss = 0.005\nreorder = { probability = 0.005, delay = \"8ms\" }"),
+        ("linux", "loss = 0.01"),
+        ("linux", "loss = 0.02"),
+    ] {
+        let text = format!(
+            "duration = \"30s\"\nwarmup = \"0s\"\n\
+             tcp = {{ conventions = \"{conventions}\", timestamps = true }}\n\
+             [dumbbell]\nrate = \"20mbit\"\ndelay = \"20ms\"\nqueue = \"infinite\"\n{impairments}\n\
+             back = {{ loss = 0 }}\n[[flow]]\ncontroller = \"scalable\"\n"
+        );
+        let network = Scenario::from_toml(&text, "losses").unwrap().network(2).unwrap();
+        let records = run_recorded(&network, 2);
+        let flow = &records.flows[0];
+        let reported =
+            flow.events.as_ref().unwrap().entries.iter().map(|entry| match entry.event {
+                Event::Lost(lost) => u64::from(lost.packets),
+                _ => 0,
+            });
+        let (reported, repaired) = (reported.sum::<u64>(), flow.retransmissions);
+        println!("{conventions}: {reported} reported, {repaired} repaired, {}", flow.timeouts);
+        assert_eq!(flow.timeouts, 0);
+        assert!(reported.abs_diff(repaired) <= 3, "{conventions}: {reported}, {repaired}");
+    }
 }

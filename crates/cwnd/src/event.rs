@@ -47,7 +47,7 @@ pub struct Acked {
     /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3), and in QUIC where the
     /// largest acknowledged packet is not newly acknowledged (RFC 9002 section 5.1).
     pub rtt: Option<Dur>,
-    /// The arrival time of the newest packet by the receiver's clock (RFC 7323 timestamps), whose epoch is unknown:
+    /// The time at which the acknowledgement was sent by the receiver's clock (RFC 7323 timestamps), whose epoch is unknown:
     /// only differences count.
     pub received_at: Option<Time>,
     /// Whether the acknowledgement carries ECN-Echo (RFC 3168 section 6.1.2). The window does not grow on it.
@@ -90,7 +90,7 @@ impl Acked {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Packets newly declared lost.
+    /// Packets newly declared lost; 0 where a recovery begins for packets that were sent and reported as lost in the one before.
     pub packets: u32,
     /// When the most recently sent of them was sent: distinguishes a new congestion event from an old one.
     pub sent_at: Time,

@@ -132,6 +132,12 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether the window grows in the round after a mark too (Prague). For other laws the driver may smooth a reduction
+    /// by PRR (RFC 9937), and where a mark begins a recovery period (RFC 9002 section 7.3.2) the window does not grow in it.
+    fn grows_after_mark(&self) -> bool {
+        false
+    }
+
     /// The slow-start threshold after a signal whose [`cut`](Self::cut) was `cut` packets, where the law's source
     /// defines it; it may exceed the window before the signal. `None` leaves it to the
     /// [conventions](crate::Conventions) of the stack: by RFC 5681 equation 4 at most half of the window in slow start
@@ -173,6 +179,11 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether the law [needs](crate::Needs::ecn) ECN.
+    fn needs_ecn(&self) -> bool {
+        false
+    }
+
     /// Emits the law's variables by name, the same names each time, for plots: AIRA's `a`, Westwood's rate.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
 }
@@ -191,6 +202,9 @@ impl WindowLaw for Box<dyn WindowLaw> {
     }
     fn answers_mark(&self, cx: &Context) -> bool {
         (**self).answers_mark(cx)
+    }
+    fn grows_after_mark(&self) -> bool {
+        (**self).grows_after_mark()
     }
     fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
         (**self).threshold(cut, why)
@@ -218,6 +232,9 @@ impl WindowLaw for Box<dyn WindowLaw> {
     }
     fn uses_delivery_rate(&self) -> bool {
         (**self).uses_delivery_rate()
+    }
+    fn needs_ecn(&self) -> bool {
+        (**self).needs_ecn()
     }
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         (**self).gauges(emit);

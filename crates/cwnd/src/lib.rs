@@ -67,10 +67,10 @@
 //! | | event | condition |
 //! |---|---|---|
 //! | 1 | [`Event::Undo`] | it proves that the losses or the timeout behind the last reduction were spurious (RFC 3522, RFC 5682, RFC 9438 section 4.9) |
-//! | 2 | [`Event::Acked`] | it newly acknowledges packets: exactly one event, whatever their number |
+//! | 2 | [`Event::Acked`] | it newly acknowledges packets: exactly one event, whatever their number. A driver MAY also report a duplicate acknowledgement, with 0 packets |
 //! | 3 | [`Event::Marked`] | it newly reports CE marks, or carries ECN-Echo |
 //! | 4 | [`Event::Recovered`] | all packets sent before recovery began are acknowledged; not reported with [`Conventions::infers_recovery`] |
-//! | 5 | [`Event::Lost`] | packets are newly declared lost: one event for all of them |
+//! | 5 | [`Event::Lost`] | packets are newly declared lost: one event for all of them; or, with 0 packets, a recovery begins for packets that were declared lost in the one before |
 //! | 6 | [`Event::PersistentCongestion`] | these losses establish it (RFC 9002 section 7.6) |
 //!
 //! Losses that belong to a recovery are thus reported before its end, and losses found by the acknowledgement that ends
@@ -95,7 +95,9 @@
 //!   window or the pacing rate limited the sender (RFC 7661): a driver that always reports [`Limit::Window`] lets the
 //!   window of an idle application grow without bound.
 //!
-//! **Timeouts.** [`Event::Timeout`] is the expiry of the retransmission timer of RFC 6298, once for each expiry. The
+//! **Timeouts.** [`Event::Timeout`] is the expiry of the retransmission timer of RFC 6298. If a packet that a timeout has
+//! retransmitted times out again, the driver reports [`Event::Reduced`] to a window law instead, so that the slow-start
+//! threshold stays (RFC 5681 section 3.1). The
 //! packets that are retransmitted for this reason alone are not reported as lost. A QUIC stack does not report its probe
 //! timeout (RFC 9002 section 6.2), after which no packet is declared lost.
 //!
@@ -139,6 +141,7 @@
 //! | [`grow`](WindowLaw::grow) | at each acknowledgement in congestion avoidance, outside of recovery, if the sender used the window |
 //! | [`cut`](WindowLaw::cut), then [`threshold`](WindowLaw::threshold) | at a loss or mark of a packet not sent before the last reduction, outside of recovery; at each timeout; at persistent congestion |
 //! | [`answers_mark`](WindowLaw::answers_mark) | before `cut` at a mark: whether there is a reduction |
+//! | [`grows_after_mark`](WindowLaw::grows_after_mark) | after `cut` at a mark: whether `grow` is called before the next round |
 //! | [`round`](WindowLaw::round) | after the recovery of each reduction; at once if the reduction begins no recovery: after a timeout, and after a mark unless recovery is inferred |
 //! | [`reduced`](WindowLaw::reduced) | after a reduction by the driver |
 //! | [`rescale`](WindowLaw::rescale) | at a change of the packet size |

@@ -178,6 +178,9 @@ fn the_driver_reduces_the_window_by_its_own_rule() {
     let mut bench = Bench::in_avoidance_if(true);
     bench.ack(1000, 10).on(1000, reduced(5.25));
     assert_eq!(bench.values(), (Avoidance, 5.25, 5.0));
+    // The law begins anew at this window.
+    bench.calls_from_here().ack(1010, 1);
+    assert_eq!(bench.calls(), [Enter(5.25), Grow(1.0)]);
 }
 
 /// RFC 5681 section 3.2, RFC 3168 section 6.1.2: one reduction for each window of data.

@@ -43,6 +43,11 @@ impl Blocks {
             && self.has(seq)
     }
 
+    /// Whether a block begins with `first`, a packet that was the first of a block before.
+    fn begins_block(&self, expected: u32, first: u32) -> bool {
+        first > expected && self.has(first) && !self.has(first - 1)
+    }
+
     fn reserve(&mut self, expected: u32, seq: u32) {
         // One spare slot on each side, so that neighbouring packets never share a slot.
         let wanted = (seq - expected) as usize + 3;
@@ -61,6 +66,14 @@ impl Blocks {
     fn add(&mut self, expected: u32, seq: u32) {
         self.reserve(expected, seq);
         if self.has(seq) {
+            // RFC 2883 section 4: the block of a duplicate follows the report of the duplicate.
+            for first in self.recent.into_iter().take(self.reported as usize) {
+                if self.begins_block(expected, first) && (first..=*self.slot(first)).contains(&seq)
+                {
+                    self.refresh(first);
+                    break;
+                }
+            }
             return;
         }
         let (before, after) = (*self.slot(seq - 1), *self.slot(seq + 1));
@@ -94,7 +107,7 @@ impl Blocks {
         for place in 0..self.reported as usize {
             let first = self.recent[place];
             // Skip blocks that were removed or merged with the block below.
-            if first > expected && self.has(first) && !self.has(first - 1) {
+            if self.begins_block(expected, first) {
                 self.recent[count] = first;
                 blocks[count] = (first, *self.slot(first) + 1);
                 count += 1;
@@ -409,5 +422,24 @@ impl Receiver {
             options += u16::from(self.policy.sack_header) + 8 * saturate16(extra.count as usize);
         }
         (net.extras[self.timer as usize / TIMERS].put(extra), options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 2018 section 4, RFC 2883 section 4: the block of the packet that arrived last comes first, also if it is a duplicate.
+    #[test]
+    fn the_block_of_the_last_packet_comes_first() {
+        let mut blocks = Blocks::default();
+        for seq in [5, 6, 9, 12] {
+            blocks.add(2, seq);
+        }
+        assert_eq!(blocks.report(2), ([(12, 13), (9, 10), (5, 7)], 3));
+        blocks.add(2, 6);
+        assert_eq!(blocks.report(2), ([(5, 7), (12, 13), (9, 10)], 3));
+        blocks.add(2, 9);
+        assert_eq!(blocks.report(2), ([(9, 10), (5, 7), (12, 13)], 3));
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Rfc {
     scheme: Recovery,
     limited_transmit: bool,
     in_recovery: bool,
+    /// A timeout has retransmitted the oldest packet.
+    timed_out: bool,
     /// The next partial acknowledgement is the first one of this recovery.
     first_partial: bool,
     /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
@@ -45,6 +47,7 @@ impl LossRecovery for Rfc {
             scheme: tcp.recovery,
             limited_transmit: tcp.limited_transmit,
             in_recovery: false,
+            timed_out: false,
             first_partial: false,
             rescued: false,
         }
@@ -73,6 +76,7 @@ impl LossRecovery for Rfc {
             core.rto.restart();
         }
         if advanced {
+            self.timed_out = false;
             self.detect_spurious(core, now, ack);
         }
         let ack = core.with_marks(ack, newly);
@@ -107,8 +111,7 @@ impl LossRecovery for Rfc {
         self.inflation = 0;
         self.duplicates = 0;
         self.recover = i64::from(core.board.high()) - 1;
-        let sent = core.driver.packets_sent;
-        core.report_congestion(now, Event::Timeout { sent });
+        core.report_timeout(now, std::mem::replace(&mut self.timed_out, true));
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         if self.scheme == Recovery::Sack {
             let before = core.board.lost();
@@ -150,6 +153,8 @@ impl Rfc {
         core.board.unmark_lost();
         core.next = core.board.high();
         self.in_recovery = false;
+        // A loss of packets sent before the undo begins a recovery.
+        self.recover = i64::from(core.board.una()) - 1;
         core.driver.undo(now);
     }
 

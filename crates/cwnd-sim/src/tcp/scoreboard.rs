@@ -52,10 +52,8 @@ pub(crate) struct Newly {
     /// The most recently sent of `packets`.
     pub newest: u32,
     /// Transmission time of `newest`.
-    newest_sent_at: u64,
-    /// The latest transmission time of the covered packets, also of those SACKed before.
     pub sent_at: u64,
-    /// Whether the packet sent at `sent_at` was sent only once, and not SACKed before.
+    /// Whether `newest` was sent only once.
     pub once: bool,
     /// Whether the acknowledgement changed the scoreboard.
     pub changed: bool,
@@ -64,14 +62,20 @@ pub(crate) struct Newly {
 impl Newly {
     /// Combines two sets of covered packets.
     pub(crate) fn and(self, other: Newly) -> Newly {
-        let newest = if other.newest_sent_at > self.newest_sent_at { other } else { self };
-        let latest = if other.sent_at > self.sent_at { other } else { self };
+        let newest = if other.packets > 0 && other.sent_at >= self.sent_at { other } else { self };
         Newly {
             packets: self.packets + other.packets,
-            newest: newest.newest,
-            newest_sent_at: newest.newest_sent_at,
             changed: self.changed || other.changed,
-            ..latest
+            ..newest
+        }
+    }
+
+    /// Adds a packet.
+    fn add(&mut self, packet: Covered) {
+        self.packets += 1;
+        if packet.sent_at >= self.sent_at {
+            (self.newest, self.sent_at) = (packet.seq, packet.sent_at);
+            self.once = !packet.retransmitted;
         }
     }
 }
@@ -224,20 +228,12 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn acked_each(&mut self, ack: u32, mut each: impl FnMut(Covered)) -> Newly {
         let mut newly = Newly { changed: self.una < ack.min(self.high()), ..Newly::default() };
-        // Time and number of the last transmission of a packet SACKed before.
-        let mut sacked = (0, 0);
         while self.una < ack && self.segments.len() > 0 {
             let segment = self.segments.pop();
             let packet = segment.covered(self.una);
             self.una += 1;
-            if segment.has(DELIVERED) {
-                sacked = sacked.max((packet.sent_at, packet.seq));
-            } else {
-                newly.packets += 1;
-                if packet.sent_at >= newly.newest_sent_at {
-                    (newly.newest, newly.newest_sent_at) = (packet.seq, packet.sent_at);
-                    newly.once = !packet.retransmitted;
-                }
+            if !segment.has(DELIVERED) {
+                newly.add(packet);
                 each(packet);
             }
             if segment.has(SACKED | LOST) {
@@ -245,12 +241,6 @@ impl Scoreboard {
                 self.lost -= u32::from(segment.has(LOST));
                 self.resent -= u32::from(segment.has(RESENT));
             }
-        }
-        // A retransmission that fills a hole was sent after the packets above the hole.
-        newly.sent_at = newly.newest_sent_at;
-        if sacked > (newly.newest_sent_at, newly.newest) {
-            newly.sent_at = sacked.0;
-            newly.once = false;
         }
         newly
     }
@@ -260,7 +250,8 @@ impl Scoreboard {
         self.sack_each(blocks, &mut |_| ())
     }
 
-    /// [`sack`](Self::sack) that shows to `each` the packets that were not delivered before.
+    /// [`sack`](Self::sack) that shows to `each` the packets that were not delivered before, in the order of their numbers: a sender
+    /// takes another order for reordering. If acknowledgements were lost, several blocks have new packets.
     #[inline]
     pub(crate) fn sack_each(
         &mut self,
@@ -269,16 +260,25 @@ impl Scoreboard {
     ) -> Newly {
         // A new block precedes the blocks reported before.
         let before = self.seen;
-        let mut newly = Newly::default();
+        let (mut ranges, mut count) = ([(0, 0); 3], 0);
         let high = self.high();
         for (place, &block) in blocks.iter().enumerate() {
             let end = block.1.min(high);
             let old = before.iter().find(|seen| seen.0 == block.0 && seen.1 <= end);
             let start = old.map_or(block.0, |seen| seen.1).max(self.una);
             if start < end {
-                newly = newly.and(self.sack_range(start, end, each));
+                ranges[count] = (start, end);
+                count += 1;
             }
             self.seen[place] = (block.0, end);
+        }
+        let ranges = &mut ranges[..count];
+        if count > 1 {
+            ranges.sort_unstable();
+        }
+        let mut newly = Newly::default();
+        for &(start, end) in &*ranges {
+            newly = newly.and(self.sack_range(start, end, each));
         }
         newly
     }
@@ -298,15 +298,8 @@ impl Scoreboard {
             self.resent -= u32::from(was.has(RESENT));
             newly.changed = true;
             if !was.has(DELIVERED) {
-                newly.packets += 1;
-                if was.sent_at() >= newly.newest_sent_at {
-                    (newly.newest, newly.newest_sent_at) = (seq, was.sent_at());
-                }
+                newly.add(was.covered(seq));
                 each(was.covered(seq));
-            }
-            if was.sent_at() >= newly.sent_at {
-                newly.sent_at = was.sent_at();
-                newly.once = !was.has(AGAIN);
             }
             self.raise(seq + 1);
         }
@@ -574,9 +567,28 @@ mod tests {
         board.sent(60);
         assert_eq!(board.sack(&[(4, 5)]).newest, 4);
         let newly = board.acked(5);
+        // The acknowledgement also covers a packet sent later.
         assert_eq!((newly.packets, newly.newest), (4, 1));
-        // The acknowledgement covers a packet sent later.
-        assert_eq!((newly.sent_at, newly.once), (60, false));
+        assert_eq!((newly.sent_at, newly.once), (50, false));
+    }
+
+    /// A late packet that was sent once gives a round-trip time sample, of its own transmission.
+    #[test]
+    fn a_late_packet_gives_a_sample() {
+        let mut board = Scoreboard::new();
+        (0..4).for_each(|seq| board.sent(10 + seq));
+        board.sack(&[(1, 4)]);
+        let newly = board.acked(4);
+        assert_eq!((newly.packets, newly.sent_at, newly.once), (1, 10, true));
+    }
+
+    /// The blocks begin with the newest one (RFC 2018 section 4), and the sender processes them in the order of the packets.
+    #[test]
+    fn packets_of_several_blocks_are_shown_in_order() {
+        let mut board = board(9);
+        let mut shown = Vec::new();
+        board.sack_each(&[(7, 8), (1, 2), (4, 6)], &mut |packet| shown.push(packet.seq));
+        assert_eq!(shown, [1, 4, 5, 7]);
     }
 
     proptest! {

@@ -15,7 +15,7 @@ use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Tcp};
-use cwnd::{AnyController, Controller, Event, Limit, Marked, Packets, Time};
+use cwnd::{AnyController, Controller, Event, Limit, Marked, Packets, Time, WindowLaw};
 
 type Core = sender::Core<AnySrtt>;
 
@@ -598,9 +598,10 @@ impl Selective {
     fn losses(&mut self, core: &mut Core, net: &mut Net, now: u64, found: Losses, delivered: u32) {
         let una = core.board.una();
         match self.state {
-            // Packets that were sent and lost in a recovery begin the next one.
+            // Packets that were sent and lost in a recovery, and reported then, begin the next one.
             State::Open | State::Cwr if found.packets > 0 || core.board.lost() > 0 => {
-                let losses = if found.packets > 0 { found } else { core.board.loss_of(una) };
+                let reported = Losses { packets: 0, ..core.board.loss_of(una) };
+                let losses = if found.packets > 0 { found } else { reported };
                 self.enter(core, net, now, losses, delivered);
             }
             // A retransmission after the timeout was lost too.
@@ -666,9 +667,11 @@ impl Selective {
         }
     }
 
-    /// Begins PRR's reduction to the controller's window from `prior`. A controller that is not a window law sets its window itself.
+    /// Begins PRR's reduction to the controller's window from `prior`. A controller that is not a window law, or whose window grows after
+    /// a mark, sets its window itself.
     fn begin_reduction(&mut self, core: &Core, prior: u32) {
-        let applies = self.uses_prr && matches!(core.driver.controller, AnyController::Window(_));
+        let law = matches!(core.driver.controller, AnyController::Window(_));
+        let applies = self.uses_prr && law && !grows_after_mark(core);
         self.prr = applies.then(|| Prr::new(whole32(core.window()), prior));
     }
 
@@ -678,7 +681,8 @@ impl Selective {
             return;
         }
         self.marked |= self.state != State::Open;
-        if self.uses_prr && self.state != State::Open {
+        let smooths = self.uses_prr && !grows_after_mark(core);
+        if smooths && self.state != State::Open {
             if !ack.echo {
                 // Controllers that count marks get all. A transmission time before the reduction prevents a further one.
                 let marked = Marked::new(ack.marks, Time::ZERO, core.driver.packets_sent);
@@ -691,7 +695,7 @@ impl Selective {
         let marked = Marked::new(ack.marks, sent_at, core.driver.packets_sent);
         let cut = core.report_congestion(now, Event::Marked(marked));
         core.driver.counters.mark_cuts += u32::from(cut);
-        if cut && self.uses_prr {
+        if cut && smooths {
             self.undo_retrans = None;
             self.marked = true;
             self.state = State::Cwr;
@@ -734,6 +738,8 @@ impl Selective {
             State::Loss => self.retransmits > 0,
         };
         let again = reduced && self.high_seq > core.board.una();
+        // RFC 5681 section 3.1 keeps the threshold in fewer cases than Linux.
+        let keeps = if self.linux.is_some() { again } else { self.retransmits > 0 };
         // RFC 5682 section 3.1, step 1: F-RTO does not apply to a timeout in a recovery, unless it is another one of the same packet and F-RTO
         // applied to the one before. Linux does not require the latter.
         let repeats = self.retransmits > 0 && (self.frto_applied || self.linux.is_some());
@@ -753,14 +759,7 @@ impl Selective {
         if let Some(tlp) = &mut self.tlp {
             tlp.forget();
         }
-        let window_law = matches!(core.driver.controller, AnyController::Window(_));
-        if self.linux.is_some() && again && window_law {
-            core.driver.report(now, Event::Recovered);
-            core.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
-        } else {
-            let sent = core.driver.packets_sent;
-            core.report_congestion(now, Event::Timeout { sent });
-        }
+        core.report_timeout(now, keeps);
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         let lost = if let Some(rack) = &mut self.rack {
             rack.mark_losses_on_rto(&mut core.board, now)
@@ -1021,4 +1020,8 @@ fn duplicate(ack: Ack) -> Option<u32> {
     let &(start, end) = ack.blocks().first()?;
     let within = ack.blocks().get(1).is_some_and(|&(first, last)| first <= start && end <= last);
     (end <= ack.number || within).then_some(start)
+}
+/// Whether the controller is a window law that grows in the round after a mark too.
+fn grows_after_mark(core: &Core) -> bool {
+    matches!(&core.driver.controller, AnyController::Window(machine) if machine.law().grows_after_mark())
 }

@@ -14,7 +14,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::rng::Rng;
 use cwnd::AnyController;
-use cwnd::{Acked, Dur, Event, Limit, Lost, Packets};
+use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, Packets};
 use std::num::NonZeroU64;
 
 /// The position of a sender in the network.
@@ -410,7 +410,10 @@ impl<E> Core<E> {
         match self.first {
             FirstPacket::Data => self.data(0),
             FirstPacket::Handshake => (self.data_size(0), 0),
-            FirstPacket::Syn => (SYN_SIZE, flags::SYN),
+            FirstPacket::Syn => {
+                let ect = if self.driver.controller.needs().ecn { self.flags } else { 0 };
+                (SYN_SIZE, flags::SYN | ect)
+            }
         }
     }
 
@@ -534,12 +537,24 @@ impl<E> Core<E> {
         event
     }
 
+    /// Reports a timeout. `again`: the packet was retransmitted by a timeout before, and the threshold of a window law stays (RFC 5681
+    /// section 3.1).
+    pub(super) fn report_timeout(&mut self, now: u64, again: bool) {
+        if again && matches!(self.driver.controller, AnyController::Window(_)) {
+            self.driver.report(now, Event::Recovered);
+            self.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
+        } else {
+            let sent = self.driver.packets_sent;
+            self.report_congestion(now, Event::Timeout { sent });
+        }
+    }
+
     /// Reports lost packets. Returns whether the controller reduced its window.
     pub(super) fn report_lost(&mut self, now: u64, losses: Losses) -> bool {
         self.record_lost(losses.packets);
         let sent_at = self.driver.clock.time(losses.sent_at);
         let mut lost = Lost::new(losses.packets, sent_at, self.driver.packets_sent);
-        lost.delivery = self.loss_sample(losses.newest);
+        lost.delivery = if losses.packets > 0 { self.loss_sample(losses.newest) } else { None };
         self.report_congestion(now, Event::Lost(lost))
     }
 }

@@ -36,8 +36,7 @@
 //! * Losses follow the acknowledgement that reveals them: the model knows them at the next one.
 //! * Where the driver does not report the departure time of the next packet, packets in flight are those in the network.
 //! * Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has expired.
-//! * Packets sent in ProbeRTT are told by the delivered count at their transmission; Linux marks them as limited by the
-//!   application.
+//! * Packets sent in ProbeRTT are identified by P.delivered; Linux marks them as limited by the application.
 //! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is not
 //!   reset then.
 //! * The recovery after a timeout ends with the second round after it; the driver does not report its end.

@@ -38,18 +38,17 @@
 //!   change apply at once.
 //! * The packets that are declared lost together are one packet P of the draft: the one sent last has its state.
 //! * Losses without a state (a driver without it, the packets of a timeout) have that of the last sample.
-//! * A detection of losses is a discontiguous range in the exit of Startup.
+//! * Each event of losses counts as one discontiguous range in the exit of Startup.
 //! * The exit of Startup for losses also sets full_bw_now, as the test cases of the draft require.
 //! * A round whose sample is not reliable does not count as a plateau.
 //! * C.inflight reaches inflight_longterm in Up if it does before the acknowledgement.
-//! * Packets sent in ProbeRTT are told by the delivered count at their transmission; the driver does not mark them as
-//!   limited by the application.
+//! * Packets sent in ProbeRTT are identified by P.delivered; the driver does not mark them as limited by the application.
 //! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is
 //!   that of gain 1 as soon as nothing is in flight.
 //! * The recovery after a timeout ends with the second round after it; the driver does not report its end.
 //! * The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).
 //! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.
-//! * Connections without selective acknowledgements are not told.
+//! * Connections without SACK are treated like those with it.
 //! * Persistent congestion is a timeout.
 //! * The least pacing rate is a packet in a second.
 //! * Marks (ECN) have no effect: the draft specifies none.
@@ -432,6 +431,9 @@ impl Bbr3 {
             self.save_cwnd();
             self.save_state();
             self.recovery = Recovery::Fast { began: now, round: self.round_count };
+        }
+        if lost.packets == 0 {
+            return;
         }
         self.loss_events = self.loss_events.saturating_add(1);
         let packet = lost.delivery.unwrap_or_else(|| self.assumed_sample(lost.packets));

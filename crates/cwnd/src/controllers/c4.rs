@@ -439,7 +439,7 @@ impl C4 {
     }
 
     fn count_losses(&mut self, now: Time, lost: &Lost) {
-        if lost.sent_at < self.recovered {
+        if lost.sent_at < self.recovered || lost.packets == 0 {
             return;
         }
         for _ in 0..lost.packets.min(u8::MAX.into()) {

@@ -23,7 +23,7 @@
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
 //! | `plus` | whether it is LEDBAT++ | | on or off | off |
-//! | `target` | target queueing delay; 0: 100 ms, LEDBAT++ 60 ms | ms | 0 <= target <= 1000 | 0 |
+//! | `target` | target queueing delay; 0: 100 ms (the most that RFC 6817 section 2.5 allows), LEDBAT++ 60 ms | ms | 0 <= target <= 1000 | 0 |
 //! | `gain` | window growth over that of TCP at an empty queue | | 0 < gain <= 1 | 1 |
 //! | `q` | queueing delay | s | | |
 //! | `base` | smallest round-trip time of the connection | s | | |
@@ -37,14 +37,16 @@
 //!
 //! * The bound by the flight prevents growth, and does not reduce the window: a driver may report several
 //!   acknowledgements before it sends.
-//! * The rules of LEDBAT++ are those of an implementation that quotes version 01 of the draft, whose text was not
-//!   available; its sections are cited as quoted there.
-//! * A delay is one-way where acknowledgements have the receiver's timestamps, and else the round-trip time, which
-//!   includes queues on the way back and delayed acknowledgements.
+//! * The rules of LEDBAT++ are those of an implementation (tinalee77/LEDBAT-Plus-Plus) that quotes version 01 of the
+//!   draft, whose text was not available; its sections are cited as quoted there.
+//! * A delay is one-way where acknowledgements have the receiver's timestamps, of the time at which they are sent, and else
+//!   the round-trip time, which includes queues on the way back. Both include the delay of delayed acknowledgements.
+//! * LEDBAT++ uses one-way delays too; its section 4.5 uses round-trip times, which need no clocks.
+//! * After an idle period the window is the driver's restart window, which may exceed the two packets of the sources.
 //! * The window does not change during loss recovery, nor on an acknowledgement with ECN-Echo.
 //! * One acknowledgement decreases the window by at most a half.
 //! * A mark is answered as a loss; the sources have no rule.
-//! * A timeout of LEDBAT++ restarts slow start, with half of the window as threshold.
+//! * A timeout of LEDBAT++ restarts slow start, with half of the window, or of the window before the slowdown, as threshold.
 //! * The ramp after a slowdown is the slow start of LEDBAT++ with the gain G, without the exit on delay.
 
 use crate::controller::{Controller, Cut, Settings};
@@ -93,7 +95,8 @@ impl Delays {
 
     fn add(&mut self, now: Time, delay: i64) {
         let minute = now.as_nanos() / MINUTE;
-        for _ in 0..minute.saturating_sub(self.minute).min(BASE_HISTORY as u64) {
+        // RFC 6817 section 2.4.2, update_base_delay: minutes without a sample forget nothing.
+        if minute != self.minute {
             self.base.rotate_right(1);
             self.base[0] = i64::MAX;
         }
@@ -131,6 +134,15 @@ enum Phase {
     },
 }
 
+/// What the undo of a reduction restores.
+#[derive(Clone, Copy, Debug)]
+struct Saved {
+    w: f64,
+    ssthresh: f64,
+    phase: Phase,
+    slowdown: Option<Time>,
+}
+
 /// LEDBAT: see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Ledbat {
@@ -152,8 +164,8 @@ pub struct Ledbat {
     q: Option<f64>,
     in_recovery: bool,
     last_cut: Time,
-    /// The window and the threshold before the last reduction.
-    undo: Option<(f64, f64)>,
+    /// The state before the last reduction, which no slowdown has followed.
+    undo: Option<Saved>,
     cut: Option<Cut>,
 }
 
@@ -268,6 +280,7 @@ impl Ledbat {
                 if self.slowdown.is_some_and(|at| now >= at) {
                     self.ssthresh = self.w.max(LEAST);
                     self.phase = Phase::Frozen { began: now, until: now + rtt + rtt };
+                    (self.slowdown, self.undo) = (None, None);
                 }
             }
             Phase::Frozen { began, until } if now >= until => self.phase = Phase::Ramp { began },
@@ -287,19 +300,23 @@ impl Ledbat {
             return;
         }
         let half = (self.w / 2.0).max(LEAST).min(self.w);
+        let threshold = self.half();
         self.reduce(now, why, half);
-        match self.phase {
-            // What is kept of the window before the slowdown is halved as the window would be.
-            Phase::Frozen { .. } | Phase::Ramp { .. } => {
-                self.ssthresh = (self.ssthresh / 2.0).max(LEAST);
-            }
-            Phase::SlowStart { .. } | Phase::Avoidance => self.ssthresh = self.w.max(LEAST),
-        }
+        self.ssthresh = threshold;
         self.in_recovery = why == Signal::Loss || self.infers_recovery;
     }
 
+    /// The threshold after a reduction: half of the window, or of the window before the slowdown.
+    fn half(&self) -> f64 {
+        let window = match self.phase {
+            Phase::Frozen { .. } | Phase::Ramp { .. } => self.ssthresh,
+            Phase::SlowStart { .. } | Phase::Avoidance => self.w,
+        };
+        (window / 2.0).max(LEAST)
+    }
+
     fn timeout(&mut self, now: Time) {
-        let threshold = (self.w / 2.0).max(LEAST);
+        let threshold = self.half();
         self.reduce(now, Signal::Timeout, LOSS_WINDOW);
         self.ssthresh = threshold;
         self.in_recovery = false;
@@ -309,7 +326,8 @@ impl Ledbat {
     }
 
     fn reduce(&mut self, now: Time, why: Signal, w: f64) {
-        self.undo = Some((self.w, self.ssthresh));
+        let Ledbat { w: before, ssthresh, phase, slowdown, .. } = *self;
+        self.undo = Some(Saved { w: before, ssthresh, phase, slowdown });
         self.cut = Some(Cut::window(why, Packets::new(self.w), Packets::new(w)));
         (self.w, self.last_cut) = (w, now);
     }
@@ -341,9 +359,10 @@ impl Controller for Ledbat {
                 self.reduce(now, Signal::PersistentCongestion, self.w.min(LEAST));
             }
             Event::Undo => {
-                if let Some((w, ssthresh)) = self.undo.take() {
+                if let Some(Saved { w, ssthresh, phase, slowdown }) = self.undo.take() {
                     self.in_recovery = false;
                     (self.w, self.ssthresh) = (self.w.max(w), ssthresh);
+                    (self.phase, self.slowdown) = (phase, slowdown);
                 }
             }
             Event::Reduced { window } => self.w = self.w.min(window.get()).max(LOSS_WINDOW),
@@ -439,9 +458,9 @@ mod tests {
         }
         delays.add(ms(600_000), 90);
         assert_eq!(delays.base.iter().min(), Some(&90));
-        // Idle for longer than the history.
+        // Idle minutes forget nothing: one base delay expires.
         delays.add(ms(6_000_000), 120);
-        assert_eq!(delays.base.iter().min(), Some(&120));
+        assert_eq!(delays.base.iter().min(), Some(&90));
     }
 
     /// RFC 6817 section 2.5: the current delay is the least of four samples that are not older than an RTT.
@@ -550,5 +569,39 @@ mod tests {
         assert_eq!(controller.ssthresh, threshold);
         let pause = controller.slowdown.unwrap().since(ms(now - 10));
         assert_eq!(pause.as_nanos(), 9 * (now - 10 - 1500) * 1_000_000);
+    }
+
+    /// LEDBAT++ section 4.1: the undo of a timeout continues the first slow start, which a delay ends.
+    #[test]
+    fn the_undo_of_a_timeout_restores_the_slow_start_of_plus() {
+        let mut controller = ledbat(true);
+        ack(&mut controller, 100, 100);
+        controller.w = 30.0;
+        controller.on(ms(900), &Event::Timeout { sent: 0 });
+        controller.on(ms(950), &Event::Undo);
+        assert_eq!((controller.w, controller.ssthresh), (30.0, f64::INFINITY));
+        for now in 1000..1004 {
+            ack(&mut controller, now, 150);
+        }
+        assert_eq!(controller.phase, Phase::Avoidance);
+    }
+
+    /// LEDBAT++ section 4.4: a timeout in a slowdown halves the window before it, and the next slowdown follows slow start.
+    #[test]
+    fn a_timeout_in_a_slowdown_keeps_half_of_the_window_before() {
+        let mut controller = avoiding(true);
+        controller.slowdown = Some(ms(1000));
+        ack(&mut controller, 1000, 40);
+        assert!(matches!(controller.phase, Phase::Frozen { .. }));
+        controller.on(ms(1050), &Event::Timeout { sent: 0 });
+        assert_eq!((controller.w, controller.ssthresh), (1.0, 10.0));
+        let mut now = 1100;
+        while controller.phase != Phase::Avoidance {
+            ack(&mut controller, now, 40);
+            now += 10;
+            assert!(now < 10_000);
+        }
+        assert!(controller.w >= 10.0);
+        assert!(controller.slowdown.unwrap() > ms(now));
     }
 }

@@ -39,6 +39,9 @@ macro_rules! any_law {
             fn answers_mark(&self, cx: &Context) -> bool {
                 forward!($any, [$($law),+], self.answers_mark(cx))
             }
+            fn grows_after_mark(&self) -> bool {
+                forward!($any, [$($law),+], self.grows_after_mark())
+            }
             fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
                 forward!($any, [$($law),+], self.threshold(cut, why))
             }
@@ -67,6 +70,9 @@ macro_rules! any_law {
             }
             fn uses_delivery_rate(&self) -> bool {
                 forward!($any, [$($law),+], self.uses_delivery_rate())
+            }
+            fn needs_ecn(&self) -> bool {
+                forward!($any, [$($law),+], self.needs_ecn())
             }
             fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
                 forward!($any, [$($law),+], self.gauges(emit))

@@ -4,7 +4,7 @@
 //! Centers*, RFC 8257.
 //!
 //! ```text
-//! each ACK: w <- w + 1 / w                        (section 3.4)
+//! each ACK: w <- w + (acknowledged - marked) / w  (section 3.4; RFC 3168 section 6.1.2)
 //! each window of data: M = marked / acknowledged  (section 3.3, step 5)
 //! alpha <- (1 - g) alpha + g M                    (section 3.3, step 6)
 //! at a mark: w <- w (1 - alpha / 2)               (section 3.3, step 9)
@@ -26,9 +26,13 @@
 //! * Packets count instead of bytes, and packets acknowledged selectively count too.
 //! * Without accurate ECN feedback each packet of an acknowledgement with ECN-Echo counts as marked. Only the receiver of
 //!   section 3.2 makes this exact; the echo of RFC 3168 lasts a round-trip time, and the window does not grow on it.
+//! * A window of data ends when a packet sent afterwards is acknowledged, selectively too. The acknowledgement of the SYN ends
+//!   one without marks, so that alpha is 15/16 at the first data.
 //! * A mark in slow start ends it with the reduction by alpha / 2, not by a half.
+//! * A mark may leave a window of one packet, which the next ones do not reduce; RFC 3168 section 6.1.2 has a timer for it,
+//!   and Linux keeps two packets.
 //! * A loss of a packet sent before the reduction at a mark does not reduce the window again.
-//! * A spurious reduction restores alpha too.
+//! * A spurious reduction restores alpha and its counters too, except with the conventions of Linux.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
@@ -42,6 +46,8 @@ pub struct Dctcp {
     /// Packets acknowledged and marked in the current window of data.
     acked: u64,
     marked: u64,
+    /// Marks of the last acknowledgement.
+    latest: u32,
     /// Beginning of the window of data: it ends when a packet sent afterwards is acknowledged.
     began: Time,
 }
@@ -54,14 +60,14 @@ pub(super) fn marks(acked: &Acked) -> u32 {
 impl Dctcp {
     /// DCTCP with the gain `g`.
     pub const fn new(g: f64) -> Self {
-        Dctcp { g, alpha: 1.0, acked: 0, marked: 0, began: Time::ZERO }
+        Dctcp { g, alpha: 1.0, acked: 0, marked: 0, latest: 0, began: Time::ZERO }
     }
 }
 
 impl WindowLaw for Dctcp {
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
-        w + acked / w
+        w + (acked - f64::from(self.latest)).max(0.0) / w
     }
 
     fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
@@ -71,14 +77,19 @@ impl WindowLaw for Dctcp {
         }
     }
 
+    fn needs_ecn(&self) -> bool {
+        true
+    }
+
     fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
         (why == Signal::Mark).then_some(cut)
     }
 
     #[inline]
     fn observe(&mut self, acked: &Acked, cx: &Context) {
+        self.latest = marks(acked);
         self.acked += u64::from(acked.packets);
-        self.marked += u64::from(marks(acked));
+        self.marked += u64::from(self.latest);
         if acked.sent_at < self.began || self.acked == 0 {
             return;
         }
@@ -150,6 +161,16 @@ mod tests {
         assert!((cut - 95.0).abs() < 0.01, "{cut}");
         ack(&mut law, 30_000, 29_900, 1, 100);
         assert!(law.alpha <= 1.0);
+    }
+
+    /// RFC 3168 section 6.1.2: the window does not grow for packets that were marked.
+    #[test]
+    fn marked_packets_do_not_enlarge_the_window() {
+        let mut law = Dctcp::new(G);
+        for (marked, grown) in [(0, 4.0), (1, 3.0), (4, 0.0), (9, 0.0)] {
+            ack(&mut law, 100, 50, 4, marked);
+            assert_eq!(law.grow(40.0, 4.0, &context()), 40.0 + grown / 40.0);
+        }
     }
 
     /// Section 3.5: a loss and a timeout are answered as in conventional TCP, whatever alpha is.

@@ -37,7 +37,7 @@
 //! * A loss of a packet sent before the reduction at a mark does not reduce the window again.
 //! * Slow start grows on marked packets too; the first mark ends it.
 //! * The least window after a mark is two packets.
-//! * A spurious reduction restores alpha too.
+//! * A spurious reduction restores alpha and its counters too, except with the conventions of Linux.
 //! * The detection of classic ECN queues, which is off by default, is not implemented.
 
 use super::dctcp::marks;
@@ -121,6 +121,14 @@ impl WindowLaw for Prague {
 
     fn answers_mark(&self, cx: &Context) -> bool {
         !self.independent(cx) || cx.now.since(self.reduced) >= self.rtt_virt
+    }
+
+    fn grows_after_mark(&self) -> bool {
+        true
+    }
+
+    fn needs_ecn(&self) -> bool {
+        true
     }
 
     fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {

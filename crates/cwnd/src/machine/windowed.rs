@@ -279,7 +279,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.end_round(now, sent);
         self.shrink(now, why);
         // RFC 9002 section 7.3.2: a mark begins a recovery period too. In RFC 3168 it does not.
-        if why == Signal::Loss || self.conventions.infers_recovery {
+        let mark_recovers = self.conventions.infers_recovery && !self.law.grows_after_mark();
+        if why == Signal::Loss || mark_recovers {
             self.in_recovery = true;
         } else {
             self.close_round(now);
@@ -352,6 +353,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let window = self.window.min(window).max(MIN_WINDOW);
         if window < self.window {
             self.window = window;
+            self.entered = false;
             self.law.reduced(window);
             if window == MIN_WINDOW {
                 self.restart_linux(now);
@@ -493,7 +495,11 @@ impl<L: WindowLaw + Clone> Controller for Windowed<L> {
     }
 
     fn needs(&self) -> Needs {
-        Needs { delivery_rate: self.law.uses_delivery_rate(), ..Needs::default() }
+        Needs {
+            delivery_rate: self.law.uses_delivery_rate(),
+            ecn: self.law.needs_ecn(),
+            ..Needs::default()
+        }
     }
 
     fn take_cut(&mut self) -> Option<Cut> {

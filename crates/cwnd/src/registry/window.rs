@@ -590,7 +590,7 @@ pub(super) const DCTCP: Algorithm = Algorithm {
     summary: "Reduces the window by the fraction of marked packets.",
     source: "RFC 8257",
     equations: &[
-        "each ACK: w <- w + 1 / w",
+        "each ACK: w <- w + (acknowledged - marked) / w",
         "each window of data: M = marked / acknowledged",
         "alpha <- (1 - g) alpha + g M",
         "at a mark: w <- w (1 - alpha / 2)",
@@ -599,9 +599,11 @@ pub(super) const DCTCP: Algorithm = Algorithm {
     deviations: &[
         "Packets count instead of bytes, and packets acknowledged selectively count too.",
         "Without accurate ECN feedback each packet of an acknowledgement with ECN-Echo counts as marked. Only the receiver of section 3.2 makes this exact; the echo of RFC 3168 lasts a round-trip time, and the window does not grow on it.",
+        "A window of data ends when a packet sent afterwards is acknowledged, selectively too. The acknowledgement of the SYN ends one without marks, so that alpha is 15/16 at the first data.",
         "A mark in slow start ends it with the reduction by alpha / 2, not by a half.",
+        "A mark may leave a window of one packet, which the next ones do not reduce; RFC 3168 section 6.1.2 has a timer for it, and Linux keeps two packets.",
         "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
-        "A spurious reduction restores alpha too.",
+        "A spurious reduction restores alpha and its counters too, except with the conventions of Linux.",
     ],
     parameters: &[
         Parameter::number(
@@ -640,7 +642,7 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
         "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
         "Slow start grows on marked packets too; the first mark ends it.",
         "The least window after a mark is two packets.",
-        "A spurious reduction restores alpha too.",
+        "A spurious reduction restores alpha and its counters too, except with the conventions of Linux.",
         "The detection of classic ECN queues, which is off by default, is not implemented.",
     ],
     parameters: &[
