@@ -18,7 +18,7 @@
 //! 5/4 lasts until inflight(5/4) or a loss, 3/4 at most until inflight(1)  (bbr_is_next_cycle_phase)
 //! ProbeRTT: w <= 4 for 200 ms and a round, 10 s after the last min_rtt  (bbr_update_min_rtt)
 //! at a loss: w <- packets in flight + n for a round, then w <- w - lost  (bbr_set_cwnd_to_recover_or_restore)
-//! at a timeout: w <- 1                                          (tcp_enter_loss)
+//! at a timeout: w <- 1                                          (state TCP_CA_Loss)
 //! end of recovery, ProbeRTT: w <- at least w before             (bbr_set_cwnd_to_recover_or_restore)
 //! extra_acked: the largest excess of acknowledged packets over bw t in 5 to 10 rounds, at most 100 ms of bw  (bbr_update_ack_aggregation)
 //! policed: bw is the rate of two intervals of 4 to 16 rounds with 20 % loss, for 48 rounds  (bbr_lt_bw_sampling)
@@ -33,13 +33,16 @@
 //! Known deviations:
 //!
 //! * Bandwidths and gains are real-valued; windows are whole packets.
-//! * Losses follow the acknowledgement that reveals them: the model knows them at the next one.
-//! * Where the driver does not report the departure time of the next packet, packets in flight are those in the network.
+//! * Losses follow the acknowledgement that reveals them: the model knows them at the next one. The window is reduced at once, after its
+//!   growth, also below the least one, and at losses that RACK's timer detects; Linux waits for the next acknowledgement.
+//! * Where the driver does not report the departure time of the next packet, packets in flight are those in the network, and a segment
+//!   more if the gain is above 1.
 //! * Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has expired.
 //! * Packets sent in ProbeRTT are identified by P.delivered; Linux marks them as limited by the application.
-//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is not
-//!   reset then.
-//! * The recovery after a timeout ends with the second round after it; the driver does not report its end.
+//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight and the application limited the
+//!   sender. The pacing rate is not reset then, and ProbeRTT ends at the acknowledgement.
+//! * The window after a timeout is one packet; that of Linux is one above the packets in flight (tcp_enter_loss).
+//! * The recovery after a timeout ends with the third round after it; the driver does not report its end.
 //! * Persistent congestion is a timeout.
 //! * The least pacing rate is a packet in a second.
 //! * The clock has no steps of a jiffy.
@@ -84,8 +87,9 @@ const EXTRA_ROUNDS: u32 = 5;
 const EXTRA_TIME: f64 = 0.1;
 /// Packets after which an epoch of aggregation begins anew.
 const EPOCH_PACKETS: u32 = 1 << 20;
-/// Segments: 2^10 in a second, at most 127 packets, one packet below 1.2 Mb/s.
+/// Segments: 2^10 in a second, of at most GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER bytes and 127 packets, one packet below 1.2 Mb/s.
 const SEGMENTS_PER_SECOND: f64 = 1024.0;
+const MOST_SEGMENT_BYTES: f64 = 65_215.0;
 const MOST_SEGMENT: f64 = 127.0;
 const SLOW_BYTES: f64 = 1_200_000.0 / 8.0;
 /// The nominal RTT before the first sample in seconds.
@@ -255,7 +259,8 @@ impl Bbr {
     fn segment(&self) -> u32 {
         let bytes = self.pace * self.packet;
         let least = if bytes < SLOW_BYTES { 1.0 } else { 2.0 };
-        (bytes / SEGMENTS_PER_SECOND / self.packet).max(least).min(MOST_SEGMENT) as u32
+        let size = (bytes / SEGMENTS_PER_SECOND).min(MOST_SEGMENT_BYTES);
+        (size / self.packet).max(least).min(MOST_SEGMENT) as u32
     }
 
     fn bdp(&self, bw: f64, gain: f64) -> u32 {
@@ -479,8 +484,8 @@ impl Bbr {
             (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
         }
         if expired && !after_idle && self.state != State::ProbeRtt {
-            self.save_window();
             self.state = State::ProbeRtt;
+            self.save_window();
             self.probe_rtt_done = None;
         }
         if self.state != State::ProbeRtt {
@@ -561,7 +566,10 @@ impl Bbr {
 
     fn on_acked(&mut self, now: Time, acked: &Acked) {
         let prior_in_flight = acked.in_flight.saturating_add(acked.packets);
-        let after_idle = self.in_flight == 0 && acked.sent_at >= self.acked_at;
+        let limited = acked.delivery.is_some_and(|sample| sample.application_limited);
+        let after_idle = limited && self.in_flight == 0 && acked.sent_at >= self.acked_at;
+        // Linux sets the window after the handshake (tcp_init_transfer).
+        let handshake = self.delivered == 0 && acked.delivery.is_none();
         (self.in_flight, self.acked) = (acked.in_flight, acked.packets);
         self.delivered += u64::from(acked.packets);
         let valid = self.update_bandwidth(now, acked.delivery.as_ref());
@@ -580,7 +588,9 @@ impl Bbr {
                 self.recovered();
             }
         }
-        self.grow(acked.packets);
+        if !handshake {
+            self.grow(acked.packets);
+        }
         self.losses = 0;
         self.acked_at = now;
     }
