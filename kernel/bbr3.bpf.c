@@ -79,7 +79,8 @@ FX_INLINE void submit_event(struct tcp_sock *tp, struct connection *c, u32 kind,
 		event->sample_lost = c->ack.lost;
 		event->tx_in_flight = c->ack.tx_in_flight;
 		event->flags = (c->ack.has_sample ? EVENT_HAS_SAMPLE : 0) |
-			       (c->ack.sent_application_limited ? EVENT_APPLICATION_LIMITED : 0);
+			       (c->ack.sent_application_limited ? EVENT_APPLICATION_LIMITED : 0) |
+			       (c->ack.idles ? EVENT_IDLES : 0);
 	}
 	bpf_ringbuf_submit(event, 0);
 }
@@ -181,6 +182,7 @@ FX_INLINE void fill_ack(struct tcp_sock *tp, struct connection *c, const struct 
 	a->interval = sampled > 0 && micros > 0 ? micros : 0;
 	a->sent_application_limited = rs->is_app_limited != 0;
 	a->window_limited = BITS(tp, is_cwnd_limited) != 0;
+	a->idles = !a->window_limited && tp->app_limited != 0;
 }
 
 FX_INLINE void process_ack(struct tcp_sock *tp, struct connection *c, const struct rate_sample *rs, u32 losses)

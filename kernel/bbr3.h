@@ -161,12 +161,13 @@ FX_INLINE u32 bbr3_is_time_to_cruise(struct bbr3_state *s)
 
 FX_INLINE u32 bbr3_is_time_to_go_down(struct bbr3_state *s, const struct bbr3_ack *a)
 {
-	u64 prior_in_flight = BBR3_PACKETS((u64)a->in_flight + a->packets);
+	/* A window with a fraction never has as many packets in flight: one more would exceed it. */
+	u64 one_more = BBR3_PACKETS((u64)a->in_flight + a->packets + 1);
 
 	bbr3_decide(s, s->w, s->inflight_longterm);
 	if (s->prev_probe_too_high) {
-		bbr3_decide_product(s, prior_in_flight, s->inflight_longterm);
-		if (prior_in_flight >= s->inflight_longterm) {
+		bbr3_decide_product(s, one_more, s->inflight_longterm);
+		if (one_more > s->inflight_longterm) {
 			s->prev_probe_precautionary = 1;
 			return 1;
 		}
@@ -220,7 +221,7 @@ FX_INLINE u32 bbr3_adapt_long_term_model(struct bbr3_state *s, const struct bbr3
 
 FX_INLINE void bbr3_update_probe_bw_cycle_phase(struct bbr3_state *s, const struct bbr3_ack *a)
 {
-	if (!s->full_bw_reached || bbr3_adapt_long_term_model(s, a))
+	if (!s->full_bw_reached || !a->packets || bbr3_adapt_long_term_model(s, a))
 		return;
 	if (s->state == BBR3_DOWN || s->state == BBR3_CRUISE) {
 		if (bbr3_is_time_to_probe_bw(s, a->now))
@@ -321,12 +322,21 @@ FX_INLINE void bbr3_start(struct bbr3_state *s, u64 now)
 	s->min_rtt_stamp = s->probe_rtt_min_stamp = s->extra_acked_start = s->cycle_stamp = now;
 }
 
+/* Whether the packet of a sample was sent in a phase that the application or ProbeRTT limited. */
+FX_INLINE u32 bbr3_is_sample_limited(const struct bbr3_state *s, const struct bbr3_ack *a)
+{
+	return a->sent_application_limited || (s->has_limited_phase && a->prior_delivered >= s->limited_from &&
+					       a->prior_delivered <= s->limited_to);
+}
+
 /* GenerateRateSample, and HandleRestartFromIdle before it. */
 FX_INLINE void bbr3_take_sample(struct bbr3_state *s, struct bbr3_ack *a)
 {
-	if (!s->in_flight && s->delivered && a->sent_at >= s->acked_at) {
+	if (!s->in_flight && a->has_sample && bbr3_is_sample_limited(s, a) && s->delivered &&
+	    a->sent_at >= s->acked_at) {
 		s->idle_restart = 1;
 		s->extra_acked_start = a->sent_at;
+		s->extra_acked_delivered = 0;
 	}
 	s->in_flight = a->in_flight;
 	s->acked_at = a->now;
@@ -340,9 +350,7 @@ FX_INLINE void bbr3_take_sample(struct bbr3_state *s, struct bbr3_ack *a)
 		s->delivered = a->prior_delivered + a->delivered;
 		if (a->interval)
 			a->rate = bbr3_rate(a->delivered, a->interval);
-		a->application_limited = a->sent_application_limited ||
-				 (s->has_limited_phase && a->prior_delivered >= s->limited_from &&
-				  a->prior_delivered <= s->limited_to);
+		a->application_limited = bbr3_is_sample_limited(s, a);
 		s->last_lost = a->lost;
 		s->last_tx_in_flight = a->tx_in_flight;
 		s->last_application_limited = a->application_limited;
@@ -389,7 +397,7 @@ FX_INLINE void bbr3_update_control(struct bbr3_state *s, const struct bbr3_ack *
 		bbr3_recovered(s);
 	bbr3_set_pacing_rate(s, a->rtt);
 	bbr3_set_cwnd(s, a->packets);
-	if (!s->in_flight && bbr3_is_in_probe_bw(s))
+	if (!s->in_flight && a->idles && bbr3_is_in_probe_bw(s))
 		bbr3_set_pacing_rate_with_gain(s, BBR3_Q60(BBR3_PACING_MARGIN));
 }
 
@@ -438,6 +446,8 @@ FX_INLINE void bbr3_lost(struct bbr3_state *s, u64 now, u32 packets)
 		s->recovery = BBR3_FAST_RECOVERY;
 		s->recovery_round = s->round_count;
 	}
+	if (!packets)
+		return;
 	s->loss_events++;
 	bbr3_handle_lost_packet(s, now, packets);
 	bbr3_bound_cwnd_for_model(s);

@@ -99,7 +99,8 @@ struct bbr3_ack {
 	u8 sent_application_limited; /* the packet of the sample was sent in such a phase */
 	u8 application_limited;      /* computed, with ProbeRTT */
 	u8 window_limited;
-	u8 unused[4];
+	u8 idles; /* the application has no data to send */
+	u8 unused[3];
 };
 
 struct bbr3_state {

@@ -54,6 +54,7 @@ struct tcp_sock {
 	u32 data_segs_out;
 	u32 delivered;
 	u32 lost;
+	u32 app_limited;
 	u32 total_retrans;
 	u16 tcp_header_len;
 	u8 is_cwnd_limited : 1;

@@ -70,7 +70,7 @@ struct whole_event {
 	u64 interval;     /* us; 0: the sample is not reliable */
 	u32 sample_lost;
 	u32 tx_in_flight;
-	u32 flags;        /* EVENT_HAS_SAMPLE, EVENT_APPLICATION_LIMITED */
+	u32 flags;        /* EVENT_HAS_SAMPLE, EVENT_APPLICATION_LIMITED, EVENT_IDLES */
 	u32 close;        /* decisions that rounding may have changed */
 	u32 state;
 	u32 unused;
@@ -78,6 +78,7 @@ struct whole_event {
 
 #define EVENT_HAS_SAMPLE 1
 #define EVENT_APPLICATION_LIMITED 2
+#define EVENT_IDLES 4
 
 struct control {
 	u64 until;  /* ns, CLOCK_MONOTONIC: events are written until this time */

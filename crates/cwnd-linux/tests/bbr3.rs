@@ -111,6 +111,7 @@ fn words(now: Time, event: &Event) -> Vec<u64> {
                 sample.lost,
                 sample.in_flight.into(),
                 u64::from(sample.application_limited),
+                u64::from(acked.limit == Limit::Application),
             ]
         }
         Event::Lost(lost) => vec![2, now, lost.packets.into()],

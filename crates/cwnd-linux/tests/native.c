@@ -43,6 +43,7 @@ static void compute_bbr3(const u64 *a, u64 *out)
 		ack.lost = a[11];
 		ack.tx_in_flight = a[12];
 		ack.sent_application_limited = a[13];
+		ack.idles = a[14];
 		if (s.started)
 			longest = fx_max(longest, now - s.extra_acked_start);
 		bbr3_acked(&s, &ack);

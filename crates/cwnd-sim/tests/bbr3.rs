@@ -295,6 +295,16 @@ fn less_than_a_packet_in_flight_fills_the_link() {
     assert!(records.links[0].utilization > 0.95, "{}", records.links[0].utilization);
 }
 
+/// A flow whose flight ends between two paced packets is not idle, and probes.
+#[test]
+fn more_bandwidth_is_found_with_less_than_a_packet_in_flight() {
+    let link = "rate = \"1mbit\"\ndelay = \"3ms\"\nqueue = \"20p\"\nchanges = [{ at = \"20s\", rate = \"10mbit\" }]";
+    let (_, steps) = observe(60, link, "");
+    assert!(after(&steps, 19.0)[0].max_bw() < 1.1e6);
+    let found = after(&steps, 20.0).iter().find(|step| step.max_bw() > 9.5e6).unwrap().at;
+    assert!(found < 50.0, "{found}");
+}
+
 /// Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached.
 #[test]
 fn ten_times_the_bandwidth_is_found() {

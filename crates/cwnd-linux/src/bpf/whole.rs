@@ -31,6 +31,8 @@ pub struct Whole {
     pub has_sample: bool,
     /// Whether the packet was sent in an application-limited phase.
     pub application_limited: bool,
+    /// Whether the application had no data to send at the acknowledgement.
+    pub idles: bool,
     /// Decisions so far that rounding may have changed.
     pub close: u32,
     /// The state of the controller.
@@ -39,6 +41,7 @@ pub struct Whole {
 
 const HAS_SAMPLE: u32 = 1;
 const APPLICATION_LIMITED: u32 = 2;
+const IDLES: u32 = 4;
 
 impl Whole {
     const SIZE: usize = 72;
@@ -59,6 +62,7 @@ impl Whole {
             tx_in_flight: u32_at(1),
             has_sample: u32_at(2) & HAS_SAMPLE != 0,
             application_limited: u32_at(2) & APPLICATION_LIMITED != 0,
+            idles: u32_at(2) & IDLES != 0,
             close: u32_at(3),
             state: u32_at(4),
         })
@@ -77,7 +81,11 @@ pub(super) fn controller_event(event: &Event, whole: &Whole) -> Option<Controlle
             acked.in_flight = event.in_flight;
             acked.sent = u64::from(event.sent);
             acked.rtt = (event.rtt > 0).then(|| micros(event.rtt.into()));
-            acked.limit = if event.limited { Limit::Window } else { Limit::Application };
+            acked.limit = match (event.limited, whole.idles) {
+                (true, _) => Limit::Window,
+                (false, true) => Limit::Application,
+                (false, false) => Limit::Pacing,
+            };
             acked.delivery = whole.has_sample.then(|| {
                 let mut sample = RateSample::new();
                 sample.prior_delivered = whole.prior_delivered;

@@ -11,14 +11,15 @@
 //! max_inflight = cwnd_gain bdp + extra_acked, at least 4, 3 quanta               (section 5.6.4.2)
 //! each ACK: w <- min(w + n, max_inflight), at least 4                            (section 5.6.4.6)
 //! pipe not full: w <- w + n, while w < max_inflight                              (section 5.6.4.6)
-//! w <= inflight_shortterm; w <= inflight_longterm, less 15 % in Cruise and ProbeRTT  (section 5.6.4.7)
+//! w <= inflight_shortterm; in ProbeBW and ProbeRTT w <= inflight_longterm, less 15 % in Cruise and ProbeRTT  (section 5.6.4.7)
 //! Startup: gains 2.77 and 2, until the rate grows by less than 25 % in 3 rounds, or 2 % and 6 times are lost in one  (section 5.3.1)
 //! Drain: gains 0.5 and 2, until bdp is in flight, at most 3 rounds               (section 5.3.2)
 //! Down: gains 0.9 and 2, until bdp and 0.85 inflight_longterm are in flight      (section 5.3.3.1)
-//! Cruise: gains 1 and 2, until 2 to 3 s or min(bdp, 63) rounds after Up          (section 5.3.3.5)
+//! Cruise: gains 1 and 2, until 2 to 3 s or min(bdp, w, 63) rounds after Up       (section 5.3.3.8)
 //! Refill: gains 1 and 2, for a round, without the short-term model               (section 5.3.3.3)
-//! Up: gains 1.25 and 2.25, until the rate grows by less than 25 % in 3 rounds, or a loss rate above 2 %  (section 5.3.3.4)
-//! Up: inflight_longterm grows by 1, 2, 4, ... packets in a round that it limits  (section 5.3.3.6)
+//! Up: gains 1.25 and 2.25, until the rate grows by less than 25 % in 3 rounds, or a loss rate above 2 %  (section 5.3.3.7)
+//! Up after such a loss rate: until inflight_longterm is in flight                (section 5.3.3.6)
+//! Up: inflight_longterm grows by 1, 2, 4, ... packets in a round that it limits  (section 5.3.3.5)
 //! loss rate above 2 % of packets sent in Refill or Up: inflight_longterm <- packets in flight then, at least 0.7 min(bdp, w)  (section 5.5.10.2)
 //! round with a loss in other states: bw_shortterm <- max(bw_latest, 0.7 bw_shortterm)  (section 5.5.10.3)
 //! inflight_shortterm <- max(inflight_latest, 0.7 inflight_shortterm)             (section 5.5.10.3)
@@ -36,22 +37,32 @@
 //! * Volumes are real-valued, in packets.
 //! * Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they
 //!   change apply at once.
-//! * The packets that are declared lost together are one packet P of the draft: the one sent last has its state.
+//! * The packets that are declared lost together are one packet P of the draft: the one sent last has its state. After scattered
+//!   losses inflight_longterm is lower than with one P each, by up to their number.
 //! * Losses without a state (a driver without it, the packets of a timeout) have that of the last sample.
 //! * Each event of losses counts as one discontiguous range in the exit of Startup.
 //! * The exit of Startup for losses also sets full_bw_now, as the test cases of the draft require.
 //! * A round whose sample is not reliable does not count as a plateau.
-//! * C.inflight reaches inflight_longterm in Up if it does before the acknowledgement.
+//! * C.inflight reaches inflight_longterm in Up if it does before the acknowledgement, in whole packets.
 //! * Packets sent in ProbeRTT are identified by P.delivered; the driver does not mark them as limited by the application.
-//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight. The pacing rate is
-//!   that of gain 1 as soon as nothing is in flight.
+//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight and the application limited
+//!   the sender. The pacing rate is that of gain 1 as soon as the application has sent all and nothing is in flight. ProbeRTT ends by a
+//!   timer in an idle period, not at its end.
+//! * A restart also sets extra_acked_delivered to 0, as its sampling interval begins anew (section 5.5.9); the pseudo-code keeps
+//!   it, and the window of an application-limited flow grows without bound.
+//! * Acknowledgements without new data do not change the state.
+//! * At a timeout all packets in flight are lost, as one packet P, and the window is 1, also if RACK keeps some in flight. A
+//!   further timeout overwrites the saved state.
+//! * The window before ProbeRTT is saved before the state changes.
+//! * The filters of max_bw and extra_acked have three samples, and that of extra_acked covers a round more than the draft's.
 //! * The recovery after a timeout ends with the second round after it; the driver does not report its end.
 //! * The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).
 //! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.
 //! * Connections without SACK are treated like those with it.
 //! * Persistent congestion is a timeout.
 //! * The least pacing rate is a packet in a second.
-//! * Marks (ECN) have no effect: the draft specifies none.
+//! * Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a sender of ECN-capable packets treats
+//!   marks as congestion: `bbr3` is for paths without marks.
 //! * In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read
 //!   from a history of the loss counter by P.delivered.
 
@@ -364,7 +375,7 @@ impl Bbr3 {
         self.end_recovery(acked);
         self.set_pacing_rate(ack.rtt);
         self.set_cwnd(ack.newly);
-        if self.is_idle() && self.is_in_probe_bw() {
+        if self.is_idle() && acked.limit == Limit::Application && self.is_in_probe_bw() {
             self.set_pacing_rate_with_gain(1.0);
         }
     }
@@ -413,9 +424,13 @@ impl Bbr3 {
 
     /// HandleRestartFromIdle, at the first acknowledgement after it.
     fn handle_restart_from_idle(&mut self, acked: &Acked) {
-        if self.is_idle() && self.delivered > 0 && acked.sent_at >= self.acked_at {
+        let limited = acked.delivery.is_some_and(|sample| {
+            sample.application_limited || self.limited.contains(sample.prior_delivered)
+        });
+        if self.is_idle() && limited && self.delivered > 0 && acked.sent_at >= self.acked_at {
             self.idle_restart = true;
             self.extra_acked_start = acked.sent_at;
+            self.extra_acked_delivered = 0.0;
         }
     }
 
@@ -626,7 +641,6 @@ impl Controller for Bbr3 {
             Event::Recovered => self.recovered(),
             Event::Timeout { .. } | Event::PersistentCongestion => self.on_timeout(now),
             Event::Undo => self.handle_spurious_loss_detection(),
-            Event::Reduced { window } => self.w = self.w.min(window.get()).max(1.0),
             Event::Mtu { packet } => self.rescale(*packet),
             // HandleRestartFromIdle in ProbeRTT.
             Event::Tick if self.is_idle() && self.state == State::ProbeRtt => {

@@ -135,7 +135,7 @@ impl Bbr3 {
     }
 
     pub(super) fn update_probe_bw_cycle_phase(&mut self, ack: &Ack) {
-        if !self.full_bw_reached || self.adapt_long_term_model(ack) {
+        if !self.full_bw_reached || ack.newly == 0.0 || self.adapt_long_term_model(ack) {
             return;
         }
         match self.state {
@@ -163,7 +163,8 @@ impl Bbr3 {
     }
 
     fn is_time_to_go_down(&mut self, ack: &Ack) -> bool {
-        if self.prev_probe_too_high && ack.prior_in_flight >= self.inflight_longterm {
+        // A window with a fraction never has as many packets in flight: one more would exceed it.
+        if self.prev_probe_too_high && ack.prior_in_flight + 1.0 > self.inflight_longterm {
             self.prev_probe_precautionary = true;
             return true;
         }

@@ -343,7 +343,7 @@ fn a_loss_in_up_reduces_inflight_longterm() {
     assert!((path.bbr.inflight_longterm - 0.7 * f64::from(BDP)).abs() < 1e-9);
 }
 
-/// Precautionary Bandwidth Probing (section 5.3.3.4.2): after a probe that was too high the next one ends at
+/// Precautionary Bandwidth Probing (section 5.3.3.6): after a probe that was too high the next one ends at
 /// inflight_longterm, and without losses is followed by another at once.
 #[test]
 fn a_probe_after_a_loss_is_precautionary() {
@@ -352,7 +352,12 @@ fn a_probe_after_a_loss_is_precautionary() {
     let longterm = path.bbr.inflight_longterm;
     let mut path = path.until(State::Up);
     assert!(path.bbr.prev_probe_too_high);
-    path.round(Given { in_flight: longterm as u32, ..STEADY });
+    // It has a fraction, and the sender stops at the whole number below.
+    assert_ne!(longterm, longterm.floor());
+    let before = longterm as u32 - STEADY.packets;
+    path.round(Given { in_flight: before - 1, ..STEADY });
+    assert_eq!(path.bbr.state(), State::Up);
+    path.round(Given { in_flight: before, ..STEADY });
     assert_eq!(path.bbr.state(), State::Down);
     assert!(path.bbr.prev_probe_precautionary && !path.bbr.prev_probe_too_high);
     path.round(STEADY);
@@ -416,6 +421,30 @@ fn an_idle_period_replaces_probe_rtt() {
         assert_eq!(path.bbr.state() == State::ProbeRtt, !idle);
         assert!(!path.bbr.idle_restart, "it lasts until the first delivery");
     }
+}
+
+/// HandleRestartFromIdle applies to flows that the application limits, not to those whose flight ends between two paced packets.
+#[test]
+fn a_flow_that_the_pacing_rate_limits_is_not_idle() {
+    let mut path = Path::in_state(State::Up);
+    let pace = path.bbr.pace;
+    for _ in 0..3 {
+        path.within_round(Given { in_flight: 0, packets: 1, ..STEADY });
+        assert_eq!(path.bbr.pace, pace);
+        path.now += Dur::from_secs(2.0 * RTT);
+        assert!(!path.bbr.idle_restart);
+    }
+}
+
+/// The packets acknowledged before an idle period are not in the sampling interval of extra_acked after it.
+#[test]
+fn an_idle_period_begins_a_sampling_interval() {
+    let mut path = Path::in_state(State::Cruise);
+    for _ in 0..50 {
+        path.round(Given { in_flight: 0, limited: true, limit: Limit::Application, ..STEADY });
+        path.now += Dur::from_secs(1.0);
+    }
+    assert!(path.bbr.extra_acked <= f64::from(BDP), "{}", path.bbr.extra_acked);
 }
 
 /// An idle sender leaves ProbeRTT by its timer.
