@@ -163,7 +163,7 @@ def test_a_difference_is_found_where_it_is(real, two):
     def change(record) -> None:
         for flow in record["flows"]:
             if flow["controller"] == "reno":
-                flow["window"] = flow["window"] * 1.5 + 1
+                flow["window"] = flow["window"] * 2 + 2
         for link in record["links"]:
             link["delay"]["p95"] *= 2
 
