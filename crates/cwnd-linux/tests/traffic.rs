@@ -23,6 +23,8 @@ use std::{env, fs, thread};
 const SIZE: usize = 50_000_000;
 /// Timeout of one transfer.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest pause of the router: several retransmission timeouts.
+const PAUSE: Duration = Duration::from_secs(3);
 const LAWS: [&str; 10] = [
     "bbr3",
     "aimd(0.31, 1/8)",
@@ -229,8 +231,8 @@ fn in_namespaces() {
 }
 
 /// Transfers data with one law as the default of this namespace, and traces it. The router `pausing` forwards
-/// nothing from the end of the third recovery until the retransmission timer expires. (In a recovery the
-/// kernel sets no threshold at a timeout.)
+/// nothing from the end of the third recovery until a timeout is reported. In a recovery the kernel sets no
+/// threshold at a timeout, which is then not reported: the router pauses again at the end of a later recovery.
 fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     let instance = bpf::load(spec, None, true).unwrap();
     assert_eq!(bpf::default_controller().unwrap(), instance.name);
@@ -238,17 +240,23 @@ fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     let mut trace = Trace::new(&instance).unwrap();
     let sender = thread::spawn(|| send(7));
     let mut events: Vec<bpf::event::Event> = Vec::new();
-    let mut forwards = true;
+    let (mut paused, mut recoveries) = (None::<Instant>, 3);
     let start = Instant::now();
     while !sender.is_finished() {
         assert!(start.elapsed() < TIMEOUT, "{spec}: the transfer timed out");
         trace.read(Duration::from_millis(10), &mut events).unwrap();
         let count = |kind| events.iter().filter(|event| event.kind == kind).count();
-        if let Some(router) = pausing
-            && forwards != (count(Kind::Round) < 3 || count(Kind::Timeout) > 0)
-        {
-            forwards = !forwards;
-            router.run(&format!("sysctl -qw net.ipv4.ip_forward={}", u8::from(forwards)));
+        if let Some(router) = pausing {
+            let pauses = count(Kind::Timeout) == 0
+                && match paused {
+                    Some(since) => since.elapsed() < PAUSE,
+                    None => count(Kind::Round) >= recoveries,
+                };
+            if pauses != paused.is_some() {
+                paused = pauses.then(Instant::now);
+                recoveries = count(Kind::Round) + 1;
+                router.run(&format!("sysctl -qw net.ipv4.ip_forward={}", u8::from(!pauses)));
+            }
         }
     }
     trace.read(Duration::from_millis(10), &mut events).unwrap();
