@@ -51,7 +51,7 @@ def markdown(card: Card) -> str:
 
 def source(algorithm: Algorithm) -> str:
     """Return the end of a controller's page: its source and its known deviations from it."""
-    lines = [f"{SOURCE}", "", f"{algorithm.title}: {algorithm.source}.", ""]
+    lines = [SOURCE, "", f"{algorithm.title}: {algorithm.source}.", ""]
     lines += [f"* {deviation}" for deviation in algorithm.deviations or ["None is known."]]
     lines += ["", "[All cards](README.md), [what the tests are](../evaluate.md)"]
     return "\n".join(lines) + "\n"
@@ -88,27 +88,43 @@ def across(cards: Sequence[Card]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
+def evaluate(out: Path) -> None:
     """Evaluate the controllers and write their cards."""
+    CARDS.mkdir(exist_ok=True)
+    cards = []
+    for algorithm in algorithms():
+        cards += cwnd.evaluate([algorithm.name], out=out)
+        write(algorithm, markdown(cards[-1]))
+        print(cards[-1], flush=True)
+    (CARDS / "README.md").write_text(across(cards), encoding="utf-8")
+
+
+def write_sources() -> None:
+    """Write the source and the deviations on each card, and keep its tests."""
+    for algorithm in algorithms():
+        text = _path(algorithm).read_text(encoding="utf-8")
+        write(algorithm, text.partition(SOURCE)[0].removesuffix("\n"))
+
+
+def write(algorithm: Algorithm, tests: str) -> None:
+    """Write the card of a controller: its tests, and its source."""
+    _path(algorithm).write_text(f"{tests}\n{source(algorithm)}", encoding="utf-8")
+
+
+def _path(algorithm: Algorithm) -> Path:
+    return CARDS / f"{algorithm.name}.md"
+
+
+def main() -> None:
+    """Write all cards, or the sources on them."""
     parser = argparse.ArgumentParser(description="The report cards of docs/cards.")
     parser.add_argument("--out", type=Path, default=Path("out/cards"))
     parser.add_argument("--sources", action="store_true")
     options = parser.parse_args()
-    CARDS.mkdir(exist_ok=True)
-    cards = []
-    for algorithm in algorithms():
-        path = CARDS / f"{algorithm.name}.md"
-        if options.sources:
-            tests = path.read_text(encoding="utf-8").partition(SOURCE)[0]
-            path.write_text(f"{tests.rstrip()}\n\n{source(algorithm)}", encoding="utf-8")
-            continue
-        cards += cwnd.evaluate([algorithm.name], out=options.out)
-        text = f"{markdown(cards[-1])}\n{source(algorithm)}"
-        path.write_text(text, encoding="utf-8")
-        print(cards[-1], flush=True)
     if options.sources:
-        return
-    (CARDS / "README.md").write_text(across(cards), encoding="utf-8")
+        write_sources()
+    else:
+        evaluate(options.out)
 
 
 if __name__ == "__main__":

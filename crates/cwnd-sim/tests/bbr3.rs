@@ -295,13 +295,18 @@ fn less_than_a_packet_in_flight_fills_the_link() {
     assert!(records.links[0].utilization > 0.95, "{}", records.links[0].utilization);
 }
 
+/// Returns when max_bw exceeds `after_it` on a link whose rate increases at 20 s; it is less than `before` until then.
+fn increase_found_at(link: &str, before: f64, after_it: f64) -> f64 {
+    let (_, steps) = observe(60, link, "");
+    assert!(after(&steps, 19.0)[0].max_bw() < before);
+    after(&steps, 20.0).iter().find(|step| step.max_bw() > after_it).unwrap().at
+}
+
 /// A flow whose flight ends between two paced packets is not idle, and probes.
 #[test]
 fn more_bandwidth_is_found_with_less_than_a_packet_in_flight() {
     let link = "rate = \"1mbit\"\ndelay = \"3ms\"\nqueue = \"20p\"\nchanges = [{ at = \"20s\", rate = \"10mbit\" }]";
-    let (_, steps) = observe(60, link, "");
-    assert!(after(&steps, 19.0)[0].max_bw() < 1.1e6);
-    let found = after(&steps, 20.0).iter().find(|step| step.max_bw() > 9.5e6).unwrap().at;
+    let found = increase_found_at(link, 1.1e6, 9.5e6);
     assert!(found < 50.0, "{found}");
 }
 
@@ -309,9 +314,7 @@ fn more_bandwidth_is_found_with_less_than_a_packet_in_flight() {
 #[test]
 fn ten_times_the_bandwidth_is_found() {
     let link = "rate = \"10mbit\"\ndelay = \"20ms\"\nqueue = \"300p\"\nchanges = [{ at = \"20s\", rate = \"100mbit\" }]";
-    let (_, steps) = observe(60, link, "");
-    assert!(after(&steps, 19.0)[0].max_bw() < 10.2e6);
-    let found = after(&steps, 20.0).iter().find(|step| step.max_bw() > 98e6).unwrap().at;
+    let found = increase_found_at(link, 10.2e6, 98e6);
     assert!(found < 40.0, "{found}");
 }
 
@@ -322,7 +325,7 @@ fn a_tenth_of_the_bandwidth_is_found() {
     let (_, steps) = observe(60, link, "");
     let before = after(&steps, 19.0)[0].max_bw();
     assert!((98e6..102e6).contains(&before), "{before}");
-    // BBRBeta of the bandwidth in each of three rounds with losses.
+    // Each of three rounds with losses keeps 0.7 of it (BBR.Beta).
     let short = |step: &Step| step.gauges["bw_shortterm"] * PACKET < 0.7_f64.powi(3) * 101e6;
     let quick = after(&steps, 20.0).iter().find(|step| short(step)).unwrap().at;
     assert!(quick < 24.0, "{quick}");

@@ -14,7 +14,8 @@ use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use std::fmt::Write;
 
-/// A test of the code: its queue holds 80 ms, or as many milliseconds as `buffer` says, at the first rate: that of the code follows the rate.
+/// A test of the code: its queue holds 80 ms, or as many milliseconds as `buffer` says, at the first rate. In the code the number of
+/// packets changes with the rate.
 struct Test {
     name: &'static str,
     /// Rate in Mb/s, one-way delay and buffer in ms.

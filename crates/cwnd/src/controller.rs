@@ -92,7 +92,7 @@ where
 pub struct Needs {
     /// A delivery-rate sample with each acknowledgement: [`Acked::delivery`](crate::Acked::delivery).
     pub delivery_rate: bool,
-    /// ECN on a path without drops at short queues: the SYN is ECN-capable too (RFC 8257 section 3.6).
+    /// Marks: all packets of the sender are ECN-capable, the SYN too (RFC 8257 section 3.6).
     pub ecn: bool,
     /// The receiver's periodic reports ([`Event::Report`]) instead of acknowledgements.
     pub reports: bool,
