@@ -15,7 +15,7 @@ SPECS = (
 )
 
 
-CONVENTIONS = ("rfc", "linux")
+CONVENTIONS = ("rfc5681", "rfc", "linux")
 
 
 def main() -> None:

@@ -72,6 +72,7 @@ CASES: dict[str, tuple[Scenario, list[str]]] = {
     "reno-ns2": (reno("ns2"), []),
     "reno-ns2-sampled-once": (networks.sampled(reno("ns2"), "20s"), []),
     "reno-ns2-recorded": (reno("ns2"), ["--record"]),
+    "reno-rfc5681": (reno("rfc5681"), []),
     "reno-rfc": (reno("rfc"), []),
     "cubic-100": (FAST, []),
     "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),

@@ -48,7 +48,7 @@ fn run(network: &Network) -> u64 {
 fn events(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("dumbbell");
     group.sample_size(20);
-    for conventions in ["rfc", "ns2"] {
+    for conventions in ["rfc5681", "rfc", "ns2"] {
         let network = dumbbell(conventions);
         group.throughput(Throughput::Elements(run(&network)));
         group.bench_function(conventions, |bencher| bencher.iter(|| run(black_box(&network))));

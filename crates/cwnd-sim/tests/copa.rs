@@ -87,13 +87,15 @@ fn flows_share_evenly() {
 }
 
 /// Section 2.2: beside a flow that fills the buffer, Copa is in the competitive mode and gets about the share that
-/// NewReno would get, whose AIMD it emulates.
+/// NewReno would get, whose AIMD it emulates. All have the loss recovery of RFC 6675.
 #[test]
 fn the_competitive_mode_keeps_its_share() {
     for queue in ["100p", "200p", "400p"] {
         for other in ["reno", "cubic"] {
             let beside = |controller| {
-                let flows = flow(controller, "") + &flow(other, "");
+                let flows =
+                    [controller, other].map(|own| flow(own, "tcp.conventions = \"rfc5681\""));
+                let flows = flows.concat();
                 dumbbell("24mbit", queue, "20s", &flows, 1)
             };
             let records = beside("copa");

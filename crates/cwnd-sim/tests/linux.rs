@@ -62,7 +62,7 @@ fn line(records: &Records) -> String {
     format!("{digest:016x} {delivered} delivered, {timeouts} timeouts")
 }
 
-/// Every controller in Linux's conventions, and every part alone in those of the RFCs and off in those of Linux.
+/// Every controller in Linux's conventions, and every part alone in those of RFC 5681 and off in those of Linux.
 #[test]
 fn digests() {
     let mut digests = BTreeMap::new();
@@ -72,7 +72,10 @@ fn digests() {
         digests.insert(format!("{} linux", algorithm.name), line(&records));
     }
     for part in PARTS {
-        for tcp in [format!("{part} = true"), format!("{linux}, {part} = false")] {
+        for tcp in [
+            format!("conventions = \"rfc5681\", {part} = true"),
+            format!("{linux}, {part} = false"),
+        ] {
             digests.insert(format!("cubic {tcp}"), line(&simulate(&contention("cubic", &tcp), 1)));
         }
     }
@@ -114,7 +117,8 @@ fn short_transfers(tcp: &str) -> (u64, f64) {
 #[test]
 fn probes_replace_timeouts() {
     // The loss of a SYN is answered by a timeout with any recovery.
-    let recovery = "syn = false, rack = true, prr = true, timestamps = true";
+    let recovery =
+        "conventions = \"rfc5681\", syn = false, rack = true, prr = true, timestamps = true";
     let (without, slow) = short_transfers(recovery);
     let (with, fast) = short_transfers(&format!("{recovery}, tlp = true"));
     assert!(2 * with < without, "{with} timeouts of {without}");
@@ -122,10 +126,14 @@ fn probes_replace_timeouts() {
 }
 
 /// A reduction by PRR sends throughout the round, where RFC 6675 is silent until half of the window has left: the queue of the
-/// bottleneck runs empty less often.
+/// bottleneck runs empty less often. Each part does so alone.
 #[test]
 fn each_part_fills_a_bottleneck() {
-    for tcp in ["rack = true", "prr = true", "tlp = true", "conventions = \"linux\""] {
+    let alone =
+        ["rack", "prr", "tlp"].map(|part| format!("conventions = \"rfc5681\", {part} = true"));
+    for tcp in
+        alone.into_iter().chain(["rfc", "linux"].map(|all| format!("conventions = \"{all}\"")))
+    {
         let records = simulate(
             &format!(
                 r#"

@@ -7,7 +7,7 @@ use crate::common::results::difference;
 use crate::common::wire::Capture;
 use crate::common::{self, MS, ms, packets, pair};
 use cwnd::Dur;
-use cwnd_sim::network::{Conventions, Network, Queue, QueueLimit, Red, Traffic};
+use cwnd_sim::network::{Conventions, Network, Queue, QueueLimit, Red, TcpExtensions, Traffic};
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
@@ -144,16 +144,29 @@ fn check(network: &Network, seed: u64, watched: usize, slice: u64) -> Result<(),
     Ok(())
 }
 
+/// The network with TCP of RFC 5681 and RFC 6675.
+fn without_extensions(network: &Network) -> Network {
+    let mut network = network.clone();
+    for flow in &mut network.flows {
+        if let Traffic::Tcp(tcp) = &mut Arc::make_mut(&mut flow.traffic) {
+            tcp.extensions = TcpExtensions::default();
+        }
+    }
+    network
+}
+
 #[test]
 fn lookahead_does_not_change_results_of_fixed_networks() {
     for text in NETWORKS {
         for (sample, every_link) in [("1s", true), ("40us", false)] {
             let header = format!("duration = \"1.5s\"\nwarmup = \"0.2s\"\nsample = \"{sample}\"");
             let scenario = Scenario::from_toml(&format!("{header}\n{text}"), "fixed").unwrap();
-            let network = scenario.network(1).unwrap();
-            for link in 0..if every_link { network.links.len() } else { 1 } {
-                let checked = check(&network, 1, link, 7);
-                assert!(checked.is_ok(), "{text} link {link}: {checked:?}");
+            let recent = scenario.network(1).unwrap();
+            for network in [without_extensions(&recent), recent] {
+                for link in 0..if every_link { network.links.len() } else { 1 } {
+                    let checked = check(&network, 1, link, 7);
+                    assert!(checked.is_ok(), "{text} link {link}: {checked:?}");
+                }
             }
         }
     }
@@ -640,7 +653,7 @@ fn stack() -> BoxedStrategy<String> {
         format!("conventions = \"{conventions}\", recovery = \"sack\", {}", parts.join(", "))
     };
     prop_oneof![
-        2 => (select(&["rfc", "ns2", "ns2-2001"]), select(&["sack", "newreno", "reno"]))
+        4 => (select(&["rfc5681", "ns2", "ns2-2001"]), select(&["sack", "newreno", "reno"]))
             .prop_map(move |(conventions, recovery)| older(conventions, recovery)),
         1 => any::<[bool; PARTS.len()]>().prop_map(move |on| recent("rfc", on)),
         1 => any::<[bool; PARTS.len()]>().prop_map(move |on| recent("linux", on)),

@@ -375,7 +375,7 @@ impl Tcp {
         // AccECN first: with SACK it has DSACK by default.
         for (field, on) in [("accecn", self.extensions.accecn)].into_iter().chain(extensions) {
             if on && self.conventions.is_ns2() {
-                return invalid(field, "ns-2 has none; use the conventions rfc or linux");
+                return invalid(field, "ns-2 has none; use the conventions rfc, rfc5681 or linux");
             }
         }
         for (field, on) in extensions {

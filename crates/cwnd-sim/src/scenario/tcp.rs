@@ -14,7 +14,8 @@ use crate::udt::HEADERS;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table of TCP options")]
 pub struct TcpOptions {
-    /// Conventions and defaults: of the RFCs (default), of Linux 6.18, of ns-2.35, or of ns-2 of spring 2001.
+    /// Conventions and defaults: of the RFCs (default), of the RFCs without RACK, tail loss probes and PRR, of Linux 6.18, of ns-2.35, or of
+    /// ns-2 of spring 2001.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conventions: Option<Conventions>,
     /// Loss recovery: `sack` by default.
@@ -128,9 +129,12 @@ pub enum Recovery {
 /// Conventions of TCP implementations, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Conventions {
-    /// Those of the RFCs.
+    /// Those of the RFCs, with RACK, tail loss probes (RFC 8985) and PRR (RFC 9937) if recovery is `sack`.
     #[serde(rename = "rfc")]
     Rfc,
+    /// Those of the RFCs without RACK, tail loss probes and PRR.
+    #[serde(rename = "rfc5681")]
+    Rfc5681,
     /// Those of Linux 6.18.
     #[serde(rename = "linux")]
     Linux,
@@ -157,8 +161,10 @@ struct Defaults {
     max_rto: Span,
     initial_rto: Span,
     timestamps: bool,
-    /// Whether RACK, tail loss probes, PRR, DSACK and F-RTO are used.
+    /// Whether RACK, tail loss probes and PRR are used with SACK.
     recent: bool,
+    /// Whether DSACK and F-RTO are used.
+    undoes: bool,
 }
 
 /// The default window in packets, which is larger than any congestion window.
@@ -169,9 +175,10 @@ const MAX_RTO: Span = Span::millis(60_000);
 impl Conventions {
     fn defaults(self) -> Defaults {
         match self {
+            Conventions::Rfc => Defaults { recent: true, ..Conventions::Rfc5681.defaults() },
             // Packets fill an Ethernet frame; the window is that of RFC 6928, the timer that of RFC 6298. RFC 5681
             // allows a delay of acknowledgements of 500 ms; implementations have 40 ms.
-            Conventions::Rfc => Defaults {
+            Conventions::Rfc5681 => Defaults {
                 packet: 1460,
                 header: 40,
                 initial_window: 10,
@@ -186,6 +193,7 @@ impl Conventions {
                 initial_rto: Span::millis(1000),
                 timestamps: false,
                 recent: false,
+                undoes: false,
             },
             // Timestamps take 12 bytes of each packet. `TCP_RTO_MIN` and `TCP_RTO_MAX` are in include/net/tcp.h.
             Conventions::Linux => Defaults {
@@ -194,7 +202,7 @@ impl Conventions {
                 min_rto: Span::millis(200),
                 max_rto: Span::millis(120_000),
                 timestamps: true,
-                recent: true,
+                undoes: true,
                 ..Conventions::Rfc.defaults()
             },
             Conventions::Ns2 => Defaults {
@@ -212,6 +220,7 @@ impl Conventions {
                 initial_rto: Span::millis(3000),
                 timestamps: false,
                 recent: false,
+                undoes: false,
             },
             // Packets had no headers.
             Conventions::Ns2001 => Defaults {
@@ -229,6 +238,7 @@ impl Conventions {
                 initial_rto: Span::millis(6000),
                 timestamps: false,
                 recent: false,
+                undoes: false,
             },
         }
     }
@@ -333,6 +343,7 @@ pub(super) fn compile(
     let recovery = layers.get(|o| o.recovery).unwrap_or(Recovery::Sack);
     // AccECN with SACK needs DSACK (RFC 9768 section 3.1.1).
     let sack = recovery == Recovery::Sack;
+    let recent = defaults.recent && sack;
 
     let max_rto = layers.get(|o| o.max_rto).unwrap_or(defaults.max_rto);
     let span = |option: fn(&TcpOptions) -> Option<Span>, default: Span| {
@@ -347,7 +358,7 @@ pub(super) fn compile(
             Recovery::Reno => network::Recovery::Reno,
         },
         conventions: match conventions {
-            Conventions::Rfc => network::Conventions::Rfc,
+            Conventions::Rfc | Conventions::Rfc5681 => network::Conventions::Rfc,
             Conventions::Linux => network::Conventions::Linux,
             Conventions::Ns2 => network::Conventions::Ns2,
             Conventions::Ns2001 => network::Conventions::Ns2001,
@@ -374,11 +385,11 @@ pub(super) fn compile(
         initial_rto: span(|o| o.initial_rto, defaults.initial_rto.min(max_rto)),
         overhead: span(|o| o.overhead, Span::ZERO),
         extensions: TcpExtensions {
-            rack: layers.get(|o| o.rack).unwrap_or(defaults.recent),
-            tlp: layers.get(|o| o.tlp).unwrap_or(defaults.recent),
-            prr: layers.get(|o| o.prr).unwrap_or(defaults.recent),
-            dsack: layers.get(|o| o.dsack).unwrap_or(defaults.recent || accecn && sack),
-            frto: layers.get(|o| o.frto).unwrap_or(defaults.recent),
+            rack: layers.get(|o| o.rack).unwrap_or(recent),
+            tlp: layers.get(|o| o.tlp).unwrap_or(recent),
+            prr: layers.get(|o| o.prr).unwrap_or(recent),
+            dsack: layers.get(|o| o.dsack).unwrap_or(defaults.undoes || accecn && sack),
+            frto: layers.get(|o| o.frto).unwrap_or(defaults.undoes),
             accecn,
             pacing: layers.get(|o| o.pacing).unwrap_or(false),
             slow_start: match layers.get(|o| o.slow_start) {

@@ -6,7 +6,7 @@ use cwnd::{Dur, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, Traffic};
+use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, TcpExtensions, Traffic};
 
 mod errors;
 mod links;
@@ -194,7 +194,18 @@ fn conventions_set_the_defaults() {
     assert_eq!((rfc.delayed_acks, rfc.byte_counting, rfc.syn), (true, true, true));
     assert_eq!((rfc.min_rto, rfc.initial_rto), (Dur::from_millis(1000), Dur::from_millis(1000)));
     assert_eq!((rfc.window, rfc.ecn, rfc.timestamps), (1_000_000, false, None));
+    assert_eq!(of("conventions = \"rfc\""), rfc);
+    let recent = TcpExtensions { rack: true, tlp: true, prr: true, ..TcpExtensions::default() };
+    assert_eq!(rfc.extensions, recent);
+    // The recent parts of loss recovery need SACK.
+    let newreno = of("recovery = \"newreno\"");
+    assert_eq!(newreno.extensions, TcpExtensions::default());
+    let old = of("conventions = \"rfc5681\"");
+    assert_eq!(old, Tcp { extensions: TcpExtensions::default(), ..rfc });
+    let linux = of("conventions = \"linux\"");
+    assert_eq!(linux.extensions, TcpExtensions { dsack: true, frto: true, ..recent });
     let ns2 = of("conventions = \"ns2\"");
+    assert_eq!(ns2.extensions, TcpExtensions::default());
     assert_eq!((ns2.packet, ns2.header, ns2.ack, ns2.initial_window), (1000, 40, 40, 2));
     assert_eq!((ns2.delayed_acks, ns2.byte_counting, ns2.limited_transmit), (false, false, true));
     assert_eq!((ns2.min_rto, ns2.initial_rto), (Dur::from_millis(200), Dur::from_millis(3000)));

@@ -134,7 +134,7 @@ pub(super) const COPA: Algorithm = Algorithm {
     ],
     deviations: &[
         "The rules of section 2.2 and the oscillation of section 3 are taken from the authors' implementation and from summaries of the paper, not from its text.",
-        "An acknowledgement of several packets counts as several ACKs, as in mvfst. In a loss recovery the window does not grow, and each acknowledgement counts as one where it decreases: section 2.1 has no recovery. With random loss of 5 % that costs up to two thirds of the goodput with the conventions of the RFCs, and nothing with those of Linux.",
+        "An acknowledgement of several packets counts as several ACKs, as in mvfst. In a loss recovery the window does not grow, and each acknowledgement counts as one where it decreases: section 2.1 has no recovery. With random loss of 5 % that costs up to two thirds of the goodput with the conventions rfc5681, and nothing with those of Linux.",
         "The window does not grow while the application or the receiver limits the sender.",
         "A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements. With a delta above 0.5 the bound is 0.5/delta packets: half of the flow's part of the queue in equilibrium.",
         "The last five RTTs are five complete windows of data.",

@@ -138,7 +138,7 @@ fn errors_have_one_line_with_file_line_and_key() {
         (format!("{net}{flow}tcp = {{ window = 0 }}\n"), "x:7: flow[0].tcp.window: a window is"),
         (
             format!("{net}{flow}[tcp]\nconventions = \"ns2\"\necn = true\naccecn = true\n"),
-            "x:10: tcp.accecn: ns-2 has none; use the conventions rfc or linux",
+            "x:10: tcp.accecn: ns-2 has none; use the conventions rfc, rfc5681 or linux",
         ),
         (
             format!("{net}{flow}[tcp]\nslow_start = 1\n"),
