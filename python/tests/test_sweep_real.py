@@ -143,7 +143,7 @@ def test_the_card_of_a_kernels_controller(real, monkeypatch, tmp_path):
     (result,) = card.results
     assert (result.grade, result.baseline) == ("meets", "kernel:cubic")
     assert [cell.label for cell in result.cells] == ["buffer 40 packets"]
-    assert card.commands["used"].endswith("--test used --on linux")
+    assert card.command(result).endswith("--test used --on linux")
     assert card.title.endswith(", in the kernel's TCP")
 
 
@@ -153,12 +153,12 @@ def test_a_suite_without_tests_in_real_time():
     with pytest.raises(ArgumentError, match="'udt' is not one of sim, linux"):
         experiments(on="udt")
     with pytest.raises(ArgumentError, match="'leo' is not a test of the suite all on linux: "):
-        experiments(test="leo", on="linux")
+        experiments(names=["leo"], on="linux")
 
 
 def test_every_experiment_in_real_time_is_supported(real):
     for each in experiments(on="linux"):
-        plan = cwnd.sweeps.reading.read_plan(each.plan(["kernel:bbr", "simd"], 3, quick=False))
+        plan = cwnd.sweeps.reading.read_plan(each.plan(["kernel:bbr", "simd"], 3))
         assert plan.points == 1
     assert not real.runs
 

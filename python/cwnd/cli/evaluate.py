@@ -1,15 +1,24 @@
-"""The command `evaluate`: report cards of controllers."""
+"""The command `evaluate`: report cards of controllers, and single runs of their tests."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwnd.cli.outputs import check_directory, print_json, show_progress
+from cwnd.cli.outputs import (
+    announce,
+    check_directory,
+    check_outputs,
+    print_json,
+    save,
+    show_progress,
+)
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -17,14 +26,22 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
 FAILED = 1
-"""Exit status if a test required by ``--require`` fails."""
+"""Exit status if a run failed, or a test required by ``--require`` fails."""
+
+LONGEST = 100
+"""Longest list of tests in the name of a file."""
+
+_SINGLE = ("cell", "seed", "scenario", "report", "trace")
+"""Options of a single run."""
 
 
 @click.command()
-@click.argument("controllers", nargs=-1, required=True)
+@click.argument("controllers", nargs=-1)
 @click.option("--suite", default="rfc9743", show_default=True, help="Suite of tests, or all.")
-@click.option("--test", metavar="NAME", help="Only this test.")
-@click.option("--quick", is_flag=True, help="Fewer networks and seeds: under a minute.")
+@click.option("--test", metavar="NAME", multiple=True, help="Only this test; may be repeated.")
+@click.option(
+    "--quick", is_flag=True, help="Three seeds on a part of the networks: under a minute."
+)
 @click.option(
     "--on",
     default="sim",
@@ -50,21 +67,52 @@ FAILED = 1
     "--require", metavar="SUITE", help="Exit with 1 and name the tests of SUITE that fail."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--list", "as_list", is_flag=True, help="List the tests, or the networks of a --test."
+)
+@click.option(
+    "--cell", metavar="NETWORK", help="Make one run of a --test on this network: 'RTT 40 ms'."
+)
+@click.option("--seed", type=int, help="Make one run of a --test with this seed; 1 by default.")
+@click.option("--scenario", is_flag=True, help="Print the scenario of that run, for `cwnd run`.")
+@click.option("--report", type=click.Path(), help="Write a page of that run.")
+@click.option("--trace", type=click.Path(), help="Write tables of that run to DIR.")
 def evaluate(
     controllers: tuple[str, ...],
-    out: str,
-    against: str | None,
-    require: str | None,
     as_json: bool,  # noqa: FBT001
+    as_list: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
 ) -> int:
     """Grade each CONTROLLER by the tests of RFC 9743 and of other suites.
 
     Each test is a scenario with a metric and thresholds, which were fixed before any result. The
     grades are meets, concern, fails, undecided and does not apply. For each controller the
-    directory gets a page, JSON, a summary in Markdown and a badge. The same command resumes an
-    interrupted evaluation.
+    directory gets a page, JSON, a summary in Markdown and a badge; those of a part of a suite have
+    names of their own. The same command resumes an interrupted evaluation. It exits with 1 if a run
+    failed.
+
+    With --cell, --seed, --scenario, --report or --trace it makes a single run of one test.
     """
+    single = {name: options.pop(name) for name in _SINGLE}
+    if as_list:
+        return _list(controllers, as_json=as_json, **options)
+    if not controllers:
+        raise ArgumentError("controllers", "name at least one controller")
+    if any(value not in {None, False} for value in single.values()):
+        return _run_one(controllers, options, as_json=as_json, **single)
+    return _make_cards(controllers, as_json=as_json, **options)
+
+
+def _make_cards(
+    controllers: tuple[str, ...],
+    *,
+    out: str,
+    against: str | None,
+    require: str | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> int:
+    """Write and print the cards of some controllers; return the exit status."""
     from cwnd.evaluation.card import changes_since
     from cwnd.evaluation.evaluate import evaluate as make_cards
     from cwnd.evaluation.experiment import check_suite
@@ -87,9 +135,101 @@ def evaluate(
         print_cards(cards, changes)
     click.echo(f"report: {index}", err=True)
     failed = [(card, name) for card in cards for name in card.failed(require or "")]
+    problems = [(card, card.problem) for card in cards if card.problem]
     for card, name in failed:
         click.echo(f"cwnd: {card.controller} fails {name}", err=True)
-    return FAILED if failed else 0
+    for card, problem in problems:
+        click.echo(f"cwnd: {card.controller}: {problem}", err=True)
+    return FAILED if failed or problems else 0
+
+
+def _list(
+    controllers: tuple[str, ...],
+    *,
+    suite: str,
+    test: tuple[str, ...],
+    on: str,
+    as_json: bool,
+    **_: Any,  # noqa: ANN401
+) -> int:
+    """Print the tests of a suite, or some tests with their networks."""
+    from cwnd.evaluation.experiment import experiments
+
+    if controllers:
+        raise ArgumentError("list", f"lists tests, not controllers such as {controllers[0]}")
+    tests = [
+        {
+            "id": one.id,
+            "section": one.section,
+            "title": one.title,
+            "suites": list(one.suites),
+            "metric": one.metric.name,
+            "baseline": each.baseline,
+            "networks": list(each.networks),
+            "quick": [each.networks[point] for point in each.points(quick=True)],
+        }
+        for each in experiments(suite, test, on)
+        for one in each.tests
+    ]
+    if as_json:
+        print_json({"tests": tests})
+    else:
+        from cwnd.cli.tables import print_networks, print_tests
+
+        (print_networks if test else print_tests)(tests)
+    return 0
+
+
+def _run_one(
+    controllers: tuple[str, ...],
+    options: JsonObject,
+    *,
+    cell: str | None,
+    seed: int | None,
+    scenario: bool,
+    report: str | None,
+    trace: str | None,
+    as_json: bool,
+) -> int:
+    """Print the scenario of one run of a test, or make the run."""
+    from cwnd.evaluation.single import single_run
+
+    for name in ("quick", "dask", "against", "require"):
+        if options[name]:
+            raise ArgumentError(name, f"not for a single run (--{', --'.join(_SINGLE)})")
+    if len(controllers) != 1 or len(options["test"]) != 1:
+        raise ArgumentError("test", "a single run needs one controller and one --test NAME")
+    check_outputs(report=report, plot=None, trace=trace)
+    one = single_run(
+        controllers[0],
+        options["test"][0],
+        cell=cell,
+        seed=1 if seed is None else seed,
+        on=options["on"],
+    )
+    if scenario:
+        click.echo(one.to_toml(), nl=False)
+        return 0
+    if one.on != "sim":
+        announce(one.on, 1, one.scenario.validate()["duration_s"])
+    with show_progress("running") as progress:
+        result = one.run(progress)
+    save(result, report, None)
+    if trace is not None:
+        from cwnd.tables import write_trace
+
+        write_trace(result, trace)
+        click.echo(f"tables: {trace}", err=True)
+    value = one.test.metric.value(result)
+    if as_json:
+        of = {"test": one.test.id, "network": one.network, "metric": one.test.metric.name}
+        print_json({**result.to_json(), **of, "value": value if math.isfinite(value) else None})
+    else:
+        from cwnd.cli.tables import print_result
+
+        print_result(result)
+        click.echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
+    return 0
 
 
 def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
@@ -110,18 +250,29 @@ def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
 
 
 def _file_name(card: Card) -> str:
-    """Return a file name for a card.
+    """Return the name of a card's files: the controller, and the part of a suite that it covers.
+
+    Only the card of all tests of the suite rfc9743 has the name of the controller alone.
 
     Examples
     --------
     >>> from cwnd.evaluation.card import Card
     >>> _file_name(Card("simd(beta=1/16)", "aqm", False, ()))
-    'simd-beta-1-16'
-    >>> _file_name(Card("kernel:bbr", "aqm", False, (), on="linux"))
-    'kernel-bbr-linux'
+    'simd-beta-1-16-aqm'
+    >>> _file_name(Card("kernel:bbr", "rfc9743", True, (), "linux", None, ("high-loss", "starves")))
+    'kernel-bbr-linux-high-loss-starves-quick'
     """
-    name = card.controller if card.on == "sim" else f"{card.controller}-{card.on}"
-    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")
+    tests = "-".join(card.tests)
+    if len(tests) > LONGEST:
+        tests = hashlib.sha256(tests.encode()).hexdigest()[:16]
+    parts = [
+        card.controller,
+        "" if card.on == "sim" else card.on,
+        "" if card.suite == "rfc9743" else card.suite,
+        tests,
+        "quick" if card.quick else "",
+    ]
+    return re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(filter(None, parts))).strip("-")
 
 
 def _read_card(path: Path) -> JsonObject:

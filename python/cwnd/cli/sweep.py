@@ -8,6 +8,9 @@ import click
 
 from cwnd.cli.outputs import check_outputs, print_json, show_progress
 
+FAILED = 1
+"""Exit status if a run failed."""
+
 
 @click.command()
 @click.argument("plan", type=click.Path())
@@ -25,12 +28,12 @@ def sweep(
     dask: str | None,
     report: str | None,
     as_json: bool,  # noqa: FBT001
-) -> None:
+) -> int:
     """Run every point of PLAN, and write the figures to a Parquet data set.
 
     A plan is a TOML file: a base, axes, controllers and seeds. The runs use all cores, or the
-    workers of a Dask cluster. A failed run is a row with its error. The same command resumes an
-    interrupted sweep.
+    workers of a Dask cluster. A failed run is a row with its error, and the exit status is 1. The
+    same command resumes an interrupted sweep.
     """
     from cwnd.sweeps.reading import read_plan
     from cwnd.sweeps.sweep import Sweep
@@ -57,3 +60,4 @@ def sweep(
         from cwnd.cli.query import save_sweep_report
 
         save_sweep_report(out, report)
+    return FAILED if made.failed else 0

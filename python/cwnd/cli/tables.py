@@ -207,17 +207,52 @@ def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
 
     console = _console()
     for card in cards:
-        table = _table(card.controller, ("section of RFC 9743", "grade", "worst finding"))
+        columns = ("section of RFC 9743", "grade", "coverage", "worst finding")
+        table = _table(card.title, columns)
         worst = {result.test.section: result for result in reversed(card.by_severity())}
         for section, grade in card.sections.items():
-            shown = worst[section].finding if grade in ("fails", "concern") else ""
+            of = worst[section]
+            shown = of.finding if grade in ("fails", "concern") or of.problem else ""
             style = _GRADE_STYLES[grade]
-            table.add_row(f"{section} {SECTIONS[section]}", f"[{style}]{grade}[/]", escape(shown))
+            coverage = str(card.coverage(section))
+            name = f"{section} {SECTIONS[section]}"
+            table.add_row(name, f"[{style}]{grade}[/]", coverage, escape(shown))
         console.print(table)
-        counts = ", ".join(f"{count} {grade}" for grade, count in card.counts.items())
-        console.print(Text(f"{len(card.results)} tests: {counts}\n"))
+        console.print(Text(f"{card.summary}\n"))
     for change in changes:
         console.print(Text(change))
+
+
+def print_tests(tests: Sequence[JsonObject]) -> None:
+    """Print the tests of an evaluation, one row each.
+
+    Parameters
+    ----------
+    tests
+        As ``cwnd evaluate --list --json`` prints them.
+    """
+    table = _table("", ("section", "test", "networks", "quick", "metric", "suites", ""))
+    for test in tests:
+        counts = str(len(test["networks"])), str(len(test["quick"]))
+        suites = ", ".join(test["suites"])
+        row = (test["section"], test["id"], *counts, test["metric"], suites, test["title"])
+        table.add_row(*map(escape, row))
+    _console().print(table)
+
+
+def print_networks(tests: Sequence[JsonObject]) -> None:
+    """Print the networks of some tests, one row each, as ``--cell`` accepts them.
+
+    Parameters
+    ----------
+    tests
+        As for `print_tests`.
+    """
+    table = _table("", ("test", "network", "quick"))
+    for test in tests:
+        for network in test["networks"]:
+            table.add_row(test["id"], escape(network), "quick" if network in test["quick"] else "")
+    _console().print(table)
 
 
 def print_reproduction(document: JsonObject) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from cwnd.expect import read_bound, read_limit
-from cwnd.stats import estimate, estimate_ratio
+from cwnd.stats import ANY, Estimate, estimate, estimate_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cwnd.expect import Operator
     from cwnd.measures import Dimension
-    from cwnd.records import Series
+    from cwnd.stats import Range
 
 Grade: TypeAlias = Literal["meets", "concern", "fails", "undecided", "does not apply"]
 """Verdict of a test."""
@@ -26,9 +27,11 @@ GRADES: tuple[Grade, ...] = ("fails", "concern", "undecided", "meets", "does not
 """All grades; the worst one first."""
 
 RULE = (
-    "A controller meets a threshold, or misses it, if the whole 95 % interval of the metric is on "
-    "that side of it; otherwise the grade is undecided. A test meets if every cell meets, and has "
-    "the grade of its worst cell: fails, concern (neither threshold holds), undecided, meets."
+    "A controller meets a threshold, or misses it, if the whole 95 % interval is on that side of "
+    "it: the interval of the metric, or of its ratio to the baseline for a threshold that is a "
+    "multiple of the baseline. Otherwise the grade is undecided. A run that fails, or that does "
+    "not determine the metric, fails its test. A test meets if every cell meets, and has the grade "
+    "of its worst cell: fails, concern (neither threshold holds), undecided, meets."
 )
 
 _TIMES = re.compile(r"(\S+)\s+baseline")
@@ -56,26 +59,65 @@ class Bound:
     limit: float
     relative: bool
 
-    def holds(self, values: Series, baseline: Series) -> bool | None:
-        """Decide whether the mean of a metric is within the bound; None if the interval is not.
+    def holds(self, measured: Measured) -> bool | None:
+        """Decide whether a metric is within the bound; None if its interval is on both sides.
 
         Parameters
         ----------
-        values, baseline
-            The metric of the controller and of the baseline, one value for each seed.
+        measured
+            The metric.
         """
-        measured = estimate(values)
-        limit = self.limit
-        if self.relative:
-            if np.mean(baseline) > 0:
-                measured = estimate_ratio(values, baseline)
-            else:
-                limit = 0.0
-        if not measured.known:
+        figure = measured.ratio if self.relative else measured.value
+        if math.isnan(figure.low):
             return None
         compare = _COMPARE[self.operator]
-        ends = {compare(measured.low, limit), compare(measured.high, limit)}
+        ends = {compare(figure.low, self.limit), compare(figure.high, self.limit)}
         return ends.pop() if len(ends) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric on one network: the estimates that are graded and shown.
+
+    Attributes
+    ----------
+    value, baseline
+        The metric of the controller and of the baseline.
+    ratio
+        Their ratio, paired by seed.
+    """
+
+    value: Estimate
+    baseline: Estimate
+    ratio: Estimate
+
+
+def measure(values: Iterable[float], base: Iterable[float], within: Range = ANY) -> Measured:
+    """Estimate a metric and its ratio to the baseline.
+
+    Parameters
+    ----------
+    values, base
+        The metric of the controller and of the baseline, one value for each seed, paired in order.
+    within
+        The metric's range of values.
+
+    Examples
+    --------
+    >>> measure([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]).ratio.high
+    2.0
+    >>> measure([0.0, 0.0], [0.0, 0.0]).ratio.mean, measure([3.0, 3.0], [0.0, 0.0]).ratio.low
+    (1.0, inf)
+    """
+    x, y = np.fromiter(values, float), np.fromiter(base, float)
+    value, baseline = estimate(x, within), estimate(y, within)
+    ratio = estimate_ratio(x, y)
+    if baseline.mean == 0:
+        # The ratio of equal values is 1; that of a value above 0 is infinite.
+        mean = 1.0 if value.mean == 0 else math.inf
+        end = mean if mean == 1 or value.low > 0 else math.nan
+        ratio = Estimate(mean, end, end, ratio.n)
+    return Measured(value, baseline, ratio)
 
 
 def read_bounds(dimension: Dimension, texts: str | Sequence[str]) -> tuple[Bound, ...]:
@@ -107,9 +149,7 @@ def read_bounds(dimension: Dimension, texts: str | Sequence[str]) -> tuple[Bound
     return tuple(found)
 
 
-def grade(
-    meets: Sequence[Bound], fails: Sequence[Bound], values: Iterable[float], base: Iterable[float]
-) -> Grade:
+def grade(meets: Sequence[Bound], fails: Sequence[Bound], measured: Measured) -> Grade:
     """Grade a metric on one network.
 
     Parameters
@@ -118,21 +158,20 @@ def grade(
         The metric meets the threshold if one of these bounds holds.
     fails
         The metric fails if all of these bounds hold.
-    values, base
-        The metric of the controller and of the baseline, one value for each seed.
+    measured
+        The metric.
 
     Examples
     --------
     >>> good = read_bounds("fraction", ["<= 1.5 baseline", "<= 1%"])
     >>> poor = read_bounds("fraction", ["> 3 baseline", "> 5%"])
-    >>> grade(good, poor, [0.02, 0.021, 0.022], [0.01, 0.011, 0.012])
+    >>> grade(good, poor, measure([0.02, 0.021, 0.022], [0.01, 0.011, 0.012]))
     'concern'
-    >>> grade(good, poor, [0.2, 0.21, 0.22], [0.01, 0.011, 0.012])
+    >>> grade(good, poor, measure([0.2, 0.21, 0.22], [0.01, 0.011, 0.012]))
     'fails'
     """
-    x, y = np.fromiter(values, float), np.fromiter(base, float)
-    good = [bound.holds(x, y) for bound in meets]
-    poor = [bound.holds(x, y) for bound in fails]
+    good = [bound.holds(measured) for bound in meets]
+    poor = [bound.holds(measured) for bound in fails]
     if any(good):
         return "meets"
     if all(poor):

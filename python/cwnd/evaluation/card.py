@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from cwnd.evaluation.bound import GRADES, worst
-from cwnd.evaluation.experiment import SUITES, order
+from cwnd.evaluation.experiment import BADGES, SUITES, experiments, order
+from cwnd.evaluation.label import ONLY
 from cwnd.result import jsonable, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from cwnd.evaluation.bound import Grade
+    from cwnd.evaluation.bound import Grade, Measured
     from cwnd.evaluation.experiment import Test
     from cwnd.records import JsonObject
     from cwnd.stats import Estimate
@@ -65,37 +67,89 @@ class Cell:
     Attributes
     ----------
     label
-        Values of the axes.
+        Name of the network; empty if the test has only one.
     grade
         The grade.
-    value, baseline
-        The metric of the controller and of the baseline, means over the seeds.
+    measured
+        The metric and its ratio to the baseline, over the seeds.
+    values, base
+        The metric of the controller and of the baseline with each seed, from 1; NaN where the run
+        failed or does not determine the metric.
     meets, fails
         The thresholds for this mean of the baseline.
     more_is_better
         Whether larger values of the metric are better.
+    failures
+        A line for each run without a value.
     """
 
     label: str
     grade: Grade
-    value: Estimate
-    baseline: Estimate
+    measured: Measured
+    values: tuple[float, ...]
+    base: tuple[float, ...]
     meets: float
     fails: float
     more_is_better: bool
+    failures: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the network for people."""
+        return self.label or ONLY
 
     @property
     def distance(self) -> float:
         """Logarithm of the ratio of the mean to ``meets``; positive on the wrong side."""
-        if not (math.isfinite(self.value.mean) and math.isfinite(self.meets)):
+        mean = self.measured.value.mean
+        if self.failures or not (math.isfinite(mean) and math.isfinite(self.meets)):
             return math.inf
-        gap = math.log(max(self.value.mean, _SMALL) / max(self.meets, _SMALL))
+        gap = math.log(max(mean, _SMALL) / max(self.meets, _SMALL))
         return -gap if self.more_is_better else gap
 
     @property
-    def ratio(self) -> float:
-        """Ratio of the means; NaN if the baseline's is 0."""
-        return self.value.mean / self.baseline.mean if self.baseline.mean > 0 else math.nan
+    def worst_seed(self) -> int:
+        """The seed whose value is worst, or missing."""
+        sign = 1.0 if self.more_is_better else -1.0
+        order = [sign * value if math.isfinite(value) else -math.inf for value in self.values]
+        return 1 + order.index(min(order))
+
+    def to_json(self, *, relative: bool) -> JsonObject:
+        """Return the cell as plain data; the ratio is None without a ``relative`` threshold."""
+        measured = self.measured
+        return {
+            "cell": self.label,
+            "grade": self.grade,
+            "value": {**measured.value.to_json(), "values": list(self.values)},
+            "baseline": {**measured.baseline.to_json(), "values": list(self.base)},
+            "ratio": measured.ratio.to_json() if relative else None,
+            "meets": self.meets,
+            "fails": self.fails,
+            "failures": list(self.failures),
+        }
+
+
+class Coverage(NamedTuple):
+    """Networks and seeds of a part of a card.
+
+    Attributes
+    ----------
+    networks
+        Number of networks that were run.
+    of
+        Number of networks of a full evaluation.
+    seeds
+        Smallest and largest number of seeds of a network.
+    """
+
+    networks: int
+    of: int
+    seeds: tuple[int, int]
+
+    def __str__(self) -> str:
+        few, most = self.seeds
+        seeds = f"{most}" if few == most else f"{few} to {most}"
+        return f"{self.networks} of {self.of} networks, {seeds} seeds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +160,23 @@ class TestResult:
     ----------
     test
         The test.
+    experiment
+        Name of its experiment.
+    networks
+        Number of the experiment's networks in a full evaluation.
     baseline
         Controller of the baseline's runs.
     cells
         Its cells; empty if the test does not apply.
-    problem
-        Why there are no figures for some cells; empty otherwise.
     """
 
     __test__ = False
 
     test: Test
+    experiment: str
+    networks: int
     baseline: str
     cells: tuple[Cell, ...]
-    problem: str = ""
 
     @property
     def grade(self) -> Grade:
@@ -139,18 +196,55 @@ class TestResult:
         return {grade: grades.count(grade) for grade in GRADES if grade in grades}
 
     @property
+    def failures(self) -> int:
+        """Number of runs of the controller and of the baseline without a value."""
+        return sum(len(cell.failures) for cell in self.cells)
+
+    @property
+    def problem(self) -> str:
+        """The number of runs without a value, and the first of them; empty without."""
+        cell = next((cell for cell in self.cells if cell.failures), None)
+        if cell is None:
+            return ""
+        of = sum(len(cell.values) + len(cell.base) for cell in self.cells)
+        count = f"{self.failures} of {of} runs of controller and baseline have no value"
+        return f"{count}; {cell.name}, {cell.failures[0]}"
+
+    @property
     def finding(self) -> str:
         """The result in a sentence, for the worst cell."""
         cell = self.worst
         if cell is None:
             return "Does not apply."
+        if cell.failures:
+            return f"{self.problem}."
         shown = self.test.metric.measure.shown
+        measured = cell.measured
+        ratio = measured.ratio.mean
         return self.test.finding.format(
-            value=shown(cell.value.mean),
-            baseline=shown(cell.baseline.mean),
-            ratio=f"{cell.ratio:.2f}" if math.isfinite(cell.ratio) else "many",
-            cell=cell.label or "the network of the test",
+            value=shown(measured.value.mean),
+            baseline=shown(measured.baseline.mean),
+            ratio=f"{ratio:.2f}" if math.isfinite(ratio) else "many",
+            cell=cell.name,
         )
+
+    @property
+    def evidence(self) -> str:
+        """The intervals that were graded, of the worst cell."""
+        cell = self.worst
+        return "" if cell is None else ", ".join(filter(None, self.intervals(cell)))
+
+    def intervals(self, cell: Cell) -> tuple[str, str]:
+        """Format the metric of a cell and its ratio to the baseline, with their intervals.
+
+        The second text is empty if no threshold is relative.
+        """
+        shown = self.test.metric.measure.shown
+        measured = cell.measured
+        value = _interval(shown, measured.value)
+        if not self.test.relative:
+            return value, ""
+        return value, f"{_interval('{:.3g}'.format, measured.ratio)} of the baseline"
 
     def to_json(self) -> JsonObject:
         """Return the result as plain data."""
@@ -166,21 +260,13 @@ class TestResult:
             "dimension": test.metric.measure.dimension,
             "meets": [bound.text for bound in test.meets],
             "fails": [bound.text for bound in test.fails],
+            "experiment": self.experiment,
+            "networks": self.networks,
             "baseline": self.baseline,
             "reason": test.reason,
             "source": test.source,
             "problem": self.problem,
-            "cells": [
-                {
-                    "cell": cell.label,
-                    "grade": cell.grade,
-                    "value": cell.value.to_json(),
-                    "baseline": cell.baseline.to_json(),
-                    "meets": cell.meets,
-                    "fails": cell.fails,
-                }
-                for cell in self.cells
-            ],
+            "cells": [cell.to_json(relative=test.relative) for cell in self.cells],
         }
 
 
@@ -198,28 +284,54 @@ class Card:
         Whether it is of a quick evaluation.
     results
         The tests, ordered by section.
-    commands
-        The command that runs each test alone, by the test's name.
     on
         Backend of the runs: ``sim`` or ``linux``.
+    specification
+        The controller as the command line accepts it; None if it does not.
+    tests
+        Names of the tests that were chosen; empty for all of the suite.
     """
 
     controller: str
     suite: str
     quick: bool
     results: tuple[TestResult, ...]
-    commands: dict[str, str] = field(default_factory=dict)
     on: str = "sim"
+    specification: str | None = None
+    tests: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
         return f"<Card of {self.controller!r}: {counts}>"
 
     @property
+    def scope(self) -> str:
+        """The part of the suite that was evaluated; empty for all of it in simulation."""
+        of = sum(len(experiment.tests) for experiment in experiments(self.suite))
+        parts = [] if len(self.results) == of else [f"{len(self.results)} of {of} tests"]
+        parts += ["quick"] if self.quick else []
+        return ", ".join(parts + (["in the kernel's TCP"] if self.on != "sim" else []))
+
+    @property
     def title(self) -> str:
-        """The controller, the suite and the backend."""
-        where = "" if self.on == "sim" else ", in the kernel's TCP"
-        return f"{self.controller}: {SUITES.get(self.suite, 'all suites')}{where}"
+        """The controller, the suite and the part of it that was evaluated."""
+        parts = [f"{self.controller}: {SUITES.get(self.suite, 'all suites')}", self.scope]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def summary(self) -> str:
+        """The number of tests, and of those with each grade."""
+        counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
+        return f"{len(self.results)} tests: {counts}."
+
+    @property
+    def problem(self) -> str:
+        """The number of tests with runs without a value, and the first of these; or empty."""
+        found = [result for result in self.results if result.failures]
+        if not found:
+            return ""
+        count = f"runs of {len(found)} of {len(self.results)} tests failed"
+        return f"{count}; {found[0].test.id}: {found[0].problem}"
 
     @property
     def counts(self) -> dict[Grade, int]:
@@ -237,6 +349,34 @@ class Card:
             section: worst(grade for grade in grades if grade != "does not apply")
             for section, grades in found.items()
         }
+
+    def coverage(self, section: str) -> Coverage:
+        """Return the networks and seeds of the tests of a section that apply."""
+        of = [result for result in self.results if result.test.section == section and result.cells]
+        seeds = [len(cell.values) for result in of for cell in result.cells] or [0]
+        return Coverage(
+            len({(result.experiment, cell.label) for result in of for cell in result.cells}),
+            sum({result.experiment: result.networks for result in of}.values()),
+            (min(seeds), max(seeds)),
+        )
+
+    def command(self, result: TestResult, cell: Cell | None = None) -> str:
+        """Return the command that runs a test alone, or the worst run of one of its cells.
+
+        Empty for a controller that the command line does not accept.
+        """
+        if self.specification is None:
+            return ""
+        words = ["cwnd", "evaluate", self.specification]
+        if cell is None:
+            words += [] if self.suite == "rfc9743" else ["--suite", self.suite]
+        words += ["--test", result.test.id]
+        if cell is None:
+            words += ["--quick"] if self.quick else []
+        else:
+            words += ["--cell", cell.label] if cell.label else []
+            words += ["--seed", str(cell.worst_seed)]
+        return shlex.join(words + (["--on", self.on] if self.on != "sim" else []))
 
     def failed(self, suite: str) -> list[str]:
         """Return the names of the tests of a suite that fail."""
@@ -267,14 +407,19 @@ class Card:
                 "suite": self.suite,
                 "quick": self.quick,
                 "on": self.on,
+                "badge": ": ".join(self.badge),
                 "sections": [
-                    {"section": section, "title": SECTIONS[section], "grade": grade}
+                    {
+                        "section": section,
+                        "title": SECTIONS[section],
+                        "grade": grade,
+                        **self.coverage(section)._asdict(),
+                    }
                     for section, grade in self.sections.items()
                 ],
                 "counts": dict(self.counts),
                 "tests": [
-                    {**result.to_json(), "command": self.commands.get(result.test.id, "")}
-                    for result in self.results
+                    {**result.to_json(), "command": self.command(result)} for result in self.results
                 ],
             }
         )
@@ -299,23 +444,41 @@ class Card:
         changes
             Lines of `changes_since`.
         """
-        counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
-        lines = [f"### {self.title}", ""]
-        lines += [f"{len(self.results)} tests: {counts}.", ""]
-        lines += ["| section of RFC 9743 | grade | worst finding |", "|---|---|---|"]
+        lines = [f"### {self.title}", "", self.summary, ""]
+        lines += ["| section of RFC 9743 | grade | coverage | worst finding | 95 % intervals |"]
+        lines += ["|---|---|---|---|---|"]
         for section, grade in self.sections.items():
             of = next(one for one in self.by_severity() if one.test.section == section)
-            text = of.finding if grade in ("fails", "concern") else ""
-            lines.append(f"| {section} {SECTIONS[section]} | **{grade}** | {text} |")
+            shown = grade in ("fails", "concern") or of.problem
+            texts = (of.finding, of.evidence) if shown else ("", "")
+            cells = (f"**{grade}**", str(self.coverage(section)), *texts)
+            row = " | ".join(_escape(text) for text in cells)
+            lines.append(f"| {section} {SECTIONS[section]} | {row} |")
         if changes:
-            lines += ["", "Changes:", "", *(f"* {change}" for change in changes)]
+            lines += ["", "Changes:", "", *(f"* {_escape(change)}" for change in changes)]
         return "\n".join(lines) + "\n"
 
+    @property
+    def badge(self) -> tuple[str, str]:
+        """The suite, and the worst grade with the number of tests that have it.
+
+        Only a card of a whole suite can say that it meets. On others the part of the suite that was
+        evaluated is before the grade.
+        """
+        grade = self._worst
+        count = self.counts.get(grade, 0)
+        text = grade if grade in ("meets", "does not apply") else f"{count} {grade}"
+        parts = [self.scope, "" if self.scope and grade == "meets" else text]
+        return BADGES[self.suite], ": ".join(filter(None, parts))
+
+    @property
+    def _worst(self) -> Grade:
+        return worst(each.grade for each in self.results if each.grade != "does not apply")
+
     def to_svg(self) -> str:
-        """Return a badge with the worst grade and the number of tests that have it."""
-        grade = worst(r.grade for r in self.results if r.grade != "does not apply")
-        count, color = self.counts.get(grade, 0), _COLORS[grade]
-        label, text = "RFC 9743", f"{count} {grade}" if grade != "meets" else "meets"
+        """Return the badge."""
+        label, text = self.badge
+        color = _NEUTRAL if self.scope and self._worst == "meets" else _COLORS[self._worst]
         left, right = 7 * len(label) + 12, 7 * len(text) + 12
         middle = left + right / 2
         return (
@@ -330,13 +493,26 @@ class Card:
         )
 
 
+_NEUTRAL = "#5f6368"
 _COLORS = {
     "fails": "#b3261e",
     "concern": "#a15c00",
-    "undecided": "#5f6368",
+    "undecided": _NEUTRAL,
     "meets": "#1b7f3b",
-    "does not apply": "#5f6368",
+    "does not apply": _NEUTRAL,
 }
+
+
+def _interval(shown: Callable[[float], str], figure: Estimate) -> str:
+    """Format a mean and its interval."""
+    if math.isnan(figure.low) or figure.low == figure.high:
+        return shown(figure.mean)
+    return f"{shown(figure.mean)} ({shown(figure.low)} to {shown(figure.high)})"
+
+
+def _escape(text: str) -> str:
+    """Escape a text for a cell of a table in Markdown."""
+    return text.replace("|", "\\|")
 
 
 def _severity(result: TestResult) -> tuple[int, float]:

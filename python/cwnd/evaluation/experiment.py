@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.evaluation.bound import Bound, read_bounds
+from cwnd.evaluation.label import ONLY, label
 from cwnd.measures import places_of_scenario, read_metric
 from cwnd.scenario import Scenario
 from cwnd.sweeps.dataset import METRICS
@@ -31,10 +33,22 @@ SUITES = {
 }
 """Suites of tests, with their sources."""
 
+BADGES = {
+    "rfc9743": "RFC 9743",
+    "aqm": "RFC 7928",
+    "bbr": "faults of BBR",
+    "c4": "tests of C4",
+    "rmcat": "RFC 8867",
+    "starvation": "starvation",
+    "tcpeval": "tcpeval",
+    "all": "all suites",
+}
+"""Names of the suites on a badge."""
+
 BACKENDS = ("sim", "linux")
 """Backends of an evaluation."""
 
-_KEYS = ("baseline", "only", "scenario", "axes", "quick", "linux", "test")
+_KEYS = ("baseline", "only", "quick", "scenario", "axes", "linux", "test")
 _TEST_KEYS = (
     *("id", "section", "suites", "title", "metric", "meets", "fails"),
     *("reason", "source", "finding"),
@@ -81,6 +95,11 @@ class Test:
     source: str
     finding: str
 
+    @property
+    def relative(self) -> bool:
+        """Whether a threshold is a multiple of the baseline."""
+        return any(bound.relative for bound in (*self.meets, *self.fails))
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -97,9 +116,9 @@ class Experiment:
     scenario
         The scenario; its measured flows are those of the tested controller.
     axes
-        Values of the keys that vary.
+        Values of the keys that vary; a network for each combination, the last axis fastest.
     quick
-        Values of some axes in a quick evaluation.
+        Names of the networks of a quick evaluation; empty for all.
     linux
         Values of some axes in real time with the kernel's TCP; None if it does not run there.
     tests
@@ -115,18 +134,53 @@ class Experiment:
     only: tuple[str, ...]
     scenario: Scenario
     axes: JsonObject
-    quick: JsonObject
+    quick: tuple[str, ...]
     linux: JsonObject | None
     tests: tuple[Test, ...]
     metrics: tuple[str, ...]
     on: str = "sim"
 
-    def plan(self, controllers: Sequence[Any], seeds: int, *, quick: bool) -> JsonObject:
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Name of each network, by the number of its point in the plan."""
+        groups = [flow["name"] for flow in self.scenario.to_dict()["flow"]]
+        values = (dict(zip(self.axes, each, strict=True)) for each in product(*self.axes.values()))
+        return tuple(label(groups, each) for each in values)
+
+    def points(self, *, quick: bool) -> tuple[int, ...]:
+        """Return the numbers of the networks of a full or of a quick evaluation."""
+        names = self.networks
+        return tuple(
+            n for n, name in enumerate(names) if not (quick and self.quick) or name in self.quick
+        )
+
+    def point(self, name: str | None) -> int:
+        """Find a network by its name, or by some of the parts of its name.
+
+        Parameters
+        ----------
+        name
+            Parts of the name between commas, in any order. None for the only network.
+
+        Raises
+        ------
+        ArgumentError
+            No network or several networks have these parts.
+        """
+        wanted = _parts(name or "")
+        found = [n for n, each in enumerate(self.networks) if wanted <= _parts(each)]
+        if len(found) == 1:
+            return found[0]
+        names = "; ".join(self.networks[n] for n in found) or "; ".join(self.networks) or ONLY
+        problem = "names no network" if not found else f"is one of {len(found)} networks"
+        raise ArgumentError("cell", f"{name or 'nothing'!r} {problem}: {names}")
+
+    def plan(self, controllers: Sequence[Any], seeds: int) -> JsonObject:
         """Return the plan of a sweep with the runs of some controllers and of the baseline."""
         baseline = [] if self.baseline in controllers else [self.baseline]
         return {
             "base": self.scenario.to_dict(),
-            "axes": {**self.axes, **(self.quick if quick else {})},
+            "axes": self.axes,
             "controllers": [*controllers, *baseline],
             "seeds": seeds,
             "measures": [name for name in self.metrics if name not in METRICS],
@@ -146,20 +200,20 @@ class Experiment:
             only=tuple(f"kernel:{name}" for name in self.only),
             scenario=Scenario(document),
             axes={**self.axes, **self.linux},
-            quick={},
+            quick=(),
             on="linux",
         )
 
 
-def experiments(suite: str = "all", test: str | None = None, on: str = "sim") -> list[Experiment]:
+def experiments(suite: str = "all", names: Sequence[str] = (), on: str = "sim") -> list[Experiment]:
     """Return the experiments of a suite, each with the tests of that suite.
 
     Parameters
     ----------
     suite
         One of `SUITES`, or ``all``.
-    test
-        Only the test of this name.
+    names
+        Only the tests of these names; all if empty.
     on
         ``linux`` for the experiments that run in real time.
 
@@ -170,27 +224,26 @@ def experiments(suite: str = "all", test: str | None = None, on: str = "sim") ->
 
     Examples
     --------
-    >>> [e.name for e in experiments(test="high-loss")]
+    >>> [e.name for e in experiments(names=["high-loss"])]
     ['shallow']
     """
     check_suite("suite", suite)
     if on not in BACKENDS:
         raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
     found = []
+    known = []
     for each in _all() if on == "sim" else filter(None, map(Experiment.on_linux, _all())):
-        kept = tuple(
-            one
-            for one in each.tests
-            if (suite == "all" or suite in one.suites) and test in {None, one.id}
-        )
+        tests = [one for one in each.tests if suite == "all" or suite in one.suites]
+        known += [one.id for one in tests]
+        kept = tuple(one for one in tests if not names or one.id in names)
         if kept:
             found.append(replace(each, tests=kept))
-    if not found:
-        if test is None:
-            raise ArgumentError("on", f"the suite {suite} has no tests on {on}")
-        known = ", ".join(one.id for each in experiments(suite, on=on) for one in each.tests)
-        where = f"the suite {suite}" + ("" if on == "sim" else f" on {on}")
-        raise ArgumentError("test", f"{test!r} is not a test of {where}: {known}")
+    if not known:
+        raise ArgumentError("on", f"the suite {suite} has no tests on {on}")
+    for name in names:
+        if name not in known:
+            where = f"the suite {suite}" + ("" if on == "sim" else f" on {on}")
+            raise ArgumentError("test", f"{name!r} is not a test of {where}: {', '.join(known)}")
     return found
 
 
@@ -267,17 +320,22 @@ def _read(name: str, document: JsonObject) -> Experiment:
     scenario = Scenario({"name": name, **document["scenario"]})
     places = places_of_scenario(scenario, scenario.validate()["links"])
     tests = tuple(_read_test(table, places) for table in document["test"])
-    return Experiment(
+    experiment = Experiment(
         name,
         document.get("baseline", "cubic"),
         tuple(document.get("only", [])),
         scenario,
         document.get("axes", {}),
-        document.get("quick", {}),
+        tuple(document.get("quick", [])),
         document.get("linux"),
         tests,
         tuple(dict.fromkeys(test.metric.name for test in tests)),
     )
+    networks = experiment.networks
+    for one in experiment.quick:
+        if one not in networks:
+            raise ValueError(f"quick: {one!r} is not one of the networks: {'; '.join(networks)}")
+    return experiment
 
 
 def _read_test(table: JsonObject, places: Places) -> Test:
@@ -299,6 +357,11 @@ def _read_test(table: JsonObject, places: Places) -> Test:
         table["source"],
         table["finding"],
     )
+
+
+def _parts(name: str) -> set[str]:
+    """Return the parts of the name of a network, in lower case."""
+    return {part.strip().lower() for part in name.split(",") if part.strip()}
 
 
 def _check_keys(where: str, table: JsonObject, known: Sequence[str]) -> None:

@@ -18,7 +18,8 @@ _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
 _THRESHOLD = {"type": ["number", "null"]}
 _GRADE = {"$ref": "#/$defs/Grade"}
-_ESTIMATE = {"$ref": "#/$defs/Estimate"}
+_FIGURE = {"$ref": "#/$defs/Figure"}
+_COUNT = {"type": "integer", "minimum": 0}
 
 
 def card_schema() -> JsonObject:
@@ -43,6 +44,7 @@ def evaluation_schema() -> JsonObject:
 
 def _definitions() -> JsonObject:
     """Return the parts of a card."""
+    estimate = {"mean": {"type": ["number", "null"]}, "interval": _or_null("Interval")}
     interval = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
     section = {"type": "string", "pattern": r"^[567](\.[0-9]+)+$"}
     return {
@@ -52,6 +54,7 @@ def _definitions() -> JsonObject:
             suite=_TEXT,
             quick={"type": "boolean"},
             on={"enum": list(BACKENDS)},
+            badge=_TEXT,
             sections=_list("Section"),
             counts={
                 "type": "object",
@@ -60,7 +63,14 @@ def _definitions() -> JsonObject:
             },
             tests=_list("Test"),
         ),
-        "Section": _object(section=section, title=_TEXT, grade=_GRADE),
+        "Section": _object(
+            section=section,
+            title=_TEXT,
+            grade=_GRADE,
+            networks=_COUNT,
+            of=_COUNT,
+            seeds={"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
+        ),
         "Test": _object(
             id=_TEXT,
             section=section,
@@ -72,6 +82,8 @@ def _definitions() -> JsonObject:
             dimension={"enum": list(get_args(Dimension))},
             meets={**_TEXTS, "minItems": 1},
             fails={**_TEXTS, "minItems": 1},
+            experiment=_TEXT,
+            networks=_COUNT,
             baseline=_TEXT,
             reason=_TEXT,
             source=_TEXT,
@@ -82,14 +94,16 @@ def _definitions() -> JsonObject:
         "Cell": _object(
             cell=_TEXT,
             grade=_GRADE,
-            value=_ESTIMATE,
-            baseline=_ESTIMATE,
+            value=_FIGURE,
+            baseline=_FIGURE,
+            ratio=_or_null("Estimate"),
             meets=_THRESHOLD,
             fails=_THRESHOLD,
+            failures=_TEXTS,
         ),
-        "Estimate": _object(
-            mean={"type": ["number", "null"]}, interval={"anyOf": [interval, {"type": "null"}]}
-        ),
+        "Estimate": _object(**estimate),
+        "Figure": _object(**estimate, values={"type": "array", "items": _THRESHOLD}),
+        "Interval": interval,
         "Grade": {"enum": list(GRADES)},
     }
 
@@ -97,6 +111,11 @@ def _definitions() -> JsonObject:
 def _object(**properties: JsonObject) -> JsonObject:
     """Return the schema of an object with these keys; later versions may add others."""
     return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _or_null(name: str) -> JsonObject:
+    """Return the schema of a definition that may be missing."""
+    return {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}
 
 
 def _list(name: str) -> JsonObject:

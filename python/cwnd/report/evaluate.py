@@ -13,7 +13,7 @@ from cwnd.evaluation.experiment import SUITES
 from cwnd.report.page import render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cwnd.evaluation.card import Card, Cell, TestResult
     from cwnd.records import JsonObject
@@ -43,6 +43,9 @@ _NARROW = _Layout(340, 16, 34, 16)
 _TOP, _BOTTOM, _RIGHT = 6, 26, 40
 """Margins in pixels."""
 
+_BELOW = 5
+"""Distance of the interval of the ratio below that of the metric, in pixels."""
+
 _DECADE = 10.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
@@ -64,7 +67,11 @@ def card_page(card: Card) -> str:
         "evaluate.html",
         title=card.title,
         counts=_counts(card),
-        sections=[(section, SECTIONS[section], grade) for section, grade in card.sections.items()],
+        problem=card.problem,
+        sections=[
+            (section, SECTIONS[section], grade, card.coverage(section))
+            for section, grade in card.sections.items()
+        ],
         findings=[
             (result, plot(result, _worst_cells(result), _NARROW))
             for result in card.worst_findings()
@@ -73,6 +80,7 @@ def card_page(card: Card) -> str:
             (
                 section,
                 SECTIONS[section],
+                card.coverage(section),
                 [_test(card, r) for r in card.results if r.test.section == section],
             )
             for section in card.sections
@@ -97,6 +105,7 @@ def cards_page(cards: Sequence[Card], files: Sequence[str]) -> str:
         "evaluations.html",
         title=f"Report cards of {len(cards)} controllers",
         suite=SUITES.get(cards[0].suite, "all suites"),
+        scope=cards[0].scope,
         cards=list(zip((card.controller for card in cards), files, strict=True)),
         rows=[
             (section, SECTIONS[section], [card.sections.get(section) for card in cards])
@@ -108,9 +117,8 @@ def cards_page(cards: Sequence[Card], files: Sequence[str]) -> str:
 
 def _counts(card: Card) -> list[tuple[str, str, str]]:
     """Count the tests by grade."""
-    length = "quick evaluation" if card.quick else "full evaluation"
     return [
-        ("Tests", str(len(card.results)), length),
+        ("Tests", str(len(card.results)), card.scope or "all of the suite"),
         *((grade.capitalize(), str(card.counts.get(grade, 0)), "") for grade in GRADES),
     ]
 
@@ -124,26 +132,21 @@ def _test(card: Card, result: TestResult) -> JsonObject:
         "meets": " or ".join(bound.text for bound in result.test.meets),
         "fails": " and ".join(bound.text for bound in result.test.fails),
         "rows": [
-            (
-                cell.label or "the network of the test",
-                cell.grade,
-                _interval(shown, cell),
-                shown(cell.baseline.mean),
-                shown(cell.meets),
-                shown(cell.fails),
-            )
+            {
+                "cell": cell,
+                "numbers": (
+                    *result.intervals(cell)[: 2 if result.test.relative else 1],
+                    shown(cell.measured.baseline.mean),
+                    shown(cell.meets),
+                    shown(cell.fails),
+                ),
+                "values": [(seed, shown(value)) for seed, value in enumerate(cell.values, 1)],
+                "command": card.command(result, cell),
+            }
             for cell in result.cells
         ],
-        "command": card.commands.get(result.test.id, ""),
+        "command": card.command(result),
     }
-
-
-def _interval(shown: Callable[[float], str], cell: Cell) -> str:
-    """Format a mean and its interval."""
-    value = cell.value
-    if not value.known or value.low == value.high:
-        return shown(value.mean)
-    return f"{shown(value.mean)} ({shown(value.low)} to {shown(value.high)})"
 
 
 def _worst_cells(result: TestResult) -> list[Cell]:
@@ -156,7 +159,9 @@ def plot(result: TestResult, cells: Sequence[Cell], layout: _Layout) -> Markup:
     """Draw a metric on some networks as SVG, a row each.
 
     A filled circle with a bar is the controller's mean and interval, a hollow one the baseline's. A
-    vertical line is the threshold of ``meets``, a dashed one that of ``fails``.
+    thin bar below is the interval of the ratio to the baseline, times the baseline's mean, if a
+    threshold is a multiple of the baseline. A vertical line is the threshold of ``meets``, a dashed
+    one that of ``fails``.
 
     Parameters
     ----------
@@ -183,13 +188,13 @@ def plot(result: TestResult, cells: Sequence[Cell], layout: _Layout) -> Markup:
         place = f'x="{layout.left - 10}" y="{y + 4}" text-anchor="end"'
         if layout is _NARROW:
             place = f'x="0" y="{y - layout.line / 2 - 2}"'
-        lines.append(f"<text {place}>{escape(cell.label or 'the network of the test')}</text>")
-        lines += _row(scale, cell, y, layout.line / 2 - 2)
+        lines.append(f"<text {place}>{escape(cell.name)}</text>")
+        lines += _row(scale, cell, y, layout.line / 2 - 2, relative=test.relative)
     return Markup("\n".join([*lines, "</svg>"]))  # noqa: S704
 
 
-def _row(scale: _Scale, cell: Cell, y: float, half: float) -> list[str]:
-    """Draw the thresholds and the means of a cell."""
+def _row(scale: _Scale, cell: Cell, y: float, half: float, *, relative: bool) -> list[str]:
+    """Draw the thresholds, the means and the intervals of a cell."""
     lines = []
     for kind, limit in (("meets", cell.meets), ("fails", cell.fails)):
         if math.isfinite(limit):
@@ -197,15 +202,20 @@ def _row(scale: _Scale, cell: Cell, y: float, half: float) -> list[str]:
             lines.append(
                 f'<line class="{kind}" x1="{scale.at(limit)}" x2="{scale.at(limit)}" {ends}/>'
             )
-    if math.isfinite(cell.baseline.mean):
-        x = scale.at(cell.baseline.mean)
+    if math.isfinite(cell.measured.baseline.mean):
+        x = scale.at(cell.measured.baseline.mean)
         lines.append(f'<circle class="baseline" cx="{x}" cy="{y}" r="3.5"/>')
     kind = _word(cell.grade)
-    if cell.value.known:
-        x, end = scale.at(cell.value.low), scale.at(cell.value.high)
-        lines.append(f'<line class="bar {kind}" x1="{x}" y1="{y}" x2="{end}" y2="{y}"/>')
-    if math.isfinite(cell.value.mean):
-        x = scale.at(cell.value.mean)
+    value, ratio, base = cell.measured.value, cell.measured.ratio, cell.measured.baseline.mean
+    bars = [(value.low, value.high, y, "bar")]
+    if relative:
+        bars.append((ratio.low * base, ratio.high * base, y + _BELOW, "bar ratio"))
+    for low, high, height, word in bars:
+        if math.isfinite(low) and math.isfinite(high):
+            ends = f'x1="{scale.at(low)}" y1="{height}" x2="{scale.at(high)}" y2="{height}"'
+            lines.append(f'<line class="{word} {kind}" {ends}/>')
+    if math.isfinite(cell.measured.value.mean):
+        x = scale.at(cell.measured.value.mean)
         lines.append(f'<circle class="dot {kind}" cx="{x}" cy="{y}" r="4"/>')
     return lines
 
@@ -231,7 +241,12 @@ class _Scale:
         shown = [
             value
             for cell in cells
-            for value in (cell.value.mean, cell.baseline.mean, cell.meets, cell.fails)
+            for value in (
+                cell.measured.value.mean,
+                cell.measured.baseline.mean,
+                cell.meets,
+                cell.fails,
+            )
             if math.isfinite(value)
         ]
         positive = [value for value in shown if value > 0]

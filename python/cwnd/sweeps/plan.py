@@ -83,6 +83,8 @@ class Plan:
         Factories of the controllers written in Python, by name.
     codes
         Hash of the code that each controller's runs depend on, by controller.
+    chosen
+        Numbers of the points to run; None for all.
     """
 
     origin: str
@@ -98,6 +100,7 @@ class Plan:
     on: str
     factories: dict[str, Factory]
     codes: dict[str | None, str]
+    chosen: tuple[int, ...] | None = None
 
     @property
     def real(self) -> bool:
@@ -113,11 +116,11 @@ class Plan:
         return count
 
     def __len__(self) -> int:
-        return self.points * len(self.controllers) * len(self.seeds)
+        return len(self._chosen) * len(self.controllers) * len(self.seeds)
 
     def __str__(self) -> str:
         """Describe the size of the plan."""
-        parts = [_count(self.points, "point")]
+        parts = [_count(len(self._chosen), "point")]
         if self.controllers != (None,):
             parts.append(_count(len(self.controllers), "controller"))
         parts.append(_count(len(self.seeds), "seed"))
@@ -126,7 +129,7 @@ class Plan:
     def runs(self) -> Iterator[Run]:
         """Yield all runs, with the controller varying fastest, then the point, then the seed."""
         for seed in self.seeds:
-            for point in range(self.points):
+            for point in self._chosen:
                 values = self.values(point)
                 for controller in self.controllers:
                     yield Run(point, values, controller, seed)
@@ -248,6 +251,10 @@ class Plan:
             name: digest(json.dumps(part, sort_keys=True, default=str))
             for name, part in parts.items()
         }
+
+    @property
+    def _chosen(self) -> Sequence[int]:
+        return range(self.points) if self.chosen is None else self.chosen
 
     @cached_property
     def _listed(self) -> list[Axis]:

@@ -1,0 +1,123 @@
+"""One run of a test: the scenario of a network and a seed, and its value of the metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.controller import command_specification, read_controller
+from cwnd.errors import ArgumentError
+from cwnd.evaluation.experiment import experiments
+from cwnd.running import check_seed, run
+from cwnd.sweeps.plan import Run
+from cwnd.sweeps.reading import read_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cwnd.controller import Factory, Spec
+    from cwnd.evaluation.experiment import Test
+    from cwnd.result import Result
+    from cwnd.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class SingleRun:
+    """One run of a test.
+
+    Attributes
+    ----------
+    test
+        The test.
+    network
+        Name of the network; empty if the test has only one.
+    scenario
+        The scenario, with the seed of the run.
+    on
+        Backend: ``sim`` or ``linux``.
+    """
+
+    test: Test
+    network: str
+    scenario: Scenario
+    on: str
+
+    def run(self, progress: Callable[[float], None] | None = None) -> Result:
+        """Make the run.
+
+        Parameters
+        ----------
+        progress
+            Called periodically with the completed fraction.
+        """
+        return run(self.scenario, on=self.on, progress=progress)
+
+    def to_toml(self) -> str:
+        """Return the scenario as the text of a scenario file that ``cwnd run`` accepts.
+
+        Raises
+        ------
+        ArgumentError
+            The controller is not a class at the top of a Python file.
+        """
+        document = self.scenario.to_dict()
+        for flow in document["flow"]:
+            factory = self.scenario.controllers.get(flow["controller"])
+            if factory is not None:
+                flow["controller"] = _whole_path(flow["controller"], factory)
+        described = [f"test {self.test.id}", self.network, f"metric {self.test.metric.name}"]
+        text = type(self.scenario)(document).to_toml()
+        return f"# {', '.join(filter(None, described))}\n\n{text}"
+
+
+def single_run(
+    controller: Spec, test: str, *, cell: str | None = None, seed: int = 1, on: str = "sim"
+) -> SingleRun:
+    """Return one run of a test.
+
+    Parameters
+    ----------
+    controller
+        The controller; that of the baseline for a run of the baseline.
+    test
+        Name of the test.
+    cell
+        Name of the network, or some of the parts of its name between commas. None if the test has
+        only one.
+    seed
+        The seed of the run.
+    on
+        ``linux`` for the test in real time.
+
+    Raises
+    ------
+    ArgumentError
+        The controller, ``test``, ``cell``, ``seed`` or ``on`` is invalid.
+
+    Examples
+    --------
+    >>> single_run("bbr3", "high-loss", cell="2 flows, buffer 1 BDP", seed=3).network
+    '2 flows, buffer 1 BDP'
+    """
+    check_seed(seed)
+    (experiment,) = experiments(names=[test], on=on)
+    point = experiment.point(cell)
+    plan = read_plan(experiment.plan([controller], 1))
+    name = read_controller(controller)[0]
+    scenario = plan.scenario(Run(point, plan.values(point), name, seed))
+    return SingleRun(
+        experiment.tests[0],
+        experiment.networks[point],
+        scenario.with_values({"seed": seed}),
+        on,
+    )
+
+
+def _whole_path(name: str, factory: Factory) -> str:
+    """Return the specification of a controller in a Python file, with the file's whole path."""
+    found = command_specification(name, factory)
+    if found is None:
+        raise ArgumentError("scenario", f"{name} is not a class at the top of a Python file")
+    path, _, law = found.partition(".py:")
+    return f"{Path(path).resolve()}.py:{law}"

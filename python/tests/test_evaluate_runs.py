@@ -1,0 +1,538 @@
+"""Report cards: failed runs, what a card covers, its files, and the runs of its numbers."""
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cwnd
+from cwnd import cli
+from cwnd.errors import ArgumentError, PlanError
+from cwnd.evaluation import experiment as module
+from cwnd.evaluation.bound import grade, measure, read_bounds
+from cwnd.evaluation.card import Card
+from cwnd.evaluation.experiment import BADGES, SUITES, experiments, read_experiment
+from cwnd.evaluation.single import single_run
+from cwnd.stats import UNIT
+from cwnd.sweeps import work
+
+LAWS = """
+class Sound:
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w / 2
+
+
+class Raises(Sound):
+    def grow(self, w, acked, cx):
+        raise ValueError("no such thing")
+
+
+class Nan(Sound):
+    def grow(self, w, acked, cx):
+        return float("nan")
+
+
+class Signature(Sound):
+    def grow(self, w):
+        return w
+
+
+class AtTimeout(Sound):
+    def cut(self, w, why, cx):
+        if why == "timeout":
+            raise KeyError("timeout")
+        return w / 2
+"""
+
+NETWORKS = """
+quick = ["RTT 20 ms, buffer 10 packets"]
+
+[scenario]
+duration = "3s"
+
+[scenario.dumbbell]
+rate = "2mbit"
+delay = "10ms"
+
+[[scenario.flow]]
+name = "candidate"
+controller = "cubic"
+start = "0s..200ms"
+
+[axes]
+"dumbbell.delay" = ["10ms", "40ms"]
+"dumbbell.queue" = ["10p", "20p"]
+
+[[test]]
+id = "used"
+section = "6.1"
+suites = ["rfc9743"]
+title = "Utilisation"
+metric = "utilization"
+meets = [">= 1%", ">= 0.1 baseline"]
+fails = ["< 0.5%", "< 0.05 baseline"]
+reason = "A reason."
+source = "A source."
+finding = "Uses {value} ({cell})."
+
+[[test]]
+id = "late"
+section = "5.1.2"
+suites = ["rfc9743", "aqm"]
+title = "Delay"
+metric = "queue_delay.p95"
+meets = "<= 100 baseline"
+fails = "> 200 baseline"
+reason = "A reason."
+source = "A source."
+finding = "Waits {value}, {ratio} times."
+"""
+
+BLACKOUT = """
+[scenario]
+duration = "4s"
+
+[scenario.dumbbell]
+rate = "2mbit"
+delay = "10ms"
+queue = "20p"
+blackout = [{ at = "1s", for = "1500ms" }]
+
+[[scenario.flow]]
+name = "candidate"
+controller = "cubic"
+
+[[test]]
+id = "back"
+section = "7.8"
+suites = ["rfc9743"]
+title = "After a blackout"
+metric = "goodput"
+meets = ">= 1bit"
+fails = "< 1bit"
+reason = "A reason."
+source = "A source."
+finding = "Gets {value}."
+"""
+
+UNFINISHED = """
+[scenario]
+duration = "2s"
+
+[scenario.dumbbell]
+rate = "2mbit"
+delay = "10ms"
+
+[[scenario.flow]]
+name = "candidate"
+controller = "cubic"
+bytes = 100_000_000
+
+[[test]]
+id = "time"
+section = "7.5"
+suites = ["c4"]
+title = "Completion time"
+metric = "fct"
+meets = "<= 10s"
+fails = "> 20s"
+reason = "A reason."
+source = "A source."
+finding = "Needs {value}."
+"""
+
+TESTS = ("late", "used", "time", "back")
+"""The tests of the small suite, by section."""
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Replace the experiments of the package by small ones."""
+    texts = {"networks": NETWORKS, "blackout": BLACKOUT, "unfinished": UNFINISHED}
+    made = tuple(read_experiment(name, text) for name, text in texts.items())
+    monkeypatch.setattr(module, "_all", lambda: made)
+
+
+@pytest.fixture
+def laws(tmp_path, monkeypatch):
+    (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def crash(monkeypatch, controller, seed):
+    """Let one seed of a controller's runs fail."""
+    honest = work._result
+
+    def result(plan, run, *rest):
+        if (run.controller, run.seed) == (controller, seed):
+            raise cwnd.ScenarioError("out of luck")
+        return honest(plan, run, *rest)
+
+    monkeypatch.setattr(work, "_result", result)
+
+
+def check_failure(capfd, test, message, words):
+    """Evaluate; the test fails, and its message is in every form of the card."""
+    assert cli.run(["evaluate", *words, "--test", test, "--out", "out"]) == 1
+    printed = capfd.readouterr()
+    (file,) = Path("out").glob("*.json")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    (result,) = document["tests"]
+    assert result["grade"] == "fails"
+    assert message in result["problem"]
+    assert any(message in line for cell in result["cells"] for line in cell["failures"])
+    assert message in " ".join(printed.out.split())
+    assert message in printed.err
+    assert "1 fails" in file.with_suffix(".svg").read_text(encoding="utf-8")
+    assert message in file.with_suffix(".md").read_text(encoding="utf-8")
+    page = file.with_suffix(".html").read_text(encoding="utf-8")
+    assert message in page.replace("&#39;", "'")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("law", "test", "message"),
+    [
+        ("Raises", "used", "ValueError: no such thing"),
+        ("Nan", "used", "grow answered nan"),
+        ("Signature", "used", "takes 2 positional arguments but 4 were given"),
+        ("AtTimeout", "back", "KeyError: 'timeout'"),
+    ],
+)
+@pytest.mark.parametrize("require", [[], ["--require", "rfc9743"]])
+@pytest.mark.usefixtures("small", "laws")
+def test_a_law_that_fails_fails_its_test(law, test, message, require, capfd):
+    check_failure(capfd, test, message, [f"laws.py:{law}", "--quick", *require])
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_one_failed_seed_fails_the_test(monkeypatch, capfd):
+    crash(monkeypatch, "reno", 2)
+    result = check_failure(capfd, "used", "seed 2: out of luck", ["reno", "--quick"])
+    assert result["problem"].startswith("1 of 6 runs of controller and baseline have no value; ")
+    (cell,) = result["cells"]
+    assert cell["value"]["values"][1] is None
+    assert None not in cell["baseline"]["values"]
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_an_unknown_metric_fails_the_test(capfd):
+    words = ["reno", "--quick", "--suite", "c4"]
+    check_failure(capfd, "time", "seed 1: fct is unknown", words)
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_an_infinite_metric_fails_the_test(monkeypatch, capfd):
+    """The mean of a metric that is infinite in one run is not that of the others."""
+    monkeypatch.setattr(
+        work, "_figures", lambda _, run, __: {"utilization": np.inf if run.seed == 3 else 0.5}
+    )
+    check_failure(capfd, "used", "seed 3: utilization is infinite", ["reno", "--quick"])
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_a_failed_baseline_decides_nothing(monkeypatch, capfd):
+    """A test relative to a baseline without figures is undecided, and the command fails."""
+    crash(monkeypatch, "cubic", 1)
+    assert cli.run(["evaluate", "reno", "--quick", "--test", "late", "--out", "out"]) == 1
+    printed = capfd.readouterr()
+    assert "undecided" in printed.out
+    assert "baseline cubic, seed 1: out of luck" in printed.err
+    assert "baseline cubic, seed 1: out of luck" in " ".join(printed.out.split())
+
+
+@pytest.mark.usefixtures("laws")
+def test_a_failed_run_fails_the_other_commands(capfd):
+    """A comparison, a run with expectations and a sweep do not succeed with a law that fails."""
+    words = ["--time", "3s", "--repeat", "1", "--flows", "2"]
+    assert cli.run(["compare", "laws.py:Raises", *words]) == 2
+    assert "ValueError: no such thing" in capfd.readouterr().err
+    flow = '[[flow]]\ncontroller = "laws.py:Raises"\n'
+    link = 'duration = "3s"\n[dumbbell]\nrate = "2mbit"\ndelay = "10ms"\n'
+    expect = '[expect]\nutilization = ">= 0"\n'
+    Path("law.toml").write_text(f"{link}{flow}{expect}", encoding="utf-8")
+    assert cli.run(["run", "law.toml", "--check"]) == 2
+    assert "ValueError: no such thing" in capfd.readouterr().err
+    plan = 'controllers = ["laws.py:Raises"]\n[base]\ntime = "3s"\n[axes]\nrate = ["2mbit"]\n'
+    Path("plan.toml").write_text(plan, encoding="utf-8")
+    assert cli.run(["sweep", "plan.toml", "--out", "swept"]) == 1
+    assert "1 runs failed" in capfd.readouterr().out
+
+
+def test_an_expectation_of_an_unknown_metric_fails(tmp_path, capfd):
+    text = 'duration = "1s"\n[dumbbell]\nrate = "2mbit"\ndelay = "10ms"\n'
+    text += '[[flow]]\ncontroller = "reno"\nbytes = 10_000_000\n[expect]\nfct = "<= 1000s"\n'
+    (tmp_path / "one.toml").write_text(text, encoding="utf-8")
+    assert cli.run(["run", str(tmp_path / "one.toml"), "--check"]) == 1
+    assert "fails  fct <= 1000s: unknown" in capfd.readouterr().out
+
+
+VALUES = st.lists(st.floats(0, 1), min_size=3, max_size=10)
+
+
+@given(VALUES, st.floats(0.01, 0.99))
+def test_the_interval_that_is_shown_is_graded(values, limit):
+    """An absolute threshold is decided by the interval within the metric's range."""
+    measured = measure(values, [1.0] * len(values), UNIT)
+    meets, fails = (read_bounds("fraction", f"{sign} {limit}") for sign in ("<=", ">"))
+    found = grade(meets, fails, measured)
+    assert 0 <= measured.value.low <= measured.value.high <= 1
+    assert (found == "meets") == (measured.value.high <= limit)
+    assert (found == "fails") == (measured.value.low > limit)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 9), st.floats(0.01, 9)), min_size=3, max_size=10))
+def test_the_ratio_that_is_shown_is_graded(pairs):
+    values, base = zip(*pairs, strict=True)
+    measured = measure(values, base)
+    meets, fails = (read_bounds("time", f"{sign} 1.5 baseline") for sign in ("<=", ">"))
+    found = grade(meets, fails, measured)
+    assert (found == "meets") == (measured.ratio.high <= 1.5)
+    assert (found == "fails") == (measured.ratio.low > 1.5)
+
+
+@pytest.mark.usefixtures("small")
+def test_every_form_of_a_card_has_the_graded_intervals(tmp_path):
+    (card,) = cwnd.evaluate(["reno"], test="late", out=tmp_path)
+    (result,) = card.results
+    document = card.to_json()["tests"][0]
+    card.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for cell, plain in zip(result.cells, document["cells"], strict=True):
+        again = measure(plain["value"]["values"], plain["baseline"]["values"], within=UNIT)
+        assert plain["ratio"] == again.ratio.to_json()
+        assert plain["grade"] == grade(result.test.meets, result.test.fails, cell.measured)
+        for text in result.intervals(cell):
+            assert text in page
+    made = replace(result.worst, grade="fails")
+    failing = replace(card, results=(replace(result, cells=(made,)),))
+    assert failing.results[0].evidence in failing.to_markdown()
+    assert "of the baseline" in failing.results[0].evidence
+
+
+def texts(svg):
+    """Return all texts of a badge that a reader sees or hears."""
+    assert re.fullmatch(r"<svg .*</svg>\n", svg)
+    return {*re.findall(r">([^<]+)</t", svg), *re.findall(r'aria-label="([^"]+)"', svg)}
+
+
+def badge_of(card):
+    label, text = card.badge
+    assert texts(card.to_svg()) == {label, text, f"{label}: {text}"}
+    return f"{label}: {text}"
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "RFC 9743: meets"),
+        ({"quick": True}, "RFC 9743: quick"),
+        ({"test": "used"}, "RFC 9743: 1 of 3 tests"),
+        ({"test": ["used", "late"], "quick": True}, "RFC 9743: 2 of 3 tests, quick"),
+        ({"suite": "aqm"}, "RFC 7928: meets"),
+        ({"suite": "c4"}, "tests of C4: 1 fails"),
+        ({"suite": "all", "test": ["time", "used"]}, "all suites: 2 of 4 tests: 1 fails"),
+    ],
+)
+def test_a_badge_says_what_was_tested(options, expected, tmp_path):
+    """Only the card of a whole suite says that it meets."""
+    (card,) = cwnd.evaluate(["cubic"], out=tmp_path, **options)
+    assert badge_of(card) == expected
+    assert card.to_json()["badge"] == expected
+    assert ("#1b7f3b" in card.to_svg()) == expected.endswith(": meets")
+    if card.scope:
+        assert card.scope in card.title
+        assert card.scope in card.to_markdown()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_badge_of_runs_in_real_time_says_so():
+    assert badge_of(Card("reno", "rfc9743", quick=False, results=(), on="linux")) == (
+        "RFC 9743: 0 of 3 tests, in the kernel's TCP: does not apply"
+    )
+
+
+@pytest.mark.usefixtures("small")
+def test_a_badge_of_undecided_tests_does_not_say_that_it_meets(tmp_path):
+    (card,) = cwnd.evaluate(["cubic"], suite="aqm", out=tmp_path)
+    (result,) = card.results
+    cells = (*result.cells[1:], replace(result.cells[0], grade="undecided"))
+    assert badge_of(replace(card, results=(replace(result, cells=cells),))) == (
+        "RFC 7928: 1 undecided"
+    )
+
+
+def test_every_suite_has_the_name_of_its_source_on_the_badge():
+    assert BADGES.keys() == {*SUITES, "all"}
+    assert BADGES["rmcat"] == "RFC 8867"
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_running_a_number_again_keeps_the_card(capfd):
+    """The command on a card, a quick evaluation and another suite have files of their own."""
+    assert cli.run(["evaluate", "cubic", "--out", "out"]) == 0
+    before = {path: path.read_bytes() for path in Path("out").glob("cubic.*")}
+    assert len(before) == 4
+    document = json.loads(Path("out/cubic.json").read_text(encoding="utf-8"))
+    commands = [test["command"].split() for test in document["tests"]]
+    for words in (*commands, ["cwnd", "evaluate", "cubic", "--quick"]):
+        assert cli.run([*words[1:], "--out", "out"]) == 0
+    assert cli.run(["evaluate", "cubic", "--suite", "aqm", "--out", "out"]) == 0
+    assert {path: path.read_bytes() for path in before} == before
+    made = {path.stem for path in Path("out").glob("*.svg")}
+    assert made == {
+        "cubic",
+        *(f"cubic-{name}" for name in ("late", "used", "back", "quick", "aqm")),
+    }
+    capfd.readouterr()
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_several_tests_run(capfd):
+    words = ["evaluate", "cubic", "--test", "used", "--test", "late", "--json", "--out", "out"]
+    assert cli.run(words) == 0
+    (card,) = json.loads(capfd.readouterr().out)["cards"]
+    assert [test["id"] for test in card["tests"]] == ["late", "used"]
+    with pytest.raises(ArgumentError, match="'none' is not a test of the suite rfc9743: "):
+        cwnd.evaluate(["cubic"], test=["used", "none"], out="out")
+
+
+@pytest.mark.usefixtures("small")
+def test_the_coverage_stands_beside_each_section(tmp_path):
+    (full,) = cwnd.evaluate(["reno"], suite="rfc9743", out=tmp_path)
+    (quick,) = cwnd.evaluate(["reno"], suite="rfc9743", quick=True, out=tmp_path)
+    assert str(full.coverage("6.1")) == "4 of 4 networks, 5 seeds"
+    assert str(quick.coverage("6.1")) == "1 of 4 networks, 3 seeds"
+    assert "| **meets** | 1 of 4 networks, 3 seeds |" in quick.to_markdown()
+    section = quick.to_json()["sections"][1]
+    assert (section["networks"], section["of"], section["seeds"]) == (1, 4, [3, 3])
+    quick.report(tmp_path / "page.html")
+    assert "1 of 4 networks, 3 seeds" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_a_quick_evaluation_has_runs_of_the_full_one(monkeypatch):
+    """The networks and seeds of a quick evaluation are a part of those of a full one."""
+    cwnd.evaluate(["reno"], test="used", out="out")
+    monkeypatch.setattr("cwnd._native.simulate", None)
+    cwnd.evaluate(["reno"], test="used", quick=True, out="out")
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_the_tests_and_their_networks_are_listed(capfd):
+    assert cli.run(["evaluate", "--list", "--suite", "all", "--json"]) == 0
+    listed = json.loads(capfd.readouterr().out)["tests"]
+    assert {test["id"] for test in listed} == {*TESTS}
+    (used,) = (test for test in listed if test["id"] == "used")
+    assert used["section"] == "6.1"
+    assert len(used["networks"]) == 4
+    assert used["quick"] == ["RTT 20 ms, buffer 10 packets"]
+    assert cli.run(["evaluate", "--list", "--suite", "all"]) == 0
+    printed = capfd.readouterr().out
+    assert all(test in printed for test in TESTS)
+    assert cli.run(["evaluate", "--list", "--test", "used"]) == 0
+    assert "RTT 80 ms, buffer 20 packets" in capfd.readouterr().out
+
+
+def scenario_of(capfd, *words):
+    """Return the scenario that a command prints, written to a file of another directory."""
+    assert cli.run(["evaluate", *words, "--scenario"]) == 0
+    Path("elsewhere").mkdir(exist_ok=True)
+    file = Path("elsewhere") / "one.toml"
+    file.write_text(capfd.readouterr().out, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("controller", ["reno", "laws.py:Sound", "cubic"])
+@pytest.mark.usefixtures("small", "laws")
+def test_the_printed_scenario_has_the_value_of_the_cell(controller, capfd):
+    """The run of a printed scenario gives the value of its network and seed on the card."""
+    (card,) = cwnd.evaluate([controller], test=["used", "late"], out="out")
+    for result in card.results:
+        for cell in result.cells:
+            for seed, value in ((1, cell.values[0]), (3, cell.values[2])):
+                words = (controller, "--test", result.test.id, "--cell", cell.label)
+                file = scenario_of(capfd, *words, "--seed", str(seed))
+                assert result.test.metric.value(cwnd.run(file)) == value
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_the_commands_of_a_page_give_its_numbers(capfd):
+    """Each command of a page runs: the worst run of a network, and its scenario."""
+    (card,) = cwnd.evaluate(["reno"], test="used", out="out")
+    card.report("page.html")
+    page = Path("page.html").read_text(encoding="utf-8").replace("&#39;", "'")
+    (result,) = card.results
+    for cell in result.cells:
+        command = card.command(result, cell)
+        assert f"{command} --scenario" in page
+        assert f"{command} --report run.html --trace run" in page
+    words = shlex.split(card.command(result, result.cells[0]))
+    assert words[1:4] == ["evaluate", "reno", "--test"]
+    assert cli.run([*words[1:], "--report", "run.html", "--trace", "run", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["value"] == result.cells[0].values[result.cells[0].worst_seed - 1]
+    assert Path("run.html").is_file()
+    assert Path("run/samples.parquet").is_file()
+    assert cli.run(words[1:]) == 0
+    assert capfd.readouterr().out.splitlines()[-1].startswith("utilization: ")
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_a_network_is_found_by_parts_of_its_name():
+    assert single_run("reno", "used", cell="buffer 20 packets, rtt 80 ms").network == (
+        "RTT 80 ms, buffer 20 packets"
+    )
+    assert single_run("reno", "back").network == ""
+    for cell, problem in (
+        ("RTT 80 ms", "'RTT 80 ms' is one of 2 networks: RTT 80 ms, buffer 10 packets; "),
+        ("RTT 8 ms", "'RTT 8 ms' names no network: RTT 20 ms, buffer 10 packets; "),
+        (None, "'nothing' is one of 4 networks: "),
+    ):
+        with pytest.raises(ArgumentError, match=problem):
+            single_run("reno", "used", cell=cell)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name at least one controller"),
+        (["reno", "--list"], "--list: lists tests, not controllers such as reno"),
+        (["reno", "--seed", "2"], "--test: a single run needs one controller and one --test NAME"),
+        (["reno", "cubic", "--test", "used", "--seed", "2"], "--test: a single run needs one"),
+        (["reno", "--test", "used", "--seed", "2", "--quick"], "--quick: not for a single run"),
+        (["reno", "--test", "used", "--seed", "-1", "--cell", "RTT 20 ms"], "--seed: -1 is not"),
+    ],
+)
+@pytest.mark.usefixtures("small", "laws")
+def test_mistakes_are_named(words, message, capfd):
+    assert cli.run(["evaluate", *words]) == 2
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"cwnd: {message}")
+    assert printed.err.count("\n") == 1
+
+
+def test_the_networks_of_each_experiment_have_different_names():
+    for on in ("sim", "linux"):
+        for each in experiments(on=on):
+            names = each.networks
+            assert len(set(names)) == len(names)
+            for number, name in enumerate(names):
+                assert each.point(name) == number
+
+
+def test_a_wrong_quick_network_is_named():
+    wrong = NETWORKS.replace("RTT 20 ms, buffer 10", "RTT 20 ms, buffer 11")
+    with pytest.raises(PlanError, match=r"^networks\.toml: quick: 'RTT 20 ms, buffer 11 "):
+        read_experiment("networks", wrong)
