@@ -1,21 +1,29 @@
 """The report cards of docs/cards: every controller of the registry, and a table across them.
 
     python bench/cards.py [--out out/cards]
+    python bench/cards.py --quick        only the networks of --quick, from the cards in --out
     python bench/cards.py --sources      only the source and the deviations on each card
 
 A full evaluation of the suite rfc9743 for each controller with its default parameters: two to four
-minutes each on two cores, an hour in all. `--out` has the runs; the same command resumes.
+minutes each on two cores, an hour in all. `--out` has the runs and the cards in JSON; the same
+command resumes. Then it chooses the networks of `cwnd evaluate --quick` (`quick.py`), writes them
+into the experiments, and the grades that they depend on to docs/cards/quick.json. It exits with 1
+if no choice predicts the full cards.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import quick
 
 import cwnd
 from cwnd.evaluation.card import SECTIONS
 from cwnd.registry import algorithms
+from cwnd.result import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,6 +102,8 @@ def evaluate(out: Path) -> None:
     cards = []
     for algorithm in algorithms():
         cards += cwnd.evaluate([algorithm.name], out=out)
+        text = dumps(cards[-1].to_json()) + "\n"
+        (out / f"{algorithm.name}.json").write_text(text, encoding="utf-8")
         write(algorithm, markdown(cards[-1]))
         print(cards[-1], flush=True)
     (CARDS / "README.md").write_text(across(cards), encoding="utf-8")
@@ -115,17 +125,20 @@ def _path(algorithm: Algorithm) -> Path:
     return CARDS / f"{algorithm.name}.md"
 
 
-def main() -> None:
-    """Write all cards, or the sources on them."""
+def main() -> int:
+    """Write all cards and the networks of quick ones, or a part; return the exit status."""
     parser = argparse.ArgumentParser(description="The report cards of docs/cards.")
     parser.add_argument("--out", type=Path, default=Path("out/cards"))
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sources", action="store_true")
     options = parser.parse_args()
     if options.sources:
         write_sources()
-    else:
+        return 0
+    if not options.quick:
         evaluate(options.out)
+    return quick.select(options.out)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

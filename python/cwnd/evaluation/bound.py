@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from cwnd.expect import read_bound, read_limit
-from cwnd.stats import ANY, Estimate, estimate, estimate_ratio
+from cwnd.stats import ANY, COUNT, POSITIVE, UNIT, Estimate, estimate, estimate_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +33,9 @@ RULE = (
     "not determine the metric, fails its test. A test meets if every cell meets, and has the grade "
     "of its worst cell: fails, concern (neither threshold holds), undecided, meets."
 )
+
+_RANGES = {"fraction": UNIT, "count": COUNT}
+"""Ranges of metrics by dimension; others are 0 or more."""
 
 _TIMES = re.compile(r"(\S+)\s+baseline")
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -179,6 +182,45 @@ def grade(meets: Sequence[Bound], fails: Sequence[Bound], measured: Measured) ->
     if None not in good and False in poor:
         return "concern"
     return "undecided"
+
+
+def judge(
+    meets: Sequence[Bound],
+    fails: Sequence[Bound],
+    values: Sequence[float],
+    base: Sequence[float],
+    dimension: Dimension,
+) -> tuple[Grade, Measured]:
+    """Grade the runs on one network.
+
+    A run without a finite value fails, also if the others meet the threshold. A threshold that is a
+    multiple of the baseline is undecided if a run of the baseline has no value.
+
+    Parameters
+    ----------
+    meets, fails
+        As for `grade`.
+    values, base
+        The metric of the controller and of the baseline with each seed, paired in order; not finite
+        where a run has no value.
+    dimension
+        Dimension of the metric.
+
+    Examples
+    --------
+    >>> bounds = read_bounds("count", "<= 5"), read_bounds("count", "> 9")
+    >>> judge(*bounds, [1.0, 1.0], [1.0, 1.0], "count")[0]
+    'meets'
+    >>> judge(*bounds, [1.0, math.nan], [1.0, 1.0], "count")[0]
+    'fails'
+    """
+    measured = measure(values, base, _RANGES.get(dimension, POSITIVE))
+    if not np.isfinite(values).all():
+        return "fails", measured
+    relative = any(bound.relative for bound in (*meets, *fails))
+    if relative and not np.isfinite(base).all():
+        return "undecided", measured
+    return grade(meets, fails, measured), measured
 
 
 def worst(grades: Iterable[Grade]) -> Grade:

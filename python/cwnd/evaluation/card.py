@@ -147,6 +147,8 @@ class Coverage(NamedTuple):
     seeds: tuple[int, int]
 
     def __str__(self) -> str:
+        if not self.networks:
+            return "none"
         few, most = self.seeds
         seeds = f"{most}" if few == most else f"{few} to {most}"
         return f"{self.networks} of {self.of} networks, {seeds} seeds"

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
-from cwnd.evaluation.bound import grade, measure
+from cwnd.evaluation.bound import judge
 from cwnd.evaluation.card import Card, Cell, TestResult
 from cwnd.evaluation.experiment import experiments, order
 from cwnd.notebook import with_notebook_bar
 from cwnd.running import part_of
-from cwnd.stats import COUNT, POSITIVE, UNIT
 from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.sweep import sweep
 
@@ -32,8 +31,6 @@ SEEDS = (5, 10, 20)
 
 QUICK_SEEDS = (3,)
 """Numbers of seeds of a quick evaluation, and of one in real time."""
-
-_RANGES = {"fraction": UNIT, "count": COUNT}
 
 
 @with_notebook_bar
@@ -171,18 +168,14 @@ def _grade(
     """Grade a test on some networks."""
     own = frame[frame["controller"] == name]
     base = frame[frame["controller"] == read_controller(experiment.baseline)[0]]
-    within = _RANGES.get(test.metric.measure.dimension, POSITIVE)
     networks = experiment.networks
     cells = []
     for point in points:
         values, failed = _values(own, point, seeds, test.metric.name)
         known, lost = _values(base, point, seeds, test.metric.name)
-        measured = measure(values, known, within)
-        found = grade(test.meets, test.fails, measured)
-        if failed:
-            found = "fails"
-        elif lost and test.relative:
-            found = "undecided"
+        found, measured = judge(
+            test.meets, test.fails, values, known, test.metric.measure.dimension
+        )
         if experiment.baseline == name:
             lost = []
         failures = (*failed, *(f"baseline {experiment.baseline}, {line}" for line in lost))

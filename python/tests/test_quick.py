@@ -1,0 +1,185 @@
+"""The networks of quick evaluations: grades from full cards, the choice, and its rule."""
+
+import importlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import cwnd
+from cwnd.evaluation import experiment as module
+from cwnd.evaluation.card import SECTIONS
+from cwnd.evaluation.evaluate import QUICK_SEEDS
+from cwnd.evaluation.experiment import experiments, read_experiment
+
+ROOT = Path(__file__).parents[2]
+CARDS = ROOT / "docs/cards"
+
+EXPERIMENT = """
+[scenario]
+duration = "6s"
+warmup = "1s"
+
+[scenario.dumbbell]
+rate = "2mbit"
+delay = "10ms"
+loss = "1%"
+
+[[scenario.flow]]
+name = "candidate"
+controller = "cubic"
+count = 2
+start = "0s..500ms"
+
+[axes]
+"dumbbell.queue" = ["2p", "5p", "40p"]
+
+[[test]]
+id = "share"
+section = "5.1.4"
+suites = ["rfc9743"]
+title = "Fairness"
+metric = "jain"
+meets = [">= 0.95"]
+fails = ["< 0.9"]
+reason = "A reason."
+source = "A source."
+finding = "Has {value}."
+
+[[test]]
+id = "delay"
+section = "5.1.2"
+suites = ["rfc9743"]
+title = "Delay"
+metric = "queue_delay.p95"
+meets = ["<= 1 baseline"]
+fails = ["> 1.05 baseline"]
+reason = "A reason."
+source = "A source."
+finding = "Has {value}."
+"""
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module("quick")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    one = read_experiment("one", EXPERIMENT)
+    monkeypatch.setattr(module, "_all", lambda: (one,))
+    return one
+
+
+def test_a_full_card_has_the_grades_of_a_quick_evaluation(quick, small, tmp_path):
+    """The record of full cards predicts each cell of quick evaluations on all networks."""
+    names = ["cubic", "vegas", "scalable"]
+    full = [card.to_json() for card in cwnd.evaluate(names, out=tmp_path)]
+    recorded = quick.record([json.loads(json.dumps(card)) for card in full])
+    short = cwnd.evaluate(names, quick=True, out=tmp_path)
+    grades = {
+        card.controller: {
+            result.test.id: [cell.grade for cell in result.cells] for result in card.results
+        }
+        for card in short
+    }
+    assert {grade for of in grades.values() for each in of.values() for grade in each} >= {
+        *("meets", "undecided", "fails"),
+    }
+    for name, of in grades.items():
+        for test, expected in of.items():
+            letters = recorded["controllers"][name]["grades"][test]
+            assert [quick.LETTERS[letter] for letter in letters] == expected
+    with pytest.raises(ValueError, match="the card of cubic is of a quick evaluation"):
+        quick.record([short[0].to_json()])
+    assert quick.declared() == {("one", name) for name in small.networks}
+
+
+def record_of(sections, grades):
+    """Return a record of one experiment with three networks and a section."""
+    return {
+        "seeds": 3,
+        "tests": {
+            "t": {"section": "5.2", "experiment": "a", "networks": ["1", "2", "3"]},
+            "u": {"section": "5.2", "experiment": "b", "networks": ["4", "5"]},
+        },
+        "controllers": {
+            name: {"sections": {"5.2": grade}, "grades": dict(zip("tu", of, strict=True))}
+            for name, grade, of in zip("wxyz", sections, grades, strict=True)
+        },
+    }
+
+
+def test_the_choice_recognises_what_fails(quick):
+    recorded = record_of(
+        ("fails", "fails", "meets", "fails"),
+        (("mfm", "mm"), ("mcm", "mm"), ("ccc", "cc"), ("mmu", "mf")),
+    )
+    cases = quick.failing(recorded, "wxyz")
+    assert [case.controller for case in cases] == ["w", "x", "z"]
+    costs = {("a", "1"): 1.0, ("a", "2"): 3.0, ("a", "3"): 1.0, ("b", "4"): 1.0, ("b", "5"): 2.0}
+    chosen = quick.choose(cases, costs, 5.0)
+    assert chosen == {("a", "2"), ("b", "5")}
+    assert quick.check(cases, chosen) == []
+    # Each experiment keeps a network, also if the budget is small.
+    small = quick.choose(cases, costs, 2.0)
+    assert {experiment for experiment, _ in small} == {"a", "b"}
+    assert sum(costs[network] for network in small) <= 2.0
+
+
+def test_the_check_names_what_is_not_recognised(quick):
+    recorded = record_of(
+        ("fails",) * 4, (("mfm", "mm"), ("mum", "mm"), ("mfm", "mm"), ("mfm", "mm"))
+    )
+    cases = quick.failing(recorded, "wxyz")
+    assert quick.check(cases, {("a", "1"), ("b", "4")}) == [
+        *(f"5.2 of {name} fails in full and is 'meets' in quick" for name in "wxyz"),
+        "0 of 4 sections that fail are fails or concerns",
+    ]
+    assert quick.check(cases, {("a", "2")}) == ["3 of 4 sections that fail are fails or concerns"]
+    assert quick.check([], set()) == []
+
+
+def test_the_choice_is_written_into_the_experiments(quick, tmp_path):
+    home = tmp_path / "experiments"
+    shutil.copytree(quick.EXPERIMENTS, home)
+    texts = {path: path.read_text(encoding="utf-8") for path in home.iterdir()}
+    quick.declare(quick.declared(), home)
+    assert {path: path.read_text(encoding="utf-8") for path in home.iterdir()} == texts
+    wanted = {(each.name, each.networks[-1]) for each in experiments("rfc9743")}
+    quick.declare(wanted, home)
+    for each in experiments("rfc9743"):
+        text = (home / f"{each.name}.toml").read_text(encoding="utf-8")
+        found = read_experiment(each.name, text)
+        assert [found.networks[point] for point in found.points(quick=True)] == [each.networks[-1]]
+        assert replace(found, scenario=each.scenario, tests=each.tests, quick=each.quick) == each
+
+
+@pytest.mark.skipif(
+    not (CARDS / "quick.json").is_file(), reason="`make cards` has not recorded the grades"
+)
+def test_quick_evaluations_predict_the_cards(quick):
+    """No section that fails on a card meets in quick; nine of ten are fails or concerns there."""
+    recorded = json.loads((CARDS / "quick.json").read_text(encoding="utf-8"))
+    assert set(recorded["controllers"]) == {each.name for each in cwnd.algorithms()}
+    assert recorded["seeds"] == QUICK_SEEDS[-1]
+    known = {
+        test.id: {
+            "section": test.section,
+            "experiment": each.name,
+            "networks": list(each.networks),
+        }
+        for each in experiments("rfc9743")
+        for test in each.tests
+    }
+    assert recorded["tests"] == known
+    for name, of in recorded["controllers"].items():
+        card = (CARDS / f"{name}.md").read_text(encoding="utf-8")
+        for section, grade in of["sections"].items():
+            assert f"\n| {section} {SECTIONS[section]} | **{grade}** |" in card
+    for names in quick.halves(recorded):
+        assert quick.check(quick.failing(recorded, names), quick.declared()) == []
