@@ -380,16 +380,17 @@ def test_every_suite_has_the_name_of_its_source_on_the_badge():
 @pytest.mark.usefixtures("small", "laws")
 def test_running_a_number_again_keeps_the_card(capfd):
     """The command on a card, a quick evaluation and another suite have files of their own."""
-    assert cli.run(["evaluate", "cubic", "--out", "out"]) == 0
-    before = {path: path.read_bytes() for path in Path("out").glob("cubic.*")}
-    assert len(before) == 4
+    assert cli.run(["evaluate", "cubic", "reno", "--out", "out"]) == 0
+    before = {path: path.read_bytes() for path in Path("out").glob("*.*")}
+    assert len(before) == 9
     document = json.loads(Path("out/cubic.json").read_text(encoding="utf-8"))
     commands = [test["command"].split() for test in document["tests"]]
-    for words in (*commands, ["cwnd", "evaluate", "cubic", "--quick"]):
+    commands.append(["cwnd", "evaluate", "cubic", "reno", "--quick"])
+    for words in commands:
         assert cli.run([*words[1:], "--out", "out"]) == 0
     assert cli.run(["evaluate", "cubic", "--suite", "aqm", "--out", "out"]) == 0
     assert {path: path.read_bytes() for path in before} == before
-    made = {path.stem for path in Path("out").glob("*.svg")}
+    made = {path.stem for path in Path("out").glob("cubic*.svg")}
     assert made == {
         "cubic",
         *(f"cubic-{name}" for name in ("late", "used", "back", "quick", "aqm")),

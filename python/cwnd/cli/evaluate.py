@@ -237,7 +237,7 @@ def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
     from cwnd.report.evaluate import cards_page
     from cwnd.result import dumps, write_text
 
-    names = [_file_name(card) for card in cards]
+    names = [_name(card.controller, card) for card in cards]
     for card, name in zip(cards, names, strict=True):
         card.report(out / f"{name}.html")
         write_text(out / f"{name}.json", dumps(card.to_json()) + "\n")
@@ -245,28 +245,29 @@ def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
         write_text(out / f"{name}.svg", card.to_svg())
     if len(cards) == 1:
         return out / f"{names[0]}.html"
-    write_text(out / "index.html", cards_page(cards, [f"{name}.html" for name in names]))
-    return out / "index.html"
+    index = out / f"{_name('index', cards[0])}.html"
+    write_text(index, cards_page(cards, [f"{name}.html" for name in names]))
+    return index
 
 
-def _file_name(card: Card) -> str:
-    """Return the name of a card's files: the controller, and the part of a suite that it covers.
+def _name(title: str, card: Card) -> str:
+    """Return the name of a file: a title, and the part of a suite that a card covers.
 
-    Only the card of all tests of the suite rfc9743 has the name of the controller alone.
+    For a card of all tests of the suite rfc9743 it is the title alone.
 
     Examples
     --------
     >>> from cwnd.evaluation.card import Card
-    >>> _file_name(Card("simd(beta=1/16)", "aqm", False, ()))
+    >>> _name("simd(beta=1/16)", Card("simd(beta=1/16)", "aqm", False, ()))
     'simd-beta-1-16-aqm'
-    >>> _file_name(Card("kernel:bbr", "rfc9743", True, (), "linux", None, ("high-loss", "starves")))
-    'kernel-bbr-linux-high-loss-starves-quick'
+    >>> _name("index", Card("kernel:bbr", "rfc9743", True, (), "linux", None, ("high-loss",)))
+    'index-linux-high-loss-quick'
     """
     tests = "-".join(card.tests)
     if len(tests) > LONGEST:
         tests = hashlib.sha256(tests.encode()).hexdigest()[:16]
     parts = [
-        card.controller,
+        title,
         "" if card.on == "sim" else card.on,
         "" if card.suite == "rfc9743" else card.suite,
         tests,

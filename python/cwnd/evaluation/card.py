@@ -233,8 +233,10 @@ class TestResult:
     @property
     def evidence(self) -> str:
         """The intervals that were graded, of the worst cell."""
-        cell = self.worst
-        return "" if cell is None else ", ".join(filter(None, self.intervals(cell)))
+        if self.worst is None:
+            return ""
+        value, ratio = self.intervals(self.worst)
+        return f"{value}, {ratio} of the baseline" if ratio else value
 
     def intervals(self, cell: Cell) -> tuple[str, str]:
         """Format the metric of a cell and its ratio to the baseline, with their intervals.
@@ -242,11 +244,8 @@ class TestResult:
         The second text is empty if no threshold is relative.
         """
         shown = self.test.metric.measure.shown
-        measured = cell.measured
-        value = _interval(shown, measured.value)
-        if not self.test.relative:
-            return value, ""
-        return value, f"{_interval('{:.3g}'.format, measured.ratio)} of the baseline"
+        ratio = _interval("{:.3g}".format, cell.measured.ratio) if self.test.relative else ""
+        return _interval(shown, cell.measured.value), ratio
 
     def to_json(self) -> JsonObject:
         """Return the result as plain data."""
