@@ -168,13 +168,13 @@ def laws(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def crash(monkeypatch, controller, seed):
+def crash(monkeypatch, controller, seed, problem=None):
     """Let one seed of a controller's runs fail."""
     honest = work._result
 
     def result(plan, run, *rest):
         if (run.controller, run.seed) == (controller, seed):
-            raise cwnd.ScenarioError("out of luck")
+            raise problem or cwnd.ScenarioError("out of luck")
         return honest(plan, run, *rest)
 
     monkeypatch.setattr(work, "_result", result)
@@ -248,6 +248,16 @@ def test_a_failed_baseline_decides_nothing(monkeypatch, capfd):
     assert "undecided" in printed.out
     assert "baseline cubic, seed 1: out of luck" in printed.err
     assert "baseline cubic, seed 1: out of luck" in " ".join(printed.out.split())
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_a_run_that_the_machine_lost_is_undecided(monkeypatch, capfd):
+    """A late emulator is not a fault of the controller; the command fails, and can be repeated."""
+    crash(monkeypatch, "reno", 2, work._Late("the emulator was late"))
+    assert cli.run(["evaluate", "reno", "--quick", "--test", "used", "--out", "out"]) == 1
+    printed = capfd.readouterr()
+    assert "undecided" in printed.out
+    assert "seed 2: lost: the emulator was late" in printed.err
 
 
 @pytest.mark.usefixtures("laws")

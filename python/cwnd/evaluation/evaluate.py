@@ -14,6 +14,7 @@ from cwnd.evaluation.card import Card, Cell, TestResult
 from cwnd.evaluation.experiment import experiments, order
 from cwnd.notebook import with_notebook_bar
 from cwnd.running import part_of
+from cwnd.sweeps.dataset import LOST
 from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.sweep import sweep
 
@@ -176,6 +177,9 @@ def _grade(
         found, measured = judge(
             test.meets, test.fails, values, known, test.metric.measure.dimension
         )
+        if failed and all(line.partition(": ")[2].startswith(LOST) for line in failed):
+            # The machine failed, and not the controller: the same command repeats these runs.
+            found = "undecided"
         if experiment.baseline == name:
             lost = []
         failures = (*failed, *(f"baseline {experiment.baseline}, {line}" for line in lost))
