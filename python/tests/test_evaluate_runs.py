@@ -506,9 +506,9 @@ def test_a_network_is_found_by_parts_of_its_name():
     )
     assert single_run("reno", "back").network == ""
     for cell, problem in (
-        ("RTT 80 ms", "'RTT 80 ms' is one of 2 networks: RTT 80 ms, buffer 10 packets; "),
+        ("RTT 80 ms", "'RTT 80 ms' names 2 networks: RTT 80 ms, buffer 10 packets; "),
         ("RTT 8 ms", "'RTT 8 ms' names no network: RTT 20 ms, buffer 10 packets; "),
-        (None, "'nothing' is one of 4 networks: "),
+        (None, "name one of the 4 networks: "),
     ):
         with pytest.raises(ArgumentError, match=problem):
             single_run("reno", "used", cell=cell)

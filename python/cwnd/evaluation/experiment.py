@@ -172,8 +172,10 @@ class Experiment:
         if len(found) == 1:
             return found[0]
         names = "; ".join(self.networks[n] for n in found) or "; ".join(self.networks) or ONLY
-        problem = "names no network" if not found else f"is one of {len(found)} networks"
-        raise ArgumentError("cell", f"{name or 'nothing'!r} {problem}: {names}")
+        if name is None:
+            raise ArgumentError("cell", f"name one of the {len(found)} networks: {names}")
+        count = f"{len(found)} networks" if found else "no network"
+        raise ArgumentError("cell", f"{name!r} names {count}: {names}")
 
     def plan(self, controllers: Sequence[Any], seeds: int) -> JsonObject:
         """Return the plan of a sweep with the runs of some controllers and of the baseline."""
