@@ -51,7 +51,7 @@ def markdown(card: Card) -> str:
         lines += ["## Tests that fail or are a concern", ""]
     lines += [
         f"* **{result.grade}**, {result.test.section} `{result.test.id}`"
-        f" ({_networks(result.counts)}): {result.finding}"
+        f" ({_networks(result.counts)}): {result.finding} 95 % intervals: {result.evidence}."
         for result in found
     ]
     return "\n".join([*lines, ""])
@@ -80,7 +80,8 @@ def across(cards: Sequence[Card]) -> str:
         "`make cards` evaluates every controller of the registry, with its default parameters, by",
         "the tests of RFC 9743 ([evaluate.md](../evaluate.md)), and writes these files. A section",
         "has the grade of its worst test on its worst network. Each card ends with the source of",
-        "the controller and its known deviations from it.",
+        "the controller and its known deviations from it. [quick.json](quick.json) has the grades",
+        "by which the networks of `--quick` are chosen.",
         "",
         "**F** fails, c concern, ? undecided after 20 seeds, ✓ meets; empty: does not apply.",
         "",

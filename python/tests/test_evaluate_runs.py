@@ -518,6 +518,7 @@ def test_a_network_is_found_by_parts_of_its_name():
     ("words", "message"),
     [
         ([], "name at least one controller"),
+        (["reno", "--require", "rmcat"], "--require: no test of rmcat is in this evaluation"),
         (["reno", "--list"], "--list: lists tests, not controllers such as reno"),
         (["reno", "--seed", "2"], "--test: a single run needs one controller and one --test NAME"),
         (["reno", "cubic", "--test", "used", "--seed", "2"], "--test: a single run needs one"),

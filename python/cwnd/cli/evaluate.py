@@ -115,10 +115,14 @@ def _make_cards(
     """Write and print the cards of some controllers; return the exit status."""
     from cwnd.evaluation.card import changes_since
     from cwnd.evaluation.evaluate import evaluate as make_cards
-    from cwnd.evaluation.experiment import check_suite
+    from cwnd.evaluation.experiment import check_suite, experiments
 
     if require is not None:
         check_suite("require", require)
+        chosen = experiments(options["suite"], options["test"], options["on"])
+        suites = {suite for each in chosen for one in each.tests for suite in (*one.suites, "all")}
+        if require not in suites:
+            raise ArgumentError("require", f"no test of {require} is in this evaluation")
     before = None if against is None else _read_card(Path(against))
     if before is not None and len(controllers) > 1:
         raise ArgumentError("against", "compares one controller with a card")

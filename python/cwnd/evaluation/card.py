@@ -323,7 +323,8 @@ class Card:
     def summary(self) -> str:
         """The number of tests, and of those with each grade."""
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
-        return f"{len(self.results)} tests: {counts}."
+        tests = "1 test" if len(self.results) == 1 else f"{len(self.results)} tests"
+        return f"{tests}: {counts}."
 
     @property
     def problem(self) -> str:
