@@ -4,6 +4,7 @@
 mod application;
 mod check_impairments;
 mod impairments;
+mod processing;
 mod queue;
 mod validate;
 
@@ -216,8 +217,9 @@ pub struct Tcp {
     pub max_rto: Dur,
     /// The retransmission timeout before the first round-trip time sample.
     pub initial_rto: Dur,
-    /// The maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
-    pub overhead: Dur,
+    /// The maximum of the uniform random time in which the source's host processes a packet; under the conventions of ns-2 a burst
+    /// (`overhead_`). `None` for the transmission time of a full-sized packet on the slowest link of the path.
+    pub overhead: Option<Dur>,
     /// Parts of later RFCs and of Linux.
     pub extensions: TcpExtensions,
 }

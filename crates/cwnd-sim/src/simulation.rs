@@ -59,7 +59,9 @@ impl Default for Options<'_> {
 
 /// A network during a run. Simulations share no mutable state and may run in parallel.
 pub struct Simulation {
+    /// The network with the links of the hosts' processing times behind its own `links`.
     network: Arc<Network>,
+    links: usize,
     seed: u64,
     run: Run,
 }
@@ -81,6 +83,8 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         let network = network.into();
         network.validate()?;
+        let links = network.links.len();
+        let network = network.with_processing();
         // Controllers that are not in the registry are created once, in one partition.
         let may_cut = options.two_threads && options.custom.is_none();
         let run = match may_cut.then(|| Cut::find(&network)).flatten() {
@@ -92,7 +96,7 @@ impl Simulation {
                 Run::Two(Box::new([first, second]), cut)
             }
         };
-        Ok(Simulation { network, seed, run })
+        Ok(Simulation { network, links, seed, run })
     }
 
     /// Returns the settings of the controller of flow number `flow`; `None` for a flow without a controller. A controller
@@ -153,13 +157,15 @@ impl Simulation {
 
     /// Returns the records of a run that has reached its end.
     pub fn finish(self) -> Records {
-        match self.run {
+        let mut records = match self.run {
             Run::One(partition) => partition.finish(),
             Run::Two(partitions, cut) => {
                 let [first, second] = *partitions;
                 merge(&self.network, &cut, [first.finish(), second.finish()])
             }
-        }
+        };
+        records.links.truncate(self.links);
+        records
     }
 }
 

@@ -177,7 +177,7 @@ fn startup_finds_the_bandwidth_and_drain_the_product() {
 /// STARTUP.
 #[test]
 fn startup_goes_on_while_the_application_limits_the_sender() {
-    let (_, steps) = observe(30, PLAIN, LIMITED);
+    let (_, steps) = observe(45, PLAIN, LIMITED);
     let states = states(&steps);
     assert!(states.len() >= 9, "{states:?}");
     for pair in states.chunks(2) {
@@ -325,8 +325,8 @@ fn a_tenth_of_the_bandwidth_is_found() {
     let (_, steps) = observe(60, link, "");
     let before = after(&steps, 19.0)[0].max_bw();
     assert!((98e6..102e6).contains(&before), "{before}");
-    // Each of three rounds with losses keeps 0.7 of it (BBR.Beta).
-    let short = |step: &Step| step.gauges["bw_shortterm"] * PACKET < 0.7_f64.powi(3) * 101e6;
+    // Each round with losses keeps 0.7 of it (BBR.Beta). A probe, whose time is random, may discard it after the second one.
+    let short = |step: &Step| step.gauges["bw_shortterm"] * PACKET < 0.7_f64.powi(2) * 101e6;
     let quick = after(&steps, 20.0).iter().find(|step| short(step)).unwrap().at;
     assert!(quick < 24.0, "{quick}");
     let found = after(&steps, 20.0).iter().find(|step| step.max_bw() < 10.5e6).unwrap();

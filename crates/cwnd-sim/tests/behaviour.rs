@@ -541,3 +541,42 @@ fn a_slow_paced_flow_times_out_only_for_losses() {
         assert!(flow.timeouts <= flow.packets_lost, "{law}: {} timeouts", flow.timeouts);
     }
 }
+
+/// Returns the share of the first of two Reno flows, whose one-way delay is less than that of the second by `difference`.
+fn share_of_first(overhead: Option<Dur>, difference: Dur) -> f64 {
+    let reno = Tcp { overhead, ..tcp("reno") };
+    let access =
+        |from, delay| [link(from, 2, 8e6, delay, PLENTY), link(2, from, 8e6, delay, PLENTY)];
+    let [first, second] = [access(0, ms(5)), access(1, ms(5) + difference)];
+    let shared = [link(2, 3, 8e5, ms(20), packets(8)), link(3, 2, 8e5, ms(20), PLENTY)];
+    let connection = |path: [usize; 2], back: [usize; 2], start| Flow {
+        path: path.into(),
+        back: back.into(),
+        start: at_ms(start),
+        ..flow(Traffic::Tcp(reno.clone()))
+    };
+    let network = Network {
+        name: "phase".into(),
+        nodes: ["a", "b", "left", "right"].map(String::from).to_vec(),
+        links: [first, second, shared].concat(),
+        flows: vec![connection([0, 4], [5, 1], 0), connection([2, 4], [5, 3], 1000)],
+        duration: ms(300_000),
+        warmup: ms(30_000),
+        sample: ms(1000),
+    };
+    let records = run(&network, 1);
+    let [first, second] = [0, 1].map(|at| records.flows[at].packets_delivered as f64);
+    first / (first + second)
+}
+
+/// Phase effects (Floyd and Jacobson 1992): without processing times of hosts, 2 ms of delay decide which flow gets most of a link that
+/// takes 10 ms for a packet. The default removes the effect.
+#[test]
+fn processing_times_remove_phase_effects() {
+    let largest_step = |overhead| {
+        let shares: Vec<f64> = (0..15).map(|step| share_of_first(overhead, ms(2 * step))).collect();
+        shares.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f64::max)
+    };
+    let [without, with] = [Some(Dur::ZERO), None].map(largest_step);
+    assert!(without > 0.3 && with < 0.15, "{without} {with}");
+}

@@ -47,7 +47,7 @@ fn share(records: &Records) -> f64 {
 }
 
 /// Section 3: the queue oscillates between 0 and 2.5/delta packets for each flow, so that its mean is 1.25/delta. The
-/// analysis assumes a queue that is short against the bandwidth-delay product.
+/// analysis assumes a queue that is short against the bandwidth-delay product, and hosts without processing times.
 #[test]
 fn the_queue_is_that_of_the_paper() {
     for (controller, delta, count) in [
@@ -56,9 +56,10 @@ fn the_queue_is_that_of_the_paper() {
         ("copa(delta=0.1)", 0.1, 4),
         ("copa(competitive=off)", 0.5, 4),
     ] {
-        for acks in ["", "tcp = { delayed_acks = false }"] {
+        for acks in ["", ", delayed_acks = false"] {
             let rate = format!("{}mbit", 6.0 * f64::from(count) / delta);
-            let keys = format!("count = {count}\nstart = \"0s..5s\"\n{acks}");
+            let tcp = format!("tcp = {{ overhead = \"0s\"{acks} }}");
+            let keys = format!("count = {count}\nstart = \"0s..5s\"\n{tcp}");
             let records = dumbbell(&rate, "500p", "40s", &flow(controller, &keys), 1);
             let link = &records.links[0];
             let expected = 1.25 / delta * f64::from(count);
@@ -118,11 +119,14 @@ fn the_default_mode_starves_beside_reno() {
     assert!(share(&records) < 0.1, "{}", share(&records));
 }
 
-/// The default mode returns with its queue when the competitor leaves.
+/// The default mode returns with its queue when the competitor leaves. With random processing times of hosts the queue stays at 25 to 60
+/// packets in a third of the runs: the window of the minimum RTT then holds no sample of an empty queue.
 #[test]
 fn the_default_mode_returns() {
     for rate in ["24mbit", "48mbit"] {
-        let flows = flow("copa", "") + &flow("reno", "start = \"10s\"\nstop = \"60s\"");
+        let flows = "[tcp]\noverhead = \"0s\"\n".to_owned()
+            + &flow("copa", "")
+            + &flow("reno", "start = \"10s\"\nstop = \"60s\"");
         let records = dumbbell(rate, "200p", "0s", &flows, 1);
         let [before, during, after] = [(2.0, 10.0), (20.0, 60.0), (70.0, 120.0)]
             .map(|(from, to)| competitive(&records, from, to));

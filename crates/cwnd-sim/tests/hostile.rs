@@ -158,7 +158,7 @@ fn over_tcp_with_the_conventions_of_ns2() {
 /// A host delays each burst by up to 1 ms: no paced packet waits for its departure time in the meantime.
 #[test]
 fn over_tcp_with_a_host_that_delays_bursts() {
-    check(&over_tcp(|tcp| tcp.overhead = ms(1)), false);
+    check(&over_tcp(|tcp| tcp.overhead = Some(ms(1))), false);
 }
 
 /// The transfer ends, and the Ticks with it.

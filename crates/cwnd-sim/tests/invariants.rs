@@ -190,7 +190,7 @@ prop_compose! {
             min_rto: ms(min_rto),
             max_rto: ms(60_000),
             initial_rto: ms(1000),
-            overhead: ms(overhead),
+            overhead: Some(ms(overhead)),
             extensions: TcpExtensions {
                 accecn: accecn
                     && ecn

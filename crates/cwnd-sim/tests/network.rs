@@ -173,7 +173,7 @@ fn each_invalid_field_is_named() {
         (|n| tcp_of(n, 0).granularity = Dur::ZERO, "flow flow-0: granularity: a clock's"),
         (|n| tcp_of(n, 0).granularity = ms(1 << 40), "flow flow-0: granularity: a time is"),
         (|n| tcp_of(n, 0).timestamps = Some(ms(1 << 40)), "flow flow-0: timestamps: a time is"),
-        (|n| tcp_of(n, 0).overhead = ms(1 << 40), "flow flow-0: overhead: a time is at most"),
+        (|n| tcp_of(n, 0).overhead = Some(ms(1 << 40)), "flow flow-0: overhead: a time is at most"),
         (|n| tcp_of(n, 0).min_rto = ms(60_001), "flow flow-0: max_rto: max_rto 60s is less"),
         (|n| tcp_of(n, 0).max_rto = ms(1 << 40), "flow flow-0: max_rto: a time is at most"),
         (|n| tcp_of(n, 0).initial_rto = Dur::ZERO, "flow flow-0: initial_rto: initial_rto 0s"),
@@ -338,7 +338,7 @@ impl Change {
                 let tcp = tcp_of(network, tcp_flow);
                 (tcp.min_rto, tcp.max_rto, tcp.initial_rto) = (rto, rto, rto);
             }
-            34 => tcp_of(network, tcp_flow).overhead = span,
+            34 => tcp_of(network, tcp_flow).overhead = Some(span),
             35 => {
                 let stacks = [Conventions::Rfc, Conventions::Ns2, Conventions::Ns2001];
                 let recoveries = [Recovery::Sack, Recovery::NewReno, Recovery::Reno];

@@ -272,9 +272,6 @@ fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, no
             "The window grows for each acknowledged packet, not for each acknowledgement.",
         );
     }
-    if !tcp.overhead.is_zero() {
-        notes.add(flow, "The random delay before each packet is not supported.");
-    }
     if tcp.ecn {
         notes.add(flow, "Cuts for marks are recorded as cuts for losses.");
     }

@@ -353,7 +353,7 @@ impl Tcp {
             ("timestamps", self.timestamps.unwrap_or_default()),
             ("granularity", self.granularity),
             ("max_rto", self.max_rto),
-            ("overhead", self.overhead),
+            ("overhead", self.overhead.unwrap_or_default()),
         ])
     }
 }

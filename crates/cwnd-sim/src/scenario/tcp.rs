@@ -75,7 +75,9 @@ pub struct TcpOptions {
     /// Retransmission timeout before the first round-trip time sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Span>,
-    /// Maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
+    /// Maximum of the uniform random time in which the sending host processes a packet, against phase effects: by default the
+    /// transmission time of a packet on the slowest link of the path. Under the conventions of ns-2 it delays a burst (`overhead_`), and
+    /// is 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Span>,
     /// Loss detection by time (RACK, RFC 8985).
@@ -160,6 +162,8 @@ struct Defaults {
     min_rto: Span,
     max_rto: Span,
     initial_rto: Span,
+    /// `None` for the transmission time of a packet.
+    overhead: Option<Span>,
     timestamps: bool,
     /// Whether RACK, tail loss probes and PRR are used with SACK.
     recent: bool,
@@ -191,6 +195,7 @@ impl Conventions {
                 min_rto: Span::millis(1000),
                 max_rto: MAX_RTO,
                 initial_rto: Span::millis(1000),
+                overhead: None,
                 timestamps: false,
                 recent: false,
                 undoes: false,
@@ -218,6 +223,7 @@ impl Conventions {
                 min_rto: Span::millis(200),
                 max_rto: MAX_RTO,
                 initial_rto: Span::millis(3000),
+                overhead: Some(Span::ZERO),
                 timestamps: false,
                 recent: false,
                 undoes: false,
@@ -236,6 +242,7 @@ impl Conventions {
                 min_rto: Span::ZERO,
                 max_rto: MAX_RTO,
                 initial_rto: Span::millis(6000),
+                overhead: Some(Span::ZERO),
                 timestamps: false,
                 recent: false,
                 undoes: false,
@@ -383,7 +390,7 @@ pub(super) fn compile(
         min_rto: span(|o| o.min_rto, defaults.min_rto),
         max_rto: max_rto.dur(),
         initial_rto: span(|o| o.initial_rto, defaults.initial_rto.min(max_rto)),
-        overhead: span(|o| o.overhead, Span::ZERO),
+        overhead: layers.get(|o| o.overhead).or(defaults.overhead).map(Span::dur),
         extensions: TcpExtensions {
             rack: layers.get(|o| o.rack).unwrap_or(recent),
             tlp: layers.get(|o| o.tlp).unwrap_or(recent),

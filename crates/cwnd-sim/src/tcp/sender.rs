@@ -87,13 +87,21 @@ pub(crate) struct Core<E> {
     open: bool,
 }
 
-/// Random delay of transmissions in the host (`overhead`).
+/// The random delay of bursts in a host of ns-2 (`overhead_`). Other hosts delay each packet
+/// ([`Network::with_processing`](crate::network::Network::with_processing)).
 struct HostDelay {
     /// The maximum delay in ticks.
     max: f64,
     rng: Rng,
     /// Time of the delayed transmission; [`NONE`] if there is none.
     until: u64,
+}
+
+impl HostDelay {
+    fn new(tcp: &Tcp, clock: Clock, rng: Rng) -> Option<Self> {
+        let max = tcp.overhead.filter(|max| tcp.conventions.is_ns2() && !max.is_zero())?;
+        Some(HostDelay { max: clock.ticks(max.as_nanos()) as f64, rng, until: NONE })
+    }
 }
 
 /// An acknowledgement as the sender receives it.
@@ -305,10 +313,7 @@ impl<E: Estimator> Core<E> {
             rto: Rto::new(tcp, clock, &mut rng),
             deadline: NONE,
             stamps: stamps(tcp, clock),
-            host_delay: (!tcp.overhead.is_zero()).then(|| {
-                let max = clock.ticks(tcp.overhead.as_nanos()) as f64;
-                Box::new(HostDelay { max, rng, until: NONE })
-            }),
+            host_delay: HostDelay::new(tcp, clock, rng).map(Box::new),
             demands: Demands::of(&driver),
             accecn: tcp.extensions.accecn.then(|| Box::new(Decoder::new(tcp.packet))),
             driver,

@@ -52,7 +52,7 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
         min_rto: ms(200),
         max_rto: ms(60_000),
         initial_rto: ms(1000),
-        overhead: Dur::ZERO,
+        overhead: Some(Dur::ZERO),
         extensions: TcpExtensions::default(),
     }
 }
