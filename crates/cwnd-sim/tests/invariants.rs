@@ -103,6 +103,7 @@ fn managed_queues() -> impl Strategy<Value = Queue> {
                 ecn,
                 mark_ecnth: 0.1,
                 mean_pktsize: 1000,
+                derandomize: true,
             }),
             _ => Queue::DualPi2(DualPi2 {
                 limit,

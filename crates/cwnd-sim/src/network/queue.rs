@@ -135,6 +135,8 @@ pub struct Pie {
     pub mark_ecnth: f64,
     /// Mean packet size in bytes (`MEAN_PKTSIZE`). A queue of up to two such packets drops nothing.
     pub mean_pktsize: u32,
+    /// Whether drops are spaced more evenly (section 5.4 of RFC 8033).
+    pub derandomize: bool,
 }
 
 /// DualPI2's parameters.

@@ -160,6 +160,7 @@ fn pie(table: &QueueTable, key: &str, link: &LinkUse) -> Result<network::Queue, 
         ecn: table.ecn.unwrap_or(false),
         mark_ecnth: table.mark_ecnth.map_or(0.1, Probability::get),
         mean_pktsize: size(table.mean_pktsize, link.packet),
+        derandomize: table.derandomize.unwrap_or(true),
     }))
 }
 

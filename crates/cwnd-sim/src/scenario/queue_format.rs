@@ -143,6 +143,8 @@ queue_table! {
     mark_ecnth: Probability, Pie;
     /// PIE: mean packet size in bytes; by default that of the largest packet on the link.
     mean_pktsize: Bytes, Pie;
+    /// PIE: whether drops and marks are spaced more evenly (RFC 8033 section 5.4); true by default.
+    derandomize: bool, Pie;
     /// Integral gain in Hz: 0.125 by default for PIE; for DualPI2 0.1 `tupdate` / `rtt_max`².
     alpha: f64, Pie, DualPi2;
     /// Proportional gain in Hz: 1.25 by default for PIE; for DualPI2 0.3 / `rtt_max`.

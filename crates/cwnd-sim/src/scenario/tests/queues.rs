@@ -43,8 +43,11 @@ fn pie() {
         ecn: false,
         mark_ecnth: 0.1,
         mean_pktsize: 1000,
+        derandomize: true,
     };
     assert_eq!(queue("\"pie\""), NetQueue::Pie(expected));
+    let random = network::Pie { derandomize: false, ..expected };
+    assert_eq!(queue("{ kind = \"pie\", derandomize = false }"), NetQueue::Pie(random));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Proportional integral controller enhanced (RFC 8033).
 //!
 //! The queueing delay is that of the packet dequeued last, from its timestamps (section 4.3), and 0 while the queue is empty: otherwise
-//! the drop probability would not decay in an idle period. Of the optional elements, ECN (section 5.1), de-randomisation (5.4) and the cap
-//! on increases (5.5) are used. PIE is always active (5.3 is not used).
+//! the drop probability would not decay in an idle period. Of the optional elements, ECN (section 5.1), de-randomisation (5.4, unless it is
+//! turned off) and the cap on increases (5.5) are used. PIE is always active (5.3 is not used).
 
 use super::{Discipline, Effects, Fifo, Queued, Updates, exceeds};
 use crate::engine::clock::Clock;
@@ -31,6 +31,7 @@ pub(super) struct Pie {
     /// Probability below which ECN-capable packets are marked; `None` without ECN.
     mark_ecnth: Option<f64>,
     mean_pktsize: u64,
+    derandomize: bool,
     clock: Clock,
     updates: Updates,
     queue: Fifo,
@@ -54,6 +55,7 @@ impl Pie {
             max_burst: clock.ticks(pie.max_burst.as_nanos()),
             mark_ecnth: pie.ecn.then_some(pie.mark_ecnth),
             mean_pktsize: u64::from(pie.mean_pktsize),
+            derandomize: pie.derandomize,
             clock,
             updates: Updates::new(clock.ticks(pie.t_update.as_nanos())),
             queue: Fifo::default(),
@@ -107,6 +109,9 @@ impl Pie {
         let short = self.qdelay_old < self.qdelay_ref / 2.0 && self.drop_prob < 0.2;
         if short || self.queue.bytes <= 2 * self.mean_pktsize {
             return false;
+        }
+        if !self.derandomize {
+            return self.rng.chance(self.drop_prob);
         }
         if self.drop_prob == 0.0 {
             self.accu_prob = 0.0;
@@ -181,6 +186,7 @@ mod tests {
             ecn,
             mark_ecnth: 0.1,
             mean_pktsize: 1500,
+            derandomize: true,
         };
         let clock = Clock::new(Dur::from_nanos((1 << 40) - 1), 41).unwrap();
         Pie::new(&parameters, clock, Rng::new(1, "pie", 0))
@@ -270,10 +276,8 @@ mod tests {
         assert_eq!(queue.burst_allowance, 150 * MS);
     }
 
-    #[test]
-    fn drops_are_neither_too_close_nor_too_far_apart() {
-        let drop_prob = 0.01;
-        let mut queue = congested(drop_prob, false);
+    /// Returns the least, the mean and the largest number of packets from one drop to the next.
+    fn gaps(queue: &mut Pie) -> (f64, f64, f64) {
         let mut effects = Effects::default();
         let (mut gaps, mut last) = (Vec::new(), None);
         for number in 1..=200_000u32 {
@@ -284,12 +288,29 @@ mod tests {
                 last = Some(number);
             }
         }
-        // Section 5.4: 0.85 / p packets at least, 8.5 / p at most.
         let least = gaps.iter().copied().fold(f64::INFINITY, f64::min);
         let most = gaps.iter().copied().fold(0.0, f64::max);
+        (least, gaps.iter().sum::<f64>() / gaps.len() as f64, most)
+    }
+
+    #[test]
+    fn without_derandomisation_each_packet_is_dropped_with_the_drop_probability() {
+        let mut queue = congested(0.01, false);
+        queue.derandomize = false;
+        let (least, mean, most) = gaps(&mut queue);
+        // The gaps are geometric: with mean 1 / p, and with drops in a row.
+        assert!((mean - 100.0).abs() < 7.0, "{mean}");
+        assert!(least == 1.0 && most < 1500.0, "{least} {most}");
+    }
+
+    #[test]
+    fn drops_are_neither_too_close_nor_too_far_apart() {
+        let mut queue = congested(0.01, false);
+        let mut effects = Effects::default();
+        let (least, mean, most) = gaps(&mut queue);
+        // Section 5.4: 0.85 / p packets at least, 8.5 / p at most.
         assert!((85.0..=87.0).contains(&least) && most <= 851.0, "{least} {most}");
         // After the lower threshold the gap is geometric with mean 1 / p.
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         assert!((mean - 185.0).abs() < 10.0, "{mean}");
         // The upper threshold forces a drop.
         queue.accu_prob = 8.495;

@@ -58,6 +58,7 @@ fn pie() -> network::Pie {
         ecn: true,
         mark_ecnth: 0.1,
         mean_pktsize: 1500,
+        derandomize: true,
     }
 }
 
