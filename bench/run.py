@@ -1,6 +1,6 @@
 """The speed of the simulator: the times and memory sizes of docs/performance.md.
 
-    python bench/run.py [ns2] [many] [controllers] [recording] [command] [reproduce]
+    python bench/run.py [ns2] [many] [controllers] [defaults] [recording] [command] [reproduce]
 
 All parts take about five minutes on two cores. Packets are data packets transmitted by the senders.
 """
@@ -13,6 +13,7 @@ import platform
 
 import command
 import controllers
+import defaults
 import many
 import ns2
 import recording
@@ -21,6 +22,7 @@ PARTS = {
     "ns2": ns2.main,
     "many": many.main,
     "controllers": controllers.main,
+    "defaults": defaults.main,
     "recording": recording.main,
     "command": command.main,
     "reproduce": command.reproduce,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cwnd.assignment import write_values
+from cwnd.conventions import conventions_text
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -221,6 +222,17 @@ def network_text(network: JsonObject) -> str:
     return f"{path_text(network)}; {network['repeat']} × {length}"
 
 
+def join_parts(*parts: str) -> str:
+    """Join the parts of a line that are not empty.
+
+    Examples
+    --------
+    >>> join_parts("2 flows", "", "3 × 20 s")
+    '2 flows; 3 × 20 s'
+    """
+    return "; ".join(filter(None, parts))
+
+
 def length_text(duration_s: float, warmup_s: float) -> str:
     """Format the length of a run and of its warm-up.
 
@@ -279,7 +291,7 @@ def path_text(network: JsonObject) -> str:
         parts.append(f"{100 * network['loss']:g} % loss")
     if network["values"]:
         parts.append(f"with {changes_text(network)}")
-    return ", ".join(parts)
+    return join_parts(", ".join(parts), conventions_text(network["conventions"]))
 
 
 def changes_text(network: JsonObject) -> str:
@@ -328,10 +340,11 @@ def run_text(result: Result) -> str:
     """
     engine = result.record["engine"]
     wall = format_time(float(f"{engine['wall_s']:.2g}"))
-    return (
+    return join_parts(
         f"{result.scenario}, seed {result.seed}, {PLACES[result.on]}: "
-        f"{length_text(result.duration_s, result.warmup_s)}; "
-        f"{engine['packets']} packets in {wall}"
+        f"{length_text(result.duration_s, result.warmup_s)}",
+        conventions_text(result.record["conventions"]),
+        f"{engine['packets']} packets in {wall}",
     )
 
 

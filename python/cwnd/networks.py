@@ -12,6 +12,7 @@ import numpy as np
 
 from cwnd import _native
 from cwnd.assignment import check_values, write_values
+from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.result import SCALES
 from cwnd.scenario import Scenario
@@ -59,6 +60,7 @@ DUMBBELL: JsonObject = {
     "time": "120s",
     "warmup": None,
     "loss": 0,
+    "conventions": CONVENTIONS,
 }
 """Arguments of a dumbbell with their defaults."""
 
@@ -74,6 +76,7 @@ _ARGUMENTS = {
     "dumbbell.bdp_rtt": "rtt",
     "dumbbell.queue": "queue",
     "dumbbell.loss": "loss",
+    "tcp.conventions": "conventions",
 }
 """Scenario keys of a dumbbell, by argument."""
 
@@ -254,7 +257,9 @@ def dumbbell(
     ArgumentError
         An argument is invalid.
     """
-    rate, rtt, queue, flows, time, warmup, loss = (arguments[name] for name in DUMBBELL)
+    rate, rtt, queue, flows, time, warmup, loss, conventions = (
+        arguments[name] for name in DUMBBELL
+    )
     bps = read_argument("rate", parse_rate, rate)
     trips, ranged = read_argument("rtt", _read_rtt, rtt)
     seconds = read_argument("time", parse_time, time)
@@ -279,6 +284,7 @@ def dumbbell(
         warmup=rest,
         sample=max(min(trip, seconds / FEWEST_SAMPLES), seconds / MOST_SAMPLES_EACH),
         access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
+        conventions=conventions,
     )
     start = f"0s..{seconds * STARTS:.9f}s"
     if len(trips) == 1:
@@ -300,6 +306,7 @@ def dumbbell(
     words += ["--time", tc_time(seconds)]
     words += [] if warmup is None else ["--warmup", tc_time(rest)]
     words += ["--loss", repr(lost)] if lost else []
+    words += ["--conventions", scenario.to_dict()["tcp"]["conventions"]]
     asked = {"file": None, "rtt": written, "queue": queue, "loss": lost}
     net = Network(scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right")
     return _with_values(net, values)

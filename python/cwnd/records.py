@@ -162,12 +162,16 @@ class EngineRecord(TypedDict):
 
 
 class RunRecord(TypedDict):
-    """One run of one scenario with one seed."""
+    """One run of one scenario with one seed.
+
+    ``conventions`` has the conventions of the TCP flows, each once; empty in real time.
+    """
 
     scenario: str
     seed: int
     duration_s: float
     warmup_s: float
+    conventions: list[str]
     engine: EngineRecord
     time: Series
     flows: list[FlowRecord]
@@ -187,11 +191,12 @@ class RealRecord(TypedDict):
 
 
 class Compiled(TypedDict):
-    """Summary of a compiled scenario."""
+    """Summary of a compiled scenario; ``conventions`` as in `RunRecord`."""
 
     flows: int
     links: list[str]
     duration_s: float
+    conventions: list[str]
 
 
 class ParameterRecord(TypedDict):

@@ -409,6 +409,7 @@ class Result:
                 "duration_s": self.duration_s,
                 "warmup_s": self.warmup_s,
                 "flows": [self._flow_json(flow) for flow in flows],
+                "conventions": self.record["conventions"],
                 "links": [link_json(link) for link in self.record["links"]],
                 "metrics": self.metrics,
                 "engine": dict(self.record["engine"]),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
 from cwnd.controller import add_controller, move_specification, read_controller
+from cwnd.conventions import CONVENTIONS, read_conventions
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import check_unit, parse_time, scenario_time
 
@@ -104,7 +105,7 @@ class Scenario:
         return cls(document)
 
     @classmethod
-    def dumbbell(
+    def dumbbell(  # noqa: PLR0913
         cls,
         *,
         rate: Quantity = "15mbit",
@@ -114,11 +115,12 @@ class Scenario:
         warmup: Quantity = 0.0,
         access: Quantity = 0.0,
         sample: Quantity = 0.1,
+        conventions: str = CONVENTIONS,
         name: str = "dumbbell",
     ) -> Self:
         """Create a dumbbell: one bottleneck shared by all flows, in both directions.
 
-        TCP follows the RFCs, with timestamps (RFC 7323).
+        TCP has timestamps (RFC 7323).
 
         Parameters
         ----------
@@ -135,6 +137,8 @@ class Scenario:
             each host draws its own.
         sample
             Sampling period of the series.
+        conventions
+            Conventions of TCP: ``linux``, ``rfc``, ``rfc5681``, ``ns2`` or ``ns2-2001``.
         name
             The scenario's name.
         """
@@ -157,7 +161,10 @@ class Scenario:
                 "bdp_rtt": trip,
             },
             "access": {"delay": access},
-            "tcp": {"timestamps": True},
+            "tcp": {
+                "conventions": read_argument("conventions", read_conventions, conventions),
+                "timestamps": True,
+            },
         }
         if ecn:
             document["tcp"]["ecn"] = True
@@ -324,7 +331,8 @@ class Scenario:
         Returns
         -------
         dict
-            The number of ``flows``, the names of the ``links`` and ``duration_s``.
+            The number of ``flows``, the names of the ``links``, ``duration_s``, and the
+            ``conventions`` of the TCP flows.
 
         Raises
         ------

@@ -199,7 +199,8 @@ class Steady:
 
 
 def dumbbell(time="6s"):
-    return cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time=time)
+    # Linux counts Reno's window in whole packets, and no other law's.
+    return cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time=time, conventions="rfc")
 
 
 def same_flows(ours, theirs):

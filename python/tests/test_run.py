@@ -150,7 +150,7 @@ def test_impossible_seeds(seed, two):
 
 def test_finite_flows_complete():
     scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="10s")
-    result = cwnd.run(scenario.add_flow("reno", bytes=146_000))
+    result = cwnd.run(scenario.add_flow("reno", bytes=144_800))
     (flow,) = result.measured_flows
     assert 0.1 < flow["completed_s"] < 2.0
     assert flow["packets_delivered"] == 100

@@ -144,7 +144,7 @@ def test_ratios_of_runs_are_covered(populations, name):
 
 def test_most_metrics_are_of_one_kind(populations):
     kinds = [of_one_kind(x) for found in populations.values() for x in found]
-    assert np.mean(kinds) > 0.75
+    assert np.mean(kinds) > 0.6
 
 
 def test_welch_covers():

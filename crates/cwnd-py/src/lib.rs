@@ -61,6 +61,7 @@ fn validate<'py>(py: Python<'py>, scenario_json: &str, seed: u64) -> PyResult<Bo
     result.set_item("flows", network.flows.len())?;
     result.set_item("links", links)?;
     result.set_item("duration_s", network.duration.as_secs())?;
+    result.set_item("conventions", records::names(&scenario.conventions()))?;
     Ok(result)
 }
 

@@ -76,10 +76,10 @@ fn run_real<'py>(
     let real = outcome.map_err(refused)?;
     let real = real.ok_or_else(|| PyValueError::new_err("the run was stopped"))?;
     let wall = begin.elapsed().as_secs_f64();
-    let (name, records) = (network.name.clone(), real.records);
+    let (name, records, conventions) = (network.name.clone(), real.records, Vec::new());
     let result = PyDict::new(py);
-    result
-        .set_item("record", records::run(py, Finished { name, seed, network, records, wall })?)?;
+    let finished = Finished { name, seed, network, conventions, records, wall };
+    result.set_item("record", records::run(py, finished)?)?;
     result.set_item("limit", real.limit)?;
     result.set_item("notes", real.notes)?;
     Ok(result)

@@ -3,18 +3,20 @@
 use crate::simulate::Finished;
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Transfer};
+use cwnd_sim::scenario::Conventions;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// One finished run.
 pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {
-    let Finished { name, seed, network, records, wall } = finished;
+    let Finished { name, seed, network, conventions, records, wall } = finished;
     let result = PyDict::new(py);
     result.set_item("scenario", name)?;
     result.set_item("seed", seed)?;
     result.set_item("duration_s", network.duration.as_secs())?;
     result.set_item("warmup_s", network.warmup.as_secs())?;
+    result.set_item("conventions", names(&conventions))?;
     let engine = PyDict::new(py);
     engine.set_item("packets", records.packets)?;
     engine.set_item("events", records.events)?;
@@ -34,6 +36,12 @@ pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'p
     }
     result.set_item("links", links)?;
     Ok(result)
+}
+
+/// The names of conventions in a scenario.
+pub(crate) fn names(conventions: &[Conventions]) -> Vec<String> {
+    let name = |one| serde_json::to_value(one).ok()?.as_str().map(str::to_owned);
+    conventions.iter().filter_map(name).collect()
 }
 
 fn flow<'py>(

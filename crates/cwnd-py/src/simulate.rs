@@ -5,6 +5,7 @@ use crate::{ScenarioError, read_scenario, records, scenario_error};
 use cwnd::{Controller, MakeController, Settings};
 use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::Records;
+use cwnd_sim::scenario::Conventions;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -28,6 +29,8 @@ pub(crate) struct Finished {
     pub name: String,
     pub seed: u64,
     pub network: Arc<Network>,
+    /// Conventions of the TCP flows; empty if the backend has its own TCP.
+    pub conventions: Vec<Conventions>,
     pub records: Records,
     pub wall: f64,
 }
@@ -36,6 +39,7 @@ struct Job {
     name: String,
     seed: u64,
     network: Arc<Network>,
+    conventions: Vec<Conventions>,
     /// Parts done so far.
     done: AtomicU64,
 }
@@ -134,7 +138,8 @@ fn without_collecting<'py, T>(py: Python<'py>, work: impl FnOnce() -> PyResult<T
 fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
     let scenario = read_scenario(&scenario)?;
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
-    Ok(Job { name: network.name.clone(), seed, network, done: AtomicU64::new(0) })
+    let (name, conventions) = (network.name.clone(), scenario.conventions());
+    Ok(Job { name, seed, network, conventions, done: AtomicU64::new(0) })
 }
 
 type Message = (usize, Result<Finished, String>);
@@ -269,7 +274,8 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let records = simulation.finish();
     let wall = begin.elapsed().as_secs_f64();
     let (name, seed, network) = (job.name.clone(), job.seed, job.network.clone());
-    Ok(Some(Finished { name, seed, network, records, wall }))
+    let conventions = job.conventions.clone();
+    Ok(Some(Finished { name, seed, network, conventions, records, wall }))
 }
 
 impl Tap {

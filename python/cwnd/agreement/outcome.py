@@ -11,6 +11,7 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.application import groups_by_name
+from cwnd.conventions import all_conventions
 from cwnd.extras import require
 from cwnd.figures import interval_text, number
 from cwnd.result import jsonable, link_loss_rate, write_text
@@ -391,6 +392,11 @@ class Agreement:
         """All runs."""
         return [run for runs in self.results.values() for run in runs]
 
+    @property
+    def conventions(self) -> list[str]:
+        """Conventions of the TCP flows in the simulator."""
+        return all_conventions(run.record["conventions"] for run in self.runs)
+
     def __repr__(self) -> str:
         backends, runs = ", ".join(self.results), len(self.runs)
         return f"<Agreement of {self.title!r} on {backends}: {runs} runs>"
@@ -442,6 +448,7 @@ class Agreement:
                 "duration_s": first.duration_s,
                 "warmup_s": first.warmup_s,
                 "on": list(self.results),
+                "conventions": self.conventions,
                 "seeds": [run.seed for run in next(iter(self.results.values()))],
                 "bottleneck": first.bottleneck["name"],
                 "groups": self.groups,

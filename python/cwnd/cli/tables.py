@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cwnd.conventions import conventions_text
 from cwnd.figures import (
     MOST_ROWS,
     against_columns,
@@ -22,6 +23,7 @@ from cwnd.figures import (
     caveats,
     counts_text,
     flow_sheet,
+    join_parts,
     length_text,
     link_sheet,
     metric_items,
@@ -141,8 +143,11 @@ def print_agreement(agreement: Agreement) -> None:
     repeat = len(agreement.results[backends[0]])
     console.print(
         Text(
-            f"{agreement.title}: {agreement_text(backends)}; {repeat} × "
-            f"{length_text(first.duration_s, first.warmup_s)}",
+            join_parts(
+                f"{agreement.title}: {agreement_text(backends)}",
+                f"{repeat} × {length_text(first.duration_s, first.warmup_s)}",
+                conventions_text(agreement.conventions),
+            ),
             style="dim",
         )
     )
@@ -186,7 +191,8 @@ def print_sweep(sweep: Sweep) -> None:
     before = document["runs"] - document["made"]
     ending = "run" if document["runs"] == 1 else "runs"
     there = f", {before:,} of them before" if before else ""
-    console.print(Text(f"{document['runs']:,} {ending} in {document['out']}{there}"))
+    made = f"{document['runs']:,} {ending} in {document['out']}{there}"
+    console.print(Text(join_parts(made, conventions_text(document["conventions"]))))
     if document["failed"]:
         console.print(Text(f"{document['failed']:,} runs failed:", style="red"))
     for error in document["errors"]:

@@ -1,4 +1,4 @@
-"""Option types of `send`, `recv` and `perf`."""
+"""Option types of several commands."""
 
 from __future__ import annotations
 
@@ -52,6 +52,32 @@ class _Controller(_Text):
 
         names = [algorithm.name for algorithm in algorithms()]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class _Conventions(_Text):
+    """The name of conventions of TCP."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Return the names of all conventions."""
+        from cwnd.conventions import conventions_names
+
+        return "|".join(conventions_names())
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name."""
+        from click.shell_completion import CompletionItem
+
+        from cwnd.conventions import conventions_names
+
+        return [CompletionItem(name) for name in conventions_names() if name.startswith(incomplete)]
+
+
+def _parse_conventions(text: str) -> str:
+    from cwnd.conventions import read_conventions
+
+    return read_conventions(text)
 
 
 def _parse_rate(text: str) -> float:
@@ -172,6 +198,7 @@ def parse_count(text: str) -> int:
 
 
 REPEAT = _Text("repeats", _parse_repeat)
+TCP_CONVENTIONS = _Conventions("conventions", _parse_conventions)
 RATE = _Text("rate", _parse_rate)
 SIZE = _Text("size", _parse_size)
 SHARE = _Text("share", _parse_share)

@@ -33,7 +33,8 @@ from cwnd.cli.perf import perf
 from cwnd.cli.query import query
 from cwnd.cli.sweep import sweep
 from cwnd.cli.transfer import recv, send
-from cwnd.cli.values import REPEAT
+from cwnd.cli.values import REPEAT, TCP_CONVENTIONS
+from cwnd.conventions import CONVENTIONS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -172,6 +173,13 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option("--time", default="120s", show_default=True, help="Length of each run.")
 @click.option("--warmup", help="Warm-up, which figures exclude; a quarter of --time by default.")
 @click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
+@click.option(
+    "--conventions",
+    default=CONVENTIONS,
+    show_default=True,
+    type=TCP_CONVENTIONS,
+    help="Conventions of TCP, as in [tcp] of a scenario file.",
+)
 @with_values
 @click.option(
     "--repeat",
@@ -206,8 +214,8 @@ def compare(  # noqa: PLR0913
 
     The network is a dumbbell, or the scenario FILE.toml. The controllers replace those of its
     measured flows: all of them in runs alone, every second one against the reference. Without
-    CONTROLLERS, those of FILE's flows are compared. The options --rate to --loss describe the
-    dumbbell; use --set to change a FILE.
+    CONTROLLERS, those of FILE's flows are compared. The options --rate to --conventions describe
+    the dumbbell; use --set to change a FILE, such as --set tcp.conventions=linux.
     """
     check_outputs(report=report, plot=plot, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]

@@ -12,6 +12,7 @@ from cwnd import metrics
 from cwnd.assignment import write_values
 from cwnd.comparison.outcome import Comparison, Row
 from cwnd.controller import command_specification, read_controller
+from cwnd.conventions import CONVENTIONS, all_conventions
 from cwnd.errors import ArgumentError
 from cwnd.networks import DUMBBELL, Network, any_network, dumbbell, measured_controllers
 from cwnd.notebook import with_notebook_bar
@@ -40,6 +41,7 @@ _ASSIGNMENTS = {
     "time": "duration=120s",
     "warmup": "warmup=30s",
     "loss": "dumbbell.loss=0.1%",
+    "conventions": f"tcp.conventions={CONVENTIONS}",
 }
 """Assignments that replace the arguments of the dumbbell if the network is a scenario."""
 
@@ -61,6 +63,7 @@ def compare(  # noqa: PLR0913
     time: Quantity | None = None,
     warmup: Quantity | None = None,
     loss: Quantity | None = None,
+    conventions: str | None = None,
     repeat: Repeat = REPEATS,
     seed: int | None = None,
     on: str = "sim",
@@ -88,7 +91,7 @@ def compare(  # noqa: PLR0913
         Values of the network to replace, by path; see `Scenario.with_values`.
     rate
         Rate of the bottleneck in bits per second; 15 Mbit/s by default. This argument and those
-        up to ``loss`` describe the dumbbell.
+        up to ``conventions`` describe the dumbbell.
     rtt
         Round-trip time without queueing in seconds; 100 ms by default. With a list
         (``20ms,100ms``) each controller has equally many flows of each value; with a range
@@ -105,6 +108,9 @@ def compare(  # noqa: PLR0913
         Length of the warm-up, which all figures exclude; a quarter of the run by default.
     loss
         Probability of random loss at the bottleneck, such as ``0.1%``; 0 by default.
+    conventions
+        Conventions of TCP: ``linux`` by default, ``rfc``, ``rfc5681``, ``ns2`` or ``ns2-2001``. A
+        ``network`` has its own.
     repeat
         Runs of each case, with the seeds ``seed``, ``seed + 1`` and so on. Fewer than five leave
         most verdicts undecided. ``auto`` starts with 10 and doubles the number until every verdict
@@ -143,6 +149,7 @@ def compare(  # noqa: PLR0913
         "time": time,
         "warmup": warmup,
         "loss": loss,
+        "conventions": conventions,
     }
     plan = Plan(controllers, reference, network, values or {}, options, repeat, seed, on)
     return plan.run(progress)
@@ -349,6 +356,9 @@ class Plan:
         ]
         described = network.describe(rows[0].results[0])
         described |= {"turns": self.turns, "repeat": repeat, "seed": self.seed, "on": self.on}
+        described["conventions"] = all_conventions(
+            run.record["conventions"] for row in rows for run in row.results
+        )
         rerun, problem = self._command(repeat)
         return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.evaluation.bound import Bound, read_bounds
 from cwnd.evaluation.label import ONLY, label
@@ -319,7 +320,9 @@ def read_experiment(name: str, text: str) -> Experiment:
 
 def _read(name: str, document: JsonObject) -> Experiment:
     _check_keys("", document, _KEYS)
-    scenario = Scenario({"name": name, **document["scenario"]})
+    table = document["scenario"]
+    tcp = {"conventions": CONVENTIONS, **table.get("tcp", {})}
+    scenario = Scenario({"name": name, **table, "tcp": tcp})
     places = places_of_scenario(scenario, scenario.validate()["links"])
     tests = tuple(_read_test(table, places) for table in document["test"])
     experiment = Experiment(

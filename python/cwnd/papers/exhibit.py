@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from cwnd import running
+from cwnd.conventions import all_conventions
 from cwnd.papers.figure import Figure, Table
 from cwnd.papers.grades import Grade, number
 from cwnd.papers.text import ExhibitText, Wording, read_text
@@ -74,12 +75,16 @@ class Claim:
 
 @dataclass(slots=True)
 class Findings:
-    """Results of an exhibit; ``scenario`` is the first one that it ran."""
+    """Results of an exhibit; ``scenario`` is the first one that it ran.
+
+    ``conventions`` are those of the TCP flows of all its scenarios.
+    """
 
     claims: list[Claim] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     scenario: Scenario | None = None
+    conventions: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,12 @@ class Lab:
         """
         if self.findings.scenario is None:
             self.findings.scenario = next(iter(cases.values()), None)
+        self.findings.conventions = all_conventions(
+            [
+                self.findings.conventions,
+                *(case.validate()["conventions"] for case in cases.values()),
+            ]
+        )
         if seeds is None:
             self.random = True
         numbers = range(1, 1 + (seeds or self.seeds))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd.conventions import conventions_text
 from cwnd.figures import figure_text, measured_text
 from cwnd.papers import headlines
 from cwnd.papers.grades import RATINGS, RULES
@@ -48,6 +49,7 @@ def write_report(
         options=(" --quick" if quick else "") + (f" --repeat {repeat}" if repeat else ""),
         text=figure_text,
         because=_explain_verdict,
+        conventions_text=conventions_text,
     )
     write_text(out / "index.html", page)
     write_text(out / "summary.md", markdown(document))
@@ -113,13 +115,15 @@ def markdown(document: JsonObject) -> str:
             ]
             lines.append("")
     heads = " | ".join(RATINGS)
-    lines += ["## Claims", "", f"| paper | exhibit | {heads} |", "|---|---|---|---|---|---|"]
+    lines += ["## Claims", "", f"| paper | exhibit | TCP conventions | {heads} |"]
+    lines.append("|---|---|---|---|---|---|---|")
     for paper in document["papers"]:
         for e in paper["exhibits"]:
             verdicts = [claim["verdict"] for claim in e["claims"]]
             counts = " | ".join(str(verdicts.count(verdict)) for verdict in RATINGS)
             new = " (new)" if e["new"] else ""
-            lines.append(f"| {paper['paper']} | {e['title']}{new} | {counts} |")
+            names = ", ".join(e["scenario"]["conventions"])
+            lines.append(f"| {paper['paper']} | {e['title']}{new} | {names} | {counts} |")
     for title, counts in (("Claims of the papers", "summary"), ("Our checks", "checks")):
         found = document[counts]
         lines += ["", f"{title}: " + ", ".join(f"{found[v]} {v}" for v in RATINGS) + "."]

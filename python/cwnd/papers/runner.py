@@ -205,6 +205,7 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
                 "toml": found.scenario.to_toml() if found.scenario else None,
                 "varied": text.varied or ("" if found.scenario else _COMPUTED),
                 "inferred": text.inferred,
+                "conventions": found.conventions,
             },
             "claims": [claim.to_json() for claim in found.claims],
             "figures": [{"name": name, "title": f.title} for name, f in figures],

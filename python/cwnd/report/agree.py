@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.agreement.outcome import NETWORK, RULE
 from cwnd.colors import PALETTE, REFERENCE, colors
+from cwnd.conventions import conventions_facts
 from cwnd.figures import PLACES, agreement_text, caveats, counts_text, warmup_text
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_time
@@ -47,6 +48,7 @@ def agree_page(agreement: Agreement) -> str:
         title=f"{agreement.title}: {agreement_text(backends)}",
         summary=[
             *((on, PLACES[on], "") for on in backends),
+            *conventions_facts(agreement.conventions),
             (
                 "Runs",
                 f"{repeat} × {format_time(first.duration_s)}",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
 from cwnd.comparison.verdict import RULE
+from cwnd.conventions import conventions_facts
 from cwnd.figures import (
     against_columns,
     alone_columns,
@@ -139,6 +140,7 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
             else []
         ),
         ("Flows", str(network["flows"]), f"of {network['packet_bytes']} bytes a packet"),
+        *conventions_facts(network["conventions"]),
         (
             "Runs",
             f"{network['repeat']} × {format_time(network['duration_s'])}",

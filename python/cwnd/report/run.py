@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.application import group_flows
 from cwnd.colors import colors
+from cwnd.conventions import conventions_facts
 from cwnd.curves import group_lines, lines
 from cwnd.figures import (
     PLACES,
@@ -59,6 +60,7 @@ def run_page(result: Result) -> str:
         title=result.title or "A run",
         summary=[
             ("Where", result.on, PLACES[result.on]),
+            *conventions_facts(result.record["conventions"]),
             ("Length", format_time(result.duration_s), warmup_text(result.warmup_s)),
             *metric_items(document["metrics"]),
         ],

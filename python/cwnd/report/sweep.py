@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from cwnd._native import canonical
 from cwnd.colors import colors
+from cwnd.conventions import conventions_facts
 from cwnd.errors import ArgumentError
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
 from cwnd.sweeps.query import read
+from cwnd.sweeps.sweep import Sweep
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -72,7 +74,10 @@ def sweep_page(out: str | Path) -> str:
     return render(
         "sweep.html",
         title=_title(axes),
-        summary=_summary(runs, cube, total, len(failed)),
+        summary=[
+            *_summary(runs, cube, total, len(failed)),
+            *conventions_facts(Sweep(out).conventions),
+        ],
         axes=cube.axes,
         sampled=cube.sampled,
         columns=cube.columns,

@@ -55,11 +55,12 @@ def code_hash(factories: Iterable[Factory], on: str) -> str:
 @cache
 def own_code() -> str:
     """Return a hash of the native module and of the Python modules that runs depend on."""
-    from cwnd import metrics, networks, result, scenario, tables, units
+    from cwnd import conventions, metrics, networks, result, scenario, tables, units
     from cwnd.sweeps import axes, plan, work
 
     hashed = hashlib.sha256()
-    scenarios, figures = (axes, networks, plan, scenario, units), (metrics, result, tables, work)
+    scenarios = (axes, conventions, networks, plan, scenario, units)
+    figures = (metrics, result, tables, work)
     for module in (_native, *scenarios, *figures):
         file = Path(str(module.__file__))
         # A package is hashed with its modules.

@@ -48,6 +48,9 @@ METRICS = (
 )
 """Columns of ``runs`` with metrics, all of type double."""
 
+TCP_CONVENTIONS = "tcp_conventions"
+"""Column of ``runs`` with the conventions of the TCP flows, separated by commas."""
+
 _KEY = pa.field("key", pa.string(), nullable=False)
 _BEFORE = (_KEY, pa.field("point", pa.int64(), nullable=False))
 _AFTER = (
@@ -59,6 +62,7 @@ _AFTER = (
     pa.field("code", pa.string(), nullable=False),
     *(pa.field(name, pa.float64()) for name in METRICS),
     pa.field("bottleneck", pa.string()),
+    pa.field(TCP_CONVENTIONS, pa.string()),
 )
 _SHARE = pa.field("share", pa.float64())
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from cwnd.conventions import all_conventions
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend
-from cwnd.sweeps.dataset import DataSet, find_parts
+from cwnd.sweeps.dataset import TCP_CONVENTIONS, DataSet, find_parts
 from cwnd.sweeps.reading import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
 from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
@@ -107,6 +108,18 @@ class Sweep:
         return dict(sorted(counts, key=lambda one: (-one[1], one[0])))
 
     @property
+    def conventions(self) -> list[str]:
+        """Conventions of the TCP flows of all runs; empty for the data set of an older version."""
+        if TCP_CONVENTIONS not in parquet.read_schema(self._parts[0]).names:
+            return []
+        column = parquet.read_table(self._parts, columns=[TCP_CONVENTIONS])[
+            TCP_CONVENTIONS
+        ].drop_null()
+        return all_conventions(
+            filter(None, text.split(",")) for text in column.unique().to_pylist()
+        )
+
+    @property
     def failed(self) -> int:
         """Number of failed runs."""
         return sum(self.errors.values())
@@ -141,6 +154,7 @@ class Sweep:
         errors = self.errors
         return {
             "out": str(self.out),
+            "conventions": self.conventions,
             "runs": len(self),
             "made": self.made,
             "failed": sum(errors.values()),

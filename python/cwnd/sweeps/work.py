@@ -15,7 +15,7 @@ from cwnd import _native, metrics
 from cwnd.real import run_real
 from cwnd.result import SCALES, Result
 from cwnd.sweeps.code import digest
-from cwnd.sweeps.dataset import LOST, SERIES, schemas
+from cwnd.sweeps.dataset import LOST, SERIES, TCP_CONVENTIONS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -173,6 +173,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     figures |= {f"queueing_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
     figures |= {f"cov_{scale}rtt": one["cov"] for scale, one in zip(SCALES, smooth, strict=True)}
     figures |= {metric.name: metric.value(result) for metric in plan.metrics}
+    figures[TCP_CONVENTIONS] = ",".join(result.record["conventions"])
     figures["wall_s"] = result.record["engine"]["wall_s"]
     if plan.reference is not None:
         flows = [flow for flow in result.measured_flows if flow["kind"] in ("tcp", "udt")]

@@ -179,6 +179,18 @@ impl Scenario {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
+    /// Returns the conventions of the TCP flows, each once, in the order of the flows.
+    pub fn conventions(&self) -> Vec<Conventions> {
+        let mut found = Vec::new();
+        for flow in self.flow.iter().filter(|flow| flow.protocol.is_none()) {
+            let conventions = tcp::conventions(&flow.controller, &flow.tcp, &self.tcp);
+            if !found.contains(&conventions) {
+                found.push(conventions);
+            }
+        }
+        found
+    }
+
     /// Compiles the network. Start times and access delays that have ranges are drawn with `seed`.
     ///
     /// # Errors

@@ -328,6 +328,15 @@ pub(super) fn compile_udt(
     Ok(udt)
 }
 
+/// Returns the conventions of a TCP flow: those of Linux for a controller of the kernel, else its own, then those of the
+/// scenario, then those of the RFCs.
+pub(super) fn conventions(controller: &str, own: &TcpOptions, common: &TcpOptions) -> Conventions {
+    if network::kernel_name(controller).is_some() {
+        return Conventions::Linux;
+    }
+    own.conventions.or(common.conventions).unwrap_or(Conventions::Rfc)
+}
+
 /// Compiles the options of a TCP flow: its own, then those of the scenario, then the defaults of the conventions.
 pub(super) fn compile(
     controller: &str,
@@ -337,14 +346,11 @@ pub(super) fn compile(
     common: &TcpOptions,
 ) -> Result<Tcp, Problem> {
     let layers = Layers { own, own_key, common };
-    let conventions = match (network::kernel_name(controller), own.conventions) {
-        (None, _) => layers.get(|o| o.conventions).unwrap_or(Conventions::Rfc),
-        (Some(_), None | Some(Conventions::Linux)) => Conventions::Linux,
-        (Some(_), Some(_)) => {
-            let message = format!("{controller} has those of Linux");
-            return problem(format!("{own_key}.conventions"), message);
-        }
-    };
+    let conventions = conventions(controller, own, common);
+    if own.conventions.is_some_and(|given| given != conventions) {
+        let message = format!("{controller} has those of Linux");
+        return problem(format!("{own_key}.conventions"), message);
+    }
     let defaults = conventions.defaults();
     let accecn = layers.get(|o| o.accecn).unwrap_or(false);
     let recovery = layers.get(|o| o.recovery).unwrap_or(Recovery::Sack);

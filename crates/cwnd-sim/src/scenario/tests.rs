@@ -217,6 +217,24 @@ fn conventions_set_the_defaults() {
 }
 
 #[test]
+fn a_scenario_names_the_conventions_of_its_tcp_flows() {
+    let of = |tables: &str| {
+        let scenario = Scenario::from_toml(&format!("{HEAD}{tables}"), "x").unwrap();
+        scenario.conventions()
+    };
+    let flow = |rest: &str| format!("[[flow]]\ncontroller = \"reno\"\n{rest}");
+    let kernel = "[[flow]]\ncontroller = \"kernel:cubic\"\n";
+    let own = "tcp.conventions = \"ns2\"\n";
+    assert_eq!(of(&flow("count = 2\n")), [Conventions::Rfc]);
+    assert_eq!(of(&(flow("") + kernel)), [Conventions::Rfc, Conventions::Linux]);
+    assert_eq!(
+        of(&(kernel.to_owned() + &flow(own) + "[tcp]\nconventions = \"ns2\"\n")),
+        [Conventions::Linux, Conventions::Ns2]
+    );
+    assert_eq!(of(&flow("protocol = \"udt\"\n")), []);
+}
+
+#[test]
 fn options_of_a_flow_take_precedence() {
     let network = compile(&format!(
         "{HEAD}[tcp]\nrecovery = \"reno\"\npacket = 500\n[[flow]]\ncontroller = \"reno\"\n\

@@ -1,0 +1,98 @@
+"""Conventions of TCP: the stack whose rules the simulator follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CONVENTIONS = "linux"
+"""Conventions of a network that is built without a scenario file."""
+
+
+def conventions_names() -> list[str]:
+    """Return the names of all conventions, from the schema of scenario files.
+
+    Examples
+    --------
+    >>> "linux" in conventions_names(), "ns2-2001" in conventions_names()
+    (True, True)
+    """
+    from cwnd.assignment import schema
+
+    return [each["const"] for each in schema()["$defs"]["Conventions"]["oneOf"]]
+
+
+def read_conventions(name: str) -> str:
+    """Check the name of conventions; upper and lower case are equal.
+
+    Parameters
+    ----------
+    name
+        The name.
+
+    Raises
+    ------
+    ValueError
+        There are no such conventions; the message lists them.
+
+    Examples
+    --------
+    >>> read_conventions("Linux")
+    'linux'
+    """
+    known = conventions_names()
+    if not isinstance(name, str) or name.lower() not in known:
+        raise ValueError(f"{name!r} is not one of {', '.join(known)}")
+    return name.lower()
+
+
+def all_conventions(found: Iterable[Iterable[str]]) -> list[str]:
+    """Merge the conventions of several runs; each is listed once.
+
+    Parameters
+    ----------
+    found
+        The conventions of each run.
+
+    Examples
+    --------
+    >>> all_conventions([["rfc"], ["rfc", "linux"]])
+    ['rfc', 'linux']
+    """
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+def conventions_text(names: Iterable[str]) -> str:
+    """Name the conventions of the TCP flows; empty without any.
+
+    Parameters
+    ----------
+    names
+        The conventions, each once.
+
+    Examples
+    --------
+    >>> conventions_text(["linux"]), conventions_text(["rfc", "linux"])
+    ('TCP conventions: linux', 'TCP conventions: rfc, linux')
+    """
+    text = ", ".join(names)
+    return f"TCP conventions: {text}" if text else ""
+
+
+def conventions_facts(names: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Return `conventions_text` as a fact of a page: term, value and an empty remark.
+
+    Parameters
+    ----------
+    names
+        The conventions, each once.
+
+    Examples
+    --------
+    >>> conventions_facts(["linux"]), conventions_facts([])
+    ([('TCP conventions', 'linux', '')], [])
+    """
+    term, colon, value = conventions_text(names).partition(": ")
+    return [(term, value, "")] if colon else []
