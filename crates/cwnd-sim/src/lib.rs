@@ -21,6 +21,7 @@ pub mod record;
 pub mod rng;
 mod samples;
 pub mod scenario;
+mod segment_size;
 mod simulation;
 mod sync;
 mod tcp;

@@ -185,6 +185,8 @@ pub struct Tcp {
     pub conventions: Conventions,
     /// Payload of a data packet in bytes.
     pub packet: u32,
+    /// Changes of `packet`, in the order of time.
+    pub packet_changes: Vec<PacketChange>,
     /// Headers of a data packet in bytes.
     pub header: u32,
     /// Size of an acknowledgement on the wire in bytes, without options.
@@ -222,6 +224,23 @@ pub struct Tcp {
     pub overhead: Option<Dur>,
     /// Parts of later RFCs and of Linux.
     pub extensions: TcpExtensions,
+}
+
+impl Tcp {
+    /// The size of the largest data packet on the wire in bytes.
+    pub(crate) fn largest_packet(&self) -> u32 {
+        let changes = self.packet_changes.iter().map(|change| change.packet);
+        self.header + changes.fold(self.packet, u32::max)
+    }
+}
+
+/// A change of the packet size, as after a discovery of the path MTU (RFC 8899). New packets have the new size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketChange {
+    /// Time of the change after the start of the flow.
+    pub at: Dur,
+    /// Payload of a data packet in bytes.
+    pub packet: u32,
 }
 
 /// Parts of TCP that can be switched on one by one. Those of loss recovery need [`Recovery::Sack`].

@@ -15,6 +15,7 @@ use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
+use crate::segment_size::SegmentSize;
 use crate::tcp::scoreboard::{Losses, Scoreboard};
 use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report};
@@ -111,7 +112,7 @@ impl Writable for PacedFlow {
 struct PacedSender {
     hop: u32,
     timer: usize,
-    size: u16,
+    sizes: SegmentSize,
     receiver_window: u32,
     /// Whether the controller uses packet pairs.
     pairs: bool,
@@ -159,15 +160,15 @@ impl Plan {
 impl PacedSender {
     fn new(tcp: &Tcp, driver: Driver, place: Place, back: u32) -> Self {
         let Place { clock, hop, timer, .. } = place;
-        let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
+        let (sizes, total) = SegmentSize::new(tcp, clock, 0);
         PacedSender {
             hop,
             timer,
-            size: saturate16((tcp.packet + tcp.header) as usize),
+            sizes,
             receiver_window: tcp.window,
             pairs: driver.controller.needs().capacity,
             board: Scoreboard::new(),
-            total: packets.map_or(u32::MAX, |packets| saturate32(to_index(packets))),
+            total,
             open: false,
             next_send: 0,
             pair: false,
@@ -182,6 +183,7 @@ impl PacedSender {
 
     fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
+        self.sizes.start(now);
         self.next_send = now;
         self.plan = Plan::of(&self.driver);
         self.send(net, now);
@@ -317,6 +319,10 @@ impl PacedSender {
     /// Sends all packets due at `now` and returns what limits the sender then.
     fn send_due(&mut self, net: &mut Net, now: u64) -> Limit {
         while self.next_send <= now || self.pair {
+            if let Some(packet) = self.sizes.change(now, self.board.high(), &mut self.total) {
+                self.driver.report(now, Event::Mtu { packet });
+                self.plan = Plan::of(&self.driver);
+            }
             let repair = self.board.next_lost();
             let outstanding = self.board.high() - self.board.una();
             let seq = match repair {
@@ -352,7 +358,7 @@ impl PacedSender {
         }
         self.driver.packets_sent += 1;
         let aux = low32(self.driver.clock.nanos(now) / MICRO);
-        let (hop, size) = (self.hop, self.size);
+        let (hop, size) = (self.hop, self.sizes.of(seq, self.total));
         net.send(now, Packet::new(seq, hop, aux, size, bits));
     }
 }

@@ -175,6 +175,7 @@ prop_compose! {
             recovery,
             conventions,
             packet,
+            packet_changes: Vec::new(),
             header,
             ack: 40,
             initial_window,

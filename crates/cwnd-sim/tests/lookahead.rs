@@ -739,12 +739,15 @@ fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
     ]
 }
 
-/// Removes the keys of the number of flows and of their starts if `arrivals` determines both.
-fn with_arrivals(keys: String) -> String {
-    if !keys.contains("arrivals = ") {
+/// Removes the keys that `arrivals` and `source` exclude: those of the number of flows and of their starts, and changes of the packet size.
+fn without_conflicts(keys: String) -> String {
+    let excluded: &[&str] = if keys.contains("arrivals = ") {
+        &["count = ", "stagger = ", "start = \"0s.."]
+    } else if keys.contains("source = ") {
+        &["packet_changes = "]
+    } else {
         return keys;
-    }
-    let excluded = ["count = ", "stagger = ", "start = \"0s.."];
+    };
     let kept = |line: &&str| !excluded.iter().any(|key| line.starts_with(key));
     lines(&keys).lines().filter(kept).collect::<Vec<_>>().join(",")
 }
@@ -754,7 +757,7 @@ fn group(values: &'static Values) -> BoxedStrategy<Group> {
         keys.insert(0, controller);
         keys.push(data());
         keys.extend(common_keys(values));
-        keys_of(keys).prop_map(|keys| ("flow", with_arrivals(keys))).boxed()
+        keys_of(keys).prop_map(|keys| ("flow", without_conflicts(keys))).boxed()
     };
     let names: Vec<_> = cwnd::registry::algorithms().iter().map(|found| found.name).collect();
     let others = [
@@ -767,13 +770,21 @@ fn group(values: &'static Values) -> BoxedStrategy<Group> {
     let named = |name: &'static str| format!("controller = \"{name}\"");
     let any_controller = select([names, others.to_vec()].concat()).prop_map(named);
     let controller = || prop_oneof![Just(named("reno")), any_controller.clone()].boxed();
-    let tcp = flow(controller(), vec![rarely(2, table("tcp", tcp_options(values)))]);
+    let changes = [
+        "packet_changes = [{ at = \"40ms\", packet = 1200 }]",
+        "packet_changes = [{ at = \"0s\", packet = 300 }, { at = \"80ms\", packet = 900 }]",
+    ];
+    let resized = || rarely(8, select(changes.map(str::to_owned).to_vec()).boxed());
+    let tcp = flow(controller(), vec![rarely(2, table("tcp", tcp_options(values))), resized()]);
     let paced = flow(
         key("controller", &["udt", "daimd", "daimd(lambda=1)", "tfrc", "daimd(capacity=10000000)"]),
-        vec![rarely(
-            2,
-            table("tcp", vec![key("packet", &["960", "1460"]), key("window", values.windows)]),
-        )],
+        vec![
+            rarely(
+                2,
+                table("tcp", vec![key("packet", &["960", "1460"]), key("window", values.windows)]),
+            ),
+            resized(),
+        ],
     );
     let udt = flow(
         prop_oneof![2 => Just(named("udt")), 1 => any_controller.clone()].boxed(),

@@ -248,6 +248,9 @@ fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, no
         notes.add(flow, format!("{name} is the kernel's own, which does not report its cuts."));
     }
     note_payload(flow, options.payload, tcp.packet, notes);
+    if !tcp.packet_changes.is_empty() {
+        notes.add(flow, "The packet size does not change.");
+    }
     if tcp.recovery == Recovery::Reno {
         notes.add(flow, "Without SACK the kernel uses NewReno's recovery (RFC 6582).");
     }

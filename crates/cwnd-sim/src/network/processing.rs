@@ -62,7 +62,7 @@ impl Network {
     /// Returns the transmission time of a full-sized packet on the slowest link of a path; zero if all rates are infinite.
     fn transmission_time(&self, tcp: &Tcp, path: &[usize]) -> Dur {
         let rates = path.iter().filter_map(|&link| self.links[link].rate);
-        let bits = 8.0 * f64::from(tcp.packet + tcp.header);
+        let bits = 8.0 * f64::from(tcp.largest_packet());
         Dur::from_secs(bits / rates.fold(f64::INFINITY, f64::min))
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         let network = Scenario::from_toml(&text, "test").unwrap().network(1).unwrap();
         let links = network.links.len();
         let network = Arc::new(network).with_processing();
-        let jitter = |link: &Link| link.impairments.as_ref().and_then(|own| own.jitter.clone());
+        let jitter = |link: &Link| link.impairments.as_ref().and_then(|own| own.jitter);
         let paths = network.flows.iter().map(|flow| flow.path.to_vec()).collect();
         (network.links[links..].iter().map(jitter).collect(), paths)
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_given_time_precedes_and_zero_needs_no_link() {
         let five = Some(Jitter::Uniform(Dur::from_millis(5)));
-        assert_eq!(added("overhead = \"5ms\"").0, [five.clone(), five]);
+        assert_eq!(added("overhead = \"5ms\"").0, [five, five]);
         assert_eq!(added("overhead = \"0s\"").0, []);
     }
 

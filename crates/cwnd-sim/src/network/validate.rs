@@ -309,6 +309,7 @@ impl Tcp {
     /// Checks the options of a TCP connection. The controller is not checked.
     pub(crate) fn check(&self) -> Checked {
         check_packet(self.packet, self.header, 1)?;
+        self.check_packet_changes()?;
         if self.ack_delay > LONGEST_ACK_DELAY {
             let delay = shown(self.ack_delay);
             return invalid(
@@ -363,6 +364,20 @@ impl Tcp {
     pub(crate) fn is_extended(&self) -> bool {
         let TcpExtensions { rack, tlp, prr, dsack, frto, .. } = self.extensions;
         self.conventions == Conventions::Linux || rack || tlp || prr || dsack || frto
+    }
+
+    /// Checks the changes of the packet size.
+    pub(crate) fn check_packet_changes(&self) -> Checked {
+        for change in &self.packet_changes {
+            check_spans([("packet_changes", change.at)])?;
+            check_packet(change.packet, self.header, 1).map_err(
+                |InvalidField { message, .. }| InvalidField { field: "packet_changes", message },
+            )?;
+        }
+        if !self.packet_changes.is_sorted_by(|one, next| one.at < next.at) {
+            return invalid("packet_changes", "the times of the changes are not ascending");
+        }
+        Ok(())
     }
 
     fn check_extensions(&self) -> Checked {

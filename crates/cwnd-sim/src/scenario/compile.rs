@@ -407,7 +407,7 @@ fn access_queue(
 /// Returns the size of a data packet on the wire in bytes.
 fn wire_size(traffic: &Traffic) -> u32 {
     match traffic {
-        Traffic::Tcp(tcp) => tcp.packet + tcp.header,
+        Traffic::Tcp(tcp) => tcp.largest_packet(),
         Traffic::Udt(udt) => udt.packet + udt.header,
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
     }

@@ -160,6 +160,9 @@ pub struct Flow {
     /// Amount of data; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
+    /// Changes of the payload of a data packet, as a sender makes them that discovers the path MTU (RFC 8899).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packet_changes: Vec<PacketChange>,
     /// The application that writes the data; by default all data is available at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Application>,
@@ -178,6 +181,16 @@ pub struct Flow {
     /// Options of TCP that differ from `[tcp]`. UDT has `packet`, `header` and `window`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
+}
+
+/// A change of the payload of a flow's data packets.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table of a packet size")]
+pub struct PacketChange {
+    /// Time of the change, from the start of the flow.
+    pub at: Span,
+    /// Payload of the data packets that are sent first from then on, in bytes.
+    pub packet: Bytes,
 }
 
 /// The transport protocol of a flow, if it is not the default one of its controller.

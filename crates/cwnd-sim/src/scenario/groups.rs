@@ -9,11 +9,11 @@ use cwnd::registry::Spec;
 use super::application::Arrivals;
 use super::arrivals::Arrival;
 use super::error::{Problem, problem};
-use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
+use super::format::{Access, Cbr, Flow, PacketChange, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
 use super::units::{Bytes, Span, SpanRange};
-use crate::network::{Application, InvalidField, Traffic, custom_name, kernel_name};
+use crate::network::{self, Application, InvalidField, Traffic, custom_name, kernel_name};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
 pub(super) struct Group<'a> {
@@ -116,7 +116,12 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     let base = controller(&key, &table.controller)?;
     let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
     let traffic = match table.protocol {
-        None => Traffic::Tcp(tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?),
+        None => {
+            let mut tcp = tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?;
+            tcp.packet_changes = table.packet_changes.iter().map(packet_change).collect();
+            tcp.check_packet_changes().map_err(|invalid| in_table(&key, invalid))?;
+            Traffic::Tcp(tcp)
+        }
         Some(Protocol::Udt) if kernel_name(spec).is_some() => {
             let message = format!("{spec} controls TCP only: remove `protocol = \"udt\"`");
             return problem(format!("{key}.controller"), message);
@@ -130,6 +135,11 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
             format!("{key}.rtt"),
             "give either rtt or access.delay: rtt determines the delay of the access links",
         );
+    }
+    if !table.packet_changes.is_empty() && (table.protocol.is_some() || table.source.is_some()) {
+        let message =
+            "only flows of TCP or of a rate law without `source` change their packet size";
+        return problem(format!("{key}.packet_changes"), message);
     }
     let mut application = None;
     if let Some(source) = &table.source {
@@ -199,9 +209,16 @@ fn pareto(table: &Pareto, key: String) -> Result<Group<'_>, Problem> {
 
 /// Checks a source. Its fields are called like the keys of the table at `key`.
 fn check(key: &str, traffic: &Traffic) -> Result<(), Problem> {
-    traffic
-        .check()
-        .map_err(|InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message))
+    traffic.check().map_err(|invalid| in_table(key, invalid))
+}
+
+/// Returns the error for a field that is called like a key of the table at `key`.
+fn in_table(key: &str, InvalidField { field, message }: InvalidField) -> Problem {
+    Problem::new(format!("{key}.{field}"), message)
+}
+
+fn packet_change(change: &PacketChange) -> network::PacketChange {
+    network::PacketChange { at: change.at.dur(), packet: packet_size(change.packet) }
 }
 
 /// Returns a packet size. Sizes above 32 bits saturate: they are too large in any case.

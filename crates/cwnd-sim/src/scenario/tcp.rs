@@ -377,6 +377,7 @@ pub(super) fn compile(
             Conventions::Ns2001 => network::Conventions::Ns2001,
         },
         packet: layers.size(|o| o.packet, defaults.packet),
+        packet_changes: Vec::new(),
         header: layers.size(|o| o.header, defaults.header),
         ack: layers.size(|o| o.ack, 40),
         initial_window: layers.get(|o| o.initial_window).unwrap_or(defaults.initial_window),

@@ -155,7 +155,7 @@ pub(super) struct Decoder {
     cep: u32,
     ceb: u32,
     /// Maximum segment size in bytes.
-    mss: u32,
+    pub mss: u32,
     /// The newest timestamp echoed.
     echo: u32,
 }

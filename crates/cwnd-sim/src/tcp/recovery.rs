@@ -39,6 +39,9 @@ pub(crate) trait LossRecovery {
         burst: u32,
     ) -> Limit;
 
+    /// New packets carry `packet` bytes of data from now on.
+    fn resized(&mut self, _packet: u32) {}
+
     /// Transmits or retransmits packet `seq`.
     #[inline(always)]
     fn transmit(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64, seq: u32) {

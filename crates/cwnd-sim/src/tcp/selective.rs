@@ -193,6 +193,12 @@ impl LossRecovery for Selective {
         }
     }
 
+    fn resized(&mut self, packet: u32) {
+        if let Some(linux) = &mut self.linux {
+            linux.tso.resized(packet);
+        }
+    }
+
     fn acknowledgement(
         &mut self,
         core: &mut Core,

@@ -5,7 +5,7 @@ use super::demands::Demands;
 use super::recovery::LossRecovery;
 use super::rto::{Estimator, Rto};
 use super::scoreboard::{Losses, Newly, Scoreboard};
-use crate::cast::{low32, saturate16, saturate32, to_index, whole};
+use crate::cast::{low32, saturate32, to_index, whole};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
@@ -13,6 +13,7 @@ use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::rng::Rng;
+use crate::segment_size::SegmentSize;
 use cwnd::AnyController;
 use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, Packets};
 use std::num::NonZeroU64;
@@ -72,10 +73,9 @@ pub(crate) struct Core<E> {
     pub(super) next: u32,
     /// One past the last packet of the transfer.
     pub(super) total: u32,
+    sizes: SegmentSize,
     /// The receiver's window in packets.
     pub(super) receiver_window: u32,
-    size: u16,
-    last_size: u16,
     /// Flags of a data packet.
     flags: u16,
     /// Flags of the next data packet: after a window reduction it carries CWR (RFC 3168 section 6.1.2).
@@ -162,6 +162,7 @@ impl<R: LossRecovery> Sender<R> {
     /// Starts the transfer.
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.core.driver.start(now);
+        self.core.sizes.start(now);
         self.resume(net, now);
     }
 
@@ -274,6 +275,10 @@ impl<R: LossRecovery> Sender<R> {
 
     #[inline(always)]
     fn send_now(&mut self, net: &mut Net, now: u64, burst: u32) {
+        let core = &mut self.core;
+        if let Some(packet) = core.sizes.change(now, core.board.high(), &mut core.total) {
+            self.resized(now, packet);
+        }
         let limit = if self.core.connected {
             self.recovery.send(&mut self.core, net, now, burst)
         } else {
@@ -283,6 +288,16 @@ impl<R: LossRecovery> Sender<R> {
         if self.core.demands.is_some() {
             self.core.finish_sending(net, now, limit);
         }
+    }
+
+    /// New packets carry `packet` bytes of data from now on.
+    #[cold]
+    fn resized(&mut self, now: u64, packet: u32) {
+        self.core.driver.report(now, Event::Mtu { packet });
+        if let Some(decoder) = &mut self.core.accecn {
+            decoder.mss = packet;
+        }
+        self.recovery.resized(packet);
     }
 
     #[cold]
@@ -299,10 +314,7 @@ impl<E: Estimator> Core<E> {
     fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64, first: FirstPacket) -> Self {
         let Place { clock, flow, hop, timer, .. } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
-        let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
-        let remainder = low32(tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)));
-        let last = if remainder == 0 { tcp.packet } else { remainder };
-        let syn = u32::from(tcp.syn);
+        let (sizes, total) = SegmentSize::new(tcp, clock, u32::from(tcp.syn));
         let ect = match (tcp.ecn, tcp.l4s) {
             (false, _) => 0,
             (true, false) => flags::ECT,
@@ -321,12 +333,9 @@ impl<E: Estimator> Core<E> {
             timer: saturate32(timer),
             acks_received: 0,
             next: 0,
-            total: packets
-                .map_or(u32::MAX, |packets| saturate32(to_index(packets)))
-                .saturating_add(syn),
+            total,
+            sizes,
             receiver_window: tcp.window,
-            size: saturate16((tcp.packet + tcp.header) as usize),
-            last_size: saturate16((last + tcp.header) as usize),
             flags: ect,
             next_flags: ect,
             first: if tcp.syn { FirstPacket::Syn } else { first },
@@ -414,7 +423,7 @@ impl<E> Core<E> {
     fn first(&mut self) -> (u16, u16) {
         match self.first {
             FirstPacket::Data => self.data(0),
-            FirstPacket::Handshake => (self.data_size(0), 0),
+            FirstPacket::Handshake => (self.sizes.of(0, self.total), 0),
             FirstPacket::Syn => {
                 let ect = if self.driver.controller.needs().ecn { self.flags } else { 0 };
                 (SYN_SIZE, flags::SYN | ect)
@@ -425,12 +434,7 @@ impl<E> Core<E> {
     /// Returns size and flags of data packet `seq`. The next one does not carry CWR.
     #[inline(always)]
     fn data(&mut self, seq: u32) -> (u16, u16) {
-        (self.data_size(seq), std::mem::replace(&mut self.next_flags, self.flags))
-    }
-
-    #[inline(always)]
-    fn data_size(&self, seq: u32) -> u16 {
-        if seq + 1 == self.total { self.last_size } else { self.size }
+        (self.sizes.of(seq, self.total), std::mem::replace(&mut self.next_flags, self.flags))
     }
 
     /// All data is acknowledged, and there will be no more.

@@ -71,6 +71,11 @@ impl Tso {
         Tso { clock, packet: packet.max(1), millisecond: clock.ticks(1_000_000) }
     }
 
+    /// Packets carry `packet` bytes of data from now on.
+    pub(super) fn resized(&mut self, packet: u32) {
+        self.packet = packet.max(1);
+    }
+
     /// Returns how many packets to send at once: at most a segment, and at most half of the window (`tcp_cwnd_test`). `None` if the
     /// sender waits for the next acknowledgement. `left` packets have data.
     pub(super) fn burst(&self, at: Opportunity, left: u32) -> Option<u32> {

@@ -36,6 +36,7 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
         recovery: Recovery::Sack,
         conventions: Conventions::Rfc,
         packet: 960,
+        packet_changes: Vec::new(),
         header: 40,
         ack: 40,
         initial_window: 2,

@@ -161,6 +161,22 @@ fn errors_have_one_line_with_file_line_and_key() {
             "x:8: tcp.packet: 0 is not from 1 to 65535 bytes",
         ),
         (
+            format!("{net}{flow}packet_changes = [{{ at = \"1s\", packet = 0 }}]\n"),
+            "x:7: flow[0].packet_changes: 0 is not from 1 to 65535 bytes",
+        ),
+        (
+            format!(
+                "{net}{flow}packet_changes = [{{ at = \"1s\", packet = 9 }}, {{ at = \"1s\", packet = 8 }}]\n"
+            ),
+            "x:7: flow[0].packet_changes: the times of the changes are not ascending",
+        ),
+        (
+            format!(
+                "{net}{flow}packet_changes = [{{ at = \"1s\", packet = 9 }}]\nsource = {{ kind = \"media\" }}\n"
+            ),
+            "x:7: flow[0].packet_changes: only flows of TCP or of a rate law without `source`",
+        ),
+        (
             format!("{net}{flow}tcp.packet = 65530\n"),
             "x:7: flow[0].tcp.packet: 65530 bytes and a header of 40",
         ),
