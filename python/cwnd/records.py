@@ -143,7 +143,7 @@ class LinkRecord(TypedDict):
     drops: int
     marks: int
     losses: int
-    bytes_departed: int
+    bytes_departed: float
     utilization: float
     mean_queue: float
     queue_limit: float

@@ -374,7 +374,6 @@ impl Partition {
     pub(crate) fn finish(mut self) -> Records {
         let observations = self.net.observations;
         let (end, clock) = (observations.end(), self.net.clock);
-        let seconds = clock.seconds(end - observations.warmup());
         for flow in 0..self.flows.len() {
             if !self.flows[flow].finished {
                 self.finish_flow(flow);
@@ -387,12 +386,11 @@ impl Partition {
             if self.links_here[index] {
                 let link = &mut self.net.links[index];
                 link.observe(end - 1);
-                let queued = link.queued(end);
                 let record = &mut records.links[index];
                 let measured = [observations.warmup(), end];
                 let place = (index, self.seed);
                 let (rate, capacity) = capacity(of_network, clock, place, measured, &samples);
-                link.summarise(queued, rate, seconds, record);
+                link.summarise(end, rate, record);
                 record.capacity = capacity;
                 [record.queue, record.drops_series] = link.sample_columns();
             }

@@ -234,11 +234,9 @@ impl LiveLink {
         let mut record = LinkRecord::default();
         let ticks = self.clock.ticks(now.as_nanos());
         self.depart_until(ticks.saturating_sub(1));
-        let queued = self.link.queued(ticks);
-        let seconds = now.as_secs() - self.since.as_secs();
         let measured = [self.clock.ticks(self.since.as_nanos()), ticks];
         let (rate, _) = capacity(&self.description, self.clock, self.place, measured, &[]);
-        self.link.summarise(queued, rate, seconds, &mut record);
+        self.link.summarise(ticks, rate, &mut record);
         record
     }
 }

@@ -104,9 +104,10 @@ pub struct LinkRecord {
     pub marks: u64,
     /// Packets lost on the link after the queue.
     pub losses: u64,
-    /// Bytes that left the queue for the transmitter.
-    pub bytes_departed: u64,
-    /// Used fraction of the capacity: of the rate, of its mean if it varies, at most a shaper's token rate. NaN for an infinite rate.
+    /// Bytes transmitted: a packet counts for the part of its transmission in the measured time.
+    pub bytes_departed: f64,
+    /// The fraction that these bytes are of those that the link could transmit: at its rate, at its mean rate if that varies, at most
+    /// those for which a shaper has tokens. NaN for an infinite rate.
     pub utilization: f64,
     /// Time average of the queue length in packets.
     pub mean_queue: f64,

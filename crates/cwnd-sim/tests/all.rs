@@ -26,3 +26,4 @@ mod recovery;
 mod replay;
 mod tfrc;
 mod udt;
+mod windows;

@@ -72,7 +72,7 @@ fn packets_have_the_sizes_of_datagrams() {
         let bytes = flow.packets_sent * (FULL + below)
             + 2 * (HANDSHAKE + below)
             + control * (CONTROL + below);
-        assert_eq!(link.bytes_departed, bytes);
+        assert_eq!(link.bytes_departed, bytes as f64);
         // An ACK2 for each full acknowledgement, one per 10 ms, and a shutdown.
         let acknowledgements = flow.completed / 0.01;
         assert!((control as f64 / acknowledgements - 1.0).abs() < 0.1, "{control}");

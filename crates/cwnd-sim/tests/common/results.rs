@@ -106,11 +106,14 @@ fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
         ("drops", drops),
         ("marks", marks),
         ("losses", losses),
-        ("bytes_departed", bytes_departed),
     ] {
         all.push(Column::of_counts(of, name, vec![*count]));
     }
-    all.push(Column::of_floats(of, "utilization, mean_queue", &[*utilization, *mean_queue]));
+    all.push(Column::of_floats(
+        of,
+        "bytes_departed, utilization, mean_queue",
+        &[*bytes_departed, *utilization, *mean_queue],
+    ));
     all.push(Column::of_floats(of, "delay", delay));
     all.push(Column::of_floats(of, "queue", queue));
     all.push(Column::of_floats(of, "drops_series", drops_series));

@@ -32,7 +32,7 @@ use admission::{Action, Admission, Occupancy};
 use gate::Gate;
 use loss::Loss;
 use scheduled::Scheduled;
-use service::{Service, Transmission, Varying};
+use service::{Left, Service, Transmission, Varying};
 
 /// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them do not overflow.
 const AFTER_END: u64 = 1 << 62;
@@ -107,8 +107,9 @@ pub(crate) struct Link {
     loss: Option<Box<Loss>>,
     scheduled: Option<Box<Scheduled>>,
     delays: Histogram,
-    /// End of the warm-up, once it is reached.
+    /// End of the warm-up, once it is reached, and the packet in transmission then.
     measured_from: u64,
+    left: Left,
     clock: Clock,
     observations: Observations,
     samples: LinkSamples,
@@ -154,6 +155,7 @@ impl Link {
             scheduled: discipline.map(|discipline| Box::new(Scheduled::managed(discipline))),
             delays: Histogram::new(),
             measured_from: 0,
+            left: Left::default(),
             clock,
             observations,
             samples: LinkSamples::default(),
@@ -241,11 +243,12 @@ impl Link {
         self.busy + self.delay
     }
 
-    /// Occupies the transmitter from `start` on. Returns the time at which the packet arrives at the far end.
+    /// Occupies the transmitter from `start` on with a packet that arrived at `arrived`. Returns the time at which the packet arrives at
+    /// the far end.
     #[inline(always)]
-    fn occupy(&mut self, start: u64, size: u64, flags: u16) -> u64 {
+    fn occupy(&mut self, arrived: u64, start: u64, size: u64, flags: u16) -> u64 {
         if self.varying.is_some() {
-            return self.occupy_varying(start, size, flags);
+            return self.occupy_varying([arrived, start], size, flags);
         }
         self.busy = start + self.service.time(size);
         self.busy + self.delay
@@ -253,9 +256,11 @@ impl Link {
 
     #[cold]
     #[inline(never)]
-    fn occupy_varying(&mut self, start: u64, size: u64, flags: u16) -> u64 {
+    fn occupy_varying(&mut self, times: [u64; 2], size: u64, flags: u16) -> u64 {
+        let waiting = self.waiting.len();
         let Some(varying) = &mut self.varying else { return NONE };
-        let Transmission { free, arrives } = varying.transmit(self.service, start, size, flags);
+        let Transmission { free, arrives } =
+            varying.transmit(self.service, times, waiting, (size, flags));
         self.busy = free;
         arrives
     }
@@ -295,17 +300,10 @@ impl Link {
             return (NONE, gained);
         }
         gained |= self.draw_loss(now, packet.flags());
-        let before = self.waiting.len();
         let start = self.wait(now, size);
-        if let Some(varying) = &mut self.varying
-            && varying.queues()
-            && self.waiting.len() > before
-        {
-            varying.queue(now, self.waiting.len());
-        }
         self.counters.accepted += 1;
         self.counters.bytes += size;
-        let arrives = self.occupy(start, size, packet.flags());
+        let arrives = self.occupy(now, start, size, packet.flags());
         if self.tapped || self.is_late() {
             gained |= flags::INSPECT;
         }
@@ -455,7 +453,18 @@ impl Link {
             Some(scheduled) => scheduled.begin_measurement(now),
             None => self.queued(now),
         };
+        self.left = self.left(now);
         self.delays.clear();
+    }
+
+    /// What is left at `now` of the packet in transmission, after the packets that start before.
+    fn left(&self, now: u64) -> Left {
+        let waiting = self.waiting.len();
+        match &self.varying {
+            Some(varying) if varying.queues() => varying.left(self.service, now, waiting),
+            _ if waiting > 0 => self.service.left(now, self.waiting.get(0).starts),
+            _ => self.service.left(now, self.busy),
+        }
     }
 
     /// The packets in the queue at `now` and the rest of their waiting time, which a measurement that ends at `now` excludes.
@@ -503,23 +512,34 @@ impl Link {
         self.samples.columns()
     }
 
-    /// Writes the figures of a measurement of `seconds`, without the packets `queued` at its end.
-    pub(crate) fn summarise(
-        &self,
-        queued: Counters,
-        rate: Option<f64>,
-        seconds: f64,
-        record: &mut LinkRecord,
-    ) {
+    /// Writes the figures of a measurement that ends at `end`, at a mean rate of `rate` bits per second without a shaper.
+    pub(crate) fn summarise(&mut self, end: u64, rate: Option<f64>, record: &mut LinkRecord) {
+        self.advance(end);
+        let last = self.left(end);
+        let queued = self.queued(end);
         let counters = &self.counters;
+        let window = end - self.measured_from;
+        let seconds = self.clock.seconds(window);
         record.arrivals = counters.accepted + counters.drops - counters.early;
         record.departures = counters.accepted - queued.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;
         record.losses = counters.losses;
-        record.bytes_departed = counters.bytes - queued.bytes;
-        let bits = 8.0 * record.bytes_departed as f64;
-        record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
+        let bytes = counters.bytes - queued.bytes;
+        record.bytes_departed = bytes as f64 + self.left.bytes - last.bytes;
+        record.utilization = match &self.varying {
+            Some(varying) if varying.queues() => {
+                let offered = rate.map_or(f64::INFINITY, |rate| rate * seconds / 8.0);
+                let offered = offered.min(varying.tokens(window, self.left, last));
+                // Integrals are not exact.
+                (record.bytes_departed / offered * 1e12).round() / 1e12
+            }
+            _ if self.service.is_finite() => {
+                let carried = self.left.ticks.cast_signed() - last.ticks.cast_signed();
+                self.service.share(bytes, carried, window)
+            }
+            _ => f64::NAN,
+        };
         record.mean_queue = self.clock.seconds_in(counters.waited - queued.waited) / seconds;
         // At a constant rate, a packet's wait counts at its arrival with the disciplines that decide then.
         let arrived = counters.accepted - counters.untransmitted;

@@ -3,6 +3,7 @@
 //! A profile depends on its parameters and on its own random stream only. The departures of a FIFO link are therefore known at the
 //! arrivals, as with a constant rate.
 
+use super::service::Planned;
 use crate::cast::whole;
 use crate::engine::clock::Clock;
 use crate::network::{self, Cellular, Change, Impairments, Leo, Model, OPPORTUNITY, Trace};
@@ -32,12 +33,14 @@ impl Segment {
 }
 
 /// A function of time whose arguments do not decrease.
+#[derive(Clone)]
 pub(super) struct Profile {
     current: Segment,
     source: Source,
 }
 
 /// What generates the segments of a profile.
+#[derive(Clone)]
 enum Source {
     /// The remaining segments, the next one last.
     Changes(Vec<Segment>),
@@ -100,7 +103,7 @@ impl Profile {
         self.current.at(time)
     }
 
-    /// The time at which the integral from `start` reaches `amount`, rounded to the nearest tick.
+    /// The time at which the integral from `start` reaches `amount`, rounded up to a tick.
     fn reaches(&mut self, start: u64, mut amount: f64) -> u64 {
         let mut time = start;
         loop {
@@ -115,7 +118,7 @@ impl Profile {
             if all >= amount {
                 // The smaller root of slope/2 x² + value x = amount, without cancellation.
                 let root = (value * value + 2.0 * slope * amount).max(0.0).sqrt();
-                let passed = whole((2.0 * amount / (value + root)).round());
+                let passed = whole((2.0 * amount / (value + root)).ceil());
                 return time.saturating_add(passed).min(until);
             }
             amount -= all;
@@ -157,6 +160,7 @@ impl Source {
 }
 
 /// The rate process of Sprout: its receiver has the constants of the defaults.
+#[derive(Clone)]
 struct CellularProcess {
     rng: Rng,
     rate: f64,
@@ -200,6 +204,7 @@ fn normal(rng: &mut Rng) -> f64 {
 }
 
 /// A quantity of a satellite link: drawn anew at each reconfiguration, after an outage if the quantity is the rate.
+#[derive(Clone)]
 struct LeoProcess {
     rng: Rng,
     range: [f64; 2],
@@ -219,6 +224,7 @@ impl LeoProcess {
 }
 
 /// The delivery opportunities of a trace.
+#[derive(Clone)]
 pub(super) struct Opportunities {
     times: Arc<[u32]>,
     millisecond: u64,
@@ -231,6 +237,8 @@ pub(super) struct Opportunities {
     last: u64,
     /// Bytes left of it, which packets that wait at this time may use.
     left: u64,
+    /// Bytes of the last packet in opportunities at this time.
+    used: u64,
 }
 
 impl Opportunities {
@@ -243,6 +251,7 @@ impl Opportunities {
             departed: 0,
             last: 0,
             left: 0,
+            used: 0,
         }
     }
 
@@ -264,15 +273,22 @@ impl Opportunities {
             (from, self.left) = (start, 0);
         }
         let mut needed = size;
+        self.used = 0;
         while self.left < needed {
             needed -= self.left;
+            self.used += self.left;
+            let before = self.last;
             self.left = OPPORTUNITY;
             self.last = self.take();
             while self.last < from {
                 self.last = self.take();
             }
+            if self.last > before {
+                self.used = 0;
+            }
         }
         self.left -= needed;
+        self.used += needed;
         self.departed = self.last.max(start + 1);
         self.departed
     }
@@ -294,6 +310,7 @@ impl Opportunities {
 }
 
 /// A transmitter whose rate varies.
+#[derive(Clone)]
 pub(super) enum Rate {
     /// In bytes per tick.
     Profile(Profile),
@@ -335,6 +352,27 @@ impl Rate {
         match self {
             Rate::Profile(profile) => profile.reaches(start, size as f64).max(start + 1),
             Rate::Opportunities(opportunities) => opportunities.departure(start, size),
+        }
+    }
+
+    /// The bytes of the last packet in the last opportunities that it used.
+    pub(super) fn last(&self) -> u64 {
+        match self {
+            Rate::Profile(_) => 0,
+            Rate::Opportunities(opportunities) => opportunities.used,
+        }
+    }
+
+    /// The bytes left at `now` of the last packet that started before.
+    pub(super) fn left(&mut self, now: u64, packet: &Planned) -> f64 {
+        match self {
+            Rate::Profile(_) if packet.departs <= now => 0.0,
+            Rate::Profile(profile) => packet.size as f64 - profile.integral(packet.start, now),
+            // Opportunities at `now` are those of the time from `now` on.
+            Rate::Opportunities(_) if packet.departs < now => 0.0,
+            Rate::Opportunities(opportunities) => {
+                opportunities.bytes(now, packet.departs) + packet.last as f64
+            }
         }
     }
 
@@ -393,8 +431,8 @@ pub(super) fn loss(initial: f64, changes: &[Change], clock: Clock) -> Option<Pro
     varies.then(|| Profile::of_changes(initial, changes, clock, |change| change.loss))
 }
 
-/// The capacity that link number `index` offers from `from` until `until`: the mean in bits per second, and that of each
-/// sampling interval if the rate varies; `None` for an infinite rate. A shaper limits each to the token rate.
+/// The capacity that link number `index` offers from `from` until `until`: the mean in bits per second without a shaper; `None` for an
+/// infinite rate. If the rate varies, also the mean of each sampling interval, which a shaper limits to the token rate.
 pub(crate) fn capacity(
     link: &network::Link,
     clock: Clock,
@@ -406,14 +444,12 @@ pub(crate) fn capacity(
     let limit = impairments.and_then(|own| own.shaper).map_or(f64::INFINITY, |own| own.rate);
     let varying = || impairments.and_then(|own| Rate::new(link, own, clock, place));
     let mean = |rate: &mut Rate, from, until| {
-        (rate.bytes(from, until) * clock.ticks_in(8.0) / (until - from) as f64).min(limit)
+        rate.bytes(from, until) * clock.ticks_in(8.0) / (until - from) as f64
     };
-    let Some(mut whole) = varying() else {
-        let rate = link.rate.unwrap_or(f64::INFINITY).min(limit);
-        return (rate.is_finite().then_some(rate), Vec::new());
-    };
-    let Some(mut rate) = varying() else { return (None, Vec::new()) };
+    let Some(mut whole) = varying() else { return (link.rate, Vec::new()) };
+    let mut rate = whole.clone();
     let ends = samples.iter().skip(1).copied().chain([until]);
-    let series = samples.iter().zip(ends).map(|(&from, until)| mean(&mut rate, from, until));
+    let series =
+        samples.iter().zip(ends).map(|(&from, until)| mean(&mut rate, from, until).min(limit));
     (Some(mean(&mut whole, from, until)), series.collect())
 }

@@ -198,7 +198,7 @@ impl Link {
     /// Transmits a packet from `start` on. Returns the time at which it arrives at the far end.
     #[inline(always)]
     fn transmit_packet(&mut self, start: u64, packet: Packet) -> u64 {
-        self.occupy(start, u64::from(packet.size()), packet.flags())
+        self.occupy(start, start, u64::from(packet.size()), packet.flags())
     }
 
     #[inline(always)]
@@ -257,7 +257,7 @@ impl Link {
             queued.accepted += 1;
             queued.early += 1;
             queued.bytes += size;
-            self.occupy(self.busy.min(AFTER_END), size, packet.flags());
+            self.occupy(end, self.busy.min(AFTER_END), size, packet.flags());
         }
         queued
     }

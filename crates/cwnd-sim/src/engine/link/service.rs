@@ -25,10 +25,30 @@ impl Service {
         Service { per_byte: rate.map_or(0, |rate| whole((byte / rate).round())) }
     }
 
-    /// Transmission time in ticks.
+    /// Transmission time in ticks, rounded up: the link never exceeds its rate.
     #[inline(always)]
     pub(super) fn time(self, size: u64) -> u64 {
-        (size * self.per_byte) >> FRACTION
+        (size * self.per_byte + (1 << FRACTION) - 1) >> FRACTION
+    }
+
+    /// The fraction of `window` ticks that `bytes` take, after `carried` ticks for the rest of a packet. At most 1 if the link
+    /// transmits them in this time.
+    pub(super) fn share(self, bytes: u64, carried: i64, window: u64) -> f64 {
+        let used =
+            i128::from(bytes) * i128::from(self.per_byte) + (i128::from(carried) << FRACTION);
+        used as f64 / (i128::from(window) << FRACTION) as f64
+    }
+
+    /// The bytes transmitted in `ticks` at a finite rate.
+    fn bytes(self, ticks: u64) -> f64 {
+        (u128::from(ticks) << FRACTION) as f64 / self.per_byte as f64
+    }
+
+    /// What is left of the packet in transmission at `now`, which departs at `departs`.
+    pub(super) fn left(self, now: u64, departs: u64) -> Left {
+        let ticks = departs.saturating_sub(now);
+        let bytes = if ticks > 0 && self.is_finite() { self.bytes(ticks) } else { 0.0 };
+        Left { ticks, bytes, tokens: 0.0 }
     }
 
     /// Whether the rate is finite.
@@ -43,12 +63,38 @@ impl Service {
     }
 }
 
+/// What is left of a packet in transmission at one end of the measured window: a packet counts for the part of its transmission in
+/// the window.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Left {
+    /// Ticks to its departure; only at a constant rate.
+    pub ticks: u64,
+    pub bytes: f64,
+    /// Bytes of a shaper's tokens, after those that the packet takes.
+    pub tokens: f64,
+}
+
 /// A packet that a link transmits.
 pub(super) struct Transmission {
     /// Time from which the next packet may start.
     pub free: u64,
     /// Time of arrival at the far end.
     pub arrives: u64,
+}
+
+/// A packet whose departure is known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Planned {
+    /// Time of arrival at the queue.
+    arrived: u64,
+    /// Beginning and end of its transmission.
+    pub start: u64,
+    pub departs: u64,
+    pub size: u64,
+    /// Its bytes in the last opportunities that it uses.
+    pub last: u64,
+    /// Bytes of the shaper's tokens after its own.
+    tokens: f64,
 }
 
 /// A transmitter and a propagation delay of which one varies or depends on the packet.
@@ -60,8 +106,10 @@ pub(super) struct Varying {
     pub departed: u64,
     /// Whether the last packet takes longer, so that others may overtake it.
     pub late: bool,
-    /// Arrival times at the queue of the packets that wait, if the rate varies.
-    arrivals: Ring<u64>,
+    /// The packets that wait and the one before them, if packets queue.
+    planned: Ring<Planned>,
+    /// The rate from the beginning of the run.
+    whole: Option<Rate>,
 }
 
 impl Varying {
@@ -77,8 +125,16 @@ impl Varying {
         let shaper = impairments.shaper.map(|bucket| TokenBucket::new(&bucket, clock));
         let propagation = Propagation::new(link, impairments, clock, (index, seed));
         (rate.is_some() || shaper.is_some() || !propagation.is_constant()).then(|| {
-            let arrivals = Ring::new();
-            Box::new(Varying { rate, shaper, propagation, departed: 0, late: false, arrivals })
+            let (planned, whole) = (Ring::new(), rate.clone());
+            Box::new(Varying {
+                rate,
+                shaper,
+                propagation,
+                departed: 0,
+                late: false,
+                planned,
+                whole,
+            })
         })
     }
 
@@ -87,27 +143,45 @@ impl Varying {
         self.rate.is_some() || self.shaper.is_some()
     }
 
-    /// Records the arrival at `now` of the last of `waiting` packets in the queue.
-    pub(super) fn queue(&mut self, now: u64, waiting: usize) {
-        self.arrivals.push(now);
-        while self.arrivals.len() > waiting {
-            self.arrivals.pop();
-        }
-    }
-
-    /// Returns the arrival times of the last `waiting` packets that queued, in their order.
+    /// Returns the arrival times of the last `waiting` packets, in their order.
     pub(super) fn arrivals(&self, waiting: usize) -> impl Iterator<Item = u64> + '_ {
-        let len = self.arrivals.len();
-        (len.saturating_sub(waiting)..len).map(|index| self.arrivals.get(index))
+        let len = self.planned.len();
+        (len.saturating_sub(waiting)..len).map(|index| self.planned.get(index).arrived)
     }
 
-    /// Transmits a packet from `start` on. Starts do not decrease.
+    /// What is left at `now` of the packet in transmission, behind which `waiting` packets wait.
+    pub(super) fn left(&self, service: Service, now: u64, waiting: usize) -> Left {
+        let before = self.planned.len().checked_sub(waiting + 1);
+        let last = before.map_or(Planned::default(), |index| self.planned.get(index));
+        let mut left = service.left(now, last.departs);
+        if let Some(mut rate) = self.whole.clone() {
+            left.bytes = rate.left(now, &last);
+        }
+        if let Some(shaper) = &self.shaper {
+            left.tokens = match before {
+                Some(_) => shaper.level(last.tokens, now - last.start),
+                None => shaper.burst(),
+            };
+        }
+        left
+    }
+
+    /// The bytes for which a shaper has tokens in `ticks` between two ends of a window: those in the bucket, those that arrive, and those
+    /// that it lends. Infinite without a shaper.
+    pub(super) fn tokens(&self, ticks: u64, begin: Left, end: Left) -> f64 {
+        self.shaper.as_ref().map_or(f64::INFINITY, |shaper| {
+            let lent = (-end.tokens - end.bytes).max(0.0);
+            begin.tokens + begin.bytes + shaper.arriving(ticks) + lent
+        })
+    }
+
+    /// Transmits a packet that arrived at `arrived` from `start` on. Starts do not decrease. `waiting` packets wait with it.
     pub(super) fn transmit(
         &mut self,
         service: Service,
-        start: u64,
-        size: u64,
-        flags: u16,
+        [arrived, start]: [u64; 2],
+        waiting: usize,
+        (size, flags): (u64, u16),
     ) -> Transmission {
         let mut free = match &mut self.rate {
             Some(rate) => rate.departure(start, size).min(AFTER_END),
@@ -117,6 +191,15 @@ impl Varying {
         self.departed = free;
         if let Some(shaper) = &mut self.shaper {
             free = shaper.charge(start, size).max(free).min(AFTER_END);
+        }
+        if self.queues() {
+            let last = self.rate.as_ref().map_or(0, Rate::last);
+            let tokens = self.shaper.as_ref().map_or(0.0, TokenBucket::tokens);
+            let departs = self.departed;
+            self.planned.push(Planned { arrived, start, departs, size, last, tokens });
+            while self.planned.len() > waiting + 1 {
+                self.planned.pop();
+            }
         }
         let (arrives, late) = self.propagation.arrival(self.departed, flags);
         self.late = late;

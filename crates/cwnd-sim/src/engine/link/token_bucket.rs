@@ -20,8 +20,28 @@ impl TokenBucket {
         TokenBucket { rate: bucket.rate / clock.ticks_in(8.0), burst, tokens: burst, at: 0 }
     }
 
+    /// Bytes of tokens that a full bucket has.
+    pub(super) fn burst(&self) -> f64 {
+        self.burst
+    }
+
+    /// Bytes of tokens after the last update; negative if they are owed.
+    pub(super) fn tokens(&self) -> f64 {
+        self.tokens
+    }
+
+    /// Bytes of tokens `ticks` after there were `tokens`.
+    pub(super) fn level(&self, tokens: f64, ticks: u64) -> f64 {
+        (tokens + self.arriving(ticks)).min(self.burst)
+    }
+
+    /// Bytes of tokens that arrive in `ticks`.
+    pub(super) fn arriving(&self, ticks: u64) -> f64 {
+        self.rate * ticks as f64
+    }
+
     fn refill(&mut self, now: u64) {
-        self.tokens = (self.tokens + self.rate * (now - self.at) as f64).min(self.burst);
+        self.tokens = self.level(self.tokens, now - self.at);
         self.at = now;
     }
 

@@ -1,0 +1,146 @@
+//! The figures of a measured window: what happened in it, no more and no less.
+//!
+//! A run is measured from its start to the end of the window, and from its start to the beginning of the window. The figures of the window
+//! are their difference.
+
+use crate::common::random::{Case, FAST, SLOW, case, is_bounded};
+use cwnd::Dur;
+use cwnd_sim::network::Network;
+use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
+use proptest::prelude::*;
+
+/// Runs from the start to `end`, measured from `from` on.
+fn run(network: &Network, seed: u64, from: Dur, end: Dur) -> Records {
+    let network = Network { warmup: from, duration: end, ..network.clone() };
+    let mut simulation = Simulation::new(&network, seed, &Options::default()).unwrap();
+    simulation.run();
+    simulation.finish()
+}
+
+/// Counters of a flow, which add up.
+fn flow_counters(flow: &FlowRecord) -> [u64; 7] {
+    let FlowRecord { packets_sent, packets_delivered, retransmissions, .. } = *flow;
+    let FlowRecord { packets_lost, packets_marked, timeouts, ecn_cuts, .. } = *flow;
+    [
+        packets_sent,
+        packets_delivered,
+        retransmissions,
+        packets_lost,
+        packets_marked,
+        timeouts,
+        ecn_cuts,
+    ]
+}
+
+fn link_counters(link: &LinkRecord) -> [u64; 5] {
+    [link.arrivals, link.departures, link.drops, link.marks, link.losses]
+}
+
+/// Requires that `whole` is the sum of two parts.
+fn check_sum<const N: usize>(
+    parts: [[u64; N]; 2],
+    whole: [u64; N],
+    what: &str,
+) -> Result<(), String> {
+    let sum: [u64; N] = std::array::from_fn(|at| parts[0][at] + parts[1][at]);
+    if sum == whole { Ok(()) } else { Err(format!("{what}: {parts:?} of {whole:?}")) }
+}
+
+fn check(network: &Network, seed: u64, from: Dur, end: Dur) -> Result<(), String> {
+    let whole = run(network, seed, Dur::ZERO, end);
+    let before = run(network, seed, Dur::ZERO, from);
+    let window = run(network, seed, from, end);
+    for (index, flow) in whole.flows.iter().enumerate() {
+        let parts = [&before.flows[index], &window.flows[index]].map(flow_counters);
+        check_sum(parts, flow_counters(flow), &format!("flow {index}"))?;
+    }
+    for (index, link) in whole.links.iter().enumerate() {
+        let parts = [&before.links[index], &window.links[index]];
+        let place = format!("link {index}");
+        check_sum(parts.map(link_counters), link_counters(link), &place)?;
+        let bytes: f64 = parts.iter().map(|part| part.bytes_departed).sum();
+        if (bytes - link.bytes_departed).abs() > 1e-6 * link.bytes_departed.max(1.0) {
+            return Err(format!("{place}: {parts:?} of {link:?}"));
+        }
+        for part in [parts[0], parts[1], link] {
+            let used = part.utilization;
+            if used < 0.0 || used > 1.0 {
+                return Err(format!("{place}: utilization {used}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A packet counts for the part of its transmission in the window, on both paths of a link and at a rate that varies.
+#[test]
+fn a_packet_counts_for_its_part_in_the_window() {
+    for keys in [
+        "rate = \"10kbit\", queue = \"10p\"",
+        "rate = \"10kbit\", queue = { kind = \"codel\", limit = \"10p\" }",
+        "rate = \"20kbit\", queue = \"10p\", changes = [{ at = \"0.5s\", rate = \"10kbit\" }]",
+        "rate = \"20kbit\", queue = { kind = \"codel\", limit = \"10p\" }, changes = [{ at = \"0.5s\", rate = \"10kbit\" }]",
+        "rate = \"1mbit\", queue = \"10p\", shaper = { rate = \"10kbit\", burst = 1000 }",
+    ] {
+        let text = format!(
+            r#"
+            duration = "100s"
+            warmup = "10.3s"
+            dumbbell = {{ delay = "1ms", {keys} }}
+            cbr = [{{ rate = "30kbit", packet = 1000, measured = true }}]
+            "#
+        );
+        let network = Scenario::from_toml(&text, "parts").unwrap().network(1).unwrap();
+        // Of a window that begins and ends in a transmission of 0.8 s.
+        let end = Dur::from_secs(20.7);
+        let records = run(&network, 1, network.warmup, end);
+        let link = &records.links[0];
+        let bytes = 10_000.0 / 8.0 * (end - network.warmup).as_secs();
+        let shaped = keys.contains("shaper");
+        let error = (link.bytes_departed - bytes).abs();
+        assert!(if shaped { error <= 1000.0 } else { error < 1e-6 }, "{keys}: {link:?}");
+        assert!(
+            (link.utilization - 1.0).abs() < if shaped { 0.1 } else { 1e-12 },
+            "{keys}: {link:?}"
+        );
+        assert_eq!(check(&network, 1, network.warmup, end), Ok(()), "{keys}");
+    }
+}
+
+#[test]
+fn a_link_slower_than_its_run_is_used_at_most_wholly() {
+    let text = r#"
+        duration = "7200s"
+        dumbbell = { rate = "8bit", delay = "1us" }
+        flow = [{ controller = "reno", count = 2 }]
+        "#;
+    let network = Scenario::from_toml(text, "slow").unwrap().network(1).unwrap();
+    for end in [7200.0, 600.0, 1.0] {
+        let records = run(&network, 1, Dur::ZERO, Dur::from_secs(end));
+        assert_eq!(records.links[0].utilization, 1.0, "{end} s");
+    }
+}
+
+proptest! {
+    // PROPTEST_CASES changes the number of cases, 256.
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn figures_of_a_window_are_differences(
+        case in prop_oneof![case(&SLOW), case(&FAST)], begin in 0.0..1.0f64, end in 0.1..1.0f64,
+    ) {
+        let Case { seed, .. } = case;
+        let network = case.network();
+        prop_assume!(is_bounded(&network));
+        let end = Dur::from_secs(network.duration.as_secs() * end);
+        let from = Dur::from_secs(end.as_secs() * begin);
+        prop_assume!(from > Dur::ZERO && from < end);
+        check(&network, seed, from, end).map_err(TestCaseError::fail)?;
+    }
+}
