@@ -199,8 +199,8 @@ class Steady:
 
 
 def dumbbell(time="6s"):
-    # Linux counts Reno's window in whole packets, and no other law's.
-    return cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time=time, conventions="rfc")
+    # Linux counts Reno's window in whole packets; PRR is for window laws only.
+    return cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time=time, conventions="rfc5681")
 
 
 def same_flows(ours, theirs):

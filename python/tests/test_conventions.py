@@ -12,12 +12,15 @@ from cwnd.cli import run as command_line
 from cwnd.cli.tables import print_agreement
 from cwnd.conventions import CONVENTIONS, conventions_names
 from cwnd.errors import ArgumentError
+from cwnd.evaluation.card import changes_since
+from cwnd.evaluation.experiment import experiments
 from cwnd.networks import DUMBBELL
 from cwnd.notebook import comparison_html, result_html
 from cwnd.papers.exhibit import Lab
 from cwnd.papers.text import ExhibitText
 from cwnd.report.agree import agree_page
 from cwnd.report.compare import compare_page
+from cwnd.report.evaluate import card_page, cards_page
 from cwnd.report.run import run_page
 from cwnd.report.sweep import sweep_page
 from cwnd.sweeps.reading import read_plan
@@ -141,11 +144,12 @@ def test_a_sweep_names_the_conventions(tmp_path, capsys):
     )
     out = tmp_path / "out"
     assert command_line(["sweep", str(plan), "--out", str(out)]) == 0
-    assert "TCP conventions: rfc, ns2" in capsys.readouterr().out
+    assert "; TCP conventions: ns2, rfc\n" in capsys.readouterr().out
     sweep = cwnd.Sweep(out)
-    assert list(sweep.runs["tcp_conventions"]) == list(sweep.runs["conventions"]) == ["rfc", "ns2"]
-    assert sweep.to_json()["conventions"] == ["rfc", "ns2"]
-    assert has_fact(sweep_page(out), "rfc, ns2")
+    assert sorted(sweep.runs["tcp_conventions"]) == ["ns2", "rfc"]
+    assert list(sweep.runs["tcp_conventions"]) == list(sweep.runs["conventions"])
+    assert sweep.to_json()["conventions"] == ["ns2", "rfc"]
+    assert has_fact(sweep_page(out), "ns2, rfc")
 
 
 def test_a_plan_with_wrong_conventions_is_refused():
@@ -167,3 +171,47 @@ def test_an_exhibit_names_the_conventions_of_its_scenarios():
         }
         lab.run(cases, goodput)
     assert lab.findings.conventions == ["ns2", "linux"]
+
+
+EVALUATE = {"test": "ce-response", "quick": True}
+
+
+def test_evaluate_has_one_default_and_others_by_name(tmp_path):
+    assert {each.conventions for each in experiments()} == {CONVENTIONS}
+    for each in experiments():
+        assert each.scenario.validate()["conventions"] == [CONVENTIONS], each.name
+    (own,) = cwnd.evaluate(["reno"], **EVALUATE, out=tmp_path)
+    (other,) = cwnd.evaluate(["reno"], **EVALUATE, conventions="RFC5681", out=tmp_path)
+    for card, name, folder in ((own, "linux", "marks"), (other, "rfc5681", "marks-rfc5681")):
+        assert card.to_json()["conventions"] == [name]
+        assert cwnd.Sweep(tmp_path / "runs" / folder).conventions == [name]
+        assert has_fact(card_page(card), name)
+        assert f"TCP conventions: {name}." in card.to_markdown()
+        assert f"; TCP conventions: {name}</title>" in card.to_svg()
+        assert f"TCP conventions: {name}." in cards_page([card, card], ["a.html", "b.html"])
+        assert ("--conventions" in card.command(card.results[0])) == (name != CONVENTIONS)
+    assert "conventions rfc5681" in other.title
+    assert "meets" not in other.badge[1]
+    (change, *_) = changes_since(own.to_json(), other)
+    assert change == "TCP conventions: linux before, rfc5681 now"
+
+
+def test_the_command_evaluate_names_the_conventions(tmp_path, capsys):
+    words = ["evaluate", "reno", "--test", "ce-response", "--quick", "--out", str(tmp_path)]
+    words += ["--conventions", "rfc"]
+    assert command_line(words) == 0
+    assert "TCP conventions: rfc." in capsys.readouterr().out
+    assert (tmp_path / "reno-rfc-ce-response-quick.json").is_file()
+    single = ["evaluate", "reno", "--test", "ce-response", "--scenario", "--conventions", "ns2"]
+    assert command_line(single) == 0
+    assert 'conventions = "ns2"' in capsys.readouterr().out
+
+
+def test_wrong_conventions_of_an_evaluation(tmp_path):
+    for controller, options, message in (
+        ("reno", {"conventions": "vms"}, "^conventions: 'vms' is not one of rfc, "),
+        ("kernel:cubic", {"conventions": "rfc"}, "^conventions: kernel:cubic has those of Linux"),
+        ("reno", {"conventions": "rfc", "on": "linux"}, "^conventions: the kernel's TCP"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            cwnd.evaluate([controller], **EVALUATE, **options, out=tmp_path)

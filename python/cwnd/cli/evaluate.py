@@ -19,6 +19,8 @@ from cwnd.cli.outputs import (
     save,
     show_progress,
 )
+from cwnd.cli.values import TCP_CONVENTIONS
+from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -47,6 +49,13 @@ _SINGLE = ("cell", "seed", "scenario", "report", "trace")
     default="sim",
     show_default=True,
     help="linux for the kernel's TCP: the tests that real time permits.",
+)
+@click.option(
+    "--conventions",
+    default=CONVENTIONS,
+    show_default=True,
+    type=TCP_CONVENTIONS,
+    help="Conventions of TCP in the simulator, as in [tcp] of a scenario file.",
 )
 @click.option(
     "--out",
@@ -210,6 +219,7 @@ def _run_one(
         cell=cell,
         seed=1 if seed is None else seed,
         on=options["on"],
+        conventions=options["conventions"],
     )
     if scenario:
         click.echo(one.to_toml(), nl=False)
@@ -273,6 +283,7 @@ def _name(title: str, card: Card) -> str:
     parts = [
         title,
         "" if card.on == "sim" else card.on,
+        "" if card.conventions == CONVENTIONS else card.conventions,
         "" if card.suite == "rfc9743" else card.suite,
         tests,
         "quick" if card.quick else "",

@@ -7,9 +7,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from cwnd.conventions import CONVENTIONS, conventions_text
 from cwnd.evaluation.bound import GRADES, worst
 from cwnd.evaluation.experiment import BADGES, SUITES, experiments, order
 from cwnd.evaluation.label import ONLY
+from cwnd.figures import join_parts
 from cwnd.result import jsonable, write_text
 
 if TYPE_CHECKING:
@@ -291,6 +293,8 @@ class Card:
         The controller as the command line accepts it; None if it does not.
     tests
         Names of the tests that were chosen; empty for all of the suite.
+    conventions
+        Conventions of TCP in the simulator.
     """
 
     controller: str
@@ -300,6 +304,7 @@ class Card:
     on: str = "sim"
     specification: str | None = None
     tests: tuple[str, ...] = ()
+    conventions: str = CONVENTIONS
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
@@ -311,6 +316,7 @@ class Card:
         of = sum(len(experiment.tests) for experiment in experiments(self.suite))
         parts = [] if len(self.results) == of else [f"{len(self.results)} of {of} tests"]
         parts += ["quick"] if self.quick else []
+        parts += [f"conventions {self.conventions}"] if self.conventions != CONVENTIONS else []
         return ", ".join(parts + (["in the kernel's TCP"] if self.on != "sim" else []))
 
     @property
@@ -320,11 +326,16 @@ class Card:
         return ", ".join(filter(None, parts))
 
     @property
+    def named_conventions(self) -> list[str]:
+        """Conventions of TCP in the simulator; empty for the kernel's TCP."""
+        return [self.conventions] if self.on == "sim" else []
+
+    @property
     def summary(self) -> str:
-        """The number of tests, and of those with each grade."""
+        """The number of tests and of those with each grade, and the conventions of TCP."""
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
         tests = "1 test" if len(self.results) == 1 else f"{len(self.results)} tests"
-        return f"{tests}: {counts}."
+        return f"{join_parts(f'{tests}: {counts}', conventions_text(self.named_conventions))}."
 
     @property
     def problem(self) -> str:
@@ -378,6 +389,7 @@ class Card:
         else:
             words += ["--cell", cell.label] if cell.label else []
             words += ["--seed", str(cell.worst_seed)]
+        words += ["--conventions", self.conventions] if self.conventions != CONVENTIONS else []
         return shlex.join(words + (["--on", self.on] if self.on != "sim" else []))
 
     def failed(self, suite: str) -> list[str]:
@@ -409,6 +421,7 @@ class Card:
                 "suite": self.suite,
                 "quick": self.quick,
                 "on": self.on,
+                "conventions": self.named_conventions,
                 "badge": ": ".join(self.badge),
                 "sections": [
                     {
@@ -483,9 +496,10 @@ class Card:
         color = _NEUTRAL if self.scope and self._worst == "meets" else _COLORS[self._worst]
         left, right = 7 * len(label) + 12, 7 * len(text) + 12
         middle = left + right / 2
+        title = join_parts(f"{label}: {text}", conventions_text(self.named_conventions))
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" '
-            f'role="img" aria-label="{label}: {text}"><title>{label}: {text}</title>'
+            f'role="img" aria-label="{title}"><title>{title}</title>'
             f'<rect width="{left}" height="20" fill="#444"/>'
             f'<rect x="{left}" width="{right}" height="20" fill="{color}"/>'
             '<g fill="#fff" text-anchor="middle" font-size="12" '
@@ -526,6 +540,8 @@ def _severity(result: TestResult) -> tuple[int, float]:
 def changes_since(before: JsonObject, card: Card) -> list[str]:
     """List the tests whose grade differs from that of an older card, one line each.
 
+    Other conventions of TCP are the first line.
+
     Parameters
     ----------
     before
@@ -535,7 +551,13 @@ def changes_since(before: JsonObject, card: Card) -> list[str]:
     """
     old = {test["id"]: test["grade"] for test in before["tests"]}
     new = {result.test.id: result for result in card.results}
-    lines = [
+    # Cards of older versions do not name them.
+    names = before.get("conventions", card.named_conventions)
+    lines = []
+    if names != card.named_conventions:
+        both = (", ".join(each) or "the kernel's" for each in (names, card.named_conventions))
+        lines.append("TCP conventions: {} before, {} now".format(*both))
+    lines += [
         f"{name}: {old[name]} before, {result.grade} now. {result.finding}"
         for name, result in new.items()
         if name in old and old[name] != result.grade

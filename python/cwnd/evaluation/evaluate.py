@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.controller import command_specification, read_controller
+from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
 from cwnd.evaluation.bound import judge
 from cwnd.evaluation.card import Card, Cell, TestResult
@@ -35,13 +36,14 @@ QUICK_SEEDS = (3,)
 
 
 @with_notebook_bar
-def evaluate(
+def evaluate(  # noqa: PLR0913
     controllers: Sequence[Spec],
     *,
     suite: str = "rfc9743",
     test: str | Sequence[str] = (),
     quick: bool = False,
     on: str = "sim",
+    conventions: str = CONVENTIONS,
     out: str | Path,
     dask: str | None = None,
     progress: Callable[[float], None] | None = None,
@@ -61,6 +63,9 @@ def evaluate(
     on
         ``linux`` for the tests that run in real time in the kernel's TCP on emulated networks, of
         controllers such as ``kernel:bbr`` and ``simd``.
+    conventions
+        Conventions of TCP in the simulator: ``linux``, ``rfc``, ``rfc5681``, ``ns2`` or
+        ``ns2-2001``.
     out
         Directory of the runs: a data set of `cwnd.sweep` for each experiment in ``out/runs``. The
         same call resumes an interrupted evaluation, and other controllers share the baseline.
@@ -77,7 +82,7 @@ def evaluate(
     Raises
     ------
     ArgumentError
-        A controller, ``suite``, ``test``, ``on``, ``out`` or ``dask`` is invalid.
+        A controller, ``suite``, ``test``, ``on``, ``conventions``, ``out`` or ``dask`` is invalid.
     KernelError
         This machine or user cannot make runs in real time.
     """
@@ -85,7 +90,11 @@ def evaluate(
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
-    chosen = experiments(suite, tests, on)
+    chosen = experiments(suite, tests, on, conventions)
+    followed = chosen[0].conventions
+    for name in specs:
+        if name.startswith("kernel:") and followed != CONVENTIONS:
+            raise ArgumentError("conventions", f"{name} has those of Linux")
     results: dict[str, list[TestResult]] = {name: [] for name in specs}
     for number, experiment in enumerate(chosen):
         part = None
@@ -108,6 +117,7 @@ def evaluate(
             on,
             command_specification(*read_controller(specs[name])),
             tests,
+            followed,
         )
         for name, of in results.items()
     ]
@@ -137,7 +147,9 @@ def _run(
     if not specs:
         return {}
     real = experiment.on != "sim"
-    home = out / "runs" / (experiment.name + (f"-{experiment.on}" if real else ""))
+    variant = f"-{experiment.on}" if real else ""
+    variant += f"-{experiment.conventions}" if experiment.conventions != CONVENTIONS else ""
+    home = out / "runs" / (experiment.name + variant)
     points = experiment.points(quick=quick)
     results: dict[str, list[TestResult]] = {}
     left = dict(specs)

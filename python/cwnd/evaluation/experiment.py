@@ -8,8 +8,8 @@ from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from cwnd.conventions import CONVENTIONS
-from cwnd.errors import ArgumentError, PlanError
+from cwnd.conventions import CONVENTIONS, read_conventions
+from cwnd.errors import ArgumentError, PlanError, read_argument
 from cwnd.evaluation.bound import Bound, read_bounds
 from cwnd.evaluation.label import ONLY, label
 from cwnd.measures import places_of_scenario, read_metric
@@ -128,6 +128,8 @@ class Experiment:
         Names of the metrics of all tests of the file, so that a data set serves any of them.
     on
         Backend of the runs: ``sim`` or ``linux``.
+    conventions
+        Conventions of TCP in the simulator.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Experiment:
     tests: tuple[Test, ...]
     metrics: tuple[str, ...]
     on: str = "sim"
+    conventions: str = CONVENTIONS
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -190,6 +193,11 @@ class Experiment:
             "on": self.on,
         }
 
+    def with_conventions(self, conventions: str) -> Experiment:
+        """Return the experiment with these conventions of TCP."""
+        scenario = self.scenario.with_values({"tcp.conventions": conventions})
+        return replace(self, scenario=scenario, conventions=conventions)
+
     def on_linux(self) -> Experiment | None:
         """Return the experiment in real time, with the kernel's controllers, if there is one."""
         if self.linux is None:
@@ -208,7 +216,12 @@ class Experiment:
         )
 
 
-def experiments(suite: str = "all", names: Sequence[str] = (), on: str = "sim") -> list[Experiment]:
+def experiments(
+    suite: str = "all",
+    names: Sequence[str] = (),
+    on: str = "sim",
+    conventions: str = CONVENTIONS,
+) -> list[Experiment]:
     """Return the experiments of a suite, each with the tests of that suite.
 
     Parameters
@@ -219,11 +232,13 @@ def experiments(suite: str = "all", names: Sequence[str] = (), on: str = "sim") 
         Only the tests of these names; all if empty.
     on
         ``linux`` for the experiments that run in real time.
+    conventions
+        Conventions of TCP in the simulator; see `cwnd.evaluate`.
 
     Raises
     ------
     ArgumentError
-        The suite or the test does not exist, or there is none on ``on``.
+        The suite, the test or the conventions do not exist, or there is none on ``on``.
 
     Examples
     --------
@@ -233,6 +248,9 @@ def experiments(suite: str = "all", names: Sequence[str] = (), on: str = "sim") 
     check_suite("suite", suite)
     if on not in BACKENDS:
         raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
+    followed = read_argument("conventions", read_conventions, conventions)
+    if on != "sim" and followed != CONVENTIONS:
+        raise ArgumentError("conventions", "the kernel's TCP has its own: leave out --conventions")
     found = []
     known = []
     for each in _all() if on == "sim" else filter(None, map(Experiment.on_linux, _all())):
@@ -240,7 +258,7 @@ def experiments(suite: str = "all", names: Sequence[str] = (), on: str = "sim") 
         known += [one.id for one in tests]
         kept = tuple(one for one in tests if not names or one.id in names)
         if kept:
-            found.append(replace(each, tests=kept))
+            found.append(replace(each, tests=kept).with_conventions(followed))
     if not known:
         raise ArgumentError("on", f"the suite {suite} has no tests on {on}")
     for name in names:

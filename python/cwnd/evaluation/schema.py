@@ -54,6 +54,7 @@ def _definitions() -> JsonObject:
             suite=_TEXT,
             quick={"type": "boolean"},
             on={"enum": list(BACKENDS)},
+            conventions=_TEXTS,
             badge=_TEXT,
             sections=_list("Section"),
             counts={

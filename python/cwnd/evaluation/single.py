@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.controller import command_specification, read_controller
+from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
 from cwnd.evaluation.experiment import experiments
 from cwnd.running import check_seed, run
@@ -72,7 +73,13 @@ class SingleRun:
 
 
 def single_run(
-    controller: Spec, test: str, *, cell: str | None = None, seed: int = 1, on: str = "sim"
+    controller: Spec,
+    test: str,
+    *,
+    cell: str | None = None,
+    seed: int = 1,
+    on: str = "sim",
+    conventions: str = CONVENTIONS,
 ) -> SingleRun:
     """Return one run of a test.
 
@@ -89,11 +96,13 @@ def single_run(
         The seed of the run.
     on
         ``linux`` for the test in real time.
+    conventions
+        Conventions of TCP in the simulator.
 
     Raises
     ------
     ArgumentError
-        The controller, ``test``, ``cell``, ``seed`` or ``on`` is invalid.
+        The controller, ``test``, ``cell``, ``seed``, ``on`` or ``conventions`` is invalid.
 
     Examples
     --------
@@ -101,7 +110,7 @@ def single_run(
     '2 flows, buffer 1 BDP'
     """
     check_seed(seed)
-    (experiment,) = experiments(names=[test], on=on)
+    (experiment,) = experiments(names=[test], on=on, conventions=conventions)
     point = experiment.point(cell)
     plan = read_plan(experiment.plan([controller], 1))
     name = read_controller(controller)[0]

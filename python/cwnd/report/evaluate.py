@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
+from cwnd.conventions import conventions_facts, conventions_text
 from cwnd.evaluation.bound import GRADES, RULE
 from cwnd.evaluation.card import NOT_JUDGED, SECTIONS
 from cwnd.evaluation.experiment import SUITES
@@ -106,6 +107,7 @@ def cards_page(cards: Sequence[Card], files: Sequence[str]) -> str:
         title=f"Report cards of {len(cards)} controllers",
         suite=SUITES.get(cards[0].suite, "all suites"),
         scope=cards[0].scope,
+        conventions=conventions_text(cards[0].named_conventions),
         cards=list(zip((card.controller for card in cards), files, strict=True)),
         rows=[
             (section, SECTIONS[section], [card.sections.get(section) for card in cards])
@@ -120,6 +122,7 @@ def _counts(card: Card) -> list[tuple[str, str, str]]:
     return [
         ("Tests", str(len(card.results)), card.scope or "all of the suite"),
         *((grade.capitalize(), str(card.counts.get(grade, 0)), "") for grade in GRADES),
+        *conventions_facts(card.named_conventions),
     ]
 
 

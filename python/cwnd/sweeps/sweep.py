@@ -112,12 +112,10 @@ class Sweep:
         """Conventions of the TCP flows of all runs; empty for the data set of an older version."""
         if TCP_CONVENTIONS not in parquet.read_schema(self._parts[0]).names:
             return []
-        column = parquet.read_table(self._parts, columns=[TCP_CONVENTIONS])[
-            TCP_CONVENTIONS
-        ].drop_null()
-        return all_conventions(
-            filter(None, text.split(",")) for text in column.unique().to_pylist()
-        )
+        texts = parquet.read_table(self._parts, columns=[TCP_CONVENTIONS])[0].drop_null().unique()
+        found = all_conventions(text.split(",") for text in texts.to_pylist())
+        # Runs are in the order of their completion.
+        return sorted(filter(None, found))
 
     @property
     def failed(self) -> int:
