@@ -1,11 +1,13 @@
 //! Accurate ECN feedback (AccECN, RFC 9768) in simulations: the sender counts the packets that the receiver saw marked.
 
-use crate::common::{ms, packets, pair, run_recorded, tcp};
-use cwnd::{Event, Signal};
+use crate::common::wire::crossed;
+use crate::common::{link, ms, packets, pair, run, run_recorded, tcp};
+use cwnd::{Dur, Event, Signal};
 use cwnd_sim::network::{
     Conventions, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,
 };
 use cwnd_sim::record::FlowRecord;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Marks every packet that finds eight others: after slow start many in a row.
@@ -98,6 +100,49 @@ fn marks_reduce_the_window_once_in_a_round() {
         for pair in flow.cuts.windows(2) {
             let gap = pair[1].at.as_nanos() - pair[0].at.as_nanos();
             assert!(gap >= 40_000_000, "two cuts {gap} ns apart: {options:?}");
+        }
+    }
+}
+
+/// RFC 3168 section 6.1.2: the marks of a window of data are answered once, also if the last of them is acknowledged together with the
+/// first packet after the reduction. Each reduction answers a mark of a packet that was sent after the one before.
+#[test]
+fn a_reduction_answers_a_mark_of_its_own_window() {
+    let threshold = Red { min: 20.0, max: 20.0, gentle: false, limit: 200, ..RED };
+    for options in stacks() {
+        for accecn in [false, true] {
+            let extensions = TcpExtensions { accecn, ..options.extensions };
+            let controller = "highspeed".into();
+            let options = Tcp { controller, ecn: true, extensions, ..options.clone() };
+            let mut network = pair(
+                20e6,
+                ms(25),
+                Queue::Red(threshold),
+                vec![Traffic::Tcp(options.clone())],
+                ms(30_000),
+            );
+            // Packets leave the source at the time when they are sent.
+            network.nodes.push("router".into());
+            network.links.push(link(0, 2, 100e9, Dur::ZERO, packets(100_000)));
+            network.links[0].from = 2;
+            network.flows[0].path = [2, 0].into();
+            let flow = &run(&network, 1).flows[0];
+            assert!(flow.cuts.len() > 5 && flow.packets_lost == 0, "{options:?}");
+            let sent: BTreeMap<_, _> =
+                crossed(&network, 1, 2).into_iter().map(|one| (one.number, one.at)).collect();
+            let marked: Vec<_> = crossed(&network, 1, 0)
+                .into_iter()
+                .filter(|one| one.marked)
+                .map(|one| sent[&one.number])
+                .collect();
+            for pair in flow.cuts.windows(2) {
+                let [before, after] = [0, 1].map(|place| pair[place].at.as_nanos() as f64 / 1e6);
+                let answered = marked.iter().any(|&at| at >= before && at < after);
+                assert!(
+                    answered,
+                    "{options:?}: the reduction at {after} ms after one at {before} ms"
+                );
+            }
         }
     }
 }

@@ -103,7 +103,9 @@
 //!
 //! **ECN.** A stack that counts marks (AccECN, RFC 9768; QUIC) sets [`Acked::marked`] and reports [`Marked`] with the
 //! increase of the count. A stack with the ECN-Echo of RFC 3168 sets [`Acked::echo`] and reports [`Marked`] with one packet
-//! for each such acknowledgement. [`Controller::take_cut`] then returns whether the window was reduced, which a TCP answers
+//! for each such acknowledgement. An acknowledgement of packets sent before and after a reduction does not tell which of them are
+//! marked: [`Marked::sent_at`] is before the reduction if all marks may be, so that one window of data is answered once (RFC 3168
+//! section 6.1.2). [`Controller::take_cut`] then returns whether the window was reduced, which a TCP answers
 //! with CWR.
 //!
 //! **Other events.** [`Event::Reduced`] reports a window that the driver reduced itself, after an idle period for instance.

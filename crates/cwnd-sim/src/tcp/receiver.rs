@@ -142,16 +142,28 @@ struct Policy {
     delays_first: bool,
     /// Whether the acknowledgement of a duplicate of the newest packet may be delayed.
     delays_duplicates: bool,
+    /// Whether CE on any of the packets acknowledged together takes precedence over CWR, whatever their order.
+    merges_marks: bool,
 }
 
 impl Policy {
     /// Option sizes with padding (RFC 2018 section 3, RFC 7323 appendix A).
-    const RFC: Policy =
-        Policy { sack_header: 4, timestamps: 12, delays_first: true, delays_duplicates: false };
+    const RFC: Policy = Policy {
+        sack_header: 4,
+        timestamps: 12,
+        delays_first: true,
+        delays_duplicates: false,
+        merges_marks: false,
+    };
 
-    /// Delays as in ns-2's `DelAckSink::recv`. Options add only the bytes of SACK blocks.
-    const NS2: Policy =
-        Policy { sack_header: 0, timestamps: 0, delays_first: false, delays_duplicates: true };
+    /// Delays and merged marks as in ns-2's `DelAckSink::recv`. Options add only the bytes of SACK blocks.
+    const NS2: Policy = Policy {
+        sack_header: 0,
+        timestamps: 0,
+        delays_first: false,
+        delays_duplicates: true,
+        merges_marks: true,
+    };
 
     fn of(conventions: Conventions) -> Self {
         match conventions {
@@ -205,7 +217,7 @@ pub(crate) struct Receiver {
     highest: u32,
     recent_stamp: u32,
     ack_size: u16,
-    /// Flags of the packets received since the last acknowledgement.
+    /// Flags of the packets received since the last acknowledgement, if their marks are merged.
     unacked_flags: u16,
     /// Whether packet 0 is a SYN without data.
     syn: bool,
@@ -262,13 +274,17 @@ impl Receiver {
     #[inline(always)]
     fn receive<const FURTHER: bool>(&mut self, net: &mut Net, now: u64, packet: Packet) {
         self.received += 1;
-        if self.ecn {
-            self.unacked_flags |= packet.flags();
-            self.marked += u64::from(packet.flags() & flags::CE != 0);
-        }
         let seq = packet.seq();
         let in_order = seq == self.expected;
         let at_once = FURTHER && self.note(now, packet);
+        if self.ecn {
+            self.marked += u64::from(packet.flags() & flags::CE != 0);
+            if self.policy.merges_marks {
+                self.unacked_flags |= packet.flags();
+            } else {
+                self.update_echo(packet.flags());
+            }
+        }
         // RFC 7323 section 4.3: an older timestamp is that of a packet that was overtaken.
         if self.stamps.is_some()
             && seq <= self.expected
@@ -288,7 +304,7 @@ impl Receiver {
         self.highest = self.highest.max(seq);
         let further = if FURTHER { self.further.as_ref() } else { None };
         if let Some(delays) = further.and_then(|further| further.delays.as_ref()) {
-            let cwr = self.unacked_flags & flags::CWR != 0;
+            let cwr = self.ecn && packet.flags() & flags::CWR != 0;
             if in_order
                 && gapless
                 && self.pending == NONE
@@ -331,7 +347,8 @@ impl Receiver {
             if duplicate {
                 delays.duplicate();
             }
-            if self.ecn && packet.flags() & flags::CE != 0 && !self.echo {
+            let echoed = self.echo && packet.flags() & flags::CWR == 0;
+            if self.ecn && packet.flags() & flags::CE != 0 && !echoed {
                 delays.marked();
             }
         }
@@ -376,18 +393,21 @@ impl Receiver {
         } else {
             (0, 0)
         };
-        let echo = if self.ecn { self.echo() } else { 0 };
+        if self.ecn && self.policy.merges_marks {
+            let merged = std::mem::take(&mut self.unacked_flags);
+            self.update_echo(merged);
+        }
+        let echo = if self.echo { flags::ECE } else { 0 };
         let size = self.ack_size + options;
         self.acks_sent += 1;
         net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
     }
 
-    /// Updates ECN echo and returns its flag.
-    fn echo(&mut self) -> u16 {
-        // CE on any of the packets acknowledged together takes precedence over CWR (RFC 3168 section 6.1.3).
-        let received = std::mem::take(&mut self.unacked_flags);
+    /// Updates ECN echo by the flags of a packet, or of several that are merged. CWR ends the echo, and CE begins it: also CE on the packet
+    /// with CWR, and on each later packet (RFC 3168 section 6.1.3).
+    #[inline(always)]
+    fn update_echo(&mut self, received: u16) {
         self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
-        if self.echo { flags::ECE } else { 0 }
     }
 
     /// Stores SACK blocks, timestamps and AccECN's feedback in the table of extras. Returns the index and the options' size in bytes.
@@ -428,6 +448,77 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::net::SINK;
+    use crate::engine::tap::Seen;
+    use crate::network::Traffic;
+    use crate::scenario::Scenario;
+    use proptest::prelude::*;
+    use std::sync::{Arc, Mutex};
+
+    /// The flags of the acknowledgements of packets that arrive in order, with the number of packets that had arrived before each. `tcp` is
+    /// the table of the scenario; a packet has its flags and the nanoseconds since the one before.
+    fn acknowledgements(tcp: &str, packets: &[(u16, u64)]) -> Vec<(u32, u16)> {
+        let text = format!(
+            "duration = 60\ntcp = {{ ecn = true, syn = false, {tcp} }}\n[dumbbell]\n\
+             rate = \"1gbit\"\ndelay = \"1ms\"\n[[flow]]\ncontroller = \"reno\"\n"
+        );
+        let network = Scenario::from_toml(&text, "echo").unwrap().network(1).unwrap();
+        let (mut net, hops) = Net::new(&network, 1, true, |_| false).unwrap();
+        let Traffic::Tcp(tcp) = &*network.flows[0].traffic else { panic!("not TCP") };
+        let mut receiver = Receiver::new(tcp, net.clock, hops[0][SINK], SINK);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let watched = Arc::clone(&seen);
+        let tap = move |one: &Seen| watched.lock().unwrap().push(one.packet);
+        net.set_tap(network.flows[0].back[0], Box::new(tap));
+        let mut now = 0;
+        for (&(flags, gap), seq) in packets.iter().zip(0..) {
+            now += net.clock.ticks(gap);
+            if receiver.pending <= now {
+                receiver.wake(&mut net, receiver.pending);
+            }
+            receiver.data(&mut net, now, Packet::new(seq, hops[0][0], 0, 1500, flags));
+        }
+        seen.lock().unwrap().iter().map(|ack| (ack.seq(), ack.flags())).collect()
+    }
+
+    proptest! {
+        /// RFC 3168 section 6.1.3: ECN echo begins with CE and ends with CWR, in the order of the packets, also if one acknowledgement covers
+        /// several.
+        #[test]
+        fn the_echo_ends_with_cwr_and_begins_with_ce(
+            tcp in prop::sample::select(vec![
+                "conventions = \"rfc\"",
+                "conventions = \"rfc\", delayed_acks = false",
+                "conventions = \"rfc5681\", recovery = \"newreno\"",
+                "conventions = \"linux\"",
+            ]),
+            packets in prop::collection::vec(
+                (prop::sample::select(vec![0, 0, flags::CE, flags::CWR, flags::CE | flags::CWR]), 0..100_000_000u64),
+                1..60,
+            ),
+        ) {
+            let acks = acknowledgements(tcp, &packets);
+            prop_assert!(!acks.is_empty() || packets.len() == 1);
+            for (covered, sent) in acks {
+                let last = packets[..covered as usize].iter().rev().find(|packet| packet.0 != 0);
+                let marked = last.is_some_and(|packet| packet.0 & flags::CE != 0);
+                prop_assert_eq!(sent & flags::ECE != 0, marked, "{} packets", covered);
+            }
+        }
+    }
+
+    /// ns-2's `DelAckSink`: CE takes precedence over CWR, whatever their order.
+    #[test]
+    fn ns_2_merges_marks() {
+        let tcp = "conventions = \"ns2\", delayed_acks = true";
+        let packets =
+            [(0, 0), (flags::CE, 1000), (flags::CWR, 1000), (0, 1000), (flags::CWR, 1000)];
+        let echoes = acknowledgements(tcp, &packets);
+        assert_eq!(
+            echoes.iter().map(|ack| (ack.0, ack.1 & flags::ECE != 0)).collect::<Vec<_>>(),
+            [(1, false), (3, true), (5, false)]
+        );
+    }
 
     /// RFC 2018 section 4, RFC 2883 section 4: the block of the packet that arrived last comes first, also if it is a duplicate.
     #[test]

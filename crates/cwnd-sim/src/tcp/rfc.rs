@@ -9,7 +9,7 @@ use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Recovery, Tcp};
-use cwnd::{Event, Limit, Marked};
+use cwnd::{Event, Limit};
 
 type Core = sender::Core<Srtt>;
 
@@ -83,8 +83,7 @@ impl LossRecovery for Rfc {
         core.report_acked(now, newly, ack, advanced);
         core.connected |= advanced;
         if ack.marks > 0 {
-            let sent_at = core.driver.clock.time(newly.sent_at);
-            let marked = Marked::new(ack.marks, sent_at, core.driver.packets_sent);
+            let marked = core.marked(ack, newly, una);
             let cut = core.report_congestion(now, Event::Marked(marked));
             core.driver.counters.mark_cuts += u32::from(cut);
         }

@@ -241,7 +241,7 @@ impl LossRecovery for Selective {
         if ended && self.state != State::Recovery {
             core.driver.report(now, Event::Recovered);
         }
-        self.mark(core, now, ack, newly);
+        self.mark(core, now, ack, newly, una);
         if let Some(prr) = &mut self.prr {
             let safe = advanced && found.losses.packets == 0;
             let in_flight = core.board.in_flight();
@@ -681,8 +681,9 @@ impl Selective {
         self.prr = applies.then(|| Prr::new(whole32(core.window()), prior));
     }
 
-    /// Handles marks. With PRR a reduction takes a round, in which further marks change nothing.
-    fn mark(&mut self, core: &mut Core, now: u64, ack: Ack, newly: Newly) {
+    /// Handles marks; `una` is the oldest packet that was unacknowledged before. With PRR a reduction takes a round, in which further marks
+    /// change nothing.
+    fn mark(&mut self, core: &mut Core, now: u64, ack: Ack, newly: Newly, una: u32) {
         if ack.marks == 0 {
             return;
         }
@@ -697,8 +698,7 @@ impl Selective {
             return;
         }
         let prior = self.prior_window(core, newly.packets);
-        let sent_at = core.driver.clock.time(newly.sent_at);
-        let marked = Marked::new(ack.marks, sent_at, core.driver.packets_sent);
+        let marked = core.marked(ack, newly, una);
         let cut = core.report_congestion(now, Event::Marked(marked));
         core.driver.counters.mark_cuts += u32::from(cut);
         if cut && smooths {

@@ -15,7 +15,7 @@ use crate::network::Tcp;
 use crate::rng::Rng;
 use crate::segment_size::SegmentSize;
 use cwnd::AnyController;
-use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, Packets};
+use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, Marked, Packets, Time};
 use std::num::NonZeroU64;
 
 /// The position of a sender in the network.
@@ -74,6 +74,8 @@ pub(crate) struct Core<E> {
     /// One past the last packet of the transfer.
     pub(super) total: u32,
     sizes: SegmentSize,
+    /// One past the highest packet sent at the last reduction, which answered the marks of all packets below.
+    window_end: u32,
     /// The receiver's window in packets.
     pub(super) receiver_window: u32,
     /// Flags of a data packet.
@@ -335,6 +337,7 @@ impl<E: Estimator> Core<E> {
             next: 0,
             total,
             sizes,
+            window_end: 0,
             receiver_window: tcp.window,
             flags: ect,
             next_flags: ect,
@@ -505,6 +508,9 @@ impl<E> Core<E> {
     }
 
     /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
+        if cut {
+            self.window_end = self.board.high();
+        }
     #[inline(always)]
     pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
         if self.demands.is_some() {
@@ -512,6 +518,20 @@ impl<E> Core<E> {
         }
         let event = Event::Acked(self.acked(now, newly, ack, grows));
         self.driver.report(now, event);
+    /// The event of the marks of an acknowledgement that covers `newly`; `una` is the oldest packet that was unacknowledged before. It is
+    /// not known which of several packets are marked. Marks that may all be of packets sent before the last reduction have a transmission
+    /// time before it: there is one reduction for each window of data (RFC 3168 section 6.1.2).
+    pub(super) fn marked(&self, ack: Ack, newly: Newly, una: u32) -> Marked {
+        let answered = if ack.echo {
+            // The echo ends at the packet with CWR, the first one after the reduction.
+            ack.number <= self.window_end
+        } else {
+            ack.marks <= newly.packets.min(self.window_end.saturating_sub(una))
+        };
+        let sent_at = if answered { Time::ZERO } else { self.driver.clock.time(newly.sent_at) };
+        Marked::new(ack.marks, sent_at, self.driver.packets_sent)
+    }
+
     }
 
     /// Whether packet `seq` is a SYN without data.
