@@ -160,3 +160,30 @@ fn each_part_fills_a_bottleneck() {
         assert!(again <= lost && lost - again < 100, "{tcp}: {again} of {lost}");
     }
 }
+
+/// RACK learns of reordering from a hole that its delayed original fills, as the timestamp shows (`tcp_try_undo_partial`), and from duplicates
+/// that are reported afterwards: few packets are retransmitted in vain, where 2 % are late. The kernel's TCP has 13 to 26 retransmissions.
+#[test]
+fn reordering_is_learnt_from_timestamps() {
+    for delay in ["5ms", "12ms", "30ms"] {
+        let records = simulate(
+            &format!(
+                r#"
+                duration = "20s"
+                tcp.conventions = "linux"
+                [dumbbell]
+                rate = "20mbit"
+                delay = "20ms"
+                queue = "200p"
+                reorder = {{ probability = 0.02, delay = "{delay}" }}
+                [[flow]]
+                controller = "cubic"
+                "#
+            ),
+            1,
+        );
+        let flow = &records.flows[0];
+        let in_vain = flow.retransmissions - flow.packets_lost;
+        assert!(in_vain < 15, "{delay}: {in_vain} of {}", flow.retransmissions);
+    }
+}

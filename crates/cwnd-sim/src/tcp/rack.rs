@@ -84,6 +84,16 @@ impl Rack {
         }
     }
 
+    /// A packet that was retransmitted arrived late, as its timestamp shows: Linux counts that as reordering.
+    pub(super) fn reordered(&mut self) {
+        self.reordering_seen = true;
+    }
+
+    /// Whether a packet arrived after one that was sent later.
+    pub(super) fn reordering_seen(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// Step 4: a duplicate was reported. `high` is one past the highest packet sent.
     pub(super) fn duplicate_reported(&mut self, una: u32, high: u32) {
         if self.dsack_round.is_none_or(|round| una >= round) {

@@ -409,10 +409,18 @@ impl Selective {
     }
 
     /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
-    /// retransmission was spurious and the window reduction is undone.
+    /// retransmission was spurious and the window reduction is undone. In Linux the delayed packet is one that was reordered
+    /// (`tcp_try_undo_partial`).
     fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
         if let Some(stamp) = self.retransmit_ts.take()
             && ack.extra.echo < stamp
+            if self.linux.is_some()
+                && self.state == State::Recovery
+                && core.board.una() < self.high_seq
+                && let Some(rack) = &mut self.rack
+            {
+                rack.reordered();
+            }
         {
             self.undo(core, now, true);
         }
@@ -425,7 +433,10 @@ impl Selective {
             return;
         }
         let (una, high) = (core.board.una(), core.board.high());
-        if let Some(rack) = &mut self.rack {
+        // Linux disregards duplicates before reordering is seen (`tcp_dsack_seen`).
+        if let Some(rack) = &mut self.rack
+            && (self.linux.is_none() || rack.reordering_seen())
+        {
             rack.duplicate_reported(una, high);
         }
         if let Some(left @ 1..) = self.undo_retrans {
