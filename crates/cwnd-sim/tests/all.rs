@@ -11,6 +11,7 @@ mod controllers;
 mod copa;
 mod dctcp;
 mod determinism;
+mod handshake;
 mod hostile;
 mod invariants;
 mod laws;

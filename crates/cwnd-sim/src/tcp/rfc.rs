@@ -75,13 +75,15 @@ impl LossRecovery for Rfc {
             core.rto.sample(now, newly.sent_at);
             core.rto.restart();
         }
-        if advanced {
+        if advanced && core.connected {
             self.timed_out = false;
             self.detect_spurious(core, now, ack);
         }
         let ack = core.with_marks(ack, newly);
         core.report_acked(now, newly, ack, advanced);
-        core.connected |= advanced;
+        if advanced && !core.connected {
+            core.connect(now, self.retransmit_ts.take(), ack);
+        }
         if ack.marks > 0 {
             let marked = core.marked(ack, newly, una);
             let cut = core.report_congestion(now, Event::Marked(marked));
@@ -106,6 +108,11 @@ impl LossRecovery for Rfc {
         }
         core.driver.counters.timeouts += 1;
         core.rto.back_off();
+        if !core.connected {
+            self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
+            self.repair(core, net, now, 0);
+            return false;
+        }
         self.in_recovery = false;
         self.inflation = 0;
         self.duplicates = 0;
@@ -119,10 +126,7 @@ impl LossRecovery for Rfc {
         } else {
             core.next = core.board.una();
         }
-        if !core.connected {
-            self.repair(core, net, now, 0);
-        }
-        core.connected
+        true
     }
 
     #[inline(always)]

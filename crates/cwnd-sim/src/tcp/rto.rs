@@ -87,6 +87,14 @@ impl<E: Estimator> Rto<E> {
         self.estimator.backed_off(self.backoff);
     }
 
+    /// Raises a timeout that backed off during the handshake, and had no sample, to `least` (RFC 6298 section 5.7).
+    pub(super) fn begin_data(&mut self, least: u64) {
+        if self.backoff > 1 && self.base < least {
+            (self.base, self.backoff) = (least, 1);
+            self.update();
+        }
+    }
+
     /// Ends the back-off after an acknowledgement of new data.
     #[inline]
     pub(super) fn restart(&mut self) {

@@ -223,7 +223,7 @@ impl LossRecovery for Selective {
             self.duplicates += 1;
         }
         self.process_probe(core, now, ack, advanced, newly, duplicate);
-        if advanced {
+        if advanced && core.connected {
             self.detect_spurious(core, now, ack);
         }
         self.process_duplicate(core, now, duplicate);
@@ -235,7 +235,9 @@ impl LossRecovery for Selective {
         {
             core.driver.report(now, Event::Reduced { window: Packets::new(window) });
         }
-        core.connected |= advanced;
+        if advanced && !core.connected {
+            core.connect(now, self.retransmit_ts.take(), ack);
+        }
         let ended = self.leave_states(core, now);
         let found = self.detect(core, net, now, advanced, newly.packets);
         if ended && self.state != State::Recovery {
@@ -376,10 +378,7 @@ impl Selective {
             event.limit = Limit::Window;
         }
         if core.demands.is_some() {
-            let sample = core.delivery_sample(now, newly.packets, newly.newest);
-            // A controller of Linux begins after the handshake (`tcp_init_transfer`): it never has the sample of the SYN.
-            let before = self.linux.is_some() && core.is_syn(newly.newest);
-            event.delivery = sample.filter(|_| !before);
+            event.delivery = core.delivery_sample(now, newly.packets, newly.newest);
             if self.linux.is_some() && has_cong_control(&core.driver.controller) {
                 event.departure = core.departure().map(|at| core.driver.clock.time(at));
             }
@@ -414,6 +413,7 @@ impl Selective {
     fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
         if let Some(stamp) = self.retransmit_ts.take()
             && ack.extra.echo < stamp
+        {
             if self.linux.is_some()
                 && self.state == State::Recovery
                 && core.board.una() < self.high_seq
@@ -421,7 +421,6 @@ impl Selective {
             {
                 rack.reordered();
             }
-        {
             self.undo(core, now, true);
         }
     }
@@ -747,6 +746,11 @@ impl Selective {
     fn retransmission_timeout(&mut self, core: &mut Core, net: &mut Net, now: u64) -> bool {
         core.driver.counters.timeouts += 1;
         core.rto.back_off();
+        if !core.connected {
+            self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
+            self.repair(core, net, now, 0);
+            return false;
+        }
         // Linux keeps the threshold if the packets were lost before the last reduction (`tcp_enter_loss`).
         let reduced = match self.state {
             State::Open => false,
@@ -786,15 +790,13 @@ impl Selective {
             core.board.lost() - before
         };
         core.record_lost(lost);
-        if !core.connected {
-            self.repair(core, net, now, 0);
-        } else if core.board.in_flight() > 0
+        if core.board.in_flight() > 0
             && let Some(seq) = core.board.next_lost()
         {
             // The window has no room for the oldest packet beside those that are not lost.
             self.repair(core, net, now, seq);
         }
-        core.connected
+        true
     }
 
     /// Section 7.3 of RFC 8985: sends a new packet, or else the last one again.

@@ -41,6 +41,8 @@ pub(crate) enum FirstPacket {
     Syn,
 }
 
+/// The retransmission timeout in nanoseconds after a handshake without a round-trip time sample (RFC 6298 section 5.7).
+const AFTER_LOST_SYN: u64 = 3_000_000_000;
 /// Size of a SYN in bytes.
 const SYN_SIZE: u16 = 40;
 
@@ -71,11 +73,11 @@ pub(crate) struct Core<E> {
     acks_received: u64,
     /// The next packet to send; below the highest one sent while going back after a timeout.
     pub(super) next: u32,
-    /// One past the last packet of the transfer.
-    pub(super) total: u32,
     sizes: SegmentSize,
     /// One past the highest packet sent at the last reduction, which answered the marks of all packets below.
     window_end: u32,
+    /// One past the last packet of the transfer.
+    pub(super) total: u32,
     /// The receiver's window in packets.
     pub(super) receiver_window: u32,
     /// Flags of a data packet.
@@ -335,9 +337,9 @@ impl<E: Estimator> Core<E> {
             timer: saturate32(timer),
             acks_received: 0,
             next: 0,
+            window_end: 0,
             total,
             sizes,
-            window_end: 0,
             receiver_window: tcp.window,
             flags: ect,
             next_flags: ect,
@@ -374,6 +376,23 @@ impl<E: Estimator> Core<E> {
     pub(super) fn restart_timer(&mut self, net: &mut Net, now: u64) {
         self.deadline = now + self.rto.timeout();
         net.arm(self.timer as usize, self.deadline);
+    }
+
+    /// The handshake is complete. A lost SYN is no reason for a lower slow-start threshold, which is high at the start (RFC 5681 section 3.1).
+    /// The window is one packet if the SYN was retransmitted more than once: after one retransmission RFC 6928 section 2 keeps it, because
+    /// that may be spurious with the initial timeout of RFC 6298. `retransmitted` is the timestamp of the first retransmission: one that `ack`
+    /// does not answer was spurious.
+    #[cold]
+    pub(super) fn connect(&mut self, now: u64, retransmitted: Option<u32>, ack: Ack) {
+        self.connected = true;
+        let syns = self.driver.packets_sent;
+        if syns > 1 {
+            self.rto.begin_data(self.driver.clock.ticks(AFTER_LOST_SYN));
+        }
+        let spurious = retransmitted.is_some_and(|stamp| ack.extra.echo < stamp);
+        if syns > 2 && !spurious {
+            self.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
+        }
     }
 }
 
@@ -489,6 +508,9 @@ impl<E> Core<E> {
     /// scheduled.
     pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         let cut = self.driver.report_congestion(now, event);
+        if cut {
+            self.window_end = self.board.high();
+        }
         // With AccECN the sender does not set CWR (RFC 9768 section 3.1.5).
         if cut && self.flags & flags::ECT != 0 && self.accecn.is_none() {
             self.next_flags = self.flags | flags::CWR;
@@ -496,28 +518,6 @@ impl<E> Core<E> {
         cut
     }
 
-    /// Returns an acknowledgement that covers `newly` with the marks of its AccECN feedback, if it has any.
-    #[inline(always)]
-    pub(super) fn with_marks<'a>(&mut self, mut ack: Ack<'a>, newly: Newly) -> Ack<'a> {
-        if let Some(decoder) = &mut self.accecn
-            && let Some(feedback) = ack.extra.accecn
-        {
-            ack.marks = decoder.decode(feedback, newly.packets, newly.changed, ack.extra.echo);
-        }
-        ack
-    }
-
-    /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
-        if cut {
-            self.window_end = self.board.high();
-        }
-    #[inline(always)]
-    pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
-        if self.demands.is_some() {
-            return self.report_acked_with_delivery(now, newly, ack, grows);
-        }
-        let event = Event::Acked(self.acked(now, newly, ack, grows));
-        self.driver.report(now, event);
     /// The event of the marks of an acknowledgement that covers `newly`; `una` is the oldest packet that was unacknowledged before. It is
     /// not known which of several packets are marked. Marks that may all be of packets sent before the last reduction have a transmission
     /// time before it: there is one reduction for each window of data (RFC 3168 section 6.1.2).
@@ -532,6 +532,25 @@ impl<E> Core<E> {
         Marked::new(ack.marks, sent_at, self.driver.packets_sent)
     }
 
+    /// Returns an acknowledgement that covers `newly` with the marks of its AccECN feedback, if it has any.
+    #[inline(always)]
+    pub(super) fn with_marks<'a>(&mut self, mut ack: Ack<'a>, newly: Newly) -> Ack<'a> {
+        if let Some(decoder) = &mut self.accecn
+            && let Some(feedback) = ack.extra.accecn
+        {
+            ack.marks = decoder.decode(feedback, newly.packets, newly.changed, ack.extra.echo);
+        }
+        ack
+    }
+
+    /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
+    #[inline(always)]
+    pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
+        if self.demands.is_some() {
+            return self.report_acked_with_delivery(now, newly, ack, grows);
+        }
+        let event = Event::Acked(self.acked(now, newly, ack, grows));
+        self.driver.report(now, event);
     }
 
     /// Whether packet `seq` is a SYN without data.
