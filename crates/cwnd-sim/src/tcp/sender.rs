@@ -74,8 +74,6 @@ pub(crate) struct Core<E> {
     /// The next packet to send; below the highest one sent while going back after a timeout.
     pub(super) next: u32,
     sizes: SegmentSize,
-    /// One past the highest packet sent at the last reduction, which answered the marks of all packets below.
-    window_end: u32,
     /// One past the last packet of the transfer.
     pub(super) total: u32,
     /// The receiver's window in packets.
@@ -337,7 +335,6 @@ impl<E: Estimator> Core<E> {
             timer: saturate32(timer),
             acks_received: 0,
             next: 0,
-            window_end: 0,
             total,
             sizes,
             receiver_window: tcp.window,
@@ -509,7 +506,7 @@ impl<E> Core<E> {
     pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         let cut = self.driver.report_congestion(now, event);
         if cut {
-            self.window_end = self.board.high();
+            self.driver.window_end = self.board.high();
         }
         // With AccECN the sender does not set CWR (RFC 9768 section 3.1.5).
         if cut && self.flags & flags::ECT != 0 && self.accecn.is_none() {
@@ -524,9 +521,9 @@ impl<E> Core<E> {
     pub(super) fn marked(&self, ack: Ack, newly: Newly, una: u32) -> Marked {
         let answered = if ack.echo {
             // The echo ends at the packet with CWR, the first one after the reduction.
-            ack.number <= self.window_end
+            ack.number <= self.driver.window_end
         } else {
-            ack.marks <= newly.packets.min(self.window_end.saturating_sub(una))
+            ack.marks <= newly.packets.min(self.driver.window_end.saturating_sub(una))
         };
         let sent_at = if answered { Time::ZERO } else { self.driver.clock.time(newly.sent_at) };
         Marked::new(ack.marks, sent_at, self.driver.packets_sent)
