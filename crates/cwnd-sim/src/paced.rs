@@ -15,7 +15,7 @@ use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
-use crate::segment_size::SegmentSize;
+use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};
 use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report};
@@ -113,6 +113,7 @@ struct PacedSender {
     hop: u32,
     timer: usize,
     sizes: SegmentSize,
+    size_changes: Option<SizeChanges>,
     receiver_window: u32,
     /// Whether the controller uses packet pairs.
     pairs: bool,
@@ -160,11 +161,12 @@ impl Plan {
 impl PacedSender {
     fn new(tcp: &Tcp, driver: Driver, place: Place, back: u32) -> Self {
         let Place { clock, hop, timer, .. } = place;
-        let (sizes, total) = SegmentSize::new(tcp, clock, 0);
+        let (sizes, total) = SegmentSize::new(tcp.bytes, tcp.packet, tcp.header);
         PacedSender {
             hop,
             timer,
             sizes,
+            size_changes: SizeChanges::new(tcp, clock, 0),
             receiver_window: tcp.window,
             pairs: driver.controller.needs().capacity,
             board: Scoreboard::new(),
@@ -183,7 +185,9 @@ impl PacedSender {
 
     fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
-        self.sizes.start(now);
+        if let Some(changes) = &mut self.size_changes {
+            changes.start(now);
+        }
         self.next_send = now;
         self.plan = Plan::of(&self.driver);
         self.send(net, now);
@@ -319,7 +323,10 @@ impl PacedSender {
     /// Sends all packets due at `now` and returns what limits the sender then.
     fn send_due(&mut self, net: &mut Net, now: u64) -> Limit {
         while self.next_send <= now || self.pair {
-            if let Some(packet) = self.sizes.change(now, self.board.high(), &mut self.total) {
+            if let Some(changes) = &mut self.size_changes
+                && let Some(packet) =
+                    changes.apply(now, self.board.high(), &mut self.sizes, &mut self.total)
+            {
                 self.driver.report(now, Event::Mtu { packet });
                 self.plan = Plan::of(&self.driver);
             }
@@ -358,7 +365,7 @@ impl PacedSender {
         }
         self.driver.packets_sent += 1;
         let aux = low32(self.driver.clock.nanos(now) / MICRO);
-        let (hop, size) = (self.hop, self.sizes.of(seq, self.total));
+        let (hop, size) = (self.hop, self.sizes.of(seq, self.total, self.size_changes.as_ref()));
         net.send(now, Packet::new(seq, hop, aux, size, bits));
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::rng::Rng;
-use crate::segment_size::SegmentSize;
+use crate::segment_size::{SegmentSize, SizeChanges};
 use cwnd::AnyController;
 use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, Marked, Packets, Time};
 use std::num::NonZeroU64;
@@ -62,8 +62,8 @@ pub(crate) struct Core<E> {
     pub(super) driver: Driver,
     /// The timestamp granularity in ticks, if timestamps are used.
     pub(super) stamps: Option<NonZeroU64>,
-    /// Present with a random host delay (`overhead`).
-    host_delay: Option<Box<HostDelay>>,
+    /// Present if it has anything.
+    rare: Option<Box<Rare>>,
     /// Present if the controller needs pacing, timers or delivery-rate samples.
     pub(super) demands: Option<Box<Demands>>,
     /// Present with AccECN.
@@ -87,6 +87,21 @@ pub(crate) struct Core<E> {
     pub(super) connected: bool,
     /// Whether the application may write more.
     open: bool,
+}
+
+/// What few senders have.
+struct Rare {
+    host_delay: Option<HostDelay>,
+    size_changes: Option<SizeChanges>,
+}
+
+impl Rare {
+    fn new(tcp: &Tcp, clock: Clock, rng: Rng) -> Option<Box<Self>> {
+        let host_delay = HostDelay::new(tcp, clock, rng);
+        let size_changes = SizeChanges::new(tcp, clock, u32::from(tcp.syn));
+        (host_delay.is_some() || size_changes.is_some())
+            .then(|| Box::new(Rare { host_delay, size_changes }))
+    }
 }
 
 /// The random delay of bursts in a host of ns-2 (`overhead_`). Other hosts delay each packet
@@ -164,7 +179,9 @@ impl<R: LossRecovery> Sender<R> {
     /// Starts the transfer.
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.core.driver.start(now);
-        self.core.sizes.start(now);
+        if let Some(changes) = self.core.size_changes() {
+            changes.start(now);
+        }
         self.resume(net, now);
     }
 
@@ -210,7 +227,7 @@ impl<R: LossRecovery> Sender<R> {
 
     /// Handles an expired timer.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
-        if let Some(host_delay) = &mut self.core.host_delay
+        if let Some(host_delay) = self.core.host_delay()
             && host_delay.until <= now
         {
             host_delay.until = NONE;
@@ -268,8 +285,8 @@ impl<R: LossRecovery> Sender<R> {
     /// Sends as many packets as the window allows, at most `burst`, after the host's delay.
     #[inline(always)]
     fn send(&mut self, net: &mut Net, now: u64, burst: u32) {
-        if self.core.host_delay.is_some() {
-            self.core.delay_burst(net, now);
+        if self.core.rare.is_some() {
+            self.send_rare(net, now, burst);
         } else {
             self.send_now(net, now, burst);
         }
@@ -277,10 +294,6 @@ impl<R: LossRecovery> Sender<R> {
 
     #[inline(always)]
     fn send_now(&mut self, net: &mut Net, now: u64, burst: u32) {
-        let core = &mut self.core;
-        if let Some(packet) = core.sizes.change(now, core.board.high(), &mut core.total) {
-            self.resized(now, packet);
-        }
         let limit = if self.core.connected {
             self.recovery.send(&mut self.core, net, now, burst)
         } else {
@@ -292,8 +305,20 @@ impl<R: LossRecovery> Sender<R> {
         }
     }
 
-    /// New packets carry `packet` bytes of data from now on.
+    /// Sends as many packets as the window allows, for a sender whose packet size changes or whose host delays bursts.
     #[cold]
+    fn send_rare(&mut self, net: &mut Net, now: u64, burst: u32) {
+        if let Some(packet) = self.core.change_size(now) {
+            self.resized(now, packet);
+        }
+        if self.core.host_delay().is_some() {
+            self.core.delay_burst(net, now);
+        } else {
+            self.send_now(net, now, burst);
+        }
+    }
+
+    /// New packets carry `packet` bytes of data from now on.
     fn resized(&mut self, now: u64, packet: u32) {
         self.core.driver.report(now, Event::Mtu { packet });
         if let Some(decoder) = &mut self.core.accecn {
@@ -316,7 +341,7 @@ impl<E: Estimator> Core<E> {
     fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64, first: FirstPacket) -> Self {
         let Place { clock, flow, hop, timer, .. } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
-        let (sizes, total) = SegmentSize::new(tcp, clock, u32::from(tcp.syn));
+        let (sizes, packets) = SegmentSize::new(tcp.bytes, tcp.packet, tcp.header);
         let ect = match (tcp.ecn, tcp.l4s) {
             (false, _) => 0,
             (true, false) => flags::ECT,
@@ -327,7 +352,7 @@ impl<E: Estimator> Core<E> {
             rto: Rto::new(tcp, clock, &mut rng),
             deadline: NONE,
             stamps: stamps(tcp, clock),
-            host_delay: HostDelay::new(tcp, clock, rng).map(Box::new),
+            rare: Rare::new(tcp, clock, rng),
             demands: Demands::of(&driver),
             accecn: tcp.extensions.accecn.then(|| Box::new(Decoder::new(tcp.packet))),
             driver,
@@ -335,7 +360,7 @@ impl<E: Estimator> Core<E> {
             timer: saturate32(timer),
             acks_received: 0,
             next: 0,
-            total,
+            total: packets.saturating_add(u32::from(tcp.syn)),
             sizes,
             receiver_window: tcp.window,
             flags: ect,
@@ -442,7 +467,7 @@ impl<E> Core<E> {
     fn first(&mut self) -> (u16, u16) {
         match self.first {
             FirstPacket::Data => self.data(0),
-            FirstPacket::Handshake => (self.sizes.of(0, self.total), 0),
+            FirstPacket::Handshake => (self.data_size(0), 0),
             FirstPacket::Syn => {
                 let ect = if self.driver.controller.needs().ecn { self.flags } else { 0 };
                 (SYN_SIZE, flags::SYN | ect)
@@ -453,7 +478,27 @@ impl<E> Core<E> {
     /// Returns size and flags of data packet `seq`. The next one does not carry CWR.
     #[inline(always)]
     fn data(&mut self, seq: u32) -> (u16, u16) {
-        (self.sizes.of(seq, self.total), std::mem::replace(&mut self.next_flags, self.flags))
+        (self.data_size(seq), std::mem::replace(&mut self.next_flags, self.flags))
+    }
+
+    #[inline(always)]
+    fn data_size(&self, seq: u32) -> u16 {
+        let changes = self.rare.as_ref().and_then(|rare| rare.size_changes.as_ref());
+        self.sizes.of(seq, self.total, changes)
+    }
+
+    fn host_delay(&mut self) -> Option<&mut HostDelay> {
+        self.rare.as_mut()?.host_delay.as_mut()
+    }
+
+    fn size_changes(&mut self) -> Option<&mut SizeChanges> {
+        self.rare.as_mut()?.size_changes.as_mut()
+    }
+
+    /// Applies a change of the packet size that is due. Returns the new payload in bytes.
+    fn change_size(&mut self, now: u64) -> Option<u32> {
+        let changes = self.rare.as_mut()?.size_changes.as_mut()?;
+        changes.apply(now, self.board.high(), &mut self.sizes, &mut self.total)
     }
 
     /// All data is acknowledged, and there will be no more.
@@ -467,24 +512,27 @@ impl<E> Core<E> {
 
     /// Time of the next timer action.
     fn due(&self) -> u64 {
-        let burst = self.host_delay.as_ref().map_or(NONE, |host_delay| host_delay.until);
+        let host_delay = self.rare.as_ref().and_then(|rare| rare.host_delay.as_ref());
+        let burst = host_delay.map_or(NONE, |host_delay| host_delay.until);
         self.deadline.min(burst).min(self.demands_due())
     }
 
     /// Schedules a burst after a random delay, unless a burst already waits.
     #[cold]
     fn delay_burst(&mut self, net: &mut Net, now: u64) {
-        if let Some(host_delay) = &mut self.host_delay
+        if let Some(host_delay) = self.host_delay()
             && host_delay.until == NONE
         {
-            host_delay.until = now + whole(host_delay.max * host_delay.rng.uniform());
-            net.arm(self.timer as usize, host_delay.until);
+            let until = now + whole(host_delay.max * host_delay.rng.uniform());
+            host_delay.until = until;
+            net.arm(self.timer as usize, until);
         }
     }
 
     /// Whether a burst waits for the host's delay.
     pub(super) fn burst_waits(&self) -> bool {
-        self.host_delay.as_ref().is_some_and(|host_delay| host_delay.until != NONE)
+        let host_delay = self.rare.as_ref().and_then(|rare| rare.host_delay.as_ref());
+        host_delay.is_some_and(|host_delay| host_delay.until != NONE)
     }
 
     /// Whether the pacing rate delays the next packet.
