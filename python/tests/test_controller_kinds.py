@@ -200,7 +200,8 @@ class Steady:
 
 def dumbbell(time="6s"):
     # Linux counts Reno's window in whole packets; PRR is for window laws only.
-    return cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time=time, conventions="rfc5681")
+    scenario = cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time=time, conventions="rfc5681")
+    return scenario.with_values({"tcp.overhead": "0s"})
 
 
 def same_flows(ours, theirs):

@@ -33,9 +33,16 @@ from cwnd.stats import (
 SIZES = (5, 10, 20)
 LEAST = 0.93
 
+# With RACK and tail loss probes there are hardly any timeouts.
 NETWORKS = (
     {"controllers": ["simd"], "rate": "6mbit", "rtt": "60ms", "time": "15s"},
-    {"controllers": ["aiad"], "rate": "3mbit", "rtt": "60ms", "time": "15s"},
+    {
+        "controllers": ["aiad"],
+        "rate": "3mbit",
+        "rtt": "60ms",
+        "time": "15s",
+        "conventions": "rfc5681",
+    },
     {"controllers": ["tfrc"], "rate": "2mbit", "rtt": "40ms", "time": "20s", "queue": "droptail"},
     {"controllers": ["aira"], "rate": "500kbit", "rtt": "100ms", "time": "20s", "queue": "20p"},
 )
@@ -144,7 +151,7 @@ def test_ratios_of_runs_are_covered(populations, name):
 
 def test_most_metrics_are_of_one_kind(populations):
     kinds = [of_one_kind(x) for found in populations.values() for x in found]
-    assert np.mean(kinds) > 0.6
+    assert np.mean(kinds) > 0.75
 
 
 def test_welch_covers():
