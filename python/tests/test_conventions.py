@@ -9,7 +9,7 @@ import pytest
 import cwnd
 from cwnd.agreement.outcome import Agreement
 from cwnd.cli import run as command_line
-from cwnd.cli.tables import print_agreement
+from cwnd.cli.tables import print_agreement, print_reproduction
 from cwnd.conventions import CONVENTIONS, conventions_names
 from cwnd.errors import ArgumentError
 from cwnd.evaluation.card import changes_since
@@ -17,6 +17,8 @@ from cwnd.evaluation.experiment import experiments
 from cwnd.networks import DUMBBELL
 from cwnd.notebook import comparison_html, result_html
 from cwnd.papers.exhibit import Lab
+from cwnd.papers.grades import RATINGS
+from cwnd.papers.report import write_report
 from cwnd.papers.text import ExhibitText
 from cwnd.report.agree import agree_page
 from cwnd.report.compare import compare_page
@@ -171,6 +173,20 @@ def test_an_exhibit_names_the_conventions_of_its_scenarios():
         }
         lab.run(cases, goodput)
     assert lab.findings.conventions == ["ns2", "linux"]
+
+
+def test_a_reproduction_names_the_conventions_of_each_exhibit(tmp_path, capsys):
+    scenario = {"toml": None, "varied": "", "inferred": [], "conventions": ["ns2", "rfc5681"]}
+    exhibit = {"id": "fig-1", "title": "Shares", "new": False, "seconds": 1.0, "seeds": 5}
+    exhibit |= {"scenario": scenario, "claims": [], "figures": [], "tables": []}
+    paper = {"paper": "simd", "title": "SIMD", "citation": "", "headlines": []}
+    counts = dict.fromkeys(RATINGS, 0)
+    document = {"papers": [paper | {"exhibits": [exhibit]}], "summary": counts, "checks": counts}
+    write_report(document, tmp_path, quick=True)
+    assert "TCP conventions: ns2, rfc5681." in (tmp_path / "index.html").read_text()
+    assert "| simd | Shares | ns2, rfc5681 |" in (tmp_path / "summary.md").read_text()
+    print_reproduction(document)
+    assert "ns2, rfc5681" in capsys.readouterr().out
 
 
 EVALUATE = {"test": "ce-response", "quick": True}

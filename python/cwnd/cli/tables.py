@@ -282,6 +282,7 @@ def print_reproduction(document: JsonObject) -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("exhibit", no_wrap=True)
     table.add_column("")
+    table.add_column("TCP conventions")
     for head in (*_VERDICT_STYLES, "seconds"):
         table.add_column(head, justify="right")
     for paper in document["papers"]:
@@ -290,6 +291,7 @@ def print_reproduction(document: JsonObject) -> None:
             table.add_row(
                 f"{paper['paper']} {exhibit['id']}",
                 escape(exhibit["title"]),
+                ", ".join(exhibit["scenario"]["conventions"]),
                 *(str(verdicts.count(verdict) or "") for verdict in _VERDICT_STYLES),
                 f"{exhibit['seconds']:.1f}",
             )
