@@ -33,9 +33,8 @@ struct {
 
 #define STORAGE_CREATE 1
 
-/* The loader requires parameters: BBR has none. */
 struct bbr3_params {
-	u64 unused;
+	u64 aging; /* enum bbr3_aging */
 } params SEC(".rodata.params");
 
 FX_INLINE struct connection *connection_of(struct tcp_sock *tp, u64 flags)
@@ -210,7 +209,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (!c)
 		return 0;
-	bbr3_init(&c->bbr, tp->snd_cwnd, packet_bytes(tp), seed);
+	bbr3_init(&c->bbr, params.aging, tp->snd_cwnd, packet_bytes(tp), seed);
 	c->kernel_lost = tp->lost;
 	/* The queueing discipline fq may already have set SK_PACING_FQ. */
 	if (!sk->sk_pacing_status)

@@ -48,18 +48,28 @@ FX_INLINE void bbr3_start_down(struct bbr3_state *s, u64 now)
 	s->rounds_since_probe_up = bbr3_random(s) & 1;
 	s->bw_probe_wait = BBR3_PROBE_WAIT_NS + fx_mul(bbr3_random(s) >> 11, 1000000000, 53);
 	s->cycle_stamp = now;
+	s->has_advanced = 0;
 	s->ack_phase = BBR3_ACKS_STOPPING;
 	bbr3_start_round(s);
 	BBR3_ENTER(s, BBR3_DOWN, BBR3_DOWN_PACING_GAIN, BBR3_CWND_GAIN);
 }
 
+/* Ends the cycle of max_bw as QUICHE does, unless it has ended. */
+FX_INLINE void bbr3_leave_down(struct bbr3_state *s)
+{
+	if (s->state == BBR3_DOWN && !s->has_advanced && s->has_sample && s->aging == BBR3_AGING_QUICHE)
+		bbr3_advance_max_bw_filter(s);
+}
+
 FX_INLINE void bbr3_start_cruise(struct bbr3_state *s)
 {
+	bbr3_leave_down(s);
 	BBR3_ENTER(s, BBR3_CRUISE, 1.0, BBR3_CWND_GAIN);
 }
 
 FX_INLINE void bbr3_start_refill(struct bbr3_state *s)
 {
+	bbr3_leave_down(s);
 	bbr3_reset_short_term_model(s);
 	s->bw_probe_up_rounds = 0;
 	s->bw_probe_up_acked = 0;
@@ -205,7 +215,9 @@ FX_INLINE u32 bbr3_adapt_long_term_model(struct bbr3_state *s, const struct bbr3
 	if (s->ack_phase == BBR3_ACKS_STOPPING && s->round_start) {
 		s->is_bw_probe_sample = 0;
 		s->ack_phase = BBR3_ACKS_INIT;
-		s->cycle_count += bbr3_is_in_probe_bw(s) && !a->application_limited;
+		if (bbr3_is_in_probe_bw(s) && !a->application_limited &&
+		    !(s->has_advanced && s->aging == BBR3_AGING_QUICHE))
+			bbr3_advance_max_bw_filter(s);
 		if (bbr3_is_in_probe_bw(s) && s->prev_probe_precautionary && !s->prev_probe_too_high) {
 			bbr3_start_refill(s);
 			return 1;
@@ -298,9 +310,10 @@ FX_INLINE void bbr3_check_probe_rtt(struct bbr3_state *s, const struct bbr3_ack 
 
 /* --- Events --- */
 
-FX_INLINE void bbr3_init(struct bbr3_state *s, u32 window, u32 packet, u64 seed)
+FX_INLINE void bbr3_init(struct bbr3_state *s, u32 aging, u32 window, u32 packet, u64 seed)
 {
 	__builtin_memset(s, 0, sizeof(*s));
+	s->aging = aging;
 	s->packet = fx_max(packet, 1);
 	s->initial_window = fx_max(window, 1);
 	s->max_window = FX_MAX_WINDOW;
@@ -345,11 +358,14 @@ FX_INLINE void bbr3_take_sample(struct bbr3_state *s, struct bbr3_ack *a)
 		s->has_cwnd_limited_at = 1;
 		s->cwnd_limited_at = s->delivered;
 	}
-	a->rate = 0;
+	a->rate = a->volume = 0;
 	if (a->has_sample) {
 		s->delivered = a->prior_delivered + a->delivered;
+		a->volume = bbr3_sized(s, a->prior_delivered, a->delivered);
 		if (a->interval)
 			a->rate = bbr3_rate(a->delivered, a->interval);
+		if (a->volume != BBR3_PACKETS(a->delivered))
+			a->rate = fx_min(fx_mul(a->rate, a->volume / a->delivered, 40), BBR3_MAX_RATE);
 		a->application_limited = bbr3_is_sample_limited(s, a);
 		s->last_lost = a->lost;
 		s->last_tx_in_flight = a->tx_in_flight;
@@ -386,7 +402,7 @@ FX_INLINE void bbr3_update_probe_rtt(struct bbr3_state *s, const struct bbr3_ack
 	bbr3_check_probe_rtt(s, a);
 	if (s->loss_round_start) {
 		s->bw_latest = a->rate;
-		s->inflight_latest = BBR3_PACKETS(a->delivered);
+		s->inflight_latest = a->volume;
 	}
 	s->bw = fx_min(s->max_bw, s->bw_shortterm);
 }
@@ -499,10 +515,11 @@ FX_INLINE u64 bbr3_rescaled(u64 value, u64 ratio)
 FX_INLINE void bbr3_rescale(struct bbr3_state *s, u32 packet)
 {
 	u64 ratio;
+	u32 k;
 
 	packet = fx_max(packet, 1);
 	ratio = ((u64)s->packet << 44) / packet;
-	s->packet = packet;
+	bbr3_change_size(s, packet);
 	s->w = fx_min(fx_max(bbr3_rescaled(s->w, ratio), FX_PACKET), s->max_window);
 	s->prior_cwnd = bbr3_rescaled(s->prior_cwnd, ratio);
 	s->pace = fx_min(bbr3_rescaled(s->pace, ratio), BBR3_MAX_RATE);
@@ -514,14 +531,17 @@ FX_INLINE void bbr3_rescale(struct bbr3_state *s, u32 packet)
 	s->bw_latest = bbr3_rescaled(s->bw_latest, ratio);
 	s->inflight_latest = bbr3_rescaled(s->inflight_latest, ratio);
 	s->extra_acked = bbr3_rescaled(s->extra_acked, ratio);
+	s->extra_acked_delivered = bbr3_rescaled(s->extra_acked_delivered, ratio);
+	s->bw_probe_up_acked = bbr3_rescaled(s->bw_probe_up_acked, ratio);
 	s->full_bw = bbr3_rescaled(s->full_bw, ratio);
 	s->probe_up_acked_per_inc = bbr3_rescaled(s->probe_up_acked_per_inc, ratio);
 	s->saved_bw_shortterm = bbr3_rescaled(s->saved_bw_shortterm, ratio);
 	s->saved_inflight_shortterm = bbr3_rescaled(s->saved_inflight_shortterm, ratio);
 	s->saved_inflight_longterm = bbr3_rescaled(s->saved_inflight_longterm, ratio);
-	s->max_bw_filter.filled = s->extra_acked_filter.filled = 0;
-	bbr3_filter_add(s, &s->max_bw_filter, 1, s->cycle_count, s->max_bw);
-	s->stale = 3;
+	for (k = 0; k < 3; k++) {
+		s->max_bw_filter.value[k] = fx_min(bbr3_rescaled(s->max_bw_filter.value[k], ratio), BBR3_MAX_RATE);
+		s->extra_acked_filter.value[k] = bbr3_rescaled(s->extra_acked_filter.value[k], ratio);
+	}
 }
 
 /* A restart after an idle period: HandleRestartFromIdle in ProbeRTT. */

@@ -48,6 +48,8 @@
 #define BBR3_MAX_RATE (1000000000000ULL << 24)
 /* Detections of losses that the history keeps: a power of two. */
 #define BBR3_HISTORY 128
+/* Changes of the packet size that are known. */
+#define BBR3_SIZES 4
 
 enum bbr3_phase {
 	BBR3_STARTUP,
@@ -66,6 +68,12 @@ enum bbr3_ack_phase {
 	BBR3_ACKS_STARTING,
 	BBR3_ACKS_FEEDBACK,
 	BBR3_ACKS_STOPPING,
+};
+
+/* Parameter `aging`. */
+enum bbr3_aging {
+	BBR3_AGING_QUICHE,
+	BBR3_AGING_DRAFT,
 };
 
 enum bbr3_recovery {
@@ -91,6 +99,7 @@ struct bbr3_ack {
 	u64 interval;        /* 0: the sample is not reliable */
 	u64 lost;            /* of the sample */
 	u64 rate;            /* computed */
+	u64 volume;          /* of the sample, in packets of the present size; computed */
 	u32 packets;
 	u32 in_flight; /* after the acknowledgement, before its losses */
 	u32 rtt;       /* 0: none */
@@ -145,6 +154,8 @@ struct bbr3_state {
 	u64 saved_bw_shortterm;
 	u64 saved_inflight_shortterm;
 	u64 saved_inflight_longterm;
+	u64 old_until[BBR3_SIZES]; /* packets up to these delivered counts have old sizes */
+	u32 old_packet[BBR3_SIZES];
 	struct bbr3_filter max_bw_filter;
 	struct bbr3_filter extra_acked_filter;
 	u32 packet; /* bytes */
@@ -156,7 +167,6 @@ struct bbr3_state {
 	u32 loss_events;
 	u32 full_bw_count;
 	u32 bw_probe_up_rounds;
-	u32 stale;
 	u32 close; /* close decisions */
 	u8 state;
 	u8 saved_state;
@@ -179,6 +189,9 @@ struct bbr3_state {
 	u8 is_bw_probe_sample;
 	u8 prev_probe_too_high;
 	u8 prev_probe_precautionary;
+	u8 aging; /* enum bbr3_aging */
+	u8 has_advanced;
+	u8 has_sample;
 };
 
 /* The loss counter as of the packets sent since `delivered` packets were delivered. */
@@ -236,6 +249,42 @@ FX_INLINE void bbr3_decide_product(struct bbr3_state *s, u64 a, u64 b)
 	u64 most = fx_max(a, b);
 
 	s->close += most - fx_min(a, b) <= most >> 30;
+}
+
+/* --- Sizes of packets: PacketSizes of crates/cwnd/src/parts/sizes.rs --- */
+
+/* The volume in packets of the present size of the `count` packets after the first `delivered` ones. */
+FX_INLINE u64 bbr3_sized(const struct bbr3_state *s, u64 delivered, u64 count)
+{
+	u64 from = delivered, end = delivered + count, bytes = 0;
+	u32 k;
+
+	if (from >= s->old_until[BBR3_SIZES - 1])
+		return BBR3_PACKETS(count);
+	for (k = 0; k < BBR3_SIZES; k++) {
+		u64 until = fx_min(fx_max(s->old_until[k], from), end);
+
+		bytes += (until - from) * s->old_packet[k];
+		from = until;
+	}
+	bytes += (end - from) * s->packet;
+	count = fx_min(bytes / s->packet, (1U << 24) - 2);
+	return BBR3_PACKETS(count) + BBR3_PACKETS(bytes % s->packet) / s->packet;
+}
+
+/* Packets sent from now on have another size. */
+FX_INLINE void bbr3_change_size(struct bbr3_state *s, u32 packet)
+{
+	u64 until = s->delivered + s->in_flight;
+	u32 k;
+
+	for (k = 0; k + 1 < BBR3_SIZES; k++) {
+		s->old_until[k] = fx_min(s->old_until[k + 1], until);
+		s->old_packet[k] = s->old_packet[k + 1];
+	}
+	s->old_until[k] = until;
+	s->old_packet[k] = s->packet;
+	s->packet = packet;
 }
 
 /* --- The maximum filter --- */
@@ -476,6 +525,13 @@ FX_INLINE u64 bbr3_inflight_at_loss(u64 lost, u32 tx_in_flight)
 	return volume + volume / (BBR3_LOSS_THRESH - 1);
 }
 
+FX_INLINE void bbr3_advance_max_bw_filter(struct bbr3_state *s)
+{
+	s->cycle_count++;
+	s->has_advanced = 1;
+	s->has_sample = 0;
+}
+
 FX_INLINE void bbr3_start_round(struct bbr3_state *s)
 {
 	s->next_round_delivered = s->delivered;
@@ -496,7 +552,7 @@ FX_INLINE void bbr3_update_latest_delivery_signals(struct bbr3_state *s, const s
 {
 	s->loss_round_start = 0;
 	s->bw_latest = fx_max(s->bw_latest, a->rate);
-	s->inflight_latest = fx_max(s->inflight_latest, BBR3_PACKETS(a->delivered));
+	s->inflight_latest = fx_max(s->inflight_latest, a->volume);
 	if (a->has_sample && a->prior_delivered >= s->loss_round_delivered) {
 		s->loss_round_delivered = s->delivered;
 		s->loss_round_start = 1;
@@ -511,7 +567,6 @@ FX_INLINE void bbr3_update_round(struct bbr3_state *s, const struct bbr3_ack *a)
 	bbr3_start_round(s);
 	s->round_count++;
 	s->rounds_since_probe_up++;
-	s->stale -= s->stale > 0;
 }
 
 /* With InitLowerBounds and LossLowerBounds. */
@@ -532,8 +587,10 @@ FX_INLINE void bbr3_adapt_lower_bounds_from_congestion(struct bbr3_state *s)
 FX_INLINE void bbr3_update_congestion_signals(struct bbr3_state *s, const struct bbr3_ack *a)
 {
 	bbr3_update_round(s, a);
-	if (!s->stale && a->rate && (a->rate >= s->max_bw || !a->application_limited))
+	if (a->rate && (a->rate >= s->max_bw || !a->application_limited)) {
 		s->max_bw = bbr3_filter_add(s, &s->max_bw_filter, 1, s->cycle_count, a->rate);
+		s->has_sample = 1;
+	}
 	if (s->loss_round_start) {
 		bbr3_adapt_lower_bounds_from_congestion(s);
 		s->is_loss_in_round = 0;

@@ -26,6 +26,7 @@ __all__ = [
     "Acked",
     "Context",
     "Emulation",
+    "Handshake",
     "KernelError",
     "KernelTrace",
     "LossSample",
@@ -297,14 +298,33 @@ class Report:
     def rtt(self) -> float: ...
 
 @final
+class Handshake:
+    def __new__(
+        cls,
+        *,
+        rtt: float = ...,
+    ) -> Handshake: ...
+    @property
+    def rtt(self) -> float: ...
+
+@final
 class Timeout:
     def __new__(
         cls,
         *,
+        packets: int = ...,
+        sent_at: float = ...,
         sent: int = ...,
+        delivery: LossSample | None = ...,
     ) -> Timeout: ...
     @property
+    def packets(self) -> int: ...
+    @property
+    def sent_at(self) -> float: ...
+    @property
     def sent(self) -> int: ...
+    @property
+    def delivery(self) -> LossSample | None: ...
 
 @final
 class Reduced:

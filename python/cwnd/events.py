@@ -11,6 +11,7 @@ from typing import TypeAlias
 from cwnd._native import (
     Acked,
     Context,
+    Handshake,
     LossSample,
     Lost,
     Marked,
@@ -31,6 +32,7 @@ __all__ = [
     "Acked",
     "Context",
     "Event",
+    "Handshake",
     "LossSample",
     "Lost",
     "Marked",
@@ -49,6 +51,7 @@ __all__ = [
 
 Event: TypeAlias = (
     Acked
+    | Handshake
     | Lost
     | Marked
     | Report

@@ -8,7 +8,7 @@
 mod program;
 
 use cwnd::controllers::Bbr3;
-use cwnd::controllers::bbr3::State;
+use cwnd::controllers::bbr3::{Aging, State};
 use cwnd::delivery::RateSample;
 use cwnd::{Controller, Dur, Event, Limit, Packets, Rate, Settings, Time};
 use cwnd_sim::scenario::Scenario;
@@ -85,7 +85,11 @@ fn kernel_event(event: &Event, noise: Dur) -> Option<Event> {
             lost.delivery = None;
             Event::Lost(lost)
         }
-        Event::Reduced { .. } | Event::Marked(_) | Event::Report(_) => return None,
+        Event::Handshake { .. }
+        | Event::Reduced { .. }
+        | Event::Marked(_)
+        | Event::Report(_)
+        | Event::PersistentCongestion => return None,
         other => *other,
     })
 }
@@ -116,7 +120,7 @@ fn words(now: Time, event: &Event) -> Vec<u64> {
         }
         Event::Lost(lost) => vec![2, now, lost.packets.into()],
         Event::Recovered => vec![3, now],
-        Event::Timeout { .. } | Event::PersistentCongestion => vec![4, now],
+        Event::Timeout(_) => vec![4, now],
         Event::Undo => vec![5, now],
         Event::Tick => vec![6, now],
         Event::Mtu { packet } => vec![7, now, (*packet).into()],
@@ -158,6 +162,11 @@ fn simulate(link: &str, flow: &str, others: &str, seed: u64, mtu: bool) -> Conne
         events.extend(kernel_event(&entry.event, noise).map(|event| (at, event)));
     }
     Connection { settings, events }
+}
+
+/// Both values of the parameter in turn.
+fn aging(settings: &Settings) -> Aging {
+    if settings.seed.is_multiple_of(2) { Aging::Quiche } else { Aging::Draft }
 }
 
 fn pow2(power: i32) -> f64 {
@@ -248,7 +257,8 @@ fn the_program_agrees_with_the_controller() {
     let mut rows = Vec::new();
     for Connection { settings, events } in &connections {
         let window = settings.initial_window.get() as u64;
-        rows.push(row(9, &[0, window, settings.packet.into(), settings.seed]));
+        let aging = aging(settings) as u64;
+        rows.push(row(9, &[0, window, settings.packet.into(), settings.seed, aging]));
         rows.extend(events.iter().map(|(at, event)| row(9, &words(*at, event))));
     }
     let mut results = run("bbr3", rows).into_iter();
@@ -257,7 +267,7 @@ fn the_program_agrees_with_the_controller() {
     let mut states: BTreeMap<u8, u64> = BTreeMap::new();
     let mut kinds = [0_u64; 8];
     for Connection { settings, events } in &connections {
-        let mut bbr = Bbr3::new(settings);
+        let mut bbr = Bbr3::new(aging(settings), settings);
         results.next();
         let (mut bounds, mut apart, mut last_close) = (Bounds::default(), false, 0);
         for (at, event) in events {

@@ -25,8 +25,8 @@ static void compute_bbr3(const u64 *a, u64 *out)
 	u64 now = a[1];
 
 	switch (a[0]) {
-	case 0: /* initial window, bytes, seed */
-		bbr3_init(&s, a[1], a[2], a[3]);
+	case 0: /* initial window, bytes, seed, aging */
+		bbr3_init(&s, a[4], a[1], a[2], a[3]);
 		longest = 0;
 		break;
 	case 1:

@@ -224,9 +224,9 @@ impl PacedSender {
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
             self.driver.counters.timeouts += 1;
-            self.board.mark_all_lost();
-            let sent = self.driver.packets_sent;
-            self.driver.report_congestion(now, Event::Timeout { sent });
+            let found = self.board.mark_all_lost();
+            let lost = self.lost(found);
+            self.driver.report_congestion(now, Event::Timeout(lost));
             self.plan = Plan::of(&self.driver);
             self.restart_expiry(now);
         }
@@ -258,10 +258,15 @@ impl PacedSender {
             found = found.and(self.board.mark_lost(range));
         }
         if found.packets > 0 {
-            let sent_at = self.driver.clock.time(found.sent_at);
-            let lost = Lost::new(found.packets, sent_at, self.driver.packets_sent);
+            let lost = self.lost(found);
             self.driver.report_congestion(now, Event::Lost(lost));
         }
+    }
+
+    /// Lost packets as an event has them.
+    fn lost(&self, found: Losses) -> Lost {
+        let sent_at = self.driver.clock.time(found.sent_at);
+        Lost::new(found.packets, sent_at, self.driver.packets_sent)
     }
 
     fn handle_report(&mut self, now: u64, ack: u32, extra: &Extra) {

@@ -4,7 +4,7 @@
 
 use crate::common::run_with;
 use cwnd::controllers::Bbr3;
-use cwnd::controllers::bbr3::State;
+use cwnd::controllers::bbr3::{Aging, State};
 use cwnd::{AnyController, Controller, Cut, Event, MakeController, Needs, Output, Settings, Time};
 use cwnd_sim::Options;
 use cwnd_sim::record::Records;
@@ -90,7 +90,10 @@ impl fmt::Display for Make {
 
 impl MakeController for Make {
     fn controller(&self, settings: &Settings) -> AnyController {
-        AnyController::whole(Observed { bbr: Bbr3::new(settings), steps: self.steps.clone() })
+        AnyController::whole(Observed {
+            bbr: Bbr3::new(Aging::Quiche, settings),
+            steps: self.steps.clone(),
+        })
     }
 }
 
@@ -156,7 +159,6 @@ fn startup_finds_the_bandwidth_and_drain_the_product() {
     for (rate, delay) in [(0.5, 100.0), (20.0, 20.0), (100.0, 0.5), (1000.0, 5.0)] {
         let link = format!("rate = \"{rate}mbit\"\ndelay = \"{delay}ms\"\nqueue = \"4bdp\"");
         let (_, steps) = observe(6, &link, "");
-        assert_eq!(states(&steps)[..2], [State::Startup, State::Drain], "{link}");
         let (startup, first) = ended(&steps, State::Startup)[0];
         let found = first.max_bw() / 1e6 / rate;
         assert!((0.98..1.02).contains(&found), "{link}: {found}");
@@ -164,6 +166,12 @@ fn startup_finds_the_bandwidth_and_drain_the_product() {
             length(startup, first) < 20.0 * (2.0 * delay / 1e3 + PACKET / rate / 1e6),
             "{link}"
         );
+        // Where three quanta are more than two BDP, Drain may end with the acknowledgement that begins it.
+        let (quanta, bdp) = (3.0 * rate * 1e3, rate * 1e6 * 2.0 * delay / 1e3);
+        if quanta > 2.0 * bdp {
+            continue;
+        }
+        assert_eq!(states(&steps)[..2], [State::Startup, State::Drain], "{link}");
         let (drain, next) = ended(&steps, State::Drain)[0];
         let gain = drain[0].pace / drain[0].gauges["bandwidth"];
         assert!((gain - 0.99 * 0.5).abs() < 1e-9, "{link}: {gain}");
@@ -229,7 +237,8 @@ fn the_cycle_probes_and_drains() {
 /// Entering and Exiting PROBE_RTT.
 #[test]
 fn probe_rtt_comes_every_five_seconds() {
-    let (_, steps) = observe(60, PLAIN, "");
+    // A lower sample would postpone the next one.
+    let (_, steps) = observe(60, PLAIN, "tcp.overhead = \"0s\"");
     let probes = ended(&steps, State::ProbeRtt);
     assert!((9..=12).contains(&probes.len()), "{}", probes.len());
     for (probe, next) in &probes {

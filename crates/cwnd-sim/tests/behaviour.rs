@@ -479,7 +479,7 @@ fn losses_in_order_are_not_spurious() {
             |kind: fn(&Event) -> bool| events(flow).filter(|(_, event)| kind(event)).count();
         assert!(count(|event| matches!(event, Event::Lost(_))) > 20, "{tcp:?}");
         let undone = count(|event| matches!(event, Event::Undo));
-        let timeouts = count(|event| matches!(event, Event::Timeout { .. }));
+        let timeouts = count(|event| matches!(event, Event::Timeout(_)));
         assert!(undone <= timeouts, "{undone} of {timeouts} timeouts: {tcp:?}");
     }
 }

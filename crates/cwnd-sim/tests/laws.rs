@@ -258,7 +258,7 @@ fn daimd_reduces_at_negative_feedback() {
                     Event::Lost(lost) => {
                         (lost.packets, last.is_none_or(|last| lost.sent_at >= last))
                     }
-                    Event::Timeout { .. } => (1, true),
+                    Event::Timeout(_) => (1, true),
                     _ => continue,
                 };
                 reports += 1;

@@ -13,6 +13,7 @@ use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// Networks with many simultaneous events.
 const NETWORKS: [&str; 11] = [

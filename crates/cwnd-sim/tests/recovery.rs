@@ -185,7 +185,7 @@ fn a_repeated_timeout_keeps_the_threshold() {
         black_out(&mut network, 1, &[(500_000, 4_500_000)]);
         let records = run_recorded(&network, 1);
         assert!(records.flows[0].timeouts > 1, "{}", records.flows[0].timeouts);
-        let reported = count(&records, |event| matches!(event, Event::Timeout { .. }));
+        let reported = count(&records, |event| matches!(event, Event::Timeout(_)));
         let reduced = count(&records, |event| matches!(event, Event::Reduced { .. }));
         assert_eq!(reported, 1, "{conventions:?}");
         assert!(reduced > 0, "{conventions:?}");

@@ -12,6 +12,7 @@ use cwnd_sim::{Options, Simulation};
 /// Number of events of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
+    handshake: u32,
     acked: u32,
     lost: u32,
     marked: u32,
@@ -27,11 +28,12 @@ impl Counts {
     fn add(&mut self, record: &Record) {
         for entry in &record.entries {
             let place = match entry.event {
+                Event::Handshake { .. } => &mut self.handshake,
                 Event::Acked(_) => &mut self.acked,
                 Event::Lost(_) => &mut self.lost,
                 Event::Marked(_) => &mut self.marked,
                 Event::Recovered => &mut self.recovered,
-                Event::Timeout { .. } => &mut self.timeout,
+                Event::Timeout(_) => &mut self.timeout,
                 Event::Undo => &mut self.undo,
                 Event::Reduced { .. } => &mut self.reduced,
                 Event::Report(_) => &mut self.report,

@@ -114,6 +114,7 @@ fn a_link_slower_than_its_run_is_used_at_most_wholly() {
     let text = r#"
         duration = "7200s"
         dumbbell = { rate = "8bit", delay = "1us" }
+        tcp = { overhead = "0s" }
         flow = [{ controller = "reno", count = 2 }]
         "#;
     let network = Scenario::from_toml(text, "slow").unwrap().network(1).unwrap();

@@ -81,7 +81,7 @@ impl Sender {
         let known = self.rtt.map_or(Rtt::first(rtt), |known| known.after(rtt));
         self.rtt = Some(known);
         // The losses belong to the sample of this acknowledgement.
-        self.estimator.lost(first as u32);
+        let lost = newest_lost.map(|newest| self.lost(first as u32, &newest));
         self.estimator.acked(now, &packet.sent);
 
         let mut acked = Acked::new(1, packet.sent_at);
@@ -91,12 +91,15 @@ impl Sender {
         acked.limit = limit;
         // Only controllers whose `Needs` name it use the sample: a driver may do without the estimator for the others.
         acked.delivery = self.estimator.sample(known.min);
-        let lost = newest_lost.map(|newest| {
-            let mut lost = Lost::new(first as u32, newest.sent_at, self.sent);
-            lost.delivery = Some(self.estimator.loss_sample(&newest.sent));
-            lost
-        });
         Some((acked, lost))
+    }
+
+    /// `packets` packets are lost, of which `newest` was sent last.
+    fn lost(&mut self, packets: u32, newest: &Packet) -> Lost {
+        self.estimator.lost(packets);
+        let mut lost = Lost::new(packets, newest.sent_at, self.sent);
+        lost.delivery = Some(self.estimator.loss_sample(&newest.sent));
+        lost
     }
 
     /// The receiver's report, for controllers that need reports instead of acknowledgements.
@@ -150,9 +153,11 @@ pub(crate) fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
             }
         } else if timer.is_some_and(|at| at <= now) {
             timeout = now + RTO;
-            sender.estimator.lost(sender.flight.len() as u32);
-            sender.flight.clear();
-            controller.on(now, &Event::Timeout { sent: sender.sent });
+            if let Some(newest) = sender.flight.pop_back() {
+                let lost = sender.lost(1 + sender.flight.len() as u32, &newest);
+                sender.flight.clear();
+                controller.on(now, &Event::Timeout(lost));
+            }
         }
         if let Some(due) = report.filter(|due| *due <= now) {
             report = Some(due + REPORTS);

@@ -6,8 +6,6 @@ use crate::law::Signal;
 const MIN_THRESHOLD: f64 = 2.0;
 /// The smallest window after a mark in packets (RFC 9438 section 4.6, RFC 3168 section 6.1.2).
 const MIN_MARKED_WINDOW: f64 = 1.0;
-/// The smallest window of a QUIC stack after a signal in packets (RFC 9002 section 7.2).
-const MIN_QUIC_WINDOW: f64 = 2.0;
 
 /// A reduction to decide on. Windows are in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,9 +29,9 @@ pub struct Decision {
     pub after_mark: bool,
 }
 
-/// The slow-start threshold and the window after a signal, in packets. The machine keeps the window between one packet
-/// and the window before the signal. After a [`Signal::Timeout`] it is the loss window of one packet (RFC 5681 section
-/// 3.1), whatever is decided; after [`Signal::PersistentCongestion`] the threshold stays and the window is two packets
+/// The slow-start threshold and the window after a signal, in packets. The machine keeps the window between
+/// [`Conventions::least_window`] and the window before the signal. After a [`Signal::Timeout`] it is the least window
+/// (RFC 5681 section 3.1), whatever is decided; after [`Signal::PersistentCongestion`] the threshold stays and the window is two packets
 /// (RFC 9002 section 7.6.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decided {
@@ -61,6 +59,9 @@ pub struct Decided {
 pub struct Conventions {
     /// Decides on a reduction.
     pub reduce: fn(&Decision) -> Decided,
+    /// The smallest window in packets, of every controller, and the window after a timeout: the loss window of RFC 5681
+    /// section 3.1, or the minimum congestion window of RFC 9002 section 7.2.
+    pub least_window: f64,
     /// Whether the driver never reports [`Event::Recovered`](crate::Event::Recovered): a loss or a mark begins a
     /// recovery, which ends when a packet sent after its beginning is acknowledged (RFC 9002 section 7.3.2).
     pub infers_recovery: bool,
@@ -86,6 +87,7 @@ impl Conventions {
     /// The rules of the RFCs, for a driver that reports the end of recovery.
     pub const RFC: Conventions = Conventions {
         reduce: rfc,
+        least_window: 1.0,
         infers_recovery: false,
         marks_reduce_in_recovery: false,
         threshold_from_max_window: false,
@@ -101,15 +103,9 @@ impl Conventions {
         Conventions { whole_packets: true, undo_keeps_law: true, ..Conventions::RFC };
 
     /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
-    /// (RFC 9002). No signal reduces the window below two packets (RFC 9002 section 7.2).
+    /// (RFC 9002). No window is below two packets (RFC 9002 section 7.2).
     pub const QUIC: Conventions =
-        Conventions { reduce: quic, infers_recovery: true, ..Conventions::RFC };
-}
-
-/// [`rfc`] with the minimum congestion window of RFC 9002 section 7.2 after a mark too.
-fn quic(decision: &Decision) -> Decided {
-    let Decided { threshold, window } = rfc(decision);
-    Decided { threshold, window: window.max(MIN_QUIC_WINDOW).min(decision.window) }
+        Conventions { least_window: 2.0, infers_recovery: true, ..Conventions::RFC };
 }
 
 /// The law's threshold, or its window: in slow start, which overshoots by up to a factor of two, and after a

@@ -3,7 +3,8 @@
 //!
 //! A driver keeps one [`DeliveryEstimator`] for a connection and one [`Sent`] for each packet in flight. Volumes are
 //! in packets, whatever their size: for up to two round trips after a change of the maximum packet size
-//! ([`Event::Mtu`](crate::Event::Mtu)) samples count packets of the old size.
+//! ([`Event::Mtu`](crate::Event::Mtu)) samples count packets of the old size, and a controller converts them
+//! ([`PacketSizes`](crate::parts::PacketSizes)).
 //!
 //! ```
 //! use cwnd::delivery::DeliveryEstimator;

@@ -86,7 +86,7 @@ impl Acked {
 }
 
 /// Packets declared lost: one event for all packets that the same acknowledgement or timer declares lost, in recovery
-/// as well.
+/// as well; and those that a retransmission timeout declares lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lost {
@@ -164,6 +164,12 @@ impl Report {
 pub enum Event {
     /// An acknowledgement arrived.
     Acked(Acked),
+    /// The handshake of a TCP is complete. Its segments have no data: their acknowledgement is no [`Event::Acked`].
+    Handshake {
+        /// The time between the SYN and its acknowledgement. It is a sample for a smoothed round-trip time, and none for a
+        /// least one: a SYN is smaller than data.
+        rtt: Dur,
+    },
     /// Packets were declared lost.
     Lost(Lost),
     /// Packets were reported as CE-marked.
@@ -173,11 +179,9 @@ pub enum Event {
     /// Loss recovery is over (RFC 6675, RFC 6582). A driver that never reports it sets
     /// [`Conventions::infers_recovery`](crate::Conventions::infers_recovery).
     Recovered,
-    /// The retransmission timer expired (RFC 6298). QUIC's probe timeout is no such event (RFC 9002 section 6.2).
-    Timeout {
-        /// Packets sent since the connection began, with retransmissions.
-        sent: u64,
-    },
+    /// The retransmission timer expired (RFC 6298), and the driver declared these packets lost. They are reported here
+    /// alone. QUIC's probe timeout is no such event (RFC 9002 section 6.2).
+    Timeout(Lost),
     /// All packets sent over a period longer than the persistent congestion duration were lost (RFC 9002
     /// section 7.6). The losses themselves are reported first.
     PersistentCongestion,

@@ -49,7 +49,8 @@
 //! **Sending.** The driver MAY send a packet if `in_flight + 1 <= output.window` and, where `output.pace` is a rate, if
 //! the pacer permits it ([`parts::Pacer`]). Retransmissions count like any other packet, except for those that loss
 //! recovery sends regardless of the window: the first one of fast retransmit (RFC 5681 section 3.2), and probes
-//! (RFC 9002 section 7.5). The window may be infinite and may fall below the packets in flight. The receiver's window is
+//! (RFC 9002 section 7.5). The window is at least [`Conventions::least_window`], if the largest window is: two packets for
+//! QUIC (RFC 9002 section 7.2). It may be infinite and may fall below the packets in flight. The receiver's window is
 //! the driver's business; [`Settings::max_window`] names its largest value. A window that is not a number permits nothing.
 //! A pace of zero delays the next packet for ever, also if the pace rises later.
 //!
@@ -76,7 +77,7 @@
 //! Losses that belong to a recovery are thus reported before its end, and losses found by the acknowledgement that ends
 //! it begin the next one. Losses that a timer detects (RFC 8985, RFC 9002 section 6.1.2) are reported in the same way,
 //! without an acknowledgement. The driver reports every loss, in recovery too: the controller decides which one is a new
-//! congestion event.
+//! congestion event. The losses and marks of one window of data are one congestion event, which is answered once.
 //!
 //! **Fields.**
 //!
@@ -95,11 +96,21 @@
 //!   window or the pacing rate limited the sender (RFC 7661): a driver that always reports [`Limit::Window`] lets the
 //!   window of an idle application grow without bound.
 //!
-//! **Timeouts.** [`Event::Timeout`] is the expiry of the retransmission timer of RFC 6298. If a packet that a timeout has
-//! retransmitted times out again, the driver reports [`Event::Reduced`] to a window law instead, so that the slow-start
-//! threshold stays (RFC 5681 section 3.1). The
-//! packets that are retransmitted for this reason alone are not reported as lost. A QUIC stack does not report its probe
-//! timeout (RFC 9002 section 6.2), after which no packet is declared lost.
+//! **Timeouts.** [`Event::Timeout`] is the expiry of the retransmission timer of RFC 6298. It contains the packets in
+//! flight that the driver declares lost then: with selective acknowledgements those that are not acknowledged, with RACK
+//! those that it marks (RFC 8985 section 6.3), and otherwise all, because the sender goes back. They are losses for every
+//! controller that counts losses, and are not reported as [`Lost`] too. A retransmission that is lost again counts again.
+//! If a packet that a timeout has retransmitted times out again, the driver reports [`Event::Reduced`] to a window law
+//! instead, so that the slow-start threshold stays (RFC 5681 section 3.1). A QUIC stack does not report its probe timeout
+//! (RFC 9002 section 6.2), after which no packet is declared lost: the acknowledgement of the probe declares them.
+//!
+//! **Handshakes.** The acknowledgement of a segment without data, such as a SYN, is no [`Event::Acked`]. A TCP reports
+//! [`Event::Handshake`] with the time of its handshake, unless the SYN was retransmitted (Karn). The time counts for the
+//! smoothed round-trip time, from which the machines pace, and not for [`Rtt::min`]: 40 bytes have no transmission time to
+//! speak of. No law observes it. `bbr` and `bbr3` begin with it as min_rtt, because their sources do (`bbr_init` of Linux
+//! takes `tcp_min_rtt`; BBROnInit takes C.srtt); the other controllers that keep a least round-trip time ignore it, as do
+//! those of Linux: `tcp_init_transfer` initialises them after the handshake (`tcp_vegas_init`, `bictcp_reset`,
+//! `dctcp_init`). The delivery-rate estimator does not count the SYN as delivered.
 //!
 //! **ECN.** A stack that counts marks (AccECN, RFC 9768; QUIC) sets [`Acked::marked`] and reports [`Marked`] with the
 //! increase of the count. A stack with the ECN-Echo of RFC 3168 sets [`Acked::echo`] and reports [`Marked`] with one packet
@@ -110,7 +121,9 @@
 //!
 //! **Other events.** [`Event::Reduced`] reports a window that the driver reduced itself, after an idle period for instance.
 //! [`Event::Mtu`] reports a change of the maximum packet size: from then on one packet is one of the new size, in the
-//! output too. Packets sent before the change still count as one packet each when they are acknowledged or lost.
+//! output too. Packets sent before the change still count as one packet each when they are acknowledged or lost, and in
+//! delivery-rate samples. The controller keeps its windows, rates and samples as the same numbers of bytes, and converts the
+//! samples of the next round trips ([`parts::PacketSizes`]): path MTU discovery costs it no estimates.
 //!
 //! **Delivery rate.** If the controller needs it, the driver keeps a [`delivery::DeliveryEstimator`]:
 //! [`sent`](delivery::DeliveryEstimator::sent) at each transmission;
@@ -148,24 +161,25 @@
 //! | [`reduced`](WindowLaw::reduced) | after a reduction by the driver |
 //! | [`rescale`](WindowLaw::rescale) | at a change of the packet size |
 //!
-//! The machine keeps the window between 1 packet and the largest window. An answer of `cut` above the window before the
+//! The machine keeps the window between [`Conventions::least_window`] and the largest window. An answer of `cut` above the window before the
 //! signal, or an answer that is not a number, leaves the window as it is. The machine clones the law at each reduction, to
 //! restore it at [`Event::Undo`]: the state of a law should be small.
 //!
 //! **A rate law** is called by [`Paced`]. Slow start opens a window by one packet for each packet acknowledged, unpaced, up to
 //! the first loss or mark or the largest window; [`start`](RateLaw::start) then sets the rate. After each control interval with
 //! acknowledgements and without losses [`tick`](RateLaw::tick) raises the rate; [`losses`](RateLaw::losses) and
-//! [`cut`](RateLaw::cut) follow each loss report. A law that [starts itself](RateLaw::starts_itself) has no slow start, and
+//! [`cut`](RateLaw::cut) follow each loss report, and each timeout. A law that [starts itself](RateLaw::starts_itself) has no slow start, and
 //! `tick` runs after each interval. The machine keeps the rate at 1 packet/s or more and the flow window at 16 packets or
 //! more. Reports do not say what limits the sender: slow start and the rate also grow while the application limits it, and
 //! a law that must not do so compares its rate with [`Report::arrival`].
 //!
 //! **A whole controller** MUST accept any event in any order without a panic, and ignores events that it does not know:
-//! [`Event`] will get more. Its window SHOULD be at least 1 packet. [`Controller::output`] changes only with an event. After
+//! [`Event`] will get more. Its window SHOULD be at least [`Conventions::least_window`], and two packets after persistent
+//! congestion (RFC 9002 section 7.6.2). [`Controller::output`] changes only with an event. After
 //! an [`Event::Tick`] `wake` MUST be later than the time of the event, and a Tick before `wake` MUST have no effect.
 //! [`Controller::needs`] never changes, and [`Controller::gauges`] emits the same names in each call. At [`Event::Mtu`] it
-//! converts its windows and rates to packets of the new size, and disregards the delivery-rate samples of the next two
-//! rounds, which count packets of the old size.
+//! converts its windows, rates and filters to packets of the new size, and from then on the delivery-rate samples with
+//! [`parts::PacketSizes`].
 //!
 //! **Determinism.** The same events give the same answers, bit by bit, on every machine: a controller reads no clock and no
 //! other source of randomness than [`Settings::seed`], and takes powers, roots and logarithms from `libm`.

@@ -1,11 +1,13 @@
-//! Parts that whole controllers and drivers share: windowed extrema, round counting, pacing.
+//! Parts that whole controllers and drivers share: windowed extrema, round counting, packet sizes, pacing.
 //!
 //! The delivery-rate estimator is in [`crate::delivery`], the round-trip time in [`crate::Rtt`].
 
 mod extremum;
 mod pacer;
 mod rounds;
+mod sizes;
 
 pub use extremum::{WindowedMax, WindowedMin};
 pub use pacer::Pacer;
 pub use rounds::RoundCounter;
+pub use sizes::PacketSizes;

@@ -10,7 +10,7 @@ pub struct Rtt {
     pub latest: Dur,
     /// The smoothed round-trip time, with gain 1/8 (SRTT).
     pub smoothed: Dur,
-    /// The smallest sample of the connection.
+    /// The smallest sample of a packet with data; [`Dur::MAX`] if that of the handshake is the only one.
     pub min: Dur,
 }
 
@@ -19,6 +19,12 @@ impl Rtt {
     #[inline]
     pub const fn first(sample: Dur) -> Self {
         Rtt { latest: sample, smoothed: sample, min: sample }
+    }
+
+    /// The estimate after the handshake, whose segments have no data.
+    #[inline]
+    pub const fn handshake(sample: Dur) -> Self {
+        Rtt { min: Dur::MAX, ..Rtt::first(sample) }
     }
 
     /// The estimate after another sample.
@@ -51,5 +57,12 @@ mod tests {
         let rtt = Rtt::first(Dur::from_millis(80)).after(Dur::from_millis(160));
         assert_eq!(rtt.smoothed, Dur::from_millis(90));
         assert_eq!((rtt.latest, rtt.min), (Dur::from_millis(160), Dur::from_millis(80)));
+    }
+
+    #[test]
+    fn a_handshake_counts_for_the_smoothed_value_alone() {
+        let rtt = Rtt::handshake(Dur::from_millis(80)).after(Dur::from_millis(160));
+        assert_eq!(rtt.smoothed, Dur::from_millis(90));
+        assert_eq!(rtt.min, Dur::from_millis(160));
     }
 }

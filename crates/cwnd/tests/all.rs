@@ -3,6 +3,7 @@
 #[cfg(feature = "registry")]
 mod cards;
 mod common;
+mod contract;
 mod delivery;
 mod laws;
 mod machine;

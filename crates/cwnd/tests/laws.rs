@@ -139,7 +139,7 @@ fn check(spec: &Spec, settings: &Settings, events: &[(Time, Event)]) -> Result<(
         let signal = match event {
             Event::Lost(lost) => Some(lost.sent_at),
             Event::Marked(marked) => Some(marked.sent_at),
-            Event::Timeout { .. } | Event::PersistentCongestion => Some(*now),
+            Event::Timeout(_) | Event::PersistentCongestion => Some(*now),
             _ => None,
         };
         if let Some(sent_at) = signal {
@@ -284,7 +284,7 @@ proptest! {
 #[test]
 fn a_replay_finds_what_differs() {
     let mut recorder = Recorder::new(controller("reno", &rfc()));
-    recorder.on(Time::from_nanos(5), &Event::Timeout { sent: 3 });
+    recorder.on(Time::from_nanos(5), &Event::Timeout(Lost::new(0, Time::ZERO, 3)));
     let record = recorder.into_parts().1;
     let mut other = rfc();
     other.initial_window = Packets::new(4.0);
@@ -378,7 +378,7 @@ fn after(spec: &str, avoidance: bool, why: Signal) -> (f64, f64) {
     let event = match why {
         Signal::Loss => Event::Lost(Lost::new(1, at(3), sent)),
         Signal::Mark => Event::Marked(Marked::new(1, at(3), sent)),
-        _ => Event::Timeout { sent },
+        _ => Event::Timeout(Lost::new(0, Time::ZERO, sent)),
     };
     machine.on(at(4), &event);
     (machine.ssthresh().get(), machine.unclamped().get())
@@ -441,7 +441,7 @@ fn westwoods_threshold_is_its_estimate() {
     let mut timeout = estimated(3);
     for _ in 0..2 {
         // A second one at a window of 1 leaves the threshold.
-        timeout.on(now, &Event::Timeout { sent: 2000 });
+        timeout.on(now, &Event::Timeout(Lost::new(0, Time::ZERO, 2000)));
         assert!(timeout.ssthresh().get() >= 29.0 && timeout.unclamped().get() == 1.0);
     }
 }

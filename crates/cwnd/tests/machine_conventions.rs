@@ -4,8 +4,11 @@ use crate::machine::Call::{Enter, Grow, Rescale};
 use crate::machine::State::{Avoidance, Recovery, SlowStart};
 use crate::machine::{Bench, Trace, at};
 use cwnd::laws::Cubic;
-use cwnd::{Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit};
-use cwnd::{Lost, Packets, Rate, Settings, SlowStartLaw, Windowed};
+use cwnd::{
+    Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit, Lost,
+    Time,
+};
+use cwnd::{Packets, Rate, Settings, SlowStartLaw, Windowed};
 
 /// A connection under the conventions of the RFCs with one rule changed.
 macro_rules! with_rule {
@@ -220,9 +223,9 @@ fn the_conventions_decide_on_a_reduction() {
     bench.lose(30, 29);
     assert_eq!(bench.values(), (Recovery, 8.0, 1100.0));
     // The loss was reported since the mark.
-    bench.on(40, Event::Timeout { sent: 40 });
+    bench.on(40, Event::Timeout(Lost::new(0, Time::ZERO, 40)));
     assert_eq!(bench.values(), (SlowStart, 1.0, 1100.0));
-    bench.ack(50, 2).mark(60, 59).on(70, Event::Timeout { sent: 70 });
+    bench.ack(50, 2).mark(60, 59).on(70, Event::Timeout(Lost::new(0, Time::ZERO, 70)));
     assert_eq!(bench.values(), (SlowStart, 1.0, 1101.0));
     // Persistent congestion leaves the threshold.
     bench.on(80, Event::PersistentCongestion);
@@ -287,7 +290,7 @@ fn threshold_from_max_window_alone() {
 #[test]
 fn overshoots_threshold_alone() {
     let mut bench = with_rule!(overshoots_threshold: true);
-    bench.on(20, Event::Timeout { sent: 20 }).ack(30, 1).ack(40, 2).ack(50, 2);
+    bench.on(20, Event::Timeout(Lost::new(0, Time::ZERO, 20))).ack(30, 1).ack(40, 2).ack(50, 2);
     assert_eq!(bench.values(), (Avoidance, 6.0, 5.0));
 }
 
@@ -332,7 +335,7 @@ fn needs_and_gauges_are_those_of_the_law() {
     assert!(Bench::default().machine.needs().delivery_rate);
     let mut cubic = Windowed::new(Cubic::new(0.4, 0.7, true), &Settings::default());
     assert!(!cubic.needs().delivery_rate && !cubic.needs().reports);
-    cubic.on(at(20), &Event::Timeout { sent: 20 });
+    cubic.on(at(20), &Event::Timeout(Lost::new(0, Time::ZERO, 20)));
     let mut gauges = Vec::new();
     cubic.gauges(&mut |name, value| gauges.push((name, value)));
     assert_eq!(gauges[0], ("ssthresh", 7.0));

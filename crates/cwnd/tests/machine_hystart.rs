@@ -69,7 +69,7 @@ fn a_congestion_signal_ends_it_for_the_connection() {
             connection.rounds(1, Limit::Window, before);
             connection.machine.on(now, &signal);
             assert!(!connection.machine.in_slow_start());
-            connection.machine.on(now + ms(500), &Event::Timeout { sent: 60 });
+            connection.machine.on(now + ms(500), &Event::Timeout(Lost::new(0, Time::ZERO, 60)));
             connection.began = now + ms(500);
             assert!(connection.machine.ssthresh().get() > 25.0);
             assert_eq!(connection.rounds(1, Limit::Window, &[100, 120]), [11.0, 21.0]);
@@ -81,7 +81,8 @@ fn a_congestion_signal_ends_it_for_the_connection() {
 #[test]
 fn section_4_3_it_continues_after_a_spurious_loss() {
     let now = Time::ZERO + ms(1000);
-    for signal in [Event::Lost(Lost::new(1, now, 50)), Event::Timeout { sent: 50 }] {
+    for signal in [Event::Lost(Lost::new(1, now, 50)), Event::Timeout(Lost::new(0, Time::ZERO, 50))]
+    {
         let mut connection = Connection::new(100.0, 2.0);
         connection.rounds(1, Limit::Window, &[100, 100]);
         connection.machine.on(now, &signal);
@@ -119,7 +120,9 @@ fn hystart_of_linux_is_for_later_slow_starts_too() {
     settings.initial_window = Packets::new(1000.0);
     settings.slow_start_limit = f64::INFINITY;
     let sent = 1000;
-    for event in [Event::Timeout { sent: 50 }, Event::Reduced { window: Packets::new(1.0) }] {
+    for event in
+        [Event::Timeout(Lost::new(0, Time::ZERO, 50)), Event::Reduced { window: Packets::new(1.0) }]
+    {
         let mut machine = Windowed::new(Aimd::reno(), &settings);
         machine.on(Time::ZERO + ms(500), &Event::Lost(Lost::new(1, Time::ZERO + ms(500), 40)));
         machine.on(Time::ZERO + ms(600), &Event::Recovered);

@@ -194,7 +194,7 @@ fn the_largest_window_ends_slow_start_without_a_reduction() {
 #[test]
 fn timeouts_and_persistent_congestion_end_slow_start() {
     for (event, why) in [
-        (Event::Timeout { sent: 100 }, Signal::Timeout),
+        (Event::Timeout(Lost::new(0, Time::ZERO, 100)), Signal::Timeout),
         (Event::PersistentCongestion, Signal::PersistentCongestion),
     ] {
         let mut bench = Bench::new(|_, _| {});

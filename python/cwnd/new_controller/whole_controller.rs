@@ -6,7 +6,7 @@
 //! slow start: w <- w + 1 for each packet acknowledged, while w < ssthresh
 //! each ACK: w <- w + alpha / w
 //! at a loss or a mark: w <- w - beta w, once for each window of data; ssthresh <- w
-//! at a timeout: ssthresh <- w - beta w; w <- 1
+//! at a timeout: ssthresh <- w - beta w; w <- 2
 //! pacing rate: 1.25 w / srtt
 //! ```
 //!
@@ -27,8 +27,8 @@ use crate::law::Signal;
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 
-/// The smallest window in packets, and the window after a timeout (RFC 5681 section 3.1).
-const MIN_WINDOW: f64 = 1.0;
+/// The smallest window in packets, and the window after a timeout or persistent congestion (RFC 9002 section 7.2).
+const MIN_WINDOW: f64 = 2.0;
 /// The largest window in packets: drivers count packets in 32 bits.
 const MAX_WINDOW: f64 = u32::MAX as f64;
 /// The smallest slow-start threshold in packets (RFC 5681 equation 4).
@@ -133,14 +133,14 @@ impl Controller for $Type {
             Event::Acked(acked) => self.acked(acked),
             Event::Lost(lost) => self.congested(now, Signal::Loss, lost.sent_at),
             Event::Marked(marked) => self.congested(now, Signal::Mark, marked.sent_at),
-            Event::Timeout { .. } => self.shrink(now, Signal::Timeout),
+            Event::Timeout(_) => self.shrink(now, Signal::Timeout),
             Event::PersistentCongestion => self.shrink(now, Signal::PersistentCongestion),
             Event::Undo => self.undo(),
             Event::Reduced { window } => {
                 self.window = self.window.min(window.get()).max(MIN_WINDOW);
             }
             Event::Mtu { packet } => self.rescale(*packet),
-            Event::Report(_) | Event::Recovered | Event::Tick => {}
+            Event::Handshake { .. } | Event::Report(_) | Event::Recovered | Event::Tick => {}
         }
     }
 
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn a_spurious_timeout_is_reverted() {
         let mut controller = controller();
-        controller.on(at(50), &Event::Timeout { sent: 10 });
-        assert_eq!((controller.window, controller.threshold), (1.0, 5.0));
+        controller.on(at(50), &Event::Timeout(Lost::new(0, Time::ZERO, 10)));
+        assert_eq!((controller.window, controller.threshold), (2.0, 5.0));
         controller.on(at(60), &Event::Undo);
         assert_eq!((controller.window, controller.threshold), (10.0, f64::INFINITY));
     }

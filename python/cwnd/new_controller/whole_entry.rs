@@ -8,7 +8,7 @@ pub(super) const $CONST: Algorithm = Algorithm {
         "slow start: w <- w + 1 for each packet acknowledged, while w < ssthresh",
         "each ACK: w <- w + alpha / w",
         "at a loss or a mark: w <- w - beta w, once for each window of data; ssthresh <- w",
-        "at a timeout: ssthresh <- w - beta w; w <- 1",
+        "at a timeout: ssthresh <- w - beta w; w <- 2",
         "pacing rate: 1.25 w / srtt",
     ],
     deviations: &[],

@@ -55,8 +55,7 @@ impl Implementation {
         let implementation =
             |law, params: &[u64]| Ok(Implementation { law, params: params.to_vec() });
         if spec.name() == "bbr3" {
-            // BBR has no parameters: the object has one word that is not used.
-            return implementation("bbr3", &[0]);
+            return implementation("bbr3", &[value("aging") as u64]);
         }
         let law = match spec.law(&Settings::default()) {
             Some(Law::Window(law)) => law,

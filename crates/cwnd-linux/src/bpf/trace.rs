@@ -183,7 +183,7 @@ impl Recording {
                 self.window = f64::from(event.cwnd);
                 match event.kind {
                     Kind::Cut => RecordEvent::Lost(Lost::new(1, at, sent)),
-                    Kind::Timeout => RecordEvent::Timeout { sent },
+                    Kind::Timeout => RecordEvent::Timeout(Lost::new(1, at, sent)),
                     _ => RecordEvent::Tick,
                 }
             }
@@ -194,7 +194,7 @@ impl Recording {
                 self.in_recovery = event.kind == Kind::Cut;
                 match event.kind {
                     Kind::Cut => RecordEvent::Lost(Lost::new(lost, at, sent)),
-                    _ => RecordEvent::Timeout { sent },
+                    _ => RecordEvent::Timeout(Lost::new(lost, at, sent)),
                 }
             }
             Kind::Undo => {

@@ -99,12 +99,16 @@ pub(super) fn controller_event(event: &Event, whole: &Whole) -> Option<Controlle
             });
             ControllerEvent::Acked(acked)
         }
-        Kind::Lost => {
+        Kind::Lost | Kind::Timeout => {
             let at = Time::from_nanos(event.time);
-            ControllerEvent::Lost(Lost::new(event.lost, at, u64::from(event.sent)))
+            let lost = Lost::new(event.lost, at, u64::from(event.sent));
+            if event.kind == Kind::Lost {
+                ControllerEvent::Lost(lost)
+            } else {
+                ControllerEvent::Timeout(lost)
+            }
         }
         Kind::Recovered => ControllerEvent::Recovered,
-        Kind::Timeout => ControllerEvent::Timeout { sent: u64::from(event.sent) },
         Kind::Undo => ControllerEvent::Undo,
         Kind::Tick => ControllerEvent::Tick,
         Kind::Mtu => ControllerEvent::Mtu { packet: event.packet_bytes },

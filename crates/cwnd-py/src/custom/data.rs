@@ -197,10 +197,22 @@ classes! {
         rtt: f64 = 0.0,
     }
 
-    /// The retransmission timer expired.
+    /// The handshake of a TCP is complete.
+    Handshake {
+        /// The time between the SYN and its acknowledgement in seconds: no sample for a least round-trip time.
+        rtt: f64 = 0.0,
+    }
+
+    /// The retransmission timer expired, and the driver declared packets lost.
     Timeout {
+        /// Packets newly declared lost. They are reported here alone.
+        packets: u32 = 1,
+        /// When the most recently sent of them was sent, in seconds.
+        sent_at: f64 = 0.0,
         /// Packets sent since the connection began, with retransmissions.
         sent: u64 = 0,
+        /// The state of the most recently sent of them, for controllers that need delivery-rate samples; None otherwise.
+        delivery: Option<Py<LossSample>> = None,
     }
 
     /// The driver reduced the window by a rule of its own.
@@ -272,7 +284,7 @@ impl From<&cwnd::Context> for Context {
         Context {
             now: cx.now.as_secs(),
             rtt: cx.rtt.map(|rtt| rtt.smoothed.as_secs()),
-            min_rtt: cx.rtt.map(|rtt| rtt.min.as_secs()),
+            min_rtt: cx.rtt.filter(|rtt| rtt.min < Dur::MAX).map(|rtt| rtt.min.as_secs()),
             latest_rtt: cx.rtt.map(|rtt| rtt.latest.as_secs()),
             last_cut: cx.last_cut.as_secs(),
             packet: cx.packet,
@@ -341,6 +353,13 @@ impl Lost {
             sent: lost.sent,
             delivery: sample.map(|sample| Py::new(py, sample)).transpose()?,
         })
+    }
+}
+
+impl Timeout {
+    pub(super) fn new_from(py: Python<'_>, lost: &cwnd::Lost) -> PyResult<Self> {
+        let Lost { packets, sent_at, sent, delivery } = Lost::new_from(py, lost)?;
+        Ok(Timeout { packets, sent_at, sent, delivery })
     }
 }
 

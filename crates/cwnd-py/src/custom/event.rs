@@ -1,7 +1,8 @@
 //! Events as Python objects, one class for each kind.
 
 use super::data::{
-    Acked, Lost, Marked, Mtu, PersistentCongestion, Recovered, Reduced, Report, Tick, Timeout, Undo,
+    Acked, Handshake, Lost, Marked, Mtu, PersistentCongestion, Recovered, Reduced, Report, Tick,
+    Timeout, Undo,
 };
 use cwnd::Event;
 use pyo3::prelude::*;
@@ -11,11 +12,12 @@ use pyo3::{PyClass, PyClassInitializer};
 pub(super) fn object<'py>(py: Python<'py>, event: &Event) -> PyResult<Option<Bound<'py, PyAny>>> {
     match event {
         Event::Acked(acked) => any(py, Acked::new_from(py, acked)?),
+        Event::Handshake { rtt } => any(py, Handshake { rtt: rtt.as_secs() }),
         Event::Lost(lost) => any(py, Lost::new_from(py, lost)?),
         Event::Marked(marked) => any(py, Marked::from(marked)),
         Event::Report(report) => any(py, Report::from(report)),
         Event::Recovered => any(py, Recovered),
-        Event::Timeout { sent } => any(py, Timeout { sent: *sent }),
+        Event::Timeout(lost) => any(py, Timeout::new_from(py, lost)?),
         Event::PersistentCongestion => any(py, PersistentCongestion),
         Event::Undo => any(py, Undo),
         Event::Reduced { window } => any(py, Reduced { window: window.get() }),

@@ -81,14 +81,14 @@ impl<E> Core<E> {
         let period = self.driver.period();
         let in_flight = self.board.in_flight();
         let una = self.board.una();
-        let syn = self.is_syn(seq);
+        let connected = self.connected;
         let Some(demands) = &mut self.demands else { return };
         if let Some(period) = period {
             demands.next_send = demands.next_send.max(now).saturating_add(period);
         }
         // A SYN has no data: `C.delivered` does not count it, and it yields no sample.
         if let Some(flight) = &mut demands.flight
-            && !syn
+            && connected
         {
             flight.sent(clock.time(now), seq, una, in_flight);
         }

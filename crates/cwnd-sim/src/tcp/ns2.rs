@@ -137,14 +137,14 @@ impl LossRecovery for Ns2 {
         self.timed = None;
         self.recover = i64::from(core.board.high()) - 1;
         self.last_action = Action::Timeout;
+        let lost = core.go_back();
         core.board.clear();
-        let sent = core.driver.packets_sent;
-        core.report_congestion(now, Event::Timeout { sent });
+        let lost = core.lost(lost);
+        core.report_congestion(now, Event::Timeout(lost));
         if !idle {
             core.rto.back_off();
         }
         core.restart_timer(net, now);
-        core.next = core.board.una();
         true
     }
 
@@ -447,7 +447,7 @@ mod tests {
     }
 
     fn expiry(sent: u64) -> Event {
-        Event::Timeout { sent }
+        Event::Timeout(cwnd::Lost::new(1, at(3), sent))
     }
 
     /// `slowdown()` in tcp.cc halves the window in slow start and at the first reduction, and the threshold after a

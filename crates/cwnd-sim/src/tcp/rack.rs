@@ -154,7 +154,7 @@ impl Rack {
 
     /// Section 6.3: after a timeout the oldest packet is lost, and those that are later than expected by more than the reordering
     /// window. Returns the number of packets newly lost.
-    pub(super) fn mark_losses_on_rto(&mut self, board: &mut Scoreboard, now: u64) -> u32 {
+    pub(super) fn mark_losses_on_rto(&mut self, board: &mut Scoreboard, now: u64) -> Losses {
         let mut found = Detected::default();
         let mut at = 0;
         while let Some(&(sent_at, seq)) = self.order.get(at) {
@@ -166,7 +166,7 @@ impl Rack {
                 at += 1;
             }
         }
-        found.losses.packets
+        found.losses
     }
 
     fn mark(&mut self, board: &mut Scoreboard, at: usize, found: &mut Detected) {
@@ -342,7 +342,7 @@ mod tests {
         bench.sack(101, (1, 2));
         bench.send(290);
         // The reordering window is 25: packet 2 was due at 127, packet 3 is not before 415.
-        assert_eq!(bench.rack.mark_losses_on_rto(&mut bench.board, 300), 2);
+        assert_eq!(bench.rack.mark_losses_on_rto(&mut bench.board, 300).packets, 2);
         assert_eq!((bench.board.lost(), bench.board.in_flight()), (2, 1));
     }
 

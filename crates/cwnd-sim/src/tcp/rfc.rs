@@ -117,15 +117,10 @@ impl LossRecovery for Rfc {
         self.inflation = 0;
         self.duplicates = 0;
         self.recover = i64::from(core.board.high()) - 1;
-        core.report_timeout(now, std::mem::replace(&mut self.timed_out, true));
+        let lost =
+            if self.scheme == Recovery::Sack { core.board.mark_all_lost() } else { core.go_back() };
+        core.report_timeout(now, lost, std::mem::replace(&mut self.timed_out, true));
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
-        if self.scheme == Recovery::Sack {
-            let before = core.board.lost();
-            core.board.mark_all_lost();
-            core.record_lost(core.board.lost() - before);
-        } else {
-            core.next = core.board.una();
-        }
         true
     }
 

@@ -356,12 +356,17 @@ impl Scoreboard {
         self.repaired = self.una;
     }
 
-    /// Marks all packets that are not SACKed as lost and not retransmitted.
-    pub(crate) fn mark_all_lost(&mut self) {
+    /// Marks all packets that are not SACKed as lost and not retransmitted. Returns those that were in flight.
+    pub(crate) fn mark_all_lost(&mut self) -> Losses {
+        let mut found = Losses::default();
         for seq in self.una..self.high() {
             let segment = self.segment(seq);
-            if !segment.has(SACKED) {
-                segment.0 = segment.0 & !RESENT | LOST;
+            let was = *segment;
+            if !was.has(SACKED) {
+                segment.0 = was.0 & !RESENT | LOST;
+                if !was.has(LOST) || was.has(RESENT) {
+                    found.add(seq, was.sent_at());
+                }
             }
         }
         self.lost = self.outstanding() - self.sacked;
@@ -369,6 +374,7 @@ impl Scoreboard {
         self.repaired = self.una;
         self.swept = self.high();
         self.marked = self.high();
+        found
     }
 
     /// Marks packets `range.0 .. range.1` of a NAK as lost. A packet retransmitted since counts as lost again. Returns
@@ -603,7 +609,7 @@ mod tests {
                     2 => { let start = board.una() + seq; board.sack(&[(start, start + length)]); }
                     3 => { board.find_lost(); }
                     4 => if let Some(seq) = board.next_lost() { board.resent(now, seq) },
-                    5 => if seq == 0 { board.mark_all_lost() },
+                    5 => if seq == 0 { board.mark_all_lost(); },
                     6 => { board.mark_lost((board.una() + seq, board.una() + seq + length)); }
                     7 if seq % 2 == 0 => {
                         board.unmark_lost();

@@ -370,6 +370,9 @@ impl Selective {
 
     /// Reports an acknowledgement to the controller.
     fn report_acked(&self, core: &mut Core, now: u64, newly: Newly, ack: Ack, grows: bool) {
+        if !core.connected {
+            return core.report_handshake(now, newly);
+        }
         let mut event = core.acked(now, newly, ack, grows);
         if let Some(linux) = &self.linux
             && let AnyController::Window(machine) = &core.driver.controller
@@ -780,16 +783,12 @@ impl Selective {
         if let Some(tlp) = &mut self.tlp {
             tlp.forget();
         }
-        core.report_timeout(now, keeps);
-        self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
-        let lost = if let Some(rack) = &mut self.rack {
-            rack.mark_losses_on_rto(&mut core.board, now)
-        } else {
-            let before = core.board.lost();
-            core.board.mark_all_lost();
-            core.board.lost() - before
+        let lost = match &mut self.rack {
+            Some(rack) => rack.mark_losses_on_rto(&mut core.board, now),
+            None => core.board.mark_all_lost(),
         };
-        core.record_lost(lost);
+        core.report_timeout(now, lost, keeps);
+        self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
         if core.board.in_flight() > 0
             && let Some(seq) = core.board.next_lost()
         {

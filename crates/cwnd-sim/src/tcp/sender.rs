@@ -591,6 +591,9 @@ impl<E> Core<E> {
     /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
     #[inline(always)]
     pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
+        if !self.connected {
+            return self.report_handshake(now, newly);
+        }
         if self.demands.is_some() {
             return self.report_acked_with_delivery(now, newly, ack, grows);
         }
@@ -598,9 +601,13 @@ impl<E> Core<E> {
         self.driver.report(now, event);
     }
 
-    /// Whether packet `seq` is a SYN without data.
-    pub(super) fn is_syn(&self, seq: u32) -> bool {
-        seq == 0 && matches!(self.first, FirstPacket::Syn)
+    /// Reports the acknowledgement of the SYN to the controller. A SYN has no data: it is no delivery-rate sample.
+    #[cold]
+    pub(super) fn report_handshake(&mut self, now: u64, newly: Newly) {
+        if newly.once {
+            let rtt = self.driver.measured(now - newly.sent_at);
+            self.driver.report(now, Event::Handshake { rtt });
+        }
     }
 
     /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the sample would force the
@@ -617,7 +624,7 @@ impl<E> Core<E> {
     pub(super) fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
         let credit = if self.byte_counting { newly.packets } else { newly.packets.min(1) };
         let mut event = Acked::new(newly.packets, self.driver.clock.time(newly.sent_at));
-        event.credit = if grows && self.connected { credit } else { 0 };
+        event.credit = if grows { credit } else { 0 };
         event.in_flight = self.board.in_flight();
         event.sent = self.driver.packets_sent;
         event.rtt = newly.once.then(|| self.driver.measured(now - newly.sent_at));
@@ -630,25 +637,41 @@ impl<E> Core<E> {
         event
     }
 
-    /// Reports a timeout. `again`: the packet was retransmitted by a timeout before, and the threshold of a window law stays (RFC 5681
-    /// section 3.1).
-    pub(super) fn report_timeout(&mut self, now: u64, again: bool) {
+    /// Sends again from the oldest packet. Without selective acknowledgements all packets from there on count as lost.
+    pub(super) fn go_back(&mut self) -> Losses {
+        let una = self.board.una();
+        let gone = std::mem::replace(&mut self.next, una).max(una);
+        match gone - una {
+            0 => Losses::default(),
+            packets => Losses { packets, ..self.board.loss_of(gone - 1) },
+        }
+    }
+
+    /// Reports a timeout that declares `losses` lost. `again`: the packet was retransmitted by a timeout before, and the threshold of a
+    /// window law stays (RFC 5681 section 3.1).
+    pub(super) fn report_timeout(&mut self, now: u64, losses: Losses, again: bool) {
+        let lost = self.lost(losses);
         if again && matches!(self.driver.controller, AnyController::Window(_)) {
             self.driver.report(now, Event::Recovered);
             self.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
         } else {
-            let sent = self.driver.packets_sent;
-            self.report_congestion(now, Event::Timeout { sent });
+            self.report_congestion(now, Event::Timeout(lost));
         }
     }
 
     /// Reports lost packets. Returns whether the controller reduced its window.
     pub(super) fn report_lost(&mut self, now: u64, losses: Losses) -> bool {
+        let lost = self.lost(losses);
+        self.report_congestion(now, Event::Lost(lost))
+    }
+
+    /// Counts lost packets for the delivery rate. Returns them as an event has them.
+    pub(super) fn lost(&mut self, losses: Losses) -> Lost {
         self.record_lost(losses.packets);
         let sent_at = self.driver.clock.time(losses.sent_at);
         let mut lost = Lost::new(losses.packets, sent_at, self.driver.packets_sent);
         lost.delivery = if losses.packets > 0 { self.loss_sample(losses.newest) } else { None };
-        self.report_congestion(now, Event::Lost(lost))
+        lost
     }
 }
 

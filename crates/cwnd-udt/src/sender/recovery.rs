@@ -89,10 +89,15 @@ impl Sender {
         }
         count.pkt_snd_loss += u64::from(packets);
         self.recovery.get_or_insert(self.buffer.next());
-        let (sent_at, newest) = newest;
+        let lost = self.lost(packets, newest);
+        self.report(now, Event::Lost(lost));
+    }
+
+    /// Counts lost packets for the delivery rate. Returns them as an event has them.
+    fn lost(&mut self, packets: u32, (sent_at, newest): (Time, u64)) -> Lost {
         let mut lost = Lost::new(packets, sent_at, self.packets_sent);
         lost.delivery = self.flight.as_mut().and_then(|flight| flight.lost(packets, newest));
-        self.report(now, Event::Lost(lost));
+        lost
     }
 
     /// When the retransmission timer expires; `None` with nothing outstanding.
@@ -150,17 +155,21 @@ impl Sender {
         self.expiries += 1;
         count.timeouts += 1;
         // After a second expiry, ignore the receiver's earlier reports: some may have been lost.
-        count.pkt_snd_loss += if self.expiries == 1 && self.highest > self.buffer.una() {
+        let packets = if self.expiries == 1 && self.highest > self.buffer.una() {
             self.buffer.mark_missing_lost(self.highest)
         } else {
             self.delivered = self.buffer.una();
             self.buffer.mark_all_lost()
         };
+        count.pkt_snd_loss += packets;
         self.recovery = None;
         self.timed_out = Some(TimedOut { point: self.buffer.next(), at: now, in_flight: 0 });
         // Probes dropped by a full receiver and messages dropped at this end are no congestion signals.
         if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
-            self.report(now, Event::Timeout { sent: self.packets_sent });
+            let newest = self.buffer.next() - 1;
+            let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+            let lost = self.lost(packets, (self.buffer.sent_at(newest), newest));
+            self.report(now, Event::Timeout(lost));
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! bw: the largest delivery rate of the last 10 rounds           (bbr_update_bw)
-//! min_rtt: the smallest RTT of the last 10 s                    (bbr_update_min_rtt)
+//! min_rtt: the smallest RTT of the last 10 s, at first that of the handshake  (bbr_update_min_rtt, bbr_init)
 //! pacing rate = 0.99 pacing_gain bw                             (bbr_bw_to_pacing_rate)
 //! bdp(gain) = ceil(gain bw min_rtt)                             (bbr_bdp)
 //! inflight(gain) = bdp(gain) + 3 segments, even, + 2 in the probing phase  (bbr_quantization_budget)
@@ -43,7 +43,8 @@
 //!   sender. The pacing rate is not reset then, and ProbeRTT ends at the acknowledgement.
 //! * The window after a timeout is one packet; that of Linux is one above the packets in flight (tcp_enter_loss).
 //! * The recovery after a timeout ends with the third round after it; the driver does not report its end.
-//! * Persistent congestion is a timeout.
+//! * Persistent congestion is a timeout with a window of two packets.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
 //! * The least pacing rate is a packet in a second.
 //! * The clock has no steps of a jiffy.
 
@@ -53,9 +54,9 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::RateSample;
 use crate::event::{Acked, Event, Lost, Output};
 use crate::law::Signal;
-use crate::parts::WindowedMax;
+use crate::parts::{PacketSizes, WindowedMax};
 use crate::units::{Dur, Packets, Rate, Time};
-use libm::ceil;
+use libm::{ceil, round};
 
 /// 2885/1000, about 2/ln 2.
 const HIGH_GAIN: f64 = 2.885;
@@ -70,6 +71,8 @@ const MIN_RTT_WINDOW: Dur = Dur::from_millis(10_000);
 const PROBE_RTT_TIME: Dur = Dur::from_millis(200);
 /// The least window in packets, and that of ProbeRTT.
 const LEAST: u32 = 4;
+/// The window after persistent congestion in packets (RFC 9002 section 7.6.2).
+const PERSISTENT: u32 = 2;
 /// Growth of the bandwidth, and rounds without it, that end Startup.
 const FULL_BW_GROWTH: f64 = 1.25;
 const FULL_BW_ROUNDS: u32 = 3;
@@ -150,7 +153,9 @@ struct Aggregation {
 /// BBR version 1: see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    packet: f64,
+    sizes: PacketSizes,
+    /// The least window in packets.
+    least: u32,
     max_window: u32,
     random: Random,
     state: State,
@@ -189,8 +194,6 @@ pub struct Bbr {
     aggregation: Aggregation,
     /// Packets sent in ProbeRTT.
     limited: LimitedPhase,
-    /// Rounds until delivery-rate samples count packets of the present size.
-    stale: u32,
     cut: Option<Cut>,
 }
 
@@ -198,9 +201,10 @@ impl Bbr {
     /// BBR at the start of a connection.
     pub fn new(settings: &Settings) -> Self {
         let whole = |packets: f64| packets.max(1.0).min(f64::from(u32::MAX)) as u32;
-        let w = whole(settings.initial_window.get());
+        let w = whole(settings.initial_window.get().max(settings.conventions.least_window));
         let mut bbr = Bbr {
-            packet: f64::from(settings.packet.max(1)),
+            sizes: PacketSizes::new(settings.packet),
+            least: whole(settings.conventions.least_window),
             max_window: whole(settings.max_window.get()),
             random: Random::new(settings.seed),
             state: State::Startup,
@@ -234,7 +238,6 @@ impl Bbr {
             long_term: LongTerm::default(),
             aggregation: Aggregation::default(),
             limited: LimitedPhase::default(),
-            stale: 0,
             cut: None,
         };
         bbr.w = bbr.w.min(bbr.max_window);
@@ -257,10 +260,10 @@ impl Bbr {
 
     /// Packets of a segment (bbr_tso_segs_goal).
     fn segment(&self) -> u32 {
-        let bytes = self.pace * self.packet;
+        let bytes = self.pace * self.sizes.packet();
         let least = if bytes < SLOW_BYTES { 1.0 } else { 2.0 };
         let size = (bytes / SEGMENTS_PER_SECOND).min(MOST_SEGMENT_BYTES);
-        (size / self.packet).max(least).min(MOST_SEGMENT) as u32
+        (size / self.sizes.packet()).max(least).min(MOST_SEGMENT) as u32
     }
 
     fn bdp(&self, bw: f64, gain: f64) -> u32 {
@@ -281,7 +284,7 @@ impl Bbr {
     }
 
     fn set_window(&mut self, window: u32) {
-        self.w = window.min(self.max_window).max(1);
+        self.w = window.max(self.least).min(self.max_window);
     }
 
     fn save_window(&mut self) {
@@ -342,6 +345,7 @@ impl Bbr {
             return self.reset_long_term(now);
         }
         let delivered = self.delivered - self.long_term.delivered;
+        let volume = self.sizes.volume(self.long_term.delivered, delivered);
         let lost = (self.lost - self.long_term.lost) as f64;
         let elapsed = now.since(self.long_term.began);
         if losses == 0
@@ -351,12 +355,12 @@ impl Bbr {
         {
             return;
         }
-        let bw = delivered as f64 / elapsed.as_secs();
+        let bw = volume / elapsed.as_secs();
         let before = self.long_term.bw;
         let difference = (bw - before).abs();
         if before > 0.0
             && (difference <= LT_RATIO * before
-                || difference * PACING_MARGIN * self.packet <= LT_DIFFERENCE)
+                || difference * PACING_MARGIN * self.sizes.packet() <= LT_DIFFERENCE)
         {
             self.long_term.bw = f64::midpoint(bw, before);
             self.long_term.used = true;
@@ -371,20 +375,19 @@ impl Bbr {
     /// bbr_update_bw. Returns whether the sample is valid.
     fn update_bandwidth(&mut self, now: Time, sample: Option<&RateSample>) -> bool {
         self.round_start = false;
-        let Some((sample, rate)) = sample.and_then(|it| Some((it, it.rate()?))) else {
-            return false;
-        };
+        let Some(sample) = sample.filter(|it| it.rate().is_some()) else { return false };
+        let volume = self.sizes.volume(sample.prior_delivered, sample.delivered);
+        let rate = Rate::over(volume, sample.interval());
         if sample.prior_delivered >= self.round_end {
             self.round_end = self.delivered;
             self.rounds += 1;
             self.round_start = true;
             self.conserves = false;
-            self.stale = self.stale.saturating_sub(1);
         }
         let limited = sample.application_limited || self.limited.contains(sample.prior_delivered);
         self.sample_long_term(now, self.losses, limited);
         let bw = rate.as_per_sec().min(MOST_RATE);
-        if self.stale == 0 && (!limited || bw >= self.max_bw()) {
+        if !limited || bw >= self.max_bw() {
             self.bw.add(self.rounds, bw);
         }
         if self.round_start && !self.pipe_full && !limited {
@@ -568,8 +571,6 @@ impl Bbr {
         let prior_in_flight = acked.in_flight.saturating_add(acked.packets);
         let limited = acked.delivery.is_some_and(|sample| sample.application_limited);
         let after_idle = limited && self.in_flight == 0 && acked.sent_at >= self.acked_at;
-        // Linux sets the window after the handshake (tcp_init_transfer).
-        let handshake = self.delivered == 0 && acked.delivery.is_none();
         (self.in_flight, self.acked) = (acked.in_flight, acked.packets);
         self.delivered += u64::from(acked.packets);
         let valid = self.update_bandwidth(now, acked.delivery.as_ref());
@@ -588,9 +589,7 @@ impl Bbr {
                 self.recovered();
             }
         }
-        if !handshake {
-            self.grow(acked.packets);
-        }
+        self.grow(acked.packets);
         self.losses = 0;
         self.acked_at = now;
     }
@@ -609,7 +608,7 @@ impl Bbr {
             self.set_window(self.in_flight.saturating_add(self.acked).min(before));
         } else {
             let conserved = self.in_flight.saturating_add(self.acked).min(before);
-            let least = if self.conserves { conserved } else { 1 };
+            let least = if self.conserves { conserved } else { self.least };
             self.set_window(before.saturating_sub(lost.packets).max(least));
         }
         self.note_cut(Signal::Loss, before);
@@ -628,8 +627,16 @@ impl Bbr {
         }
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    /// bbr_init: the handshake gives the first min_rtt and pacing rate.
+    fn on_handshake(&mut self, now: Time, rtt: Dur) {
+        (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
+        self.set_pace(Some(rtt));
+    }
+
+    /// A timeout that declares `lost` packets lost, or persistent congestion.
+    fn on_timeout(&mut self, now: Time, why: Signal, lost: u32, window: u32) {
         let before = self.w;
+        self.lost += u64::from(lost);
         self.save_window();
         self.recovery = Recovery::Timeout(0);
         self.conserves = false;
@@ -637,8 +644,8 @@ impl Bbr {
         self.round_start = true;
         self.sample_long_term(now, 1, false);
         self.in_flight = 0;
-        self.set_window(1);
-        self.note_cut(Signal::Timeout, before);
+        self.set_window(window.min(before));
+        self.note_cut(why, before);
     }
 
     fn note_cut(&mut self, why: Signal, before: u32) {
@@ -649,20 +656,21 @@ impl Bbr {
     }
 
     fn rescale(&mut self, packet: u32) {
-        let packet = f64::from(packet.max(1));
-        let factor = self.packet / packet;
-        self.packet = packet;
-        let scaled =
-            |window: u32| (f64::from(window) * factor).max(1.0).min(f64::from(u32::MAX)) as u32;
-        self.set_window(scaled(self.w));
-        self.prior = scaled(self.prior);
-        let bw = (self.max_bw() * factor).min(MOST_RATE);
-        self.bw.clear();
-        self.bw.add(self.rounds, bw);
-        self.full_bw = (self.full_bw * factor).min(MOST_RATE);
-        self.long_term.bw = (self.long_term.bw * factor).min(MOST_RATE);
-        self.pace = (self.pace * factor).min(MOST_RATE);
-        self.stale = 3;
+        let factor = self.sizes.change(packet, self.delivered, self.in_flight);
+        let volume =
+            |packets: u32| round(f64::from(packets) * factor).min(f64::from(u32::MAX)) as u32;
+        let rate = |rate: f64| (rate * factor).min(MOST_RATE);
+        if self.max_window < u32::MAX {
+            self.max_window = volume(self.max_window).max(1);
+        }
+        self.set_window(volume(self.w));
+        self.prior = volume(self.prior);
+        self.bw.map(rate);
+        self.full_bw = rate(self.full_bw);
+        self.long_term.bw = rate(self.long_term.bw);
+        self.pace = rate(self.pace);
+        self.aggregation.acked = volume(self.aggregation.acked);
+        self.aggregation.extra = self.aggregation.extra.map(volume);
     }
 }
 
@@ -672,7 +680,11 @@ impl Controller for Bbr {
             Event::Acked(acked) => self.on_acked(now, acked),
             Event::Lost(lost) => self.on_lost(lost),
             Event::Recovered => self.recovered(),
-            Event::Timeout { .. } | Event::PersistentCongestion => self.on_timeout(now),
+            Event::Handshake { rtt } => self.on_handshake(now, *rtt),
+            Event::Timeout(lost) => self.on_timeout(now, Signal::Timeout, lost.packets, self.least),
+            Event::PersistentCongestion => {
+                self.on_timeout(now, Signal::PersistentCongestion, 0, PERSISTENT);
+            }
             Event::Undo => {
                 (self.full_bw, self.full_bw_rounds) = (0.0, 0);
                 self.reset_long_term(now);

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! max_bw: the largest delivery rate of this and the last ProbeBW cycle           (section 5.5.6)
-//! min_rtt: the smallest RTT of the last 10 s                                     (section 5.3.4.3)
+//! aging = quiche: a cycle also ends with Down, if it has a sample                (deviation)
+//! min_rtt: the smallest RTT of the last 10 s, at first that of the handshake      (sections 5.3.4.3, 5.2.1)
 //! bw = min(max_bw, bw_shortterm), bdp = bw min_rtt                               (sections 2.9, 5.5.10)
 //! pacing rate = 0.99 pacing_gain bw                                              (section 5.6.2)
 //! max_inflight = cwnd_gain bdp + extra_acked, at least 4, 3 quanta               (section 5.6.4.2)
@@ -29,11 +30,19 @@
 //! a spurious loss restores the model and the state                               (section 5.5.11)
 //! ```
 //!
-//! n packets are newly acknowledged; a quantum has the data of 1 ms at the pacing rate, 2 packets to 64 KB. BBR has no
-//! parameters.
+//! n packets are newly acknowledged; a quantum has the data of 1 ms at the pacing rate, 2 packets to 64 KB. the
+//! unit of rates is packets/s.
+//!
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `aging` | the rule by which max_bw ages: of Google's QUICHE, or of the draft alone | | quiche, draft | quiche |
 //!
 //! Known deviations:
 //!
+//! * With `aging=quiche` max_bw also ages when Down ends, if the draft's rule did not apply in the cycle and the cycle has a sample, as in
+//!   Google's QUICHE (ExitProbeDown of bbr3_sender.cc, commit 7bd55da). By the draft alone (`aging=draft`) max_bw never ages where each
+//!   cycle ends with a ProbeRTT, whose samples are limited by the application: after a fall of the capacity that leaves a queue of
+//!   seconds.
 //! * Volumes are real-valued, in packets.
 //! * Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they
 //!   change apply at once.
@@ -59,12 +68,13 @@
 //! * The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).
 //! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.
 //! * Connections without SACK are treated like those with it.
-//! * Persistent congestion is a timeout.
+//! * Persistent congestion is a timeout with a window of two packets.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
 //! * The least pacing rate is a packet in a second.
 //! * Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a sender of ECN-capable packets treats
 //!   marks as congestion: `bbr3` is for paths without marks.
 //! * In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read
-//!   from a history of the loss counter by P.delivered.
+//!   from a history of the loss counter by P.delivered; min_rtt begins with the first sample of data.
 
 mod cycle;
 mod model;
@@ -75,7 +85,7 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::LossSample;
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
-use crate::parts::WindowedMax;
+use crate::parts::{PacketSizes, WindowedMax};
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// BBR.StartupPacingGain, 4 ln 2.
@@ -93,6 +103,8 @@ const LOSS_THRESH: f64 = 0.02;
 const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
 const MIN_PIPE_CWND: f64 = 4.0;
+/// The window after persistent congestion in packets (RFC 9002 section 7.6.2).
+const PERSISTENT_WINDOW: f64 = 2.0;
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 /// The least and the largest send quantum: packets, bytes. A quantum is 1 ms long.
@@ -123,6 +135,16 @@ pub enum State {
     Up,
     /// Empties the queue to measure min_rtt.
     ProbeRtt,
+}
+
+/// The rule by which max_bw ages, besides the draft's: a new cycle begins one round after Up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Aging {
+    /// A cycle also ends with Down (`ExitProbeDown` of Google's QUICHE).
+    #[default]
+    Quiche,
+    /// None.
+    Draft,
 }
 
 /// BBR.ack_phase: what the acknowledgements that arrive say of the probe for bandwidth.
@@ -173,7 +195,9 @@ struct Saved {
 /// BBR version 3: see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
-    packet: f64,
+    sizes: PacketSizes,
+    /// The least window in packets, after a timeout.
+    least: f64,
     max_window: f64,
     initial_window: f64,
     /// Quanta of the offload budget.
@@ -205,10 +229,12 @@ pub struct Bbr3 {
     round_start: bool,
     round_count: u64,
 
+    aging: Aging,
     max_bw_filter: WindowedMax<f64>,
     cycle_count: u64,
-    /// Samples until those after a change of the packet size count.
-    stale: u32,
+    /// Whether the filter has advanced in this cycle, and has a sample since.
+    has_advanced: bool,
+    has_sample: bool,
     max_bw: f64,
     bw: f64,
     bw_shortterm: f64,
@@ -260,12 +286,14 @@ pub struct Bbr3 {
 
 impl Bbr3 {
     /// BBR at the start of a connection (OnInit).
-    pub fn new(settings: &Settings) -> Self {
-        let initial_window = settings.initial_window.get().clamp(1.0, MOST);
+    pub fn new(aging: Aging, settings: &Settings) -> Self {
+        let least = settings.conventions.least_window;
+        let initial_window = settings.initial_window.get().clamp(least, MOST);
         let max_window = settings.max_window.get().clamp(1.0, MOST);
         let infers_recovery = settings.conventions.infers_recovery;
         Bbr3 {
-            packet: f64::from(settings.packet.max(1)),
+            sizes: PacketSizes::new(settings.packet),
+            least,
             max_window,
             initial_window,
             quanta: if infers_recovery { 1.0 } else { 3.0 },
@@ -288,9 +316,11 @@ impl Bbr3 {
             next_round_delivered: 0,
             round_start: false,
             round_count: 0,
+            aging,
             max_bw_filter: WindowedMax::new(1),
             cycle_count: 0,
-            stale: 0,
+            has_advanced: false,
+            has_sample: false,
             max_bw: 0.0,
             bw: 0.0,
             bw_shortterm: f64::INFINITY,
@@ -402,8 +432,11 @@ impl Bbr3 {
         }
         if let Some(sample) = &acked.delivery {
             self.delivered = sample.prior_delivered.saturating_add(sample.delivered);
-            ack.rate = sample.rate().map_or(0.0, |rate| rate.as_per_sec().min(MOST));
-            ack.delivered = sample.delivered as f64;
+            ack.delivered = self.sizes.volume(sample.prior_delivered, sample.delivered);
+            if sample.rate().is_some() {
+                let rate = Rate::over(ack.delivered, sample.interval());
+                ack.rate = rate.as_per_sec().min(MOST);
+            }
             ack.prior_delivered = Some(sample.prior_delivered);
             ack.sent.lost = sample.lost;
             ack.sent.in_flight = sample.in_flight;
@@ -464,8 +497,14 @@ impl Bbr3 {
         sample
     }
 
-    /// OnEnterRTO.
-    fn on_timeout(&mut self, now: Time) {
+    /// OnInit after a handshake.
+    fn on_handshake(&mut self, rtt: Dur) {
+        self.min_rtt = Some(rtt);
+        self.set_pacing_rate(Some(rtt));
+    }
+
+    /// OnEnterRTO: a timeout, or persistent congestion.
+    fn on_timeout(&mut self, now: Time, why: Signal, window: f64) {
         let before = self.w;
         self.save_cwnd();
         self.save_state();
@@ -473,8 +512,8 @@ impl Bbr3 {
         let packet = self.assumed_sample(self.in_flight);
         self.handle_lost_packet(now, self.in_flight, packet);
         self.in_flight = 0;
-        self.w = 1.0;
-        self.note_cut(Signal::Timeout, before);
+        self.w = window.min(before);
+        self.note_cut(why, before);
     }
 
     /// Ends the recovery where the driver does not report its end.
@@ -529,7 +568,7 @@ impl Bbr3 {
 
     /// C.send_quantum in packets.
     fn send_quantum(&self) -> f64 {
-        (self.pace * QUANTUM_SECONDS).min(MAX_QUANTUM / self.packet).max(MIN_QUANTUM)
+        (self.pace * QUANTUM_SECONDS).min(MAX_QUANTUM / self.sizes.packet()).max(MIN_QUANTUM)
     }
 
     /// BDPMultiple.
@@ -600,9 +639,7 @@ impl Bbr3 {
     }
 
     fn rescale(&mut self, packet: u32) {
-        let packet = f64::from(packet.max(1));
-        let factor = self.packet / packet;
-        self.packet = packet;
+        let factor = self.sizes.change(packet, self.delivered, self.in_flight);
         for volume in [
             &mut self.w,
             &mut self.prior_cwnd,
@@ -615,7 +652,9 @@ impl Bbr3 {
             &mut self.bw_latest,
             &mut self.inflight_latest,
             &mut self.extra_acked,
+            &mut self.extra_acked_delivered,
             &mut self.full_bw,
+            &mut self.bw_probe_up_acked,
             &mut self.probe_up_acked_per_inc,
             &mut self.saved.bw_shortterm,
             &mut self.saved.inflight_shortterm,
@@ -623,12 +662,14 @@ impl Bbr3 {
         ] {
             *volume *= factor;
         }
-        self.w = self.w.clamp(1.0, self.max_window);
+        if self.max_window < MOST {
+            self.max_window = (self.max_window * factor).max(1.0);
+        }
+        self.w = self.w.max(self.least).min(self.max_window);
         self.pace = self.pace.min(MOST);
-        self.max_bw_filter.clear();
-        self.max_bw_filter.add(self.cycle_count, self.max_bw.min(MOST));
-        self.extra_acked_filter.clear();
-        self.stale = 3;
+        self.max_bw = self.max_bw.min(MOST);
+        self.max_bw_filter.map(|rate| (rate * factor).min(MOST));
+        self.extra_acked_filter.map(|volume| volume * factor);
     }
 }
 
@@ -639,7 +680,11 @@ impl Controller for Bbr3 {
             Event::Acked(acked) => self.on_acked(now, acked),
             Event::Lost(lost) => self.on_lost(now, lost),
             Event::Recovered => self.recovered(),
-            Event::Timeout { .. } | Event::PersistentCongestion => self.on_timeout(now),
+            Event::Handshake { rtt } => self.on_handshake(*rtt),
+            Event::Timeout(_) => self.on_timeout(now, Signal::Timeout, self.least),
+            Event::PersistentCongestion => {
+                self.on_timeout(now, Signal::PersistentCongestion, PERSISTENT_WINDOW);
+            }
             Event::Undo => self.handle_spurious_loss_detection(),
             Event::Mtu { packet } => self.rescale(*packet),
             // HandleRestartFromIdle in ProbeRTT.

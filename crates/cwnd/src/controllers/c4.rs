@@ -67,12 +67,17 @@
 //! * An era is application-limited if its acknowledgements find the sender limited by the application or the receiver.
 //! * Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented. In the code half the peak of
 //!   these estimates bounds rate and window of Initial from below.
-//! * A timeout is no signal, as in the draft (probe timeouts); persistent congestion has no rule.
+//! * The packets that a timeout declares lost count for the loss rate; the draft does not react to probe timeouts, which declare
+//!   none. The window is then one packet, as in RFC 5681, and two after persistent congestion, as in RFC 9002, until a packet
+//!   sent since is acknowledged; a timeout changes nothing else.
+//! * The handshake is no RTT sample: in a TCP its packets are smaller than data.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
 //! * The nominal rate is in packets of the maximum size.
 
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
+use crate::parts::PacketSizes;
 use crate::units::{Packets, Rate, Time};
 use libm::fmin;
 
@@ -137,9 +142,11 @@ struct Era {
 /// C4: see the [module](self).
 #[derive(Clone, Debug)]
 pub struct C4 {
-    packet: u32,
+    sizes: PacketSizes,
     initial_window: f64,
     max_window: f64,
+    /// The window after a timeout in packets.
+    least: f64,
     state: State,
     alpha: f64,
     /// Nominal rate in packets per second; 0 before the first estimate.
@@ -168,8 +175,11 @@ pub struct C4 {
     received: u64,
     /// Whether jitter has restarted Initial.
     restarted: bool,
-    /// Eras until delivery-rate samples count packets of the present size.
-    stale: u32,
+    /// Packets delivered and in flight.
+    delivered: u64,
+    in_flight: u32,
+    /// After a timeout or persistent congestion, its time and the window until a packet sent since is acknowledged.
+    restarted_at: Option<(Time, f64)>,
     cut: Option<Cut>,
 }
 
@@ -177,7 +187,8 @@ impl C4 {
     /// C4 at the start of a connection.
     pub fn new(settings: &Settings) -> Self {
         C4 {
-            packet: settings.packet,
+            sizes: PacketSizes::new(settings.packet),
+            least: settings.conventions.least_window,
             initial_window: settings.initial_window.get(),
             max_window: settings.max_window.get(),
             state: State::Initial,
@@ -203,7 +214,9 @@ impl C4 {
             loss_rate: 0.0,
             received: 0,
             restarted: false,
-            stale: 0,
+            delivered: 0,
+            in_flight: 0,
+            restarted_at: None,
             cut: None,
         }
     }
@@ -215,7 +228,7 @@ impl C4 {
 
     /// From 0 to 1, by the nominal rate in bytes per second.
     fn sensitivity(&self) -> f64 {
-        let rate = self.rate * f64::from(self.packet);
+        let rate = self.rate * self.sizes.packet();
         if rate < 50e3 {
             0.0
         } else if rate < 1e6 {
@@ -257,7 +270,10 @@ impl C4 {
             _ => {}
         }
         let most = self.max_window.min(f64::from(u32::MAX)).max(1.0);
-        window.max(LEAST).min(most)
+        match self.restarted_at {
+            None => window.max(LEAST).min(most),
+            Some((_, restart)) => restart.min(most),
+        }
     }
 
     /// Begins an era in `state`.
@@ -270,7 +286,6 @@ impl C4 {
     fn begin_era(&mut self, now: Time) {
         let previous = self.alpha;
         self.era = Era { began: now, previous, min_rtt: f64::INFINITY, max_rtt: 0.0, used: false };
-        self.stale = self.stale.saturating_sub(1);
     }
 
     fn enter_initial(&mut self, now: Time) {
@@ -331,6 +346,8 @@ impl C4 {
             self.loss_rate *= 1.0 - LOSS_GAIN;
         }
         self.received += u64::from(acked.packets);
+        self.in_flight = acked.in_flight;
+        self.restarted_at = self.restarted_at.filter(|(at, _)| acked.sent_at < *at);
         let unused = matches!(acked.limit, Limit::Application | Limit::Receiver);
         self.used |= !unused;
         self.era.used |= !unused;
@@ -345,14 +362,13 @@ impl C4 {
 
     fn measure_rate(&mut self, now: Time, acked: &Acked) {
         let Some(sample) = acked.delivery else { return };
-        if acked.rtt.is_none()
-            || self.stale > 0
-            || (self.state == State::Recovery && self.congested)
-        {
+        self.delivered = sample.prior_delivered.saturating_add(sample.delivered);
+        if acked.rtt.is_none() || (self.state == State::Recovery && self.congested) {
             return;
         }
         let delay = now.since(acked.sent_at).max(sample.send_elapsed);
-        let rate = sample.delivered as f64 / delay.as_secs().max(LEAST_RTT);
+        let volume = self.sizes.volume(sample.prior_delivered, sample.delivered);
+        let rate = volume / delay.as_secs().max(LEAST_RTT);
         self.rate = self.rate.max(fmin(rate, MOST_RATE));
     }
 
@@ -440,10 +456,7 @@ impl C4 {
                 self.max_rtt *= 1.0 - BETA;
             }
         }
-        let after = self.window();
-        if after < before {
-            self.cut = Some(Cut::window(why, Packets::new(before), Packets::new(after)));
-        }
+        self.note_cut(why, before);
     }
 
     fn count_losses(&mut self, now: Time, lost: &Lost) {
@@ -457,6 +470,30 @@ impl C4 {
             self.lost(now, Signal::Loss);
         }
     }
+
+    /// After a timeout or persistent congestion the window is `window` until a packet sent since is acknowledged.
+    fn restart(&mut self, now: Time, why: Signal, window: f64) {
+        let before = self.window();
+        self.restarted_at = Some((now, window.min(before)));
+        self.note_cut(why, before);
+    }
+
+    fn note_cut(&mut self, why: Signal, before: f64) {
+        let after = self.window();
+        if after < before {
+            self.cut = Some(Cut::window(why, Packets::new(before), Packets::new(after)));
+        }
+    }
+
+    /// The packet size changed: volumes and rates stay the same numbers of bytes.
+    fn rescale(&mut self, packet: u32) {
+        let factor = self.sizes.change(packet, self.delivered, self.in_flight);
+        for rate in [&mut self.rate, &mut self.reference] {
+            *rate = fmin(*rate * factor, MOST_RATE);
+        }
+        self.initial_window *= factor;
+        self.max_window *= factor;
+    }
 }
 
 impl Controller for C4 {
@@ -467,13 +504,15 @@ impl Controller for C4 {
             Event::Marked(marked) if marked.sent_at >= self.recovered => {
                 self.lost(now, Signal::Mark)
             }
-            Event::Mtu { packet } => {
-                let factor = f64::from(self.packet) / f64::from((*packet).max(1));
-                self.packet = *packet;
-                self.rate = fmin(self.rate * factor, MOST_RATE);
-                self.reference = fmin(self.reference * factor, MOST_RATE);
-                self.stale = 3;
+            Event::Timeout(lost) => {
+                self.count_losses(now, lost);
+                self.restart(now, Signal::Timeout, self.least);
             }
+            Event::PersistentCongestion => {
+                self.restart(now, Signal::PersistentCongestion, LEAST);
+            }
+            Event::Undo => self.restarted_at = None,
+            Event::Mtu { packet } => self.rescale(*packet),
             _ => {}
         }
     }

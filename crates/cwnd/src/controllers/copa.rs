@@ -44,7 +44,7 @@
 //!   packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements. With a delta above 0.5 the bound
 //!   is 0.5/delta packets: half of the flow's part of the queue in equilibrium.
 //! * The last five RTTs are five complete windows of data.
-//! * The RTT of the first packet, if it was sent alone, is not used: a handshake packet is smaller than data.
+//! * The handshake is no RTT sample: its packets are smaller than data.
 //! * The direction is that of three windows after the first one, as mvfst has it by default.
 //! * A step against the direction resets a velocity above 1 at once, as in mvfst.
 //! * The velocity is at most delta w and at least 1, as in genericCC: a step is at most a packet for each ACK, unless w < 1/delta.
@@ -52,7 +52,7 @@
 //! * A loss rate above 30 % in two RTTs and more than 20 packets multiplies the window by 0.7, as in genericCC, at a loss.
 //! * The least window is two packets, as in genericCC.
 //! * A timeout and persistent congestion set the window to the least one, as mvfst does at persistent congestion; the
-//!   paper has no rule.
+//!   paper has no rule. The packets that a timeout declares lost count as lost packets.
 //! * An ECN mark is a loss to the competitive mode; the paper has no rule.
 //! * The windows of RTTs keep three samples: extrema are exact until their first sample expires.
 
@@ -256,10 +256,7 @@ impl Copa {
 
     fn acked(&mut self, now: Time, acked: &Acked) {
         self.losses.packets += u64::from(acked.packets);
-        // The first packet alone is that of a handshake, which is smaller than data.
-        if let Some(sample) = acked.rtt
-            && acked.sent > 1
-        {
+        if let Some(sample) = acked.rtt {
             self.measure(now, sample);
         }
         let (Some(rtt), Some(queueing), Some(standing)) =
@@ -314,10 +311,14 @@ impl Copa {
         }
     }
 
-    fn lost(&mut self, now: Time, lost: &Lost) {
+    fn count_losses(&mut self, now: Time, lost: &Lost) {
         self.congested(now, lost.sent_at);
         self.losses.lost += u64::from(lost.packets);
         self.losses.packets += u64::from(lost.packets);
+    }
+
+    fn lost(&mut self, now: Time, lost: &Lost) {
+        self.count_losses(now, lost);
         let Some(rtt) = self.rtt else { return };
         if self.losses.complete(now, rtt.latest) {
             if self.losses.high() {
@@ -346,7 +347,10 @@ impl Controller for Copa {
             Event::Acked(acked) => self.acked(now, acked),
             Event::Lost(lost) => self.lost(now, lost),
             Event::Marked(marked) => self.congested(now, marked.sent_at),
-            Event::Timeout { .. } => self.reduce(Signal::Timeout, LEAST),
+            Event::Timeout(lost) => {
+                self.count_losses(now, lost);
+                self.reduce(Signal::Timeout, LEAST);
+            }
             Event::PersistentCongestion => self.reduce(Signal::PersistentCongestion, LEAST),
             Event::Undo => {
                 if let Some(before) = self.before.take() {
@@ -357,6 +361,7 @@ impl Controller for Copa {
             Event::Mtu { packet } => {
                 let factor = f64::from(self.packet) / f64::from((*packet).max(1));
                 self.packet = *packet;
+                self.max_window = (self.max_window * factor).max(1.0);
                 self.set_window(self.w * factor);
                 self.began = (now, self.w);
                 self.before = self.before.map(|before| before * factor);

@@ -61,8 +61,6 @@ const CURRENT_FILTER: usize = 4;
 const MINUTE: u64 = 60_000_000_000;
 /// INIT_CWND and MIN_CWND in packets.
 const LEAST: f64 = 2.0;
-/// The loss window after a timeout in packets.
-const LOSS_WINDOW: f64 = 1.0;
 /// Packets by which the window may exceed those in flight (ALLOWED_INCREASE).
 const ALLOWED_INCREASE: f64 = 1.0;
 const MAX_WINDOW: f64 = u32::MAX as f64;
@@ -154,6 +152,8 @@ pub struct Ledbat {
     ssthresh: f64,
     max_window: f64,
     packet: u32,
+    /// The least window in packets, after a timeout.
+    loss_window: f64,
     infers_recovery: bool,
     phase: Phase,
     /// Time of the next slowdown, once slow start has ended.
@@ -173,14 +173,16 @@ impl Ledbat {
     /// LEDBAT, or LEDBAT++ if `plus`, with a target in milliseconds (0 for the default) and a gain.
     pub fn new(plus: bool, target: f64, gain: f64, settings: &Settings) -> Self {
         let default = if plus { TARGET_PLUS } else { TARGET };
+        let loss_window = settings.conventions.least_window;
         Ledbat {
             plus,
             target: if target > 0.0 { target / 1e3 } else { default },
             gain,
-            w: settings.initial_window.get().clamp(LOSS_WINDOW, LEAST),
+            w: settings.initial_window.get().clamp(loss_window, LEAST),
             ssthresh: f64::INFINITY,
-            max_window: settings.max_window.get().clamp(LOSS_WINDOW, MAX_WINDOW),
+            max_window: settings.max_window.get().clamp(1.0, MAX_WINDOW),
             packet: settings.packet,
+            loss_window,
             infers_recovery: settings.conventions.infers_recovery,
             phase: if plus { Phase::SlowStart { first: true } } else { Phase::Avoidance },
             slowdown: None,
@@ -317,7 +319,7 @@ impl Ledbat {
 
     fn timeout(&mut self, now: Time) {
         let threshold = self.half();
-        self.reduce(now, Signal::Timeout, LOSS_WINDOW);
+        self.reduce(now, Signal::Timeout, self.loss_window);
         self.ssthresh = threshold;
         self.in_recovery = false;
         if self.plus {
@@ -337,10 +339,10 @@ impl Ledbat {
         let packet = packet.max(1);
         let factor = f64::from(self.packet) / f64::from(packet);
         self.packet = packet;
-        self.w = (self.w * factor).clamp(LOSS_WINDOW, MAX_WINDOW);
+        self.w = (self.w * factor).clamp(self.loss_window, MAX_WINDOW);
         self.ssthresh = (self.ssthresh * factor).max(LEAST);
         if self.max_window < MAX_WINDOW {
-            self.max_window = (self.max_window * factor).clamp(LOSS_WINDOW, MAX_WINDOW);
+            self.max_window = (self.max_window * factor).clamp(1.0, MAX_WINDOW);
         }
         self.undo = None;
     }
@@ -353,7 +355,7 @@ impl Controller for Ledbat {
             Event::Lost(lost) => self.congested(now, Signal::Loss, lost.sent_at),
             Event::Marked(marked) => self.congested(now, Signal::Mark, marked.sent_at),
             Event::Recovered => self.in_recovery = false,
-            Event::Timeout { .. } => self.timeout(now),
+            Event::Timeout(_) => self.timeout(now),
             Event::PersistentCongestion => {
                 self.in_recovery = false;
                 self.reduce(now, Signal::PersistentCongestion, self.w.min(LEAST));
@@ -365,9 +367,9 @@ impl Controller for Ledbat {
                     (self.phase, self.slowdown) = (phase, slowdown);
                 }
             }
-            Event::Reduced { window } => self.w = self.w.min(window.get()).max(LOSS_WINDOW),
+            Event::Reduced { window } => self.w = self.w.min(window.get()).max(self.loss_window),
             Event::Mtu { packet } => self.rescale(*packet),
-            Event::Report(_) | Event::Tick => {}
+            Event::Handshake { .. } | Event::Report(_) | Event::Tick => {}
         }
     }
 
@@ -388,6 +390,7 @@ impl Controller for Ledbat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Lost;
 
     fn ms(millis: u64) -> Time {
         Time::ZERO + Dur::from_millis(millis)
@@ -511,7 +514,7 @@ mod tests {
         controller.w = 3.0;
         controller.on(ms(1100), &lost(ms(1050)));
         assert_eq!(controller.w, 2.0);
-        controller.on(ms(1200), &Event::Timeout { sent: 0 });
+        controller.on(ms(1200), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
         assert_eq!(controller.w, 1.0);
     }
 
@@ -577,7 +580,7 @@ mod tests {
         let mut controller = ledbat(true);
         ack(&mut controller, 100, 100);
         controller.w = 30.0;
-        controller.on(ms(900), &Event::Timeout { sent: 0 });
+        controller.on(ms(900), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
         controller.on(ms(950), &Event::Undo);
         assert_eq!((controller.w, controller.ssthresh), (30.0, f64::INFINITY));
         for now in 1000..1004 {
@@ -593,7 +596,7 @@ mod tests {
         controller.slowdown = Some(ms(1000));
         ack(&mut controller, 1000, 40);
         assert!(matches!(controller.phase, Phase::Frozen { .. }));
-        controller.on(ms(1050), &Event::Timeout { sent: 0 });
+        controller.on(ms(1050), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
         assert_eq!((controller.w, controller.ssthresh), (1.0, 10.0));
         let mut now = 1100;
         while controller.phase != Phase::Avoidance {

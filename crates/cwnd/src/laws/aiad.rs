@@ -121,7 +121,9 @@ impl WindowLaw for Aiad {
 
     fn cut(&mut self, w: f64, _why: Signal, cx: &Context) -> f64 {
         match cx.rtt {
-            Some(rtt) if self.rate > 0.0 => (self.rate * rtt.min.as_secs()).max(2.0),
+            Some(rtt) if self.rate > 0.0 && rtt.min < Dur::MAX => {
+                (self.rate * rtt.min.as_secs()).max(2.0)
+            }
             _ => w / 2.0,
         }
     }

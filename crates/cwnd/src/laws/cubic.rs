@@ -451,7 +451,7 @@ mod tests {
     fn section_4_8_timeout() {
         let mut machine = machine(100.0, SlowStart::Standard);
         lose(&mut machine, 0.0);
-        machine.on(time(1.0), &Event::Timeout { sent: 1000 });
+        machine.on(time(1.0), &Event::Timeout(Lost::new(0, Time::ZERO, 1000)));
         assert_eq!(machine.window().get(), 1.0);
         near(machine.ssthresh().get(), 0.7 * 70.0);
         let mut now = 1.0;
@@ -504,7 +504,7 @@ mod tests {
     fn section_4_9_1_spurious_timeout() {
         let (mut machine, window) = in_avoidance();
         let (law, ssthresh) = (machine.law().clone(), machine.ssthresh());
-        machine.on(time(4.2), &Event::Timeout { sent: 9000 });
+        machine.on(time(4.2), &Event::Timeout(Lost::new(0, Time::ZERO, 9000)));
         assert_eq!(machine.window().get(), 1.0);
         machine.on(time(4.3), &Event::Undo);
         assert_eq!(machine.window().get(), window);

@@ -168,10 +168,15 @@ impl<L: RateLaw + Clone> Paced<L> {
         }
     }
 
-    /// A signal after which the sender starts again: a timeout, or persistent congestion.
-    fn restart(&mut self, now: Time, why: Signal) {
+    /// A signal after which the sender starts again: a timeout, which declares packets lost, or persistent congestion.
+    fn restart(&mut self, now: Time, why: Signal, lost: Option<&Lost>) {
         if self.rate.is_none() {
             self.leave_slow_start(now);
+        }
+        if let Some(lost) = lost
+            && lost.packets > 0
+        {
+            self.report_losses(now, lost);
         }
         self.shrink(now, true, why);
     }
@@ -196,8 +201,10 @@ impl<L: RateLaw + Clone> Controller for Paced<L> {
             Event::Report(report) => self.report(now, report),
             Event::Lost(lost) => self.lost(now, lost),
             Event::Marked(marked) => self.marked(now, marked),
-            Event::Timeout { .. } => self.restart(now, Signal::Timeout),
-            Event::PersistentCongestion => self.restart(now, Signal::PersistentCongestion),
+            Event::Timeout(lost) => self.restart(now, Signal::Timeout, Some(lost)),
+            Event::PersistentCongestion => {
+                self.restart(now, Signal::PersistentCongestion, None);
+            }
             Event::Reduced { window } => {
                 self.window = self.window.min(window.get()).max(MIN_WINDOW).min(self.max_window);
             }
@@ -207,7 +214,7 @@ impl<L: RateLaw + Clone> Controller for Paced<L> {
                     self.step(now);
                 }
             }
-            Event::Acked(_) | Event::Recovered | Event::Undo => {}
+            Event::Acked(_) | Event::Handshake { .. } | Event::Recovered | Event::Undo => {}
         }
     }
 

@@ -35,8 +35,6 @@ use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 use alloc::boxed::Box;
 
-/// The smallest window in packets, and the loss window after a timeout (RFC 5681 section 3.1).
-const MIN_WINDOW: f64 = 1.0;
 /// The window after persistent congestion in packets (RFC 9002 section 7.2).
 const PERSISTENT_WINDOW: f64 = 2.0;
 /// The largest window in packets: drivers count packets in 32 bits.
@@ -106,7 +104,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let conventions = settings.conventions;
         Windowed {
             law,
-            window: settings.initial_window.get().clamp(MIN_WINDOW, MAX_WINDOW),
+            window: settings.initial_window.get().clamp(conventions.least_window, MAX_WINDOW),
             ssthresh: if conventions.threshold_from_max_window {
                 max_window
             } else {
@@ -215,7 +213,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             if !self.entered {
                 self.enter(cx);
             }
-            self.window = self.law.grow(self.window, f64::from(acked.credit), &cx).max(MIN_WINDOW);
+            let grown = self.law.grow(self.window, f64::from(acked.credit), &cx);
+            self.window = grown.max(self.conventions.least_window);
             // A law may decrease its window (Vegas): that does not return to slow start.
             self.ssthresh = self.ssthresh.min(self.window);
         }
@@ -246,7 +245,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             Some(law) => law.grow(self.window, credit, &{ *acked }, &{ cx }),
         };
         // A threshold above the largest window would never be reached.
-        let grown = window.max(MIN_WINDOW).min(self.largest());
+        let grown = window.max(self.conventions.least_window).min(self.largest());
         let overshoots = self.conventions.overshoots_threshold;
         self.window = if overshoots { grown } else { grown.min(self.ssthresh) };
         if done || (credit > 0.0 && self.law.leave_slow_start(self.window, &cx)) {
@@ -327,11 +326,12 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             after_mark: self.marked,
         };
         let Decided { threshold, window } = (self.conventions.reduce)(&decision);
+        let least = self.conventions.least_window;
         // After persistent congestion the threshold stays that of the loss (RFC 9002 section 7.6.2).
         (self.ssthresh, self.window) = match why {
-            Signal::Timeout => (threshold, MIN_WINDOW),
+            Signal::Timeout => (threshold, least),
             Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
-            Signal::Loss | Signal::Mark => (threshold, at_most(window, before).max(MIN_WINDOW)),
+            Signal::Loss | Signal::Mark => (threshold, at_most(window, before).max(least)),
         };
         self.last_cut = now;
         self.cut_before = true;
@@ -350,12 +350,13 @@ impl<L: WindowLaw + Clone> Windowed<L> {
 
     /// The driver reduced the window.
     fn reduced(&mut self, now: Time, window: f64) {
-        let window = self.window.min(window).max(MIN_WINDOW);
+        let least = self.conventions.least_window;
+        let window = self.window.min(window).max(least);
         if window < self.window {
             self.window = window;
             self.entered = false;
             self.law.reduced(window);
-            if window == MIN_WINDOW {
+            if window == least {
                 self.restart_linux(now);
             }
         }
@@ -392,7 +393,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
     fn timeout(&mut self, now: Time, sent: u64) {
         // A failed repair or probe ends no round of its own: packets sent since the reduction count in the round that
         // follows it.
-        let fresh = !self.in_recovery && self.window > MIN_WINDOW;
+        let fresh = !self.in_recovery && self.window > self.conventions.least_window;
         let ends = fresh && self.law.timeout_ends_round();
         self.recovered(now);
         if ends {
@@ -440,10 +441,11 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let packet = packet.max(1);
         let factor = f64::from(self.packet) / f64::from(packet);
         self.packet = packet;
-        self.window = (self.window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        let least = self.conventions.least_window;
+        self.window = (self.window * factor).clamp(least, MAX_WINDOW);
         self.ssthresh *= factor;
         if self.max_window < MAX_WINDOW {
-            self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+            self.max_window = (self.max_window * factor).clamp(least, MAX_WINDOW);
         }
         self.law.rescale(factor);
         if let Some(congestion) = &mut self.congestion {
@@ -476,11 +478,12 @@ impl<L: WindowLaw + Clone> Controller for Windowed<L> {
             Event::Lost(lost) => self.lost(now, lost),
             Event::Marked(marked) => self.marked(now, marked),
             Event::Recovered => self.recovered(now),
-            Event::Timeout { sent } => self.timeout(now, *sent),
+            Event::Timeout(lost) => self.timeout(now, lost.sent),
             Event::PersistentCongestion => self.persistent_congestion(now),
             Event::Undo => self.undo(),
             Event::Reduced { window } => self.reduced(now, window.get()),
             Event::Mtu { packet } => self.rescale(*packet),
+            Event::Handshake { rtt } => self.rtt = Some(Rtt::handshake(*rtt)),
             Event::Report(_) | Event::Tick => {}
         }
     }

@@ -82,6 +82,13 @@ macro_rules! extremum {
             pub fn clear(&mut self) {
                 self.0.best = None;
             }
+
+            /// Applies `change` to all samples, whose order it keeps: for a change of their unit.
+            pub fn map(&mut self, change: impl Fn(V) -> V) {
+                for sample in self.0.best.iter_mut().flatten() {
+                    sample.value = change(sample.value);
+                }
+            }
         }
     };
 }
@@ -199,6 +206,8 @@ mod tests {
         assert_eq!(filter.get(), None);
         filter.add(0, 5);
         assert_eq!(filter.add(11, 9), 9);
+        filter.map(|value| 2 * value);
+        assert_eq!(filter.get(), Some(18));
         filter.clear();
         assert_eq!(filter.get(), None);
     }

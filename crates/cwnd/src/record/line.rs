@@ -64,13 +64,8 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
     write!(text, "{} ", entry.at.as_nanos())?;
     match &entry.event {
         Event::Acked(acked) => write_acked(text, acked)?,
-        Event::Lost(Lost { packets, sent_at, sent, delivery }) => {
-            write!(text, "lost {packets} {} {sent}", sent_at.as_nanos())?;
-            if let Some(LossSample { lost, in_flight, application_limited }) = delivery {
-                let limited = u8::from(*application_limited);
-                write!(text, " delivery {lost} {in_flight} {limited}")?;
-            }
-        }
+        Event::Handshake { rtt } => write!(text, "handshake {}", rtt.as_nanos())?,
+        Event::Lost(lost) => write_lost(text, "lost", lost)?,
         Event::Marked(Marked { packets, sent_at, sent }) => {
             write!(text, "marked {packets} {} {sent}", sent_at.as_nanos())?;
         }
@@ -81,7 +76,7 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
             write!(text, "{}", rtt.as_nanos())?;
         }
         Event::Recovered => text.write_str("recovered")?,
-        Event::Timeout { sent } => write!(text, "timeout {sent}")?,
+        Event::Timeout(lost) => write_lost(text, "timeout", lost)?,
         Event::PersistentCongestion => text.write_str("persistent-congestion")?,
         Event::Reduced { window } => write!(text, "reduced {}", window.get())?,
         Event::Mtu { packet } => write!(text, "mtu {packet}")?,
@@ -89,6 +84,13 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
         Event::Tick => text.write_str("tick")?,
     }
     write!(text, " | {}", Answer(&entry.output))
+}
+
+fn write_lost(text: &mut String, name: &str, lost: &Lost) -> fmt::Result {
+    let Lost { packets, sent_at, sent, delivery } = *lost;
+    write!(text, "{name} {packets} {} {sent}", sent_at.as_nanos())?;
+    let Some(LossSample { lost, in_flight, application_limited }) = delivery else { return Ok(()) };
+    write!(text, " delivery {lost} {in_flight} {}", u8::from(application_limited))
 }
 
 fn write_acked(text: &mut String, acked: &Acked) -> fmt::Result {
@@ -225,17 +227,23 @@ fn loss_sample(fields: &mut Fields<'_>) -> Result<LossSample, ParseError> {
     Ok(sample)
 }
 
+fn lost(fields: &mut Fields<'_>) -> Result<Lost, ParseError> {
+    let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);
+    let mut lost = Lost::new(packets, sent_at, fields.take(SENT)?);
+    if fields.0.next_if_eq(&"delivery").is_some() {
+        lost.delivery = Some(loss_sample(fields)?);
+    }
+    Ok(lost)
+}
+
 fn event(fields: &mut Fields<'_>) -> Result<Event, ParseError> {
     Ok(match fields.0.next() {
         Some("acked") => Event::Acked(acked(fields)?),
-        Some("lost") => {
-            let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);
-            let mut lost = Lost::new(packets, sent_at, fields.take(SENT)?);
-            if fields.0.next_if_eq(&"delivery").is_some() {
-                lost.delivery = Some(loss_sample(fields)?);
-            }
-            Event::Lost(lost)
+        Some("handshake") => {
+            let rtt = fields.take("the round-trip time in nanoseconds")?;
+            Event::Handshake { rtt: Dur::from_nanos(rtt) }
         }
+        Some("lost") => Event::Lost(lost(fields)?),
         Some("marked") => {
             let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);
             Event::Marked(Marked::new(packets, sent_at, fields.take(SENT)?))
@@ -249,7 +257,7 @@ fn event(fields: &mut Fields<'_>) -> Result<Event, ParseError> {
             Event::Report(report)
         }
         Some("recovered") => Event::Recovered,
-        Some("timeout") => Event::Timeout { sent: fields.take(SENT)? },
+        Some("timeout") => Event::Timeout(lost(fields)?),
         Some("persistent-congestion") => Event::PersistentCongestion,
         Some("reduced") => {
             Event::Reduced { window: Packets::new(fields.take("the window in packets")?) }

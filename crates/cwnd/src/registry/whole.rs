@@ -1,6 +1,7 @@
 //! The registry's entries of the whole controllers.
 
 use super::{Algorithm, Build, Parameter, Range};
+use crate::controllers::bbr3::Aging;
 use crate::controllers::{Bbr, Bbr3, C4, Copa, Ledbat};
 use alloc::boxed::Box;
 
@@ -12,7 +13,7 @@ pub(super) const BBR: Algorithm = Algorithm {
     source: "tcp_bbr.c of Linux; Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson 2016",
     equations: &[
         "bw: the largest delivery rate of the last 10 rounds",
-        "min_rtt: the smallest RTT of the last 10 s",
+        "min_rtt: the smallest RTT of the last 10 s, at first that of the handshake",
         "pacing rate = 0.99 pacing_gain bw",
         "bdp(gain) = ceil(gain bw min_rtt)",
         "inflight(gain) = bdp(gain) + 3 segments, even, + 2 in the probing phase",
@@ -39,7 +40,8 @@ pub(super) const BBR: Algorithm = Algorithm {
         "A restart after an idle period is an acknowledgement of a packet sent when none was in flight and the application limited the sender. The pacing rate is not reset then, and ProbeRTT ends at the acknowledgement.",
         "The window after a timeout is one packet; that of Linux is one above the packets in flight (tcp_enter_loss).",
         "The recovery after a timeout ends with the third round after it; the driver does not report its end.",
-        "Persistent congestion is a timeout.",
+        "Persistent congestion is a timeout with a window of two packets.",
+        "After a change of the packet size a rate sample is converted by the sizes of its packets.",
         "The least pacing rate is a packet in a second.",
         "The clock has no steps of a jiffy.",
     ],
@@ -55,7 +57,8 @@ pub(super) const BBR3: Algorithm = Algorithm {
     source: "Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr, ietf-wg-ccwg/draft-ietf-ccwg-bbr 4ce5e87",
     equations: &[
         "max_bw: the largest delivery rate of this and the last ProbeBW cycle",
-        "min_rtt: the smallest RTT of the last 10 s",
+        "aging = quiche: a cycle also ends with Down, if it has a sample",
+        "min_rtt: the smallest RTT of the last 10 s, at first that of the handshake",
         "bw = min(max_bw, bw_shortterm), bdp = bw min_rtt",
         "pacing rate = 0.99 pacing_gain bw",
         "max_inflight = cwnd_gain bdp + extra_acked, at least 4, 3 quanta",
@@ -79,6 +82,7 @@ pub(super) const BBR3: Algorithm = Algorithm {
         "a spurious loss restores the model and the state",
     ],
     deviations: &[
+        "With `aging=quiche` max_bw also ages when Down ends, if the draft's rule did not apply in the cycle and the cycle has a sample, as in Google's QUICHE (ExitProbeDown of bbr3_sender.cc, commit 7bd55da). By the draft alone (`aging=draft`) max_bw never ages where each cycle ends with a ProbeRTT, whose samples are limited by the application: after a fall of the capacity that leaves a queue of seconds.",
         "Volumes are real-valued, in packets.",
         "Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they change apply at once.",
         "The packets that are declared lost together are one packet P of the draft: the one sent last has its state. After scattered losses inflight_longterm is lower than with one P each, by up to their number.",
@@ -98,13 +102,22 @@ pub(super) const BBR3: Algorithm = Algorithm {
         "The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).",
         "The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.",
         "Connections without SACK are treated like those with it.",
-        "Persistent congestion is a timeout.",
+        "Persistent congestion is a timeout with a window of two packets.",
+        "After a change of the packet size a rate sample is converted by the sizes of its packets.",
         "The least pacing rate is a packet in a second.",
         "Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a sender of ECN-capable packets treats marks as congestion: `bbr3` is for paths without marks.",
-        "In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read from a history of the loss counter by P.delivered.",
+        "In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read from a history of the loss counter by P.delivered; min_rtt begins with the first sample of data.",
     ],
-    parameters: &[],
-    build: Build::Whole(|_, settings| Box::new(Bbr3::new(settings))),
+    parameters: &[Parameter::choice(
+        "aging",
+        &["quiche", "draft"],
+        Some(0),
+        "the rule by which max_bw ages: of Google's QUICHE, or of the draft alone",
+    )],
+    build: Build::Whole(|v, settings| {
+        let aging = if v[0] == 0.0 { Aging::Quiche } else { Aging::Draft };
+        Box::new(Bbr3::new(aging, settings))
+    }),
 };
 
 pub(super) const COPA: Algorithm = Algorithm {
@@ -138,14 +151,14 @@ pub(super) const COPA: Algorithm = Algorithm {
         "The window does not grow while the application or the receiver limits the sender.",
         "A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements. With a delta above 0.5 the bound is 0.5/delta packets: half of the flow's part of the queue in equilibrium.",
         "The last five RTTs are five complete windows of data.",
-        "The RTT of the first packet, if it was sent alone, is not used: a handshake packet is smaller than data.",
+        "The handshake is no RTT sample: its packets are smaller than data.",
         "The direction is that of three windows after the first one, as mvfst has it by default.",
         "A step against the direction resets a velocity above 1 at once, as in mvfst.",
         "The velocity is at most delta w and at least 1, as in genericCC: a step is at most a packet for each ACK, unless w < 1/delta.",
         "1/delta is halved once for each window of data.",
         "A loss rate above 30 % in two RTTs and more than 20 packets multiplies the window by 0.7, as in genericCC, at a loss.",
         "The least window is two packets, as in genericCC.",
-        "A timeout and persistent congestion set the window to the least one, as mvfst does at persistent congestion; the paper has no rule.",
+        "A timeout and persistent congestion set the window to the least one, as mvfst does at persistent congestion; the paper has no rule. The packets that a timeout declares lost count as lost packets.",
         "An ECN mark is a loss to the competitive mode; the paper has no rule.",
         "The windows of RTTs keep three samples: extrema are exact until their first sample expires.",
     ],
@@ -220,7 +233,9 @@ pub(super) const C4: Algorithm = Algorithm {
         "Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft leaves ECN open.",
         "An era is application-limited if its acknowledgements find the sender limited by the application or the receiver.",
         "Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented. In the code half the peak of these estimates bounds rate and window of Initial from below.",
-        "A timeout is no signal, as in the draft (probe timeouts); persistent congestion has no rule.",
+        "The packets that a timeout declares lost count for the loss rate; the draft does not react to probe timeouts, which declare none. The window is then one packet, as in RFC 5681, and two after persistent congestion, as in RFC 9002, until a packet sent since is acknowledged; a timeout changes nothing else.",
+        "The handshake is no RTT sample: in a TCP its packets are smaller than data.",
+        "After a change of the packet size a rate sample is converted by the sizes of its packets.",
         "The nominal rate is in packets of the maximum size.",
     ],
     parameters: &[],

@@ -567,6 +567,8 @@ pub(super) const VEGAS: Algorithm = Algorithm {
          and its reduction by 1/4; the slow-start threshold is half of the window.",
         "rtt is the smallest sample of its round, against delayed acknowledgements.",
         "The window does not decrease below two packets.",
+        "The handshake gives no base: Linux begins it anew after the handshake (tcp_vegas_init), and also \
+         where it sends with nothing in flight (CA_EVENT_TX_START), which is not done here.",
     ],
     parameters: &[
         packets("alpha", "α", 2.0, Range::above(0.0, 1000.0), "least packets in the queues"),

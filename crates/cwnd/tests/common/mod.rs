@@ -127,11 +127,12 @@ pub(crate) fn timed(steps: Vec<Step>) -> Vec<(Time, Event)> {
                 *sent = total;
             }
             Event::Lost(Lost { sent_at, sent, .. })
+            | Event::Timeout(Lost { sent_at, sent, .. })
             | Event::Marked(Marked { sent_at, sent, .. }) => {
                 *sent_at = now - Dur::from_nanos(sent_at.as_nanos());
                 *sent = total;
             }
-            Event::Report(Report { sent, .. }) | Event::Timeout { sent } => *sent = total,
+            Event::Report(Report { sent, .. }) => *sent = total,
             _ => {}
         }
         (now, event)
@@ -214,7 +215,10 @@ fn event() -> impl Strategy<Value = Event> {
             Event::Report(report)
         }),
         3 => Just(Event::Recovered),
-        1 => Just(Event::Timeout { sent: 0 }),
+        1 => rtt().prop_map(|rtt| Event::Handshake { rtt }),
+        1 => (packets(), age()).prop_map(|(packets, sent_at)| {
+            Event::Timeout(Lost::new(packets, sent_at, 0))
+        }),
         1 => Just(Event::Undo),
         1 => Just(Event::PersistentCongestion),
         1 => (0.0..40.0_f64).prop_map(|w| Event::Reduced { window: Packets::new(w) }),

@@ -236,7 +236,7 @@ fn recovery_conserves_packets_for_a_round() {
 fn a_timeout_leaves_one_packet_and_restores_the_window_later() {
     let mut path = Path::probing();
     let before = path.bbr.w;
-    path.bbr.on(path.now, &Event::Timeout { sent: 1 });
+    path.bbr.on(path.now, &Event::Timeout(Lost::new(0, Time::ZERO, 1)));
     assert_eq!(path.bbr.w, 1);
     for _ in 0..4 {
         path.ack(4, RTT, 40.0, RTT, 4);

@@ -1,9 +1,9 @@
 //! The state machine (draft-ietf-ccwg-bbr section 5.3).
 
 use super::{
-    Ack, AckPhase, Bbr3, CWND_GAIN, DOWN_PACING_GAIN, DRAIN_PACING_GAIN, HEADROOM, MIN_PIPE_CWND,
-    PROBE_RTT_CWND_GAIN, Recovery, STARTUP_FULL_LOSS_COUNT, STARTUP_PACING_GAIN, State,
-    UP_CWND_GAIN, UP_PACING_GAIN,
+    Ack, AckPhase, Aging, Bbr3, CWND_GAIN, DOWN_PACING_GAIN, DRAIN_PACING_GAIN, HEADROOM,
+    MIN_PIPE_CWND, PROBE_RTT_CWND_GAIN, Recovery, STARTUP_FULL_LOSS_COUNT, STARTUP_PACING_GAIN,
+    State, UP_CWND_GAIN, UP_PACING_GAIN,
 };
 use crate::units::{Dur, Time};
 use libm::floor;
@@ -42,16 +42,27 @@ impl Bbr3 {
         self.probe_up_acked_per_inc = f64::INFINITY;
         self.pick_probe_wait();
         self.cycle_stamp = now;
+        self.has_advanced = false;
         self.ack_phase = AckPhase::Stopping;
         self.start_round();
         self.enter(State::Down, DOWN_PACING_GAIN, CWND_GAIN);
     }
 
-    fn start_cruise(&mut self) {
+    /// Ends the cycle of max_bw as QUICHE does, unless it has ended.
+    fn leave_down(&mut self) {
+        let ends = self.state == State::Down && !self.has_advanced && self.has_sample;
+        if ends && self.aging == Aging::Quiche {
+            self.advance_max_bw_filter();
+        }
+    }
+
+    pub(super) fn start_cruise(&mut self) {
+        self.leave_down();
         self.enter(State::Cruise, 1.0, CWND_GAIN);
     }
 
     pub(super) fn start_refill(&mut self) {
+        self.leave_down();
         self.reset_short_term_model();
         self.bw_probe_up_rounds = 0;
         self.bw_probe_up_acked = 0.0;
@@ -224,7 +235,8 @@ impl Bbr3 {
         if self.ack_phase == AckPhase::Stopping && self.round_start {
             self.is_bw_probe_sample = false;
             self.ack_phase = AckPhase::Init;
-            if self.is_in_probe_bw() && !ack.sent.application_limited {
+            let ended = self.has_advanced && self.aging == Aging::Quiche;
+            if self.is_in_probe_bw() && !ack.sent.application_limited && !ended {
                 self.advance_max_bw_filter();
             }
             if self.is_in_probe_bw() && self.prev_probe_precautionary && !self.prev_probe_too_high {

@@ -45,11 +45,9 @@ impl Bbr3 {
 
     fn update_max_bw(&mut self, ack: &Ack) {
         self.update_round(ack);
-        if self.stale == 0
-            && ack.rate > 0.0
-            && (ack.rate >= self.max_bw || !ack.sent.application_limited)
-        {
+        if ack.rate > 0.0 && (ack.rate >= self.max_bw || !ack.sent.application_limited) {
             self.max_bw = self.max_bw_filter.add(self.cycle_count, ack.rate);
+            self.has_sample = true;
         }
     }
 
@@ -60,7 +58,6 @@ impl Bbr3 {
             self.start_round();
             self.round_count += 1;
             self.rounds_since_probe_up += 1;
-            self.stale = self.stale.saturating_sub(1);
         }
     }
 
@@ -70,6 +67,7 @@ impl Bbr3 {
 
     pub(super) fn advance_max_bw_filter(&mut self) {
         self.cycle_count += 1;
+        (self.has_advanced, self.has_sample) = (true, false);
     }
 
     fn is_probing_bw(&self) -> bool {

@@ -40,7 +40,7 @@ struct Path {
 impl Path {
     fn new() -> Self {
         let settings = Settings { seed: 1, ..Settings::default() };
-        Path { bbr: Bbr3::new(&settings), now: Time::ZERO }
+        Path { bbr: Bbr3::new(Aging::Quiche, &settings), now: Time::ZERO }
     }
 
     /// A round of `given.rtt` seconds, in one acknowledgement.
@@ -496,7 +496,7 @@ fn a_spurious_recovery_restores_state_and_model() {
     path.round(STEADY);
     let before = path.bbr.clone();
     assert!(before.bw_shortterm.is_finite());
-    path.bbr.on(path.now, &Event::Timeout { sent: 1000 });
+    path.bbr.on(path.now, &Event::Timeout(Lost::new(0, Time::ZERO, 1000)));
     assert_eq!(path.bbr.w, 1.0);
     path.bbr.on(path.now + Dur::from_millis(10), &Event::Undo);
     assert_eq!((path.bbr.w, path.bbr.state()), (before.w, before.state()));
@@ -509,7 +509,7 @@ fn a_spurious_recovery_restores_state_and_model() {
 fn the_window_is_restored_after_a_timeout() {
     let mut path = Path::in_state(State::Cruise);
     let before = path.bbr.w;
-    path.bbr.on(path.now, &Event::Timeout { sent: 1000 });
+    path.bbr.on(path.now, &Event::Timeout(Lost::new(0, Time::ZERO, 1000)));
     path.round(Given { packets: 1, in_flight: 0, rate: 10.0, ..STEADY });
     assert_eq!(path.bbr.w, 4.0);
     path.round(Given { packets: 4, in_flight: 4, rate: 40.0, ..STEADY });
@@ -536,7 +536,7 @@ fn the_window_is_at_least_four_packets() {
     for (conventions, least) in [(&crate::Conventions::RFC, 6.0), (&crate::Conventions::QUIC, 4.0)]
     {
         settings.conventions = conventions;
-        let mut path = Path { bbr: Bbr3::new(&settings), now: Time::ZERO };
+        let mut path = Path { bbr: Bbr3::new(Aging::Quiche, &settings), now: Time::ZERO };
         let tiny = Given { packets: 1, rate: 100.0, rtt: 0.001, in_flight: 3, ..STEADY };
         for _ in 0..300 {
             path.acked(0.01, path.bbr.delivered, tiny);
@@ -610,4 +610,21 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     assert!((path.bbr.pace - pace / 2.0).abs() < 1e-9 && (path.bbr.w - w / 2.0).abs() < 1e-9);
     path.round(Given { rate: RATE / 2.0, packets: BDP / 2, in_flight: BDP / 2, ..STEADY });
     assert!((path.bbr.max_bw - RATE / 2.0).abs() < 1e-9);
+}
+
+/// In QUICHE a cycle with a sample ends with Down, once; by the draft, with the first round whose sample is not limited.
+#[test]
+fn max_bw_ages_at_the_end_of_down() {
+    for (aging, has_sample, after_down) in
+        [(Aging::Quiche, true, 1), (Aging::Quiche, false, 0), (Aging::Draft, true, 0)]
+    {
+        let mut path = Path::in_state(State::Cruise);
+        (path.bbr.aging, path.bbr.has_sample) = (aging, has_sample);
+        let before = path.bbr.cycle_count;
+        path.bbr.start_down(path.now);
+        path.bbr.start_cruise();
+        assert_eq!(path.bbr.cycle_count, before + after_down, "{aging:?}");
+        path.round(STEADY);
+        assert_eq!(path.bbr.cycle_count, before + 1, "{aging:?}");
+    }
 }

@@ -24,6 +24,7 @@ impl Flow {
         self.now += Dur::from_secs(rtt);
         let mut acked = Acked::new(1, sent_at);
         let mut sample = RateSample::new();
+        sample.prior_delivered = self.c4.delivered;
         sample.delivered = (rate * rtt + 0.5) as u64;
         acked.rtt = Some(Dur::from_secs(rtt));
         acked.delivery = Some(sample);
@@ -294,21 +295,48 @@ fn high_jitter_restarts_initial_once() {
     assert_eq!(flow.c4.state(), State::Cruising);
 }
 
+/// A timeout without losses, such as QUIC's, would change nothing else.
 #[test]
-fn a_timeout_changes_nothing() {
+fn after_a_timeout_the_window_is_a_packet_until_the_path_answers() {
     let mut flow = Flow::cruising(1000.0);
     let before = flow.c4.output();
-    flow.c4.on(flow.now, &Event::Timeout { sent: 100 });
+    flow.c4.on(flow.now, &Event::Timeout(Lost::new(0, Time::ZERO, 100)));
+    assert_eq!(flow.c4.output().window, Packets::new(1.0));
+    assert_eq!(flow.c4.take_cut().map(|cut| cut.why), Some(Signal::Timeout));
+    // A packet sent before the timeout arrives.
+    flow.c4.on(flow.now, &Event::Acked(Acked::new(1, Time::ZERO)));
+    assert_eq!(flow.c4.output().window, Packets::new(1.0));
+    flow.c4.on(flow.now, &Event::Acked(Acked::new(1, flow.now)));
     assert_eq!(flow.c4.output(), before);
+    flow.c4.on(flow.now, &Event::PersistentCongestion);
+    assert_eq!(flow.c4.output().window, Packets::new(2.0));
+    flow.c4.on(flow.now, &Event::Undo);
+    assert_eq!(flow.c4.output(), before);
+}
+
+/// 1 - (15/16)^10 is a loss rate of 47.6 %, above the threshold of 47.2 % at 1000 packets of 150 bytes in a second.
+#[test]
+fn losses_at_a_timeout_count() {
+    let mut flow = Flow::cruising(1000.0);
+    flow.c4.rescale(150);
+    flow.c4.rate = 1000.0;
+    flow.c4.on(flow.now, &Event::Timeout(Lost::new(9, flow.now, 100)));
+    assert!(close(flow.c4.loss_rate, 1.0 - (15.0_f64 / 16.0).powi(9)));
+    assert!(close(flow.c4.rate, 1000.0));
+    flow.c4.on(flow.now, &Event::Timeout(Lost::new(1, flow.now, 100)));
+    assert!(close(flow.c4.rate, 750.0));
+    assert_eq!(flow.c4.state(), State::Recovery);
 }
 
 #[test]
 fn a_change_of_the_packet_size_keeps_the_bytes() {
     let mut flow = Flow::cruising(1000.0);
+    flow.c4.in_flight = 100;
     flow.c4.on(flow.now, &Event::Mtu { packet: 500 });
     assert!(close(flow.c4.rate, 2000.0));
-    // Samples of packets of the old size.
-    flow.ack(9000.0, RTT);
-    flow.ack(9000.0, RTT);
+    // The packets of the old size that were in flight, then new ones.
+    flow.ack(1000.0, RTT);
     assert!(close(flow.c4.rate, 2000.0));
+    flow.ack(2100.0, RTT);
+    assert!(close(flow.c4.rate, 2100.0));
 }

@@ -90,9 +90,7 @@ fn the_smallest_rtt_is_that_of_ten_seconds() {
 #[test]
 fn a_handshake_gives_no_rtt() {
     let mut copa = copa();
-    let mut acked = Acked::new(1, at(0));
-    (acked.rtt, acked.sent, acked.credit) = (Some(Dur::from_millis(90)), 1, 0);
-    copa.on(at(90), &Event::Acked(acked));
+    copa.on(at(90), &Event::Handshake { rtt: Dur::from_millis(90) });
     assert_eq!((copa.rtt_min.get(), copa.w), (None, 10.0));
 }
 
@@ -231,7 +229,7 @@ fn a_high_loss_rate_reduces_the_window() {
 fn a_timeout_is_undone() {
     let mut copa = steady();
     let before = copa.w;
-    copa.on(at(2000), &Event::Timeout { sent: 100 });
+    copa.on(at(2000), &Event::Timeout(Lost::new(0, Time::ZERO, 100)));
     assert_eq!(copa.w, 2.0);
     assert_eq!(copa.take_cut().map(|cut| cut.why), Some(Signal::Timeout));
     copa.on(at(2001), &Event::Undo);
