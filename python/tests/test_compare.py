@@ -477,16 +477,16 @@ def test_each_flow_draws_its_round_trip_time():
 
 
 def test_auto_adds_seeds_until_all_is_decided():
-    done = []
-    sure = cwnd.compare(["bbr3"], progress=done.append, **(SMALL | {"repeat": "auto"}))
+    done, small = [], SMALL | {"conventions": "ns2"}
+    sure = cwnd.compare(["simd"], progress=done.append, **(small | {"repeat": "auto"}))
     repeat = sure.network["repeat"]
     assert sure.undecided == []
     assert repeat in (20, 40)
     assert f"--repeat {repeat} " in sure.rerun
     assert done == sorted(done)
     assert done[-1] == 1.0
-    assert cwnd.compare(["bbr3"], **(SMALL | {"repeat": repeat // 2})).undecided
-    assert cwnd.compare(["bbr3"], **(SMALL | {"repeat": repeat})).to_json() == sure.to_json()
+    assert cwnd.compare(["simd"], **(small | {"repeat": repeat // 2})).undecided
+    assert cwnd.compare(["simd"], **(small | {"repeat": repeat})).to_json() == sure.to_json()
 
 
 def test_auto_has_a_limit():
@@ -523,7 +523,8 @@ def test_why_there_is_no_command(mixed):
 def test_the_command_of_auto_has_its_samples(monkeypatch, capsys):
     """`auto` leaves room for the samples of 80 repeats: the command says how long they are."""
     monkeypatch.setattr(cwnd.networks, "MOST_SAMPLES", 80 * 3 * 4 * 110)
-    sure = cwnd.compare(["vegas"], **(SMALL | {"repeat": "auto"}))
+    small = SMALL | {"conventions": "ns2", "repeat": "auto"}
+    sure = cwnd.compare(["vegas"], **small)
     assert sure.network["repeat"] < 80
     words = shlex.split(sure.rerun)
     assert words[words.index("--set") + 1].startswith("sample=")

@@ -144,6 +144,7 @@ def test_thresholds_leave_room_for_a_concern():
         ('"utilization"', '"utilisation"', 'unknown metric "utilisation"'),
         ('"rfc9743"', '"rfc"', "unknown suite 'rfc'"),
         ('"10mbit"', '"10mbps"', "dumbbell.rate"),
+        ("[[scenario", '[scenario.tcp]\nconventions = "rfc"\n[[scenario', "are those of --conv"),
     ],
 )
 def test_a_wrong_experiment_names_the_key(old, new, message):

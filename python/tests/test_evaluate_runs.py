@@ -105,7 +105,7 @@ duration = "4s"
 rate = "2mbit"
 delay = "10ms"
 queue = "20p"
-blackout = [{ at = "1s", for = "1500ms" }]
+blackout = [{ at = "1500ms", for = "1500ms" }]
 
 [[scenario.flow]]
 name = "candidate"
@@ -337,7 +337,8 @@ def texts(svg):
 
 def badge_of(card):
     label, text = card.badge
-    assert texts(card.to_svg()) == {label, text, f"{label}: {text}"}
+    rules = "; TCP conventions: linux" if card.on == "sim" else ""
+    assert texts(card.to_svg()) == {label, text, f"{label}: {text}{rules}"}
     return f"{label}: {text}"
 
 

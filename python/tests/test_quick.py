@@ -55,7 +55,7 @@ suites = ["rfc9743"]
 title = "Delay"
 metric = "queue_delay.p95"
 meets = ["<= 1 baseline"]
-fails = ["> 1.05 baseline"]
+fails = ["> 0.95 baseline"]
 reason = "A reason."
 source = "A source."
 finding = "Has {value}."

@@ -65,7 +65,7 @@ def test_a_transfer_of_one_window_on_the_empty_path_is_ideal(handshake, longest)
     # Ten packets are the initial window. A handshake costs another round trip of 20 ms.
     text = WEB[: WEB.index("[[flow]]")] + (
         "[[flow]]\ncontroller = 'reno'\nbytes = 14600\nstart = '2s'\n"
-        f"tcp = {{delayed_acks = false, syn = {handshake}}}\n"
+        f"tcp = {{delayed_acks = false, overhead = 0, syn = {handshake}}}\n"
     )
     found = cwnd.run(cwnd.Scenario.from_toml(text)).transfers()
     assert found.bytes.tolist() == [14600.0]

@@ -341,7 +341,10 @@ def _read(name: str, document: JsonObject) -> Experiment:
     table = document["scenario"]
     tcp = {"conventions": CONVENTIONS, **table.get("tcp", {})}
     scenario = Scenario({"name": name, **table, "tcp": tcp})
-    places = places_of_scenario(scenario, scenario.validate()["links"])
+    compiled = scenario.validate()
+    if compiled["conventions"] not in ([CONVENTIONS], []):
+        raise ValueError("scenario: the conventions of TCP are those of --conventions")
+    places = places_of_scenario(scenario, compiled["links"])
     tests = tuple(_read_test(table, places) for table in document["test"])
     experiment = Experiment(
         name,
