@@ -93,12 +93,14 @@ def test_the_command_that_compare_prints_repeats_it(command, here, arguments):
 def test_compare_says_how_many_repeats_it_made(command):
     done = command(
         "compare",
-        "vegas",
+        "simd",
         *SMALL[:4],
         "--time",
         "10s",
         "--flows",
         "4",
+        "--conventions",
+        "ns2",
         "--repeat",
         "auto",
         "--json",

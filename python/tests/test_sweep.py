@@ -354,6 +354,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path, spawn, command):
     assert finished.returncode == 0, finished.stderr
     document = json.loads(finished.stdout)
     made = document.pop("made")
+    assert document.pop("conventions") == ["linux"]
     assert document == {"out": str(out), "runs": len(cwnd.Sweep(out)), "failed": 0, "errors": []}
     seeds = cwnd.Sweep(out).runs["seed"]
     assert made == len(wanted - before) > 0
@@ -367,9 +368,10 @@ def test_the_command(tmp_path, command):
     done = command("sweep", path, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stderr == "cwnd: 3 runs: 1 point × 1 controller × 3 seeds\n"
-    assert done.stdout == f"3 runs in {tmp_path / 'out'}\n"
+    assert done.stdout == f"3 runs in {tmp_path / 'out'}; TCP conventions: linux\n"
     done = command("sweep", path, "--out", tmp_path / "out")
-    assert done.stdout == f"3 runs in {tmp_path / 'out'}, 3 of them before\n"
+    there = f"3 runs in {tmp_path / 'out'}, 3 of them before"
+    assert done.stdout == f"{there}; TCP conventions: linux\n"
     path.write_text("seed = 5\n")
     done = command("sweep", path, "--out", tmp_path / "other")
     assert done.returncode == 2
