@@ -48,13 +48,12 @@ FX_INLINE void bbr3_start_down(struct bbr3_state *s, u64 now)
 	s->rounds_since_probe_up = bbr3_random(s) & 1;
 	s->bw_probe_wait = BBR3_PROBE_WAIT_NS + fx_mul(bbr3_random(s) >> 11, 1000000000, 53);
 	s->cycle_stamp = now;
-	s->has_advanced = 0;
 	s->ack_phase = BBR3_ACKS_STOPPING;
 	bbr3_start_round(s);
 	BBR3_ENTER(s, BBR3_DOWN, BBR3_DOWN_PACING_GAIN, BBR3_CWND_GAIN);
 }
 
-/* Ends the cycle of max_bw as QUICHE does, unless it has ended. */
+/* Ends the cycle of max_bw as QUICHE does, unless it has ended since the last Refill. */
 FX_INLINE void bbr3_leave_down(struct bbr3_state *s)
 {
 	if (s->state == BBR3_DOWN && !s->has_advanced && s->has_sample && s->aging == BBR3_AGING_QUICHE)
@@ -70,6 +69,7 @@ FX_INLINE void bbr3_start_cruise(struct bbr3_state *s)
 FX_INLINE void bbr3_start_refill(struct bbr3_state *s)
 {
 	bbr3_leave_down(s);
+	s->has_advanced = 0;
 	bbr3_reset_short_term_model(s);
 	s->bw_probe_up_rounds = 0;
 	s->bw_probe_up_acked = 0;

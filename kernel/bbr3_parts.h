@@ -587,7 +587,8 @@ FX_INLINE void bbr3_adapt_lower_bounds_from_congestion(struct bbr3_state *s)
 FX_INLINE void bbr3_update_congestion_signals(struct bbr3_state *s, const struct bbr3_ack *a)
 {
 	bbr3_update_round(s, a);
-	if (a->rate && (a->rate >= s->max_bw || !a->application_limited)) {
+	if (a->rate && (a->rate >= s->max_bw || !(s->aging == BBR3_AGING_QUICHE ? a->sent_application_limited :
+									     a->application_limited))) {
 		s->max_bw = bbr3_filter_add(s, &s->max_bw_filter, 1, s->cycle_count, a->rate);
 		s->has_sample = 1;
 	}

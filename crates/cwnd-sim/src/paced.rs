@@ -127,6 +127,8 @@ struct PacedSender {
     pair: bool,
     /// Time of the next timeout if no feedback arrives; [`NONE`] before the first packet.
     expiry: u64,
+    /// Expiries since the last feedback.
+    expiries: u32,
     /// Time of the next timer action; [`NONE`] after the transfer.
     due: u64,
     smoothed_rtt: u64,
@@ -175,6 +177,7 @@ impl PacedSender {
             next_send: 0,
             pair: false,
             expiry: NONE,
+            expiries: 0,
             due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
@@ -228,6 +231,7 @@ impl PacedSender {
             let lost = self.lost(found);
             self.driver.report_congestion(now, Event::Timeout(lost));
             self.plan = Plan::of(&self.driver);
+            self.expiries += 1;
             self.restart_expiry(now);
         }
         self.send(net, now);
@@ -237,6 +241,7 @@ impl PacedSender {
     fn feedback(&mut self, net: &mut Net, now: u64, packet: Packet) {
         // Feedback that was overtaken by too much has no contents.
         let Some(extra) = net.extras[self.timer / TIMERS].take(packet.aux()) else { return };
+        let answers = std::mem::take(&mut self.expiries) > 0;
         self.restart_expiry(now);
         if packet.flags() & flags::NAK != 0 {
             self.handle_nak(now, &extra);
@@ -244,12 +249,20 @@ impl PacedSender {
             self.handle_report(now, packet.seq(), &extra);
         }
         self.plan = Plan::of(&self.driver);
+        if answers {
+            // The path works again: the next packet does not wait for an interval of the rate in the outage.
+            self.next_send = self.next_send.min(now.saturating_add(self.plan.period));
+        }
         self.send(net, now);
     }
 
+    /// Restarts the timer as UDT4 does (EXP): the n-th expiry without feedback follows n intervals after the one before. UDT4
+    /// closes the connection after 16; here it goes on.
     fn restart_expiry(&mut self, now: u64) {
-        let syn = self.driver.clock.ticks(SYN);
-        self.expiry = now + (4 * self.smoothed_rtt + syn).max(self.driver.clock.ticks(MIN_EXPIRY));
+        let clock = self.driver.clock;
+        let times = u64::from(self.expiries) + 1;
+        let answer = times * 4 * self.smoothed_rtt + clock.ticks(SYN);
+        self.expiry = now + answer.max(times * clock.ticks(MIN_EXPIRY));
     }
 
     fn handle_nak(&mut self, now: u64, extra: &Extra) {

@@ -7,7 +7,8 @@ use crate::common::wire::{Crossed, crossed};
 use crate::common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal, Time};
 use cwnd_sim::network::{
-    Conventions, Flow, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,
+    Blackout, Conventions, Flow, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions,
+    Traffic,
 };
 use cwnd_sim::record::FlowRecord;
 use std::sync::Arc;
@@ -579,4 +580,20 @@ fn processing_times_remove_phase_effects() {
     };
     let [without, with] = [Some(Dur::ZERO), None].map(largest_step);
     assert!(without > 0.3 && with < 0.15, "{without} {with}");
+}
+
+/// On a dead path TFRC goes down to a packet in 64 s (RFC 5348 section 4.4), and UDT4's timer (EXP) backs off: the n-th expiry without
+/// feedback follows n times 300 ms after the one before, with the flow window of 16 packets at each.
+#[test]
+fn a_paced_flow_backs_off_on_a_dead_path() {
+    for (law, most) in [("tfrc", 600 / 64 + 1), ("udt", 30 * 16), ("daimd", 30 * 16)] {
+        let traffic = vec![Traffic::Tcp(tcp(law))];
+        let mut network = pair(10e6, ms(10), packets(50), traffic, ms(1_200_000));
+        let blackouts = vec![Blackout { at: ms(5000), length: ms(1_195_000) }];
+        network.links[0].impairments =
+            Some(Arc::new(Impairments { blackouts, ..Impairments::default() }));
+        (network.warmup, network.sample) = (ms(600_000), ms(1000));
+        let flow = &run(&network, 1).flows[0];
+        assert!((1..=most).contains(&flow.packets_sent), "{law}: {} packets", flow.packets_sent);
+    }
 }

@@ -21,7 +21,7 @@ const NETWORKS: [&str; 11] = [
     r#"
     dumbbell = { rate = "10mbit", delay = "50ms", queue = "5p" }
     access = { rate = "10mbit" }
-    flow = [{ controller = "daimd(capacity=10000000)", start = "50ms", count = 2, bytes = 1000000,
+    flow = [{ controller = "daimd(capacity=10mbit)", start = "50ms", count = 2, bytes = 1000000,
               tcp = { packet = 200, header = 0, window = 50 } }]
     "#,
     // Links that are idle at each arrival.
@@ -36,7 +36,7 @@ const NETWORKS: [&str; 11] = [
     dumbbell = { rate = "50mbit", delay = "1ms", queue = { kind = "red", limit = "200p" } }
     access = { rate = "infinite" }
     flow = [{ controller = "daimd", count = 4, tcp = { packet = 1500, window = 10 } },
-            { controller = "daimd(capacity=5000000)", start = "50ms" }]
+            { controller = "daimd(capacity=5mbit)", start = "50ms" }]
     "#,
     // No delay and a queue of one packet.
     r#"

@@ -325,6 +325,11 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
+    /// The least rate.
+    fn least(&self) -> Rate {
+        Rate::per_sec(1.0)
+    }
+
     /// The packet size changed: state in packets or packets per second is multiplied by `factor`, as the rate is.
     fn rescale(&mut self, _factor: f64) {}
 
@@ -364,6 +369,9 @@ impl RateLaw for Box<dyn RateLaw> {
     }
     fn uses_capacity(&self) -> bool {
         (**self).uses_capacity()
+    }
+    fn least(&self) -> Rate {
+        (**self).least()
     }
     fn rescale(&mut self, factor: f64) {
         (**self).rescale(factor);

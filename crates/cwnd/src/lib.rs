@@ -169,8 +169,8 @@
 //! the first loss or mark or the largest window; [`start`](RateLaw::start) then sets the rate. After each control interval with
 //! acknowledgements and without losses [`tick`](RateLaw::tick) raises the rate; [`losses`](RateLaw::losses) and
 //! [`cut`](RateLaw::cut) follow each loss report, and each timeout. A law that [starts itself](RateLaw::starts_itself) has no slow start, and
-//! `tick` runs after each interval. The machine keeps the rate at 1 packet/s or more and the flow window at 16 packets or
-//! more. Reports do not say what limits the sender: slow start and the rate also grow while the application limits it, and
+//! `tick` runs after each interval. The machine keeps the rate at [`least`](RateLaw::least) (1 packet/s) or more and the flow
+//! window at 16 packets or more. Reports do not say what limits the sender: slow start and the rate also grow while the application limits it, and
 //! a law that must not do so compares its rate with [`Report::arrival`].
 //!
 //! **A whole controller** MUST accept any event in any order without a panic, and ignores events that it does not know:

@@ -60,7 +60,10 @@ fn equal_controllers_have_one_name() {
         ("daimd(feedback=syn)", "daimd(feedback=syn)"),
         ("aira(timeout=continues)", "aira"),
         ("aira(timeout=ends)", "aira(timeout=ends)"),
-        ("daimd(capacity=1544000)", "daimd(capacity=1544kbit)"),
+        ("daimd(capacity=1544000bit)", "daimd(capacity=1544kbit)"),
+        ("daimd(capacity=0)", "daimd"),
+        ("ledbat(target=25ms)", "ledbat(target=0.025s)"),
+        ("prague(rtt_virt=0)", "prague(rtt_virt=0s)"),
         ("cubic(start=hystart)", "cubic(start=hystart)"),
         ("reno(hystart-train)", "reno(start=hystart-train)"),
         ("friendly(1/16, on)", "friendly(beta=1/16, timeouts=on)"),
@@ -102,6 +105,12 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         ),
         ("aira(timeout=on)", "aira: timeout cannot be \"on\": it is one of continues, ends"),
         ("udt(syn=1h)", "udt: syn cannot be \"1h\": it is a number with 0.0001s <= syn <= 10s"),
+        ("ledbat(target=0.1)", "ledbat: target cannot be \"0.1\": it needs a unit: s, ms, us, ns"),
+        ("daimd(syn=1/100)", "daimd: syn cannot be \"1/100\": it needs a unit: s, ms, us, ns"),
+        (
+            "daimd(capacity=1544000)",
+            "daimd: capacity cannot be \"1544000\": it needs a unit: bit, kbit, mbit, gbit",
+        ),
         (&long, "a controller's spec has at most 256 bytes, this one 10000"),
     ] {
         assert_eq!(refused(text), expected);
@@ -111,6 +120,22 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         unknown.starts_with("unknown controller \"smid\", did you mean simd? (known: aimd, reno, ")
     );
     assert!(refused("quantum").starts_with("unknown controller \"quantum\" (known: "));
+}
+
+/// One rule for all: a bare number is no time and no rate, and 0 needs no unit.
+#[test]
+fn times_and_rates_need_a_unit() {
+    for algorithm in algorithms() {
+        for parameter in algorithm.parameters {
+            let Domain::Number { range, .. } = parameter.domain else { continue };
+            let most = format!("{}({}={:?})", algorithm.name, parameter.name, range.max.min(1e3));
+            let is_time_or_rate = parameter.unit == "s" || parameter.unit.contains("bit");
+            let message =
+                Spec::parse(&most).map_or_else(|error| error.to_string(), |_| String::new());
+            assert_eq!(message.contains("it needs a unit: "), is_time_or_rate, "{most}: {message}");
+            assert!(!["ms", "us", "ns"].contains(&parameter.unit), "{most}");
+        }
+    }
 }
 
 #[test]

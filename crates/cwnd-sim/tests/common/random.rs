@@ -527,7 +527,7 @@ fn group(values: &'static Values) -> BoxedStrategy<Group> {
         "reno(pacing=1.25)",
         "cubic(pacing=2)",
         "cubic(start=hystart)",
-        "daimd(capacity=10000000)",
+        "daimd(capacity=10mbit)",
         "aiad(rate=receiver)",
     ];
     let named = |name: &'static str| format!("controller = \"{name}\"");
@@ -540,7 +540,7 @@ fn group(values: &'static Values) -> BoxedStrategy<Group> {
     let resized = || rarely(8, select(changes.map(str::to_owned).to_vec()).boxed());
     let tcp = flow(controller(), vec![rarely(2, table("tcp", tcp_options(values))), resized()]);
     let paced = flow(
-        key("controller", &["udt", "daimd", "daimd(lambda=1)", "tfrc", "daimd(capacity=10000000)"]),
+        key("controller", &["udt", "daimd", "daimd(lambda=1)", "tfrc", "daimd(capacity=10mbit)"]),
         vec![
             rarely(
                 2,

@@ -39,10 +39,10 @@
 //!
 //! Known deviations:
 //!
-//! * With `aging=quiche` max_bw also ages when Down ends, if the draft's rule did not apply in the cycle and the cycle has a sample, as in
-//!   Google's QUICHE (ExitProbeDown of bbr3_sender.cc, commit 7bd55da). By the draft alone (`aging=draft`) max_bw never ages where each
-//!   cycle ends with a ProbeRTT, whose samples are limited by the application: after a fall of the capacity that leaves a queue of
-//!   seconds.
+//! * With `aging=quiche` max_bw also ages when Down ends, if it has not since the last Refill and has a sample since (ExitProbeDown
+//!   of Google's QUICHE, bbr3_sender.cc at commit 7bd55da), and packets sent in ProbeRTT give samples for it, as there. By the
+//!   draft alone (`aging=draft`) max_bw never ages where a queue of seconds brings a ProbeRTT before the end of each probe: the
+//!   samples of a round trip after it are limited by the application.
 //! * Volumes are real-valued, in packets.
 //! * Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they
 //!   change apply at once.
@@ -140,7 +140,7 @@ pub enum State {
 /// The rule by which max_bw ages, besides the draft's: a new cycle begins one round after Up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Aging {
-    /// A cycle also ends with Down (`ExitProbeDown` of Google's QUICHE).
+    /// A cycle also ends with Down (`ExitProbeDown` of Google's QUICHE), and ProbeRTT gives samples.
     #[default]
     Quiche,
     /// None.
@@ -179,6 +179,8 @@ struct Ack {
     prior_delivered: Option<u64>,
     /// RS.lost, RS.tx_in_flight and RS.is_app_limited.
     sent: LossSample,
+    /// Whether the sample counts for max_bw only if it raises it.
+    low: bool,
     /// Packets in flight before this acknowledgement.
     prior_in_flight: f64,
 }
@@ -422,6 +424,7 @@ impl Bbr3 {
             delivered: 0.0,
             prior_delivered: None,
             sent: self.last_sent,
+            low: false,
             prior_in_flight,
         };
         self.in_flight = acked.in_flight;
@@ -442,6 +445,10 @@ impl Bbr3 {
             ack.sent.in_flight = sample.in_flight;
             ack.sent.application_limited =
                 sample.application_limited || self.limited.contains(sample.prior_delivered);
+            ack.low = match self.aging {
+                Aging::Quiche => sample.application_limited,
+                Aging::Draft => ack.sent.application_limited,
+            };
             self.last_sent = ack.sent;
         }
         // At any point in the last round trip: since the packet of the sample was sent.

@@ -23,7 +23,7 @@
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
 //! | `plus` | whether it is LEDBAT++ | | on or off | off |
-//! | `target` | target queueing delay; 0: 100 ms (the most that RFC 6817 section 2.5 allows), LEDBAT++ 60 ms | ms | 0 <= target <= 1000 | 0 |
+//! | `target` | target queueing delay; 0: 100 ms (the most that RFC 6817 section 2.5 allows), LEDBAT++ 60 ms | s | 0s <= target <= 1s | 0 |
 //! | `gain` | window growth over that of TCP at an empty queue | | 0 < gain <= 1 | 1 |
 //! | `q` | queueing delay | s | | |
 //! | `base` | smallest round-trip time of the connection | s | | |
@@ -170,13 +170,13 @@ pub struct Ledbat {
 }
 
 impl Ledbat {
-    /// LEDBAT, or LEDBAT++ if `plus`, with a target in milliseconds (0 for the default) and a gain.
+    /// LEDBAT, or LEDBAT++ if `plus`, with a target in seconds (0 for the default) and a gain.
     pub fn new(plus: bool, target: f64, gain: f64, settings: &Settings) -> Self {
         let default = if plus { TARGET_PLUS } else { TARGET };
         let loss_window = settings.conventions.least_window;
         Ledbat {
             plus,
-            target: if target > 0.0 { target / 1e3 } else { default },
+            target: if target > 0.0 { target } else { default },
             gain,
             w: settings.initial_window.get().clamp(loss_window, LEAST),
             ssthresh: f64::INFINITY,

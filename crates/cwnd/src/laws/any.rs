@@ -103,6 +103,9 @@ macro_rules! any_law {
             fn uses_capacity(&self) -> bool {
                 forward!($any, [$($law),+], self.uses_capacity())
             }
+            fn least(&self) -> Rate {
+                forward!($any, [$($law),+], self.least())
+            }
             fn rescale(&mut self, factor: f64) {
                 forward!($any, [$($law),+], self.rescale(factor))
             }

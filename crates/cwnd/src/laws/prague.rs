@@ -16,7 +16,7 @@
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
 //! | `g` | gain of the estimate of the marked fraction | | 0 < g < 1 | 1/16 |
-//! | `rtt_virt` | least round-trip time that the flow behaves as if it had; 0 for none | ms | 0 <= rtt_virt <= 1000 | 25 |
+//! | `rtt_virt` | least round-trip time that the flow behaves as if it had; 0 for none | s | 0s <= rtt_virt <= 1s | 25ms |
 //! | `transition` | rounds of congestion avoidance before rtt_virt applies | | 0 <= transition <= 1000000 | 500 |
 //! | `alpha` | estimated fraction of marked packets, 1 at first | | | |
 //! | `M` | fraction of marked packets | | | |

@@ -19,7 +19,7 @@
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
-//! | `X`, `X_eq` | allowed sending rate, and that of the throughput equation | packets/s | >= 1 | |
+//! | `X`, `X_eq` | allowed sending rate, and that of the throughput equation | packets/s | >= 1/64 | |
 //! | `X_recv` | rate of arrivals at the receiver | packets/s | | |
 //! | `p` | loss event rate | 1/packet | 0 < p <= 1 | |
 //! | `I_0`, `I_i` | packets since the last loss event, and in the i-th interval before it | packets | | |
@@ -39,9 +39,8 @@
 //! * X_recv is the receiver's estimate over 16 arrivals, not over a round trip. Before the first one it
 //!   does not limit the rate, and half of X replaces it in section 6.3.1.
 //! * Lost packets are retransmitted within X.
-//! * The nofeedback timer is the sender's retransmission timer, which expires after at least 300 ms; it
-//!   is no loss event.
-//! * The least rate is 1 packet/s, not s/t_mbi = s/64 s.
+//! * The nofeedback timer is the sender's retransmission timer, which expires after at least 300 ms; the
+//!   packets that it declares lost are losses, which the RFC's receiver finds when the path works again.
 //! * Data-limited intervals and idle periods have no rules of their own.
 //! * The optional reduction of oscillations (section 4.5) is not implemented.
 
@@ -58,6 +57,8 @@ const KEPT: f64 = 0.9;
 /// The rate before the first round-trip time is known, and its timer (section 4.2).
 const FIRST_RATE: Rate = Rate::per_sec(1.0);
 const FIRST_TIMEOUT: Dur = Dur::from_millis(2000);
+/// s/t_mbi: a packet in 64 s (section 4.3).
+const LEAST_RATE: Rate = Rate::per_sec(1.0 / 64.0);
 /// Bytes in the largest initial window of more than two packets.
 const INITIAL_WINDOW: f64 = 4380.0;
 /// Packets in a round-trip time if the first packet is lost (section 6.3.1).
@@ -194,6 +195,7 @@ impl RateLaw for Tfrc {
         if why.restarts() {
             return self.starved(rate, cx.now);
         }
+        self.heard = cx.now;
         self.equation().map_or(rate, |equation| Rate::per_sec(equation.min(self.limit())))
     }
 
@@ -206,8 +208,7 @@ impl RateLaw for Tfrc {
         }
     }
 
-    fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
-        self.heard = cx.now;
+    fn losses(&mut self, lost: &Lost, rate: Rate, _cx: &Context) {
         let (rtt, fastest) = (self.rtt, self.fastest);
         self.history.lost(lost.sent_at, lost.sent, rtt.unwrap_or(Dur::ZERO), || {
             let target = fastest.unwrap_or(Rate::per_sec(rate.as_per_sec() / 2.0));
@@ -218,6 +219,10 @@ impl RateLaw for Tfrc {
 
     fn start(&mut self, _w: f64, _cx: &Context) -> Rate {
         FIRST_RATE
+    }
+
+    fn least(&self) -> Rate {
+        LEAST_RATE
     }
 
     /// The loss intervals stay: the loss event rate is one of packets of any size.

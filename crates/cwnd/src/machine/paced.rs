@@ -6,8 +6,6 @@ use crate::law::{Clock, Context, RateLaw, Signal};
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 
-/// The smallest rate: one packet per second.
-const MIN_RATE: Rate = Rate::per_sec(1.0);
 /// The smallest flow window in packets: UDT's, which always has room for a packet pair.
 const MIN_WINDOW: f64 = 16.0;
 
@@ -81,8 +79,9 @@ impl<L: RateLaw + Clone> Paced<L> {
 
     fn set_rate(&mut self, rate: Rate) {
         let finite = rate.as_per_sec().is_finite();
-        let rate = if finite { rate } else { self.rate.unwrap_or(MIN_RATE) };
-        self.rate = Some(if rate < MIN_RATE { MIN_RATE } else { rate });
+        let least = self.law.least();
+        let rate = if finite { rate } else { self.rate.unwrap_or(least) };
+        self.rate = Some(if rate < least { least } else { rate });
     }
 
     fn leave_slow_start(&mut self, now: Time) {
@@ -154,17 +153,17 @@ impl<L: RateLaw + Clone> Paced<L> {
     }
 
     fn report_losses(&mut self, now: Time, lost: &Lost) {
-        let (rate, cx) = (self.rate.unwrap_or(MIN_RATE), self.context(now));
+        let (rate, cx) = (self.rate.unwrap_or(self.law.least()), self.context(now));
         self.law.losses(lost, rate, &cx);
     }
 
     fn shrink(&mut self, now: Time, fresh: bool, why: Signal) {
-        let before = self.rate.unwrap_or(MIN_RATE);
+        let before = self.rate.unwrap_or(self.law.least());
         let after = self.law.cut(before, fresh, why, &self.context(now));
         self.set_rate(if after < before { after } else { before });
         if after < before {
             self.last_cut = Some(now);
-            self.cut = Some(Cut::rate(why, before, self.rate.unwrap_or(MIN_RATE)));
+            self.cut = Some(Cut::rate(why, before, self.rate.unwrap_or(self.law.least())));
         }
     }
 

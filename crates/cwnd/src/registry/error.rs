@@ -1,5 +1,6 @@
 //! What was wrong with a spec, in one line that says what is allowed.
 
+use super::parse::units;
 use super::spec::Shown;
 use super::{Algorithm, Domain, Parameter, algorithms};
 use alloc::string::String;
@@ -47,6 +48,15 @@ pub enum SpecError {
         algorithm: &'static Algorithm,
         /// The parameter.
         parameter: &'static Parameter,
+    },
+    /// A time or a rate without a unit.
+    Unit {
+        /// The controller.
+        algorithm: &'static Algorithm,
+        /// The parameter.
+        parameter: &'static Parameter,
+        /// The value given.
+        given: String,
     },
     /// A value that the parameter does not allow.
     Value {
@@ -141,6 +151,11 @@ impl fmt::Display for SpecError {
             }
             SpecError::Duplicate { algorithm, parameter } => {
                 write!(f, "{}: {} is given twice", algorithm.name, parameter.name)
+            }
+            SpecError::Unit { algorithm, parameter, given } => {
+                let name = parameter.name;
+                write!(f, "{}: {name} cannot be \"{given}\": it needs a unit: ", algorithm.name)?;
+                list(f, units(parameter.unit).iter().map(|(suffix, _)| *suffix))
             }
             SpecError::Value { algorithm, parameter, given } => {
                 write!(f, "{}: {} cannot be \"{given}\": ", algorithm.name, parameter.name)?;

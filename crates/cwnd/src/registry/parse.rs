@@ -67,6 +67,9 @@ fn fill(spec: &mut Spec, algorithm: &'static Algorithm, text: &str) -> Result<()
         }
         given[at] = true;
         let value = value.trim();
+        if lacks_unit(parameter, value) {
+            return Err(SpecError::Unit { algorithm, parameter, given: quoted(value) });
+        }
         let read = read(parameter, value).filter(|&read| parameter.allows(read));
         spec.set(
             at,
@@ -121,17 +124,28 @@ fn decimal(text: &str) -> Option<f64> {
     if plain { text.parse().ok() } else { None }
 }
 
+/// Whether `text` is a number other than 0, and a time or a rate, which needs a unit.
+fn lacks_unit(parameter: &Parameter, text: &str) -> bool {
+    !units(parameter.unit).is_empty() && fraction(text).is_some_and(|number| number != 0.0)
+}
+
+/// The suffixes of a unit: for times how many are a second, for rates how many bit/s they are. Other units have none.
+pub(super) fn units(unit: &str) -> &'static [(&'static str, f64)] {
+    match unit {
+        "s" => &[("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)],
+        "bit/s" => &[("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)],
+        _ => &[],
+    }
+}
+
 /// `value` of a `suffix` in the parameter's own unit.
 fn scaled(value: f64, unit: &str, suffix: &str) -> Option<f64> {
-    // Dividing keeps `10ms` and `0.01` the same number; multiplying would not.
-    match (unit, suffix) {
-        (_, "") | ("s", "s") | ("bit/s", "bit") => Some(value),
-        ("s", "ms") => Some(value / 1e3),
-        ("s", "us" | "µs") => Some(value / 1e6),
-        ("s", "ns") => Some(value / 1e9),
-        ("bit/s", "kbit") => Some(value * 1e3),
-        ("bit/s", "mbit") => Some(value * 1e6),
-        ("bit/s", "gbit") => Some(value * 1e9),
-        _ => None,
+    let suffix = if suffix == "µs" { "us" } else { suffix };
+    let scale = units(unit).iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
+    match (unit, scale) {
+        (_, None) => suffix.is_empty().then_some(value),
+        // Dividing keeps `10ms` and `0.01s` the same number; multiplying would not.
+        ("s", Some(scale)) => Some(value / scale),
+        (_, Some(scale)) => Some(value * scale),
     }
 }

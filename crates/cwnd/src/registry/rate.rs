@@ -167,8 +167,8 @@ pub(super) const TFRC: Algorithm = Algorithm {
          first one it does not limit the rate, and half of X replaces it in section 6.3.1.",
         "Lost packets are retransmitted within X.",
         "The nofeedback timer is the sender's retransmission timer, which expires after at least \
-         300 ms; it is no loss event.",
-        "The least rate is 1 packet/s, not s/t_mbi = s/64 s.",
+         300 ms; the packets that it declares lost are losses, which the RFC's receiver finds when the \
+         path works again.",
         "Data-limited intervals and idle periods have no rules of their own.",
         "The optional reduction of oscillations (section 4.5) is not implemented.",
     ],

@@ -42,8 +42,8 @@ impl Spec {
     }
 
     /// Reads a spec: a name, and in parentheses values in declared order and `parameter=value`
-    /// pairs. Numbers are decimals, fractions (`1/16`) or have an exponent (`1e-3`), with a unit
-    /// where the parameter has one (`10ms`, `1gbit`); switches are on or off.
+    /// pairs. Numbers are decimals, fractions (`1/16`) or have an exponent (`1e-3`). Times and rates have a unit
+    /// (`10ms`, `1gbit`), except for 0; switches are on or off.
     ///
     /// # Errors
     /// Says in one line what was wrong and what is allowed.

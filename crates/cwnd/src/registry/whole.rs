@@ -82,7 +82,7 @@ pub(super) const BBR3: Algorithm = Algorithm {
         "a spurious loss restores the model and the state",
     ],
     deviations: &[
-        "With `aging=quiche` max_bw also ages when Down ends, if the draft's rule did not apply in the cycle and the cycle has a sample, as in Google's QUICHE (ExitProbeDown of bbr3_sender.cc, commit 7bd55da). By the draft alone (`aging=draft`) max_bw never ages where each cycle ends with a ProbeRTT, whose samples are limited by the application: after a fall of the capacity that leaves a queue of seconds.",
+        "With `aging=quiche` max_bw also ages when Down ends, if it has not since the last Refill and has a sample since (ExitProbeDown of Google's QUICHE, bbr3_sender.cc at commit 7bd55da), and packets sent in ProbeRTT give samples for it, as there. By the draft alone (`aging=draft`) max_bw never ages where a queue of seconds brings a ProbeRTT before the end of each probe: the samples of a round trip after it are limited by the application.",
         "Volumes are real-valued, in packets.",
         "Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they change apply at once.",
         "The packets that are declared lost together are one packet P of the draft: the one sent last has its state. After scattered losses inflight_longterm is lower than with one P each, by up to their number.",
@@ -279,9 +279,9 @@ pub(super) const LEDBAT: Algorithm = Algorithm {
         Parameter::number(
             "target",
             "target",
-            "ms",
+            "s",
             0.0,
-            Range::closed(0.0, 1000.0),
+            Range::closed(0.0, 1.0),
             "target queueing delay; 0: 100 ms (the most that RFC 6817 section 2.5 allows), LEDBAT++ 60 ms",
         ),
         Parameter::number(

@@ -659,9 +659,9 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
         Parameter::number(
             "rtt_virt",
             "rtt_virt",
-            "ms",
-            25.0,
-            Range::closed(0.0, 1000.0),
+            "s",
+            0.025,
+            Range::closed(0.0, 1.0),
             "least round-trip time that the flow behaves as if it had; 0 for none",
         ),
         Parameter::number(
@@ -675,5 +675,5 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
         START,
         pacing(1.0),
     ],
-    build: Build::Window(|v| Prague::new(v[0], Dur::from_secs(v[1] / 1e3), v[2] as u32).into()),
+    build: Build::Window(|v| Prague::new(v[0], Dur::from_secs(v[1]), v[2] as u32).into()),
 };

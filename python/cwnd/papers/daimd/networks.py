@@ -68,7 +68,7 @@ def variant(law: str, **parameters: object) -> str:
 
 def without_window(law: str, capacity_mbps: float) -> str:
     """Return a law with a known capacity and no flow window: rate control alone."""
-    return variant(law, capacity=f"{capacity_mbps * 1e6:.0f}", **{"lambda": 1})
+    return variant(law, capacity=f"{capacity_mbps * 1e6:.0f}bit", **{"lambda": 1})
 
 
 def over_udt(scenario: Scenario) -> Scenario:
@@ -209,7 +209,7 @@ def lossy(
 def misjudged(capacities_mbps: tuple[float, float], time_s: float, warmup_s: float) -> Scenario:
     """Return two flows on 100 Mb/s with these capacities as their estimates (section VII)."""
     flows = [
-        flow(variant(LAWS["event"], capacity=f"{mbps * 1e6:.0f}"), name=f"flow-{n}", start=START)
+        flow(variant(LAWS["event"], capacity=f"{mbps * 1e6:.0f}bit"), name=f"flow-{n}", start=START)
         for n, mbps in enumerate(capacities_mbps, 1)
     ]
     return _one_link("misjudged", time_s, flows, 100, 0.02, "1bdp", warmup=warmup_s)

@@ -42,13 +42,12 @@ impl Bbr3 {
         self.probe_up_acked_per_inc = f64::INFINITY;
         self.pick_probe_wait();
         self.cycle_stamp = now;
-        self.has_advanced = false;
         self.ack_phase = AckPhase::Stopping;
         self.start_round();
         self.enter(State::Down, DOWN_PACING_GAIN, CWND_GAIN);
     }
 
-    /// Ends the cycle of max_bw as QUICHE does, unless it has ended.
+    /// Ends the cycle of max_bw as QUICHE does, unless it has ended since the last Refill.
     fn leave_down(&mut self) {
         let ends = self.state == State::Down && !self.has_advanced && self.has_sample;
         if ends && self.aging == Aging::Quiche {
@@ -63,6 +62,7 @@ impl Bbr3 {
 
     pub(super) fn start_refill(&mut self) {
         self.leave_down();
+        self.has_advanced = false;
         self.reset_short_term_model();
         self.bw_probe_up_rounds = 0;
         self.bw_probe_up_acked = 0.0;

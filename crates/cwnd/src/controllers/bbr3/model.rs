@@ -45,7 +45,7 @@ impl Bbr3 {
 
     fn update_max_bw(&mut self, ack: &Ack) {
         self.update_round(ack);
-        if ack.rate > 0.0 && (ack.rate >= self.max_bw || !ack.sent.application_limited) {
+        if ack.rate > 0.0 && (ack.rate >= self.max_bw || !ack.low) {
             self.max_bw = self.max_bw_filter.add(self.cycle_count, ack.rate);
             self.has_sample = true;
         }

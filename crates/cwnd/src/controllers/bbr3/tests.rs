@@ -612,7 +612,8 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     assert!((path.bbr.max_bw - RATE / 2.0).abs() < 1e-9);
 }
 
-/// In QUICHE a cycle with a sample ends with Down, once; by the draft, with the first round whose sample is not limited.
+/// In QUICHE a cycle with a sample ends with Down, once after each Refill; by the draft, with the first round whose sample is not
+/// limited.
 #[test]
 fn max_bw_ages_at_the_end_of_down() {
     for (aging, has_sample, after_down) in
@@ -620,6 +621,7 @@ fn max_bw_ages_at_the_end_of_down() {
     {
         let mut path = Path::in_state(State::Cruise);
         (path.bbr.aging, path.bbr.has_sample) = (aging, has_sample);
+        path.bbr.has_advanced = false;
         let before = path.bbr.cycle_count;
         path.bbr.start_down(path.now);
         path.bbr.start_cruise();
