@@ -694,14 +694,14 @@ impl Selective {
         self.prr = applies.then(|| Prr::new(whole32(core.window()), prior));
     }
 
-    /// Handles marks; `una` is the oldest packet that was unacknowledged before. With PRR a reduction takes a round, in which further marks
-    /// change nothing.
+    /// Handles marks; `una` is the oldest packet that was unacknowledged before. PRR is a part of fast recovery (RFC 9937): a mark reduces the
+    /// window at once. In Linux the reduction takes a round with PRR, in which further marks change nothing (`tcp_enter_cwr`).
     fn mark(&mut self, core: &mut Core, now: u64, ack: Ack, newly: Newly, una: u32) {
         if ack.marks == 0 {
             return;
         }
         self.marked |= self.state != State::Open;
-        let smooths = self.uses_prr && !grows_after_mark(core);
+        let smooths = self.uses_prr && self.linux.is_some() && !grows_after_mark(core);
         if smooths && self.state != State::Open {
             if !ack.echo {
                 // Controllers that count marks get all. A transmission time before the reduction prevents a further one.
