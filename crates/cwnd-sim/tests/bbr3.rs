@@ -97,10 +97,12 @@ impl MakeController for Make {
     }
 }
 
-/// Runs one flow; `link` has the keys of the dumbbell, and `flow` further keys of the flow.
+/// Runs one flow; `link` has the keys of the dumbbell, and `flow` further keys of the flow. Hosts have no processing time, which would
+/// give a smallest round-trip time at a random time.
 fn observe(seconds: u32, link: &str, flow: &str) -> (Records, Vec<Step>) {
     let text = format!(
-        "duration = \"{seconds}s\"\nwarmup = \"5s\"\n[dumbbell]\n{link}\n[tcp]\nconventions = \"linux\"\n\
+        "duration = \"{seconds}s\"\nwarmup = \"5s\"\n[dumbbell]\n{link}\n\
+         [tcp]\nconventions = \"linux\"\noverhead = \"0s\"\n\
          [[flow]]\ncontroller = \"test:Bbr3\"\n{flow}\n"
     );
     let scenario = Scenario::from_toml(&text, "bbr3").unwrap_or_else(|error| panic!("{error}"));

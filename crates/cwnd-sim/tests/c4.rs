@@ -233,7 +233,8 @@ fn simulate(test: &Test, seed: u64) -> Records {
     run(&scenario.network(seed).unwrap(), seed)
 }
 
-/// The tests whose slowest run misses the deadline.
+/// The tests whose slowest run misses the deadline. After a timeout of this TCP the window is one packet, which QUIC's probe timeout does not
+/// bring: the slowest run of c4_wifi_bad_c4 takes 14.1 instead of at most 13.5 s.
 const MISSED: [&str; 3] = ["c4_wifi_bad", "c4_wifi_bad_c4", "c4_wifi_bad_cubic"];
 
 fn meets_deadlines(tests: &[Test]) {
