@@ -59,8 +59,6 @@ pub(crate) struct Driver {
     pub limit: Limit,
     /// Whether the last reduction answered a mark.
     marked: bool,
-    /// One past the highest packet sent at the last reduction, which answered the marks of all packets below.
-    pub window_end: u32,
 }
 
 impl Driver {
@@ -80,7 +78,6 @@ impl Driver {
             clock,
             limit: Limit::Application,
             marked: false,
-            window_end: 0,
         }
     }
 

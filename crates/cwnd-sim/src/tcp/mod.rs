@@ -20,6 +20,7 @@ mod tlp;
 mod tso;
 
 use crate::application::{Idle, Writable};
+use crate::cast::low32;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
@@ -56,7 +57,8 @@ impl<R: LossRecovery> TcpFlow<R> {
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];
         self.sender.driver().packets_sent == self.receiver.received + data
-            && self.receiver.acks_sent == self.sender.acks_received() + acks
+            && low32(self.receiver.acks_sent)
+                == self.sender.acks_received().wrapping_add(low32(acks))
             && !self.sender.timer_runs()
             && !self.receiver.ack_is_delayed()
     }

@@ -138,32 +138,17 @@ struct Policy {
     sack_header: u8,
     /// Bytes of the timestamp option.
     timestamps: u8,
-    /// Whether the acknowledgement of packet 0 may be delayed.
-    delays_first: bool,
-    /// Whether the acknowledgement of a duplicate of the newest packet may be delayed.
-    delays_duplicates: bool,
-    /// Whether CE on any of the packets acknowledged together takes precedence over CWR, whatever their order.
-    merges_marks: bool,
+    /// Whether the rules are those of ns-2's `DelAckSink::recv`: the acknowledgement of a duplicate of the newest packet may be delayed, and
+    /// not that of packet 0; CE on any of the packets acknowledged together takes precedence over CWR, whatever their order.
+    del_ack_sink: bool,
 }
 
 impl Policy {
     /// Option sizes with padding (RFC 2018 section 3, RFC 7323 appendix A).
-    const RFC: Policy = Policy {
-        sack_header: 4,
-        timestamps: 12,
-        delays_first: true,
-        delays_duplicates: false,
-        merges_marks: false,
-    };
+    const RFC: Policy = Policy { sack_header: 4, timestamps: 12, del_ack_sink: false };
 
-    /// Delays and merged marks as in ns-2's `DelAckSink::recv`. Options add only the bytes of SACK blocks.
-    const NS2: Policy = Policy {
-        sack_header: 0,
-        timestamps: 0,
-        delays_first: false,
-        delays_duplicates: true,
-        merges_marks: true,
-    };
+    /// Options add only the bytes of SACK blocks.
+    const NS2: Policy = Policy { sack_header: 0, timestamps: 0, del_ack_sink: true };
 
     fn of(conventions: Conventions) -> Self {
         match conventions {
@@ -279,7 +264,7 @@ impl Receiver {
         let at_once = FURTHER && self.note(now, packet);
         if self.ecn {
             self.marked += u64::from(packet.flags() & flags::CE != 0);
-            if self.policy.merges_marks {
+            if self.policy.del_ack_sink {
                 self.unacked_flags |= packet.flags();
             } else {
                 self.update_echo(packet.flags());
@@ -319,11 +304,11 @@ impl Receiver {
             }
         } else if self.ack_delay != NONE
             && gapless
-            && (in_order || self.policy.delays_duplicates && seq + 1 == self.expected)
+            && (in_order || self.policy.del_ack_sink && seq + 1 == self.expected)
             && self.pending == NONE
             && !at_once
             && packet.flags() & flags::SYN == 0
-            && (seq != 0 || self.policy.delays_first)
+            && (seq != 0 || !self.policy.del_ack_sink)
         {
             self.pending = now + self.ack_delay;
             net.arm(self.timer as usize, self.pending);
@@ -393,7 +378,7 @@ impl Receiver {
         } else {
             (0, 0)
         };
-        if self.ecn && self.policy.merges_marks {
+        if self.ecn && self.policy.del_ack_sink {
             let merged = std::mem::take(&mut self.unacked_flags);
             self.update_echo(merged);
         }

@@ -70,7 +70,10 @@ pub(crate) struct Core<E> {
     accecn: Option<Box<Decoder>>,
     hop: u32,
     pub(super) timer: u32,
-    acks_received: u64,
+    /// Acknowledgements received, modulo 2^32.
+    acks_received: u32,
+    /// One past the highest packet sent at the last reduction, which answered the marks of all packets below.
+    window_end: u32,
     /// The next packet to send; below the highest one sent while going back after a timeout.
     pub(super) next: u32,
     sizes: SegmentSize,
@@ -161,8 +164,8 @@ impl<R: LossRecovery> Sender<R> {
         self.core.driver
     }
 
-    /// Acknowledgements received.
-    pub(super) fn acks_received(&self) -> u64 {
+    /// Acknowledgements received, modulo 2^32.
+    pub(super) fn acks_received(&self) -> u32 {
         self.core.acks_received
     }
 
@@ -255,7 +258,7 @@ impl<R: LossRecovery> Sender<R> {
     /// Handles an acknowledgement.
     #[inline(always)]
     pub(crate) fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        self.core.acks_received += 1;
+        self.core.acks_received = self.core.acks_received.wrapping_add(1);
         let taken;
         let extra = if packet.aux() == 0 {
             &Extra::NONE
@@ -362,6 +365,7 @@ impl<E: Estimator> Core<E> {
             next: 0,
             total: packets.saturating_add(u32::from(tcp.syn)),
             sizes,
+            window_end: 0,
             receiver_window: tcp.window,
             flags: ect,
             next_flags: ect,
@@ -554,7 +558,7 @@ impl<E> Core<E> {
     pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         let cut = self.driver.report_congestion(now, event);
         if cut {
-            self.driver.window_end = self.board.high();
+            self.window_end = self.board.high();
         }
         // With AccECN the sender does not set CWR (RFC 9768 section 3.1.5).
         if cut && self.flags & flags::ECT != 0 && self.accecn.is_none() {
@@ -569,9 +573,9 @@ impl<E> Core<E> {
     pub(super) fn marked(&self, ack: Ack, newly: Newly, una: u32) -> Marked {
         let answered = if ack.echo {
             // The echo ends at the packet with CWR, the first one after the reduction.
-            ack.number <= self.driver.window_end
+            ack.number <= self.window_end
         } else {
-            ack.marks <= newly.packets.min(self.driver.window_end.saturating_sub(una))
+            ack.marks <= newly.packets.min(self.window_end.saturating_sub(una))
         };
         let sent_at = if answered { Time::ZERO } else { self.driver.clock.time(newly.sent_at) };
         Marked::new(ack.marks, sent_at, self.driver.packets_sent)
