@@ -158,8 +158,11 @@ const LIMITED: &str = "source = { kind = \"limited\", rate = \"5mbit\" }";
 /// Exiting STARTUP on Bandwidth Plateau; Exiting DRAIN Based on Inflight.
 #[test]
 fn startup_finds_the_bandwidth_and_drain_the_product() {
-    for (rate, delay) in [(0.5, 100.0), (20.0, 20.0), (100.0, 0.5), (1000.0, 5.0)] {
-        let link = format!("rate = \"{rate}mbit\"\ndelay = \"{delay}ms\"\nqueue = \"4bdp\"");
+    // On the shortest path BBRInflight(1.0) is 25 packets, three times the product: after losses no more are in flight.
+    for (rate, delay, queue) in
+        [(0.5, 100.0, 4), (20.0, 20.0, 4), (100.0, 0.5, 12), (1000.0, 5.0, 4)]
+    {
+        let link = format!("rate = \"{rate}mbit\"\ndelay = \"{delay}ms\"\nqueue = \"{queue}bdp\"");
         let (_, steps) = observe(6, &link, "");
         let (startup, first) = ended(&steps, State::Startup)[0];
         let found = first.max_bw() / 1e6 / rate;

@@ -1,5 +1,6 @@
 //! TCP with the conventions of Linux, and the parts of later RFCs: pinned results, and what each part is for.
 
+use crate::common::wire::crossed;
 use crate::common::{self, run};
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
@@ -186,4 +187,26 @@ fn reordering_is_learnt_from_timestamps() {
         let in_vain = flow.retransmissions - flow.packets_lost;
         assert!(in_vain < 15, "{delay}: {in_vain} of {}", flow.retransmissions);
     }
+}
+
+/// The receiver compresses SACKs (`__tcp_ack_snd_check`): with losses it acknowledges nearly as few times as without. The kernel's TCP 6.18 has
+/// 1.87 packets an acknowledgement on this path.
+#[test]
+fn sacks_are_compressed() {
+    let text = r#"
+        duration = "8s"
+        tcp.conventions = "linux"
+        [dumbbell]
+        rate = "20mbit"
+        delay = "20ms"
+        loss = 0.02
+        back = { loss = 0 }
+        [[flow]]
+        controller = "bbr"
+    "#;
+    let network = Scenario::from_toml(text, "linux").unwrap().network(1).unwrap();
+    let back = network.flows[0].back[0];
+    let received = run(&network, 1).flows[0].packets_delivered as f64;
+    let ratio = received / crossed(&network, 1, back).len() as f64;
+    assert!((1.75..2.0).contains(&ratio), "{ratio} packets an acknowledgement");
 }

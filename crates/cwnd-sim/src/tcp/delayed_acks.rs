@@ -1,10 +1,11 @@
 //! When Linux's receiver acknowledges (`tcp_event_data_recv` and `__tcp_ack_snd_check` in net/ipv4/tcp_input.c, `tcp_send_delayed_ack` in
 //! net/ipv4/tcp_output.c). Times are in ticks.
 //!
-//! Not modelled: the compression of SACKs, receive offload (GRO), and the limit of the delay by the receiver's own round-trip time.
+//! Not modelled: receive offload (GRO), and the limit of the delay by the receiver's own round-trip time.
 
 use crate::engine::clock::Clock;
 use crate::network::Tcp;
+use crate::tcp::scoreboard::DUP_THRESH;
 
 /// `TCP_MAX_QUICKACKS`: packets acknowledged at once at the start and after a pause.
 const MAX_QUICKACKS: u32 = 16;
@@ -12,14 +13,33 @@ const MAX_QUICKACKS: u32 = 16;
 const MARK_QUICKACKS: u32 = 2;
 /// `TCP_DELACK_MAX` in nanoseconds.
 const DELACK_MAX: u64 = 200_000_000;
+/// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`: the longest time for which SACKs are compressed, in nanoseconds, and the slack of
+/// its timer.
+const COMPRESSION: u64 = 1_000_000;
+const COMPRESSION_SLACK: u64 = 100_000;
+/// SACKs are compressed for at most a 20th of the round-trip time.
+const COMPRESSION_RTT: u64 = 20;
+/// `tcp_comp_sack_nr`: the most packets that a compressed SACK waits for.
+const MAX_COMPRESSED: u32 = 44;
+/// Duplicate acknowledgements that are not compressed: the sender retransmits by them.
+const UNCOMPRESSED: u32 = DUP_THRESH;
 
 /// State of the delayed acknowledgements.
 #[derive(Debug)]
 pub(super) struct DelayedAcks {
     /// Packets that are still acknowledged at once.
     quick: u32,
-    /// Data packets in order since the last acknowledgement.
-    unacked: u32,
+    /// The next expected packet in the last acknowledgement (`rcv_wup`).
+    acked: u32,
+    /// Packets since the last acknowledgement whose SACKs are compressed.
+    compressed: u32,
+    /// Duplicate acknowledgements of this packet, up to [`UNCOMPRESSED`].
+    duplicates: (u32, u32),
+    /// How long SACKs are compressed, with the slack.
+    compression: u64,
+    slack: u64,
+    /// Arrival of the SYN, until the first data packet ends the handshake.
+    syn: Option<u64>,
     /// The delay (`icsk_ack.ato`); 0 before the first packet.
     ato: u64,
     /// `TCP_ATO_MIN`.
@@ -36,7 +56,12 @@ impl DelayedAcks {
         let min = clock.ticks(tcp.ack_delay.as_nanos());
         DelayedAcks {
             quick: 0,
-            unacked: 0,
+            acked: 0,
+            compressed: 0,
+            duplicates: (0, 0),
+            compression: clock.ticks(COMPRESSION + COMPRESSION_SLACK),
+            slack: clock.ticks(COMPRESSION_SLACK),
+            syn: None,
             ato: 0,
             min,
             max: clock.ticks(DELACK_MAX).max(min),
@@ -45,8 +70,12 @@ impl DelayedAcks {
         }
     }
 
-    /// A packet arrived.
-    pub(super) fn received(&mut self, now: u64, in_order: bool) {
+    /// A packet arrived in order. `syn`: it is the SYN.
+    pub(super) fn received(&mut self, now: u64, syn: bool) {
+        if let Some(syn) = std::mem::replace(&mut self.syn, syn.then_some(now)) {
+            let rtt = now - syn;
+            self.compression = self.compression.min(rtt / COMPRESSION_RTT + self.slack);
+        }
         let gap = now - self.last;
         if self.ato == 0 {
             self.quick = MAX_QUICKACKS;
@@ -59,7 +88,6 @@ impl DelayedAcks {
             self.quick = self.quick.max(MAX_QUICKACKS);
         }
         self.last = now;
-        self.unacked += u32::from(in_order);
     }
 
     /// The first CE mark arrived.
@@ -68,25 +96,52 @@ impl DelayedAcks {
         self.ato = self.min.max(1);
     }
 
-    /// A duplicate arrived.
+    /// A duplicate of an acknowledged packet arrived.
     pub(super) fn duplicate(&mut self) {
         self.quick = self.quick.max(MAX_QUICKACKS);
         self.ato = self.min.max(1);
     }
 
-    /// The delay of the acknowledgement; `None` to send it at once: in quick mode and for every second packet.
-    pub(super) fn delay(&self) -> Option<u64> {
-        (self.quick == 0 && self.unacked < 2).then(|| self.ato.min(self.max))
+    /// The delay of the acknowledgement after an arrival; `None` to send it at once: in quick mode, for every second packet in order, and for
+    /// the first duplicate acknowledgements. `expected` is the next expected packet; `holes`: packets above it have arrived.
+    pub(super) fn delay(&mut self, expected: u32, holes: bool) -> Option<u64> {
+        if self.quick > 0 || expected - self.acked > 1 {
+            return None;
+        }
+        if !holes {
+            return Some(self.ato.min(self.max));
+        }
+        if self.compressed >= MAX_COMPRESSED {
+            return None;
+        }
+        if self.duplicates.0 != expected {
+            self.duplicates = (expected, 0);
+        }
+        if self.duplicates.1 < UNCOMPRESSED {
+            self.duplicates.1 += 1;
+            return None;
+        }
+        self.compressed += 1;
+        Some(self.compression)
     }
 
-    /// An acknowledgement is sent.
-    pub(super) fn acknowledged(&mut self) {
-        self.unacked = 0;
+    /// Whether a compressed SACK waits.
+    pub(super) fn compresses(&self) -> bool {
+        self.compressed > 0
+    }
+
+    /// An acknowledgement is sent; `expected` is the next expected packet.
+    pub(super) fn acknowledged(&mut self, expected: u32) {
+        self.acked = expected;
+        self.compressed = 0;
         self.quick = self.quick.saturating_sub(1);
     }
 
-    /// The delay expired before a second packet arrived.
+    /// The delay of an acknowledgement expired before a second packet arrived, or that of a compressed SACK.
     pub(super) fn expired(&mut self) {
+        if self.compresses() {
+            return;
+        }
         self.ato = self.ato.saturating_mul(2).min(self.pause.max(self.min));
     }
 }
@@ -98,57 +153,100 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn acks() -> DelayedAcks {
-        let (quick, unacked, ato, last) = (0, 0, 0, 0);
-        let (min, max, pause) = (40 * MS, 200 * MS, 200 * MS);
-        DelayedAcks { quick, unacked, ato, min, max, pause, last }
+        DelayedAcks {
+            quick: 0,
+            acked: 0,
+            compressed: 0,
+            duplicates: (0, 0),
+            compression: MS + MS / 10,
+            slack: MS / 10,
+            syn: None,
+            ato: 0,
+            min: 40 * MS,
+            max: 200 * MS,
+            pause: 200 * MS,
+            last: 0,
+        }
     }
 
-    /// Packets at the given times: which are acknowledged at once.
-    fn at_once(acks: &mut DelayedAcks, times: impl Iterator<Item = u64>) -> Vec<bool> {
-        let arrive = |at| {
-            acks.received(at, true);
-            let at_once = acks.delay().is_none();
+    /// Packets in order at the given times, of which the first one has the number `first`: which are acknowledged at once.
+    fn at_once(acks: &mut DelayedAcks, first: u32, times: impl Iterator<Item = u64>) -> Vec<bool> {
+        let arrive = |(expected, at)| {
+            acks.received(at, false);
+            let at_once = acks.delay(expected, false).is_none();
             if at_once {
-                acks.acknowledged();
+                acks.acknowledged(expected);
             }
             at_once
         };
-        times.map(arrive).collect()
+        (first + 1..).zip(times).map(arrive).collect()
     }
 
     #[test]
     fn sixteen_packets_are_acknowledged_at_once_and_then_every_second_one() {
         let mut acks = acks();
-        let seen = at_once(&mut acks, (1..=22).map(|at| at * MS));
+        let seen = at_once(&mut acks, 0, (1..=22).map(|at| at * MS));
         assert!(seen[..16].iter().all(|&at_once| at_once));
         assert_eq!(seen[16..], [false, true, false, true, false, true]);
         // A pause begins quick acknowledgements again.
-        assert_eq!(at_once(&mut acks, [300 * MS, 301 * MS].into_iter()), [true, true]);
+        assert_eq!(at_once(&mut acks, 22, [300 * MS, 301 * MS].into_iter()), [true, true]);
     }
 
     #[test]
     fn the_delay_follows_the_gaps_between_packets() {
         let mut acks = acks();
-        at_once(&mut acks, (1..=17).map(|at| at * MS));
-        assert_eq!(acks.delay(), Some(40 * MS));
+        at_once(&mut acks, 0, (1..=17).map(|at| at * MS));
+        assert_eq!(acks.delay(17, false), Some(40 * MS));
         // A gap of 30 ms: 40 / 2 + 30.
-        acks.acknowledged();
-        acks.received(47 * MS, true);
-        assert_eq!(acks.delay(), Some(50 * MS));
+        acks.acknowledged(17);
+        acks.received(47 * MS, false);
+        assert_eq!(acks.delay(18, false), Some(50 * MS));
         acks.expired();
-        assert_eq!(acks.delay(), Some(100 * MS));
+        assert_eq!(acks.delay(18, false), Some(100 * MS));
         acks.expired();
         acks.expired();
-        assert_eq!(acks.delay(), Some(200 * MS));
+        assert_eq!(acks.delay(18, false), Some(200 * MS));
     }
 
     #[test]
     fn the_first_mark_and_duplicates_are_acknowledged_at_once() {
         let mut acks = acks();
-        at_once(&mut acks, (1..=16).map(|at| at * MS));
+        at_once(&mut acks, 0, (1..=16).map(|at| at * MS));
         acks.marked();
-        assert_eq!(at_once(&mut acks, (17..=19).map(|at| at * MS)), [true, true, false]);
+        assert_eq!(at_once(&mut acks, 16, (17..=19).map(|at| at * MS)), [true, true, false]);
         acks.duplicate();
-        assert_eq!(acks.delay(), None);
+        assert_eq!(acks.delay(19, false), None);
+    }
+
+    /// Three duplicate acknowledgements are sent at once; then one for 44 packets or for a millisecond.
+    #[test]
+    fn sacks_are_compressed_after_three_duplicate_acknowledgements() {
+        let mut acks = acks();
+        at_once(&mut acks, 0, (1..=16).map(|at| at * MS));
+        for _ in 0..3 {
+            assert_eq!(acks.delay(16, true), None);
+            acks.acknowledged(16);
+        }
+        for _ in 0..44 {
+            assert_eq!(acks.delay(16, true), Some(MS + MS / 10));
+        }
+        assert_eq!(acks.delay(16, true), None);
+        acks.acknowledged(16);
+        assert_eq!(acks.delay(16, true), Some(MS + MS / 10));
+        // The timer of a compressed SACK leaves the delay of others.
+        acks.expired();
+        acks.acknowledged(16);
+        assert_eq!(acks.ato, 40 * MS);
+        // The next packet is expected now: its duplicate acknowledgements are not compressed.
+        assert_eq!(acks.delay(17, true), None);
+    }
+
+    /// A 20th of the round-trip time, if that is less.
+    #[test]
+    fn the_compression_is_shorter_than_the_round_trip_time() {
+        let mut acks = acks();
+        acks.received(5 * MS, true);
+        acks.received(15 * MS, false);
+        assert_eq!(acks.compression, MS / 2 + MS / 10);
     }
 }

@@ -117,6 +117,13 @@ impl Blocks {
         (blocks, self.reported)
     }
 
+    /// Whether a packet above `expected` belongs to neither of the two blocks to report first.
+    fn displaces(&mut self, expected: u32, seq: u32) -> bool {
+        let (blocks, count) = self.report(expected);
+        let first = &blocks[..count.min(2) as usize];
+        first.len() == 2 && !first.iter().any(|&(start, end)| (start - 1..=end).contains(&seq))
+    }
+
     /// Moves a block to the front of the blocks to report.
     fn refresh(&mut self, first: u32) {
         let reported = self.reported as usize;
@@ -277,29 +284,35 @@ impl Receiver {
         {
             self.recent_stamp = packet.aux();
         }
+        let holes = self.blocks.count > 0;
         if in_order {
             self.expected += 1;
-            if self.blocks.count > 0 {
+            if holes {
                 self.expected = self.blocks.release(self.expected);
             }
         } else if seq > self.expected {
+            if FURTHER && self.must_report_blocks(seq) {
+                self.acknowledge::<true>(net, now);
+            }
             self.blocks.add(self.expected, seq);
         }
         let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
-        let further = if FURTHER { self.further.as_ref() } else { None };
-        if let Some(delays) = further.and_then(|further| further.delays.as_ref()) {
+        let further = if FURTHER { self.further.as_mut() } else { None };
+        if let Some(delays) = further.and_then(|further| further.delays.as_mut()) {
             let cwr = self.ecn && packet.flags() & flags::CWR != 0;
-            if in_order
-                && gapless
-                && self.pending == NONE
+            // RFC 5681 section 4.2: the acknowledgement of a packet that fills the last gap is sent at once.
+            let fills = holes && self.blocks.count == 0;
+            if !fills
                 && !cwr
                 && !at_once
                 && packet.flags() & flags::SYN == 0
-                && let Some(delay) = delays.delay()
+                && let Some(delay) = delays.delay(self.expected, self.blocks.count > 0)
             {
-                self.pending = now + delay;
-                net.arm(self.timer as usize, self.pending);
+                if self.pending == NONE {
+                    self.pending = now + delay;
+                    net.arm(self.timer as usize, self.pending);
+                }
                 return;
             }
         } else if self.ack_delay != NONE
@@ -328,8 +341,10 @@ impl Receiver {
             further.duplicate = Some(seq);
         }
         if let Some(delays) = &mut further.delays {
-            delays.received(now, seq == self.expected);
-            if duplicate {
+            if seq == self.expected {
+                delays.received(now, packet.flags() & flags::SYN != 0);
+            }
+            if seq < self.expected {
                 delays.duplicate();
             }
             let echoed = self.echo && packet.flags() & flags::CWR == 0;
@@ -340,6 +355,14 @@ impl Receiver {
         let Some(marks) = &mut further.marks else { return false };
         self.marked += u64::from(packet.flags() & flags::CE != 0);
         marks.received(packet)
+    }
+
+    /// Whether a compressed SACK waits that must be sent before packet `seq` displaces its blocks: if two other blocks are more recent
+    /// (`TCP_SACK_BLOCKS_EXPECTED` of Linux).
+    #[cold]
+    fn must_report_blocks(&mut self, seq: u32) -> bool {
+        let delays = self.further.as_ref().and_then(|further| further.delays.as_ref());
+        delays.is_some_and(DelayedAcks::compresses) && self.blocks.displaces(self.expected, seq)
     }
 
     /// Whether an acknowledgement is delayed.
@@ -370,7 +393,7 @@ impl Receiver {
             blocks |= self.sack && further.duplicate.is_some();
             accecn = further.marks.is_some();
             if let Some(delays) = &mut further.delays {
-                delays.acknowledged();
+                delays.acknowledged(self.expected);
             }
         }
         let (aux, options) = if blocks || self.stamps.is_some() || accecn {
