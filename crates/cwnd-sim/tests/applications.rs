@@ -1,7 +1,9 @@
 //! Applications and arrivals: rates, distributions, transfers, and windows of senders that the application limits.
 
 use crate::common::{self, ms, packets, pair, run, tcp};
-use cwnd_sim::network::{Application, Media, Network, Sizes, Tcp, Times, Traffic, Udt};
+use cwnd_sim::network::{
+    Application, Conventions, Media, Network, Sizes, Tcp, Times, Traffic, Udt,
+};
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use std::sync::Arc;
@@ -101,6 +103,35 @@ fn a_long_idle_period_restarts_the_window() {
     assert!(before > 20.0 && after >= before, "{before} and {after}");
     let (before, after) = window_at_second_request(ms(2000));
     assert!(before > 20.0 && after == 10.0, "{before} and {after}");
+}
+
+/// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart` of Linux 6.18: each retransmission timeout of an idle period halves the window,
+/// down to the initial one, except for a controller with `cong_control`.
+#[test]
+fn an_idle_period_halves_the_window_in_linux() {
+    let windows = |controller: &str, time| {
+        let sizes = Sizes::Constant(200_000);
+        let request = Application::Request { sizes, think: Times::Constant(time) };
+        let tcp = Tcp {
+            conventions: Conventions::Linux,
+            initial_window: 10,
+            min_rto: ms(200),
+            ..tcp(controller)
+        };
+        let records = run(&alone(request, Traffic::Tcp(tcp), 12), 1);
+        let flow = only(&records);
+        let sample = (flow.transfers[1].begin * 1000.0).ceil() as usize;
+        (flow.series.window[sample - 1], flow.series.window[sample])
+    };
+    let (before, after) = windows("reno", ms(150));
+    assert!(before > 40.0 && after == before, "{before} and {after}");
+    // The timeout is 200 ms more than the round-trip time.
+    let (before, after) = windows("reno", ms(300));
+    assert_eq!(after, (before / 2.0).floor(), "{before}");
+    let (before, after) = windows("reno", ms(5000));
+    assert!(before > 40.0 && after == 10.0, "{before} and {after}");
+    let (before, after) = windows("bbr", ms(5000));
+    assert_eq!(before, after);
 }
 
 #[test]

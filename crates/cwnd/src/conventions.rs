@@ -81,6 +81,9 @@ pub struct Conventions {
     /// Whether an undo restores the window and the threshold alone, and not the law's state (`tcp_reno_undo_cwnd` of
     /// Linux).
     pub undo_keeps_law: bool,
+    /// Whether the slow-start threshold is at least three quarters of a window that the driver reduces, after an idle
+    /// period for instance (`tcp_current_ssthresh` of Linux, RFC 2861).
+    pub restart_raises_threshold: bool,
 }
 
 impl Conventions {
@@ -96,11 +99,16 @@ impl Conventions {
         grows_past_max_window: false,
         whole_packets: false,
         undo_keeps_law: false,
+        restart_raises_threshold: false,
     };
 
     /// The rules of Linux 6.18.
-    pub const LINUX: Conventions =
-        Conventions { whole_packets: true, undo_keeps_law: true, ..Conventions::RFC };
+    pub const LINUX: Conventions = Conventions {
+        whole_packets: true,
+        undo_keeps_law: true,
+        restart_raises_threshold: true,
+        ..Conventions::RFC
+    };
 
     /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
     /// (RFC 9002). No window is below two packets (RFC 9002 section 7.2).

@@ -3,7 +3,7 @@
 use crate::machine::Call::{Enter, Grow, Rescale};
 use crate::machine::State::{Avoidance, Recovery, SlowStart};
 use crate::machine::{Bench, Trace, at};
-use cwnd::laws::Cubic;
+use cwnd::laws::{Aimd, Cubic};
 use cwnd::{
     Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit, Lost,
     Time,
@@ -404,5 +404,26 @@ fn a_timeout_in_recovery_resets_cubic_in_linux() {
             }
         });
         assert_eq!(w_max, last_max);
+    }
+}
+
+/// `tcp_current_ssthresh` of Linux 6.18, after RFC 2861: a window that the driver reduces leaves a threshold of three quarters of it.
+#[test]
+fn a_restart_leaves_a_threshold_in_linux() {
+    for (conventions, threshold) in [(&Conventions::RFC, 50.0), (&Conventions::LINUX, 75.0)] {
+        let mut settings = Settings::default();
+        settings.initial_window = Packets::new(100.0);
+        settings.conventions = conventions;
+        let mut machine = Windowed::new(Aimd::reno(), &settings);
+        machine.on(at(1000), &Event::Lost(Lost::new(1, at(1000), 500)));
+        machine.on(at(1100), &Event::Recovered);
+        let mut now = 1200;
+        while machine.window().get() < 100.0 {
+            machine.on(at(now), &Event::Acked(Acked::new(1, at(now - 100))));
+            now += 1;
+        }
+        machine.on(at(now), &Event::Reduced { window: Packets::new(10.0) });
+        let left = (machine.window().get(), machine.ssthresh().get().round());
+        assert_eq!(left, (10.0, threshold));
     }
 }

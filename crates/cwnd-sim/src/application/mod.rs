@@ -37,7 +37,7 @@ use video::Video;
 pub(crate) struct Idle {
     /// Time of the last transmission.
     pub since: u64,
-    /// The largest window in packets after a long idle period.
+    /// The initial window in packets.
     pub restart_window: u32,
 }
 
@@ -198,7 +198,7 @@ impl<E: Writable> ApplicationFlow<E> {
     ) -> Self {
         let (payload, restart_window) = match &*flow.traffic {
             Traffic::Tcp(tcp) => {
-                let restarts = tcp.conventions == Conventions::Rfc;
+                let restarts = matches!(tcp.conventions, Conventions::Rfc | Conventions::Linux);
                 (tcp.packet, restarts.then_some(tcp.initial_window))
             }
             Traffic::Udt(udt) => (udt.packet, None),

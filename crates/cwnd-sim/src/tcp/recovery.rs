@@ -42,6 +42,17 @@ pub(crate) trait LossRecovery {
     /// New packets carry `packet` bytes of data from now on.
     fn resized(&mut self, _packet: u32) {}
 
+    /// The largest window in packets after an idle period that is longer than the retransmission timeout: the initial window (RFC 5681
+    /// section 4.1). `None` for no limit.
+    fn restart_window(
+        &self,
+        _core: &Core<Self::Estimator>,
+        _idle: u64,
+        initial: u32,
+    ) -> Option<f64> {
+        Some(f64::from(initial))
+    }
+
     /// Transmits or retransmits packet `seq`.
     #[inline(always)]
     fn transmit(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64, seq: u32) {

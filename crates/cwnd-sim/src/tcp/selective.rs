@@ -298,6 +298,21 @@ impl LossRecovery for Selective {
         limit
     }
 
+    /// In Linux the window is halved for each retransmission timeout of the idle period, down to the initial one, but not that of a
+    /// controller with `cong_control` (`tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
+    fn restart_window(&self, core: &Core, idle: u64, initial: u32) -> Option<f64> {
+        if self.linux.is_none() {
+            return Some(f64::from(initial));
+        }
+        if has_cong_control(&core.driver.controller) {
+            return None;
+        }
+        let timeouts = idle.saturating_sub(1) / core.rto.timeout();
+        let halved =
+            u32::try_from(timeouts).ok().and_then(|n| whole32(core.window()).checked_shr(n));
+        Some(f64::from(halved.unwrap_or(0).max(initial)))
+    }
+
     fn transmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32) {
         if seq < core.board.high() {
             self.undo_retrans = self.undo_retrans.map(|sent| sent + 1);

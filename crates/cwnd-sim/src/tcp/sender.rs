@@ -218,13 +218,16 @@ impl<R: LossRecovery> Sender<R> {
         u64::from(self.core.board.una().saturating_sub(syn))
     }
 
-    /// Reduces the window to at most `window` packets if nothing is in flight and nothing was sent for longer than the
-    /// retransmission timeout (RFC 5681 section 4.1). `idle` is the time since the last transmission.
-    pub(crate) fn restart_after_idle(&mut self, now: u64, idle: u64, window: u32) {
+    /// Reduces the window if nothing is in flight and nothing was sent for longer than the retransmission timeout. `idle` is the time
+    /// since the last transmission, `initial` the initial window.
+    pub(crate) fn restart_after_idle(&mut self, now: u64, idle: u64, initial: u32) {
         let core = &mut self.core;
-        if core.connected && core.board.high() == core.board.una() && idle > core.rto.timeout() {
-            let window = Packets::new(f64::from(window));
-            core.driver.report(now, Event::Reduced { window });
+        if core.connected
+            && core.board.high() == core.board.una()
+            && idle > core.rto.timeout()
+            && let Some(window) = self.recovery.restart_window(core, idle, initial)
+        {
+            core.driver.report(now, Event::Reduced { window: Packets::new(window) });
         }
     }
 
@@ -362,10 +365,10 @@ impl<E: Estimator> Core<E> {
             hop,
             timer: saturate32(timer),
             acks_received: 0,
+            window_end: 0,
             next: 0,
             total: packets.saturating_add(u32::from(tcp.syn)),
             sizes,
-            window_end: 0,
             receiver_window: tcp.window,
             flags: ect,
             next_flags: ect,

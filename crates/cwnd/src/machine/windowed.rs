@@ -353,6 +353,10 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let least = self.conventions.least_window;
         let window = self.window.min(window).max(least);
         if window < self.window {
+            if self.conventions.restart_raises_threshold {
+                let three_quarters = (self.window / 2.0).floor() + (self.window / 4.0).floor();
+                self.ssthresh = self.ssthresh.max(three_quarters);
+            }
             self.window = window;
             self.entered = false;
             self.law.reduced(window);

@@ -17,6 +17,7 @@ pub(crate) static EVERY_RULE: Conventions = {
     conventions.overshoots_threshold = true;
     conventions.grows_unused = true;
     conventions.grows_past_max_window = true;
+    conventions.restart_raises_threshold = true;
     conventions
 };
 
