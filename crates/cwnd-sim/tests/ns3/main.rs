@@ -173,6 +173,7 @@ fn scenario(parameters: &Value, of_ns3: &Value) -> String {
         # 32 bytes of TCP header with timestamps, 20 of IPv4 and 2 of PPP; an acknowledgement has the same.
         [tcp]
         conventions = "rfc5681"
+        overhead = "0s"
         packet = 1448
         header = 54
         ack = 42
