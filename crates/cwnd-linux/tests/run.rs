@@ -182,6 +182,32 @@ fn a_transfer_completes_next_to_datagrams() {
 }
 
 /// The kernel's own Reno and CUBIC, not this package's law of the same name: nothing is loaded, and no cuts are recorded.
+/// The data, their times and the transfers are those of the application.
+#[test]
+fn applications_write_over_the_kernels_tcp() {
+    let _lock = exclusive();
+    if !permitted(false) {
+        return;
+    }
+    let flow = |source: &str| {
+        let mut network = network("kernel:reno", &format!("source = {{ {source} }}"));
+        (network.duration, network.warmup) = (cwnd::Dur::from_millis(2500), cwnd::Dur::ZERO);
+        completed_run(&network, Backend::Linux).records.flows.swap_remove(0)
+    };
+    let limited = flow("kind = \"limited\", rate = \"2mbit\"");
+    let rate = limited.packets_delivered as f64 * 1460.0 * 8.0 / 2.5;
+    assert!((1.8e6..2.05e6).contains(&rate), "{rate}");
+    let requests = flow("kind = \"request\", sizes = 100000, think = \"200ms\"").transfers;
+    let complete: Vec<_> = requests.iter().filter(|one| one.end.is_finite()).collect();
+    // A response takes at least its transmission time of 83 ms and a round trip.
+    assert!((4..=8).contains(&complete.len()), "{requests:?}");
+    for (one, next) in complete.iter().zip(&complete[1..]) {
+        assert_eq!(one.bytes, 100_000);
+        assert!(one.end - one.begin > 0.1 && next.begin - one.end >= 0.2, "{requests:?}");
+    }
+    assert_nothing_left();
+}
+
 #[test]
 fn the_kernels_own_controllers_fill_the_link() {
     let _lock = exclusive();

@@ -28,6 +28,7 @@ mod tcp;
 pub mod traffic;
 mod udt;
 
+pub use application::DataSource;
 pub use engine::tap::Seen;
 pub use pcap::PcapWriter;
 pub use simulation::{FindController, Options, Simulation, SimulationError};

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Dur, Spec, Time};
-use cwnd_sim::network::{self, Conventions, Network, Recovery, Traffic};
+use cwnd_sim::network::{self, Application, Conventions, Network, Recovery, Traffic};
 use cwnd_udt::Config;
 use cwnd_udt::handshake::MIN_PACKET_SIZE;
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
@@ -73,6 +74,8 @@ pub(super) struct FlowConfig {
     pub stop: Time,
     /// Packets to send; unlimited if `None`.
     pub packets: Option<u64>,
+    /// The application; without one all data is available at the start.
+    pub application: Option<Arc<Application>>,
     /// Packet size on the links in bytes.
     pub packet_size: u32,
     /// Window in packets that is recorded before the connection is open.
@@ -101,6 +104,7 @@ pub(super) fn flow_configs(
             start: spec.start,
             stop: spec.stop,
             packets,
+            application: spec.application.clone(),
             packet_size,
             initial_window,
             protocol,
@@ -123,8 +127,12 @@ fn protocol_config(
     available: &str,
     notes: &mut Notes,
 ) -> Result<ProtocolConfig, String> {
+    check_application(flow, backend)?;
     if flow.application.is_some() {
-        return Err("`source` runs on sim only; `bytes` and `arrivals` run here too".into());
+        notes.add(
+            &flow.name,
+            "Applications act up to 20 ms late, and data in the socket is sent after the end of an on period.",
+        );
     }
     let packets = |packet: u32| flow.bytes().map(|all| all.div_ceil(packet.into()));
     match &*flow.traffic {
@@ -151,6 +159,21 @@ fn protocol_config(
             let packet_size = check_packet_size(*packet, IP_UDP_HEADERS as u32)?;
             Ok((packet_size, None, f64::NAN, Protocol::Udp(flow.traffic.as_ref().clone())))
         }
+    }
+}
+
+/// Checks that the backend has the application of a flow.
+fn check_application(flow: &network::Flow, backend: Backend) -> Result<(), String> {
+    let tcp = backend == Backend::Linux && matches!(*flow.traffic, Traffic::Tcp(_));
+    match flow.application.as_deref() {
+        None => Ok(()),
+        Some(Application::Media(_)) => {
+            Err("`source` of kind media runs on sim only: the kernel does not tell a rate".into())
+        }
+        Some(_) if tcp => Ok(()),
+        Some(_) => Err("`source` runs on sim, and over TCP on linux; `bytes` and `arrivals` \
+                        run here too"
+            .into()),
     }
 }
 

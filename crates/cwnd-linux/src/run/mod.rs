@@ -24,6 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cwnd::{Dur, Time};
+use cwnd_sim::DataSource;
 use cwnd_sim::network::Network;
 use cwnd_sim::record::Records;
 
@@ -138,7 +139,16 @@ pub fn run(
         let running = match &flow.protocol {
             Protocol::Tcp(options) => {
                 let name = kernel_controllers.name(&options.controller);
-                RunningFlow::Tcp(tcp::TcpFlow::new(&mut threads, flow, options, name)?)
+                let source = flow.application.as_ref().map(|application| {
+                    DataSource::new(
+                        application,
+                        options.payload,
+                        network.duration,
+                        seed,
+                        flow.index,
+                    )
+                });
+                RunningFlow::Tcp(tcp::TcpFlow::new(&mut threads, flow, options, name, source)?)
             }
             Protocol::Udt(config) => {
                 RunningFlow::Udt(udt::UdtFlow::new(&mut threads, flow, config, seed)?)
@@ -205,8 +215,11 @@ pub fn run(
     let packets = last.iter().map(|snapshot| snapshot.sent).sum();
     let measured = flows.into_iter().zip(last).zip(&report.flows);
     let flows = measured.map(|(((running, measurement), last), report)| {
-        drop(running);
-        measurement.finish(&last, report, &time)
+        let mut record = measurement.finish(&last, report, &time);
+        if let RunningFlow::Tcp(running) = &running {
+            (record.transfers, record.application) = running.results();
+        }
+        record
     });
     let flows = flows.collect();
     let mut links = report.links;

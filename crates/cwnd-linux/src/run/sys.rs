@@ -131,6 +131,11 @@ impl TcpInfo {
         self.u32_at(100)
     }
 
+    /// Returns the bytes of data acknowledged. The kernel counts the SYN as a byte.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.u64_at(120).saturating_sub(1)
+    }
+
     /// Returns the bytes received in order.
     pub(super) fn received(&self) -> u64 {
         self.u64_at(128)

@@ -3,11 +3,13 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use cwnd::Time;
+use cwnd_sim::DataSource;
+use cwnd_sim::record::Transfer;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::flow_config::{FlowConfig, TcpOptions};
@@ -38,6 +40,14 @@ struct Sockets {
     source: OnceLock<TcpStream>,
     sink: OnceLock<TcpStream>,
     completed: OnceLock<f64>,
+    /// The data of the flow's application, and the acknowledged packets at its last action.
+    application: Mutex<Option<(DataSource, u64)>>,
+}
+
+impl Sockets {
+    fn application(&self) -> MutexGuard<'_, Option<(DataSource, u64)>> {
+        self.application.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A flow of the kernel's TCP.
@@ -58,6 +68,8 @@ struct Source {
     segment: u64,
     buffer: Option<u64>,
     unsent_limit: Option<u64>,
+    /// Bytes of data in a packet.
+    payload: u64,
     start: Time,
     stop: Time,
     remaining: u64,
@@ -70,8 +82,11 @@ impl TcpFlow {
         flow: &FlowConfig,
         options: &TcpOptions,
         controller: &str,
+        application: Option<DataSource>,
     ) -> io::Result<Self> {
-        let sockets = Arc::new(Sockets::default());
+        let has_application = application.is_some();
+        let application = Mutex::new(application.map(|data| (data, 0)));
+        let sockets = Arc::new(Sockets { application, ..Sockets::default() });
         let [local, peer] = flow.addresses;
         let window = u64::from(options.window) * u64::from(options.payload);
         // While a receiver's window grows towards a given one, the kernel acknowledges every packet (`tcp_grow_window`).
@@ -120,7 +135,9 @@ impl TcpFlow {
             ],
             segment: options.segment.into(),
             buffer,
-            unsent_limit: (flow.stop != Time::NEVER).then(unsent_limit),
+            // The data of an application that ends an on period is in the socket no longer than necessary.
+            unsent_limit: (flow.stop != Time::NEVER || has_application).then(unsent_limit),
+            payload: options.payload.into(),
             start: flow.start,
             stop: flow.stop,
             remaining: flow.packets.map_or(u64::MAX, bytes),
@@ -128,6 +145,15 @@ impl TcpFlow {
         threads.spawn(Side::Source, &flow.name, move |state| source.run(state))?;
         let (payload, state) = (options.payload.into(), Arc::clone(&threads.state));
         Ok(TcpFlow { sockets, payload, start: flow.start, state })
+    }
+
+    /// Returns the transfers and figures of the flow's application at the end of the run.
+    pub(super) fn results(&self) -> (Vec<Transfer>, Vec<(&'static str, f64)>) {
+        let application = self.sockets.application();
+        let now = self.state.now();
+        application
+            .as_ref()
+            .map_or_else(Default::default, |(data, acknowledged)| data.results(now, *acknowledged))
     }
 
     /// Returns the current state, from `TCP_INFO` of both ends.
@@ -197,6 +223,12 @@ impl Source {
         let sockets = Arc::clone(&self.sockets);
         let mut stream = sockets.source.get_or_init(|| stream);
         let zeros = vec![0; CHUNK];
+        if let Some((data, _)) = &mut *sockets.application() {
+            data.start(state.now());
+            // The application has no data besides its own.
+            self.remaining = 0;
+        }
+        self.write_application(stream, &zeros, state)?;
         while self.remaining > 0 && !state.is_stopped() && state.now() < self.stop {
             let size = self.remaining.min(CHUNK as u64) as usize;
             match stream.write(&zeros[..size]) {
@@ -219,6 +251,42 @@ impl Source {
             thread::sleep(POLL_INTERVAL);
         }
         reset_on_close(stream)
+    }
+
+    /// Writes the data of the flow's application, if it has one, until the flow or the run stops.
+    fn write_application(
+        &self,
+        mut stream: &TcpStream,
+        zeros: &[u8],
+        state: &RunState,
+    ) -> io::Result<()> {
+        let mut written: u64 = 0;
+        loop {
+            let mut application = self.sockets.application();
+            let Some((data, acknowledged)) = &mut *application else { return Ok(()) };
+            let now = state.now();
+            if state.is_stopped() || now >= self.stop {
+                data.stop(now);
+                return Ok(());
+            }
+            let info = TcpInfo::read(stream)?;
+            *acknowledged = info.acknowledged() / self.payload;
+            let packets = written.div_ceil(self.payload);
+            let available = data.advance(now, *acknowledged, packets).saturating_mul(self.payload);
+            let due = data.due();
+            drop(application);
+            if written < available {
+                let size = (available - written).min(CHUNK as u64) as usize;
+                match stream.write(&zeros[..size]) {
+                    Ok(count) => written += count as u64,
+                    Err(error) if timed_out(&error) => {}
+                    Err(error) => return Err(error),
+                }
+            } else {
+                let wait = Duration::from_nanos(due.since(state.now()).as_nanos());
+                thread::sleep(wait.min(COMPLETION_INTERVAL));
+            }
+        }
     }
 
     /// Opens the connection; `None` if the run stops before.

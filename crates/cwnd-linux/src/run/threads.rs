@@ -21,11 +21,10 @@ const STACK_SIZE: usize = 128 << 10;
 /// Settings of both namespaces. No metrics are cached between connections. Sources select their controller by
 /// a socket option; reno is the controller of the sinks, which send no data. The kernel may enlarge the buffers of a
 /// connection to 512 MiB.
-const SYSCTLS: [(&str, &str); 6] = [
+const SYSCTLS: [(&str, &str); 5] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_congestion_control", "reno"),
     ("tcp_ecn", "2"),
-    ("tcp_slow_start_after_idle", "0"),
     ("tcp_rmem", "4096 131072 536870912"),
     ("tcp_wmem", "4096 16384 536870912"),
 ];

@@ -12,6 +12,7 @@
 mod media;
 mod on_off;
 mod request;
+mod source;
 mod transfers;
 mod video;
 
@@ -26,11 +27,8 @@ use crate::record::FlowRecord;
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller};
-use media::Media;
-use on_off::OnOff;
-use request::Request;
+pub use source::DataSource;
 use transfers::Transfers;
-use video::Video;
 
 /// An idle period of a sender, for the restart after it (RFC 5681 section 4.1).
 #[derive(Clone, Copy)]
@@ -174,17 +172,12 @@ impl Writer {
 /// The ends of a flow with an application.
 pub(crate) struct ApplicationFlow<E> {
     sender: E,
-    writer: Writer,
-    generator: Box<dyn Generator>,
+    source: DataSource,
     timer: usize,
-    /// Packets available to the sender.
-    available: u64,
     /// Packets sent, and the time of the last transmission.
     sent: (u64, u64),
     /// The largest window after a long idle period; `None` if idle periods do not reduce the window.
     restart_window: Option<u32>,
-    /// Whether the flow has reached its stop time.
-    stopped: bool,
 }
 
 impl<E: Writable> ApplicationFlow<E> {
@@ -205,62 +198,28 @@ impl<E: Writable> ApplicationFlow<E> {
             Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, None),
         };
         sender.open();
-        let generator: Box<dyn Generator> = match application {
-            Application::Limited { rate } => Box::new(OnOff::limited(*rate)),
-            Application::OnOff { on, off, rate } => Box::new(OnOff::new(*on, *off, *rate)),
-            Application::Request { sizes, think } => Box::new(Request::new(sizes.clone(), *think)),
-            Application::Video { chunk, rates, buffer } => {
-                Box::new(Video::new(*chunk, rates, *buffer))
-            }
-            Application::Media(media) => Box::new(Media::new(*media)),
-        };
-        ApplicationFlow {
-            sender,
-            writer: Writer {
-                now: 0,
-                clock: place.clock,
-                rng: Rng::new(seed, "application", u64::from(place.flow)),
-                payload,
-                bytes: 0,
-                packets: 0,
-                controller_rate: None,
-                transfers: Transfers::default(),
-            },
-            generator,
-            timer: place.timer,
-            available: 0,
-            sent: (0, 0),
-            restart_window,
-            stopped: false,
-        }
+        let source = DataSource::with_clock(application, payload, place.clock, seed, place.flow);
+        ApplicationFlow { sender, source, timer: place.timer, sent: (0, 0), restart_window }
     }
 
     /// Lets the application act at `now`, and arms its timer.
     fn advance(&mut self, net: &mut Net, now: u64) {
-        let writer = &mut self.writer;
-        writer.now = now;
+        self.source.begin(now);
         loop {
             if self.sender.sent() > self.sent.0 {
                 self.sent = (self.sender.sent(), now);
             }
-            let completed = writer.transfers.acknowledge(now, self.sender.acknowledged());
-            if completed && !self.stopped {
-                self.generator.completed(writer);
-            }
-            while self.generator.due() <= now {
-                writer.controller_rate = controller_rate(&self.sender, writer.payload);
-                self.generator.wake(writer);
-            }
-            if writer.packets == self.available {
-                break;
-            }
+            let (sender, payload) = (&self.sender, self.source.payload());
+            let rate = || controller_rate(sender, payload);
+            let Some(packets) = self.source.act(sender.acknowledged(), rate) else { break };
             let since = self.sent.1;
             let idle = self.restart_window.map(|restart_window| Idle { since, restart_window });
-            self.available = self.sender.make_available(net, now, writer.packets, idle);
-            writer.made_available(self.available);
+            let available = self.sender.make_available(net, now, packets, idle);
+            self.source.made_available(available);
         }
-        if self.generator.due() != NONE {
-            net.arm(self.timer + LIFE, self.generator.due());
+        let due = self.source.due_at();
+        if due != NONE {
+            net.arm(self.timer + LIFE, due);
         }
     }
 }
@@ -279,18 +238,14 @@ fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
 
 impl<E: Writable> Endpoint for ApplicationFlow<E> {
     fn start(&mut self, net: &mut Net, now: u64) {
-        self.writer.now = now;
         self.sent.1 = now;
         self.sender.start(net, now);
-        self.generator.start(&mut self.writer);
+        self.source.start_at(now);
         self.advance(net, now);
     }
 
     fn stop(&mut self, net: &mut Net, now: u64) {
-        self.writer.now = now;
-        self.generator.stop(&mut self.writer);
-        self.stopped = true;
-        self.writer.withdraw();
+        self.source.stop_at(now);
         self.advance(net, now);
         self.sender.stop(net, now);
     }
@@ -335,11 +290,8 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
     }
 
     fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord) {
-        let endless = self.available == u64::MAX;
-        let acknowledged = self.sender.acknowledged() * u64::from(self.writer.payload);
-        let bytes = if endless { acknowledged } else { self.writer.bytes };
-        record.transfers = self.writer.transfers.records(clock, bytes);
-        record.application = self.generator.figures(&self.writer, end);
+        let acknowledged = self.sender.acknowledged();
+        (record.transfers, record.application) = self.source.results_at(end, acknowledged);
         Box::new(self.sender).finish(end, clock, record);
     }
 }
