@@ -2,9 +2,10 @@
 
     python bench/agreement_linux.py [--record] [--windows] [NAME ...]
 
-24 networks with Reno and CUBIC and 22 with BBR, 30 s each, 3 seeds on the kernel and 24 simulated.
-The kernel's runs are in validation/linux/results.json; the simulator runs again. `--record` runs
-the kernel too, as root: 70 minutes of real time. It continues a file that is not complete, and
+24 networks with Reno and CUBIC, 22 with BBR, 6 with reordering, 4 with idle periods and 6 with a
+round-trip time of 14 ms, 30 s each, 3 seeds on the kernel and 24 simulated. The kernel's runs are
+in validation/linux/results.json; the simulator runs again. `--record` runs the kernel too, as root:
+95 minutes of real time. It continues a file that is not complete, and
 repeats what NAME selects by a part of the network's name. A run whose emulator was late is
 repeated.
 `--windows` prints the windows of the first seed on both backends.
@@ -19,6 +20,7 @@ import argparse
 import json
 import os
 import platform
+from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -36,6 +38,7 @@ from cwnd.running import measure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cwnd.records import JsonObject
     from cwnd.result import Result
 
 RESULTS = Path(__file__).parent.parent / "validation" / "linux" / "results.json"
@@ -82,14 +85,32 @@ class Cell:
     rtt_ms: int
     queue_bdp: float
     loss_percent: int = 0
+    late_ms: int = 0
+    """Delay of 2 % of the packets, which others overtake."""
+    pause_s: int = 0
+    """Pause between responses of 2 MB; 0 for endless flows."""
 
     @property
     def name(self) -> str:
         """The name in tables and in the file."""
-        count = {1: "one", 2: "two", 4: "four"}[len(self.laws)]
-        laws = " and ".join(dict.fromkeys(self.laws)) if self.mixed else f"{count} {self.laws[0]}"
-        name = f"{laws}, {self.rate_mbit} Mb/s, {self.rtt_ms} ms, {self.queue_bdp:g} BDP"
-        return f"{name}, {self.loss_percent} % loss" if self.loss_percent else name
+        counts = {1: "one", 2: "two", 4: "four"}
+        each = [
+            law if self.mixed and count == 1 else f"{counts[count]} {law}"
+            for law, count in Counter(self.laws).items()
+        ]
+        parts = [
+            " and ".join(each),
+            f"{self.rate_mbit} Mb/s",
+            f"{self.rtt_ms} ms",
+            f"{self.queue_bdp:g} BDP",
+        ]
+        if self.loss_percent:
+            parts.append(f"{self.loss_percent} % loss")
+        if self.late_ms:
+            parts.append(f"2 % late by {self.late_ms} ms")
+        if self.pause_s:
+            parts.append(f"pauses of {self.pause_s} s")
+        return ", ".join(parts)
 
     @property
     def mixed(self) -> bool:
@@ -103,18 +124,23 @@ class Cell:
             {
                 "controller": f"kernel:{law}",
                 "name": law,
-                "count": self.laws.count(law),
+                "count": count,
                 "start": "0s..500ms",
             }
-            for law in dict.fromkeys(self.laws)
+            for law, count in Counter(self.laws).items()
         ]
-        link = {
+        if self.pause_s:
+            for flow in flows:
+                flow["source"] = {"kind": "request", "sizes": "2mb", "think": f"{self.pause_s}s"}
+        link: JsonObject = {
             "rate": f"{self.rate_mbit}mbit",
             "delay": f"{self.rtt_ms / 2:g}ms",
             "queue": f"{self.queue_bdp:g}bdp",
         }
         if self.loss_percent:
             link["loss"] = f"{self.loss_percent}%"
+        if self.late_ms:
+            link["reorder"] = {"probability": 0.02, "delay": f"{self.late_ms}ms"}
         times = {"duration": SECONDS, "warmup": WARMUP, "sample": "20ms"}
         return cwnd.Scenario({"title": self.name, **times, "dumbbell": link, "flow": flows})
 
@@ -142,6 +168,15 @@ MATRICES = {
     "BBR": [
         *(Cell(*of) for of in product(BBR, (20,), RTTS_MS, (0.5, 2, 8))),
         *(Cell(*of) for of in product((("bbr",),), (20, 100), RTTS_MS, (2,), (1,))),
+    ],
+    "Reordering": [
+        Cell((law,), 20, 40, 3, late_ms=late) for law in ("cubic", "bbr") for late in (5, 12, 30)
+    ],
+    "Idle periods": [
+        Cell((law,), 20, rtt, 1, pause_s=2) for law in ("reno", "cubic") for rtt in RTTS_MS
+    ],
+    "A round-trip time of 14 ms": [
+        Cell(laws * 2, 17, 14, queue) for laws in PAIRS for queue in (0.6, 3)
     ],
 }
 CELLS = [cell for cells in MATRICES.values() for cell in cells]
@@ -270,7 +305,8 @@ def on_time(cell: Cell, seed: int) -> Result | None:
         run = cwnd.run(cell.scenario, on="linux", seed=seed)
         problem = run.limit
         for flow in run.measured_flows:
-            others = sum(s for by, s in flow["limited"].items() if by != "window")
+            own = {"window", "application"} if cell.pause_s else {"window"}
+            others = sum(s for by, s in flow["limited"].items() if by not in own)
             if others > MAX_LIMITED * run.measured_s:
                 problem = problem or f"{flow['name']} was limited by its host for {others:.2f} s"
         print(f"{cell.name}, seed {seed}: {problem or 'on time'}", flush=True)

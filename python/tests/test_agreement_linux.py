@@ -22,7 +22,7 @@ def matrix(monkeypatch):
 def test_the_recorded_networks_are_those_of_the_matrix(matrix):
     recorded = [each.cell for each in matrix.compare(matrix.CELLS[:1])]
     assert recorded == matrix.CELLS[:1]
-    assert len(matrix.CELLS) == len({cell.name for cell in matrix.CELLS}) == 46
+    assert len(matrix.CELLS) == len({cell.name for cell in matrix.CELLS}) == 62
     cell = matrix.CELLS[0]
     assert cell.agrees("goodput_bps", 10e6, 10.4e6)
     assert not cell.agrees("goodput_bps", 10e6, 10.6e6)
