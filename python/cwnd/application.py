@@ -122,5 +122,5 @@ def transfers(flow: FlowRecord) -> TransfersRecord:
     return {
         "begin": np.array([flow["start_s"]]),
         "bytes": np.array([float(flow["bytes"])]),
-        "end": np.array([flow["completed_s"]]),
+        "end": np.array([flow["acknowledged_s"]]),
     }

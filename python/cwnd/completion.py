@@ -63,7 +63,7 @@ def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
         for column, rest in (
             ([flow["start_s"] for _, flow in single], [t["begin"] for _, t in each]),
             ([_size(flow) for _, flow in single], [t["bytes"] for _, t in each]),
-            ([flow["completed_s"] for _, flow in single], [t["end"] for _, t in each]),
+            ([flow["acknowledged_s"] for _, flow in single], [t["end"] for _, t in each]),
         )
     )
     kept = ~np.isnan(size) & (begin >= result.warmup_s)

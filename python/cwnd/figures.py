@@ -266,6 +266,22 @@ def warmup_text(warmup_s: float) -> str:
     return f"{format_time(warmup_s)} of warm-up" if warmup_s else "no warm-up"
 
 
+def limit_text(network: JsonObject) -> str:
+    """Return the finite limit of a queue with its unit.
+
+    Parameters
+    ----------
+    network
+        ``queue_limit`` and ``queue_limit_unit`` of ``Comparison.network`` or of a link.
+
+    Examples
+    --------
+    >>> limit_text({"queue_limit": 15360.0, "queue_limit_unit": "bytes"})
+    '15360 bytes'
+    """
+    return f"{number(network['queue_limit'], 0)} {network['queue_limit_unit']}"
+
+
 def path_text(network: JsonObject) -> str:
     """Describe the flows of a comparison and their path, without the length of the runs.
 
@@ -278,7 +294,7 @@ def path_text(network: JsonObject) -> str:
     name = "" if queue else f" of {network['scenario']}"
     limit = "infinite queue"
     if math.isfinite(network["queue_limit"]):
-        limit = f"{queue or ''} queue of {number(network['queue_limit'], 0)} packets".lstrip()
+        limit = f"{queue or ''} queue of {limit_text(network)}".lstrip()
     rate = format_rate(network["rate_bps"])
     if not math.isfinite(network["rate_bps"]):
         rate = "a link of infinite rate"
@@ -470,7 +486,7 @@ def flow_sheet(document: JsonObject) -> Sheet:
         [
             ("flow", "", ""),
             ("controller", "", ""),
-            ("goodput", "Mbit/s", "Payload delivered in order."),
+            ("goodput", "Mbit/s", "Payload that arrived, each byte once."),
             ("sent", "packets", "Data packets sent, retransmissions included."),
             ("retransmitted", "packets", "Retransmissions."),
             ("lost", "%", "Packets of the flow that were lost."),

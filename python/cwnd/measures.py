@@ -11,6 +11,13 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.application import group_name
+from cwnd.result import (
+    link_loss_rate,
+    link_mark_rate,
+    loss_rate_of,
+    mark_rate_of,
+    retransmission_rate_of,
+)
 from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -302,10 +309,9 @@ def _goodput(result: Result, flows: list[FlowRecord], statistic: str) -> float:
 
 def _throughput(result: Result, flows: list[FlowRecord], statistic: str) -> float:
     if statistic in {"", "total"}:
-        sent = math.fsum(flow["packets_sent"] * flow["packet_bytes"] for flow in flows)
-        return metrics.throughput(sent, 1, result.measured_s)
+        return metrics.throughput(_sum(flows, "bytes_sent"), result.measured_s)
     rates = [
-        metrics.throughput(flow["packets_sent"], flow["packet_bytes"], result.seconds(flow))
+        metrics.throughput(flow["bytes_sent"], result.seconds(flow))
         for flow in result.active(flows)
     ]
     return _among(statistic, rates)
@@ -359,10 +365,6 @@ def _sum(flows: list[FlowRecord], name: str) -> float:
     return math.fsum(flow[name] for flow in flows)  # type: ignore[literal-required]
 
 
-def _link_loss_rate(link: LinkRecord, _: str) -> float:
-    return metrics.loss_rate(link["drops"] + link["losses"], link["arrivals"])
-
-
 def _goodput_in(result: Result, flows: list[FlowRecord], _: float, span: Span) -> float:
     return _rate_in(result, flows, "delivered", span)
 
@@ -381,7 +383,7 @@ def _rate_in(
     counts = [np.diff(np.interp([span.begin, end], result.time, f[series])) for f in flows]
     sizes = [flow["packet_bytes"] for flow in flows]
     packets = math.fsum(float(n[0]) * size for n, size in zip(counts, sizes, strict=True))
-    return metrics.goodput(packets, 1, end - span.begin)
+    return metrics.goodput(packets, end - span.begin)
 
 
 def _time_to(result: Result, flows: list[FlowRecord], rate_bps: float, span: Span) -> float:
@@ -438,27 +440,21 @@ _MEASURES = (
     Measure(
         "retransmission_rate",
         "fraction",
-        of_flows=lambda _, flows, __: metrics.retransmission_rate(
-            _sum(flows, "retransmissions"), _sum(flows, "packets_sent")
-        ),
+        of_flows=lambda _, flows, __: retransmission_rate_of(flows),
     ),
     Measure("timeouts", "count", of_flows=lambda _, flows, __: _sum(flows, "timeouts")),
     Measure(
         "loss_rate",
         "fraction",
-        of_flows=lambda _, flows, __: metrics.loss_rate(
-            _sum(flows, "packets_lost"), _sum(flows, "packets_sent")
-        ),
-        of_link=_link_loss_rate,
+        of_flows=lambda _, flows, __: loss_rate_of(flows),
+        of_link=lambda link, _: link_loss_rate(link),
         of_bottleneck=True,
     ),
     Measure(
         "mark_rate",
         "fraction",
-        of_flows=lambda _, flows, __: metrics.mark_rate(
-            _sum(flows, "packets_marked"), _sum(flows, "packets_sent")
-        ),
-        of_link=lambda link, _: metrics.mark_rate(link["marks"], link["arrivals"]),
+        of_flows=lambda _, flows, __: mark_rate_of(flows),
+        of_link=lambda link, _: link_mark_rate(link),
         of_bottleneck=True,
     ),
     Measure("utilization", "fraction", of_link=lambda link, _: link["utilization"]),

@@ -229,6 +229,7 @@ class Network:
             "rate_bps": link["rate_bps"],
             "rtt_s": rtt,
             "queue_limit": limit if limit < ENDLESS else math.inf,
+            "queue_limit_unit": link["queue_limit_unit"],
             "bdp_packets": link["rate_bps"] * rtt / (8 * packet),
             "packet_bytes": packet,
             "flows": len(flows),

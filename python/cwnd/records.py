@@ -59,7 +59,9 @@ class FlowRecord(TypedDict):
     packets are given on the wire.
     ``application`` has the figures of a ``video`` or ``media`` source by name.
     ``transfers`` belong to an application (``source``). A flow of ``bytes`` bytes without one is a
-    single transfer from ``start_s`` to ``completed_s``: `cwnd.application.transfers` returns it.
+    single transfer from ``start_s`` to ``acknowledged_s``: `cwnd.application.transfers` returns it.
+    At ``completed_s`` all data had arrived, and at ``acknowledged_s`` the sender knew. Data is
+    delivered when it arrives for the first time, in any order; a SYN is no data.
     """
 
     name: str
@@ -73,11 +75,15 @@ class FlowRecord(TypedDict):
     start_s: float
     stop_s: float
     completed_s: float
+    acknowledged_s: float
     bytes: int | None
     transfers: TransfersRecord | None
     application: dict[str, float]
     packets_sent: int
+    bytes_sent: int
     packets_delivered: int
+    bytes_delivered: int
+    packets_received: int
     retransmissions: int
     packets_lost: int
     packets_marked: int
@@ -132,6 +138,8 @@ class LinkRecord(TypedDict):
 
     ``token_rate_bps`` is the lowest rate of a policer or a shaper, infinite without one.
     ``capacity_bps`` is the mean rate of each sampling interval, empty if the rate is constant.
+    ``offered`` are the packets of which ``drops``, ``marks`` and ``losses`` are a part.
+    ``queue_limit`` is in ``queue_limit_unit``: packets or bytes.
     """
 
     name: str
@@ -139,6 +147,7 @@ class LinkRecord(TypedDict):
     token_rate_bps: float
     delay_s: float
     arrivals: int
+    offered: int
     departures: int
     drops: int
     marks: int
@@ -147,6 +156,7 @@ class LinkRecord(TypedDict):
     utilization: float
     mean_queue: float
     queue_limit: float
+    queue_limit_unit: str
     delay: DelayRecord
     queue: Series
     drops_series: Series

@@ -144,8 +144,8 @@ class Result:
         return max(end - max(flow["start_s"], self.warmup_s), 0.0)
 
     def goodput_bps(self, flow: FlowRecord) -> float:
-        """Return a flow's payload delivered in order, in bits per second."""
-        return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
+        """Return a flow's payload that arrived for the first time, in bits per second."""
+        return metrics.goodput(flow["bytes_delivered"], self.seconds(flow))
 
     def active(self, flows: Sequence[FlowRecord]) -> list[FlowRecord]:
         """Return the flows that were active after the warm-up."""
@@ -156,9 +156,9 @@ class Result:
         return [self.goodput_bps(flow) for flow in self.active(flows)]
 
     def total_goodput_bps(self, flows: Sequence[FlowRecord]) -> float:
-        """Return the payload of all flows delivered in order over the measured time, in bit/s."""
-        delivered = math.fsum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
-        return metrics.goodput(delivered, 1, self.measured_s)
+        """Return the payload of flows that arrived first in the measured time, in bit/s."""
+        delivered = math.fsum(flow["bytes_delivered"] for flow in flows)
+        return metrics.goodput(delivered, self.measured_s)
 
     def smoothness(
         self, flow: FlowRecord, scales: Sequence[float] | None = None
@@ -225,7 +225,6 @@ class Result:
         flows, link = self.measured_flows, self.bottleneck
         windows = self.jain_over_time()
         goodputs = self.goodputs_bps(flows)
-        sent = sum(flow["packets_sent"] for flow in flows)
         smooth = [self._smooth[flow["name"]] for flow in flows]
         increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
         return {
@@ -240,10 +239,8 @@ class Result:
             "bottleneck": link["name"],
             "utilization": link["utilization"],
             "loss_rate": link_loss_rate(link),
-            "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
-            "retransmission_rate": metrics.retransmission_rate(
-                sum(flow["retransmissions"] for flow in flows), sent
-            ),
+            "mark_rate": link_mark_rate(link),
+            "retransmission_rate": retransmission_rate_of(flows),
             "queueing_delay_s": dict(link["delay"]),
             "smoothness": [
                 {"scale_s": scale, "cov": mean_of_known([flow[scale] for flow in smooth])}
@@ -431,18 +428,20 @@ class Result:
             "start_s": flow["start_s"],
             "stop_s": flow["stop_s"],
             "completed_s": flow["completed_s"],
-            "throughput_bps": metrics.throughput(
-                flow["packets_sent"], flow["packet_bytes"], seconds
-            ),
+            "acknowledged_s": flow["acknowledged_s"],
+            "throughput_bps": metrics.throughput(flow["bytes_sent"], seconds),
             "goodput_bps": self.goodput_bps(flow),
             "packets_sent": flow["packets_sent"],
+            "bytes_sent": flow["bytes_sent"],
             "packets_delivered": flow["packets_delivered"],
+            "bytes_delivered": flow["bytes_delivered"],
+            "packets_received": flow["packets_received"],
             "packets_lost": flow["packets_lost"],
             "packets_marked": flow["packets_marked"],
             "retransmissions": flow["retransmissions"],
             "timeouts": flow["timeouts"],
             "cuts": int(np.count_nonzero(flow["cuts"]["time"] >= self.warmup_s)),
-            "loss_rate": metrics.loss_rate(flow["packets_lost"], flow["packets_sent"]),
+            "loss_rate": loss_rate_of([flow]),
             "mean_rtt_s": flow["mean_rtt_s"],
             "min_rtt_s": flow["min_rtt_s"],
             "mean_window": flow["mean_window"],
@@ -500,8 +499,31 @@ def default_scales(record: RunRecord) -> list[float]:
 
 
 def link_loss_rate(link: LinkRecord) -> float:
-    """Return the fraction of arrivals that the queue dropped or the link lost."""
-    return metrics.loss_rate(link["drops"] + link["losses"], link["arrivals"])
+    """Return the fraction of the packets offered that the queue dropped or the link lost."""
+    return metrics.loss_rate(link["drops"] + link["losses"], link["offered"])
+
+
+def link_mark_rate(link: LinkRecord) -> float:
+    """Return the fraction of the packets offered that the queue marked."""
+    return metrics.mark_rate(link["marks"], link["offered"])
+
+
+def loss_rate_of(flows: Sequence[FlowRecord]) -> float:
+    """Return the fraction of flows' data packets that were lost, of those lost or received."""
+    lost = sum(flow["packets_lost"] for flow in flows)
+    return metrics.loss_rate(lost, lost + sum(flow["packets_received"] for flow in flows))
+
+
+def mark_rate_of(flows: Sequence[FlowRecord]) -> float:
+    """Return the fraction of flows' received data packets that were marked."""
+    marked = sum(flow["packets_marked"] for flow in flows)
+    return metrics.mark_rate(marked, sum(flow["packets_received"] for flow in flows))
+
+
+def retransmission_rate_of(flows: Sequence[FlowRecord]) -> float:
+    """Return the fraction of flows' sent data packets that were retransmissions."""
+    again = sum(flow["retransmissions"] for flow in flows)
+    return metrics.retransmission_rate(again, sum(flow["packets_sent"] for flow in flows))
 
 
 def jsonable(document: JsonObject) -> JsonObject:
@@ -542,14 +564,16 @@ def link_json(link: LinkRecord) -> JsonObject:
         "delay_s": link["delay_s"],
         "utilization": link["utilization"],
         "arrivals": link["arrivals"],
+        "offered": link["offered"],
         "departures": link["departures"],
         "drops": link["drops"],
         "marks": link["marks"],
         "losses": link["losses"],
         "loss_rate": link_loss_rate(link),
-        "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
+        "mark_rate": link_mark_rate(link),
         "mean_queue": link["mean_queue"],
         "queue_limit": link["queue_limit"],
+        "queue_limit_unit": link["queue_limit_unit"],
         "queueing_delay_s": dict(link["delay"]),
     }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cwnd import metrics
 from cwnd.application import group_flows
 from cwnd.figures import Sheet, number
+from cwnd.result import retransmission_rate_of
 from cwnd.units import format_size
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ def group_sheet(result: Result) -> Sheet | None:
     for name, flows in group_flows(result.record["flows"]).groups.items():
         found = result.transfers(flows)
         times, slow = metrics.spread(found.fct), metrics.spread(found.slowdown)
-        sent = sum(flow["packets_sent"] for flow in flows)
-        again = sum(flow["retransmissions"] for flow in flows)
         complete = times.number / found.begin.size if found.begin.size else math.nan
         rows.append(
             [
@@ -52,7 +51,7 @@ def group_sheet(result: Result) -> Sheet | None:
                 number(result.total_goodput_bps(flows), 2, 1e-6),
                 *(number(value, 1, 1e3) for value in (times.p50, times.p95, times.p99)),
                 *(number(value, 2) for value in (slow.p50, slow.p99)),
-                number(metrics.retransmission_rate(again, sent), 2, 100),
+                number(retransmission_rate_of(flows), 2, 100),
                 str(sum(flow["timeouts"] for flow in flows)),
             ]
         )
@@ -64,7 +63,7 @@ def group_sheet(result: Result) -> Sheet | None:
             ("controller", "", ""),
             ("flows", "", "All flows of the group."),
             ("complete", "%", "Complete flows, of those that begin after the warm-up."),
-            ("goodput", "Mbit/s", "Payload of all flows delivered in order, after the warm-up."),
+            ("goodput", "Mbit/s", "Payload of all flows that arrived after the warm-up."),
             ("p50", "ms", "Median completion time."),
             ("p95", "ms", "95th percentile of the completion time."),
             ("p99", "ms", "99th percentile of the completion time."),

@@ -112,8 +112,8 @@ def test_responsiveness_of_halving_every_second_round():
 @pytest.mark.parametrize(
     "value",
     [
-        metrics.throughput(10, 1000, 0.0),
-        metrics.goodput(10, 1000, 0.0),
+        metrics.throughput(10_000, 0.0),
+        metrics.goodput(10_000, 0.0),
         metrics.utilization(10, 0.0, 1.0),
         metrics.loss_rate(0, 0),
         metrics.mark_rate(0, 0),

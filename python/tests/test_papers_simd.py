@@ -74,6 +74,7 @@ def test_epochs_leave_out_the_cut_of_slow_start():
     cuts = {"time": [1.0, 5.0, 9.0], "before": [64.0, 32.0, 34.0], "after": [32.0, 30.0, 31.9]}
     flow = {
         "packets_sent": 3000,
+        "packets_received": 2997,
         "packets_lost": 3,
         "mean_rtt_s": 0.1,
         "cuts": {key: np.array(values) for key, values in cuts.items()},

@@ -9,6 +9,7 @@ import pytest
 
 import cwnd
 from cwnd.errors import ArgumentError
+from cwnd.figures import path_text
 from cwnd.running import measure
 
 FLOW_NAMES = {
@@ -154,8 +155,42 @@ def test_finite_flows_complete():
     (flow,) = result.measured_flows
     assert 0.1 < flow["completed_s"] < 2.0
     assert flow["packets_delivered"] == 100
+    assert flow["bytes_delivered"] == 144_800
     assert result.seconds(flow) == pytest.approx(flow["completed_s"] - flow["start_s"])
     assert result.to_json()["flows"][0]["completed_s"] == flow["completed_s"]
+
+
+def test_a_transfer_of_a_packet_counts_its_data():
+    scenario = cwnd.Scenario.dumbbell(rate="100mbit", rtt="20ms", time="2s")
+    scenario = scenario.add_flow("cubic", bytes=1000, tcp={"delayed_acks": False})
+    document = cwnd.run(scenario).to_json()
+    (flow,) = document["flows"]
+    assert [flow[name] for name in ("packets_sent", "packets_delivered")] == [1, 1]
+    # The SYN and its answer, the data, the acknowledgement.
+    assert flow["completed_s"] == pytest.approx(0.03, abs=1e-3)
+    assert flow["acknowledged_s"] == pytest.approx(0.04, abs=1e-3)
+    assert flow["throughput_bps"] == flow["goodput_bps"] == 8 * 1000 / flow["completed_s"]
+    (mean,) = {document["metrics"]["transfers"]["fct_s"][each] for each in ("mean", "p50", "max")}
+    assert mean == flow["acknowledged_s"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "limit", "unit"), [("15kb", 15360, "bytes"), ("10p", 10, "packets")]
+)
+def test_a_limit_carries_its_unit(queue, limit, unit):
+    compared = cwnd.compare(
+        ["reno"], rate="10mbit", rtt="20ms", queue=queue, time="2s", repeat=1, reference="cubic"
+    )
+    document = compared.to_json()
+    assert document["network"]["queue_limit"] == limit
+    assert document["network"]["queue_limit_unit"] == unit
+    assert f"{queue} queue of {limit} {unit}" in path_text(document["network"])
+
+
+def test_the_limit_of_a_link_carries_its_unit():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="20ms", queue="15kb", time="1s")
+    link = cwnd.run(scenario.add_flow("reno")).to_json()["links"][0]
+    assert (link["queue_limit"], link["queue_limit_unit"]) == (15360, "bytes")
 
 
 def test_each_run_is_measured_once_and_in_its_place(two):

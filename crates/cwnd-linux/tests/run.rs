@@ -175,6 +175,9 @@ fn a_transfer_completes_next_to_datagrams() {
     let [flow, cbr] = &outcome.records.flows[..] else { panic!("two flows") };
     assert_eq!(flow.series.delivered.last(), Some(&200.0));
     assert!(flow.completed > 0.4 && flow.completed < 1.5, "{}", flow.completed);
+    // An acknowledgement takes half a round-trip time.
+    assert!(flow.acknowledged > flow.completed + 0.01, "{}", flow.acknowledged);
+    assert_eq!(flow.bytes_delivered, 292_000);
     assert!(cbr.packets_sent.abs_diff(100) <= 2, "{}", cbr.packets_sent);
     assert!(cbr.packets_delivered.abs_diff(100) <= 3, "{}", cbr.packets_delivered);
     assert!(outcome.notes.iter().any(|note| note.starts_with("bbr is the kernel's own")));

@@ -160,11 +160,16 @@ fn record<'py>(
     result.set_item("start_s", flow.time.first().copied().unwrap_or(0.0))?;
     result.set_item("stop_s", end)?;
     result.set_item("completed_s", f64::NAN)?;
+    result.set_item("acknowledged_s", f64::NAN)?;
     result.set_item("bytes", py.None())?;
     result.set_item("transfers", py.None())?;
     result.set_item("application", PyDict::new(py))?;
     result.set_item("packets_sent", flow.last.sent)?;
+    let bytes = |packets: u64| packets * u64::from(flow.last.packet_bytes);
+    result.set_item("bytes_sent", bytes(flow.last.sent.into()))?;
     result.set_item("packets_delivered", flow.last.delivered)?;
+    result.set_item("bytes_delivered", bytes(flow.last.delivered.into()))?;
+    result.set_item("packets_received", flow.last.delivered)?;
     result.set_item("retransmissions", flow.last.retransmitted)?;
     result.set_item("packets_lost", flow.last.retransmitted)?;
     result.set_item("packets_marked", 0)?;

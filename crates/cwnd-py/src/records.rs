@@ -72,6 +72,7 @@ fn flow<'py>(
     let endless = spec.stop == cwnd::Time::NEVER;
     flow.set_item("stop_s", if endless { f64::INFINITY } else { spec.stop.as_secs() })?;
     flow.set_item("completed_s", record.completed)?;
+    flow.set_item("acknowledged_s", record.acknowledged)?;
     flow.set_item("bytes", spec.bytes())?;
     let transfers = spec.application.as_ref().map(|_| transfers(py, &record)).transpose()?;
     flow.set_item("transfers", transfers)?;
@@ -81,7 +82,10 @@ fn flow<'py>(
     }
     flow.set_item("application", figures)?;
     flow.set_item("packets_sent", record.packets_sent)?;
+    flow.set_item("bytes_sent", record.bytes_sent)?;
     flow.set_item("packets_delivered", record.packets_delivered)?;
+    flow.set_item("bytes_delivered", record.bytes_delivered)?;
+    flow.set_item("packets_received", record.packets_received)?;
     flow.set_item("retransmissions", record.retransmissions)?;
     flow.set_item("packets_lost", record.packets_lost)?;
     flow.set_item("packets_marked", record.packets_marked)?;
@@ -163,6 +167,7 @@ pub(crate) fn link<'py>(
     link.set_item("token_rate_bps", tokens)?;
     link.set_item("delay_s", spec.delay.as_secs())?;
     link.set_item("arrivals", record.arrivals)?;
+    link.set_item("offered", record.offered)?;
     link.set_item("departures", record.departures)?;
     link.set_item("drops", record.drops)?;
     link.set_item("marks", record.marks)?;
@@ -170,11 +175,12 @@ pub(crate) fn link<'py>(
     link.set_item("bytes_departed", record.bytes_departed)?;
     link.set_item("utilization", record.utilization)?;
     link.set_item("mean_queue", record.mean_queue)?;
-    let limit = match spec.queue.limit() {
-        QueueLimit::Packets(packets) => f64::from(packets),
-        QueueLimit::Bytes(bytes) => bytes as f64,
+    let (limit, unit) = match spec.queue.limit() {
+        QueueLimit::Packets(packets) => (f64::from(packets), "packets"),
+        QueueLimit::Bytes(bytes) => (bytes as f64, "bytes"),
     };
     link.set_item("queue_limit", limit)?;
+    link.set_item("queue_limit_unit", unit)?;
     let delay = PyDict::new(py);
     for (name, seconds) in ["mean", "p50", "p95", "p99"].iter().zip(record.delay) {
         delay.set_item(name, seconds)?;

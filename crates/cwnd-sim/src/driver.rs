@@ -3,8 +3,32 @@
 use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
+use crate::tcp::sender::SYN_SIZE;
 use cwnd::record::{Entry, Record};
 use cwnd::{AnyController, Controller, Dur, Event, Limit, Output, Signal, Time};
+
+/// Data packets and the bytes of their payload. A SYN is no data packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Payload {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Payload {
+    /// The difference from an earlier count.
+    pub(crate) fn since(self, before: Payload) -> Payload {
+        Payload { packets: self.packets - before.packets, bytes: self.bytes - before.bytes }
+    }
+}
+
+/// What the packets of a sender carry besides payload.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Overhead {
+    /// SYNs among the packets sent.
+    pub syns: u32,
+    /// Bytes of headers in a data packet.
+    pub header: u16,
+}
 
 /// Counters of a sender since the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,7 +36,7 @@ pub(crate) struct Counters {
     pub rtt_sum: u64,
     /// Ticks limited by the window, by pacing, by the receiver and by the application.
     pub limited: [u64; 4],
-    /// Packets sent during the warm-up.
+    /// Data packets sent during the warm-up.
     sent_before: u64,
     pub rtt_count: u32,
     pub retransmitted: u32,
@@ -45,10 +69,14 @@ pub(crate) struct Driver {
     pub controller: AnyController,
     /// Present unless the controller is a window law without pacing, whose window is cheap to compute.
     plan: Option<Box<Plan>>,
+    /// Packets sent, with SYNs and retransmissions: the number in the controller's events.
     pub packets_sent: u64,
+    /// Their bytes, with headers. The payload sent during the warm-up is subtracted at its end.
+    pub bytes_sent: u64,
     pub last_rtt: u64,
     pub min_rtt: u64,
     limit_since: u64,
+    /// Time at which all data was acknowledged; [`NONE`] before.
     pub completed: u64,
     /// The controller's events and outputs, if they are recorded.
     pub events: Option<Box<Record>>,
@@ -68,6 +96,7 @@ impl Driver {
             plan: (!plain).then(|| Box::new(Plan::of(&controller, clock, None))),
             controller,
             packets_sent: 0,
+            bytes_sent: 0,
             last_rtt: 0,
             min_rtt: u64::MAX,
             limit_since: 0,
@@ -82,14 +111,22 @@ impl Driver {
     }
 
     /// Clears the counters at the end of the warm-up.
-    pub(crate) fn reset(&mut self, now: u64) {
+    pub(crate) fn reset(&mut self, now: u64, overhead: Overhead) {
         self.settle(now);
-        self.counters = Counters { sent_before: self.packets_sent, ..Counters::default() };
+        self.bytes_sent -= self.payload(overhead);
+        self.counters =
+            Counters { sent_before: self.data_sent(overhead.syns), ..Counters::default() };
     }
 
-    /// Packets sent since the end of the warm-up.
-    fn sent(&self) -> u64 {
-        self.packets_sent - self.counters.sent_before
+    /// Data packets sent, with `syns` SYNs.
+    pub(crate) fn data_sent(&self, syns: u32) -> u64 {
+        self.packets_sent - u64::from(syns)
+    }
+
+    /// Bytes of payload sent since the end of the warm-up.
+    fn payload(&self, Overhead { syns, header }: Overhead) -> u64 {
+        let headers = u64::from(header) * self.data_sent(syns);
+        self.bytes_sent - headers - u64::from(SYN_SIZE) * u64::from(syns)
     }
 
     /// The congestion window, or the flow window of a paced controller, in packets; 0 where a controller's answer is
@@ -192,12 +229,13 @@ impl Driver {
     }
 
     /// Writes the sender's part of the record at the end of the run.
-    pub(crate) fn finish(mut self, end: u64, record: &mut FlowRecord) {
+    pub(crate) fn finish(mut self, end: u64, overhead: Overhead, record: &mut FlowRecord) {
         self.settle(end);
         let counters = self.counters;
         let clock = self.clock;
         let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
-        record.packets_sent = self.sent();
+        record.packets_sent = self.data_sent(overhead.syns) - counters.sent_before;
+        record.bytes_sent = self.payload(overhead);
         record.cuts = self.cuts;
         record.events = self.events.map(|events| *events);
         record.retransmissions = u64::from(counters.retransmitted);
@@ -206,6 +244,6 @@ impl Driver {
         record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
         record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
         record.min_rtt = seconds(self.min_rtt);
-        record.completed = seconds(self.completed);
+        record.acknowledged = seconds(self.completed);
     }
 }

@@ -1,7 +1,7 @@
 //! The two ends of a flow, and how they are created.
 
 use crate::application::{ApplicationFlow, Writable};
-use crate::driver::Driver;
+use crate::driver::{Driver, Payload};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SOURCE};
 use crate::engine::packet::Packet;
@@ -35,11 +35,20 @@ pub(crate) trait Endpoint: Send {
     /// its transfer is complete and nothing is in flight, so that its state does not change any more.
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
 
-    /// Data packets sent since the start of the flow.
+    /// Data packets sent since the start of the flow, retransmissions included.
     fn sent(&self) -> u64;
 
-    /// Data packets delivered in order since the start of the flow.
-    fn delivered(&self) -> u64;
+    /// Data packets of the whole flow; `None` if there may be more than now.
+    fn total(&self) -> Option<u64>;
+
+    /// Data that arrived at the sink for the first time since the start of the flow, in any order.
+    fn arrived(&self) -> Payload;
+
+    /// Data packets that arrived at the sink since the start of the flow, duplicates included.
+    fn received(&self) -> u64;
+
+    /// Time of the last first arrival.
+    fn last_new(&self) -> u64;
 
     /// CE-marked data packets received since the end of the warm-up.
     fn marked(&self) -> u64 {

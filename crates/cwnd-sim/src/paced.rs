@@ -7,7 +7,7 @@
 
 use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
-use crate::driver::Driver;
+use crate::driver::{Driver, Overhead, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE, TIMERS};
@@ -70,16 +70,29 @@ impl Endpoint for PacedFlow {
     }
 
     fn sent(&self) -> u64 {
-        self.sender.driver.packets_sent
+        self.sender.driver.data_sent(0)
     }
 
-    fn delivered(&self) -> u64 {
-        u64::from(self.receiver.in_order())
+    fn total(&self) -> Option<u64> {
+        let PacedSender { total, open, .. } = self.sender;
+        (total != u32::MAX && !open).then_some(u64::from(total))
+    }
+
+    fn arrived(&self) -> Payload {
+        self.receiver.new
+    }
+
+    fn received(&self) -> u64 {
+        self.receiver.received
+    }
+
+    fn last_new(&self) -> u64 {
+        self.receiver.last_new
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.sender.driver.reset(now);
+            self.sender.driver.reset(now, self.receiver.overhead());
         }
     }
 
@@ -88,7 +101,7 @@ impl Endpoint for PacedFlow {
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.driver.finish(end, record);
+        self.sender.driver.finish(end, self.receiver.overhead(), record);
     }
 }
 
@@ -383,7 +396,9 @@ impl PacedSender {
         }
         self.driver.packets_sent += 1;
         let aux = low32(self.driver.clock.nanos(now) / MICRO);
-        let (hop, size) = (self.hop, self.sizes.of(seq, self.total, self.size_changes.as_ref()));
+        let size = self.sizes.of(seq, self.total, self.size_changes.as_ref());
+        self.driver.bytes_sent += u64::from(size);
+        let hop = self.hop;
         net.send(now, Packet::new(seq, hop, aux, size, bits));
     }
 }
@@ -408,7 +423,12 @@ struct PacedReceiver {
     pairs: MedianFilter<HISTORY>,
     fresh: bool,
     reporting: bool,
-    arrived: u64,
+    /// Bytes of headers in a packet.
+    header: u16,
+    received: u64,
+    /// Data that arrived for the first time, and the time of the last of these arrivals.
+    new: Payload,
+    last_new: u64,
 }
 
 impl PacedReceiver {
@@ -426,8 +446,16 @@ impl PacedReceiver {
             pairs: MedianFilter::new(),
             fresh: false,
             reporting: false,
-            arrived: 0,
+            header: saturate16(tcp.header as usize),
+            received: 0,
+            new: Payload::default(),
+            last_new: 0,
         }
+    }
+
+    /// What packets carry besides payload.
+    fn overhead(&self) -> Overhead {
+        Overhead { syns: 0, header: self.header }
     }
 
     /// Packets received in order.
@@ -452,8 +480,8 @@ impl PacedReceiver {
     /// Records the packet and updates the link estimates.
     #[inline]
     fn record(&mut self, at: u64, packet: Packet) {
-        self.arrived += 1;
-        if self.arrived > 1 {
+        self.received += 1;
+        if self.received > 1 {
             let gap = self.clock.nanos(at - self.last_arrival);
             if packet.flags() & flags::PAIR != 0 {
                 self.pairs.add(gap, 1);
@@ -464,18 +492,21 @@ impl PacedReceiver {
         self.last_stamp = packet.aux();
         self.fresh = true;
         let seq = packet.seq();
-        if seq >= self.highest {
-            self.highest = seq + 1;
-        } else {
-            self.fill_gap(seq);
+        let new = seq >= self.highest || self.fill_gap(seq);
+        self.highest = self.highest.max(seq + 1);
+        if new {
+            self.new.packets += 1;
+            self.new.bytes += u64::from(packet.size()) - u64::from(self.header);
+            self.last_new = at;
         }
     }
 
-    fn fill_gap(&mut self, seq: u32) {
+    /// Removes packet `seq` from the gaps. Returns whether it was missing.
+    fn fill_gap(&mut self, seq: u32) -> bool {
         let at = self.missing.partition_point(|range| range.1 <= seq);
-        let Some(&(start, end, named)) = self.missing.get(at) else { return };
+        let Some(&(start, end, named)) = self.missing.get(at) else { return false };
         if seq < start {
-            return;
+            return false;
         }
         match (seq == start, seq + 1 == end) {
             (true, true) => {
@@ -488,6 +519,7 @@ impl PacedReceiver {
                 self.missing.insert(at + 1, (seq + 1, end, named));
             }
         }
+        true
     }
 
     /// Handles the report timer. A NAK is repeated after four times `rtt`, the sender's estimate, plus SYN.

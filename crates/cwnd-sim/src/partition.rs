@@ -2,6 +2,7 @@
 
 use crate::cast::{saturate32, to_index};
 use crate::cut::Cut;
+use crate::driver::Payload;
 use crate::endpoint::{self, Endpoint, FlowPlan, Specs};
 use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, SINK, SOURCE, TIMERS};
@@ -23,8 +24,25 @@ struct FlowState {
     finished: bool,
     /// From the start to the end of the flow.
     samples: Option<Box<Samples>>,
-    /// Packets delivered at the end of the warm-up.
-    base: u64,
+    /// Data arrived for the first time, and packets arrived, at the end of the warm-up.
+    base: (Payload, u64),
+}
+
+/// The end of a flow's data: what its source knows, and what its sink knows.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct End {
+    /// Data packets of the whole flow, if that is known.
+    pub total: Option<u64>,
+    /// Data packets that have arrived, and the time of the last one in seconds.
+    pub arrived: u64,
+    pub last: f64,
+}
+
+impl End {
+    /// Time in seconds at which all data had arrived; NaN if some had not.
+    pub(crate) fn completed(self) -> f64 {
+        if self.arrived > 0 && self.total == Some(self.arrived) { self.last } else { f64::NAN }
+    }
 }
 
 /// A network during a run, or one of its two partitions.
@@ -45,6 +63,7 @@ pub(crate) struct Partition {
     links_here: Vec<bool>,
     peer: Option<Peer>,
     records: Records,
+    ends: Vec<End>,
 }
 
 impl Partition {
@@ -97,6 +116,7 @@ impl Partition {
                 links: vec![LinkRecord::default(); network.links.len()],
                 ..Records::default()
             },
+            ends: vec![End::default(); network.flows.len()],
             network: network.clone(),
         };
         partition.arm_next_start();
@@ -322,7 +342,7 @@ impl Partition {
         let state = &mut self.flows[flow];
         let (Some(endpoint), Some(samples)) = (&state.endpoint, &mut state.samples) else { return };
         match side {
-            SINK => samples.take_sink(endpoint.delivered()),
+            SINK => samples.take_sink(endpoint.arrived().packets),
             _ => samples.take_source(endpoint.as_ref(), self.net.clock),
         }
     }
@@ -332,7 +352,7 @@ impl Partition {
         let state = &mut self.flows[flow];
         let Some(endpoint) = &mut state.endpoint else { return };
         if side == SINK {
-            state.base = endpoint.delivered();
+            state.base = (endpoint.arrived(), endpoint.received());
         }
         endpoint.begin_measurement(now, side);
     }
@@ -354,12 +374,20 @@ impl Partition {
         let state = &mut self.flows[flow];
         state.finished = true;
         let samples = state.samples.take().unwrap_or_default();
-        let record = &mut self.records.flows[self.net.order.index(flow)];
+        let index = self.net.order.index(flow);
+        let (record, ends) = (&mut self.records.flows[index], &mut self.ends[index]);
         record.packets_lost = self.net.lost[flow];
         if let Some(endpoint) = state.endpoint.take() {
-            record.packets_delivered = endpoint.delivered() - state.base;
+            let arrived = endpoint.arrived();
+            let measured = arrived.since(state.base.0);
+            record.packets_delivered = measured.packets;
+            record.bytes_delivered = measured.bytes;
+            record.packets_received = endpoint.received() - state.base.1;
             record.packets_marked = endpoint.marked();
+            ends.arrived = arrived.packets;
+            ends.last = clock.seconds(endpoint.last_new());
             if source {
+                ends.total = endpoint.total();
                 self.records.packets += endpoint.sent();
                 record.series = samples.columns(endpoint.as_ref(), clock);
                 endpoint.finish(end, clock, record);
@@ -370,8 +398,9 @@ impl Partition {
         }
     }
 
-    /// The records of a run that has reached its end: of what is in this partition, and zeros for the rest.
-    pub(crate) fn finish(mut self) -> Records {
+    /// The records of a run that has reached its end: of what is in this partition, and zeros for the rest. Also the ends of the flows'
+    /// data, from which the records lack the time of completion.
+    pub(crate) fn finish(mut self) -> (Records, Vec<End>) {
         let observations = self.net.observations;
         let (end, clock) = (observations.end(), self.net.clock);
         for flow in 0..self.flows.len() {
@@ -395,7 +424,7 @@ impl Partition {
                 [record.queue, record.drops_series] = link.sample_columns();
             }
         }
-        records
+        (records, self.ends)
     }
 }
 

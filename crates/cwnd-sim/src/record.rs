@@ -30,10 +30,16 @@ pub struct Records {
 /// Results of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowRecord {
-    /// Data packets sent, including retransmissions.
+    /// Data packets sent, including retransmissions. A SYN is no data packet.
     pub packets_sent: u64,
-    /// Data packets delivered in order, without duplicates.
+    /// Bytes of their payload.
+    pub bytes_sent: u64,
+    /// Data packets that arrived at the receiver for the first time, in any order.
     pub packets_delivered: u64,
+    /// Bytes of their payload.
+    pub bytes_delivered: u64,
+    /// Data packets that arrived at the receiver, duplicates included.
+    pub packets_received: u64,
     /// Retransmitted packets.
     pub retransmissions: u64,
     /// Data packets dropped by queues or lost on links.
@@ -50,12 +56,14 @@ pub struct FlowRecord {
     pub mean_rtt: f64,
     /// Minimum round-trip time in seconds; NaN without samples.
     pub min_rtt: f64,
-    /// Completion time of the transfer in seconds; NaN if incomplete.
+    /// Time in seconds at which all data had arrived at the receiver; NaN if some had not.
     pub completed: f64,
+    /// Time in seconds at which the sender received the acknowledgement of all data; NaN if it did not.
+    pub acknowledged: f64,
     /// Window reductions.
     pub cuts: Vec<CutRecord>,
     /// Transfers of an application in the whole run. A flow without an application that sends a number of bytes is one
-    /// transfer, which is not listed: from its start to `completed`.
+    /// transfer, which is not listed: from its start to `acknowledged`.
     pub transfers: Vec<Transfer>,
     /// Figures of a `video` or `media` application in the whole run, by name.
     pub application: Vec<(&'static str, f64)>,
@@ -85,7 +93,7 @@ pub struct FlowSeries {
     pub rtt: Vec<f64>,
     /// Data packets sent so far.
     pub sent: Vec<f64>,
-    /// Data packets delivered in order so far.
+    /// Data packets that have arrived for the first time so far, in any order.
     pub delivered: Vec<f64>,
     /// Variables of the controller by name.
     pub gauges: Vec<(&'static str, Vec<f64>)>,
@@ -96,6 +104,9 @@ pub struct FlowSeries {
 pub struct LinkRecord {
     /// Packets that arrived at the queue.
     pub arrivals: u64,
+    /// Packets of which some may be dropped, marked and lost in the measured time: those that arrived, and with disciplines that decide
+    /// at departure those that waited at its beginning.
+    pub offered: u64,
     /// Packets that left the queue for the transmitter.
     pub departures: u64,
     /// Packets dropped by the queue.

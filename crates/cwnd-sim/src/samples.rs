@@ -11,7 +11,7 @@ use crate::record::FlowSeries;
 pub(crate) struct Samples {
     /// Rows of the source ([`Endpoint::sample`]). If there were samples before the start, the first row stands for them.
     source: Vec<f64>,
-    /// Packets delivered at each sample since the start; zero before it.
+    /// Packets arrived for the first time at each sample; zero before the start.
     sink: Vec<f64>,
     /// Number of rows.
     rows: u32,

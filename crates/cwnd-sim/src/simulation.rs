@@ -4,7 +4,7 @@ use crate::cut::Cut;
 use crate::endpoint::settings;
 use crate::engine::tap::Seen;
 use crate::network::{Network, NetworkError, Traffic};
-use crate::partition::Partition;
+use crate::partition::{End, Partition};
 use crate::record::Records;
 use crate::sync::Peer;
 use cwnd::{MakeController, Settings};
@@ -157,7 +157,7 @@ impl Simulation {
 
     /// Returns the records of a run that has reached its end.
     pub fn finish(self) -> Records {
-        let mut records = match self.run {
+        let (mut records, ends) = match self.run {
             Run::One(partition) => partition.finish(),
             Run::Two(partitions, cut) => {
                 let [first, second] = *partitions;
@@ -165,12 +165,22 @@ impl Simulation {
             }
         };
         records.links.truncate(self.links);
+        for (flow, end) in records.flows.iter_mut().zip(ends) {
+            flow.completed = end.completed();
+        }
         records
     }
 }
 
 /// Merges the records of both partitions. Each end of a flow and each link is recorded by its own partition.
-fn merge(network: &Network, cut: &Cut, mut parts: [Records; 2]) -> Records {
+fn merge(network: &Network, cut: &Cut, parts: [(Records, Vec<End>); 2]) -> (Records, Vec<End>) {
+    let ends_of = |part: usize, flow: usize| parts[part].1[flow];
+    let ends = network.flows.iter().enumerate().map(|(index, flow)| {
+        let [source, sink] = cut.ends(network, &flow.path);
+        End { total: ends_of(source, index).total, ..ends_of(sink, index) }
+    });
+    let ends = ends.collect();
+    let mut parts = parts.map(|(records, _)| records);
     let mut merged = Records {
         time: std::mem::take(&mut parts[0].time),
         packets: parts[0].packets + parts[1].packets,
@@ -184,6 +194,8 @@ fn merge(network: &Network, cut: &Cut, mut parts: [Records; 2]) -> Records {
         record.packets_lost += other.packets_lost;
         if source != sink {
             record.packets_delivered = other.packets_delivered;
+            record.bytes_delivered = other.bytes_delivered;
+            record.packets_received = other.packets_received;
             record.packets_marked = other.packets_marked;
             record.series.delivered = other.series.delivered;
         }
@@ -193,5 +205,5 @@ fn merge(network: &Network, cut: &Cut, mut parts: [Records; 2]) -> Records {
         let part = &mut parts[cut.link_start(network, link)];
         merged.links.push(std::mem::take(&mut part.links[link]));
     }
-    merged
+    (merged, ends)
 }

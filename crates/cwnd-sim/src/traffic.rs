@@ -1,11 +1,12 @@
 //! Sources without feedback: constant bit rate, optionally on a schedule, and Pareto on-off.
 
 use crate::cast::{low32, whole};
-use crate::driver::Driver;
+use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SOURCE, TIMERS};
 use crate::engine::packet::{Packet, flags};
+use crate::engine::schedule::NONE;
 use crate::network::Traffic;
 use crate::record::FlowRecord;
 use crate::rng::Rng;
@@ -177,6 +178,11 @@ impl Source {
         })
     }
 
+    /// Data of `packets` packets: headers are not distinguished.
+    fn payload(&self, packets: u64) -> Payload {
+        Payload { packets, bytes: packets * u64::from(self.size) }
+    }
+
     /// Sends the packet that is due, and those that follow as far as the lookahead permits.
     fn send(&mut self, net: &mut Net, mut now: u64) {
         let ahead = net.may_send_ahead(self.hop);
@@ -222,8 +228,20 @@ impl Endpoint for Source {
         self.sent
     }
 
-    fn delivered(&self) -> u64 {
+    fn total(&self) -> Option<u64> {
+        None
+    }
+
+    fn arrived(&self) -> Payload {
+        self.payload(self.arrived)
+    }
+
+    fn received(&self) -> u64 {
         self.arrived
+    }
+
+    fn last_new(&self) -> u64 {
+        NONE
     }
 
     fn begin_measurement(&mut self, _: u64, side: usize) {
@@ -237,8 +255,9 @@ impl Endpoint for Source {
     }
 
     fn finish(self: Box<Self>, _: u64, _: Clock, record: &mut FlowRecord) {
-        record.packets_sent = self.sent - self.base;
-        (record.mean_rtt, record.min_rtt, record.completed) = (f64::NAN, f64::NAN, f64::NAN);
+        let sent = self.payload(self.sent - self.base);
+        (record.packets_sent, record.bytes_sent) = (sent.packets, sent.bytes);
+        (record.mean_rtt, record.min_rtt, record.acknowledged) = (f64::NAN, f64::NAN, f64::NAN);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index};
-use crate::driver::Driver;
+use crate::driver::{Driver, Overhead, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
@@ -80,7 +80,9 @@ pub(crate) struct UdtFlow {
     open: bool,
     /// Bytes written.
     written: u64,
-    delivered: u64,
+    /// Data that arrived for the first time, and the time of the last of these arrivals.
+    arrived: Payload,
+    last_new: u64,
     /// The sender's measurements. Its controller stands in for the connection's one until the connection is open.
     pub driver: Driver,
     /// The connection's counters at the end of the warm-up.
@@ -118,7 +120,8 @@ impl UdtFlow {
             left: udt.bytes.unwrap_or(u64::MAX),
             open: false,
             written: 0,
-            delivered: 0,
+            arrived: Payload::default(),
+            last_new: 0,
             driver: Driver::new(clock, controller, false),
             before: Counters::default(),
             config,
@@ -145,8 +148,15 @@ impl UdtFlow {
         }
         match &mut self.sink {
             Sink::Open(connection) => {
+                let before = connection.counters().byte_recv;
                 connection.handle_datagram(at, datagram);
-                self.delivered += read(connection, at);
+                let bytes = connection.counters().byte_recv - before;
+                if bytes > 0 {
+                    self.arrived.packets += 1;
+                    self.arrived.bytes += bytes;
+                    self.last_new = now;
+                }
+                read(connection, at);
             }
             Sink::Listening(listener) => match listener.handle(at, address(SOURCE), datagram) {
                 Answer::Ignore => return,
@@ -216,6 +226,9 @@ impl UdtFlow {
             _ => flags::ACK,
         };
         let size = saturate16(self.below + IP_UDP_HEADERS + datagram.len());
+        if let Datagram::Data(_, length) = datagram {
+            self.driver.bytes_sent += u64::from(length) - HEADER as u64;
+        }
         let number = self.in_flight[end].put(datagram);
         net.send(now, Packet::new(0, self.hops[end], number, size, bits));
     }
@@ -277,16 +290,32 @@ impl Endpoint for UdtFlow {
     }
 
     fn sent(&self) -> u64 {
-        self.driver.packets_sent
+        self.driver.data_sent(0)
     }
 
-    fn delivered(&self) -> u64 {
-        self.delivered
+    fn total(&self) -> Option<u64> {
+        let payload = u64::from(self.config.packet_size - HEADERS);
+        (self.left == 0 && !self.open).then(|| self.written.div_ceil(payload))
+    }
+
+    fn arrived(&self) -> Payload {
+        self.arrived
+    }
+
+    fn received(&self) -> u64 {
+        match &self.sink {
+            Sink::Open(connection) => connection.counters().pkt_recv,
+            Sink::Listening(_) => 0,
+        }
+    }
+
+    fn last_new(&self) -> u64 {
+        self.last_new
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.driver.reset(now);
+            self.driver.reset(now, Overhead::default());
             self.before = *self.source.counters();
         }
     }
@@ -301,7 +330,7 @@ impl Endpoint for UdtFlow {
         self.driver.counters.retransmitted = saturate32(to_index(since.pkt_retrans));
         self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
         self.driver.events = self.source.record().cloned().map(Box::new);
-        self.driver.finish(end, record);
+        self.driver.finish(end, Overhead::default(), record);
     }
 }
 
@@ -328,14 +357,11 @@ impl Writable for UdtFlow {
     }
 }
 
-/// Reads all available data and returns the number of packets.
-fn read(connection: &mut Connection, now: Time) -> u64 {
-    let mut packets = 0;
+/// Reads all available data.
+fn read(connection: &mut Connection, now: Time) {
     while let Ok(count @ 1..) = connection.peek().map(<[u8]>::len) {
         connection.consume(now, count);
-        packets += 1;
     }
-    packets
 }
 
 fn address(end: usize) -> SocketAddr {

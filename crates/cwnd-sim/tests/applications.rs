@@ -223,9 +223,9 @@ fn a_stopped_application_completes_what_was_sent() {
             let records = run(&network, 1);
             let flow = only(&records);
             assert!(
-                (5.0..6.0).contains(&flow.completed),
+                (5.0..6.0).contains(&flow.acknowledged),
                 "{traffic:?} {application:?}: {}",
-                flow.completed
+                flow.acknowledged
             );
             assert!(flow.transfers.iter().all(|transfer| transfer.begin < 5.0));
             let complete = flow.transfers.iter().filter(|transfer| !transfer.end.is_nan());

@@ -424,7 +424,7 @@ fn an_application_without_data_limits() {
     let short = Tcp { initial_window: 10, bytes: Some(2 * 960), ..tcp("reno") };
     let records = run(&alone(short, PLENTY, 1000), 1);
     let flow = &records.flows[0];
-    assert_eq!(flow.completed, 0.102);
+    assert_eq!(flow.acknowledged, 0.102);
     assert_eq!(flow.limited, [0.0, 0.0, 0.0, 0.102]);
     // Time before the start of the transfer does not count.
     let short = Tcp { initial_window: 1, bytes: Some(2 * 960), ..tcp("reno") };
@@ -432,7 +432,7 @@ fn an_application_without_data_limits() {
     network.flows[0].start = at_ms(500);
     let records = run(&network, 1);
     let flow = &records.flows[0];
-    assert_near(flow.completed, 0.5 + 2.0 * 0.101, 1e-9);
+    assert_near(flow.acknowledged, 0.5 + 2.0 * 0.101, 1e-9);
     assert_near(flow.limited[0], 0.101, 1e-9);
     assert_near(flow.limited[3], 0.101, 1e-9);
 }

@@ -97,7 +97,7 @@ fn a_transfer_completes_despite_losses() {
         assert!(flow.packets_lost > 20 && flow.retransmissions >= flow.packets_lost, "{law}");
         assert_eq!(flow.packets_sent, 1001 + flow.retransmissions, "{law}");
         let limited: f64 = flow.limited.iter().sum();
-        assert!((limited - flow.completed).abs() < 0.01, "{law}: {limited}");
+        assert!((limited - flow.acknowledged).abs() < 0.01, "{law}: {limited}");
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::common::random::{Case, FAST, SLOW, case, is_bounded};
 use cwnd::Dur;
-use cwnd_sim::network::Network;
+use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
@@ -20,17 +20,18 @@ fn run(network: &Network, seed: u64, from: Dur, end: Dur) -> Records {
 }
 
 /// Counters of a flow, which add up.
-fn flow_counters(flow: &FlowRecord) -> [u64; 7] {
-    let FlowRecord { packets_sent, packets_delivered, retransmissions, .. } = *flow;
-    let FlowRecord { packets_lost, packets_marked, timeouts, ecn_cuts, .. } = *flow;
+fn flow_counters(flow: &FlowRecord) -> [u64; 10] {
     [
-        packets_sent,
-        packets_delivered,
-        retransmissions,
-        packets_lost,
-        packets_marked,
-        timeouts,
-        ecn_cuts,
+        flow.packets_sent,
+        flow.bytes_sent,
+        flow.packets_delivered,
+        flow.bytes_delivered,
+        flow.packets_received,
+        flow.retransmissions,
+        flow.packets_lost,
+        flow.packets_marked,
+        flow.timeouts,
+        flow.ecn_cuts,
     ]
 }
 
@@ -48,10 +49,54 @@ fn check_sum<const N: usize>(
     if sum == whole { Ok(()) } else { Err(format!("{what}: {parts:?} of {whole:?}")) }
 }
 
+/// Requires that the figures from the start of a run to its end are possible.
+fn check_totals(network: &Network, records: &Records) -> Result<(), String> {
+    for (index, flow) in records.flows.iter().enumerate() {
+        let series = &flow.series;
+        let ordered = series.delivered.iter().zip(&series.sent).all(|(one, other)| one <= other);
+        let lost = flow.packets_lost;
+        if !ordered
+            || flow.packets_received + lost > flow.packets_sent
+            || flow.packets_delivered > flow.packets_received
+            || flow.bytes_delivered > flow.bytes_sent
+            || flow.retransmissions > flow.packets_sent
+            || flow.completed > flow.acknowledged
+        {
+            return Err(format!("flow {index}: {flow:?}"));
+        }
+    }
+    for (index, link) in records.links.iter().enumerate() {
+        let over = network.flows.iter().zip(&records.flows);
+        let over = over.filter(|(flow, _)| flow.path.contains(&index));
+        let carried: f64 = over
+            .map(|(flow, record)| {
+                let headers = match &*flow.traffic {
+                    Traffic::Tcp(tcp) => tcp.header,
+                    Traffic::Udt(udt) => udt.header,
+                    Traffic::Cbr { .. } | Traffic::Pareto { .. } => 0,
+                };
+                let headers = record.packets_delivered * u64::from(headers);
+                (record.bytes_delivered + headers) as f64
+            })
+            .sum();
+        if carried > link.bytes_departed + 1e-6 {
+            return Err(format!("link {index}: {carried} of {link:?}"));
+        }
+    }
+    Ok(())
+}
+
 fn check(network: &Network, seed: u64, from: Dur, end: Dur) -> Result<(), String> {
     let whole = run(network, seed, Dur::ZERO, end);
     let before = run(network, seed, Dur::ZERO, from);
     let window = run(network, seed, from, end);
+    check_totals(network, &before)?;
+    check_totals(network, &whole)?;
+    for (index, flow) in window.flows.iter().enumerate() {
+        if flow.packets_marked > flow.packets_received || flow.retransmissions > flow.packets_sent {
+            return Err(format!("flow {index}: {flow:?}"));
+        }
+    }
     for (index, flow) in whole.flows.iter().enumerate() {
         let parts = [&before.flows[index], &window.flows[index]].map(flow_counters);
         check_sum(parts, flow_counters(flow), &format!("flow {index}"))?;
@@ -65,6 +110,9 @@ fn check(network: &Network, seed: u64, from: Dur, end: Dur) -> Result<(), String
             return Err(format!("{place}: {parts:?} of {link:?}"));
         }
         for part in [parts[0], parts[1], link] {
+            if part.drops + part.losses > part.offered || part.marks > part.offered {
+                return Err(format!("{place}: {part:?}"));
+            }
             let used = part.utilization;
             if used < 0.0 || used > 1.0 {
                 return Err(format!("{place}: utilization {used}"));
@@ -114,14 +162,47 @@ fn a_link_slower_than_its_run_is_used_at_most_wholly() {
     let text = r#"
         duration = "7200s"
         dumbbell = { rate = "8bit", delay = "1us" }
-        tcp = { overhead = "0s" }
-        flow = [{ controller = "reno", count = 2 }]
+        cbr = [{ rate = "16bit", packet = 1000, measured = true }]
         "#;
     let network = Scenario::from_toml(text, "slow").unwrap().network(1).unwrap();
     for end in [7200.0, 600.0, 1.0] {
         let records = run(&network, 1, Dur::ZERO, Dur::from_secs(end));
         assert_eq!(records.links[0].utilization, 1.0, "{end} s");
     }
+}
+
+/// A SYN is no data, a packet counts when it arrives, and the last packet of a transfer may be smaller.
+#[test]
+fn a_transfer_counts_its_data() {
+    let text = r#"
+        duration = "10s"
+        dumbbell = { rate = "100mbit", delay = "10ms" }
+        tcp = { delayed_acks = false, initial_window = 2, conventions = "rfc5681" }
+        flow = [{ controller = "cubic", bytes = 1960 }, { controller = "udt", bytes = 1960 },
+                { controller = "udt", protocol = "udt", bytes = 1960, tcp = { packet = 1460, header = 44 } }]
+        "#;
+    let network = Scenario::from_toml(text, "transfer").unwrap().network(1).unwrap();
+    let records = run(&network, 1, Dur::ZERO, network.duration);
+    for flow in &records.flows {
+        assert_eq!([flow.packets_sent, flow.packets_delivered], [2, 2]);
+        assert_eq!([flow.bytes_sent, flow.bytes_delivered], [1960, 1960]);
+        assert_eq!([flow.retransmissions, flow.packets_lost], [0, 0]);
+    }
+    // The data takes one and a half round-trip times and its acknowledgement a half.
+    let flow = &records.flows[0];
+    assert!((flow.completed - 0.03).abs() < 0.001 && (flow.acknowledged - 0.04).abs() < 0.001);
+    // Without an acknowledgement the data has arrived all the same.
+    let records = run(&network, 1, Dur::ZERO, Dur::from_millis(35));
+    let early = &records.flows[0];
+    assert_eq!((early.completed, early.acknowledged.is_nan()), (flow.completed, true));
+    // A path without anything but SYNs carries no data.
+    let lost = text.replace("delay =", "blackout = [{ at = 0, for = \"20s\" }], delay =");
+    let network = Scenario::from_toml(&lost, "lost").unwrap().network(1).unwrap();
+    let records = run(&network, 1, Dur::ZERO, network.duration);
+    let FlowRecord { packets_sent, packets_lost, bytes_sent, retransmissions, timeouts, .. } =
+        records.flows[0];
+    assert_eq!([packets_sent, packets_lost, bytes_sent, retransmissions], [0; 4]);
+    assert!(timeouts > 1);
 }
 
 proptest! {

@@ -14,7 +14,7 @@ from cwnd.application import groups_by_name
 from cwnd.conventions import all_conventions
 from cwnd.extras import require
 from cwnd.figures import interval_text, number
-from cwnd.result import jsonable, link_loss_rate, write_text
+from cwnd.result import jsonable, link_loss_rate, link_mark_rate, retransmission_rate_of, write_text
 from cwnd.stats import Estimate, estimate, estimate_difference, estimate_ratio
 
 if TYPE_CHECKING:
@@ -476,7 +476,7 @@ def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, 
         figures[NETWORK] |= {
             "utilization": found["utilization"],
             "loss_rate": link_loss_rate(found),
-            "mark_rate": metrics.mark_rate(found["marks"], found["arrivals"]),
+            "mark_rate": link_mark_rate(found),
             "queueing_delay_s": found["delay"]["mean"],
             "queueing_delay_p95_s": found["delay"]["p95"],
         }
@@ -495,10 +495,7 @@ def _group_figures(run: Result, flows: list[FlowRecord], total: float) -> dict[s
     return {
         "goodput_bps": goodput,
         "share": goodput / total if total > 0 else math.nan,
-        "retransmission_rate": metrics.retransmission_rate(
-            sum(flow["retransmissions"] for flow in flows),
-            sum(flow["packets_sent"] for flow in flows),
-        ),
+        "retransmission_rate": retransmission_rate_of(flows),
         **{
             name: float(np.quantile(windows, part)) if windows.size else math.nan
             for name, part in QUANTILES.items()

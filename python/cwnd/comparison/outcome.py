@@ -153,9 +153,9 @@ class Comparison:
     def _evidence(self, against: Row, alone: Row, reference: Row) -> Figures:
         """Collect the figures that a verdict depends on."""
         delay, rate = alone.figures["queueing_delay_s"], self.network["rate_bps"]
-        longest = (
-            8 * self.network["packet_bytes"] * self.network["queue_limit"] / (rate or math.inf)
-        )
+        in_bytes = self.network["queue_limit_unit"] == "bytes"
+        size = 1 if in_bytes else self.network["packet_bytes"]
+        longest = 8 * size * self.network["queue_limit"] / (rate or math.inf)
         return Figures(
             share=against.figures["share"],
             roughness=estimate_ratio(alone.values("cov_10rtt"), reference.values("cov_10rtt")),

@@ -18,7 +18,14 @@ from cwnd.networks import DUMBBELL, Network, any_network, dumbbell, measured_con
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend
 from cwnd.repeats import Repeat, read_repeat, targets
-from cwnd.result import SCALES, Result, link_loss_rate, mean_of_known
+from cwnd.result import (
+    SCALES,
+    Result,
+    link_loss_rate,
+    link_mark_rate,
+    mean_of_known,
+    retransmission_rate_of,
+)
 from cwnd.running import check_seed, measure, part_of
 
 if TYPE_CHECKING:
@@ -454,7 +461,7 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
     return {
         "utilization": link["utilization"],
         "loss_rate": link_loss_rate(link),
-        "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
+        "mark_rate": link_mark_rate(link),
         "queueing_delay_s": link["delay"]["mean"],
         "queueing_delay_p95_s": link["delay"]["p95"],
         "queueing_delay_p99_s": link["delay"]["p99"],
@@ -464,7 +471,6 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
 
 def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
     """Return the figures of the flows of one controller."""
-    sent = sum(flow["packets_sent"] for flow in flows)
     seconds = sum(run.seconds(flow) for flow in flows) or math.nan
     smooth = [run.smoothness(flow) for flow in flows]
     # Flows that start after the end have no time.
@@ -475,9 +481,7 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
             f"cov_{unit}rtt": mean_of_known([s[scale] for s in smooth])
             for unit, scale in zip(SCALES, run.scales, strict=True)
         },
-        "retransmission_rate": metrics.retransmission_rate(
-            sum(flow["retransmissions"] for flow in flows), sent
-        ),
+        "retransmission_rate": retransmission_rate_of(flows),
         "timeouts": float(sum(flow["timeouts"] for flow in flows)),
         "cuts": float(cuts),
         "mean_window": mean_of_known([flow["mean_window"] for flow in flows]),

@@ -42,15 +42,13 @@ def range_of(name: str) -> Range:
     return COUNT if name in _COUNTS else POSITIVE
 
 
-def throughput(packets_sent: float, packet_bytes: float, seconds: float) -> float:
+def throughput(bytes_sent: float, seconds: float) -> float:
     """Payload put on the network, retransmissions included (RFC 5166, section 2.1.1).
 
     Parameters
     ----------
-    packets_sent
-        Data packets sent.
-    packet_bytes
-        Payload of a packet in bytes.
+    bytes_sent
+        Bytes of payload sent.
     seconds
         How long the flow was active.
 
@@ -61,21 +59,19 @@ def throughput(packets_sent: float, packet_bytes: float, seconds: float) -> floa
 
     Examples
     --------
-    >>> throughput(1000, 1000, 8.0)
+    >>> throughput(1_000_000, 8.0)
     1000000.0
     """
-    return _ratio(8.0 * packets_sent * packet_bytes, seconds)
+    return _ratio(8.0 * bytes_sent, seconds)
 
 
-def goodput(packets_delivered: float, packet_bytes: float, seconds: float) -> float:
-    """Payload that reached the receiver in order, each byte once (RFC 5166, section 2.1.1).
+def goodput(bytes_delivered: float, seconds: float) -> float:
+    """Payload that reached the receiver, each byte once (RFC 5166, section 2.1.1).
 
     Parameters
     ----------
-    packets_delivered
-        Packets delivered in order, each counted once.
-    packet_bytes
-        Payload of a packet in bytes.
+    bytes_delivered
+        Bytes of payload that arrived for the first time, in any order.
     seconds
         How long the flow was active.
 
@@ -86,10 +82,10 @@ def goodput(packets_delivered: float, packet_bytes: float, seconds: float) -> fl
 
     Examples
     --------
-    >>> goodput(950, 1000, 8.0)
+    >>> goodput(950_000, 8.0)
     950000.0
     """
-    return _ratio(8.0 * packets_delivered * packet_bytes, seconds)
+    return _ratio(8.0 * bytes_delivered, seconds)
 
 
 def utilization(bytes_departed: float, rate_bps: float, seconds: float) -> float:
@@ -125,7 +121,8 @@ def loss_rate(lost: float, packets: float) -> float:
     lost
         Packets dropped by the queue or lost on the link.
     packets
-        Packets that arrived at a link, or that a flow sent.
+        The packets of which these are a part: those that a link was offered, or those of a flow
+        that were lost or arrived.
 
     Examples
     --------
@@ -143,7 +140,8 @@ def mark_rate(marked: float, packets: float) -> float:
     marked
         Packets marked.
     packets
-        Packets that arrived at a link, or that a flow sent.
+        The packets of which these are a part: those that a link was offered, or those of a flow
+        that arrived.
 
     Examples
     --------

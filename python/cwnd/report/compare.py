@@ -13,6 +13,7 @@ from cwnd.figures import (
     alone_columns,
     caveats,
     changes_text,
+    limit_text,
     number,
     rtt_text,
     warmup_text,
@@ -124,7 +125,7 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
     queue, bdp = network["queue"], network["bdp_packets"]
     limit = "infinite"
     if math.isfinite(network["queue_limit"]):
-        limit = f"{number(network['queue_limit'], 0)} packets"
+        limit = limit_text(network)
     return [
         *([] if queue else [("Scenario", network["scenario"], network["file"] or "")]),
         (

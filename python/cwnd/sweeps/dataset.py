@@ -71,9 +71,10 @@ FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
 
 
 _TYPES = {
-    pa.string(): "name controller kind flow",
+    pa.string(): "name controller kind flow queue_limit_unit",
     pa.bool_(): "measured",
-    pa.int64(): "packets_sent packets_delivered packets_lost packets_marked retransmissions "
+    pa.int64(): "packets_sent bytes_sent packets_delivered bytes_delivered packets_received "
+    "packets_lost packets_marked retransmissions offered "
     "timeouts cuts arrivals departures drops marks losses",
 }
 """Types of columns other than double."""
@@ -87,16 +88,18 @@ def _columns(names: str) -> pa.Schema:
 
 
 FLOWS = _columns(
-    "name controller kind measured start_s stop_s completed_s throughput_bps goodput_bps "
-    "packets_sent packets_delivered packets_lost packets_marked retransmissions timeouts cuts "
-    "loss_rate mean_rtt_s min_rtt_s mean_window "
+    "name controller kind measured start_s stop_s completed_s acknowledged_s "
+    "throughput_bps goodput_bps "
+    "packets_sent bytes_sent packets_delivered bytes_delivered packets_received packets_lost "
+    "packets_marked retransmissions timeouts cuts loss_rate mean_rtt_s min_rtt_s mean_window "
     "limited_window_s limited_pacing_s limited_receiver_s limited_application_s"
 )
 """Schema of ``flows``: the columns of `Result.flows`."""
 
 LINKS = _columns(
-    "name rate_bps token_rate_bps delay_s utilization arrivals departures drops marks losses "
-    "loss_rate mark_rate mean_queue queue_limit "
+    "name rate_bps token_rate_bps delay_s utilization "
+    "arrivals offered departures drops marks losses loss_rate mark_rate "
+    "mean_queue queue_limit queue_limit_unit "
     "queueing_delay_mean_s queueing_delay_p50_s queueing_delay_p95_s queueing_delay_p99_s"
 )
 """Schema of ``links``: the columns of `Result.links`."""

@@ -117,6 +117,17 @@ pub(super) fn flow_configs(
     Ok(flows)
 }
 
+impl FlowConfig {
+    /// Bytes of data in a packet. The headers of datagrams are not distinguished, as in the simulator.
+    pub(super) fn payload(&self) -> u32 {
+        match &self.protocol {
+            Protocol::Tcp(options) => options.payload,
+            Protocol::Udt(_) => self.packet_size - UDT_HEADERS,
+            Protocol::Udp(_) => self.packet_size,
+        }
+    }
+}
+
 /// Packet size on the links in bytes, packets to send, initial window in packets, protocol.
 type ProtocolConfig = (u32, Option<u64>, f64, Protocol);
 

@@ -12,8 +12,10 @@ use crate::emulate::FlowReport;
 pub(super) struct Snapshot {
     /// Data packets sent, including retransmissions.
     pub sent: u64,
-    /// Data packets delivered in order; `None` if only the links count them.
-    pub delivered: Option<f64>,
+    /// Bytes of their payload.
+    pub bytes_sent: u64,
+    /// Bytes of payload that arrived at the sink for the first time; `None` if only the links count them.
+    pub delivered: Option<u64>,
     pub retransmitted: u64,
     pub timeouts: u64,
     /// Window in packets; `None` before the connection is open.
@@ -23,8 +25,9 @@ pub(super) struct Snapshot {
     pub min_rtt: Option<f64>,
     /// Seconds limited by the window, by pacing, by the receiver and by the application.
     pub limited: [f64; 4],
-    /// Time in seconds at which all data were acknowledged.
-    pub completed: Option<f64>,
+    /// Time in seconds at which all data were acknowledged, and the time of the last arrival at the sink.
+    pub acknowledged: Option<f64>,
+    pub last_arrival: f64,
     /// Variables of the controller, by name.
     pub gauges: Vec<(&'static str, f64)>,
 }
@@ -62,8 +65,9 @@ impl RttStats {
 
 /// The measurement of a flow.
 pub(super) struct Measurement {
-    /// Packet size on the links in bytes.
+    /// Bytes of a packet on the links, and of its payload.
     packet_size: f64,
+    payload: f64,
     initial_window: f64,
     warmup: Dur,
     at_start: Snapshot,
@@ -79,6 +83,7 @@ impl Measurement {
     pub(super) fn new(flow: &FlowConfig, network: &Network) -> Self {
         Measurement {
             packet_size: f64::from(flow.packet_size),
+            payload: f64::from(flow.payload()),
             initial_window: flow.initial_window,
             warmup: network.warmup,
             at_start: Snapshot::default(),
@@ -117,7 +122,8 @@ impl Measurement {
     pub(super) fn sample(&mut self, snapshot: &Snapshot) {
         let index = self.series.sent.len();
         self.series.sent.push(snapshot.sent as f64);
-        self.series.delivered.extend(snapshot.delivered);
+        let packets = snapshot.delivered.map(|bytes| (bytes as f64 / self.payload).floor());
+        self.series.delivered.extend(packets);
         self.series.window.push(snapshot.window.unwrap_or(self.initial_window));
         // A sample is more accurate than the kernel's average.
         let last_rtt = Some(self.last_rtt).filter(|rtt| rtt.is_finite());
@@ -146,15 +152,20 @@ impl Measurement {
         let since = |get: fn(&Snapshot) -> u64| get(last) - get(&self.at_start);
         let sample_count = time.len();
         let warmup_samples = time.partition_point(|&at| at < self.warmup.as_secs());
-        let delivered = match last.delivered {
-            Some(all) => all - self.at_start.delivered.unwrap_or(0.0),
+        let (delivered, bytes) = match last.delivered {
+            Some(all) => {
+                let before = self.at_start.delivered.unwrap_or(0);
+                let packets = |bytes: u64| (bytes as f64 / self.payload).floor();
+                (packets(all) - packets(before), all - before)
+            }
             None => {
                 let packets = |bytes: &f64| (bytes / self.packet_size).round();
                 self.series.delivered = report.bytes_series.iter().map(packets).collect();
                 self.series.delivered.truncate(sample_count);
                 let before =
                     self.series.delivered.get(warmup_samples).filter(|_| warmup_samples > 0);
-                packets(&(report.bytes as f64)) - before.unwrap_or(&0.0)
+                let packets = packets(&(report.bytes as f64)) - before.unwrap_or(&0.0);
+                (packets, (packets.max(0.0) * self.payload) as u64)
             }
         };
         // Without samples, use the sampled averages of the kernel.
@@ -166,7 +177,10 @@ impl Measurement {
         let min_rtt = last.min_rtt.unwrap_or(f64::INFINITY).min(all.min);
         FlowRecord {
             packets_sent: since(|snapshot| snapshot.sent),
+            bytes_sent: since(|snapshot| snapshot.bytes_sent),
             packets_delivered: delivered.max(0.0) as u64,
+            bytes_delivered: bytes,
+            packets_received: report.packets.saturating_sub(report.lost),
             retransmissions: since(|snapshot| snapshot.retransmitted),
             packets_lost: report.lost,
             packets_marked: report.marked,
@@ -175,7 +189,8 @@ impl Measurement {
             limited: std::array::from_fn(|k| (last.limited[k] - self.at_start.limited[k]).max(0.0)),
             mean_rtt: measured.sum / measured.count as f64,
             min_rtt: if min_rtt.is_finite() { min_rtt } else { f64::NAN },
-            completed: last.completed.unwrap_or(f64::NAN),
+            completed: last.acknowledged.map_or(f64::NAN, |_| last.last_arrival),
+            acknowledged: last.acknowledged.unwrap_or(f64::NAN),
             cuts: self.cuts,
             transfers: Vec::new(),
             application: Vec::new(),

@@ -141,6 +141,11 @@ impl TcpInfo {
         self.u64_at(128)
     }
 
+    /// Returns the bytes of data sent, retransmissions included (Linux 4.19; 0 before).
+    pub(super) fn bytes_sent(&self) -> u64 {
+        self.u64_at(200)
+    }
+
     /// Returns the bytes that were written but not sent.
     pub(super) fn unsent(&self) -> u64 {
         self.u32_at(144)

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -39,7 +40,10 @@ const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 struct Sockets {
     source: OnceLock<TcpStream>,
     sink: OnceLock<TcpStream>,
-    completed: OnceLock<f64>,
+    /// Time in nanoseconds at which the sink last read data.
+    last_arrival: AtomicU64,
+    /// Time in seconds at which all data were acknowledged.
+    acknowledged: OnceLock<f64>,
     /// The data of the flow's application, and the acknowledged packets at its last action.
     application: Mutex<Option<(DataSource, u64)>>,
 }
@@ -53,7 +57,6 @@ impl Sockets {
 /// A flow of the kernel's TCP.
 pub(super) struct TcpFlow {
     sockets: Arc<Sockets>,
-    payload: f64,
     start: Time,
     state: Arc<RunState>,
 }
@@ -143,8 +146,8 @@ impl TcpFlow {
             remaining: flow.packets.map_or(u64::MAX, bytes),
         };
         threads.spawn(Side::Source, &flow.name, move |state| source.run(state))?;
-        let (payload, state) = (options.payload.into(), Arc::clone(&threads.state));
-        Ok(TcpFlow { sockets, payload, start: flow.start, state })
+        let state = Arc::clone(&threads.state);
+        Ok(TcpFlow { sockets, start: flow.start, state })
     }
 
     /// Returns the transfers and figures of the flow's application at the end of the run.
@@ -160,18 +163,20 @@ impl TcpFlow {
     pub(super) fn snapshot(&self) -> Snapshot {
         let info = |socket: &OnceLock<TcpStream>| TcpInfo::read(socket.get()?).ok();
         let received = info(&self.sockets.sink).map_or(0, |info| info.received());
-        let delivered = Some((received as f64 / self.payload).floor());
+        // In order: the kernel does not tell of data behind a gap.
+        let delivered = Some(received);
         let Some(info) = info(&self.sockets.source) else {
             return Snapshot { delivered, ..Snapshot::default() };
         };
         let seconds = |micros: u64| micros as f64 * 1e-6;
         let [busy, receiver, buffer] = info.busy().map(seconds);
-        let completed = self.sockets.completed.get().copied();
-        let end = completed.unwrap_or_else(|| self.state.now().as_secs());
+        let acknowledged = self.sockets.acknowledged.get().copied();
+        let end = acknowledged.unwrap_or_else(|| self.state.now().as_secs());
         let idle = (end - self.start.as_secs() - busy).max(0.0);
         let ssthresh = info.ssthresh().map_or(f64::INFINITY, |packets| packets as f64);
         Snapshot {
             sent: info.sent(),
+            bytes_sent: info.bytes_sent(),
             delivered,
             retransmitted: info.retransmitted(),
             timeouts: info.timeouts(),
@@ -179,7 +184,9 @@ impl TcpFlow {
             rtt: Some(seconds(info.rtt())).filter(|&rtt| rtt > 0.0),
             min_rtt: info.min_rtt().map(seconds),
             limited: [(busy - receiver - buffer).max(0.0), 0.0, receiver, idle + buffer],
-            completed,
+            acknowledged,
+            last_arrival: Time::from_nanos(self.sockets.last_arrival.load(Ordering::Relaxed))
+                .as_secs(),
             gauges: vec![("ssthresh", ssthresh)],
         }
     }
@@ -206,8 +213,9 @@ fn run_sink(listener: &TcpListener, sockets: &Sockets, state: &RunState) -> io::
     while !state.is_stopped() {
         match stream.read(&mut buffer) {
             Ok(0) => break,
+            Ok(_) => sockets.last_arrival.store(state.now().as_nanos(), Ordering::Relaxed),
             Err(error) if !timed_out(&error) => return Err(error),
-            _ => {}
+            Err(_) => {}
         }
     }
     reset_on_close(stream)
@@ -241,7 +249,7 @@ impl Source {
         while !state.is_stopped() {
             let info = TcpInfo::read(stream)?;
             if info.unacknowledged() == 0 && info.unsent() == 0 {
-                sockets.completed.get_or_init(|| state.now().as_secs());
+                sockets.acknowledged.get_or_init(|| state.now().as_secs());
                 break;
             }
             thread::sleep(COMPLETION_INTERVAL);

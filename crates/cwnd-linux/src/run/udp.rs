@@ -18,6 +18,7 @@ const PORT: u16 = 9;
 
 /// A flow of datagrams.
 pub(super) struct UdpFlow {
+    packet_size: u64,
     sent: Arc<AtomicU64>,
     /// The socket of the sink, whose receive buffer is never read. Without a socket the kernel would answer
     /// with ICMP errors.
@@ -55,12 +56,13 @@ impl UdpFlow {
             }
             Ok(())
         })?;
-        Ok(UdpFlow { sent, _sink: sink })
+        Ok(UdpFlow { packet_size: flow.packet_size.into(), sent, _sink: sink })
     }
 
     /// Returns the current state.
     pub(super) fn snapshot(&self) -> Snapshot {
         // Only the links count delivered packets.
-        Snapshot { sent: self.sent.load(Ordering::Relaxed), ..Snapshot::default() }
+        let sent = self.sent.load(Ordering::Relaxed);
+        Snapshot { sent, bytes_sent: sent * self.packet_size, ..Snapshot::default() }
     }
 }

@@ -25,19 +25,21 @@ const CHUNK: usize = 64 << 10;
 /// Interval at which a source checks whether all data are acknowledged.
 const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 
-/// State shared by both ends. `source` is the connection of the source when it is open.
+/// State shared by both ends: their connections when they are open.
 #[derive(Default)]
 struct Sockets {
     source: OnceLock<UdtStream>,
-    /// Bytes delivered in order.
-    received: AtomicU64,
-    completed: OnceLock<f64>,
+    sink: OnceLock<UdtStream>,
+    /// Time in nanoseconds at which the sink last read data.
+    last_arrival: AtomicU64,
+    /// Time in seconds at which all data were acknowledged.
+    acknowledged: OnceLock<f64>,
 }
 
 /// A flow of UDT.
 pub(super) struct UdtFlow {
     sockets: Arc<Sockets>,
-    payload: f64,
+    payload: u64,
     /// Seconds limited by each limit, and the time up to which they are counted.
     limited: Mutex<([f64; 4], Time)>,
 }
@@ -72,11 +74,7 @@ impl UdtFlow {
             let Some(stream) = block_on(connecting, state).transpose()? else { return Ok(()) };
             run_source(shared.source.get_or_init(|| stream), &shared, (remaining, stop), state)
         })?;
-        Ok(UdtFlow {
-            sockets,
-            payload: payload as f64,
-            limited: Mutex::new(([0.0; 4], flow.start)),
-        })
+        Ok(UdtFlow { sockets, payload, limited: Mutex::new(([0.0; 4], flow.start)) })
     }
 
     /// Records the last round-trip time sample, the last cut, and the limit since the last call.
@@ -92,7 +90,7 @@ impl UdtFlow {
         }
         let mut limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         let (seconds, since) = &mut *limited;
-        if self.sockets.completed.get().is_none() {
+        if self.sockets.acknowledged.get().is_none() {
             let limit: Limit = limit;
             seconds[limit as usize] += now.since(*since).as_secs();
         }
@@ -101,8 +99,8 @@ impl UdtFlow {
 
     /// Returns the current state.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let received = self.sockets.received.load(Ordering::Relaxed) as f64;
-        let delivered = Some((received / self.payload).floor());
+        let received = |sink: &UdtStream| sink.with_connection(|it| it.counters().byte_recv);
+        let delivered = Some(self.sockets.sink.get().map_or(0, received));
         let Some(stream) = self.sockets.source.get() else {
             return Snapshot { delivered, ..Snapshot::default() };
         };
@@ -116,6 +114,7 @@ impl UdtFlow {
             }
             Snapshot {
                 sent: counters.pkt_sent,
+                bytes_sent: counters.byte_sent + counters.pkt_retrans * self.payload,
                 delivered,
                 retransmitted: counters.pkt_retrans,
                 timeouts: counters.timeouts,
@@ -123,7 +122,9 @@ impl UdtFlow {
                 rtt: None,
                 min_rtt: None,
                 limited,
-                completed: self.sockets.completed.get().copied(),
+                acknowledged: self.sockets.acknowledged.get().copied(),
+                last_arrival: Time::from_nanos(self.sockets.last_arrival.load(Ordering::Relaxed))
+                    .as_secs(),
                 gauges,
             }
         })
@@ -140,11 +141,12 @@ fn run_sink(listener: &UdtListener, sockets: &Sockets, state: &RunState) -> io::
             Err(error) => return Err(error),
         }
     };
+    let stream = sockets.sink.get_or_init(|| stream);
     let mut buffer = vec![0; CHUNK];
     while !state.is_stopped() {
         match stream.read_until(&mut buffer, Some(Instant::now() + POLL_INTERVAL)) {
             Ok(0) => break,
-            Ok(count) => drop(sockets.received.fetch_add(count as u64, Ordering::Relaxed)),
+            Ok(_) => sockets.last_arrival.store(state.now().as_nanos(), Ordering::Relaxed),
             Err(error) if error.kind() == ErrorKind::TimedOut => {}
             Err(error) => return Err(error),
         }
@@ -173,7 +175,7 @@ fn run_source(
     while !state.is_stopped() {
         let done = stream.unacknowledged() == 0;
         if done {
-            sockets.completed.get_or_init(|| state.now().as_secs());
+            sockets.acknowledged.get_or_init(|| state.now().as_secs());
         }
         thread::sleep(if done { POLL_INTERVAL } else { COMPLETION_INTERVAL });
     }

@@ -16,7 +16,7 @@ mod source;
 mod transfers;
 mod video;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{LIFE, Net, SOURCE};
@@ -206,8 +206,9 @@ impl<E: Writable> ApplicationFlow<E> {
     fn advance(&mut self, net: &mut Net, now: u64) {
         self.source.begin(now);
         loop {
-            if self.sender.sent() > self.sent.0 {
-                self.sent = (self.sender.sent(), now);
+            let sent = self.sender.sent();
+            if sent > self.sent.0 {
+                self.sent = (sent, now);
             }
             let (sender, payload) = (&self.sender, self.source.payload());
             let rate = || controller_rate(sender, payload);
@@ -273,8 +274,20 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
         self.sender.sent()
     }
 
-    fn delivered(&self) -> u64 {
-        self.sender.delivered()
+    fn total(&self) -> Option<u64> {
+        self.sender.total()
+    }
+
+    fn arrived(&self) -> Payload {
+        self.sender.arrived()
+    }
+
+    fn received(&self) -> u64 {
+        self.sender.received()
+    }
+
+    fn last_new(&self) -> u64 {
+        self.sender.last_new()
     }
 
     fn marked(&self) -> u64 {

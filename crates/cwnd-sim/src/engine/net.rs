@@ -288,9 +288,10 @@ impl Net {
     fn count_loss(&mut self, at: u64, packet: Packet) {
         let flow = self.routes.flow(packet.hop()) as usize;
         let dataless = packet.flags() & flags::DATALESS != 0;
+        let counts = !dataless && packet.flags() & flags::SYN == 0;
         let measured = self.observations.warmup()..self.observations.end();
         self.gone[flow][usize::from(dataless)] += 1;
-        self.lost[flow] += u64::from(!dataless && measured.contains(&at));
+        self.lost[flow] += u64::from(counts && measured.contains(&at));
     }
 
     /// A packet on `link` arrives at `next` at `arrives`: processes it ahead of the clock where the lookahead permits.

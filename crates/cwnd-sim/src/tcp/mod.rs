@@ -21,7 +21,7 @@ mod tso;
 
 use crate::application::{Idle, Writable};
 use crate::cast::low32;
-use crate::driver::Driver;
+use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK};
@@ -57,8 +57,7 @@ impl<R: LossRecovery> TcpFlow<R> {
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];
         self.sender.driver().packets_sent == self.receiver.received + data
-            && low32(self.receiver.acks_sent)
-                == self.sender.acks_received().wrapping_add(low32(acks))
+            && self.receiver.acks_sent == self.sender.acks_received().wrapping_add(low32(acks))
             && !self.sender.timer_runs()
             && !self.receiver.ack_is_delayed()
     }
@@ -91,19 +90,35 @@ where
     }
 
     fn sent(&self) -> u64 {
-        self.sender.driver().packets_sent
+        self.sender.data_sent()
     }
 
-    fn delivered(&self) -> u64 {
-        self.receiver.delivered()
+    fn total(&self) -> Option<u64> {
+        self.sender.total()
+    }
+
+    fn arrived(&self) -> Payload {
+        self.receiver.arrived()
+    }
+
+    fn received(&self) -> u64 {
+        self.receiver.data_received()
+    }
+
+    fn last_new(&self) -> u64 {
+        self.receiver.last_new
     }
 
     fn marked(&self) -> u64 {
-        self.receiver.marked
+        u64::from(self.receiver.marked)
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
-        if side == SINK { self.receiver.marked = 0 } else { self.sender.driver_mut().reset(now) }
+        if side == SINK {
+            self.receiver.marked = 0
+        } else {
+            self.sender.begin_measurement(now, self.receiver.header)
+        }
     }
 
     fn controller(&self) -> Option<(&Driver, &AnyController)> {
@@ -112,7 +127,7 @@ where
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.into_driver().finish(end, record);
+        self.sender.finish(end, self.receiver.header, record);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The receiver: reassembly state and acknowledgements.
 
 use crate::cast::{low32, saturate16, saturate32};
+use crate::driver::Payload;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
@@ -8,7 +9,7 @@ use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
 use crate::tcp::accecn::Marks;
 use crate::tcp::delayed_acks::DelayedAcks;
-use crate::tcp::sender::stamps;
+use crate::tcp::sender::{SYN_SIZE, stamps};
 use std::num::NonZeroU64;
 
 /// Packets received out of order, indexed by sequence number modulo the table's length. The first slot of a block holds
@@ -62,8 +63,8 @@ impl Blocks {
         }
     }
 
-    /// Adds a packet above `expected`.
-    fn add(&mut self, expected: u32, seq: u32) {
+    /// Adds a packet above `expected`. Returns whether it was missing.
+    fn add(&mut self, expected: u32, seq: u32) -> bool {
         self.reserve(expected, seq);
         if self.has(seq) {
             // RFC 2883 section 4: the block of a duplicate follows the report of the duplicate.
@@ -74,7 +75,7 @@ impl Blocks {
                     break;
                 }
             }
-            return;
+            return false;
         }
         let (before, after) = (*self.slot(seq - 1), *self.slot(seq + 1));
         let first = if before != 0 { before } else { seq };
@@ -84,6 +85,7 @@ impl Blocks {
         *self.slot(last) = first;
         self.count += 1;
         self.refresh(first);
+        true
     }
 
     /// Removes the block that starts at `expected`, if there is one, and returns the new `expected`.
@@ -133,6 +135,12 @@ impl Blocks {
         self.recent[..=place].rotate_right(1);
         self.recent[0] = first;
     }
+}
+
+/// Whether a data packet has the CE codepoint.
+#[inline(always)]
+fn is_marked(packet: Packet) -> bool {
+    packet.flags() & (flags::CE | flags::SYN) == flags::CE
 }
 
 /// Bytes of the options of a TCP header.
@@ -198,21 +206,27 @@ pub(crate) struct Receiver {
     further: Option<Box<Further>>,
     /// Deadline of the delayed acknowledgement; [`NONE`] if none is pending.
     pending: u64,
-    /// CE-marked packets received.
-    pub marked: u64,
-    /// Data packets received.
+    /// Bytes of the packets received for the first time, with headers, and the time of the last one.
+    bytes: u64,
+    pub last_new: u64,
+    /// Packets received.
     pub received: u64,
-    pub acks_sent: u64,
+    /// CE-marked data packets received.
+    pub marked: u32,
+    /// Acknowledgements sent, modulo 2^32.
+    pub acks_sent: u32,
+    /// SYNs among the packets received.
+    syns: u32,
     hop: u32,
     timer: u32,
     expected: u32,
     highest: u32,
     recent_stamp: u32,
     ack_size: u16,
+    /// Bytes of headers in a data packet.
+    pub header: u16,
     /// Flags of the packets received since the last acknowledgement, if their marks are merged.
     unacked_flags: u16,
-    /// Whether packet 0 is a SYN without data.
-    syn: bool,
     policy: Policy,
     sack: bool,
     /// Whether marks are echoed as in RFC 3168.
@@ -227,7 +241,7 @@ impl Receiver {
             hop,
             timer: saturate32(timer),
             ack_size: saturate16(tcp.ack as usize),
-            syn: tcp.syn,
+            header: saturate16(tcp.header as usize),
             policy: Policy::of(tcp.conventions),
             sack: tcp.recovery == Recovery::Sack,
             ecn: tcp.ecn && !tcp.extensions.accecn,
@@ -241,15 +255,33 @@ impl Receiver {
             unacked_flags: 0,
             echo: false,
             recent_stamp: 0,
+            bytes: 0,
+            last_new: 0,
             marked: 0,
+            syns: 0,
             received: 0,
             acks_sent: 0,
         }
     }
 
-    /// Data packets delivered in order.
-    pub(crate) fn delivered(&self) -> u64 {
-        u64::from(self.expected.saturating_sub(u32::from(self.syn)))
+    /// Data packets received, duplicates included.
+    pub(crate) fn data_received(&self) -> u64 {
+        self.received - u64::from(self.syns)
+    }
+
+    /// Data received for the first time, in any order.
+    pub(crate) fn arrived(&self) -> Payload {
+        let syns = u32::from(self.syns > 0);
+        let packets = u64::from(self.expected - syns + self.blocks.count);
+        let other = u64::from(self.header) * packets + u64::from(SYN_SIZE) * u64::from(syns);
+        Payload { packets, bytes: self.bytes - other }
+    }
+
+    /// Counts a packet that is received for the first time.
+    #[inline(always)]
+    fn count(&mut self, now: u64, packet: Packet) {
+        self.bytes += u64::from(packet.size());
+        self.last_new = now;
     }
 
     /// Handles a data packet.
@@ -266,11 +298,12 @@ impl Receiver {
     #[inline(always)]
     fn receive<const FURTHER: bool>(&mut self, net: &mut Net, now: u64, packet: Packet) {
         self.received += 1;
+        self.syns += u32::from(packet.flags() & flags::SYN != 0);
         let seq = packet.seq();
         let in_order = seq == self.expected;
         let at_once = FURTHER && self.note(now, packet);
         if self.ecn {
-            self.marked += u64::from(packet.flags() & flags::CE != 0);
+            self.marked += u32::from(is_marked(packet));
             if self.policy.del_ack_sink {
                 self.unacked_flags |= packet.flags();
             } else {
@@ -286,6 +319,7 @@ impl Receiver {
         }
         let holes = self.blocks.count > 0;
         if in_order {
+            self.count(now, packet);
             self.expected += 1;
             if holes {
                 self.expected = self.blocks.release(self.expected);
@@ -294,7 +328,9 @@ impl Receiver {
             if FURTHER && self.must_report_blocks(seq) {
                 self.acknowledge::<true>(net, now);
             }
-            self.blocks.add(self.expected, seq);
+            if self.blocks.add(self.expected, seq) {
+                self.count(now, packet);
+            }
         }
         let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
@@ -353,7 +389,7 @@ impl Receiver {
             }
         }
         let Some(marks) = &mut further.marks else { return false };
-        self.marked += u64::from(packet.flags() & flags::CE != 0);
+        self.marked += u32::from(is_marked(packet));
         marks.received(packet)
     }
 
@@ -407,7 +443,7 @@ impl Receiver {
         }
         let echo = if self.echo { flags::ECE } else { 0 };
         let size = self.ack_size + options;
-        self.acks_sent += 1;
+        self.acks_sent = self.acks_sent.wrapping_add(1);
         net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
     }
 

@@ -27,7 +27,10 @@ pub(crate) fn columns(records: &Records) -> Vec<Column> {
 fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     let FlowRecord {
         packets_sent,
+        bytes_sent,
         packets_delivered,
+        bytes_delivered,
+        packets_received,
         retransmissions,
         packets_lost,
         packets_marked,
@@ -37,6 +40,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         mean_rtt,
         min_rtt,
         completed,
+        acknowledged,
         cuts,
         transfers,
         application,
@@ -46,7 +50,10 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     let of = ("flow", index);
     for (name, count) in [
         ("packets_sent", packets_sent),
+        ("bytes_sent", bytes_sent),
         ("packets_delivered", packets_delivered),
+        ("bytes_delivered", bytes_delivered),
+        ("packets_received", packets_received),
         ("retransmissions", retransmissions),
         ("packets_lost", packets_lost),
         ("packets_marked", packets_marked),
@@ -58,8 +65,8 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     all.push(Column::of_floats(of, "limited", limited));
     all.push(Column::of_floats(
         of,
-        "mean_rtt, min_rtt, completed",
-        &[*mean_rtt, *min_rtt, *completed],
+        "mean_rtt, min_rtt, completed, acknowledged",
+        &[*mean_rtt, *min_rtt, *completed, *acknowledged],
     ));
     for cut in cuts {
         all.push(Column::of_counts(of, "cuts", vec![cut.at.as_nanos(), cut.cut.why as u64]));
@@ -87,6 +94,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
 fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
     let LinkRecord {
         arrivals,
+        offered,
         departures,
         drops,
         marks,
@@ -102,6 +110,7 @@ fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
     let of = ("link", index);
     for (name, count) in [
         ("arrivals", arrivals),
+        ("offered", offered),
         ("departures", departures),
         ("drops", drops),
         ("marks", marks),

@@ -37,7 +37,7 @@ def row(result: Result) -> Row:
     end (Eq. 4), 1 for a law with a fixed increase.
     """
     flows = result.measured_flows
-    delivered = sum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
+    delivered = sum(flow["bytes_delivered"] for flow in flows)
     increases = [float(flow["gauges"]["a"][-1]) if flow["gauges"] else 1.0 for flow in flows]
     return {
         "goodput": delivered / result.duration_s / KILO,

@@ -11,6 +11,7 @@ import numpy as np
 
 from cwnd.metrics import binned_rate
 from cwnd.model.friendliness import simd_alpha
+from cwnd.result import loss_rate_of, mark_rate_of
 
 if TYPE_CHECKING:
     from cwnd.records import FlowRecord, Series
@@ -99,7 +100,7 @@ def read_epochs(result: Result) -> Epochs:
         float(np.mean(before[1:] - after[:-1])),
         float(np.mean(np.asarray(simd_alpha(1 / 16, before[:-1])) ** 2)),
         float(flow["packets_sent"] * flow["mean_rtt_s"] / span),
-        float(flow["packets_lost"] / flow["packets_sent"]),
+        loss_rate_of([flow]),
     )
 
 
@@ -131,10 +132,9 @@ def read_shares(result: Result) -> Shares:
     """Measure each flow's share of the bottleneck of `compatibility`."""
     flows = result.measured_flows
     fair = result.bottleneck["rate_bps"] / len(flows) * result.measured_s
-    sent = sum(flow["packets_sent"] for flow in flows)
 
     def shares(group: list[FlowRecord]) -> Series:
-        return np.array([8 * flow["packets_sent"] * flow["packet_bytes"] / fair for flow in group])
+        return np.array([8 * flow["bytes_sent"] / fair for flow in group])
 
     trunks = [x for x in result.record["links"] if x["name"] in ("left-right", "right-left")]
     law = [flow for flow in flows if flow["name"].startswith("law")]
@@ -144,8 +144,8 @@ def read_shares(result: Result) -> Shares:
     return Shares(
         shares(law),
         shares([flow for flow in flows if flow["name"].startswith("tcp")]),
-        sum(flow["packets_lost"] for flow in flows) / sent,
-        sum(flow["packets_marked"] for flow in flows) / sent,
+        loss_rate_of(flows),
+        mark_rate_of(flows),
         0.06 + sum(link["delay"]["mean"] for link in trunks),
         float(np.mean(cuts)),
         np.mean(rough, axis=0),

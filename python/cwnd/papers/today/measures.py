@@ -8,6 +8,7 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.papers.today.networks import PROBE_RTT
+from cwnd.result import loss_rate_of
 
 if TYPE_CHECKING:
     from cwnd.records import FlowRecord, Series
@@ -24,9 +25,8 @@ class Flow(NamedTuple):
 
 def of_flow(flow: FlowRecord, result: Result) -> Flow:
     """Measure a flow."""
-    sent = max(flow["packets_sent"], 1)
     goodput = result.goodput_bps(flow) / 1e6
-    return Flow(goodput, float(flow["retransmissions"]), flow["packets_lost"] / sent)
+    return Flow(goodput, float(flow["retransmissions"]), loss_rate_of([flow]))
 
 
 def each(result: Result) -> list[Flow]:
@@ -50,7 +50,7 @@ def shared(result: Result) -> Shared:
     link = result.bottleneck
     rates = np.array([result.goodput_bps(flow) for flow in result.measured_flows])
     return Shared(
-        link["drops"] / max(link["arrivals"], 1),
+        link["drops"] / max(link["offered"], 1),
         link["mean_queue"],
         link["delay"]["mean"],
         link["utilization"],

@@ -521,6 +521,8 @@ impl Link {
         let window = end - self.measured_from;
         let seconds = self.clock.seconds(window);
         record.arrivals = counters.accepted + counters.drops - counters.early;
+        let decides_later = self.scheduled.as_ref().is_some_and(|own| own.is_managed());
+        record.offered = record.arrivals + if decides_later { counters.early } else { 0 };
         record.departures = counters.accepted - queued.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;

@@ -44,6 +44,11 @@ impl Scheduled {
         Scheduled::new(Buffer::Managed(discipline), uses_flows)
     }
 
+    /// Whether the discipline decides at departure.
+    pub(super) fn is_managed(&self) -> bool {
+        matches!(self.buffer, Buffer::Managed(_))
+    }
+
     pub(super) fn occupancy(&self) -> Occupancy {
         match &self.buffer {
             Buffer::Admitted(fifo) => fifo.occupancy(),
