@@ -25,6 +25,7 @@ mod queueing;
 mod queues;
 mod recovery;
 mod replay;
+mod segment_size;
 mod tfrc;
 mod udt;
 mod windows;
