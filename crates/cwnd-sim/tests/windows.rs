@@ -114,7 +114,7 @@ fn check(network: &Network, seed: u64, from: Dur, end: Dur) -> Result<(), String
                 return Err(format!("{place}: {part:?}"));
             }
             let used = part.utilization;
-            if used < 0.0 || used > 1.0 {
+            if !used.is_nan() && !(0.0..=1.0).contains(&used) {
                 return Err(format!("{place}: utilization {used}"));
             }
         }
