@@ -95,7 +95,7 @@ def versus(first: str, second: str, network: Network, *, quick: bool = False) ->
         ],
         bottleneck={"rate": network.rate, "delay": network.rtt / 2, "queue": f"{network.queue}p"},
         access={"delay": "0ms..1ms"},
-        tcp={"conventions": "rfc5681", "packet": 1460, "timestamps": True},
+        tcp={"conventions": "rfc5681", "packet": 1460, "timestamps": True, "overhead": "0s"},
         warmup=duration / 4,
         title=f"{first} and {second}, {network.label}",
     )

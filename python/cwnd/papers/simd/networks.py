@@ -53,7 +53,12 @@ def growth(controller: str, background: str = "7mbit") -> Scenario:
     """
     cbr = {"rate": background, "from": "source", "to": "sink", "stop": "30s", "jitter": 0.5}
     link = {"rate": "10mbit", "queue": "30p"}
-    tcp = {"conventions": "rfc5681", "delayed_acks": False, "byte_counting": False}
+    tcp = {
+        "conventions": "rfc5681",
+        "delayed_acks": False,
+        "byte_counting": False,
+        "overhead": "0s",
+    }
     return _one_flow("simd-growth", controller, 60, link, tcp, sample="20ms", cbr=[cbr])
 
 

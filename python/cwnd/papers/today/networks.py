@@ -18,7 +18,12 @@ FRAME = 1500
 """Bytes of a packet on the wire."""
 
 LINUX: JsonObject = {"conventions": "linux", "packet": 1448}
-EACH: JsonObject = {"conventions": "rfc5681", "packet": 1460, "delayed_acks": False}
+EACH: JsonObject = {
+    "conventions": "rfc5681",
+    "packet": 1460,
+    "delayed_acks": False,
+    "overhead": "0s",
+}
 QUIC: JsonObject = {**EACH, "rack": True, "tlp": True}
 """TCP of Linux, with an acknowledgement for each packet, and with the loss detection of QUIC.
 
