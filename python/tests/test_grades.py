@@ -79,11 +79,13 @@ def test_a_number_is_undecided_where_its_interval_spans_grades():
     assert verdict("100", 120, 180) == "differs"
 
 
-def test_one_run_and_none_decide_nothing():
+def test_fewer_than_five_runs_with_a_value_decide_nothing():
     assert grades.number("10", [10.0]).verdict == "undecided"
     assert grades.number("10", []).verdict == "undecided"
     assert grades.at_least(0.9, [0.95]).verdict == "undecided"
     assert grades.less([1.0], [2.0]).verdict == "undecided"
+    assert grades.number("10", [math.nan, math.nan, 10.0, 10.1, 9.9]).verdict == "undecided"
+    assert grades.at_least(0.9, [math.nan, 0.95, 0.95, 0.95, 0.96]).verdict == "undecided"
     known = grades.number("10", [math.nan, 10.1, 9.9, 10.0, 10.1, 9.9])
     assert known.runs == 5
     assert known.measured == pytest.approx(10.0)

@@ -1,7 +1,8 @@
 """Verdicts on claims, by rules that are fixed in advance.
 
 A number agrees, is close or differs; an order or a bound agrees or differs. A claim is undecided if
-the 95 % confidence interval over the runs does not determine the verdict.
+the 95 % confidence interval over the runs does not determine the verdict, or if fewer than five
+runs have a value: those that have none, such as a flow that never converges, differ from the rest.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ RATINGS: tuple[Rating, ...] = get_args(Rating)
 AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
 """Largest relative deviations of a number that agrees and of one that is close, and largest
 relative width of an interval that decides."""
+
+FEWEST = 5
+"""The least number of runs with a value that decides."""
 
 RULES = {
     "number": (
@@ -95,7 +99,7 @@ def number(printed: str, values: Iterable[float] | float, within: Range = POSITI
     e = estimate(values, within)
     interval = (e.low, e.high) if e.known else None
     verdict: Rating = "undecided"
-    if e.known:
+    if _decides(e):
         nearest = max(e.low - target, target - e.high, 0.0)
         farthest = max(abs(e.low - target), abs(e.high - target))
         best, worst = (_grade(d, target, precision) for d in (nearest, farthest))
@@ -191,11 +195,16 @@ def _grade(deviation: float, target: float, precision: float) -> Rating:
     return "close" if deviation <= CLOSE * abs(target) else "differs"
 
 
+def _decides(e: Estimate) -> bool:
+    """Return whether an interval can decide a claim."""
+    return e.known and e.n >= FEWEST
+
+
 def _bounded(published: str, e: Estimate, bounds: tuple[float, float], rule: str) -> Grade:
     """Compare an interval with bounds."""
     verdict: Rating = "undecided"
-    if e.known and bounds[0] <= e.low and e.high <= bounds[1]:
+    if _decides(e) and bounds[0] <= e.low and e.high <= bounds[1]:
         verdict = "agrees"
-    elif e.known and (e.high < bounds[0] or bounds[1] < e.low):
+    elif _decides(e) and (e.high < bounds[0] or bounds[1] < e.low):
         verdict = "differs"
     return Grade(published, e.mean, (e.low, e.high) if e.known else None, e.n, rule, verdict)
