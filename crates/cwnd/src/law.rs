@@ -47,7 +47,7 @@ impl Signal {
 pub struct Round {
     /// Packets sent between the two reductions, with retransmissions.
     pub sent: u64,
-    /// Packets of the round declared lost by the end of its recovery.
+    /// Packets of the round declared lost by the end of its recovery, at timeouts too.
     pub lost: u64,
     /// Packets of the round reported as marked.
     pub marked: u64,

@@ -6,7 +6,7 @@ use crate::machine::{Bench, Trace, at};
 use cwnd::{Acked, Controller, Conventions, Cut, Event, Lost, Marked, Packets, Signal, Time};
 
 const RECOVERED: Event = Event::Recovered;
-const TIMEOUT: Event = Event::Timeout(Lost::new(0, Time::ZERO, 1000));
+const TIMEOUT: Event = Event::Timeout(Lost::new(1, Time::ZERO, 1000));
 
 fn reduced(window: f64) -> Event {
     Event::Reduced { window: Packets::new(window) }
@@ -300,29 +300,29 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     bench.on(20, lost(3, 100)).on(21, lost(1, 101));
     assert_eq!(bench.rounds(), []);
     // The recovery fails: the round ends with its losses, and the timeout begins no other.
-    bench.on(400, Event::Timeout(Lost::new(0, Time::ZERO, 102)));
-    assert_eq!(bench.rounds(), [Round(100, 4, 0)]);
+    bench.on(400, Event::Timeout(Lost::new(6, at(15), 102)));
+    assert_eq!(bench.rounds(), [Round(100, 10, 0)]);
     // The probe is lost as well.
-    bench.on(900, Event::Timeout(Lost::new(0, Time::ZERO, 103)));
-    assert_eq!(bench.rounds(), [Round(100, 4, 0)]);
-    // A timeout without a loss report ends a round, in which at least one packet was lost.
-    bench.ack(950, 4).on(2000, Event::Timeout(Lost::new(0, Time::ZERO, 143)));
-    assert_eq!(bench.rounds(), [Round(100, 4, 0), Round(43, 1, 0)]);
+    bench.on(900, Event::Timeout(Lost::new(1, at(400), 103)));
+    assert_eq!(bench.rounds(), [Round(100, 10, 0)]);
+    // A timeout without a loss report before it ends a round, with the losses of the timeouts.
+    bench.ack(950, 4).on(2000, Event::Timeout(Lost::new(3, at(950), 143)));
+    assert_eq!(bench.rounds(), [Round(100, 10, 0), Round(43, 4, 0)]);
     assert_eq!(bench.machine.law().took, [20, 1980]);
 }
 
-/// [`cwnd::WindowLaw::timeout_ends_round`]: where it does not, the lost packet counts in the round that continues.
+/// [`cwnd::WindowLaw::timeout_ends_round`]: where it does not, its losses count in the round that continues.
 #[test]
 fn a_round_continues_after_a_timeout_if_the_law_says_so() {
     let mut bench = Bench::of(Trace { rounds_continue: true, ..Trace::default() }, |_| {});
-    bench.on(400, Event::Timeout(Lost::new(0, Time::ZERO, 60)));
+    bench.on(400, Event::Timeout(Lost::new(5, at(50), 60)));
     assert_eq!(bench.rounds(), []);
     bench.on(900, Event::Lost(Lost::new(2, at(800), 100))).on(1000, RECOVERED);
-    assert_eq!(bench.rounds(), [Round(100, 3, 0)]);
+    assert_eq!(bench.rounds(), [Round(100, 7, 0)]);
     // A recovery that fails ends its own round.
     bench.on(1500, Event::Lost(Lost::new(1, at(1400), 130)));
-    bench.on(2000, Event::Timeout(Lost::new(0, Time::ZERO, 135)));
-    assert_eq!(bench.rounds(), [Round(100, 3, 0), Round(30, 1, 0)]);
+    bench.on(2000, Event::Timeout(Lost::new(2, at(1400), 135)));
+    assert_eq!(bench.rounds(), [Round(100, 7, 0), Round(30, 3, 0)]);
     assert_eq!(bench.machine.law().took, [900, 600]);
 }
 

@@ -31,7 +31,7 @@
 //!
 //! Timeouts. A round is "the interval between two cwnd multiplicative decreases" (section 4.1, definition
 //! 2), and the introduction lists "timeouts and multiplicative decreases" separately: a timeout is no
-//! such decrease, so the round continues, and the packet that timed out counts as one of its losses. The
+//! such decrease, so the round continues, and the packets declared lost then count as its losses. The
 //! pseudo-code's "upon loss or triple-duplicate ack" has another reading: `timeout=ends` ends the round
 //! at a timeout outside recovery.
 //!

@@ -393,20 +393,17 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         }
     }
 
-    /// The retransmission timer expired.
-    fn timeout(&mut self, now: Time, sent: u64) {
+    /// The retransmission timer expired. Its losses belong to the round whose recovery it ends, or else to the one that
+    /// it ends or that continues.
+    fn timeout(&mut self, now: Time, lost: &Lost) {
         // A failed repair or probe ends no round of its own: packets sent since the reduction count in the round that
         // follows it.
         let fresh = !self.in_recovery && self.window > self.conventions.least_window;
         let ends = fresh && self.law.timeout_ends_round();
+        self.congestion().round.lost += u64::from(lost.packets);
         self.recovered(now);
         if ends {
-            self.end_round(now, sent);
-        }
-        if fresh {
-            // At least one packet was lost, whether or not the driver has reported it.
-            let round = &mut self.congestion().round;
-            round.lost = if ends { round.lost.max(1) } else { round.lost + 1 };
+            self.end_round(now, lost.sent);
         }
         self.shrink(now, Signal::Timeout);
         if ends {
@@ -482,7 +479,7 @@ impl<L: WindowLaw + Clone> Controller for Windowed<L> {
             Event::Lost(lost) => self.lost(now, lost),
             Event::Marked(marked) => self.marked(now, marked),
             Event::Recovered => self.recovered(now),
-            Event::Timeout(lost) => self.timeout(now, lost.sent),
+            Event::Timeout(lost) => self.timeout(now, lost),
             Event::PersistentCongestion => self.persistent_congestion(now),
             Event::Undo => self.undo(),
             Event::Reduced { window } => self.reduced(now, window.get()),
