@@ -50,15 +50,15 @@ FX_INLINE u32 packet_bytes(struct tcp_sock *tp)
 FX_INLINE void submit_event(struct tcp_sock *tp, struct connection *c, u32 kind, u64 before, u32 count)
 {
 	struct whole_event *event = (void *)event_begin_sized(tp, kind, sizeof(*event));
-	u32 acked = kind == EVENT_ACKED;
+	u32 acked = kind == EVENT_ACKED, lost = kind == EVENT_LOST || kind == EVENT_TIMEOUT;
 
 	if (!event)
 		return;
 	event->event.before = before;
 	event->event.after = c->bbr.w;
 	event->event.min_rtt = c->bbr.min_rtt;
-	event->event.packets = kind == EVENT_LOST ? 0 : count;
-	event->event.lost = kind == EVENT_LOST ? count : 0;
+	event->event.packets = lost ? 0 : count;
+	event->event.lost = lost ? count : 0;
 	event->event.packet_bytes = c->bbr.packet;
 	event->event.in_flight = c->bbr.in_flight;
 	event->pace = c->bbr.pace;
@@ -122,10 +122,10 @@ PART int lost(struct connection *c, u64 now, u32 packets)
 	return 0;
 }
 
-PART int timed_out(struct connection *c, u64 now)
+PART int timed_out(struct connection *c, u64 now, u32 packets)
 {
 	if (c)
-		bbr3_timeout(&c->bbr, now);
+		bbr3_timeout(&c->bbr, now, packets);
 	return 0;
 }
 
@@ -153,12 +153,12 @@ FX_INLINE void lose(struct tcp_sock *tp, struct connection *c, u32 losses)
 
 FX_INLINE void time_out(struct tcp_sock *tp, struct connection *c)
 {
+	u32 losses = count_losses(tp, c, tp->lost);
 	u64 before = c->bbr.w;
 
 	c->in_loss_state = 1;
-	count_losses(tp, c, tp->lost);
-	timed_out(c, tp->tcp_mstamp);
-	submit_event(tp, c, EVENT_TIMEOUT, before, 0);
+	timed_out(c, tp->tcp_mstamp, losses);
+	submit_event(tp, c, EVENT_TIMEOUT, before, losses);
 }
 
 /* Fills in the acknowledgement. `losses` are the packets that it reveals as lost, and are in `kernel_lost`. */

@@ -469,16 +469,17 @@ FX_INLINE void bbr3_lost(struct bbr3_state *s, u64 now, u32 packets)
 	bbr3_bound_cwnd_for_model(s);
 }
 
-/* OnEnterRTO. */
-FX_INLINE void bbr3_timeout(struct bbr3_state *s, u64 now)
+/* OnEnterRTO: the kernel has marked `packets` packets as lost. */
+FX_INLINE void bbr3_timeout(struct bbr3_state *s, u64 now, u32 packets)
 {
 	bbr3_start(s, now);
 	bbr3_save_cwnd(s);
 	bbr3_save_state(s);
 	s->recovery = BBR3_TIMEOUT_RECOVERY;
 	s->recovery_round = s->round_count;
-	bbr3_handle_lost_packet(s, now, s->in_flight);
-	s->in_flight = 0;
+	if (packets)
+		bbr3_handle_lost_packet(s, now, packets);
+	s->in_flight -= fx_min(s->in_flight, packets);
 	s->w = FX_PACKET;
 }
 

@@ -10,7 +10,7 @@ mod program;
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::{Aging, State};
 use cwnd::delivery::RateSample;
-use cwnd::{Controller, Dur, Event, Limit, Packets, Rate, Settings, Time};
+use cwnd::{Controller, Dur, Event, Limit, Lost, Packets, Rate, Settings, Time};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use program::{ROW, Results, Row};
@@ -58,6 +58,12 @@ fn whole_micros(time: Time) -> Time {
     Time::ZERO + Dur::from_micros(micros(time.as_nanos()))
 }
 
+fn without_state(lost: &Lost) -> Lost {
+    let mut lost = *lost;
+    lost.delivery = None;
+    lost
+}
+
 /// Returns the event as the kernel would report it, with up to `noise` added to times; `None` if the kernel does not
 /// report such events.
 fn kernel_event(event: &Event, noise: Dur) -> Option<Event> {
@@ -80,11 +86,8 @@ fn kernel_event(event: &Event, noise: Dur) -> Option<Event> {
             });
             Event::Acked(acked)
         }
-        Event::Lost(lost) => {
-            let mut lost = *lost;
-            lost.delivery = None;
-            Event::Lost(lost)
-        }
+        Event::Lost(lost) => Event::Lost(without_state(lost)),
+        Event::Timeout(lost) => Event::Timeout(without_state(lost)),
         Event::Handshake { .. }
         | Event::Reduced { .. }
         | Event::Marked(_)
@@ -120,7 +123,7 @@ fn words(now: Time, event: &Event) -> Vec<u64> {
         }
         Event::Lost(lost) => vec![2, now, lost.packets.into()],
         Event::Recovered => vec![3, now],
-        Event::Timeout(_) => vec![4, now],
+        Event::Timeout(lost) => vec![4, now, lost.packets.into()],
         Event::Undo => vec![5, now],
         Event::Tick => vec![6, now],
         Event::Mtu { packet } => vec![7, now, (*packet).into()],

@@ -55,8 +55,8 @@ static void compute_bbr3(const u64 *a, u64 *out)
 		bbr3_start(&s, now);
 		bbr3_recovered(&s);
 		break;
-	case 4:
-		bbr3_timeout(&s, now);
+	case 4: /* packets */
+		bbr3_timeout(&s, now, a[2]);
 		break;
 	case 5:
 		bbr3_start(&s, now);

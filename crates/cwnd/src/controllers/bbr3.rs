@@ -25,7 +25,7 @@
 //! round with a loss in other states: bw_shortterm <- max(bw_latest, 0.7 bw_shortterm)  (section 5.5.10.3)
 //! inflight_shortterm <- max(inflight_latest, 0.7 inflight_shortterm)             (section 5.5.10.3)
 //! ProbeRTT: w <= bdp/2 for 200 ms and a round, 5 s after the last smallest RTT   (section 5.3.4)
-//! at a timeout: w <- 1; end of recovery, ProbeRTT: w <- at least w before        (section 5.6.4.4)
+//! at a timeout: w <- 1 (QUIC: 2); end of recovery, ProbeRTT: w <- at least w before        (section 5.6.4.4)
 //! extra_acked: the largest excess of acknowledged packets over bw t in 10 rounds  (section 5.5.9)
 //! a spurious loss restores the model and the state                               (section 5.5.11)
 //! ```
@@ -48,7 +48,7 @@
 //!   change apply at once.
 //! * The packets that are declared lost together are one packet P of the draft: the one sent last has its state. After scattered
 //!   losses inflight_longterm is lower than with one P each, by up to their number.
-//! * Losses without a state (a driver without it, the packets of a timeout) have that of the last sample.
+//! * Losses without a state (of a driver without it, or at persistent congestion) have that of the last sample.
 //! * Each event of losses counts as one discontiguous range in the exit of Startup.
 //! * The exit of Startup for losses also sets full_bw_now, as the test cases of the draft require.
 //! * A round whose sample is not reliable does not count as a plateau.
@@ -60,15 +60,15 @@
 //! * A restart also sets extra_acked_delivered to 0, as its sampling interval begins anew (section 5.5.9); the pseudo-code keeps
 //!   it, and the window of an application-limited flow grows without bound.
 //! * Acknowledgements without new data do not change the state.
-//! * At a timeout all packets in flight are lost, as one packet P, and the window is 1, also if RACK keeps some in flight. A
-//!   further timeout overwrites the saved state.
+//! * The window after a timeout is the least one, also if RACK keeps packets in flight; the draft adds these. A further timeout
+//!   overwrites the saved state.
 //! * The window before ProbeRTT is saved before the state changes.
 //! * The filters of max_bw and extra_acked have three samples, and that of extra_acked covers a round more than the draft's.
 //! * The recovery after a timeout ends with the second round after it; the driver does not report its end.
 //! * The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).
 //! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.
 //! * Connections without SACK are treated like those with it.
-//! * Persistent congestion is a timeout with a window of two packets.
+//! * Persistent congestion is a timeout with a window of two packets, at which all packets in flight are lost.
 //! * After a change of the packet size a rate sample is converted by the sizes of its packets.
 //! * The least pacing rate is a packet in a second.
 //! * Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a sender of ECN-capable packets treats
@@ -143,7 +143,7 @@ pub enum Aging {
     /// A cycle also ends with Down (`ExitProbeDown` of Google's QUICHE), and ProbeRTT gives samples.
     #[default]
     Quiche,
-    /// None.
+    /// The draft's rule alone.
     Draft,
 }
 
@@ -491,17 +491,22 @@ impl Bbr3 {
             return;
         }
         self.loss_events = self.loss_events.saturating_add(1);
-        let packet = lost.delivery.unwrap_or_else(|| self.assumed_sample(lost.packets));
-        self.handle_lost_packet(now, lost.packets, packet);
+        self.handle_lost_packets(now, lost.packets, lost.delivery);
         self.bound_cwnd_for_model();
         self.note_cut(Signal::Loss, before);
     }
 
-    /// The state of `packets` lost packets that the driver does not report.
-    fn assumed_sample(&self, packets: u32) -> LossSample {
-        let mut sample = self.last_sent;
-        sample.lost = sample.lost.saturating_add(u64::from(packets));
-        sample
+    /// HandleLostPacket for `packets` packets with the state `packet`, or that of the last sample.
+    fn handle_lost_packets(&mut self, now: Time, packets: u32, packet: Option<LossSample>) {
+        if packets == 0 {
+            return;
+        }
+        let packet = packet.unwrap_or_else(|| {
+            let mut sample = self.last_sent;
+            sample.lost = sample.lost.saturating_add(u64::from(packets));
+            sample
+        });
+        self.handle_lost_packet(now, packets, packet);
     }
 
     /// OnInit after a handshake.
@@ -510,15 +515,31 @@ impl Bbr3 {
         self.set_pacing_rate(Some(rtt));
     }
 
-    /// OnEnterRTO: a timeout, or persistent congestion.
-    fn on_timeout(&mut self, now: Time, why: Signal, window: f64) {
+    /// OnEnterRTO.
+    fn on_timeout(&mut self, now: Time, lost: &Lost) {
+        self.enter_rto(now, Signal::Timeout, self.least, (lost.packets, lost.delivery));
+    }
+
+    /// OnEnterRTO at persistent congestion. What is still in flight counts as lost.
+    fn on_persistent_congestion(&mut self, now: Time) {
+        let lost = (self.in_flight, None);
+        self.enter_rto(now, Signal::PersistentCongestion, PERSISTENT_WINDOW, lost);
+    }
+
+    /// OnEnterRTO, with the number and the state of the lost packets.
+    fn enter_rto(
+        &mut self,
+        now: Time,
+        why: Signal,
+        window: f64,
+        (packets, packet): (u32, Option<LossSample>),
+    ) {
         let before = self.w;
         self.save_cwnd();
         self.save_state();
         self.recovery = Recovery::Timeout { round: self.round_count };
-        let packet = self.assumed_sample(self.in_flight);
-        self.handle_lost_packet(now, self.in_flight, packet);
-        self.in_flight = 0;
+        self.handle_lost_packets(now, packets, packet);
+        self.in_flight = self.in_flight.saturating_sub(packets);
         self.w = window.min(before);
         self.note_cut(why, before);
     }
@@ -688,10 +709,8 @@ impl Controller for Bbr3 {
             Event::Lost(lost) => self.on_lost(now, lost),
             Event::Recovered => self.recovered(),
             Event::Handshake { rtt } => self.on_handshake(*rtt),
-            Event::Timeout(_) => self.on_timeout(now, Signal::Timeout, self.least),
-            Event::PersistentCongestion => {
-                self.on_timeout(now, Signal::PersistentCongestion, PERSISTENT_WINDOW);
-            }
+            Event::Timeout(lost) => self.on_timeout(now, lost),
+            Event::PersistentCongestion => self.on_persistent_congestion(now),
             Event::Undo => self.handle_spurious_loss_detection(),
             Event::Mtu { packet } => self.rescale(*packet),
             // HandleRestartFromIdle in ProbeRTT.

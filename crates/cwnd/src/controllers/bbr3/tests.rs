@@ -504,6 +504,23 @@ fn a_spurious_recovery_restores_state_and_model() {
     assert_eq!(path.bbr.inflight_shortterm, before.inflight_shortterm);
 }
 
+/// Only the packets that a timeout declares lost leave the flight, with their state: RACK may keep others.
+#[test]
+fn a_timeout_loses_what_it_declares_lost() {
+    for (lost, too_high) in [(0, false), (1, false), (10, true)] {
+        let mut path = Path::in_state(State::Up);
+        let before = path.bbr.in_flight;
+        let mut event = Lost::new(lost, path.now, 1000);
+        let mut sample = LossSample::new();
+        (sample.lost, sample.in_flight) = (u64::from(lost), BDP);
+        sample.application_limited = false;
+        event.delivery = (lost > 0).then_some(sample);
+        path.bbr.on(path.now, &Event::Timeout(event));
+        assert_eq!((path.bbr.w, path.bbr.in_flight), (1.0, before - lost));
+        assert_eq!(path.bbr.inflight_longterm.is_finite(), too_high);
+    }
+}
+
 /// After a timeout the window grows with the acknowledgements, and is restored two rounds later.
 #[test]
 fn the_window_is_restored_after_a_timeout() {
