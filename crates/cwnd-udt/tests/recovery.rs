@@ -1,7 +1,7 @@
 //! Retransmissions after losses and timeouts.
 
 use crate::common::{PERFECT, Pair, Path, config};
-use cwnd::{Dur, Spec};
+use cwnd::{Dur, Event, Spec};
 use cwnd_udt::{Config, Counters};
 
 /// 100 Mb/s, 100 ms, a queue of one bandwidth-delay product.
@@ -95,6 +95,31 @@ fn a_timeout_retransmits_only_missing_packets() {
         assert_eq!(pair.ends[0].unacknowledged(), 0, "{law}");
         assert_eq!(pair.ends[1].counters().pkt_duplicate, 0, "{law}");
     }
+}
+
+/// The packet of a timeout is the declared lost one that was sent last: here a retransmission, not the last packet.
+#[test]
+fn a_timeout_reports_the_packets_that_it_declares_lost() {
+    let config = Config { record: true, ..config("reno") };
+    let mut pair = Pair::connecting([&config, &config], 1, PERFECT, 1).connect();
+    pair.exchange([&[1; 100_000], &[]], Dur::from_millis(1000));
+    let written = pair.now;
+    pair.hole = Some(1 + pair.ends[0].counters().pkt_sent as u32 + 3);
+    pair.ends[0].write(&[2; 10_000]).unwrap();
+    pair.run_for(Dur::from_millis(1000));
+    pair.path.outage = (pair.now, pair.now + Dur::from_millis(1500));
+    while pair.ends[0].counters().timeouts < 1 {
+        assert!(pair.step());
+    }
+    let entries = &pair.ends[0].record().unwrap().entries;
+    let lost = entries.iter().find_map(|entry| match entry.event {
+        Event::Timeout(lost) => Some(lost),
+        _ => None,
+    });
+    let lost = lost.unwrap();
+    // The missing packet, and the three that no report says to have arrived.
+    assert_eq!(lost.packets, 4);
+    assert!(lost.sent_at > written + Dur::from_millis(500), "{lost:?}");
 }
 
 /// After an outage, a window law starts with one packet per round trip and doubles.

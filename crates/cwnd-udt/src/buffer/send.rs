@@ -288,30 +288,6 @@ impl SendBuffer {
         fresh
     }
 
-    /// Marks all outstanding packets as lost and returns how many were not marked before.
-    pub(crate) fn mark_all_lost(&mut self) -> u64 {
-        let fresh = self.lost.set_range(self.una, self.next);
-        self.lost_count += fresh;
-        self.lost_from = self.una;
-        fresh
-    }
-
-    /// Marks the outstanding packets as lost, except packets before `highest` that were never retransmitted: these have
-    /// arrived. Returns how many were not marked before.
-    pub(crate) fn mark_missing_lost(&mut self, highest: u64) -> u64 {
-        let ahead = highest.clamp(self.una, self.next);
-        let mut fresh = self.lost.set_range(ahead, self.next);
-        for at in self.una..ahead {
-            // The first unacknowledged packet is missing even if its loss report was lost.
-            if at == self.una || self.sends(at) > 1 {
-                fresh += u64::from(self.lost.set(at));
-            }
-        }
-        self.lost_count += fresh;
-        self.lost_from = self.una;
-        fresh
-    }
-
     /// Acknowledges all packets before `at`.
     pub(crate) fn acknowledge(&mut self, at: u64) {
         if at > self.round_end {
@@ -464,7 +440,7 @@ mod tests {
         assert_eq!(buffer.first_lost(), Some(2));
         buffer.acknowledge(3);
         assert_eq!((buffer.first_lost(), buffer.lost_count(), buffer.sends(1)), (None, 0, 2));
-        assert_eq!(buffer.mark_all_lost(), 1);
+        assert!(buffer.mark_lost(3));
     }
 
     #[test]

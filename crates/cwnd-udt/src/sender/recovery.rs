@@ -96,7 +96,8 @@ impl Sender {
     /// Counts lost packets for the delivery rate. Returns them as an event has them.
     fn lost(&mut self, packets: u32, (sent_at, newest): (Time, u64)) -> Lost {
         let mut lost = Lost::new(packets, sent_at, self.packets_sent);
-        lost.delivery = self.flight.as_mut().and_then(|flight| flight.lost(packets, newest));
+        let flight = self.flight.as_mut().filter(|_| packets > 0);
+        lost.delivery = flight.and_then(|flight| flight.lost(packets, newest));
         lost
     }
 
@@ -154,21 +155,30 @@ impl Sender {
         }
         self.expiries += 1;
         count.timeouts += 1;
+        let (una, next) = (self.buffer.una(), self.buffer.next());
         // After a second expiry, ignore the receiver's earlier reports: some may have been lost.
-        let packets = if self.expiries == 1 && self.highest > self.buffer.una() {
-            self.buffer.mark_missing_lost(self.highest)
+        let ahead = if self.expiries == 1 && self.highest > una {
+            self.highest
         } else {
-            self.delivered = self.buffer.una();
-            self.buffer.mark_all_lost()
+            self.delivered = una;
+            una
         };
-        count.pkt_snd_loss += packets;
+        let (mut packets, mut newest) = (0, (Time::ZERO, 0));
+        for at in una..next {
+            // Packets before `highest` that were never retransmitted have arrived. The first unacknowledged packet is
+            // missing even if its loss report was lost.
+            let missing = at >= ahead || at == una || self.buffer.sends(at) > 1;
+            if missing && self.buffer.mark_lost(at) {
+                packets += 1;
+                newest = newest.max((self.buffer.sent_at(at), at));
+            }
+        }
+        count.pkt_snd_loss += u64::from(packets);
         self.recovery = None;
-        self.timed_out = Some(TimedOut { point: self.buffer.next(), at: now, in_flight: 0 });
+        self.timed_out = Some(TimedOut { point: next, at: now, in_flight: 0 });
         // Probes dropped by a full receiver and messages dropped at this end are no congestion signals.
         if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
-            let newest = self.buffer.next() - 1;
-            let packets = u32::try_from(packets).unwrap_or(u32::MAX);
-            let lost = self.lost(packets, (self.buffer.sent_at(newest), newest));
+            let lost = self.lost(packets, newest);
             self.report(now, Event::Timeout(lost));
         }
     }
