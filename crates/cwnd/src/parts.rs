@@ -11,3 +11,4 @@ pub use extremum::{WindowedMax, WindowedMin};
 pub use pacer::Pacer;
 pub use rounds::RoundCounter;
 pub use sizes::PacketSizes;
+pub(crate) use sizes::{MAX_WINDOW, rescale_max_window};

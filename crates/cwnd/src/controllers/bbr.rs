@@ -54,7 +54,7 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::RateSample;
 use crate::event::{Acked, Event, Lost, Output};
 use crate::law::Signal;
-use crate::parts::{PacketSizes, WindowedMax};
+use crate::parts::{PacketSizes, WindowedMax, rescale_max_window};
 use crate::units::{Dur, Packets, Rate, Time};
 use libm::{ceil, round};
 
@@ -660,9 +660,8 @@ impl Bbr {
         let volume =
             |packets: u32| round(f64::from(packets) * factor).min(f64::from(u32::MAX)) as u32;
         let rate = |rate: f64| (rate * factor).min(MOST_RATE);
-        if self.max_window < u32::MAX {
-            self.max_window = volume(self.max_window).max(1);
-        }
+        let most = rescale_max_window(f64::from(self.max_window), factor, 1.0);
+        self.max_window = round(most) as u32;
         self.set_window(volume(self.w));
         self.prior = volume(self.prior);
         self.bw.map(rate);

@@ -85,7 +85,7 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::LossSample;
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
-use crate::parts::{PacketSizes, WindowedMax};
+use crate::parts::{PacketSizes, WindowedMax, rescale_max_window};
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// BBR.StartupPacingGain, 4 ln 2.
@@ -690,9 +690,7 @@ impl Bbr3 {
         ] {
             *volume *= factor;
         }
-        if self.max_window < MOST {
-            self.max_window = (self.max_window * factor).max(1.0);
-        }
+        self.max_window = rescale_max_window(self.max_window, factor, 1.0);
         self.w = self.w.max(self.least).min(self.max_window);
         self.pace = self.pace.min(MOST);
         self.max_bw = self.max_bw.min(MOST);

@@ -77,7 +77,7 @@
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
-use crate::parts::PacketSizes;
+use crate::parts::{PacketSizes, rescale_max_window};
 use crate::units::{Packets, Rate, Time};
 use libm::fmin;
 
@@ -445,7 +445,6 @@ impl C4 {
 
     /// A loss or mark.
     fn lost(&mut self, now: Time, why: Signal) {
-        let before = self.window();
         if self.state == State::Initial {
             if self.received > PACKETS_BEFORE_LOSS {
                 self.enter_recovery(now);
@@ -456,7 +455,6 @@ impl C4 {
                 self.max_rtt *= 1.0 - BETA;
             }
         }
-        self.note_cut(why, before);
     }
 
     fn count_losses(&mut self, now: Time, lost: &Lost) {
@@ -472,13 +470,14 @@ impl C4 {
     }
 
     /// After a timeout or persistent congestion the window is `window` until a packet sent since is acknowledged.
-    fn restart(&mut self, now: Time, why: Signal, window: f64) {
-        let before = self.window();
-        self.restarted_at = Some((now, window.min(before)));
-        self.note_cut(why, before);
+    fn restart(&mut self, now: Time, window: f64) {
+        self.restarted_at = Some((now, window.min(self.window())));
     }
 
-    fn note_cut(&mut self, why: Signal, before: f64) {
+    /// Processes a congestion signal, which makes one reduction at most.
+    fn reduce(&mut self, why: Signal, signal: impl FnOnce(&mut Self)) {
+        let before = self.window();
+        signal(self);
         let after = self.window();
         if after < before {
             self.cut = Some(Cut::window(why, Packets::new(before), Packets::new(after)));
@@ -492,7 +491,7 @@ impl C4 {
             *rate = fmin(*rate * factor, MOST_RATE);
         }
         self.initial_window *= factor;
-        self.max_window *= factor;
+        self.max_window = rescale_max_window(self.max_window, factor, 1.0);
     }
 }
 
@@ -500,16 +499,16 @@ impl Controller for C4 {
     fn on(&mut self, now: Time, event: &Event) {
         match event {
             Event::Acked(acked) => self.acked(now, acked),
-            Event::Lost(lost) => self.count_losses(now, lost),
+            Event::Lost(lost) => self.reduce(Signal::Loss, |it| it.count_losses(now, lost)),
             Event::Marked(marked) if marked.sent_at >= self.recovered => {
-                self.lost(now, Signal::Mark)
+                self.reduce(Signal::Mark, |it| it.lost(now, Signal::Mark));
             }
-            Event::Timeout(lost) => {
-                self.count_losses(now, lost);
-                self.restart(now, Signal::Timeout, self.least);
-            }
+            Event::Timeout(lost) => self.reduce(Signal::Timeout, |it| {
+                it.count_losses(now, lost);
+                it.restart(now, it.least);
+            }),
             Event::PersistentCongestion => {
-                self.restart(now, Signal::PersistentCongestion, LEAST);
+                self.reduce(Signal::PersistentCongestion, |it| it.restart(now, LEAST));
             }
             Event::Undo => self.restarted_at = None,
             Event::Mtu { packet } => self.rescale(*packet),

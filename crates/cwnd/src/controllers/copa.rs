@@ -59,7 +59,7 @@
 use crate::controller::{Controller, Cut, Settings};
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
-use crate::parts::{WindowedMax, WindowedMin};
+use crate::parts::{WindowedMax, WindowedMin, rescale_max_window};
 use crate::rtt::Rtt;
 use crate::units::{Dur, Packets, Rate, Time};
 
@@ -361,7 +361,7 @@ impl Controller for Copa {
             Event::Mtu { packet } => {
                 let factor = f64::from(self.packet) / f64::from((*packet).max(1));
                 self.packet = *packet;
-                self.max_window = (self.max_window * factor).max(1.0);
+                self.max_window = rescale_max_window(self.max_window, factor, 1.0);
                 self.set_window(self.w * factor);
                 self.began = (now, self.w);
                 self.before = self.before.map(|before| before * factor);

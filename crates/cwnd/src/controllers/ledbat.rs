@@ -52,6 +52,7 @@
 use crate::controller::{Controller, Cut, Settings};
 use crate::event::{Acked, Event, Limit, Output};
 use crate::law::Signal;
+use crate::parts::{MAX_WINDOW, rescale_max_window};
 use crate::rtt::Rtt;
 use crate::units::{Dur, Packets, Time};
 
@@ -63,7 +64,6 @@ const MINUTE: u64 = 60_000_000_000;
 const LEAST: f64 = 2.0;
 /// Packets by which the window may exceed those in flight (ALLOWED_INCREASE).
 const ALLOWED_INCREASE: f64 = 1.0;
-const MAX_WINDOW: f64 = u32::MAX as f64;
 /// Seconds.
 const TARGET: f64 = 0.1;
 const TARGET_PLUS: f64 = 0.06;
@@ -341,9 +341,7 @@ impl Ledbat {
         self.packet = packet;
         self.w = (self.w * factor).clamp(self.loss_window, MAX_WINDOW);
         self.ssthresh = (self.ssthresh * factor).max(LEAST);
-        if self.max_window < MAX_WINDOW {
-            self.max_window = (self.max_window * factor).clamp(1.0, MAX_WINDOW);
-        }
+        self.max_window = rescale_max_window(self.max_window, factor, 1.0);
         self.undo = None;
     }
 }

@@ -3,6 +3,7 @@
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::event::{Event, Lost, Marked, Output, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
+use crate::parts::rescale_max_window;
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 
@@ -185,7 +186,7 @@ impl<L: RateLaw + Clone> Paced<L> {
         let packet = packet.max(1);
         let factor = f64::from(self.packet) / f64::from(packet);
         self.packet = packet;
-        self.max_window *= factor;
+        self.max_window = rescale_max_window(self.max_window, factor, 1.0);
         self.window = (self.window * factor).max(MIN_WINDOW).min(self.max_window);
         if let Some(rate) = self.rate {
             self.set_rate(Rate::per_sec(rate.as_per_sec() * factor));

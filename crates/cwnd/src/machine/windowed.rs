@@ -31,14 +31,13 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::conventions::{Conventions, Decided, Decision};
 use crate::event::{Acked, Event, Limit, Lost, Marked, Output};
 use crate::law::{Context, Round, Signal, WindowLaw};
+use crate::parts::{MAX_WINDOW, rescale_max_window};
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 use alloc::boxed::Box;
 
 /// The window after persistent congestion in packets (RFC 9002 section 7.2).
 const PERSISTENT_WINDOW: f64 = 2.0;
-/// The largest window in packets: drivers count packets in 32 bits.
-const MAX_WINDOW: f64 = u32::MAX as f64;
 
 /// A window law in its machine. Small and on few cache lines: a simulation holds one for each flow.
 #[derive(Clone, Debug)]
@@ -445,9 +444,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let least = self.conventions.least_window;
         self.window = (self.window * factor).clamp(least, MAX_WINDOW);
         self.ssthresh *= factor;
-        if self.max_window < MAX_WINDOW {
-            self.max_window = (self.max_window * factor).clamp(least, MAX_WINDOW);
-        }
+        self.max_window = rescale_max_window(self.max_window, factor, least);
         self.law.rescale(factor);
         if let Some(congestion) = &mut self.congestion {
             congestion.undo = None;

@@ -65,9 +65,28 @@ impl PacketSizes {
     }
 }
 
+/// The largest window in packets: drivers count packets in 32 bits. A limit of as many is none.
+pub(crate) const MAX_WINDOW: f64 = u32::MAX as f64;
+
+/// The largest window `most` when volumes in packets change by `factor`: the same number of bytes, at least `least`
+/// packets. Without a largest window there is none afterwards.
+pub(crate) fn rescale_max_window(most: f64, factor: f64, least: f64) -> f64 {
+    if most < MAX_WINDOW { (most * factor).clamp(least, MAX_WINDOW) } else { most }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_largest_window_stays_the_same_bytes_and_none_stays_none() {
+        assert_eq!(rescale_max_window(100.0, 0.5, 1.0), 50.0);
+        assert_eq!(rescale_max_window(1.0, 0.5, 2.0), 2.0);
+        assert_eq!(rescale_max_window(1e9, 10.0, 1.0), MAX_WINDOW);
+        for none in [MAX_WINDOW, f64::INFINITY] {
+            assert_eq!(rescale_max_window(none, 0.5, 1.0), none);
+        }
+    }
 
     /// Two changes within a round trip: packets 0 to 9, 10 to 14, and the others have three sizes.
     #[test]

@@ -328,6 +328,17 @@ fn losses_at_a_timeout_count() {
     assert_eq!(flow.c4.state(), State::Recovery);
 }
 
+/// A timeout whose losses are a signal is one reduction, from the window before it.
+#[test]
+fn a_timeout_is_one_reduction() {
+    let mut flow = Flow::cruising(1000.0);
+    let before = flow.c4.output().window;
+    flow.c4.on(flow.now, &Event::Timeout(Lost::new(100, flow.now, 100)));
+    assert!(close(flow.c4.rate, 750.0));
+    let cut = Cut::window(Signal::Timeout, before, Packets::new(1.0));
+    assert_eq!(flow.c4.take_cut(), Some(cut));
+}
+
 #[test]
 fn a_change_of_the_packet_size_keeps_the_bytes() {
     let mut flow = Flow::cruising(1000.0);
