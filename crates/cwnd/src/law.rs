@@ -122,7 +122,7 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64;
 
     /// The window after a congestion signal at window `w`: at most one signal for each window of data. After
-    /// [`Signal::Timeout`] the machine starts from one packet, and the answer counts for the slow-start threshold
+    /// [`Signal::Timeout`] the machine starts from the least window, and the answer counts for the slow-start threshold
     /// alone; after [`Signal::PersistentCongestion`] it is not used.
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64;
 
@@ -154,8 +154,8 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     /// A round is over and its losses are known: called after its recovery, before growth resumes.
     fn round(&mut self, _round: &Round, _cx: &Context) {}
 
-    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in recovery, or at a
-    /// window of one packet, never ends a round.
+    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in recovery, or at the
+    /// least window, never ends a round.
     fn timeout_ends_round(&self) -> bool {
         true
     }

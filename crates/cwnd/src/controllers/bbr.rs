@@ -18,7 +18,7 @@
 //! 5/4 lasts until inflight(5/4) or a loss, 3/4 at most until inflight(1)  (bbr_is_next_cycle_phase)
 //! ProbeRTT: w <= 4 for 200 ms and a round, 10 s after the last min_rtt  (bbr_update_min_rtt)
 //! at a loss: w <- packets in flight + n for a round, then w <- w - lost  (bbr_set_cwnd_to_recover_or_restore)
-//! at a timeout: w <- 1                                          (state TCP_CA_Loss)
+//! at a timeout: w <- 1 (QUIC: 2)                                (state TCP_CA_Loss)
 //! end of recovery, ProbeRTT: w <- at least w before             (bbr_set_cwnd_to_recover_or_restore)
 //! extra_acked: the largest excess of acknowledged packets over bw t in 5 to 10 rounds, at most 100 ms of bw  (bbr_update_ack_aggregation)
 //! policed: bw is the rate of two intervals of 4 to 16 rounds with 20 % loss, for 48 rounds  (bbr_lt_bw_sampling)
@@ -41,10 +41,11 @@
 //! * Packets sent in ProbeRTT are identified by P.delivered; Linux marks them as limited by the application.
 //! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight and the application limited the
 //!   sender. The pacing rate is not reset then, and ProbeRTT ends at the acknowledgement.
-//! * The window after a timeout is one packet; that of Linux is one above the packets in flight (tcp_enter_loss).
+//! * The window after a timeout is the least one; that of Linux is one above the packets in flight (tcp_enter_loss).
 //! * The recovery after a timeout ends with the third round after it; the driver does not report its end.
 //! * Persistent congestion is a timeout with a window of two packets.
-//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets. Those sent between the last
+//!   acknowledgement and the change count with the new size.
 //! * The least pacing rate is a packet in a second.
 //! * The clock has no steps of a jiffy.
 

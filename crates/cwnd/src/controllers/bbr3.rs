@@ -40,8 +40,9 @@
 //! Known deviations:
 //!
 //! * With `aging=quiche` max_bw also ages when Down ends, if it has not since the last Refill and has a sample since (ExitProbeDown
-//!   of Google's QUICHE, bbr3_sender.cc at commit 7bd55da), and packets sent in ProbeRTT give samples for it, as there. By the
-//!   draft alone (`aging=draft`) max_bw never ages where a queue of seconds brings a ProbeRTT before the end of each probe: the
+//!   of Google's QUICHE, bbr3_sender.cc at commit 7bd55da), and packets sent in ProbeRTT give samples for it, as there.
+//!   QUICHE clears the mark of a cycle that has ended at the beginning of Down; here Refill does, because each ProbeRTT ends
+//!   through Down. By the draft alone (`aging=draft`) max_bw never ages where a queue of seconds brings a ProbeRTT before the end of each probe: the
 //!   samples of a round trip after it are limited by the application.
 //! * Volumes are real-valued, in packets.
 //! * Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they
@@ -69,7 +70,8 @@
 //! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.
 //! * Connections without SACK are treated like those with it.
 //! * Persistent congestion is a timeout with a window of two packets, at which all packets in flight are lost.
-//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets. Those sent between the last
+//!   acknowledgement and the change count with the new size.
 //! * The least pacing rate is a packet in a second.
 //! * Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a sender of ECN-capable packets treats
 //!   marks as congestion: `bbr3` is for paths without marks.

@@ -68,10 +68,11 @@
 //! * Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented. In the code half the peak of
 //!   these estimates bounds rate and window of Initial from below.
 //! * The packets that a timeout declares lost count for the loss rate; the draft does not react to probe timeouts, which declare
-//!   none. The window is then one packet, as in RFC 5681, and two after persistent congestion, as in RFC 9002, until a packet
-//!   sent since is acknowledged; a timeout changes nothing else.
+//!   none. The window is then the least one (one packet as in RFC 5681, two for QUIC), and two packets after persistent congestion,
+//!   as in RFC 9002, until a packet sent since is acknowledged; a timeout changes nothing else.
 //! * The handshake is no RTT sample: in a TCP its packets are smaller than data.
-//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets. Those sent between the last
+//!   acknowledgement and the change count with the new size.
 //! * The nominal rate is in packets of the maximum size.
 
 use crate::controller::{Controller, Cut, Needs, Settings};
