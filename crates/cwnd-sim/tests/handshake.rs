@@ -1,7 +1,7 @@
 //! The handshake: the SYN is no data, and a retransmission of it is no congestion.
 
 use crate::common::wire::crossed;
-use crate::common::{ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::Event;
 use cwnd_sim::network::{Blackout, Conventions, Impairments, Tcp, Traffic};
 use cwnd_sim::record::Records;
@@ -84,4 +84,48 @@ fn lost_syns_reduce_the_initial_window() {
             assert_eq!(flight.count(), expected, "{conventions:?}, {outage} ms");
         }
     }
+}
+
+/// A timeout of the SYN loses no data. In ns-2 it is a timeout all the same: the threshold becomes two packets.
+#[test]
+fn lost_syns_are_no_lost_packets() {
+    let controllers = cwnd::registry::algorithms().iter().map(|algorithm| algorithm.name);
+    let (mut checked, mut thresholds) = (0, 0);
+    for controller in controllers {
+        for conventions in ["rfc", "rfc5681", "linux", "ns2"] {
+            let records = simulate(&format!(
+                "duration = \"20s\"\ntcp = {{ conventions = \"{conventions}\", syn = true }}\n\
+                 [dumbbell]\nrate = \"1mbit\"\ndelay = \"5ms\"\nqueue = \"100p\"\n\
+                 blackout = [{{ at = 0, for = \"8s\" }}]\n[[flow]]\ncontroller = \"{controller}\"\n"
+            ));
+            let flow = &records.flows[0];
+            let Some(events) = &flow.events else { continue };
+            let at = records.time.partition_point(|&time| time < 7.9);
+            if flow.series.sent[at] > 0.0 {
+                // The controller's sender has no handshake.
+                continue;
+            }
+            let mut before = events.entries.iter().take_while(|entry| entry.at < at_ms(8_000));
+            let lost = before.find_map(|entry| match &entry.event {
+                Event::Lost(lost) | Event::Timeout(lost) if lost.packets > 0 => Some(*lost),
+                _ => None,
+            });
+            assert_eq!(lost, None, "{controller}, {conventions}");
+            assert!(flow.timeouts > 0, "{controller}, {conventions}");
+            checked += 1;
+            let threshold = flow.series.gauges.iter().find(|gauge| gauge.0 == "ssthresh");
+            if controller == "reno"
+                && let Some((_, values)) = threshold
+            {
+                assert_eq!(
+                    values[at] == 2.0,
+                    conventions == "ns2",
+                    "{conventions}: {}",
+                    values[at]
+                );
+                thresholds += 1;
+            }
+        }
+    }
+    assert!(checked > 50 && thresholds == 4, "{checked} {thresholds}");
 }

@@ -197,12 +197,17 @@ fn a_transfer_counts_its_data() {
     assert_eq!((early.completed, early.acknowledged.is_nan()), (flow.completed, true));
     // A path without anything but SYNs carries no data.
     let lost = text.replace("delay =", "blackout = [{ at = 0, for = \"20s\" }], delay =");
-    let network = Scenario::from_toml(&lost, "lost").unwrap().network(1).unwrap();
-    let records = run(&network, 1, Dur::ZERO, network.duration);
-    let FlowRecord { packets_sent, packets_lost, bytes_sent, retransmissions, timeouts, .. } =
-        records.flows[0];
-    assert_eq!([packets_sent, packets_lost, bytes_sent, retransmissions], [0; 4]);
-    assert!(timeouts > 1);
+    for conventions in ["\"rfc5681\"", "\"rfc\"", "\"linux\"", "\"ns2\", syn = true"] {
+        let lost = lost.replace("\"rfc5681\"", conventions);
+        let network = Scenario::from_toml(&lost, "lost").unwrap().network(1).unwrap();
+        let records = run(&network, 1, Dur::ZERO, network.duration);
+        let FlowRecord {
+            packets_sent, packets_lost, bytes_sent, retransmissions, timeouts, ..
+        } = records.flows[0];
+        let counters = [packets_sent, packets_lost, bytes_sent, retransmissions];
+        assert_eq!(counters, [0; 4], "{conventions}");
+        assert!(timeouts > 1, "{conventions}");
+    }
 }
 
 proptest! {

@@ -137,7 +137,11 @@ impl LossRecovery for Ns2 {
         self.timed = None;
         self.recover = i64::from(core.board.high()) - 1;
         self.last_action = Action::Timeout;
-        let lost = core.go_back();
+        let mut lost = core.go_back();
+        if !core.connected {
+            // The timeout reduces the threshold, but a SYN is no data.
+            lost.packets = 0;
+        }
         core.board.clear();
         let lost = core.lost(lost);
         core.report_congestion(now, Event::Timeout(lost));
