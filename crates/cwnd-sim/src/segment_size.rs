@@ -86,14 +86,14 @@ impl SizeChanges {
             payload = Some(new);
         }
         let payload = payload.filter(|&new| new != self.payload)?;
-        // Of a transfer that was sent to its end nothing is left.
+        let former = std::mem::replace(&mut self.payload, payload);
+        // A transfer that has been sent completely keeps its sizes.
         if next < *total {
             let next = next.max(self.first);
-            let sent = u64::from(next - self.first) * u64::from(self.payload);
+            let sent = u64::from(next - self.first) * u64::from(former);
             self.former.push((self.first, sizes.each));
             self.first = next;
             self.bytes = self.bytes.map(|bytes| bytes.saturating_sub(sent));
-            self.payload = payload;
             let packets;
             (*sizes, packets) = SegmentSize::new(self.bytes, payload, self.header);
             *total = next.saturating_add(packets);
@@ -171,7 +171,12 @@ mod tests {
         assert_eq!(skipped.change(25, 1), Some(2000));
         assert_eq!((skipped.total, skipped.sizes([5])), (6, [2040]));
         let mut sent = Flow::new();
+        assert_eq!(sent.change(15, 11), Some(500));
         assert_eq!(sent.change(25, 11), Some(2000));
         assert_eq!((sent.total, sent.sizes([10])), (11, [1040]));
+        // A change to the present size is none, also after the end.
+        let mut back = Flow::new();
+        back.changes.to_come[1].1 = 1000;
+        assert_eq!([15, 25].map(|millis| back.change(millis, 11)), [Some(500), Some(1000)]);
     }
 }
