@@ -145,6 +145,9 @@ fn protocol_config(
             "Applications act up to 20 ms late, and data in the socket is sent after the end of an on period.",
         );
     }
+    if matches!(&*flow.traffic, Traffic::Tcp(tcp) if !tcp.packet_changes.is_empty()) {
+        notes.add(&flow.name, "The packet size does not change.");
+    }
     let packets = |packet: u32| flow.bytes().map(|all| all.div_ceil(packet.into()));
     match &*flow.traffic {
         Traffic::Tcp(tcp) if backend == Backend::Linux => {
@@ -282,8 +285,8 @@ fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, no
         notes.add(flow, format!("{name} is the kernel's own, which does not report its cuts."));
     }
     note_payload(flow, options.payload, tcp.packet, notes);
-    if !tcp.packet_changes.is_empty() {
-        notes.add(flow, "The packet size does not change.");
+    if tcp.overhead.is_some_and(|max| !max.is_zero()) {
+        notes.add(flow, "The host adds no random processing times (`overhead`).");
     }
     if tcp.recovery == Recovery::Reno {
         notes.add(flow, "Without SACK the kernel uses NewReno's recovery (RFC 6582).");

@@ -14,6 +14,8 @@ pub(super) struct Snapshot {
     pub sent: u64,
     /// Bytes of their payload.
     pub bytes_sent: u64,
+    /// Bytes of payload of the kernel's TCP that are acknowledged.
+    pub bytes_acknowledged: u64,
     /// Bytes of payload that arrived at the sink for the first time; `None` if only the links count them.
     pub delivered: Option<u64>,
     pub retransmitted: u64,

@@ -217,7 +217,8 @@ pub fn run(
     let flows = measured.map(|(((running, measurement), last), report)| {
         let mut record = measurement.finish(&last, report, &time);
         if let RunningFlow::Tcp(running) = &running {
-            (record.transfers, record.application) = running.results();
+            let end = Time::ZERO + network.duration;
+            (record.transfers, record.application) = running.results(end, &last);
         }
         record
     });

@@ -44,12 +44,12 @@ struct Sockets {
     last_arrival: AtomicU64,
     /// Time in seconds at which all data were acknowledged.
     acknowledged: OnceLock<f64>,
-    /// The data of the flow's application, and the acknowledged packets at its last action.
-    application: Mutex<Option<(DataSource, u64)>>,
+    /// The data of the flow's application.
+    application: Mutex<Option<DataSource>>,
 }
 
 impl Sockets {
-    fn application(&self) -> MutexGuard<'_, Option<(DataSource, u64)>> {
+    fn application(&self) -> MutexGuard<'_, Option<DataSource>> {
         self.application.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,6 +58,8 @@ impl Sockets {
 pub(super) struct TcpFlow {
     sockets: Arc<Sockets>,
     start: Time,
+    /// Bytes of data in a packet.
+    payload: u64,
     state: Arc<RunState>,
 }
 
@@ -88,7 +90,7 @@ impl TcpFlow {
         application: Option<DataSource>,
     ) -> io::Result<Self> {
         let has_application = application.is_some();
-        let application = Mutex::new(application.map(|data| (data, 0)));
+        let application = Mutex::new(application);
         let sockets = Arc::new(Sockets { application, ..Sockets::default() });
         let [local, peer] = flow.addresses;
         let window = u64::from(options.window) * u64::from(options.payload);
@@ -147,16 +149,18 @@ impl TcpFlow {
         };
         threads.spawn(Side::Source, &flow.name, move |state| source.run(state))?;
         let state = Arc::clone(&threads.state);
-        Ok(TcpFlow { sockets, start: flow.start, state })
+        Ok(TcpFlow { sockets, start: flow.start, payload: options.payload.into(), state })
     }
 
-    /// Returns the transfers and figures of the flow's application at the end of the run.
-    pub(super) fn results(&self) -> (Vec<Transfer>, Vec<(&'static str, f64)>) {
+    /// Returns the transfers and figures of the flow's application at the end of the run, `end`, of which `last` is the snapshot.
+    pub(super) fn results(
+        &self,
+        end: Time,
+        last: &Snapshot,
+    ) -> (Vec<Transfer>, Vec<(&'static str, f64)>) {
         let application = self.sockets.application();
-        let now = self.state.now();
-        application
-            .as_ref()
-            .map_or_else(Default::default, |(data, acknowledged)| data.results(now, *acknowledged))
+        let packets = last.bytes_acknowledged / self.payload;
+        application.as_ref().map_or_else(Default::default, |data| data.results(end, packets))
     }
 
     /// Returns the current state, from `TCP_INFO` of both ends.
@@ -177,6 +181,7 @@ impl TcpFlow {
         Snapshot {
             sent: info.sent(),
             bytes_sent: info.bytes_sent(),
+            bytes_acknowledged: info.acknowledged(),
             delivered,
             retransmitted: info.retransmitted(),
             timeouts: info.timeouts(),
@@ -231,7 +236,7 @@ impl Source {
         let sockets = Arc::clone(&self.sockets);
         let mut stream = sockets.source.get_or_init(|| stream);
         let zeros = vec![0; CHUNK];
-        if let Some((data, _)) = &mut *sockets.application() {
+        if let Some(data) = &mut *sockets.application() {
             data.start(state.now());
             // The application has no data besides its own.
             self.remaining = 0;
@@ -271,16 +276,16 @@ impl Source {
         let mut written: u64 = 0;
         loop {
             let mut application = self.sockets.application();
-            let Some((data, acknowledged)) = &mut *application else { return Ok(()) };
+            let Some(data) = &mut *application else { return Ok(()) };
             let now = state.now();
             if state.is_stopped() || now >= self.stop {
                 data.stop(now);
                 return Ok(());
             }
             let info = TcpInfo::read(stream)?;
-            *acknowledged = info.acknowledged() / self.payload;
+            let acknowledged = info.acknowledged() / self.payload;
             let packets = written.div_ceil(self.payload);
-            let available = data.advance(now, *acknowledged, packets).saturating_mul(self.payload);
+            let available = data.advance(now, acknowledged, packets).saturating_mul(self.payload);
             let due = data.due();
             drop(application);
             if written < available {

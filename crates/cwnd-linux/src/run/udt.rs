@@ -115,6 +115,7 @@ impl UdtFlow {
             Snapshot {
                 sent: counters.pkt_sent,
                 bytes_sent: counters.byte_sent + counters.pkt_retrans * self.payload,
+                bytes_acknowledged: 0,
                 delivered,
                 retransmitted: counters.pkt_retrans,
                 timeouts: counters.timeouts,
