@@ -23,7 +23,7 @@ impl Payload {
 
 /// What the packets of a sender carry besides payload.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Overhead {
+pub(crate) struct Headers {
     /// SYNs among the packets sent.
     pub syns: u32,
     /// Bytes of headers in a data packet.
@@ -77,7 +77,7 @@ pub(crate) struct Driver {
     pub min_rtt: u64,
     limit_since: u64,
     /// Time at which all data was acknowledged; [`NONE`] before.
-    pub completed: u64,
+    pub acknowledged: u64,
     /// The controller's events and outputs, if they are recorded.
     pub events: Option<Box<Record>>,
     pub counters: Counters,
@@ -100,7 +100,7 @@ impl Driver {
             last_rtt: 0,
             min_rtt: u64::MAX,
             limit_since: 0,
-            completed: NONE,
+            acknowledged: NONE,
             events: record_events.then(Box::default),
             counters: Counters::default(),
             cuts: Vec::new(),
@@ -111,11 +111,11 @@ impl Driver {
     }
 
     /// Clears the counters at the end of the warm-up.
-    pub(crate) fn reset(&mut self, now: u64, overhead: Overhead) {
+    pub(crate) fn reset(&mut self, now: u64, headers: Headers) {
         self.settle(now);
-        self.bytes_sent -= self.payload(overhead);
+        self.bytes_sent -= self.payload(headers);
         self.counters =
-            Counters { sent_before: self.data_sent(overhead.syns), ..Counters::default() };
+            Counters { sent_before: self.data_sent(headers.syns), ..Counters::default() };
     }
 
     /// Data packets sent, with `syns` SYNs.
@@ -124,7 +124,7 @@ impl Driver {
     }
 
     /// Bytes of payload sent since the end of the warm-up.
-    fn payload(&self, Overhead { syns, header }: Overhead) -> u64 {
+    fn payload(&self, Headers { syns, header }: Headers) -> u64 {
         let headers = u64::from(header) * self.data_sent(syns);
         self.bytes_sent - headers - u64::from(SYN_SIZE) * u64::from(syns)
     }
@@ -222,20 +222,20 @@ impl Driver {
     /// Adds the time since the last call to the current limit. Time after completion does not count.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: u64) {
-        if self.completed == NONE {
+        if self.acknowledged == NONE {
             self.counters.limited[self.limit as usize] += now - self.limit_since;
             self.limit_since = now;
         }
     }
 
     /// Writes the sender's part of the record at the end of the run.
-    pub(crate) fn finish(mut self, end: u64, overhead: Overhead, record: &mut FlowRecord) {
+    pub(crate) fn finish(mut self, end: u64, headers: Headers, record: &mut FlowRecord) {
         self.settle(end);
         let counters = self.counters;
         let clock = self.clock;
         let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
-        record.packets_sent = self.data_sent(overhead.syns) - counters.sent_before;
-        record.bytes_sent = self.payload(overhead);
+        record.packets_sent = self.data_sent(headers.syns) - counters.sent_before;
+        record.bytes_sent = self.payload(headers);
         record.cuts = self.cuts;
         record.events = self.events.map(|events| *events);
         record.retransmissions = u64::from(counters.retransmitted);
@@ -244,6 +244,6 @@ impl Driver {
         record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
         record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
         record.min_rtt = seconds(self.min_rtt);
-        record.acknowledged = seconds(self.completed);
+        record.acknowledged = seconds(self.acknowledged);
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
-use crate::driver::{Driver, Overhead, Payload};
+use crate::driver::{Driver, Headers, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE, TIMERS};
@@ -92,7 +92,7 @@ impl Endpoint for PacedFlow {
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.sender.driver.reset(now, self.receiver.overhead());
+            self.sender.driver.reset(now, self.receiver.headers());
         }
     }
 
@@ -101,7 +101,7 @@ impl Endpoint for PacedFlow {
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.driver.finish(end, self.receiver.overhead(), record);
+        self.sender.driver.finish(end, self.receiver.headers(), record);
     }
 }
 
@@ -220,7 +220,7 @@ impl PacedSender {
     /// All data is acknowledged, and there will be no more.
     fn complete(&mut self, now: u64) {
         self.driver.settle(now);
-        self.driver.completed = now;
+        self.driver.acknowledged = now;
         self.due = NONE;
     }
 
@@ -309,7 +309,7 @@ impl PacedSender {
         report.arrival = arrival.map(Rate::per_sec);
         report.capacity = capacity.map(Rate::per_sec);
         self.driver.report(now, Event::Report(report));
-        if self.board.una() >= self.total && self.driver.completed == NONE && !self.open {
+        if self.board.una() >= self.total && self.driver.acknowledged == NONE && !self.open {
             self.complete(now);
         }
     }
@@ -326,7 +326,7 @@ impl PacedSender {
             if limit != Limit::Pacing {
                 self.next_send = self.next_send.max(at);
             }
-            if self.driver.completed != NONE {
+            if self.driver.acknowledged != NONE {
                 return;
             }
             let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
@@ -454,8 +454,8 @@ impl PacedReceiver {
     }
 
     /// What packets carry besides payload.
-    fn overhead(&self) -> Overhead {
-        Overhead { syns: 0, header: self.header }
+    fn headers(&self) -> Headers {
+        Headers { syns: 0, header: self.header }
     }
 
     /// Packets received in order.

@@ -104,8 +104,8 @@ pub struct FlowSeries {
 pub struct LinkRecord {
     /// Packets that arrived at the queue.
     pub arrivals: u64,
-    /// Packets of which some may be dropped, marked and lost in the measured time: those that arrived, and with disciplines that decide
-    /// at departure those that waited at its beginning.
+    /// Denominator of the loss and mark rates: arrivals, and for queues that drop at departure the packets queued at the end of the
+    /// warm-up.
     pub offered: u64,
     /// Packets that left the queue for the transmitter.
     pub departures: u64,
@@ -117,7 +117,7 @@ pub struct LinkRecord {
     pub losses: u64,
     /// Bytes transmitted: a packet counts for the part of its transmission in the measured time.
     pub bytes_departed: f64,
-    /// The fraction that these bytes are of those that the link could transmit: at its rate, at its mean rate if that varies, at most
+    /// `bytes_departed` divided by the bytes that the link could transmit: at its rate, at its mean rate if that varies, at most
     /// those for which a shaper has tokens. NaN for an infinite rate.
     pub utilization: f64,
     /// Time average of the queue length in packets.

@@ -4,7 +4,7 @@
 
 use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index};
-use crate::driver::{Driver, Overhead, Payload};
+use crate::driver::{Driver, Headers, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
@@ -181,9 +181,9 @@ impl UdtFlow {
         let at = self.clock.time(now);
         self.driver.cuts.extend(cut.map(|cut| CutRecord { at, cut }));
         let acknowledged = self.left == 0 && !self.open && self.source.unacknowledged() == 0;
-        if acknowledged && self.source.controller().is_some() && self.driver.completed == NONE {
+        if acknowledged && self.source.controller().is_some() && self.driver.acknowledged == NONE {
             self.driver.settle(now);
-            self.driver.completed = now;
+            self.driver.acknowledged = now;
         }
     }
 
@@ -315,7 +315,7 @@ impl Endpoint for UdtFlow {
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.driver.reset(now, Overhead::default());
+            self.driver.reset(now, Headers::default());
             self.before = *self.source.counters();
         }
     }
@@ -330,7 +330,7 @@ impl Endpoint for UdtFlow {
         self.driver.counters.retransmitted = saturate32(to_index(since.pkt_retrans));
         self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
         self.driver.events = self.source.record().cloned().map(Box::new);
-        self.driver.finish(end, Overhead::default(), record);
+        self.driver.finish(end, Headers::default(), record);
     }
 }
 

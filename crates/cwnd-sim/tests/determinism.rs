@@ -137,7 +137,7 @@ fn contention(controller: &str, stack: &str, rate: &str, loss: f64) -> Network {
     scenario.network(scenario.seed).unwrap()
 }
 
-/// Every controller of the registry over TCP with the conventions of the RFCs and of ns-2, and over UDT.
+/// Every controller of the registry over TCP with the conventions `rfc`, `rfc5681` and those of ns-2, and over UDT.
 #[test]
 fn digests_of_the_controllers() {
     // At 300 Mb/s without marks the windows reach hundreds of packets, where laws for fast paths differ from Reno.

@@ -116,7 +116,7 @@ pub struct Marked {
     /// Packets newly reported as CE-marked: the increase of the receiver's counter (AccECN, RFC 9768; QUIC,
     /// RFC 9000), or 1 for an ECN-Echo, which does not count (RFC 3168).
     pub packets: u32,
-    /// When the most recently sent of them was sent. If all of them may be packets sent before the last reduction, a time before it.
+    /// When the most recently sent of them was sent. A time before the last reduction if all of them may have been sent before it.
     pub sent_at: Time,
     /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,

@@ -36,7 +36,7 @@ pub(crate) struct Idle {
     /// Time of the last transmission.
     pub since: u64,
     /// The initial window in packets.
-    pub restart_window: u32,
+    pub initial_window: u32,
 }
 
 /// A sender to which an application writes.
@@ -176,8 +176,8 @@ pub(crate) struct ApplicationFlow<E> {
     timer: usize,
     /// Packets sent, and the time of the last transmission.
     sent: (u64, u64),
-    /// The largest window after a long idle period; `None` if idle periods do not reduce the window.
-    restart_window: Option<u32>,
+    /// The initial window in packets; `None` if idle periods do not reduce the window.
+    initial_window: Option<u32>,
 }
 
 impl<E: Writable> ApplicationFlow<E> {
@@ -189,7 +189,7 @@ impl<E: Writable> ApplicationFlow<E> {
         place: Place,
         seed: u64,
     ) -> Self {
-        let (payload, restart_window) = match &*flow.traffic {
+        let (payload, initial_window) = match &*flow.traffic {
             Traffic::Tcp(tcp) => {
                 let restarts = matches!(tcp.conventions, Conventions::Rfc | Conventions::Linux);
                 (tcp.packet, restarts.then_some(tcp.initial_window))
@@ -199,7 +199,7 @@ impl<E: Writable> ApplicationFlow<E> {
         };
         sender.open();
         let source = DataSource::with_clock(application, payload, place.clock, seed, place.flow);
-        ApplicationFlow { sender, source, timer: place.timer, sent: (0, 0), restart_window }
+        ApplicationFlow { sender, source, timer: place.timer, sent: (0, 0), initial_window }
     }
 
     /// Lets the application act at `now`, and arms its timer.
@@ -214,7 +214,7 @@ impl<E: Writable> ApplicationFlow<E> {
             let rate = || controller_rate(sender, payload);
             let Some(packets) = self.source.act(sender.acknowledged(), rate) else { break };
             let since = self.sent.1;
-            let idle = self.restart_window.map(|restart_window| Idle { since, restart_window });
+            let idle = self.initial_window.map(|initial_window| Idle { since, initial_window });
             let available = self.sender.make_available(net, now, packets, idle);
             self.source.made_available(available);
         }

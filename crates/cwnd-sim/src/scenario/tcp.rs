@@ -76,8 +76,8 @@ pub struct TcpOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Span>,
     /// Maximum of the uniform random time in which the sending host processes a packet, against phase effects: by default the
-    /// transmission time of a packet on the slowest link of the path. Under the conventions of ns-2 it delays a burst (`overhead_`), and
-    /// is 0 by default.
+    /// transmission time of a packet on the slowest link of the path, by its `rate` (the first one if it changes; a shaper does not
+    /// count). Under the conventions of ns-2 it delays a burst (`overhead_`), and is 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Span>,
     /// Loss detection by time (RACK, RFC 8985).

@@ -82,7 +82,7 @@ where
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         if packet.flags() & flags::ACK != 0 {
             self.sender.acknowledgement(net, now, packet);
-            self.sender.driver().completed != NONE && self.is_drained(net)
+            self.sender.driver().acknowledged != NONE && self.is_drained(net)
         } else {
             self.receiver.data(net, now, packet);
             false
@@ -140,8 +140,8 @@ where
     }
 
     fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64 {
-        if let Some(Idle { since, restart_window }) = idle {
-            self.sender.restart_after_idle(now, now - since, restart_window);
+        if let Some(Idle { since, initial_window }) = idle {
+            self.sender.restart_after_idle(now, now - since, initial_window);
         }
         let available = self.sender.make_available(packets);
         self.sender.resume(net, now);

@@ -393,8 +393,8 @@ impl Receiver {
         marks.received(packet)
     }
 
-    /// Whether a compressed SACK waits that must be sent before packet `seq` displaces its blocks: if two other blocks are more recent
-    /// (`TCP_SACK_BLOCKS_EXPECTED` of Linux).
+    /// Returns whether packet `seq` would displace blocks of a waiting compressed SACK, which is then sent first: if two other blocks are
+    /// more recent (`TCP_SACK_BLOCKS_EXPECTED` of Linux).
     #[cold]
     fn must_report_blocks(&mut self, seq: u32) -> bool {
         let delays = self.further.as_ref().and_then(|further| further.delays.as_ref());

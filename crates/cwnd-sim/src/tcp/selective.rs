@@ -719,7 +719,8 @@ impl Selective {
         let smooths = self.uses_prr && self.linux.is_some() && !grows_after_mark(core);
         if smooths && self.state != State::Open {
             if !ack.echo {
-                // Controllers that count marks get all. A transmission time before the reduction prevents a further one.
+                // Controllers that count marks get all. Linux makes no further reduction before this one ends, not even for marks of
+                // packets sent after it began, which `Core::marked` reports as new: a transmission time before the reduction prevents one.
                 let marked = Marked::new(ack.marks, Time::ZERO, core.driver.packets_sent);
                 core.driver.report(now, Event::Marked(marked));
             }

@@ -6,7 +6,7 @@ use super::recovery::LossRecovery;
 use super::rto::{Estimator, Rto};
 use super::scoreboard::{Losses, Newly, Scoreboard};
 use crate::cast::{low32, saturate32, to_index, whole};
-use crate::driver::{Driver, Overhead};
+use crate::driver::{Driver, Headers};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
@@ -63,7 +63,7 @@ pub(crate) struct Core<E> {
     pub(super) driver: Driver,
     /// The timestamp granularity in ticks, if timestamps are used.
     pub(super) stamps: Option<NonZeroU64>,
-    /// Present if it has anything.
+    /// Rarely used state, boxed to keep `Core` small.
     rare: Option<Box<Rare>>,
     /// Present if the controller needs pacing, timers or delivery-rate samples.
     pub(super) demands: Option<Box<Demands>>,
@@ -95,7 +95,7 @@ pub(crate) struct Core<E> {
     open: bool,
 }
 
-/// What few senders have.
+/// Rarely used state of a sender.
 struct Rare {
     host_delay: Option<HostDelay>,
     size_changes: Option<SizeChanges>,
@@ -166,13 +166,13 @@ impl<R: LossRecovery> Sender<R> {
 
     /// Clears the counters at the end of the warm-up. Data packets have headers of `header` bytes.
     pub(crate) fn begin_measurement(&mut self, now: u64, header: u16) {
-        self.core.driver.reset(now, Overhead { syns: self.core.syns, header });
+        self.core.driver.reset(now, Headers { syns: self.core.syns, header });
     }
 
     /// Writes the sender's part of the record at the end of the run.
     pub(crate) fn finish(self, end: u64, header: u16, record: &mut FlowRecord) {
-        let overhead = Overhead { syns: self.core.syns, header };
-        self.core.driver.finish(end, overhead, record);
+        let headers = Headers { syns: self.core.syns, header };
+        self.core.driver.finish(end, headers, record);
     }
 
     /// Acknowledgements received, modulo 2^32.
@@ -295,7 +295,7 @@ impl<R: LossRecovery> Sender<R> {
             self.core.arm_demands(net, now);
         }
         let core = &mut self.core;
-        if core.board.una() >= core.total && core.driver.completed == NONE && !core.open {
+        if core.board.una() >= core.total && core.driver.acknowledged == NONE && !core.open {
             core.complete(now);
         }
     }
@@ -535,7 +535,7 @@ impl<E> Core<E> {
     #[cold]
     fn complete(&mut self, now: u64) {
         self.driver.settle(now);
-        self.driver.completed = now;
+        self.driver.acknowledged = now;
         self.deadline = NONE;
         self.demands = None;
     }

@@ -28,7 +28,7 @@ pub(crate) fn packets(limit: u32) -> Queue {
     Queue::DropTail { limit: QueueLimit::Packets(limit) }
 }
 
-/// Returns TCP with the conventions of the RFCs, packets of 1000 bytes on the wire, and an immediate acknowledgement of
+/// Returns TCP with the conventions `rfc5681`, packets of 1000 bytes on the wire, and an immediate acknowledgement of
 /// each packet.
 pub(crate) fn tcp(controller: &str) -> Tcp {
     Tcp {
