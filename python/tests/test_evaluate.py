@@ -275,9 +275,13 @@ def test_the_document_of_the_command_has_its_schema(command, tmp_path):
 
 
 def test_runs_are_resumed(out, monkeypatch):
-    cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+    (first,) = cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+    runs = len(cwnd.Sweep(out / "runs/blackout").runs)
     monkeypatch.setattr("cwnd._native.simulate", None)
-    cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+    (second,) = cwnd.evaluate(["cubic"], test="blackout", quick=True, out=out)
+    assert len(cwnd.Sweep(out / "runs/blackout").runs) == runs
+    assert first.problem == ""
+    assert second.to_json() == first.to_json()
 
 
 @pytest.mark.slow

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import cwnd
 from cwnd import cli
+from cwnd.cli import tables
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.evaluation import experiment as module
 from cwnd.evaluation.bound import grade, measure, read_bounds
 from cwnd.evaluation.card import Card
-from cwnd.evaluation.experiment import BADGES, SUITES, experiments, read_experiment
+from cwnd.evaluation.experiment import BADGES, SUITES, experiments, order, read_experiment
+from cwnd.evaluation.label import ONLY
 from cwnd.evaluation.single import single_run
 from cwnd.stats import UNIT
 from cwnd.sweeps import work
@@ -251,6 +254,20 @@ def test_a_failed_baseline_decides_nothing(monkeypatch, capfd):
 
 
 @pytest.mark.usefixtures("small", "laws")
+def test_a_failed_baseline_leaves_absolute_bounds(monkeypatch, capfd):
+    """An absolute alternative decides without a value of the baseline; the command fails."""
+    crash(monkeypatch, "cubic", 1)
+    words = ["evaluate", "reno", "--quick", "--test", "used", "--json", "--out", "out"]
+    assert cli.run(words) == 1
+    (card,) = json.loads(capfd.readouterr().out)["cards"]
+    (result,) = card["tests"]
+    assert result["grade"] == "meets"
+    (cell,) = result["cells"]
+    assert cell["failures"] == ["baseline cubic, seed 1: out of luck"]
+    assert cell["ratio"]["interval"] is None
+
+
+@pytest.mark.usefixtures("small", "laws")
 def test_a_run_that_the_machine_lost_is_undecided(monkeypatch, capfd):
     """A late emulator is not a fault of the controller; the command fails, and can be repeated."""
     crash(monkeypatch, "reno", 2, work._Late("the emulator was late"))
@@ -433,11 +450,17 @@ def test_the_coverage_stands_beside_each_section(tmp_path):
 
 
 @pytest.mark.usefixtures("small", "laws")
-def test_a_quick_evaluation_has_runs_of_the_full_one(monkeypatch):
+def test_a_quick_evaluation_has_runs_of_the_full_one():
     """The networks and seeds of a quick evaluation are a part of those of a full one."""
-    cwnd.evaluate(["reno"], test="used", out="out")
-    monkeypatch.setattr("cwnd._native.simulate", None)
-    cwnd.evaluate(["reno"], test="used", quick=True, out="out")
+    (full,) = cwnd.evaluate(["reno"], test="used", out="out")
+    runs = len(cwnd.Sweep("out/runs/networks").runs)
+    (quick,) = cwnd.evaluate(["reno"], test="used", quick=True, out="out")
+    assert len(cwnd.Sweep("out/runs/networks").runs) == runs
+    assert (full.problem, quick.problem) == ("", "")
+    cells = {cell.label: cell for cell in full.results[0].cells}
+    (cell,) = quick.results[0].cells
+    assert cell.values == cells[cell.label].values[:3]
+    assert cell.base == cells[cell.label].base[:3]
 
 
 @pytest.mark.usefixtures("small", "laws")
@@ -454,6 +477,19 @@ def test_the_tests_and_their_networks_are_listed(capfd):
     assert all(test in printed for test in TESTS)
     assert cli.run(["evaluate", "--list", "--test", "used"]) == 0
     assert "RTT 80 ms, buffer 20 packets" in capfd.readouterr().out
+    assert cli.run(["evaluate", "--list", "--test", "back"]) == 0
+    assert ONLY in capfd.readouterr().out
+
+
+def test_the_list_of_tests_is_complete_on_a_narrow_terminal(monkeypatch, capfd):
+    monkeypatch.setattr(tables, "_console", lambda: Console(width=80))
+    assert cli.run(["evaluate", "--list", "--suite", "all"]) == 0
+    head, *lines = capfd.readouterr().out.splitlines()
+    assert head.split() == ["section", "test", "networks", "quick", "title"]
+    rows = [line.split() for line in lines if not line.startswith(" ")]
+    tests = [test for each in experiments() for test in each.tests]
+    assert {(section, test) for section, test, *_ in rows} == {(t.section, t.id) for t in tests}
+    assert [order(row[0]) for row in rows] == sorted(order(test.section) for test in tests)
 
 
 def scenario_of(capfd, *words):
@@ -506,6 +542,7 @@ def test_a_network_is_found_by_parts_of_its_name():
         "RTT 80 ms, buffer 20 packets"
     )
     assert single_run("reno", "back").network == ""
+    assert single_run("reno", "back", cell=ONLY).network == ""
     for cell, problem in (
         ("RTT 80 ms", "'RTT 80 ms' names 2 networks: RTT 80 ms, buffer 10 packets; "),
         ("RTT 8 ms", "'RTT 8 ms' names no network: RTT 20 ms, buffer 10 packets; "),
@@ -518,12 +555,30 @@ def test_a_network_is_found_by_parts_of_its_name():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["laws.py:Raises", "--test", "back"], "ValueError: no such thing"),
+        (["laws.py:Nan", "--test", "back"], "grow answered nan"),
+        (["reno", "--test", "time"], ""),
+    ],
+)
+@pytest.mark.usefixtures("small", "laws")
+def test_a_single_run_without_a_value_fails(words, message, capfd):
+    assert cli.run(["evaluate", *words, "--seed", "1"]) == 1
+    printed = capfd.readouterr()
+    assert message in printed.err
+    assert (not message) == ("fct: unknown" in printed.out)
+    assert printed.err.count("\n") == bool(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         ([], "name at least one controller"),
         (["reno", "--require", "rmcat"], "--require: no test of rmcat is in this evaluation"),
         (["reno", "--list"], "--list: lists tests, not controllers such as reno"),
         (["reno", "--seed", "2"], "--test: a single run needs one controller and one --test NAME"),
         (["reno", "cubic", "--test", "used", "--seed", "2"], "--test: a single run needs one"),
         (["reno", "--test", "used", "--seed", "2", "--quick"], "--quick: not for a single run"),
+        (["laws.py:Nope", "--test", "back", "--seed", "1"], "laws.py:Nope: "),
         (["reno", "--test", "used", "--seed", "-1", "--cell", "RTT 20 ms"], "--seed: -1 is not"),
     ],
 )

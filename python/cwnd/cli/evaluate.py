@@ -25,10 +25,12 @@ from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cwnd.evaluation.card import Card
+    from cwnd.evaluation.single import SingleRun
     from cwnd.records import JsonObject
+    from cwnd.result import Result
 
 FAILED = 1
-"""Exit status if a run failed, or a test required by ``--require`` fails."""
+"""Exit status if a run has no value, or a test required by ``--require`` fails."""
 
 LONGEST = 100
 """Longest list of tests in the name of a file."""
@@ -98,7 +100,7 @@ def evaluate(
     grades are meets, concern, fails, undecided and does not apply. For each controller the
     directory gets a page, JSON, a summary in Markdown and a badge; those of a part of a suite have
     names of their own. The same command resumes an interrupted evaluation. It exits with 1 if a run
-    failed.
+    has no value.
 
     With --cell, --seed, --scenario, --report or --trace it makes a single run of one test.
     """
@@ -166,11 +168,11 @@ def _list(
     **_: Any,  # noqa: ANN401
 ) -> int:
     """Print the tests of a suite, or some tests with their networks."""
-    from cwnd.evaluation.experiment import experiments
+    from cwnd.evaluation.experiment import experiments, order
 
     if controllers:
         raise ArgumentError("list", f"lists tests, not controllers such as {controllers[0]}")
-    tests = [
+    tests: list[JsonObject] = [
         {
             "id": one.id,
             "section": one.section,
@@ -184,6 +186,7 @@ def _list(
         for each in experiments(suite, test, on)
         for one in each.tests
     ]
+    tests.sort(key=lambda one: order(one["section"]))
     if as_json:
         print_json({"tests": tests})
     else:
@@ -226,8 +229,9 @@ def _run_one(
         return 0
     if one.on != "sim":
         announce(one.on, 1, one.scenario.validate()["duration_s"])
-    with show_progress("running") as progress:
-        result = one.run(progress)
+    result = _result(one)
+    if result is None:
+        return FAILED
     save(result, report, None)
     if trace is not None:
         from cwnd.tables import write_trace
@@ -243,7 +247,24 @@ def _run_one(
 
         print_result(result)
         click.echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
-    return 0
+    return 0 if math.isfinite(value) else FAILED
+
+
+def _result(one: SingleRun) -> Result | None:
+    """Make a run; None, with the reason on standard error, if the controller fails."""
+    from cwnd import ScenarioError, SpecError
+    from cwnd.controller import explain_failure
+
+    try:
+        with show_progress("running") as progress:
+            return one.run(progress)
+    except Exception as problem:
+        known = str(problem) if isinstance(problem, ScenarioError | SpecError) else None
+        message = explain_failure(problem) or known
+        if message is None:
+            raise
+        click.echo(f"cwnd: {' '.join(message.split())}", err=True)
+        return None
 
 
 def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:

@@ -237,12 +237,12 @@ def print_tests(tests: Sequence[JsonObject]) -> None:
     tests
         As ``cwnd evaluate --list --json`` prints them.
     """
-    table = _table("", ("section", "test", "networks", "quick", "metric", "suites", ""))
+    table = _table("", ("section", "test", "networks", "quick", "title"))
+    for column in table.columns[:-1]:
+        column.no_wrap = True
     for test in tests:
         counts = str(len(test["networks"])), str(len(test["quick"]))
-        suites = ", ".join(test["suites"])
-        row = (test["section"], test["id"], *counts, test["metric"], suites, test["title"])
-        table.add_row(*map(escape, row))
+        table.add_row(*map(escape, (test["section"], test["id"], *counts, test["title"])))
     _console().print(table)
 
 
@@ -254,10 +254,14 @@ def print_networks(tests: Sequence[JsonObject]) -> None:
     tests
         As for `print_tests`.
     """
+    from cwnd.evaluation.label import ONLY
+
     table = _table("", ("test", "network", "quick"))
+    table.columns[0].no_wrap = True
     for test in tests:
         for network in test["networks"]:
-            table.add_row(test["id"], escape(network), "quick" if network in test["quick"] else "")
+            quick = "quick" if network in test["quick"] else ""
+            table.add_row(test["id"], escape(network or ONLY), quick)
     _console().print(table)
 
 

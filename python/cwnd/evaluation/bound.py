@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -193,8 +193,9 @@ def judge(
 ) -> tuple[Grade, Measured]:
     """Grade the runs on one network.
 
-    A run without a finite value fails, also if the others meet the threshold. A threshold that is a
-    multiple of the baseline is undecided if a run of the baseline has no value.
+    A run without a finite value fails, also if the others meet the threshold. If a run of the
+    baseline has no value, the interval of the ratio is unknown: no bound that is a multiple of the
+    baseline is decided, and the others are.
 
     Parameters
     ----------
@@ -213,13 +214,16 @@ def judge(
     'meets'
     >>> judge(*bounds, [1.0, math.nan], [1.0, 1.0], "count")[0]
     'fails'
+    >>> bounds = read_bounds("count", "<= 2 baseline"), read_bounds("count", "> 9")
+    >>> judge(*bounds, [1.0, 1.0], [1.0, math.nan], "count")[0]
+    'undecided'
     """
     measured = measure(values, base, _RANGES.get(dimension, POSITIVE))
     if not np.isfinite(values).all():
         return "fails", measured
-    relative = any(bound.relative for bound in (*meets, *fails))
-    if relative and not np.isfinite(base).all():
-        return "undecided", measured
+    if not np.isfinite(base).all():
+        unknown = replace(measured.ratio, low=math.nan, high=math.nan)
+        measured = replace(measured, ratio=unknown)
     return grade(meets, fails, measured), measured
 
 

@@ -164,14 +164,14 @@ class Experiment:
         Parameters
         ----------
         name
-            Parts of the name between commas, in any order. None for the only network.
+            Parts of the name between commas, in any order. None or `ONLY` for the only network.
 
         Raises
         ------
         ArgumentError
             No network or several networks have these parts.
         """
-        wanted = _parts(name or "")
+        wanted = _parts("" if name == ONLY else name or "")
         found = [n for n, each in enumerate(self.networks) if wanted <= _parts(each)]
         if len(found) == 1:
             return found[0]

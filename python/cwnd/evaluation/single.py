@@ -110,10 +110,10 @@ def single_run(
     '2 flows, buffer 1 BDP'
     """
     check_seed(seed)
+    name = read_controller(controller)[0]
     (experiment,) = experiments(names=[test], on=on, conventions=conventions)
     point = experiment.point(cell)
     plan = read_plan(experiment.plan([controller], 1))
-    name = read_controller(controller)[0]
     scenario = plan.scenario(Run(point, plan.values(point), name, seed))
     return SingleRun(
         experiment.tests[0],
