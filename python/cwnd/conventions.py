@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def conventions_names() -> list[str]:
 
 
 def read_conventions(name: str) -> str:
-    """Check the name of conventions; upper and lower case are equal.
+    """Check the name of conventions.
 
     Parameters
     ----------
@@ -39,13 +40,18 @@ def read_conventions(name: str) -> str:
 
     Examples
     --------
-    >>> read_conventions("Linux")
+    >>> read_conventions("linux")
     'linux'
+    >>> read_conventions("NS2")
+    Traceback (most recent call last):
+    ValueError: 'NS2' is not one of rfc, rfc5681, linux, ns2, ns2-2001: did you mean ns2?
     """
     known = conventions_names()
-    if not isinstance(name, str) or name.lower() not in known:
-        raise ValueError(f"{name!r} is not one of {', '.join(known)}")
-    return name.lower()
+    if name not in known:
+        close = difflib.get_close_matches(str(name).lower(), known, 1)
+        hint = f": did you mean {close[0]}?" if close else ""
+        raise ValueError(f"{name!r} is not one of {', '.join(known)}{hint}")
+    return name
 
 
 def all_conventions(found: Iterable[Iterable[str]]) -> list[str]:

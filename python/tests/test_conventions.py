@@ -57,7 +57,7 @@ def test_the_names_are_those_of_the_schema():
     assert {"linux", "rfc", "ns2", "ns2-2001"} <= set(conventions_names())
     assert CONVENTIONS == DUMBBELL["conventions"] == "linux"
     for name in conventions_names():
-        scenario = cwnd.Scenario.dumbbell(conventions=name.upper()).add_flow("reno")
+        scenario = cwnd.Scenario.dumbbell(conventions=name).add_flow("reno")
         assert scenario.validate()["conventions"] == [name]
 
 
@@ -89,6 +89,16 @@ def test_wrong_conventions_are_one_line(file, capsys):
             cwnd.compare(["reno"], **SMALL, conventions=wrong)
     assert command_line(["compare", "reno", "--conventions", "windows"]) == 2
     assert "'windows' is not one of rfc, " in capsys.readouterr().err
+    assert command_line(["evaluate", "reno", "--conventions", "Linux"]) == 2
+    assert "'Linux' is not one of rfc, " in (problem := capsys.readouterr().err)
+    assert problem.endswith(": did you mean linux?\n")
+    twice = ["compare", "reno", *ARGUMENTS, "--set", "tcp.conventions=ns2"]
+    assert command_line([*twice, "--conventions", "rfc"]) == 2
+    assert "--conventions: tcp.conventions is among the values too" in capsys.readouterr().err
+    assert command_line([*twice, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["network"]["conventions"] == ["ns2"]
+    assert command_line(["run", "--help"]) == 0
+    assert "--set tcp.conventions=linux" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ArgumentError, match=r"--set tcp\.conventions=linux"):
         cwnd.compare(network=file, conventions="linux")
 
@@ -104,7 +114,7 @@ def test_compare_names_the_conventions(capsys):
     comparison = cwnd.compare(["simd"], **SMALL, conventions="ns2")
     assert has_fact(compare_page(comparison), "ns2")
     assert "TCP conventions: ns2" in str(comparison_html(comparison))
-    command = ["compare", "simd", *ARGUMENTS, "--conventions", "NS2"]
+    command = ["compare", "simd", *ARGUMENTS, "--conventions", "ns2"]
     assert command_line(command) == 0
     assert "TCP conventions: ns2;" in capsys.readouterr().out
     assert command_line([*command, "--json"]) == 0
@@ -197,7 +207,7 @@ def test_evaluate_has_one_default_and_others_by_name(tmp_path):
     for each in experiments():
         assert each.scenario.validate()["conventions"] == [CONVENTIONS], each.name
     (own,) = cwnd.evaluate(["reno"], **EVALUATE, out=tmp_path)
-    (other,) = cwnd.evaluate(["reno"], **EVALUATE, conventions="RFC5681", out=tmp_path)
+    (other,) = cwnd.evaluate(["reno"], **EVALUATE, conventions="rfc5681", out=tmp_path)
     for card, name, folder in ((own, "linux", "marks"), (other, "rfc5681", "marks-rfc5681")):
         assert card.to_json()["conventions"] == [name]
         assert cwnd.Sweep(tmp_path / "runs" / folder).conventions == [name]

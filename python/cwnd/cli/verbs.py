@@ -226,11 +226,13 @@ def compare(  # noqa: PLR0913
         from cwnd.assignment import read_values
         from cwnd.comparison.run import Plan
 
-        # Defaults of the dumbbell's options are ignored with a file.
-        given = {
-            name: value for name, value in options.items() if not files or _is_given(context, name)
-        }
         values, file = read_values(assignments), files[0] if files else None
+        # Defaults of the dumbbell's options are ignored with a file or with a value of --set.
+        given = {
+            name: value
+            for name, value in options.items()
+            if not (files or f"tcp.{name}" in values) or _is_given(context, name)
+        }
         plan = Plan(names, reference, file, values, given, repeat, seed, on)
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
@@ -286,7 +288,8 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> int:
     """Run the scenario FILE.
 
-    With --check it prints one line for each bound of the table [expect], and no tables.
+    With --check it prints one line for each bound of the table [expect], and no tables. FILE has
+    the conventions of TCP: --set tcp.conventions=linux replaces them.
     """
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)

@@ -232,6 +232,8 @@ class Plan:
             raise ArgumentError("controllers", "a list is needed, not a single text")
         given = {name: value for name, value in options.items() if value is not None}
         if network is None:
+            if "conventions" in given and "tcp.conventions" in values:
+                raise ArgumentError("conventions", "tcp.conventions is among the values too")
             net = dumbbell({**DUMBBELL, **given}, values, controllers=2)
         else:
             for name in given:
