@@ -54,7 +54,12 @@ class Column:
 
 
 _GOODPUT = Column(
-    "goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all its flows.", 1e-6, 2
+    "goodput_bps",
+    "goodput",
+    "Mbit/s",
+    "Payload that arrived, each byte once, all its flows.",
+    1e-6,
+    2,
 )
 _TIME = Column("fct_s", "time", "ms", "Mean completion time of its transfers.", 1e3, 1)
 _LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
@@ -660,7 +665,14 @@ def application_sheet(document: JsonObject) -> Sheet:
 SWEEP_COLUMNS = (
     Column("share", "share", "", "A flow's share against the reference's; 0.5 is equal.", 1, 3),
     Column("utilization", "utilization", "%", "Utilisation of the bottleneck.", 100, 1),
-    Column("goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all flows.", 1e-6, 2),
+    Column(
+        "goodput_bps",
+        "goodput",
+        "Mbit/s",
+        "Payload that arrived, each byte once, all flows.",
+        1e-6,
+        2,
+    ),
     _JAIN,
     Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2),
     Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2),

@@ -285,6 +285,17 @@ def format_time(seconds: float, digits: int = 4) -> str:
     return f"{_significant(seconds * 1e9, digits)} ns" if seconds else "0 s"
 
 
+def counted(number: int, word: str) -> str:
+    """Format a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(2000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def _significant(value: float, digits: int) -> str:
     """Format a number with some significant digits, without an exponent if it is large."""
     text = f"{value:.{digits}g}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cwnd.cli.outputs import check_directory, print_json
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,8 +107,7 @@ def status(as_json: bool) -> None:  # noqa: FBT001
         return
     for instance in instances:
         users = used[instance.name]
-        count = f"{len(users)} connection{'' if len(users) == 1 else 's'}"
-        click.echo(f"{instance.name}: {_describe(instance)}, {count}")
+        click.echo(f"{instance.name}: {_describe(instance)}, {counted(len(users), 'connection')}")
         for connection in users:
             click.echo(f"  {_describe_connection(connection)}")
     if not instances:

@@ -13,7 +13,7 @@ import click
 from cwnd.cli.peers import say
 from cwnd.limits import conclude_limits, main_limit
 from cwnd.notebook import PATIENCE
-from cwnd.units import format_rate, format_size, format_time
+from cwnd.units import counted, format_rate, format_size, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -195,8 +195,8 @@ class Monitor:
             # The command reports the reason.
             return
         if self._dry_run:
-            files, size = count(len(self._wanted), "file"), format_size(sum(self._wanted))
-            present = f"{count(event['files'] - len(self._wanted), 'file')} present"
+            files, size = counted(len(self._wanted), "file"), format_size(sum(self._wanted))
+            present = f"{counted(event['files'] - len(self._wanted), 'file')} present"
             self._print(f"would send {files}, {size}; {present}{_not_sent(event)}")
             return
         self._print(f"{self._verb} {peer}{describe_end(event)}")
@@ -262,7 +262,7 @@ def describe_end(event: Event) -> str:
     '1 file in 2.00 s: 400 kB already present'
     """
     moved, present = event["moved_bytes"], event["present_bytes"]
-    files, seconds = count(event["files"], "file"), f"{event['seconds']:.2f} s"
+    files, seconds = counted(event["files"], "file"), f"{event['seconds']:.2f} s"
     rate = f" ({format_rate(event['rate_bps'])})" if moved else ""
     parts = []
     if present:
@@ -280,12 +280,7 @@ def describe_end(event: Event) -> str:
 
 
 def _not_sent(event: Event) -> str:
-    return f"; {count(event['not_sent'], 'name')} not sent" if event["not_sent"] else ""
-
-
-def count(number: int, word: str) -> str:
-    """Format a number of things."""
-    return f"{number} {word}" if number == 1 else f"{number:,} {word}s"
+    return f"; {counted(event['not_sent'], 'name')} not sent" if event["not_sent"] else ""
 
 
 class _Bars:

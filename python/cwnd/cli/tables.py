@@ -30,6 +30,7 @@ from cwnd.figures import (
     network_text,
     run_text,
 )
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,12 +190,11 @@ def print_sweep(sweep: Sweep) -> None:
     console = _console()
     document = sweep.to_json()
     before = document["runs"] - document["made"]
-    ending = "run" if document["runs"] == 1 else "runs"
     there = f", {before:,} of them before" if before else ""
-    made = f"{document['runs']:,} {ending} in {document['out']}{there}"
+    made = f"{counted(document['runs'], 'run')} in {document['out']}{there}"
     console.print(Text(join_parts(made, conventions_text(document["conventions"]))))
     if document["failed"]:
-        console.print(Text(f"{document['failed']:,} runs failed:", style="red"))
+        console.print(Text(f"{counted(document['failed'], 'run')} failed:", style="red"))
     for error in document["errors"]:
         console.print(Text(f"  {error['runs']:,} × {error['error']}"))
 
@@ -396,8 +396,7 @@ def print_rows(rows: pa.Table) -> None:
     if not rows.num_rows:
         console.print(Text("no rows", style="dim"))
     if more:
-        ending = "row" if more == 1 else "rows"
-        console.print(Text(f"… {more:,} more {ending}: --csv prints all", style="dim"))
+        console.print(Text(f"… {counted(more, 'more row')}: --csv prints all", style="dim"))
     if fitting < len(widths):
         left_out = ", ".join(rows.column_names[fitting:])
         console.print(Text(f"… without the columns {left_out}", style="dim"))

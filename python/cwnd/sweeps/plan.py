@@ -14,7 +14,7 @@ from cwnd.networks import DUMBBELL, dumbbell
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import latin_points
 from cwnd.sweeps.code import digest
-from cwnd.units import parse_time
+from cwnd.units import counted, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,11 +120,11 @@ class Plan:
 
     def __str__(self) -> str:
         """Describe the size of the plan."""
-        parts = [_count(len(self._chosen), "point")]
+        parts = [counted(len(self._chosen), "point")]
         if self.controllers != (None,):
-            parts.append(_count(len(self.controllers), "controller"))
-        parts.append(_count(len(self.seeds), "seed"))
-        return f"{_count(len(self), 'run')}: {' × '.join(parts)}"
+            parts.append(counted(len(self.controllers), "controller"))
+        parts.append(counted(len(self.seeds), "seed"))
+        return f"{counted(len(self), 'run')}: {' × '.join(parts)}"
 
     def runs(self) -> Iterator[Run]:
         """Yield all runs, with the controller varying fastest, then the point, then the seed."""
@@ -269,11 +269,6 @@ def _dumbbell(arguments: JsonObject) -> Scenario:
     """Create the dumbbell of a ``[base]`` table; the defaults are those of `cwnd.compare`."""
     given = {**DUMBBELL, **arguments}
     return dumbbell(given, {}).sampled(1, given["flows"], parse_time(given["time"])).scenario
-
-
-def _count(number: int, name: str) -> str:
-    """Format a number of things."""
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 @cache
