@@ -221,9 +221,18 @@ def test_a_card_has_all_forms(out, tmp_path):
     assert made.command(made.results[0]) in page
     (other,) = cwnd.evaluate(["reno"], test="high-loss", quick=True, out=out)
     assert changes_since(document, other) == [
-        f"high-loss: fails before, meets now. {other.results[0].finding}"
+        "controller: bbr before, reno now",
+        f"high-loss: fails before, meets now. {other.results[0].finding}",
     ]
     assert changes_since(document, made) == []
+    other = replace(made, suite="bbr", quick=False, on="linux")
+    assert changes_since({**document, "conventions": []}, other) == [
+        *(
+            "suite: rfc9743 before, bbr now",
+            "quick: yes before, no now",
+            "on: sim before, linux now",
+        ),
+    ]
     assert "bbr.html" in cards_page([made, other], ["bbr.html", "reno.html"])
 
 
@@ -320,6 +329,8 @@ def test_wrong_arguments(out):
         cwnd.evaluate(["reno"], suite="rfc", out=out)
     with pytest.raises(ArgumentError, match="'none' is not a test"):
         cwnd.evaluate(["reno"], test="none", out=out)
+    with pytest.raises(ArgumentError, match="quick: the tests on linux have no quick evaluation"):
+        cwnd.evaluate(["kernel:reno"], quick=True, on="linux", out=out)
     with pytest.raises(ArgumentError, match="at least one"):
         cwnd.evaluate([], out=out)
 

@@ -221,7 +221,7 @@ def test_a_law_that_fails_fails_its_test(law, test, message, require, capfd):
 def test_one_failed_seed_fails_the_test(monkeypatch, capfd):
     crash(monkeypatch, "reno", 2)
     result = check_failure(capfd, "used", "seed 2: out of luck", ["reno", "--quick"])
-    assert result["problem"].startswith("1 of 6 runs of controller and baseline have no value; ")
+    assert result["problem"].startswith("1 of 3 runs of the controller has no value; ")
     (cell,) = result["cells"]
     assert cell["value"]["values"][1] is None
     assert None not in cell["baseline"]["values"]
@@ -268,6 +268,24 @@ def test_a_failed_baseline_leaves_absolute_bounds(monkeypatch, capfd):
 
 
 @pytest.mark.usefixtures("small", "laws")
+def test_unknown_figures_are_named(monkeypatch):
+    """Neither Markdown nor the page has a number that is not one."""
+    crash(monkeypatch, "cubic", 1)
+    (card,) = cwnd.evaluate(["laws.py:Raises"], test=["late", "back"], quick=True, out="out")
+    late, _ = card.results
+    assert late.evidence == "unknown"
+    counts = "3 of 3 runs of the controller and 1 of 3 runs of the baseline have no value; RTT 20"
+    assert late.problem.startswith(counts)
+    assert card.problem.startswith(f"2 of 2 tests have runs without a value; late: {counts}")
+    card.report("page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    for text in (card.to_markdown(), page.partition("</style>")[2]):
+        assert "unknown" in text
+        assert not re.search(r"\bnan\b", text)
+    assert "* a &lt; b &amp; c \\| d\n" in card.to_markdown(["a < b & c | d"])
+
+
+@pytest.mark.usefixtures("small", "laws")
 def test_a_run_that_the_machine_lost_is_undecided(monkeypatch, capfd):
     """A late emulator is not a fault of the controller; the command fails, and can be repeated."""
     crash(monkeypatch, "reno", 2, work._Late("the emulator was late"))
@@ -292,7 +310,7 @@ def test_a_failed_run_fails_the_other_commands(capfd):
     plan = 'controllers = ["laws.py:Raises"]\n[base]\ntime = "3s"\n[axes]\nrate = ["2mbit"]\n'
     Path("plan.toml").write_text(plan, encoding="utf-8")
     assert cli.run(["sweep", "plan.toml", "--out", "swept"]) == 1
-    assert "1 runs failed" in capfd.readouterr().out
+    assert "1 run failed" in capfd.readouterr().out
 
 
 def test_an_expectation_of_an_unknown_metric_fails(tmp_path, capfd):
@@ -343,7 +361,7 @@ def test_every_form_of_a_card_has_the_graded_intervals(tmp_path):
     made = replace(result.worst, grade="fails")
     failing = replace(card, results=(replace(result, cells=(made,)),))
     assert failing.results[0].evidence in failing.to_markdown()
-    assert "of the baseline" in failing.results[0].evidence
+    assert failing.results[0].evidence.endswith(" times the baseline")
 
 
 def texts(svg):
@@ -525,6 +543,9 @@ def test_the_commands_of_a_page_give_its_numbers(capfd):
         command = card.command(result, cell)
         assert f"{command} --scenario" in page
         assert f"{command} --report run.html --trace run" in page
+    assert "× the baseline's mean" in page
+    head = re.search(r"<summary>Numbers</summary>.*?</thead>", page, re.DOTALL)[0]
+    assert page.count(f'<tr class="runs"><td class="text" colspan="{head.count("<th ")}">') == 4
     words = shlex.split(card.command(result, result.cells[0]))
     assert words[1:4] == ["evaluate", "reno", "--test"]
     assert cli.run([*words[1:], "--report", "run.html", "--trace", "run", "--json"]) == 0
@@ -574,6 +595,22 @@ def test_a_single_run_without_a_value_fails(words, message, capfd):
     [
         ([], "name at least one controller"),
         (["reno", "--require", "rmcat"], "--require: no test of rmcat is in this evaluation"),
+        (["reno", "--test", "time"], "--test: 'time' is a test of c4: add --suite c4"),
+        (
+            ["reno", "--test", "usd"],
+            "--test: 'usd' is not a test of the suite rfc9743: did you mean used? `cwnd eval",
+        ),
+        (["reno", "--test", "used", "--seed", "2", "--suite", "rfc"], "--suite: 'rfc' is not one"),
+        (["reno", "--test", "back", "--seed", "2", "--out", "x"], "--out: not for a single run"),
+        *(
+            (["reno", "--test", "back", "--scenario", *option], f"{option[0]}: not with --scenario")
+            for option in (["--report", "a.html"], ["--trace", "a"], ["--json"])
+        ),
+        *(
+            (["--list", *option], f"{option[0]}: not for a list")
+            for option in (["--cell", "a"], ["--seed", "1"], ["--scenario"], ["--quick"])
+        ),
+        (["--list", "--conventions", "rfc"], "--conventions: not for a list"),
         (["reno", "--list"], "--list: lists tests, not controllers such as reno"),
         (["reno", "--seed", "2"], "--test: a single run needs one controller and one --test NAME"),
         (["reno", "cubic", "--test", "used", "--seed", "2"], "--test: a single run needs one"),

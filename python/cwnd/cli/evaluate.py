@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from cwnd.cli.outputs import (
     announce,
@@ -24,6 +25,8 @@ from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cwnd.evaluation.card import Card
     from cwnd.evaluation.single import SingleRun
     from cwnd.records import JsonObject
@@ -37,6 +40,9 @@ LONGEST = 100
 
 _SINGLE = ("cell", "seed", "scenario", "report", "trace")
 """Options of a single run."""
+
+_CARDS = ("quick", "out", "dask", "against", "require")
+"""Options of cards."""
 
 
 @click.command()
@@ -106,6 +112,7 @@ def evaluate(
     """
     single = {name: options.pop(name) for name in _SINGLE}
     if as_list:
+        _refuse((*_SINGLE, *_CARDS, "conventions"), "for a list")
         return _list(controllers, as_json=as_json, **options)
     if not controllers:
         raise ArgumentError("controllers", "name at least one controller")
@@ -181,7 +188,9 @@ def _list(
             "metric": one.metric.name,
             "baseline": each.baseline,
             "networks": list(each.networks),
-            "quick": [each.networks[point] for point in each.points(quick=True)],
+            "quick": [
+                each.networks[point] for point in each.points(quick=True) if each.on == "sim"
+            ],
         }
         for each in experiments(suite, test, on)
         for one in each.tests
@@ -208,11 +217,13 @@ def _run_one(
     as_json: bool,
 ) -> int:
     """Print the scenario of one run of a test, or make the run."""
+    from cwnd.evaluation.experiment import check_suite
     from cwnd.evaluation.single import single_run
 
-    for name in ("quick", "dask", "against", "require"):
-        if options[name]:
-            raise ArgumentError(name, f"not for a single run (--{', --'.join(_SINGLE)})")
+    _refuse(_CARDS, f"for a single run (--{', --'.join(_SINGLE)})")
+    if scenario:
+        _refuse(("report", "trace", "as_json"), "with --scenario, which makes no run")
+    check_suite("suite", options["suite"])
     if len(controllers) != 1 or len(options["test"]) != 1:
         raise ArgumentError("test", "a single run needs one controller and one --test NAME")
     check_outputs(report=report, plot=None, trace=trace)
@@ -248,6 +259,14 @@ def _run_one(
         print_result(result)
         click.echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
     return 0 if math.isfinite(value) else FAILED
+
+
+def _refuse(names: Iterable[str], where: str) -> None:
+    """Refuse options of the command line that have no effect."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ArgumentError(name.removeprefix("as_"), f"not {where}")
 
 
 def _result(one: SingleRun) -> Result | None:
@@ -295,8 +314,8 @@ def _name(title: str, card: Card) -> str:
     >>> from cwnd.evaluation.card import Card
     >>> _name("simd(beta=1/16)", Card("simd(beta=1/16)", "aqm", False, ()))
     'simd-beta-1-16-aqm'
-    >>> _name("index", Card("kernel:bbr", "rfc9743", True, (), "linux", None, ("high-loss",)))
-    'index-linux-high-loss-quick'
+    >>> _name("index", Card("kernel:bbr", "rfc9743", False, (), "linux", None, ("high-loss",)))
+    'index-linux-high-loss'
     """
     tests = "-".join(card.tests)
     if len(tests) > LONGEST:

@@ -13,6 +13,7 @@ from cwnd.evaluation.experiment import BADGES, SUITES, experiments, order
 from cwnd.evaluation.label import ONLY
 from cwnd.figures import join_parts
 from cwnd.result import jsonable, write_text
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,8 +153,8 @@ class Coverage(NamedTuple):
         if not self.networks:
             return "none"
         few, most = self.seeds
-        seeds = f"{most}" if few == most else f"{few} to {most}"
-        return f"{self.networks} of {self.of} networks, {seeds} seeds"
+        seeds = counted(most, "seed") if few == most else f"{few} to {counted(most, 'seed')}"
+        return f"{self.networks} of {counted(self.of, 'network')}, {seeds}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +207,18 @@ class TestResult:
 
     @property
     def problem(self) -> str:
-        """The number of runs without a value, and the first of them; empty without."""
+        """The numbers of runs without a value, and the first of them; empty without."""
         cell = next((cell for cell in self.cells if cell.failures), None)
         if cell is None:
             return ""
-        of = sum(len(cell.values) + len(cell.base) for cell in self.cells)
-        count = f"{self.failures} of {of} runs of controller and baseline have no value"
-        return f"{count}; {cell.name}, {cell.failures[0]}"
+        own = sum(not math.isfinite(value) for cell in self.cells for value in cell.values)
+        counts = (
+            (own, sum(len(cell.values) for cell in self.cells), "controller"),
+            (self.failures - own, sum(len(cell.base) for cell in self.cells), "baseline"),
+        )
+        parts = [f"{n} of {counted(of, 'run')} of the {role}" for n, of, role in counts if n]
+        verb = "has" if self.failures == 1 else "have"
+        return f"{' and '.join(parts)} {verb} no value; {cell.name}, {cell.failures[0]}"
 
     @property
     def finding(self) -> str:
@@ -238,7 +244,8 @@ class TestResult:
         if self.worst is None:
             return ""
         value, ratio = self.intervals(self.worst)
-        return f"{value}, {ratio} of the baseline" if ratio else value
+        known = ratio and not math.isnan(self.worst.measured.ratio.mean)
+        return f"{value}; {ratio} times the baseline" if known else value
 
     def intervals(self, cell: Cell) -> tuple[str, str]:
         """Format the metric of a cell and its ratio to the baseline, with their intervals.
@@ -246,7 +253,7 @@ class TestResult:
         The second text is empty if no threshold is relative.
         """
         shown = self.test.metric.measure.shown
-        ratio = _interval("{:.3g}".format, cell.measured.ratio) if self.test.relative else ""
+        ratio = _interval(_ratio, cell.measured.ratio) if self.test.relative else ""
         return _interval(shown, cell.measured.value), ratio
 
     def to_json(self) -> JsonObject:
@@ -334,8 +341,8 @@ class Card:
     def summary(self) -> str:
         """The number of tests and of those with each grade, and the conventions of TCP."""
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
-        tests = "1 test" if len(self.results) == 1 else f"{len(self.results)} tests"
-        return f"{join_parts(f'{tests}: {counts}', conventions_text(self.named_conventions))}."
+        tests = f"{counted(len(self.results), 'test')}: {counts}"
+        return f"{join_parts(tests, conventions_text(self.named_conventions))}."
 
     @property
     def problem(self) -> str:
@@ -343,8 +350,9 @@ class Card:
         found = [result for result in self.results if result.failures]
         if not found:
             return ""
-        count = f"runs of {len(found)} of {len(self.results)} tests failed"
-        return f"{count}; {found[0].test.id}: {found[0].problem}"
+        verb = "has" if len(found) == 1 else "have"
+        tests = f"{len(found)} of {counted(len(self.results), 'test')}"
+        return f"{tests} {verb} runs without a value; {found[0].test.id}: {found[0].problem}"
 
     @property
     def counts(self) -> dict[Grade, int]:
@@ -526,9 +534,19 @@ def _interval(shown: Callable[[float], str], figure: Estimate) -> str:
     return f"{shown(figure.mean)} ({shown(figure.low)} to {shown(figure.high)})"
 
 
+def _ratio(value: float) -> str:
+    """Format a ratio."""
+    return "unknown" if math.isnan(value) else f"{value:.3g}"
+
+
 def _escape(text: str) -> str:
     """Escape a text for a cell of a table in Markdown."""
-    return text.replace("|", "\\|")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+
+
+def _word(value: str | bool) -> str:  # noqa: FBT001
+    """Return a name, or yes or no."""
+    return value if isinstance(value, str) else "yes" if value else "no"
 
 
 def _severity(result: TestResult) -> tuple[int, float]:
@@ -540,7 +558,8 @@ def _severity(result: TestResult) -> tuple[int, float]:
 def changes_since(before: JsonObject, card: Card) -> list[str]:
     """List the tests whose grade differs from that of an older card, one line each.
 
-    Other conventions of TCP are the first line.
+    The first lines are what else differs: the controller, the suite, whether the evaluation is
+    quick, the backend, and the conventions of TCP.
 
     Parameters
     ----------
@@ -553,7 +572,16 @@ def changes_since(before: JsonObject, card: Card) -> list[str]:
     new = {result.test.id: result for result in card.results}
     # Cards of older versions do not name them.
     names = before.get("conventions", card.named_conventions)
-    lines = []
+    lines = [
+        f"{key}: {_word(before[key])} before, {_word(now)} now"
+        for key, now in (
+            ("controller", card.controller),
+            ("suite", card.suite),
+            ("quick", card.quick),
+            ("on", card.on),
+        )
+        if before.get(key, now) != now
+    ]
     if names != card.named_conventions:
         both = (", ".join(each) or "the kernel's" for each in (names, card.named_conventions))
         lines.append("TCP conventions: {} before, {} now".format(*both))

@@ -82,7 +82,8 @@ def evaluate(  # noqa: PLR0913
     Raises
     ------
     ArgumentError
-        A controller, ``suite``, ``test``, ``on``, ``conventions``, ``out`` or ``dask`` is invalid.
+        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``out`` or ``dask``
+        is invalid.
     KernelError
         This machine or user cannot make runs in real time.
     """
@@ -91,6 +92,8 @@ def evaluate(  # noqa: PLR0913
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
     chosen = experiments(suite, tests, on, conventions)
+    if quick and on != "sim":
+        raise ArgumentError("quick", f"the tests on {on} have no quick evaluation")
     followed = chosen[0].conventions
     for name in specs:
         if name.startswith("kernel:") and followed != CONVENTIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -18,7 +19,7 @@ from cwnd.sweeps.dataset import METRICS
 from cwnd.toml import tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cwnd.measures import Metric, Places
     from cwnd.records import JsonObject
@@ -253,7 +254,9 @@ def experiments(
         raise ArgumentError("conventions", "the kernel's TCP has its own: leave out --conventions")
     found = []
     known = []
+    others: dict[str, str] = {}
     for each in _all() if on == "sim" else filter(None, map(Experiment.on_linux, _all())):
+        others |= {one.id: one.suites[0] for one in each.tests}
         tests = [one for one in each.tests if suite == "all" or suite in one.suites]
         known += [one.id for one in tests]
         kept = tuple(one for one in tests if not names or one.id in names)
@@ -263,9 +266,21 @@ def experiments(
         raise ArgumentError("on", f"the suite {suite} has no tests on {on}")
     for name in names:
         if name not in known:
-            where = f"the suite {suite}" + ("" if on == "sim" else f" on {on}")
-            raise ArgumentError("test", f"{name!r} is not a test of {where}: {', '.join(known)}")
+            raise ArgumentError("test", _unknown(name, suite, on, others))
     return found
+
+
+def _unknown(name: str, suite: str, on: str, others: Mapping[str, str]) -> str:
+    """Say that a suite has no test of a name, and where to find it; ``others`` maps all tests."""
+    if name in others:
+        return f"{name!r} is a test of {others[name]}: add --suite {others[name]}"
+    close = difflib.get_close_matches(name, others)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    where = "any suite" if suite == "all" else f"the suite {suite}"
+    where += "" if on == "sim" else f" on {on}"
+    command = "cwnd evaluate --list" + ("" if suite == "rfc9743" else f" --suite {suite}")
+    command += "" if on == "sim" else f" --on {on}"
+    return f"{name!r} is not a test of {where}: {hint}`{command}` lists them"
 
 
 def check_suite(argument: str, suite: str) -> None:

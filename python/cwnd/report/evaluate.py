@@ -69,6 +69,7 @@ def card_page(card: Card) -> str:
         title=card.title,
         counts=_counts(card),
         problem=card.problem,
+        relative=any(result.test.relative for result in card.results),
         sections=[
             (section, SECTIONS[section], grade, card.coverage(section))
             for section, grade in card.sections.items()
