@@ -5,6 +5,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -142,6 +143,39 @@ def test_the_check_names_what_is_not_recognised(quick):
     ]
     assert quick.check(cases, {("a", "2")}) == ["3 of 4 sections that fail are fails or concerns"]
     assert quick.check([], set()) == []
+
+
+def test_a_choice_needs_the_cards_of_all_controllers(quick, small, tmp_path):
+    (card,) = cwnd.evaluate(["cubic"], out=tmp_path)
+    (tmp_path / "cubic.json").write_text(json.dumps(card.to_json()), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"has no cards of .*bbr3, .*vegas"):
+        quick.select(tmp_path)
+
+
+def test_the_budget_does_not_depend_on_the_last_choice(quick, small, monkeypatch, tmp_path):
+    """The networks of the last choice are in the experiments, those of the budget are not."""
+    names, out = ["cubic", "scalable"], tmp_path / "out"
+    monkeypatch.setattr(cwnd, "algorithms", lambda: [SimpleNamespace(name=each) for each in names])
+    for card in cwnd.evaluate(names, out=out):
+        (out / f"{card.controller}.json").write_text(json.dumps(card.to_json()))
+    budgets = []
+    monkeypatch.setattr(quick, "BUDGET", tmp_path / "budget.json")
+    quick.BUDGET.write_text(json.dumps({"one": small.networks[1:]}), encoding="utf-8")
+    monkeypatch.setattr(quick, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(quick, "declare", lambda _: None)
+    monkeypatch.setattr(quick, "choose", lambda _, __, budget: budgets.append(budget) or set())
+    for networks in ((), small.networks[:1]):
+        one = replace(small, quick=networks)
+        monkeypatch.setattr(module, "_all", lambda one=one: (one,))
+        quick.select(out)
+    costs = quick.costs(out)
+    assert budgets == [sum(costs["one", name] for name in small.networks[1:])] * 2
+
+
+def test_the_networks_of_the_budget_exist(quick):
+    known = {(each.name, name) for each in experiments(quick.SUITE) for name in each.networks}
+    assert quick.reference() <= known
+    assert {name for name, _ in quick.reference()} == {name for name, _ in known}
 
 
 def test_the_choice_is_written_into_the_experiments(quick, tmp_path):
