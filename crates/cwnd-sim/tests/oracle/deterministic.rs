@@ -201,8 +201,7 @@ fn counted(prefix: &str) -> Vec<Counted> {
     each(&cases, |case| {
         let run = run(&one_flow(case), 1);
         let flow = &run.records.flows[0];
-        // ns-2 does not count the SYN.
-        let sent = flow.packets_sent as f64 - 1.0;
+        let sent = flow.packets_sent as f64;
         let cuts = flow.cuts.len() as f64;
         Counted {
             ns2: ["sent", "retransmissions", "timeouts", "cuts"].map(|key| case.result(key).0),
