@@ -81,8 +81,8 @@ pub struct Conventions {
     /// Whether an undo restores the window and the threshold alone, and not the law's state (`tcp_reno_undo_cwnd` of
     /// Linux).
     pub undo_keeps_law: bool,
-    /// Whether the slow-start threshold is at least three quarters of a window that the driver reduces, after an idle
-    /// period for instance (`tcp_current_ssthresh` of Linux, RFC 2861).
+    /// Whether a restart after an idle period leaves a slow-start threshold of at least three quarters of the window
+    /// (`tcp_cwnd_restart` and `tcp_current_ssthresh` of Linux, RFC 2861).
     pub restart_raises_threshold: bool,
 }
 

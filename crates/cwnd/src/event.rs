@@ -190,8 +190,10 @@ pub enum Event {
     /// The driver reduced the window by a rule of its own, such as the restart after an idle period (RFC 5681
     /// section 4.1).
     Reduced {
-        /// The new window in packets. A larger one than the controller's changes nothing.
+        /// The new window in packets. A larger one than the controller's does not change it.
         window: Packets,
+        /// Whether this is the restart after an idle period. It is reported also if the window stays.
+        idle: bool,
     },
     /// The maximum packet size changed, for instance by path MTU discovery (RFC 8899).
     Mtu {

@@ -119,7 +119,8 @@
 //! section 6.1.2). [`Controller::take_cut`] then returns whether the window was reduced, which a TCP answers
 //! with CWR.
 //!
-//! **Other events.** [`Event::Reduced`] reports a window that the driver reduced itself, after an idle period for instance.
+//! **Other events.** [`Event::Reduced`] reports a window that the driver reduced itself. A restart after an idle period is
+//! marked as such, and reported also if the window stays.
 //! [`Event::Mtu`] reports a change of the maximum packet size: from then on one packet is one of the new size, in the
 //! output too. Packets sent before the change still count as one packet each when they are acknowledged or lost, and in
 //! delivery-rate samples. The controller keeps its windows, rates and samples as the same numbers of bytes, and converts the

@@ -176,7 +176,7 @@ fn a_custom_slow_start_decides_on_its_end() {
     assert_eq!(bench.values(), (Avoidance, 16.0, 16.0));
     assert_eq!(bench.calls(), [Enter(16.0)]);
     // Later slow starts are the standard one.
-    bench.on(40, Event::Reduced { window: Packets::new(4.0) }).ack(50, 1);
+    bench.on(40, Event::Reduced { window: Packets::new(4.0), idle: false }).ack(50, 1);
     assert_eq!(bench.values(), (SlowStart, 5.0, 16.0));
 }
 
@@ -395,7 +395,7 @@ fn a_timeout_in_recovery_resets_cubic_in_linux() {
         let mut machine = Windowed::new(Cubic::default(), &settings);
         machine.on(at(1000), &Event::Lost(Lost::new(1, at(1000), 500)));
         machine.on(at(1300), &Event::Recovered);
-        machine.on(at(1300), &Event::Reduced { window: Packets::new(window) });
+        machine.on(at(1300), &Event::Reduced { window: Packets::new(window), idle: false });
         assert_eq!((machine.window().get(), machine.ssthresh().get()), (window, 70.0));
         let mut w_max = f64::NAN;
         machine.gauges(&mut |name, value| {
@@ -407,10 +407,17 @@ fn a_timeout_in_recovery_resets_cubic_in_linux() {
     }
 }
 
-/// `tcp_current_ssthresh` of Linux 6.18, after RFC 2861: a window that the driver reduces leaves a threshold of three quarters of it.
+/// `tcp_cwnd_restart` of Linux 6.18, after RFC 2861: a restart after an idle period leaves a threshold of three quarters of the window,
+/// also if the window stays. Other reductions by the driver leave the threshold: a repeated timeout (RFC 5681 section 3.1), a lost SYN.
 #[test]
 fn a_restart_leaves_a_threshold_in_linux() {
-    for (conventions, threshold) in [(&Conventions::RFC, 50.0), (&Conventions::LINUX, 75.0)] {
+    let (rfc, linux) = (&Conventions::RFC, &Conventions::LINUX);
+    for (conventions, window, idle, threshold) in [
+        (rfc, 10.0, true, 50.0),
+        (linux, 10.0, true, 75.0),
+        (linux, 100.0, true, 75.0),
+        (linux, 1.0, false, 50.0),
+    ] {
         let mut settings = Settings::default();
         settings.initial_window = Packets::new(100.0);
         settings.conventions = conventions;
@@ -422,8 +429,8 @@ fn a_restart_leaves_a_threshold_in_linux() {
             machine.on(at(now), &Event::Acked(Acked::new(1, at(now - 100))));
             now += 1;
         }
-        machine.on(at(now), &Event::Reduced { window: Packets::new(10.0) });
-        let left = (machine.window().get(), machine.ssthresh().get().round());
-        assert_eq!(left, (10.0, threshold));
+        machine.on(at(now), &Event::Reduced { window: Packets::new(window), idle });
+        let left = (machine.window().get().floor(), machine.ssthresh().get().round());
+        assert_eq!(left, (window, threshold));
     }
 }

@@ -120,9 +120,10 @@ fn hystart_of_linux_is_for_later_slow_starts_too() {
     settings.initial_window = Packets::new(1000.0);
     settings.slow_start_limit = f64::INFINITY;
     let sent = 1000;
-    for event in
-        [Event::Timeout(Lost::new(0, Time::ZERO, 50)), Event::Reduced { window: Packets::new(1.0) }]
-    {
+    for event in [
+        Event::Timeout(Lost::new(0, Time::ZERO, 50)),
+        Event::Reduced { window: Packets::new(1.0), idle: false },
+    ] {
         let mut machine = Windowed::new(Aimd::reno(), &settings);
         machine.on(Time::ZERO + ms(500), &Event::Lost(Lost::new(1, Time::ZERO + ms(500), 40)));
         machine.on(Time::ZERO + ms(600), &Event::Recovered);

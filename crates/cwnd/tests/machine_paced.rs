@@ -328,7 +328,7 @@ fn the_driver_reduces_the_flow_window() {
     let mut bench = Bench::new(|_, _| {});
     bench.report(50, 20);
     for (reduced, window) in [(100.0, 36.0), (30.0, 30.0), (f64::NAN, 30.0), (2.0, 16.0)] {
-        bench.on(60, Event::Reduced { window: Packets::new(reduced) });
+        bench.on(60, Event::Reduced { window: Packets::new(reduced), idle: false });
         assert_eq!(bench.window(), window);
     }
     assert_eq!((bench.rate(), bench.machine.take_cut()), (None, None));

@@ -9,7 +9,7 @@ const RECOVERED: Event = Event::Recovered;
 const TIMEOUT: Event = Event::Timeout(Lost::new(1, Time::ZERO, 1000));
 
 fn reduced(window: f64) -> Event {
-    Event::Reduced { window: Packets::new(window) }
+    Event::Reduced { window: Packets::new(window), idle: false }
 }
 
 fn quic() -> Bench {

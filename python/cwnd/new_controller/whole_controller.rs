@@ -136,7 +136,7 @@ impl Controller for $Type {
             Event::Timeout(_) => self.shrink(now, Signal::Timeout),
             Event::PersistentCongestion => self.shrink(now, Signal::PersistentCongestion),
             Event::Undo => self.undo(),
-            Event::Reduced { window } => {
+            Event::Reduced { window, .. } => {
                 self.window = self.window.min(window.get()).max(MIN_WINDOW);
             }
             Event::Mtu { packet } => self.rescale(*packet),

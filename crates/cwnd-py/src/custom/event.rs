@@ -20,7 +20,7 @@ pub(super) fn object<'py>(py: Python<'py>, event: &Event) -> PyResult<Option<Bou
         Event::Timeout(lost) => any(py, Timeout::new_from(py, lost)?),
         Event::PersistentCongestion => any(py, PersistentCongestion),
         Event::Undo => any(py, Undo),
-        Event::Reduced { window } => any(py, Reduced { window: window.get() }),
+        Event::Reduced { window, .. } => any(py, Reduced { window: window.get() }),
         Event::Mtu { packet } => any(py, Mtu { packet: *packet }),
         Event::Tick => any(py, Tick),
         _ => Ok(None),

@@ -320,7 +320,7 @@ impl Ns2 {
             self.inflation -= covered - 1;
         } else {
             let deflated = core.unclamped_window() - (covered - self.inflation) as f64;
-            core.driver.report(now, Event::Reduced { window: Packets::new(deflated) });
+            core.driver.report(now, Event::Reduced { window: Packets::new(deflated), idle: false });
             // A positive value means that recovery continues.
             self.inflation = 1;
         }

@@ -233,7 +233,7 @@ impl LossRecovery for Selective {
         if let Some(window) = most
             && matches!(core.driver.controller, AnyController::Window(_))
         {
-            core.driver.report(now, Event::Reduced { window: Packets::new(window) });
+            core.driver.report(now, Event::Reduced { window: Packets::new(window), idle: false });
         }
         if advanced && !core.connected {
             core.connect(now, self.retransmit_ts.take(), ack);

@@ -245,7 +245,7 @@ impl<R: LossRecovery> Sender<R> {
             && idle > core.rto.timeout()
             && let Some(window) = self.recovery.restart_window(core, idle, initial)
         {
-            core.driver.report(now, Event::Reduced { window: Packets::new(window) });
+            core.driver.report(now, Event::Reduced { window: Packets::new(window), idle: true });
         }
     }
 
@@ -440,7 +440,7 @@ impl<E: Estimator> Core<E> {
         }
         let spurious = retransmitted.is_some_and(|stamp| ack.extra.echo < stamp);
         if syns > 2 && !spurious {
-            self.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
+            self.driver.report(now, Event::Reduced { window: Packets::new(1.0), idle: false });
         }
     }
 }
@@ -683,7 +683,7 @@ impl<E> Core<E> {
         let lost = self.lost(losses);
         if again && matches!(self.driver.controller, AnyController::Window(_)) {
             self.driver.report(now, Event::Recovered);
-            self.driver.report(now, Event::Reduced { window: Packets::new(1.0) });
+            self.driver.report(now, Event::Reduced { window: Packets::new(1.0), idle: false });
         } else {
             self.report_congestion(now, Event::Timeout(lost));
         }

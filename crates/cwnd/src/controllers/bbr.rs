@@ -690,7 +690,7 @@ impl Controller for Bbr {
                 self.reset_long_term(now);
                 self.recovered();
             }
-            Event::Reduced { window } => {
+            Event::Reduced { window, .. } => {
                 let window = window.get().max(1.0).min(f64::from(u32::MAX)) as u32;
                 self.set_window(self.w.min(window));
             }

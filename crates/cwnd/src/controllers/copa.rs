@@ -357,7 +357,7 @@ impl Controller for Copa {
                     self.set_window(self.w.max(before));
                 }
             }
-            Event::Reduced { window } => self.set_window(self.w.min(window.get())),
+            Event::Reduced { window, .. } => self.set_window(self.w.min(window.get())),
             Event::Mtu { packet } => {
                 let factor = f64::from(self.packet) / f64::from((*packet).max(1));
                 self.packet = *packet;

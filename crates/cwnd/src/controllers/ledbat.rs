@@ -365,7 +365,9 @@ impl Controller for Ledbat {
                     (self.phase, self.slowdown) = (phase, slowdown);
                 }
             }
-            Event::Reduced { window } => self.w = self.w.min(window.get()).max(self.loss_window),
+            Event::Reduced { window, .. } => {
+                self.w = self.w.min(window.get()).max(self.loss_window)
+            }
             Event::Mtu { packet } => self.rescale(*packet),
             Event::Handshake { .. } | Event::Report(_) | Event::Tick => {}
         }

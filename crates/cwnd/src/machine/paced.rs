@@ -205,7 +205,7 @@ impl<L: RateLaw + Clone> Controller for Paced<L> {
             Event::PersistentCongestion => {
                 self.restart(now, Signal::PersistentCongestion, None);
             }
-            Event::Reduced { window } => {
+            Event::Reduced { window, .. } => {
                 self.window = self.window.min(window.get()).max(MIN_WINDOW).min(self.max_window);
             }
             Event::Mtu { packet } => self.rescale(*packet),

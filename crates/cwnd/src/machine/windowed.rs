@@ -347,15 +347,15 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         }
     }
 
-    /// The driver reduced the window.
-    fn reduced(&mut self, now: Time, window: f64) {
+    /// The driver reduced the window, or restarts after an idle period.
+    fn reduced(&mut self, now: Time, window: f64, idle: bool) {
         let least = self.conventions.least_window;
         let window = self.window.min(window).max(least);
+        if idle && self.conventions.restart_raises_threshold && !self.in_recovery {
+            let three_quarters = (self.window / 2.0).floor() + (self.window / 4.0).floor();
+            self.ssthresh = self.ssthresh.max(three_quarters);
+        }
         if window < self.window {
-            if self.conventions.restart_raises_threshold {
-                let three_quarters = (self.window / 2.0).floor() + (self.window / 4.0).floor();
-                self.ssthresh = self.ssthresh.max(three_quarters);
-            }
             self.window = window;
             self.entered = false;
             self.law.reduced(window);
@@ -479,7 +479,7 @@ impl<L: WindowLaw + Clone> Controller for Windowed<L> {
             Event::Timeout(lost) => self.timeout(now, lost),
             Event::PersistentCongestion => self.persistent_congestion(now),
             Event::Undo => self.undo(),
-            Event::Reduced { window } => self.reduced(now, window.get()),
+            Event::Reduced { window, idle } => self.reduced(now, window.get(), *idle),
             Event::Mtu { packet } => self.rescale(*packet),
             Event::Handshake { rtt } => self.rtt = Some(Rtt::handshake(*rtt)),
             Event::Report(_) | Event::Tick => {}

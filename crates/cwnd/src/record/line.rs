@@ -78,7 +78,9 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
         Event::Recovered => text.write_str("recovered")?,
         Event::Timeout(lost) => write_lost(text, "timeout", lost)?,
         Event::PersistentCongestion => text.write_str("persistent-congestion")?,
-        Event::Reduced { window } => write!(text, "reduced {}", window.get())?,
+        Event::Reduced { window, idle } => {
+            write!(text, "reduced {}{}", window.get(), if *idle { " idle" } else { "" })?;
+        }
         Event::Mtu { packet } => write!(text, "mtu {packet}")?,
         Event::Undo => text.write_str("undo")?,
         Event::Tick => text.write_str("tick")?,
@@ -260,7 +262,8 @@ fn event(fields: &mut Fields<'_>) -> Result<Event, ParseError> {
         Some("timeout") => Event::Timeout(lost(fields)?),
         Some("persistent-congestion") => Event::PersistentCongestion,
         Some("reduced") => {
-            Event::Reduced { window: Packets::new(fields.take("the window in packets")?) }
+            let window = Packets::new(fields.take("the window in packets")?);
+            Event::Reduced { window, idle: fields.0.next_if_eq(&"idle").is_some() }
         }
         Some("mtu") => Event::Mtu { packet: fields.take("the packet size in bytes")? },
         Some("undo") => Event::Undo,

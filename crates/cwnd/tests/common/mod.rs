@@ -222,7 +222,8 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         1 => Just(Event::Undo),
         1 => Just(Event::PersistentCongestion),
-        1 => (0.0..40.0_f64).prop_map(|w| Event::Reduced { window: Packets::new(w) }),
+        1 => (0.0..40.0_f64, any::<bool>())
+            .prop_map(|(w, idle)| Event::Reduced { window: Packets::new(w), idle }),
         1 => prop_oneof![4 => 500..9000_u32, 1 => any::<u32>()].prop_map(|packet| Event::Mtu { packet }),
         10 => Just(Event::Tick),
     ]

@@ -253,6 +253,6 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     let mut copa = copa();
     copa.on(at(0), &Event::Mtu { packet: 750 });
     assert_eq!(copa.w, 20.0);
-    copa.on(at(0), &Event::Reduced { window: Packets::new(4.0) });
+    copa.on(at(0), &Event::Reduced { window: Packets::new(4.0), idle: false });
     assert_eq!(copa.w, 4.0);
 }
