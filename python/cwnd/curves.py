@@ -127,9 +127,9 @@ def group_lines(
 
 def sent_bytes(flows: list[FlowRecord]) -> Series:
     """Return the payload bytes that some flows have sent together at each sample."""
-    total = np.zeros_like(flows[0]["sent"])
+    total = np.zeros_like(flows[0]["sent_bytes"])
     for flow in flows:
-        total += flow["sent"] * flow["packet_bytes"]
+        total += flow["sent_bytes"]
     return total
 
 

@@ -366,24 +366,25 @@ def _sum(flows: list[FlowRecord], name: str) -> float:
 
 
 def _goodput_in(result: Result, flows: list[FlowRecord], _: float, span: Span) -> float:
-    return _rate_in(result, flows, "delivered", span)
+    return _rate_in(result, flows, "delivered_bytes", span)
 
 
 def _throughput_in(result: Result, flows: list[FlowRecord], _: float, span: Span) -> float:
-    return _rate_in(result, flows, "sent", span)
+    return _rate_in(result, flows, "sent_bytes", span)
 
 
 def _rate_in(
-    result: Result, flows: list[FlowRecord], series: Literal["sent", "delivered"], span: Span
+    result: Result,
+    flows: list[FlowRecord],
+    series: Literal["sent_bytes", "delivered_bytes"],
+    span: Span,
 ) -> float:
-    """Return the mean rate of the packets that flows sent or delivered between two times."""
+    """Return the mean rate of the payload that flows sent or delivered between two times."""
     if not flows or span.begin >= result.duration_s:
         return math.nan
     end = min(span.end, result.duration_s)
     counts = [np.diff(np.interp([span.begin, end], result.time, f[series])) for f in flows]
-    sizes = [flow["packet_bytes"] for flow in flows]
-    packets = math.fsum(float(n[0]) * size for n, size in zip(counts, sizes, strict=True))
-    return metrics.goodput(packets, end - span.begin)
+    return metrics.goodput(math.fsum(float(n[0]) for n in counts), end - span.begin)
 
 
 def _time_to(result: Result, flows: list[FlowRecord], rate_bps: float, span: Span) -> float:
@@ -394,9 +395,8 @@ def _time_to(result: Result, flows: list[FlowRecord], rate_bps: float, span: Spa
     begins = result.time[(result.time >= span.begin) & (result.time <= end - 1)]
     delivered = np.zeros(begins.size)
     for flow in flows:
-        bits = 8.0 * flow["packet_bytes"]
-        delivered += bits * np.interp(begins + 1, result.time, flow["delivered"])
-        delivered -= bits * np.interp(begins, result.time, flow["delivered"])
+        delivered += 8.0 * np.interp(begins + 1, result.time, flow["delivered_bytes"])
+        delivered -= 8.0 * np.interp(begins, result.time, flow["delivered_bytes"])
     reached = np.flatnonzero(delivered >= rate_bps)
     return float(begins[reached[0]]) - span.begin if reached.size else end - span.begin
 

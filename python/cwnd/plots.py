@@ -71,7 +71,7 @@ def plot_result(result: Result) -> Figure:
     for flow, name, color, dash in drawn:
         style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
         top.plot(*while_active(flow, result.time, flow["window"]), label=name, **style)
-        edges, rates = throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
+        edges, rates = throughput(result.time, flow["sent_bytes"], 1, scale)
         middle.step(edges, rates / 1e6, where="post", **style)
     for name, color, members in group_lines(groups, shades):
         edges, rates = throughput(result.time, sent_bytes(members), 1, scale)

@@ -61,7 +61,9 @@ class FlowRecord(TypedDict):
     ``transfers`` belong to an application (``source``). A flow of ``bytes`` bytes without one is a
     single transfer from ``start_s`` to ``acknowledged_s``: `cwnd.application.transfers` returns it.
     At ``completed_s`` all data had arrived, and at ``acknowledged_s`` the sender knew. Data is
-    delivered when it arrives for the first time, in any order; a SYN is no data.
+    delivered when it arrives for the first time, in any order; a SYN is no data. ``sent`` and
+    ``delivered`` count packets since the start, ``sent_bytes`` and ``delivered_bytes`` the bytes of
+    their payload.
     """
 
     name: str
@@ -98,7 +100,9 @@ class FlowRecord(TypedDict):
     ssthresh: Series
     rtt: Series
     sent: Series
+    sent_bytes: Series
     delivered: Series
+    delivered_bytes: Series
     gauges: dict[str, Series]
 
 

@@ -169,7 +169,7 @@ class Result:
         here = self.time <= end
         return metrics.smoothness(
             self.time[here],
-            flow["sent"][here],
+            flow["sent_bytes"][here],
             self.scales if scales is None else scales,
             start,
         )
@@ -213,7 +213,7 @@ class Result:
         ]
         return metrics.jain_over_time(
             self.time,
-            [flow["delivered"] * float(flow["packet_bytes"]) for flow in counted],
+            [flow["delivered_bytes"] for flow in counted],
             self.scales[1] if window is None else window,
             self.warmup_s,
             spans,
@@ -454,9 +454,7 @@ class Result:
         """Return the throughput of each measured flow in intervals of equal length."""
         return np.array(
             [
-                metrics.binned_rate(
-                    self.time, flow["sent"], flow["packet_bytes"], scale, self.warmup_s
-                )[1]
+                metrics.binned_rate(self.time, flow["sent_bytes"], 1, scale, self.warmup_s)[1]
                 for flow in self.measured_flows
             ]
         )
@@ -469,8 +467,7 @@ class Result:
         scale = self.scales[1]
         start = max(flow["start_s"] for flow in flows)
         binned = [
-            metrics.binned_rate(self.time, flow["sent"], flow["packet_bytes"], scale, start)
-            for flow in flows
+            metrics.binned_rate(self.time, flow["sent_bytes"], 1, scale, start) for flow in flows
         ]
         return metrics.convergence_time(
             binned[0][0], np.array([rate for _, rate in binned]), epsilon=0.25, hold=4 * scale

@@ -144,3 +144,27 @@ def test_the_metrics_are_those_of_the_document(write):
     }
     found = result.check(dict.fromkeys(expected, ">= 0"))
     assert {each.expectation.metric.name: each.value for each in found} == pytest.approx(expected)
+
+
+def test_rates_over_a_span_are_those_of_the_packets_sizes():
+    """A flow alone on its link has one goodput, in packets of 500 and of 1400 bytes."""
+    result = cwnd.run(
+        cwnd.Scenario.from_toml(
+            'duration = "20s"\n[dumbbell]\nrate = "5mbit"\ndelay = "10ms"\nqueue = "50p"\n'
+            '[[flow]]\nname = "a"\ncontroller = "reno"\ntcp = {packet = 500, header = 0}\n'
+            'packet_changes = [{at = "10s", packet = 1400}]\n'
+        )
+    )
+    bounds = {
+        f"{name}.a@{span}": ">= 4.8mbit"
+        for name in ("goodput", "throughput")
+        for span in ("2s..9s", "12s..19s")
+    }
+    # More than the link's rate would be packets of another size.
+    outcomes = [
+        *result.check(bounds | {"time_to.4800kbit.a@12s..19s": "<= 100ms"}),
+        *result.check(dict.fromkeys(bounds, "<= 5.1mbit")),
+    ]
+    assert all(outcome.holds for outcome in outcomes), [outcome.text for outcome in outcomes]
+    (flow,) = result.measured_flows
+    assert flow["delivered_bytes"][-1] == pytest.approx(flow["bytes_delivered"], rel=0.01)

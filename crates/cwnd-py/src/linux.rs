@@ -206,6 +206,11 @@ fn record<'py>(
     ] {
         result.set_item(name, series.clone().into_pyarray(py))?;
     }
+    for (name, packets) in [("sent_bytes", &flow.sent), ("delivered_bytes", &flow.delivered)] {
+        let size = f64::from(flow.last.packet_bytes);
+        let bytes: Vec<_> = packets.iter().map(|packets| packets * size).collect();
+        result.set_item(name, bytes.into_pyarray(py))?;
+    }
     let gauges = PyDict::new(py);
     if !flow.rate.is_empty() {
         gauges.set_item("rate", flow.rate.clone().into_pyarray(py))?;

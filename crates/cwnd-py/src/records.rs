@@ -127,7 +127,9 @@ fn flow<'py>(
     flow.set_item("window", padded(std::mem::take(&mut series.window), samples).into_pyarray(py))?;
     flow.set_item("rtt", padded(series.rtt, samples).into_pyarray(py))?;
     flow.set_item("sent", series.sent.into_pyarray(py))?;
+    flow.set_item("sent_bytes", series.sent_bytes.into_pyarray(py))?;
     flow.set_item("delivered", series.delivered.into_pyarray(py))?;
+    flow.set_item("delivered_bytes", series.delivered_bytes.into_pyarray(py))?;
     Ok(flow)
 }
 

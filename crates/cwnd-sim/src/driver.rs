@@ -3,7 +3,6 @@
 use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
-use crate::tcp::sender::SYN_SIZE;
 use cwnd::record::{Entry, Record};
 use cwnd::{AnyController, Controller, Dur, Event, Limit, Output, Signal, Time};
 
@@ -21,23 +20,12 @@ impl Payload {
     }
 }
 
-/// What the packets of a sender carry besides payload.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Headers {
-    /// SYNs among the packets sent.
-    pub syns: u32,
-    /// Bytes of headers in a data packet.
-    pub header: u16,
-}
-
 /// Counters of a sender since the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
     pub rtt_sum: u64,
     /// Ticks limited by the window, by pacing, by the receiver and by the application.
     pub limited: [u64; 4],
-    /// Data packets sent during the warm-up.
-    sent_before: u64,
     pub rtt_count: u32,
     pub retransmitted: u32,
     pub timeouts: u32,
@@ -71,7 +59,7 @@ pub(crate) struct Driver {
     plan: Option<Box<Plan>>,
     /// Packets sent, with SYNs and retransmissions: the number in the controller's events.
     pub packets_sent: u64,
-    /// Their bytes, with headers. The payload sent during the warm-up is subtracted at its end.
+    /// Their bytes, with headers except those of UDT.
     pub bytes_sent: u64,
     pub last_rtt: u64,
     pub min_rtt: u64,
@@ -111,22 +99,15 @@ impl Driver {
     }
 
     /// Clears the counters at the end of the warm-up.
-    pub(crate) fn reset(&mut self, now: u64, headers: Headers) {
+    pub(crate) fn reset(&mut self, now: u64) {
         self.settle(now);
-        self.bytes_sent -= self.payload(headers);
-        self.counters =
-            Counters { sent_before: self.data_sent(headers.syns), ..Counters::default() };
+        self.counters = Counters::default();
     }
 
-    /// Data packets sent, with `syns` SYNs.
-    pub(crate) fn data_sent(&self, syns: u32) -> u64 {
-        self.packets_sent - u64::from(syns)
-    }
-
-    /// Bytes of payload sent since the end of the warm-up.
-    fn payload(&self, Headers { syns, header }: Headers) -> u64 {
-        let headers = u64::from(header) * self.data_sent(syns);
-        self.bytes_sent - headers - u64::from(SYN_SIZE) * u64::from(syns)
+    /// Data packets sent by a sender without SYNs. They have headers of `header` bytes.
+    pub(crate) fn sent(&self, header: u16) -> Payload {
+        let packets = self.packets_sent;
+        Payload { packets, bytes: self.bytes_sent - packets * u64::from(header) }
     }
 
     /// The congestion window, or the flow window of a paced controller, in packets; 0 where a controller's answer is
@@ -229,13 +210,11 @@ impl Driver {
     }
 
     /// Writes the sender's part of the record at the end of the run.
-    pub(crate) fn finish(mut self, end: u64, headers: Headers, record: &mut FlowRecord) {
+    pub(crate) fn finish(mut self, end: u64, record: &mut FlowRecord) {
         self.settle(end);
         let counters = self.counters;
         let clock = self.clock;
         let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
-        record.packets_sent = self.data_sent(headers.syns) - counters.sent_before;
-        record.bytes_sent = self.payload(headers);
         record.cuts = self.cuts;
         record.events = self.events.map(|events| *events);
         record.retransmissions = u64::from(counters.retransmitted);

@@ -35,8 +35,8 @@ pub(crate) trait Endpoint: Send {
     /// its transfer is complete and nothing is in flight, so that its state does not change any more.
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
 
-    /// Data packets sent since the start of the flow, retransmissions included.
-    fn sent(&self) -> u64;
+    /// Data sent since the start of the flow, retransmissions included.
+    fn sent(&self) -> Payload;
 
     /// Data packets of the whole flow; `None` if there may be more than now.
     fn total(&self) -> Option<u64>;
@@ -56,12 +56,14 @@ pub(crate) trait Endpoint: Send {
     }
 
     /// Resets the counters of one end at the end of the warm-up.
-    fn begin_measurement(&mut self, now: u64, side: usize);
+    fn begin_measurement(&mut self, _: u64, _: usize) {}
 
-    /// Emits the sampled variables of the source: packets sent and, with a controller, the window, the round-trip time and the
+    /// Emits the sampled variables of the source: packets and bytes sent and, with a controller, the window, the round-trip time and the
     /// controller's own variables.
     fn sample(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
-        emit("sent", self.sent() as f64);
+        let sent = self.sent();
+        emit("sent", sent.packets as f64);
+        emit("sent_bytes", sent.bytes as f64);
         let Some((driver, controller)) = self.controller() else { return };
         let rtt = driver.last_rtt;
         emit("window", controller.output().window.get());

@@ -7,7 +7,7 @@
 
 use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
-use crate::driver::{Driver, Headers, Payload};
+use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE, TIMERS};
@@ -69,8 +69,8 @@ impl Endpoint for PacedFlow {
         false
     }
 
-    fn sent(&self) -> u64 {
-        self.sender.driver.data_sent(0)
+    fn sent(&self) -> Payload {
+        self.sender.driver.sent(self.receiver.header)
     }
 
     fn total(&self) -> Option<u64> {
@@ -92,7 +92,7 @@ impl Endpoint for PacedFlow {
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.sender.driver.reset(now, self.receiver.headers());
+            self.sender.driver.reset(now);
         }
     }
 
@@ -101,7 +101,7 @@ impl Endpoint for PacedFlow {
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.driver.finish(end, self.receiver.headers(), record);
+        self.sender.driver.finish(end, record);
     }
 }
 
@@ -451,11 +451,6 @@ impl PacedReceiver {
             new: Payload::default(),
             last_new: 0,
         }
-    }
-
-    /// What packets carry besides payload.
-    fn headers(&self) -> Headers {
-        Headers { syns: 0, header: self.header }
     }
 
     /// Packets received in order.

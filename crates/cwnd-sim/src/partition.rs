@@ -24,6 +24,8 @@ struct FlowState {
     finished: bool,
     /// From the start to the end of the flow.
     samples: Option<Box<Samples>>,
+    /// Data sent during the warm-up.
+    sent_before: Payload,
     /// Data arrived for the first time, and packets arrived, at the end of the warm-up.
     base: (Payload, u64),
 }
@@ -342,7 +344,7 @@ impl Partition {
         let state = &mut self.flows[flow];
         let (Some(endpoint), Some(samples)) = (&state.endpoint, &mut state.samples) else { return };
         match side {
-            SINK => samples.take_sink(endpoint.arrived().packets),
+            SINK => samples.take_sink(endpoint.arrived()),
             _ => samples.take_source(endpoint.as_ref(), self.net.clock),
         }
     }
@@ -353,6 +355,8 @@ impl Partition {
         let Some(endpoint) = &mut state.endpoint else { return };
         if side == SINK {
             state.base = (endpoint.arrived(), endpoint.received());
+        } else {
+            state.sent_before = endpoint.sent();
         }
         endpoint.begin_measurement(now, side);
     }
@@ -388,12 +392,15 @@ impl Partition {
             ends.last = clock.seconds(endpoint.last_new());
             if source {
                 ends.total = endpoint.total();
-                self.records.packets += endpoint.sent();
+                let sent = endpoint.sent();
+                let measured = sent.since(state.sent_before);
+                (record.packets_sent, record.bytes_sent) = (measured.packets, measured.bytes);
+                self.records.packets += sent.packets;
                 record.series = samples.columns(endpoint.as_ref(), clock);
                 endpoint.finish(end, clock, record);
             }
             if sink {
-                record.series.delivered = samples.delivered();
+                samples.write_delivered(&mut record.series);
             }
         }
     }

@@ -93,8 +93,12 @@ pub struct FlowSeries {
     pub rtt: Vec<f64>,
     /// Data packets sent so far.
     pub sent: Vec<f64>,
+    /// Bytes of their payload.
+    pub sent_bytes: Vec<f64>,
     /// Data packets that have arrived for the first time so far, in any order.
     pub delivered: Vec<f64>,
+    /// Bytes of their payload.
+    pub delivered_bytes: Vec<f64>,
     /// Variables of the controller by name.
     pub gauges: Vec<(&'static str, Vec<f64>)>,
 }

@@ -1,6 +1,7 @@
 //! The samples of a flow. They become columns of the records at the end of the run; a flow that has not started has none.
 
 use crate::cast::{saturate32, to_index};
+use crate::driver::Payload;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{SINK, SOURCE};
@@ -11,8 +12,8 @@ use crate::record::FlowSeries;
 pub(crate) struct Samples {
     /// Rows of the source ([`Endpoint::sample`]). If there were samples before the start, the first row stands for them.
     source: Vec<f64>,
-    /// Packets arrived for the first time at each sample; zero before the start.
-    sink: Vec<f64>,
+    /// Packets and bytes arrived for the first time at each sample; zero before the start.
+    sink: Vec<[f64; 2]>,
     /// Number of rows.
     rows: u32,
     /// Samples before the start.
@@ -45,16 +46,19 @@ impl Samples {
     }
 
     /// Takes a sample of the sink.
-    pub(crate) fn take_sink(&mut self, delivered: u64) {
-        self.sink.push(delivered as f64);
+    pub(crate) fn take_sink(&mut self, delivered: Payload) {
+        self.sink.push([delivered.packets as f64, delivered.bytes as f64]);
     }
 
-    /// The samples of the sink as a column.
-    pub(crate) fn delivered(&self) -> Vec<f64> {
-        let mut column = Vec::with_capacity(self.before as usize + self.sink.len());
-        column.resize(self.before as usize, 0.0);
-        column.extend(&self.sink);
-        column
+    /// Writes the samples of the sink.
+    pub(crate) fn write_delivered(&self, series: &mut FlowSeries) {
+        let column = |at: usize| {
+            let mut column = Vec::with_capacity(self.before as usize + self.sink.len());
+            column.resize(self.before as usize, 0.0);
+            column.extend(self.sink.iter().map(|row| row[at]));
+            column
+        };
+        [series.delivered, series.delivered_bytes] = [column(0), column(1)];
     }
 
     /// The samples of the source as columns.
@@ -67,14 +71,15 @@ impl Samples {
             column.extend(self.source.chunks_exact(width.max(1)).map(|row| row[at]));
             column
         };
-        let gauges = Vec::with_capacity(width.saturating_sub(3));
+        let gauges = Vec::with_capacity(width.saturating_sub(4));
         let mut series = FlowSeries { gauges, ..FlowSeries::default() };
         let mut at = 0;
         endpoint.sample(clock, &mut |name, _| {
             match at {
                 0 => series.sent = column(at),
-                1 => series.window = column(at),
-                2 => series.rtt = column(at),
+                1 => series.sent_bytes = column(at),
+                2 => series.window = column(at),
+                3 => series.rtt = column(at),
                 _ => series.gauges.push((name, column(at))),
             }
             at += 1;

@@ -198,6 +198,7 @@ fn merge(network: &Network, cut: &Cut, parts: [(Records, Vec<End>); 2]) -> (Reco
             record.packets_received = other.packets_received;
             record.packets_marked = other.packets_marked;
             record.series.delivered = other.series.delivered;
+            record.series.delivered_bytes = other.series.delivered_bytes;
         }
         merged.flows.push(record);
     }

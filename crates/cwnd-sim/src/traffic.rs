@@ -4,7 +4,7 @@ use crate::cast::{low32, whole};
 use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, SOURCE, TIMERS};
+use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Traffic;
@@ -151,8 +151,6 @@ pub(crate) struct Source {
     table: Timetable,
     stopped: bool,
     sent: u64,
-    /// Packets sent during the warm-up.
-    base: u64,
     arrived: u64,
 }
 
@@ -173,7 +171,6 @@ impl Source {
             table: Timetable::new(traffic, clock, seed, flow)?,
             stopped: false,
             sent: 0,
-            base: 0,
             arrived: 0,
         })
     }
@@ -224,8 +221,8 @@ impl Endpoint for Source {
         false
     }
 
-    fn sent(&self) -> u64 {
-        self.sent
+    fn sent(&self) -> Payload {
+        self.payload(self.sent)
     }
 
     fn total(&self) -> Option<u64> {
@@ -244,19 +241,11 @@ impl Endpoint for Source {
         NONE
     }
 
-    fn begin_measurement(&mut self, _: u64, side: usize) {
-        if side == SOURCE {
-            self.base = self.sent;
-        }
-    }
-
     fn controller(&self) -> Option<(&Driver, &AnyController)> {
         None
     }
 
     fn finish(self: Box<Self>, _: u64, _: Clock, record: &mut FlowRecord) {
-        let sent = self.payload(self.sent - self.base);
-        (record.packets_sent, record.bytes_sent) = (sent.packets, sent.bytes);
         (record.mean_rtt, record.min_rtt, record.acknowledged) = (f64::NAN, f64::NAN, f64::NAN);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index};
-use crate::driver::{Driver, Headers, Payload};
+use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
@@ -289,8 +289,8 @@ impl Endpoint for UdtFlow {
         false
     }
 
-    fn sent(&self) -> u64 {
-        self.driver.data_sent(0)
+    fn sent(&self) -> Payload {
+        self.driver.sent(0)
     }
 
     fn total(&self) -> Option<u64> {
@@ -315,7 +315,7 @@ impl Endpoint for UdtFlow {
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.driver.reset(now, Headers::default());
+            self.driver.reset(now);
             self.before = *self.source.counters();
         }
     }
@@ -330,7 +330,7 @@ impl Endpoint for UdtFlow {
         self.driver.counters.retransmitted = saturate32(to_index(since.pkt_retrans));
         self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
         self.driver.events = self.source.record().cloned().map(Box::new);
-        self.driver.finish(end, Headers::default(), record);
+        self.driver.finish(end, record);
     }
 }
 

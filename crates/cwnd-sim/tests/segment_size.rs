@@ -28,3 +28,29 @@ fn a_change_of_the_packet_size_costs_no_throughput() {
         }
     }
 }
+
+/// The sampled bytes are those of the packets, before and after a change of the size and of the measured window.
+#[test]
+fn sampled_bytes_have_the_sizes_of_the_packets() {
+    for (controller, conventions) in
+        [("reno", "rfc"), ("reno", "ns2"), ("simd", "rfc"), ("udt", "rfc")]
+    {
+        let text = format!(
+            "duration = \"20s\"\nwarmup = \"5s\"\n[dumbbell]\nrate = \"5mbit\"\ndelay = \"20ms\"\nqueue = \"1bdp\"\n\
+             [tcp]\nconventions = \"{conventions}\"\n[[flow]]\ncontroller = \"{controller}\"\n\
+             tcp.packet = 1000\npacket_changes = [{{ at = \"10s\", packet = 1452 }}]"
+        );
+        let network = Scenario::from_toml(&text, "sizes").unwrap().network(1).unwrap();
+        let records = run(&network, 1);
+        let series = &records.flows[0].series;
+        for (packets, bytes) in
+            [(&series.sent, &series.sent_bytes), (&series.delivered, &series.delivered_bytes)]
+        {
+            let at = |time: f64| records.time.partition_point(|&one| one < time);
+            let size = |from, to| (bytes[to] - bytes[from]) / (packets[to] - packets[from]);
+            let last = packets.len() - 1;
+            assert_eq!(size(at(1.0), at(9.9)), 1000.0, "{controller} {conventions}");
+            assert_eq!(size(at(12.0), last), 1452.0, "{controller} {conventions}");
+        }
+    }
+}

@@ -53,7 +53,9 @@ fn check_sum<const N: usize>(
 fn check_totals(network: &Network, records: &Records) -> Result<(), String> {
     for (index, flow) in records.flows.iter().enumerate() {
         let series = &flow.series;
-        let ordered = series.delivered.iter().zip(&series.sent).all(|(one, other)| one <= other);
+        let ordered = |one: &[f64], other: &[f64]| one.iter().zip(other).all(|(a, b)| a <= b);
+        let ordered = ordered(&series.delivered, &series.sent)
+            && ordered(&series.delivered_bytes, &series.sent_bytes);
         let lost = flow.packets_lost;
         if !ordered
             || flow.packets_received + lost > flow.packets_sent

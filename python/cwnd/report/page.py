@@ -163,9 +163,7 @@ def run_data(
                 "rtt": _rounded(*thin(*while_active(flow, result.time, 1e3 * flow["rtt"]), points))
                 if rtt
                 else None,
-                "throughput": _rounded(
-                    *throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
-                ),
+                "throughput": _rounded(*throughput(result.time, flow["sent_bytes"], 1, scale)),
             }
             for flow, name, color, dash in drawn
         ],

@@ -126,6 +126,8 @@ impl Measurement {
         self.series.sent.push(snapshot.sent as f64);
         let packets = snapshot.delivered.map(|bytes| (bytes as f64 / self.payload).floor());
         self.series.delivered.extend(packets);
+        self.series.sent_bytes.push(snapshot.bytes_sent as f64);
+        self.series.delivered_bytes.extend(snapshot.delivered.map(|bytes| bytes as f64));
         self.series.window.push(snapshot.window.unwrap_or(self.initial_window));
         // A sample is more accurate than the kernel's average.
         let last_rtt = Some(self.last_rtt).filter(|rtt| rtt.is_finite());
@@ -164,6 +166,8 @@ impl Measurement {
                 let packets = |bytes: &f64| (bytes / self.packet_size).round();
                 self.series.delivered = report.bytes_series.iter().map(packets).collect();
                 self.series.delivered.truncate(sample_count);
+                let bytes = self.series.delivered.iter().map(|packets| packets * self.payload);
+                self.series.delivered_bytes = bytes.collect();
                 let before =
                     self.series.delivered.get(warmup_samples).filter(|_| warmup_samples > 0);
                 let packets = packets(&(report.bytes as f64)) - before.unwrap_or(&0.0);

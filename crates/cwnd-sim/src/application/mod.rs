@@ -206,7 +206,7 @@ impl<E: Writable> ApplicationFlow<E> {
     fn advance(&mut self, net: &mut Net, now: u64) {
         self.source.begin(now);
         loop {
-            let sent = self.sender.sent();
+            let sent = self.sender.sent().packets;
             if sent > self.sent.0 {
                 self.sent = (sent, now);
             }
@@ -270,7 +270,7 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
         finished
     }
 
-    fn sent(&self) -> u64 {
+    fn sent(&self) -> Payload {
         self.sender.sent()
     }
 

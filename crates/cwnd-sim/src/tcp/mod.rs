@@ -89,8 +89,8 @@ where
         }
     }
 
-    fn sent(&self) -> u64 {
-        self.sender.data_sent()
+    fn sent(&self) -> Payload {
+        self.sender.sent(self.receiver.header)
     }
 
     fn total(&self) -> Option<u64> {
@@ -114,11 +114,7 @@ where
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
-        if side == SINK {
-            self.receiver.marked = 0
-        } else {
-            self.sender.begin_measurement(now, self.receiver.header)
-        }
+        if side == SINK { self.receiver.marked = 0 } else { self.sender.begin_measurement(now) }
     }
 
     fn controller(&self) -> Option<(&Driver, &AnyController)> {
@@ -127,7 +123,7 @@ where
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.finish(end, self.receiver.header, record);
+        self.sender.finish(end, record);
     }
 }
 

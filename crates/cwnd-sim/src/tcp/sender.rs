@@ -6,7 +6,7 @@ use super::recovery::LossRecovery;
 use super::rto::{Estimator, Rto};
 use super::scoreboard::{Losses, Newly, Scoreboard};
 use crate::cast::{low32, saturate32, to_index, whole};
-use crate::driver::{Driver, Headers};
+use crate::driver::{Driver, Payload};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
@@ -45,7 +45,7 @@ pub(crate) enum FirstPacket {
 /// The retransmission timeout in nanoseconds after a handshake without a round-trip time sample (RFC 6298 section 5.7).
 const AFTER_LOST_SYN: u64 = 3_000_000_000;
 /// Size of a SYN in bytes.
-pub(crate) const SYN_SIZE: u16 = 40;
+pub(super) const SYN_SIZE: u16 = 40;
 
 /// A TCP sender with the loss recovery `R`.
 pub(crate) struct Sender<R: LossRecovery> {
@@ -159,20 +159,22 @@ impl<R: LossRecovery> Sender<R> {
         &self.core.driver
     }
 
-    /// Data packets sent, with retransmissions.
-    pub(crate) fn data_sent(&self) -> u64 {
-        self.core.data_sent()
+    /// Data packets sent, with retransmissions. They have headers of `header` bytes.
+    pub(crate) fn sent(&self, header: u16) -> Payload {
+        let packets = self.core.data_sent();
+        let syns = u64::from(SYN_SIZE) * u64::from(self.core.syns);
+        let bytes = self.core.driver.bytes_sent - syns - packets * u64::from(header);
+        Payload { packets, bytes }
     }
 
-    /// Clears the counters at the end of the warm-up. Data packets have headers of `header` bytes.
-    pub(crate) fn begin_measurement(&mut self, now: u64, header: u16) {
-        self.core.driver.reset(now, Headers { syns: self.core.syns, header });
+    /// Clears the counters at the end of the warm-up.
+    pub(crate) fn begin_measurement(&mut self, now: u64) {
+        self.core.driver.reset(now);
     }
 
     /// Writes the sender's part of the record at the end of the run.
-    pub(crate) fn finish(self, end: u64, header: u16, record: &mut FlowRecord) {
-        let headers = Headers { syns: self.core.syns, header };
-        self.core.driver.finish(end, headers, record);
+    pub(crate) fn finish(self, end: u64, record: &mut FlowRecord) {
+        self.core.driver.finish(end, record);
     }
 
     /// Acknowledgements received, modulo 2^32.
@@ -469,7 +471,7 @@ impl<E> Core<E> {
 
     /// Data packets sent, with retransmissions.
     pub(super) fn data_sent(&self) -> u64 {
-        self.driver.data_sent(self.syns)
+        self.driver.packets_sent - u64::from(self.syns)
     }
 
     /// The timestamp of packets sent at `now`, if timestamps are used.

@@ -79,10 +79,15 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     for (name, value) in application {
         all.push(Column::of_floats(of, name, &[*value]));
     }
-    let FlowSeries { window, rtt, sent, delivered, gauges } = series;
-    for (name, values) in
-        [("window", window), ("rtt", rtt), ("sent", sent), ("delivered", delivered)]
-    {
+    let FlowSeries { window, rtt, sent, sent_bytes, delivered, delivered_bytes, gauges } = series;
+    for (name, values) in [
+        ("window", window),
+        ("rtt", rtt),
+        ("sent", sent),
+        ("sent_bytes", sent_bytes),
+        ("delivered", delivered),
+        ("delivered_bytes", delivered_bytes),
+    ] {
         all.push(Column::of_floats(of, name, values));
     }
     for (name, values) in gauges {
