@@ -11,18 +11,9 @@ if TYPE_CHECKING:
 CONVENTIONS = "linux"
 """Conventions of a network that is built without a scenario file."""
 
-
-def conventions_names() -> list[str]:
-    """Return the names of all conventions, from the schema of scenario files.
-
-    Examples
-    --------
-    >>> "linux" in conventions_names(), "ns2-2001" in conventions_names()
-    (True, True)
-    """
-    from cwnd.assignment import schema
-
-    return [each["const"] for each in schema()["$defs"]["Conventions"]["oneOf"]]
+NAMES = ("rfc", "rfc5681", "linux", "ns2", "ns2-2001")
+"""Names of all conventions in the order of the schema of scenario files. The help and the manual
+pages, which are made without the compiled module, list them."""
 
 
 def read_conventions(name: str) -> str:
@@ -46,11 +37,10 @@ def read_conventions(name: str) -> str:
     Traceback (most recent call last):
     ValueError: 'NS2' is not one of rfc, rfc5681, linux, ns2, ns2-2001: did you mean ns2?
     """
-    known = conventions_names()
-    if name not in known:
-        close = difflib.get_close_matches(str(name).lower(), known, 1)
+    if name not in NAMES:
+        close = difflib.get_close_matches(str(name).lower(), NAMES, 1)
         hint = f": did you mean {close[0]}?" if close else ""
-        raise ValueError(f"{name!r} is not one of {', '.join(known)}{hint}")
+        raise ValueError(f"{name!r} is not one of {', '.join(NAMES)}{hint}")
     return name
 
 

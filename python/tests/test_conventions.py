@@ -10,7 +10,8 @@ import cwnd
 from cwnd.agreement.outcome import Agreement
 from cwnd.cli import run as command_line
 from cwnd.cli.tables import print_agreement, print_reproduction
-from cwnd.conventions import CONVENTIONS, conventions_names
+from cwnd.assignment import schema
+from cwnd.conventions import CONVENTIONS, NAMES
 from cwnd.errors import ArgumentError
 from cwnd.evaluation.card import changes_since
 from cwnd.evaluation.experiment import experiments
@@ -54,9 +55,9 @@ def has_fact(page, names):
 
 
 def test_the_names_are_those_of_the_schema():
-    assert {"linux", "rfc", "ns2", "ns2-2001"} <= set(conventions_names())
+    assert [each["const"] for each in schema()["$defs"]["Conventions"]["oneOf"]] == [*NAMES]
     assert CONVENTIONS == DUMBBELL["conventions"] == "linux"
-    for name in conventions_names():
+    for name in NAMES:
         scenario = cwnd.Scenario.dumbbell(conventions=name).add_flow("reno")
         assert scenario.validate()["conventions"] == [name]
 
@@ -106,7 +107,7 @@ def test_wrong_conventions_are_one_line(file, capsys):
 def test_help_lists_the_conventions(capsys):
     assert command_line(["compare", "--help"]) == 0
     text = capsys.readouterr().out
-    assert "|".join(conventions_names()) in text
+    assert "|".join(NAMES) in text
     assert "[default: linux]" in text
 
 

@@ -59,9 +59,9 @@ class _Conventions(_Text):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """Return the names of all conventions."""
-        from cwnd.conventions import conventions_names
+        from cwnd.conventions import NAMES
 
-        return "|".join(conventions_names())
+        return "|".join(NAMES)
 
     def shell_complete(
         self, _: click.Context, __: click.Parameter, incomplete: str
@@ -69,9 +69,9 @@ class _Conventions(_Text):
         """Complete the name."""
         from click.shell_completion import CompletionItem
 
-        from cwnd.conventions import conventions_names
+        from cwnd.conventions import NAMES
 
-        return [CompletionItem(name) for name in conventions_names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
 
 
 def _parse_conventions(text: str) -> str:

@@ -35,6 +35,7 @@ use crate::parts::{MAX_WINDOW, rescale_max_window};
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 use alloc::boxed::Box;
+use libm::floor;
 
 /// The window after persistent congestion in packets (RFC 9002 section 7.2).
 const PERSISTENT_WINDOW: f64 = 2.0;
@@ -352,7 +353,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let least = self.conventions.least_window;
         let window = self.window.min(window).max(least);
         if idle && self.conventions.restart_raises_threshold && !self.in_recovery {
-            let three_quarters = (self.window / 2.0).floor() + (self.window / 4.0).floor();
+            let three_quarters = floor(self.window / 2.0) + floor(self.window / 4.0);
             self.ssthresh = self.ssthresh.max(three_quarters);
         }
         if window < self.window {
