@@ -8,9 +8,9 @@ import pytest
 
 import cwnd
 from cwnd.agreement.outcome import Agreement
+from cwnd.assignment import schema
 from cwnd.cli import run as command_line
 from cwnd.cli.tables import print_agreement, print_reproduction
-from cwnd.assignment import schema
 from cwnd.conventions import CONVENTIONS, NAMES
 from cwnd.errors import ArgumentError
 from cwnd.evaluation.card import changes_since
