@@ -86,7 +86,7 @@ fn lost_syns_reduce_the_initial_window() {
     }
 }
 
-/// A timeout of the SYN loses no data. In ns-2 it is a timeout all the same: the threshold becomes two packets.
+/// A timeout of the SYN loses no data. In ns-2 it also sets the threshold to two packets.
 #[test]
 fn lost_syns_are_no_lost_packets() {
     let controllers = cwnd::registry::algorithms().iter().map(|algorithm| algorithm.name);

@@ -163,7 +163,7 @@ fn each_part_fills_a_bottleneck() {
 }
 
 /// RACK learns of reordering from a hole that its delayed original fills, as the timestamp shows (`tcp_try_undo_partial`), and from duplicates
-/// that are reported afterwards: few packets are retransmitted in vain, where 2 % are late. The kernel's TCP has 13 to 26 retransmissions.
+/// that are reported afterwards: few retransmissions are spurious, where 2 % of the packets are late. The kernel's TCP has 13 to 26 retransmissions.
 #[test]
 fn reordering_is_learnt_from_timestamps() {
     for delay in ["5ms", "12ms", "30ms"] {

@@ -193,7 +193,7 @@ fn a_transfer_counts_its_data() {
     // The data takes one and a half round-trip times and its acknowledgement a half.
     let flow = &records.flows[0];
     assert!((flow.completed - 0.03).abs() < 0.001 && (flow.acknowledged - 0.04).abs() < 0.001);
-    // Without an acknowledgement the data has arrived all the same.
+    // The data has arrived even if its acknowledgement has not.
     let records = run(&network, 1, Dur::ZERO, Dur::from_millis(35));
     let early = &records.flows[0];
     assert_eq!((early.completed, early.acknowledged.is_nan()), (flow.completed, true));

@@ -498,7 +498,7 @@ impl<E> Core<E> {
             FirstPacket::Data => self.data(0),
             FirstPacket::Handshake => (self.data_size(0), 0),
             FirstPacket::Syn => {
-                // A SYN that is sent again is no retransmission of data.
+                // A retransmitted SYN is no retransmission of data.
                 self.driver.counters.retransmitted -= u32::from(self.syns > 0);
                 self.syns += 1;
                 let ect = if self.driver.controller.needs().ecn { self.flags } else { 0 };
