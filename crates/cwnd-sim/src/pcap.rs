@@ -247,6 +247,7 @@ impl Stream {
             tcp.syn = has(flags::SYN);
             tcp.sequence_number = low32(self.first_byte(number));
             tcp.ack = !tcp.syn;
+            tcp.psh = has(flags::PSH);
             tcp.acknowledgment_number = u32::from(!tcp.syn);
             if self.accecn && !tcp.syn {
                 set_ace(&mut tcp, ACE_OF_DATA);

@@ -157,8 +157,8 @@ fn each_part_fills_a_bottleneck() {
         assert_eq!(records.flows.iter().map(|flow| flow.timeouts).sum::<u64>(), 0, "{tcp}");
         let lost: u64 = records.flows.iter().map(|flow| flow.packets_lost).sum();
         let again: u64 = records.flows.iter().map(|flow| flow.retransmissions).sum();
-        // Packets that are lost at the end of the run are not retransmitted.
-        assert!(again <= lost && lost - again < 100, "{tcp}: {again} of {lost}");
+        // Packets that are lost at the end of the run are not retransmitted, and those lost just before the measurement are in it.
+        assert!(again <= lost + 5 && lost - lost.min(again) < 100, "{tcp}: {again} of {lost}");
     }
 }
 

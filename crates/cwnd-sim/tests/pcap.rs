@@ -2,6 +2,7 @@
 
 use crate::common::{ms, packets, pair, tcp, wire};
 use cwnd_sim::network::{Network, Queue, Red, Tcp, TcpExtensions, Traffic};
+use cwnd_sim::scenario::Scenario;
 use etherparse::{
     IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, TcpOptionReadError,
     UdpHeaderSlice,
@@ -128,6 +129,25 @@ fn data_has_sequence_numbers_in_bytes_and_retransmissions() {
     assert_eq!(next, 1 + 100_500);
     assert!(again > 0);
     assert_eq!(seen.len(), 105);
+}
+
+/// Linux sets PSH on the last packet of a segment of several (`__tcp_transmit_skb`) and of the data. The receiver acknowledges it at once, also
+/// if it is the first packet after an acknowledgement (`tcp_measure_rcv_mss`).
+#[test]
+fn a_segment_ends_with_psh_and_is_acknowledged_at_once() {
+    let text = "tcp.conventions = \"linux\"\nduration = 10\n[dumbbell]\nrate = \"10mbit\"\n\
+                delay = \"10ms\"\nqueue = \"4000p\"\n[[flow]]\ncontroller = \"reno\"\nbytes = 2000001\n";
+    let network = Scenario::from_toml(text, "psh").unwrap().network(1).unwrap();
+    let data = capture(&network, 0);
+    let acks: HashSet<u32> =
+        capture(&network, 1).iter().map(|ack| ack.tcp().acknowledgment_number).collect();
+    let pushed: Vec<_> = data.iter().filter(|packet| packet.tcp().psh).collect();
+    assert!((data.len() / 4..data.len() * 2 / 3).contains(&pushed.len()), "{}", pushed.len());
+    assert!(acks.len() < data.len() * 2 / 3, "{}", acks.len());
+    for packet in pushed {
+        assert!(acks.contains(&(packet.tcp().sequence_number + packet.payload())));
+    }
+    assert!(data.last().is_some_and(|last| last.tcp().psh));
 }
 
 #[test]

@@ -104,8 +104,10 @@ pub(crate) mod flags {
     pub(crate) const NAK: u16 = 1 << 9;
     /// The receiver's periodic report (UDT's full ACK).
     pub(crate) const REPORT: u16 = 1 << 10;
-    /// The second packet of a packet pair.
+    /// Of UDT: the second packet of a packet pair.
     pub(crate) const PAIR: u16 = 1 << 11;
+    /// Of TCP: PSH. The bit of [`PAIR`].
+    pub(crate) const PSH: u16 = 1 << 11;
     /// From the source, without data (UDT's handshake, ACK2, keep-alive).
     pub(crate) const CONTROL: u16 = 1 << 12;
     /// Of a link, not of a packet: the queue dropped the packet.

@@ -1,5 +1,6 @@
 //! When Linux's receiver acknowledges (`tcp_event_data_recv` and `__tcp_ack_snd_check` in net/ipv4/tcp_input.c, `tcp_send_delayed_ack` in
-//! net/ipv4/tcp_output.c). Times are in ticks.
+//! net/ipv4/tcp_output.c). Times are in ticks. A packet with PSH is acknowledged at once (`tcp_measure_rcv_mss`, `tcp_cleanup_rbuf`): the
+//! application reads it when it arrives, and does not answer it.
 //!
 //! Not modelled: receive offload (GRO), and the limit of the delay by the receiver's own round-trip time.
 

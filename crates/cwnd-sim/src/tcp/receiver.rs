@@ -301,7 +301,8 @@ impl Receiver {
         self.syns += u32::from(packet.flags() & flags::SYN != 0);
         let seq = packet.seq();
         let in_order = seq == self.expected;
-        let at_once = FURTHER && self.note(now, packet);
+        let pushed = in_order && packet.flags() & flags::PSH != 0;
+        let at_once = FURTHER && self.note(now, packet) | pushed;
         if self.ecn {
             self.marked += u32::from(is_marked(packet));
             if self.policy.del_ack_sink {

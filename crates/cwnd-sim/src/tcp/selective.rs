@@ -919,7 +919,11 @@ impl Selective {
                 }
                 let Some(burst) = self.burst(core, now, window) else { return Limit::Window };
                 let due = core.departure();
-                for seq in high..high + burst {
+                let end = high + burst;
+                for seq in high..end {
+                    if self.linux.is_some() && seq + 1 == end && (burst > 1 || end == core.total) {
+                        core.push();
+                    }
                     self.transmit(core, net, now, seq);
                     core.next = seq + 1;
                 }

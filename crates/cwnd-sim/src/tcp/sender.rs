@@ -513,6 +513,12 @@ impl<E> Core<E> {
         (self.data_size(seq), std::mem::replace(&mut self.next_flags, self.flags))
     }
 
+    /// The next data packet has PSH.
+    #[inline]
+    pub(super) fn push(&mut self) {
+        self.next_flags |= flags::PSH;
+    }
+
     #[inline(always)]
     fn data_size(&self, seq: u32) -> u16 {
         let changes = self.rare.as_ref().and_then(|rare| rare.size_changes.as_ref());
