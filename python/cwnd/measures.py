@@ -413,13 +413,10 @@ def _rate_ratio(result: Result, flows: list[FlowRecord], _: str) -> float:
 
 
 def _useful(result: Result) -> float:
-    """Return the fraction of the packets crossing the bottleneck that a receiver had not had."""
+    """Return the fraction of the packets at the receivers that arrived for the first time."""
     flows = result.record["flows"]
-    link = result.bottleneck
-    if not link["departures"]:
-        return math.nan
-    delivered = math.fsum(flow["packets_delivered"] for flow in flows)
-    return min(delivered / link["departures"], 1.0)
+    received = sum(flow["packets_received"] for flow in flows)
+    return sum(flow["packets_delivered"] for flow in flows) / received if received else math.nan
 
 
 _SPREAD = ("mean", "p50", "p95", "p99", "max")

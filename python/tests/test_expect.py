@@ -168,3 +168,21 @@ def test_rates_over_a_span_are_those_of_the_packets_sizes():
     assert all(outcome.holds for outcome in outcomes), [outcome.text for outcome in outcomes]
     (flow,) = result.measured_flows
     assert flow["delivered_bytes"][-1] == pytest.approx(flow["bytes_delivered"], rel=0.01)
+
+
+def test_useful_is_the_fraction_of_first_arrivals():
+    """Packets of one set: the fraction is one without duplicates, whatever the measured window."""
+    text = (
+        'duration = "12s"\nwarmup = "{}"\ntcp.conventions = "ns2"\n[dumbbell]\nrate = "{}"\n'
+        'delay = "300ms"\nqueue = "{}p"\n[[flow]]\ncontroller = "reno"\ncount = 20\n'
+    )
+    for rate, queue, duplicates in (("10mbit", 9000, False), ("200kbit", 5, True)):
+        for warmup in ("0s", "3s", "11500ms"):
+            result = cwnd.run(cwnd.Scenario.from_toml(text.format(warmup, rate, queue)))
+            (useful,) = result.check({"useful": ">= 0"})
+            received = sum(flow["packets_received"] for flow in result.measured_flows)
+            delivered = sum(flow["packets_delivered"] for flow in result.measured_flows)
+            assert useful.value * received == pytest.approx(delivered)
+            assert useful.value <= 1
+            if warmup == "0s":
+                assert (useful.value < 1) == duplicates
