@@ -6,6 +6,7 @@
  *   the first ACK  w <- w0 + alpha^2 / (4 w0)
  *   with           alpha = c / sqrt(w_max),   c = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2))
  *   at a loss      w_max <- w,  w <- w - beta w,  w0 <- w
+ *   at a timeout   w_max <- w,  w0 <- 1 if reset_at_decrease
  *
  * c and alpha are gains (Q40), beta and remaining = 1 - beta fractions (Q32), w0 and w_max windows. c is
  * computed at load. A w_max of 0 means none: w / remaining is used.
@@ -31,12 +32,14 @@ struct simd_params {
 	u64 beta;
 	u64 remaining;
 	u64 c;
+	u64 reset_at_decrease;
 };
 
 struct simd_state {
 	u64 alpha;
 	u64 w0;
 	u64 w_max;
+	u64 restarted;
 };
 
 FX_INLINE u64 simd_grow(const struct simd_params *p, struct simd_state *s, u64 w, u32 acked)
@@ -50,6 +53,7 @@ FX_INLINE u64 simd_grow(const struct simd_params *p, struct simd_state *s, u64 w
 FX_INLINE u64 simd_cut(const struct simd_params *p, struct simd_state *s, u64 w, u32 timeout)
 {
 	s->w_max = w;
+	s->restarted = timeout && p->reset_at_decrease;
 	return w - fx_mul(w, p->beta, 32);
 }
 
@@ -57,7 +61,8 @@ FX_INLINE void simd_enter(const struct simd_params *p, struct simd_state *s, u64
 {
 	u64 w_max = s->w_max ? s->w_max : fx_ratio(w, p->remaining, 32);
 
-	s->w0 = w;
+	s->w0 = s->restarted ? FX_ONE : w;
+	s->restarted = 0;
 	s->w_max = 0;
 	s->alpha = fx_ratio(p->c, fx_root(w_max), 32);
 }

@@ -126,11 +126,11 @@ static void compute(const u64 *in, u64 *out)
 		out[1] = binomial_cut(params, &s, a[0], 0);
 		break;
 	}
-	case 3: { /* w before the cut (0: no cut), w0, w, acked */
+	case 3: { /* w before the cut (0: no cut), w0, w, acked, whether the cut is a timeout */
 		struct simd_state s = {0};
 
 		if (a[0])
-			out[0] = simd_cut(params, &s, a[0], 0);
+			out[0] = simd_cut(params, &s, a[0], a[4]);
 		simd_enter(params, &s, a[1]);
 		out[1] = s.alpha;
 		out[2] = simd_grow(params, &s, a[2], a[3]);

@@ -263,13 +263,16 @@ fn simd() {
         };
         // A window that f64 represents exactly.
         let w = w >> 11 << 11;
-        row_and_arguments(3, format!("simd({beta:?})"), vec![w_max, w0, w, n])
+        let reset = ["decrease", "avoidance"][random.below(2) as usize];
+        let spec = format!("simd({beta:?}, reset={reset})");
+        row_and_arguments(3, spec, vec![w_max, w0, w, n, random.below(2)])
     };
     run("simd", draw, |(spec, a), out| {
         let mut law = window_law(spec);
         let (w_max, w0, w, n) = (packets(a[0]), packets(a[1]), packets(a[2]), a[3] as f64);
         if a[0] != 0 {
-            let cut = law.cut(w_max, Signal::Loss, &context());
+            let why = if a[4] != 0 { Signal::Timeout } else { Signal::Loss };
+            let cut = law.cut(w_max, why, &context());
             max_errors.compare(
                 "cut",
                 packets(out[0]),

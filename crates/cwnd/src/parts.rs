@@ -12,3 +12,6 @@ pub use pacer::Pacer;
 pub use rounds::RoundCounter;
 pub use sizes::PacketSizes;
 pub(crate) use sizes::{MAX_WINDOW, rescale_max_window};
+
+/// The window after persistent congestion in packets (RFC 9002 sections 7.2 and 7.6.2).
+pub(crate) const PERSISTENT_WINDOW: f64 = 2.0;

@@ -77,10 +77,10 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
     let long = "x".repeat(10_000);
     for (text, expected) in [
         ("", "no controller given: write a name such as reno or simd(beta=1/16)"),
-        ("simd(gamma=1)", "simd has no parameter \"gamma\" (it takes: beta, start, pacing)"),
+        ("simd(gamma=1)", "simd has no parameter \"gamma\" (it takes: beta, reset, start, pacing)"),
         (
             "simd(bta=1)",
-            "simd has no parameter \"bta\", did you mean beta? (it takes: beta, start, pacing)",
+            "simd has no parameter \"bta\", did you mean beta? (it takes: beta, reset, start, pacing)",
         ),
         ("simd(beta=1)", "simd: beta cannot be \"1\": it is a number with 0 < beta < 1"),
         ("simd(beta=1/0)", "simd: beta cannot be \"1/0\": it is a number with 0 < beta < 1"),

@@ -82,6 +82,13 @@ impl Implementation {
             }
             _ => return unsupported(list_implemented()),
         };
+        for (parameter, only) in [("threshold", "half"), ("peak", "last"), ("filter", "interval")] {
+            if value(parameter) != 0.0 {
+                return unsupported(format!(
+                    "the kernel implementation has {parameter}={only} only"
+                ));
+            }
+        }
         match law {
             AnyLaw::Aimd(law) => {
                 let (alpha, beta) = law.parameters();
@@ -102,7 +109,11 @@ impl Implementation {
             AnyLaw::Simd(_) => {
                 let beta = value("beta");
                 let c = 3.0 * beta.sqrt() / ((1.0 - 2.0 * beta / 3.0) * 2f64.sqrt());
-                implementation("simd", &[fixed(beta, 32), fixed(1.0 - beta, 32), fixed(c, 40)])
+                let reset_at_decrease = u64::from(value("reset") == 0.0);
+                implementation(
+                    "simd",
+                    &[fixed(beta, 32), fixed(1.0 - beta, 32), fixed(c, 40), reset_at_decrease],
+                )
             }
             AnyLaw::Aira(_) => {
                 let (bound, rounds) = (value("bound"), value("rounds").floor());
@@ -214,6 +225,14 @@ mod tests {
                 "{spec}: the kernel implementation has feedback=event and feedback=report only"
             );
             assert_eq!(implementation(&spec), Err(expected));
+        }
+        for (spec, only) in [
+            ("gaimd(threshold=kept)", "threshold=half"),
+            ("aira(peak=mean)", "peak=last"),
+            ("aiad(filter=fixed)", "filter=interval"),
+        ] {
+            let expected = format!("{spec}: the kernel implementation has {only} only");
+            assert_eq!(implementation(spec), Err(expected));
         }
         assert_ne!(implementation("daimd"), implementation("daimd(feedback=report)"));
         assert!(

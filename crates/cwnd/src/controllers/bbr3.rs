@@ -87,7 +87,7 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::LossSample;
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
-use crate::parts::{PacketSizes, WindowedMax, rescale_max_window};
+use crate::parts::{PERSISTENT_WINDOW, PacketSizes, WindowedMax, rescale_max_window};
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// BBR.StartupPacingGain, 4 ln 2.
@@ -105,8 +105,6 @@ const LOSS_THRESH: f64 = 0.02;
 const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
 const MIN_PIPE_CWND: f64 = 4.0;
-/// The window after persistent congestion in packets (RFC 9002 section 7.6.2).
-const PERSISTENT_WINDOW: f64 = 2.0;
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 /// The least and the largest send quantum: packets, bytes. A quantum is 1 ms long.

@@ -11,6 +11,7 @@
 //! threshold: ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout
 //! sample k: b_k = packets acknowledged in D_k / D_k, D_k = t_k - t_(k-1)
 //! filter: r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)
+//! filter=fixed: r <- (19 r + b_k + b_(k-1)) / 21
 //! no sample for tau / 2: a sample of 0 with D = tau / 2
 //! ```
 //!
@@ -21,12 +22,16 @@
 //! | `t_k` | time of sample k by the clock of `rate` | s | | |
 //! | `rate` | arrival of the ACK at the sender (AIAD_kappa) or of the packet at the receiver (AIAD_phi) | | ack, receiver | ack |
 //! | `tau` | 1/tau is the filter's cut-off frequency | s | 0.001s <= tau <= 100s | 0.5s |
+//! | `filter` | gains that follow the interval of the sample, or fixed ones | | interval, fixed | interval |
 //!
 //! TCP-friendly where r d is half of the window, that is with a buffer of one bandwidth-delay
 //! product (not stated in the letter).
 //!
 //! The threshold in slow start and after a timeout is that of TCP Westwood's algorithm and its ns-2
 //! code; the letter has Eq. 1 alone. Where r d exceeds the window, slow start continues to r d.
+//!
+//! `filter=fixed` is the filter that the constructor of the published ns-2 code of TCP Westwood (UCLA, 2002) chooses: the one above with
+//! D = tau / 10 whatever the interval, without samples of 0, and with at most 2 packets for an ACK.
 //!
 //! Known deviations:
 //!
@@ -54,6 +59,18 @@ pub enum RateClock {
     Receiver,
 }
 
+/// The low pass of an AIAD law's rate samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RateFilter {
+    /// Its gains follow the interval of the sample (MobiCom 2001).
+    Interval,
+    /// Gains of 19/21 and 1/21, as in the published ns-2 code by default.
+    Fixed,
+}
+
+/// `2 tau / D` of [`RateFilter::Fixed`], and the most packets that it counts for an ACK.
+const FIXED: f64 = 20.0;
+const MOST_PACKETS: u32 = 2;
 /// After τ / m without an acknowledgement the filter receives a sample of 0: the paper's m.
 const M: f64 = 2.0;
 /// The shortest remainder of a gap that is a separate sample, as a fraction of τ.
@@ -65,6 +82,7 @@ const MOST_ZEROS: f64 = 128.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aiad {
     clock: RateClock,
+    filter: RateFilter,
     /// In seconds.
     tau: f64,
     /// In packets per second: the estimate r, and the last sample.
@@ -77,8 +95,9 @@ pub struct Aiad {
 
 impl Aiad {
     /// AIAD whose filter has the time constant `tau`.
-    pub fn new(clock: RateClock, tau: Dur) -> Self {
-        Aiad { clock, tau: tau.as_secs(), rate: 0.0, sample: 0.0, last: None, pending: 0.0 }
+    pub fn new(clock: RateClock, filter: RateFilter, tau: Dur) -> Self {
+        let tau = tau.as_secs();
+        Aiad { clock, filter, tau, rate: 0.0, sample: 0.0, last: None, pending: 0.0 }
     }
 
     /// The estimated rate in packets per second.
@@ -89,7 +108,10 @@ impl Aiad {
     /// Westwood's filter: the bilinear transform of a first-order low pass.
     #[inline]
     fn filter(&mut self, sample: f64, interval: f64) {
-        let k = 2.0 * self.tau / interval;
+        let k = match self.filter {
+            RateFilter::Interval => 2.0 * self.tau / interval,
+            RateFilter::Fixed => FIXED,
+        };
         self.rate = ((k - 1.0) * self.rate + sample + self.sample) / (k + 1.0);
         self.sample = sample;
     }
@@ -138,7 +160,10 @@ impl WindowLaw for Aiad {
             RateClock::Ack => Some(cx.now),
             RateClock::Receiver => acked.received_at,
         };
-        self.pending += f64::from(acked.packets);
+        self.pending += f64::from(match self.filter {
+            RateFilter::Interval => acked.packets,
+            RateFilter::Fixed => acked.packets.min(MOST_PACKETS),
+        });
         let Some(now) = now else { return };
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -149,7 +174,7 @@ impl WindowLaw for Aiad {
             return;
         }
         let mut gap = now.since(last).as_secs();
-        if gap > self.tau / M {
+        if gap > self.tau / M && self.filter == RateFilter::Interval {
             gap = self.idle(gap);
         }
         let sample = self.pending / gap;
@@ -185,7 +210,7 @@ mod tests {
     /// 2 tau / D = 2 * 0.5 s / 0.1 s = 10: r = (9 r + b_k + b_(k-1)) / 11, at 20 packets/s.
     #[test]
     fn the_filter_follows_its_equation() {
-        let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, Dur::from_millis(500));
         law.observe(&ack(2, None), &at(millis(0)));
         law.observe(&ack(2, None), &at(millis(100)));
         assert!((law.rate() - 20.0 / 11.0).abs() < 1e-9);
@@ -195,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_loss_reduces_the_window_to_a_steady_rate() {
-        let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, Dur::from_millis(500));
         for ms in (0..10_000).step_by(5) {
             law.observe(&ack(1, None), &at(millis(ms)));
         }
@@ -210,7 +235,7 @@ mod tests {
     /// r = (3 r + b_(k-1)) / 5, and one of 2 packets in 100 ms.
     #[test]
     fn samples_of_zero_lower_the_estimate() {
-        let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, Dur::from_millis(500));
         law.observe(&ack(2, None), &at(millis(0)));
         law.observe(&ack(2, None), &at(millis(100)));
         law.observe(&ack(2, None), &at(millis(700)));
@@ -223,8 +248,10 @@ mod tests {
     #[test]
     fn the_receivers_clock_is_independent_of_the_reverse_path() {
         let tau = Dur::from_millis(500);
-        let (mut kappa, mut phi) =
-            (Aiad::new(RateClock::Ack, tau), Aiad::new(RateClock::Receiver, tau));
+        let (mut kappa, mut phi) = (
+            Aiad::new(RateClock::Ack, RateFilter::Interval, tau),
+            Aiad::new(RateClock::Receiver, RateFilter::Interval, tau),
+        );
         for n in 0..2000_u64 {
             // One packet in 10 ms, but pairs of acknowledgements 1 ms apart.
             let acked = ack(1, Some(millis(10 * n)));
@@ -239,7 +266,7 @@ mod tests {
     /// With a clock of 10 ms, the packets of one tick are one sample.
     #[test]
     fn packets_of_one_tick_are_one_sample() {
-        let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, Dur::from_millis(500));
         for n in 0..20_000_u64 {
             law.observe(&ack(1, Some(millis(2 * n / 10 * 10))), &at(millis(2 * n + 50)));
         }
@@ -250,7 +277,8 @@ mod tests {
     #[test]
     fn rescaling_doubles_the_estimate() {
         let run = |early: u32, factor: f64| {
-            let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+            let mut law =
+                Aiad::new(RateClock::Receiver, RateFilter::Interval, Dur::from_millis(500));
             for ms in (0..1000).step_by(10) {
                 law.observe(&ack(early, Some(millis(ms))), &at(millis(ms)));
             }
@@ -267,7 +295,26 @@ mod tests {
 
     #[test]
     fn without_an_estimate_it_halves() {
-        let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, Dur::from_millis(500));
         assert_eq!(law.cut(30.0, Signal::Loss, &at(millis(0))), 15.0);
+    }
+
+    /// 19/21 of the estimate and 1/21 of two samples, of at most 2 packets each, whatever the interval.
+    #[test]
+    fn the_fixed_filter_has_the_gains_of_the_published_code() {
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Fixed, Dur::from_millis(500));
+        let mut expected = 0.0;
+        let mut last = 0.0;
+        let mut now = 0;
+        law.observe(&Acked::new(1, Time::ZERO), &at(Time::ZERO));
+        for (gap, packets) in [(10, 1), (900, 2), (20, 5)] {
+            now += gap;
+            let time = Time::from_nanos(now * 1_000_000);
+            law.observe(&Acked::new(packets, Time::ZERO), &at(time));
+            let sample = f64::from(packets.min(2)) / (gap as f64 / 1000.0);
+            expected = (19.0 * expected + sample + last) / 21.0;
+            last = sample;
+            assert!((law.rate() - expected).abs() < 1e-9, "{} {expected}", law.rate());
+        }
     }
 }

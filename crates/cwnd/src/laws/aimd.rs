@@ -16,6 +16,7 @@
 //! | `alpha` | growth in each round-trip time | packets | 0 < alpha <= 1000 | 1, gaimd: 0.31 |
 //! | `beta` | reduction at a loss as a fraction of the window | | 0 < beta < 1 | 1/2, friendly: 1/8 |
 //! | `kept` | 1 - beta, which Yang and Lam call beta | | 0 < kept < 1 | 7/8 |
+//! | `threshold` | threshold after a timeout: half of the window, or `kept` times it | | half, kept | half |
 //! | `timeouts` | whether alpha accounts for TCP's timeouts | | on or off | off |
 //!
 //! TCP-friendly with the alpha of the last two equations.
@@ -26,8 +27,7 @@
 //!   most half of the window (RFC 5681 equation 4).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 //! * Yang and Lam halve the window at the congestion indication that ends slow start, as RFC 5681
-//!   equation 4 allows; they have no rule for the threshold after a timeout, which is at most half of
-//!   the window.
+//!   equation 4 allows; they have no rule for the threshold after a timeout (see `threshold`).
 //! * The paper's beta is `kept`: in all other laws `beta` is a reduction.
 //! * Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c).
 
@@ -41,6 +41,8 @@ use libm::floor;
 pub struct Aimd {
     alpha: f64,
     beta: f64,
+    /// Whether the threshold after a timeout is `1 - beta` times the window, not half of it.
+    keeps_threshold: bool,
     /// Of Linux's Reno, which counts whole packets.
     credit: Option<Credit>,
 }
@@ -48,7 +50,7 @@ pub struct Aimd {
 impl Aimd {
     /// AIMD that grows by `alpha` packets in each round-trip time and reduces its window by the fraction `beta`.
     pub const fn new(alpha: f64, beta: f64) -> Self {
-        Aimd { alpha, beta, credit: None }
+        Aimd { alpha, beta, keeps_threshold: false, credit: None }
     }
 
     /// TCP Reno's AIMD(1, 1/2) (RFC 5681).
@@ -59,6 +61,11 @@ impl Aimd {
     /// The GAIMD paper's GAIMD(α, β), whose β is `kept`: the window after a loss over that before it.
     pub const fn gaimd(alpha: f64, kept: f64) -> Self {
         Aimd::new(alpha, 1.0 - kept)
+    }
+
+    /// With a threshold of (1 − β) w after a timeout, not of w / 2.
+    pub const fn keeping_threshold(self) -> Self {
+        Aimd { keeps_threshold: true, ..self }
     }
 
     /// α and β.
@@ -102,11 +109,25 @@ impl WindowLaw for Aimd {
             }
         }
     }
+
+    fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
+        (self.keeps_threshold && why == Signal::Timeout).then_some(cut)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::laws::testing::context;
+
+    #[test]
+    fn the_threshold_after_a_timeout_is_half_or_kept() {
+        let mut law = Aimd::gaimd(0.31, 0.875).keeping_threshold();
+        let cut = law.cut(80.0, Signal::Timeout, &context());
+        assert_eq!(law.threshold(cut, Signal::Timeout), Some(70.0));
+        assert_eq!(law.threshold(cut, Signal::Loss), None);
+        assert_eq!(Aimd::gaimd(0.31, 0.875).threshold(cut, Signal::Timeout), None);
+    }
 
     #[test]
     fn published_friendly_pairs() {

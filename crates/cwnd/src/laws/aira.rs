@@ -11,7 +11,7 @@
 //! increase, if p_i < p_(i-1): a <- a (1 + p_(i-1) - p_i)                                       (14)
 //! bound: a >= 0.1                                                                     (section 6.1)
 //! MAIL: a >= 1 - 0.9 R_N / 100, R_N rounds completed                                           (23)
-//! reset: a <- 1 once w reaches 3/2 of its value at the last loss                      (section 6.3)
+//! reset: a <- 1 once w reaches 3/2 W, W its value at the last loss                    (section 6.3)
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |
@@ -24,10 +24,14 @@
 //! | `increase` | the increase rule (Eq. 14) | | on or off | on |
 //! | `decrease` | the decrease rule (Eq. 5) | | on or off | on |
 //! | `rounds` | rounds in which MAIL falls to the bound | | 1 <= rounds <= 10000 | 100 |
-//! | `ratio` | window over that at the last loss at which `a` is reset | | 1 < ratio <= 10 | 3/2 |
+//! | `ratio` | window over W at which `a` is reset | | 1 < ratio <= 10 | 3/2 |
 //! | `timeout` | effect of a timeout on the current round | | continues, ends | continues |
+//! | `peak` | W of the reset condition: the window at the last loss, or the mean or the largest of those at the last 30 | | last, mean, largest | last |
 //!
 //! Never more aggressive than TCP: `a <= 1`.
+//!
+//! Section 6.3 assumes that the window oscillates between W/2 and W before other flows leave, and does not say how a
+//! sender finds W where its peaks differ: `peak` has three readings.
 //!
 //! Timeouts. A round is "the interval between two cwnd multiplicative decreases" (section 4.1, definition
 //! 2), and the introduction lists "timeouts and multiplicative decreases" separately: a timeout is no
@@ -42,10 +46,12 @@
 //! * a never exceeds 1, which section 6.3 calls the fastest.
 //! * The 0.9 of Eq. 23 is 1 - bound.
 //! * A timeout ends no round (see `timeout`).
-//! * A timeout does not change the window with which the reset condition compares.
+//! * A timeout does not change W.
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Round, Signal, WindowLaw};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 
 /// AIRA's parameters and the switches of its rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,8 +66,10 @@ pub struct AiraParameters {
     pub reset: bool,
     /// Rounds in which MAIL falls to the bound.
     pub rounds: f64,
-    /// The ratio of the window at which `a` is reset to that at the last loss.
+    /// The ratio of the window at which `a` is reset to W.
     pub ratio: f64,
+    /// W of the reset condition.
+    pub peak: AiraPeak,
     /// The increase rule (Eq. 14).
     pub increase: bool,
     /// The decrease rule (Eq. 5).
@@ -79,6 +87,7 @@ impl Default for AiraParameters {
             reset: true,
             rounds: 100.0,
             ratio: 1.5,
+            peak: AiraPeak::Last,
             increase: true,
             decrease: true,
             timeout_ends_round: false,
@@ -86,10 +95,25 @@ impl Default for AiraParameters {
     }
 }
 
+/// W of the reset condition, from the windows at the last losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AiraPeak {
+    /// The last one.
+    Last,
+    /// The mean of the last 30.
+    Mean,
+    /// The largest of the last 30.
+    Largest,
+}
+
+/// Windows that [`AiraPeak::Mean`] and [`AiraPeak::Largest`] are taken of.
+const PEAKS: usize = 30;
+
 /// AIRA: see the [module](self).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Aira {
-    parameters: AiraParameters,
+    /// Not used for each acknowledgement.
+    losses: Box<Losses>,
     a: f64,
     /// The loss rate of the last round.
     p: f64,
@@ -98,13 +122,39 @@ pub struct Aira {
     reset_at: f64,
 }
 
+/// The parameters, and the windows at the last losses, the newest last, unless W is the last one.
+#[derive(Clone, Debug, PartialEq)]
+struct Losses {
+    parameters: AiraParameters,
+    peaks: VecDeque<f64>,
+}
+
+impl Losses {
+    /// W after a loss at window `w`.
+    fn peak(&mut self, w: f64) -> f64 {
+        if self.parameters.peak == AiraPeak::Last {
+            return w;
+        }
+        let peaks = &mut self.peaks;
+        if peaks.len() == PEAKS {
+            peaks.pop_front();
+        }
+        peaks.push_back(w);
+        match self.parameters.peak {
+            AiraPeak::Mean => peaks.iter().sum::<f64>() / peaks.len() as f64,
+            _ => peaks.iter().copied().fold(w, f64::max),
+        }
+    }
+}
+
 impl Aira {
     /// The initial, and the greatest, additive increase.
     const A: f64 = 1.0;
 
     /// AIRA with these parameters.
-    pub const fn new(parameters: AiraParameters) -> Self {
-        Aira { parameters, a: Self::A, p: 0.0, rounds: 0, reset_at: f64::INFINITY }
+    pub fn new(parameters: AiraParameters) -> Self {
+        let losses = Box::new(Losses { parameters, peaks: VecDeque::new() });
+        Aira { losses, a: Self::A, p: 0.0, rounds: 0, reset_at: f64::INFINITY }
     }
 
     /// The additive increase `a` in packets per round-trip time.
@@ -114,8 +164,12 @@ impl Aira {
 
     /// The lower bound after the rounds completed so far.
     fn least(&self) -> f64 {
-        let AiraParameters { bound, mail, rounds, .. } = self.parameters;
-        let mail = if mail { 1.0 - (1.0 - bound) * f64::from(self.rounds) / rounds } else { 0.0 };
+        let AiraParameters { bound, mail, rounds, .. } = self.losses.parameters;
+        let mail = if mail {
+            1.0 - (1.0 - bound) * f64::from(self.rounds) / f64::from(rounds)
+        } else {
+            0.0
+        };
         bound.max(mail)
     }
 }
@@ -130,18 +184,18 @@ impl WindowLaw for Aira {
     }
 
     fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
-        if self.parameters.reset && !why.restarts() {
-            self.reset_at = self.parameters.ratio * w;
+        if self.losses.parameters.reset && !why.restarts() {
+            self.reset_at = self.losses.parameters.ratio * self.losses.peak(w);
         }
-        w - self.parameters.beta * w
+        w - self.losses.parameters.beta * w
     }
 
     fn round(&mut self, round: &Round, _cx: &Context) {
         let p = round.lost.min(round.sent) as f64 / round.sent.max(1) as f64;
         self.rounds = self.rounds.saturating_add(1);
-        if p > self.p && self.parameters.decrease {
+        if p > self.p && self.losses.parameters.decrease {
             self.a *= 1.0 - p;
-        } else if p < self.p && self.parameters.increase {
+        } else if p < self.p && self.losses.parameters.increase {
             self.a *= 1.0 + self.p - p;
         }
         self.a = self.a.max(self.least()).min(Self::A);
@@ -151,10 +205,11 @@ impl WindowLaw for Aira {
     /// The increase `a` stays, as the bounds do: packets of the new size for each round-trip time.
     fn rescale(&mut self, factor: f64) {
         self.reset_at *= factor;
+        self.losses.peaks.iter_mut().for_each(|peak| *peak *= factor);
     }
 
     fn timeout_ends_round(&self) -> bool {
-        self.parameters.timeout_ends_round
+        self.losses.parameters.timeout_ends_round
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -174,6 +229,22 @@ mod tests {
 
     fn unbounded() -> AiraParameters {
         AiraParameters { bound: 0.0, mail: false, ..AiraParameters::default() }
+    }
+
+    #[test]
+    fn the_peak_is_the_last_the_mean_or_the_largest() {
+        for (peak, expected) in
+            [(AiraPeak::Last, 20.0), (AiraPeak::Mean, 100.0 / 3.0), (AiraPeak::Largest, 40.0)]
+        {
+            let mut law = Aira::new(AiraParameters { peak, ..AiraParameters::default() });
+            // The first is older than the last 30.
+            let peaks = [40.0, 40.0, 20.0].into_iter().cycle().take(30);
+            for w in [100.0].into_iter().chain(peaks) {
+                law.cut(w, Signal::Loss, &context());
+            }
+            law.cut(500.0, Signal::Timeout, &context());
+            assert!((law.reset_at - 1.5 * expected).abs() < 1e-9, "{}", law.reset_at);
+        }
     }
 
     #[test]

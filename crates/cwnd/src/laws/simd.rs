@@ -9,6 +9,7 @@
 //! the first ACK: w <- w0 + alpha^2 / (4 w0)                                            (appendix B)
 //! alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))                                       (3)
 //! at a loss: w_max <- w, w <- w - beta w, w0 <- w                                               (1)
+//! at a timeout: w_max <- w, w0 <- 1                                                     (appendix B)
 //! so that w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times                                    (2)
 //! ```
 //!
@@ -18,6 +19,7 @@
 //! | `alpha` | increase, by Eq. 3; changes at each decrease | | > 0 | |
 //! | `w_max` | window before the last decrease | packets | | |
 //! | `w0` | window after it | packets | | |
+//! | `reset` | what sets w0 after a timeout: the decrease to one packet, or the begin of congestion avoidance | | decrease, avoidance | decrease |
 //!
 //! TCP-friendly under random losses by the choice of `alpha` (section 3).
 //!
@@ -27,29 +29,40 @@
 //!
 //! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
 //!   most half of the window (RFC 5681 equation 4).
-//! * w0 is the window at which congestion avoidance begins (footnote 2), less than (1 - beta) w_max
-//!   after a loss in slow start or a timeout. Appendix B sets w0 to the window after each decrease,
-//!   one packet after a timeout, and has w0 = (1 - beta) w_max.
+//! * After a loss in slow start w0 is at most half of w_max. Eq. 3 has w0 = (1 - beta) w_max.
 //! * Where slow start ends without a loss, w0 = w and w_max = w0 / (1 - beta).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
+use crate::parts::PERSISTENT_WINDOW;
 use libm::sqrt;
 
 /// SIMD(β): see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simd {
     beta: f64,
+    reset: SimdReset,
     alpha: f64,
     w0: f64,
     /// Set from a reduction until congestion avoidance begins again.
     w_max: Option<f64>,
+    /// Whether that reduction, a timeout, has set `w0`.
+    restarted: bool,
+}
+
+/// What sets w0 after a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimdReset {
+    /// The decrease of the window to its least value (appendix B).
+    Decrease,
+    /// The begin of congestion avoidance, as footnote 2 has it for the first one.
+    Avoidance,
 }
 
 impl Simd {
     /// SIMD that reduces its window by the fraction `beta`.
-    pub const fn new(beta: f64) -> Self {
-        Simd { beta, alpha: 0.0, w0: 0.0, w_max: None }
+    pub const fn new(beta: f64, reset: SimdReset) -> Self {
+        Simd { beta, reset, alpha: 0.0, w0: 0.0, w_max: None, restarted: false }
     }
 
     /// The α of Eq. 3 for a window of `w_max` before the last decrease.
@@ -69,13 +82,19 @@ impl WindowLaw for Simd {
         w + each * acked / w
     }
 
-    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
+    fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
         self.w_max = Some(w);
+        self.restarted = why.restarts() && self.reset == SimdReset::Decrease;
+        if self.restarted {
+            self.w0 = if why == Signal::Timeout { 1.0 } else { PERSISTENT_WINDOW };
+        }
         w - self.beta * w
     }
 
     fn enter(&mut self, w: f64, _cx: &Context) {
-        self.w0 = w;
+        if !core::mem::take(&mut self.restarted) {
+            self.w0 = w;
+        }
         let w_max = self.w_max.take().unwrap_or(w / (1.0 - self.beta));
         self.alpha = Simd::alpha(self.beta, w_max);
     }
@@ -100,7 +119,7 @@ mod tests {
 
     /// For beta = 3/8 and w_max = 32: 3 sqrt(3/8) / ((1 - 1/4) sqrt(64)) = sqrt(3/8) / 2.
     fn after_a_loss_at_32() -> (Simd, f64) {
-        let mut law = Simd::new(0.375);
+        let mut law = Simd::new(0.375, SimdReset::Decrease);
         let w = law.cut(32.0, Signal::Loss, &context());
         assert_eq!(w, 20.0);
         law.enter(w, &context());
@@ -123,6 +142,25 @@ mod tests {
         assert!((second - (29.0 + 2.0 * alpha * 3.0 / 29.0)).abs() < 1e-12);
     }
 
+    /// Appendix B: w0 is the window of one packet, also when congestion avoidance begins again at half of the window before the timeout.
+    #[test]
+    fn a_timeout_resets_w0_to_its_window() {
+        for (reset, w0) in [(SimdReset::Decrease, 1.0), (SimdReset::Avoidance, 16.0)] {
+            let mut law = Simd::new(0.375, reset);
+            law.cut(32.0, Signal::Timeout, &context());
+            law.enter(16.0, &context());
+            assert_eq!((law.w0, law.alpha), (w0, Simd::alpha(0.375, 32.0)));
+            // The next loss sets it to the window after the loss.
+            let w = law.cut(24.0, Signal::Loss, &context());
+            law.enter(w, &context());
+            assert_eq!(law.w0, 15.0);
+        }
+        let mut law = Simd::new(0.375, SimdReset::Decrease);
+        law.cut(32.0, Signal::PersistentCongestion, &context());
+        law.enter(16.0, &context());
+        assert_eq!(law.w0, 2.0);
+    }
+
     /// Eq. 2, with as many ACKs in a round as the window has packets.
     #[test]
     fn grows_with_the_square_of_time() {
@@ -139,9 +177,9 @@ mod tests {
     /// Four times the packets: the same law after a loss at 128 packets, in recovery and after it.
     #[test]
     fn rescaling_is_the_same_law_at_scaled_windows() {
-        let mut expected = Simd::new(0.375);
+        let mut expected = Simd::new(0.375, SimdReset::Decrease);
         let w = expected.cut(128.0, Signal::Loss, &context());
-        let mut in_recovery = Simd::new(0.375);
+        let mut in_recovery = Simd::new(0.375, SimdReset::Decrease);
         in_recovery.cut(32.0, Signal::Loss, &context());
         in_recovery.rescale(4.0);
         for law in [&mut expected, &mut in_recovery] {
@@ -156,7 +194,7 @@ mod tests {
 
     #[test]
     fn slow_start_without_a_loss_sets_both_windows() {
-        let mut law = Simd::new(0.5);
+        let mut law = Simd::new(0.5, SimdReset::Decrease);
         law.enter(16.0, &context());
         assert_eq!(law.w0, 16.0);
         assert_eq!(law.alpha, Simd::alpha(0.5, 32.0));

@@ -31,14 +31,11 @@ use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::conventions::{Conventions, Decided, Decision};
 use crate::event::{Acked, Event, Limit, Lost, Marked, Output};
 use crate::law::{Context, Round, Signal, WindowLaw};
-use crate::parts::{MAX_WINDOW, rescale_max_window};
+use crate::parts::{MAX_WINDOW, PERSISTENT_WINDOW, rescale_max_window};
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 use alloc::boxed::Box;
 use libm::floor;
-
-/// The window after persistent congestion in packets (RFC 9002 section 7.2).
-const PERSISTENT_WINDOW: f64 = 2.0;
 
 /// A window law in its machine. Small and on few cache lines: a simulation holds one for each flow.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use core::fmt;
 use core::str::FromStr;
 
 /// More than any controller has.
-pub(super) const MAX_PARAMETERS: usize = 11;
+pub(super) const MAX_PARAMETERS: usize = 12;
 
 /// A controller by name with the values of its parameters.
 ///

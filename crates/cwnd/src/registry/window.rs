@@ -2,8 +2,8 @@
 
 use super::{Algorithm, Build, Parameter, Range};
 use crate::laws::{
-    Aiad, Aimd, Aira, AiraParameters, Bic, BicParameters, Binomial, Cubic, Dctcp, HighSpeed,
-    Prague, RateClock, Scalable, Simd, Vegas,
+    Aiad, Aimd, Aira, AiraParameters, AiraPeak, Bic, BicParameters, Binomial, Cubic, Dctcp,
+    HighSpeed, Prague, RateClock, RateFilter, Scalable, Simd, SimdReset, Vegas,
 };
 use crate::units::Dur;
 
@@ -95,8 +95,8 @@ pub(super) const GAIMD: Algorithm = Algorithm {
     equations: &["each ACK: w <- w + alpha / w", "at a loss: w <- kept w"],
     deviations: &[
         "Yang and Lam halve the window at the congestion indication that ends slow start, as RFC \
-         5681 equation 4 allows; they have no rule for the threshold after a timeout, which is at \
-         most half of the window.",
+         5681 equation 4 allows; they have no rule for the threshold after a timeout (see \
+         `threshold`).",
         BYTES,
         "The paper's beta is `kept`: in all other laws `beta` is a reduction.",
     ],
@@ -110,10 +110,19 @@ pub(super) const GAIMD: Algorithm = Algorithm {
             Range::open(0.0, 1.0),
             "window after a loss over that before it",
         ),
+        Parameter::choice(
+            "threshold",
+            &["half", "kept"],
+            Some(0),
+            "threshold after a timeout: half of the window, or `kept` times it",
+        ),
         START,
         PACING,
     ],
-    build: Build::Window(|v| Aimd::gaimd(v[0], v[1]).into()),
+    build: Build::Window(|v| {
+        let law = Aimd::gaimd(v[0], v[1]);
+        if v[2] == 0.0 { law.into() } else { law.keeping_threshold().into() }
+    }),
 };
 
 pub(super) const FRIENDLY: Algorithm = Algorithm {
@@ -209,18 +218,31 @@ pub(super) const SIMD: Algorithm = Algorithm {
         "the first ACK: w <- w0 + alpha^2 / (4 w0)",
         "alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))",
         "at a loss: w_max <- w, w <- w - beta w, w0 <- w",
+        "at a timeout: w_max <- w, w0 <- 1",
         "so that w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times",
     ],
     deviations: &[
         HALVES,
-        "w0 is the window at which congestion avoidance begins (footnote 2), less than (1 - beta) \
-         w_max after a loss in slow start or a timeout. Appendix B sets w0 to the window after \
-         each decrease, one packet after a timeout, and has w0 = (1 - beta) w_max.",
+        "After a loss in slow start w0 is at most half of w_max. Eq. 3 has w0 = (1 - beta) w_max.",
         "Where slow start ends without a loss, w0 = w and w_max = w0 / (1 - beta).",
         BYTES,
     ],
-    parameters: &[beta(0.0625), START, PACING],
-    build: Build::Window(|v| Simd::new(v[0]).into()),
+    parameters: &[
+        beta(0.0625),
+        Parameter::choice(
+            "reset",
+            &["decrease", "avoidance"],
+            Some(0),
+            "what sets w0 after a timeout: the decrease to one packet (appendix B), or the window \
+             at which congestion avoidance begins",
+        ),
+        START,
+        PACING,
+    ],
+    build: Build::Window(|v| {
+        let reset = if v[1] == 0.0 { SimdReset::Decrease } else { SimdReset::Avoidance };
+        Simd::new(v[0], reset).into()
+    }),
 };
 
 pub(super) const AIRA: Algorithm = Algorithm {
@@ -236,14 +258,14 @@ pub(super) const AIRA: Algorithm = Algorithm {
         "increase, if p_i < p_(i-1): a <- a (1 + p_(i-1) - p_i)",
         "bound: a >= 0.1",
         "MAIL: a >= 1 - 0.9 R_N / 100, R_N rounds completed",
-        "reset: a <- 1 once w reaches 3/2 of its value at the last loss",
+        "reset: a <- 1 once w reaches 3/2 W, W its value at the last loss",
     ],
     deviations: &[
         HALVES,
         "a never exceeds 1, which section 6.3 calls the fastest.",
         "The 0.9 of Eq. 23 is 1 - bound.",
         "A timeout ends no round (see `timeout`).",
-        "A timeout does not change the window with which the reset condition compares.",
+        "A timeout does not change W.",
         BYTES,
     ],
     parameters: &[
@@ -267,13 +289,20 @@ pub(super) const AIRA: Algorithm = Algorithm {
             "",
             1.5,
             Range::above(1.0, 10.0),
-            "window over that at the last loss at which a is reset",
+            "window over W at which a is reset",
         ),
         Parameter::choice(
             "timeout",
             &["continues", "ends"],
             Some(0),
             "effect of a timeout on the current round",
+        ),
+        Parameter::choice(
+            "peak",
+            &["last", "mean", "largest"],
+            Some(0),
+            "W of the reset condition: the window at the last loss, or the mean or the largest of \
+             those at the last 30",
         ),
         START,
         PACING,
@@ -288,6 +317,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
             decrease: v[5] != 0.0,
             rounds: v[6],
             ratio: v[7],
+            peak: [AiraPeak::Last, AiraPeak::Mean, AiraPeak::Largest][v[9] as usize],
             timeout_ends_round: v[8] != 0.0,
         })
         .into()
@@ -304,12 +334,25 @@ const TAU: Parameter = Parameter::number(
     "1/τ is the cut-off frequency of the rate's filter",
 );
 
+const FILTER: Parameter = Parameter::choice(
+    "filter",
+    &["interval", "fixed"],
+    Some(0),
+    "gains that follow the interval of the sample, or fixed ones",
+);
+
+/// The filter of a value of [`FILTER`].
+fn filter(value: f64) -> RateFilter {
+    if value == 0.0 { RateFilter::Interval } else { RateFilter::Fixed }
+}
+
 const AIAD_EQUATIONS: &[&str] = &[
     "each ACK: w <- w + 1 / w",
     "at a loss: w <- r d, at most w, at least 2",
     "threshold: ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout",
     "sample k: b_k = packets acknowledged in D_k / D_k, D_k = t_k - t_(k-1)",
     "filter: r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)",
+    "filter=fixed: r <- (19 r + b_k + b_(k-1)) / 21",
     "no sample for tau / 2: a sample of 0 with D = tau / 2",
 ];
 const AIAD_DEVIATIONS: &[&str] = &[
@@ -340,12 +383,13 @@ pub(super) const AIAD: Algorithm = Algorithm {
             "the clock of the rate: arrivals of ACKs (κ), or of packets by timestamps (φ)",
         ),
         TAU,
+        FILTER,
         START,
         PACING,
     ],
     build: Build::Window(|v| {
         let clock = if v[0] == 0.0 { RateClock::Ack } else { RateClock::Receiver };
-        Aiad::new(clock, Dur::from_secs(v[1])).into()
+        Aiad::new(clock, filter(v[2]), Dur::from_secs(v[1])).into()
     }),
 };
 
@@ -356,8 +400,8 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
     source: "Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001",
     equations: AIAD_EQUATIONS,
     deviations: AIAD_DEVIATIONS,
-    parameters: &[TAU, START, PACING],
-    build: Build::Window(|v| Aiad::new(RateClock::Ack, Dur::from_secs(v[0])).into()),
+    parameters: &[TAU, FILTER, START, PACING],
+    build: Build::Window(|v| Aiad::new(RateClock::Ack, filter(v[1]), Dur::from_secs(v[0])).into()),
 };
 
 pub(super) const SCALABLE: Algorithm = Algorithm {
