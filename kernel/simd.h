@@ -61,7 +61,7 @@ FX_INLINE void simd_enter(const struct simd_params *p, struct simd_state *s, u64
 {
 	u64 w_max = s->w_max ? s->w_max : fx_ratio(w, p->remaining, 32);
 
-	s->w0 = s->restarted ? FX_ONE : w;
+	s->w0 = s->restarted ? FX_PACKET : w;
 	s->restarted = 0;
 	s->w_max = 0;
 	s->alpha = fx_ratio(p->c, fx_root(w_max), 32);
