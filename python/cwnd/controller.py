@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["window", "rate", "whole"]
 """The kind of a controller: a window law, a rate law or a whole controller."""
 
-Signal: TypeAlias = Literal["loss", "mark", "timeout", "persistent-congestion"]
+Signal: TypeAlias = Literal["loss", "mark", "timeout", "persistent-congestion", "delay"]
 """A congestion signal."""
 
 Need: TypeAlias = Literal["delivery_rate", "reports", "capacity"]
@@ -177,6 +177,10 @@ class RateHooks:
 
     def observe(self, report: Report, cx: Context, /) -> None:
         """Process a report of the receiver: for estimators."""
+
+    def delay_rises(self, cx: Context, /) -> bool:
+        """Return whether the newest report is a congestion signal, ``"delay"``: after each ``observe``."""
+        return False
 
     def losses(self, lost: Lost, rate: float, cx: Context, /) -> None:
         """Process packets lost or marked at ``rate`` packets per second, before any reduction."""

@@ -368,6 +368,19 @@ def test_a_rate_laws_hooks_are_called_with_the_values_of_the_run():
     assert of(calls, "window")
 
 
+def test_a_rising_delay_is_a_signal_of_a_rate_law():
+    class Delayed(Daimd, RateHooks):
+        def delay_rises(self, cx):
+            return cx.now - cx.last_cut > 0.5
+
+    result = cwnd.run(dumbbell().add_flow(Delayed))
+    causes = result.record["flows"][0]["cuts"]["cause"]
+    assert causes.count("delay") >= 8
+    Delayed.delay_rises = lambda self, cx: None
+    with pytest.raises(SpecError, match=r"delay_rises.*the answer is True or False"):
+        cwnd.run(dumbbell().add_flow(Delayed))
+
+
 def test_a_whole_controller_may_need_reports():
     class Reported(Steady):
         needs = ("reports", "capacity")

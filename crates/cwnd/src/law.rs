@@ -21,16 +21,19 @@ pub enum Signal {
     Timeout,
     /// Persistent congestion was established (RFC 9002 section 7.6).
     PersistentCongestion,
+    /// The round-trip time rises ([`RateLaw::delay_rises`]).
+    Delay,
 }
 
 impl Signal {
-    /// Its name in records: `loss`, `mark`, `timeout` or `persistent-congestion`.
+    /// Its name in records: `loss`, `mark`, `timeout`, `persistent-congestion` or `delay`.
     pub const fn name(self) -> &'static str {
         match self {
             Signal::Loss => "loss",
             Signal::Mark => "mark",
             Signal::Timeout => "timeout",
             Signal::PersistentCongestion => "persistent-congestion",
+            Signal::Delay => "delay",
         }
     }
 
@@ -294,8 +297,8 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
     /// The rate after an interval with acknowledgements and without a loss.
     fn tick(&mut self, rate: Rate, cx: &Context) -> Rate;
 
-    /// The rate after a loss report, a mark that begins a congestion period, a timeout, or persistent congestion,
-    /// whose losses are reported before. A rate above `rate` leaves it as it is. `fresh` says whether the most recently
+    /// The rate after a loss report, a mark that begins a congestion period, a timeout, persistent congestion, whose
+    /// losses are reported before, or a rise of the round-trip time. A rate above `rate` leaves it as it is. `fresh` says whether the most recently
     /// sent lost packet was sent after the last decrease, which begins a new congestion period; it is true for all
     /// signals other than a loss.
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate;
@@ -305,6 +308,12 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
 
     /// The receiver's report: for estimators.
     fn observe(&mut self, _report: &Report, _cx: &Context) {}
+
+    /// Whether the newest report shows that the round-trip time rises, which is a congestion signal: called after each
+    /// [`observe`](Self::observe).
+    fn delay_rises(&mut self, _cx: &Context) -> bool {
+        false
+    }
 
     /// Packets were lost or marked at `rate`: called before any reduction.
     fn losses(&mut self, _lost: &Lost, _rate: Rate, _cx: &Context) {}
@@ -357,6 +366,9 @@ impl RateLaw for Box<dyn RateLaw> {
     }
     fn observe(&mut self, report: &Report, cx: &Context) {
         (**self).observe(report, cx);
+    }
+    fn delay_rises(&mut self, cx: &Context) -> bool {
+        (**self).delay_rises(cx)
     }
     fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
         (**self).losses(lost, rate, cx);

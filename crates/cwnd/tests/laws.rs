@@ -469,3 +469,29 @@ fn a_report_without_an_arrival_rate_keeps_the_estimate() {
         assert!(controller.output().pace >= Some(before), "{name}");
     }
 }
+
+/// A method that is not forwarded would be the default for every law, without an error of the compiler.
+#[test]
+fn every_method_of_the_traits_is_forwarded() {
+    let methods = |text: &str| -> Vec<String> {
+        let names = text.split("\n    fn ").skip(1).map(|rest| rest.split('(').next().unwrap());
+        names.map(str::to_owned).collect()
+    };
+    let between = |text: &str, from: &str| -> String {
+        let start = text.find(from).unwrap_or_else(|| panic!("{from}"));
+        text[start..].split("\n}\n").next().unwrap().to_owned()
+    };
+    let law = include_str!("../src/law.rs");
+    let any = include_str!("../src/laws/any.rs").replace("\n        ", "\n");
+    for name in ["WindowLaw", "RateLaw"] {
+        let declared = methods(&between(law, &format!("pub trait {name}: ")));
+        let boxed = methods(&between(law, &format!("impl {name} for Box<dyn {name}>")));
+        let start = any.find(&format!("impl {name} for $any")).unwrap();
+        let forwarded = methods(any[start..].split("\n}\n").next().unwrap());
+        assert!(declared.len() > 8, "{declared:?}");
+        for method in &declared {
+            assert!(boxed.contains(method), "{name}::{method} of a box");
+            assert!(forwarded.contains(method), "{name}::{method} of any law");
+        }
+    }
+}

@@ -60,6 +60,9 @@ impl Implementation {
         let law = match spec.law(&Settings::default()) {
             Some(Law::Window(law)) => law,
             Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
+                if value("delay") != 0.0 {
+                    return unsupported("the kernel implementation has delay=off only".into());
+                }
                 let (tau, syn) = (value("tau"), value("syn"));
                 let each_report =
                     match law.feedback() {
@@ -230,6 +233,7 @@ mod tests {
             ("gaimd(threshold=kept)", "threshold=half"),
             ("aira(peak=mean)", "peak=last"),
             ("aiad(filter=fixed)", "filter=interval"),
+            ("daimd(delay=on)", "delay=off"),
         ] {
             let expected = format!("{spec}: the kernel implementation has {only} only");
             assert_eq!(implementation(spec), Err(expected));

@@ -82,6 +82,17 @@ impl Object {
         finite(hook, &self.ask(py, hook, arguments)?, what)
     }
 
+    /// Calls a hook that answers True or False.
+    pub(super) fn truth<'py>(
+        &self,
+        py: Python<'py>,
+        hook: &str,
+        arguments: impl pyo3::call::PyCallArgs<'py>,
+    ) -> PyResult<bool> {
+        let answer = self.ask(py, hook, arguments)?;
+        answer.extract().map_err(|_| wrong(hook, &answer, "the answer is True or False"))
+    }
+
     /// Runs calls into Python. After an error the result is `otherwise` until the run is stopped.
     pub(super) fn run<T>(&self, otherwise: T, calls: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
         if self.failure.happened() {

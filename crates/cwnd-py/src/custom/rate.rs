@@ -22,6 +22,7 @@ pub(super) struct PyRateLaw {
 #[derive(Clone, Copy, Debug)]
 struct Hooks {
     observe: bool,
+    delay_rises: bool,
     losses: bool,
     window: bool,
     rescale: bool,
@@ -31,6 +32,7 @@ impl PyRateLaw {
     pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
         let has = Hooks {
             observe: object.has(py, "observe")?,
+            delay_rises: object.has(py, "delay_rises")?,
             losses: object.has(py, "losses")?,
             window: object.has(py, "window")?,
             rescale: object.has(py, "rescale")?,
@@ -110,6 +112,11 @@ impl RateLaw for PyRateLaw {
             let (report, cx) = (Report::from(report), Context::from(cx));
             self.run((), |py, object| object.ask(py, "observe", (report, cx)).map(drop));
         }
+    }
+
+    fn delay_rises(&mut self, cx: &cwnd::Context) -> bool {
+        self.has.delay_rises
+            && self.run(false, |py, object| object.truth(py, "delay_rises", (Context::from(cx),)))
     }
 
     fn losses(&mut self, lost: &cwnd::Lost, rate: Rate, cx: &cwnd::Context) {

@@ -1,7 +1,7 @@
 //! A window law written in Python.
 
 use super::data::{Acked, Context, Round};
-use super::object::{Object, finite_or_none, wrong};
+use super::object::{Object, finite_or_none};
 use cwnd::{Signal, WindowLaw};
 use pyo3::prelude::*;
 
@@ -91,15 +91,9 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn leave_slow_start(&mut self, w: f64, cx: &cwnd::Context) -> bool {
-        if !self.has.leave_slow_start {
-            return false;
-        }
-        let cx = Context::from(cx);
-        self.object.run(false, |py| {
-            let answer = self.object.ask(py, "leave_slow_start", (w, cx))?;
-            let expected = "the answer is True or False";
-            answer.extract().map_err(|_| wrong("leave_slow_start", &answer, expected))
-        })
+        let arguments = (w, Context::from(cx));
+        self.has.leave_slow_start
+            && self.object.run(false, |py| self.object.truth(py, "leave_slow_start", arguments))
     }
 
     fn rescale(&mut self, factor: f64) {

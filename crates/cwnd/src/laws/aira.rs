@@ -165,11 +165,7 @@ impl Aira {
     /// The lower bound after the rounds completed so far.
     fn least(&self) -> f64 {
         let AiraParameters { bound, mail, rounds, .. } = self.losses.parameters;
-        let mail = if mail {
-            1.0 - (1.0 - bound) * f64::from(self.rounds) / f64::from(rounds)
-        } else {
-            0.0
-        };
+        let mail = if mail { 1.0 - (1.0 - bound) * f64::from(self.rounds) / rounds } else { 0.0 };
         bound.max(mail)
     }
 }

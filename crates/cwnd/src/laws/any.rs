@@ -97,6 +97,9 @@ macro_rules! any_law {
             fn observe(&mut self, report: &Report, cx: &Context) {
                 forward!($any, [$($law),+], self.observe(report, cx))
             }
+            fn delay_rises(&mut self, cx: &Context) -> bool {
+                forward!($any, [$($law),+], self.delay_rises(cx))
+            }
             fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
                 forward!($any, [$($law),+], self.losses(lost, rate, cx))
             }

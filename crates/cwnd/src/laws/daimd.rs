@@ -6,6 +6,7 @@
 //! ```text
 //! each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN    (8)
 //! at each negative feedback: x <- (1 - beta) x                                                  (2)
+//! delay = on: a rising round-trip time is a negative feedback                            (section II)
 //! feedback = event: each congestion event
 //! feedback = packet: each lost packet: x <- (1 - beta)^n x for n of them                        (3)
 //! feedback = syn: the first loss report in a SYN                                                (4)
@@ -23,6 +24,7 @@
 //! | `L` (`capacity`) | link capacity; 0 takes the receiver's estimate | bit/s | 0bit <= capacity <= 1000000gbit | 0 |
 //! | `lambda` | weight of the old window in the moving average; 1: no flow window | | 0 <= lambda <= 1 | 7/8 |
 //! | `feedback` | events that are one negative feedback | | event, packet, syn, report | event |
+//! | `delay` | whether a rising round-trip time is a negative feedback too | | on or off | off |
 //! | `S` | packet size | bytes | | |
 //! | `AS` | packet arrival rate at the receiver | packets/s | | |
 //!
@@ -42,13 +44,18 @@
 //! unless the last reduction was less than a SYN ago. The kernel's implementation (`kernel/daimd.h`) has
 //! `event` and `report`.
 //!
+//! Increasing delay. Section II names it as a negative feedback and has no rule for it. `delay=on` has that of UDT's libraries of 2003 and of
+//! its agent for ns-2, which is Pathload's (Jain and Dovrolis): of the last 16 round-trip times, PCT is the fraction of the 15 differences
+//! that are rises, and PDT the last less the first one over the sum of the absolute differences. The time rises if PCT > 0.66 and PDT >
+//! 0.45, or PCT > 0.54 and PDT > 0.55; at most once in two round-trip times. These libraries have a sample for each ACK2, and this law one for
+//! each report.
+//!
 //! Known deviations:
 //!
 //! * Eq. 2, Eq. 3 and Eq. 4 define negative feedback differently: `feedback` selects the definition.
 //! * The paper's tables are UDT's, which also reduces the rate within a congestion event, at growing
 //!   intervals or at random.
-//! * Increasing delay is no negative feedback; section II counts it, and UDT's library of September
-//!   2003 reduces the rate on it.
+//! * Increasing delay is a negative feedback with `delay=on` only; section II counts it.
 //! * A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion event are
 //!   one negative feedback, also with `packet` and `report`.
 //! * Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before the first
@@ -61,6 +68,8 @@
 use crate::event::{Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
 use crate::units::{Dur, Rate, Time};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use libm::{ceil, log10, pow};
 
 /// The packet size for which `tau` is chosen, in bytes.
@@ -95,6 +104,8 @@ pub struct DaimdParameters {
     pub capacity: Option<f64>,
     /// The weight λ of the old window in the flow window's moving average; 1 disables the flow window.
     pub lambda: f64,
+    /// Whether a rising round-trip time is a negative feedback too (section II).
+    pub delay: bool,
 }
 
 impl Default for DaimdParameters {
@@ -106,12 +117,13 @@ impl Default for DaimdParameters {
             syn: Dur::from_millis(10),
             capacity: None,
             lambda: 7.0 / 8.0,
+            delay: false,
         }
     }
 }
 
 /// DAIMD: see the [module](self).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Daimd {
     parameters: DaimdParameters,
     /// The receiver's estimates.
@@ -121,12 +133,59 @@ pub struct Daimd {
     /// Packets in the newest loss report.
     lost: u32,
     last_cut: Option<Time>,
+    /// With `delay=on`.
+    trend: Option<Box<Trend>>,
+}
+
+/// Round-trip times that a trend is found in.
+const SAMPLES: usize = 16;
+
+/// The trend of the round-trip times, as Pathload finds it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Trend {
+    /// The last round-trip times in seconds, the newest last; fewer at the start.
+    rtts: VecDeque<f64>,
+    /// The time of the last rise.
+    risen: Option<Time>,
+}
+
+impl Trend {
+    fn observe(&mut self, rtt: Dur) {
+        if self.rtts.len() == SAMPLES {
+            self.rtts.pop_front();
+        }
+        self.rtts.push_back(rtt.as_secs());
+    }
+
+    /// Whether the round-trip times rise; at most once in two of `rtt`.
+    fn rises(&mut self, now: Time, rtt: Dur) -> bool {
+        let recent = self.risen.is_some_and(|risen| now.since(risen) <= rtt + rtt);
+        let rises = self.rtts.len() == SAMPLES && !recent && self.is_rising();
+        if rises {
+            self.risen = Some(now);
+        }
+        rises
+    }
+
+    fn is_rising(&self) -> bool {
+        let steps = self.rtts.iter().zip(self.rtts.iter().skip(1)).map(|(from, to)| to - from);
+        let (mut rises, mut net, mut sum) = (0.0, 0.0, 0.0);
+        for step in steps {
+            rises += f64::from(u8::from(step > 0.0));
+            net += step;
+            sum += step.abs();
+        }
+        let pct = rises / (SAMPLES - 1) as f64;
+        let pdt = if sum > 0.0 { net / sum } else { 0.0 };
+        pct > 0.66 && pdt > 0.45 || pct > 0.54 && pdt > 0.55
+    }
 }
 
 impl Daimd {
     /// DAIMD with these parameters.
     pub fn new(parameters: DaimdParameters) -> Self {
-        Daimd { parameters, ..Daimd::default() }
+        let trend = parameters.delay.then(Box::default);
+        Daimd { parameters, trend, ..Daimd::default() }
     }
 
     /// The events that are one negative feedback.
@@ -166,6 +225,7 @@ impl RateLaw for Daimd {
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
         let DaimdParameters { beta, feedback, syn, .. } = self.parameters;
         let feedbacks = match feedback {
+            _ if why == Signal::Delay => 1,
             Feedback::Event => u32::from(fresh),
             Feedback::Packet if why == Signal::Loss => self.lost.max(1),
             Feedback::Syn => u32::from(self.last_cut.is_none_or(|cut| cx.now.since(cut) >= syn)),
@@ -190,7 +250,17 @@ impl RateLaw for Daimd {
         true
     }
 
+    fn delay_rises(&mut self, cx: &Context) -> bool {
+        match (&mut self.trend, cx.rtt) {
+            (Some(trend), Some(rtt)) => trend.rises(cx.now, rtt.smoothed),
+            _ => false,
+        }
+    }
+
     fn observe(&mut self, report: &Report, _cx: &Context) {
+        if let Some(trend) = &mut self.trend {
+            trend.observe(report.rtt);
+        }
         self.estimated = report.capacity.or(self.estimated);
         let DaimdParameters { lambda, syn, .. } = self.parameters;
         if let Some(arrival) = report.arrival {
@@ -230,6 +300,8 @@ impl RateLaw for Daimd {
 mod tests {
     use super::*;
     use crate::laws::testing::{at, context};
+    use crate::rtt::Rtt;
+    use alloc::vec::Vec;
 
     /// On 1 Gb/s, log10 L = 9: (8) starts at 10^(9-9) packet in each 10 ms, which is 100 packets/s.
     #[test]
@@ -276,6 +348,60 @@ mod tests {
         for (rate, expected) in rates.into_iter().zip(expected) {
             assert!((rate - expected).abs() < 1e-9, "{rates:?}");
         }
+    }
+
+    /// Pathload's thresholds for 16 round-trip times: of 15 differences, more than 0.66 are 10 rises, and more than 0.54 are 9.
+    #[test]
+    fn a_trend_of_the_round_trip_time_is_found() {
+        let rising = |steps: &[i64]| {
+            let mut trend = Trend::default();
+            let mut rtt = 100;
+            trend.observe(Dur::from_millis(rtt));
+            for step in steps {
+                rtt = rtt.wrapping_add_signed(*step);
+                trend.observe(Dur::from_millis(rtt));
+            }
+            trend.rises(Time::ZERO, Dur::from_millis(100))
+        };
+        assert!(rising(&[1; 15]));
+        assert!(!rising(&[1; 14]), "fewer than 16 samples");
+        assert!(!rising(&[-1; 15]));
+        let of = |ups: usize, up: i64, down: i64| {
+            let mut steps = [down; 15];
+            steps[..ups].fill(up);
+            rising(&steps)
+        };
+        // 10 rises: PDT is (30 - 10) / 40 = 0.5, or (30 - 15) / 45 = 0.33.
+        assert!(of(10, 3, -2));
+        assert!(!of(10, 3, -3));
+        // 9 rises: PDT is (27 - 6) / 33 = 0.64, or (27 - 12) / 39 = 0.38; 8 are too few.
+        assert!(of(9, 3, -1));
+        assert!(!of(9, 3, -2));
+        assert!(!of(8, 9, -1));
+    }
+
+    #[test]
+    fn a_rise_reduces_the_rate_once_in_two_round_trip_times() {
+        let mut law = Daimd::new(DaimdParameters { delay: true, ..DaimdParameters::default() });
+        let mut without = Daimd::default();
+        let mut risen = Vec::new();
+        for n in 0..60 {
+            let rtt = Dur::from_millis(100 + n);
+            let now = Time::from_nanos(n * 10_000_000);
+            let cx = Context { rtt: Some(Rtt::update(None, Dur::from_millis(100))), ..at(now) };
+            for law in [&mut law, &mut without] {
+                law.observe(&Report::new(1, 1, rtt), &cx);
+            }
+            if law.delay_rises(&cx) {
+                risen.push(n);
+                assert_eq!(
+                    law.cut(Rate::per_sec(729.0), true, Signal::Delay, &cx).as_per_sec(),
+                    648.0
+                );
+            }
+            assert!(!without.delay_rises(&cx));
+        }
+        assert_eq!(risen, [15, 36, 57]);
     }
 
     #[test]

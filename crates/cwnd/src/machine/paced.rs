@@ -95,6 +95,9 @@ impl<L: RateLaw + Clone> Paced<L> {
         self.rtt = Some(Rtt::update(self.rtt, report.rtt));
         let cx = self.context(now);
         self.law.observe(report, &cx);
+        if self.law.delay_rises(&cx) {
+            self.delayed(now);
+        }
         self.acked |= report.packets > 0;
         if self.rate.is_none() {
             self.window += f64::from(report.packets);
@@ -151,6 +154,15 @@ impl<L: RateLaw + Clone> Paced<L> {
             self.lost = true;
             self.shrink(now, true, Signal::Mark);
         }
+    }
+
+    /// The round-trip time rises: as after a loss, the rate is reduced and does not grow in this interval.
+    fn delayed(&mut self, now: Time) {
+        if self.rate.is_none() {
+            self.leave_slow_start(now);
+        }
+        self.lost = true;
+        self.shrink(now, true, Signal::Delay);
     }
 
     fn report_losses(&mut self, now: Time, lost: &Lost) {

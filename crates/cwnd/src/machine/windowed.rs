@@ -328,7 +328,9 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         (self.ssthresh, self.window) = match why {
             Signal::Timeout => (threshold, least),
             Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
-            Signal::Loss | Signal::Mark => (threshold, at_most(window, before).max(least)),
+            Signal::Loss | Signal::Mark | Signal::Delay => {
+                (threshold, at_most(window, before).max(least))
+            }
         };
         self.last_cut = now;
         self.cut_before = true;

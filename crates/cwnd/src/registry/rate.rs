@@ -17,6 +17,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
         "each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * \
          1/SYN",
         "at each negative feedback: x <- (1 - beta) x",
+        "delay = on: a rising round-trip time is a negative feedback",
         "feedback = event: each congestion event",
         "feedback = packet: each lost packet: x <- (1 - beta)^n x for n of them",
         "feedback = syn: the first loss report in a SYN",
@@ -28,8 +29,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
          definition.",
         "The paper's tables are UDT's, which also reduces the rate within a congestion event, at \
          growing intervals or at random.",
-        "Increasing delay is no negative feedback; section II counts it, and UDT's library of \
-         September 2003 reduces the rate on it.",
+        "Increasing delay is a negative feedback with `delay=on` only; section II counts it.",
         "A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion \
          event are one negative feedback, also with `packet` and `report`.",
         "Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before \
@@ -79,6 +79,11 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             Some(0),
             "one reduction for each congestion event, lost packet (Eq. 3), SYN with losses (Eq. 4) or loss report",
         ),
+        Parameter::switch(
+            "delay",
+            false,
+            "whether a rising round-trip time is a negative feedback too",
+        ),
     ],
     build: Build::Rate(|v, _| {
         let capacity = (v[3] > 0.0).then_some(v[3]);
@@ -94,6 +99,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             syn: Dur::from_secs(v[2]),
             capacity,
             lambda: v[4],
+            delay: v[6] != 0.0,
         })
         .into()
     }),
