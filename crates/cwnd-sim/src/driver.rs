@@ -166,7 +166,7 @@ impl Driver {
         }
     }
 
-    /// Passes a congestion event to the controller, records a reduction and returns whether there was one.
+    /// Passes an event that may be a congestion signal to the controller, records a reduction and returns whether there was one.
     pub(crate) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         self.report(now, event);
         let cut = self.controller.take_cut();

@@ -308,7 +308,7 @@ impl PacedSender {
         let mut report = Report::new(newly, self.driver.packets_sent, measured);
         report.arrival = arrival.map(Rate::per_sec);
         report.capacity = capacity.map(Rate::per_sec);
-        self.driver.report(now, Event::Report(report));
+        self.driver.report_congestion(now, Event::Report(report));
         if self.board.una() >= self.total && self.driver.acknowledged == NONE && !self.open {
             self.complete(now);
         }
