@@ -4,7 +4,8 @@ A full card has the metric with each seed on each network, and so the grade that
 gives to each network. The networks are chosen on one half of the controllers and checked on the
 other half, by the rule that no section that fails in full meets in a quick evaluation, and that at
 least nine of ten of them fail or are a concern there. A quick evaluation of `cubic` may not take
-longer than one on the networks of `quick-budget.json`, which no choice changes.
+longer than one with the first number of seeds on the networks of `quick-budget.json`, which no
+choice changes.
 """
 
 from __future__ import annotations
@@ -42,13 +43,16 @@ TIMED = "cubic"
 """Controller whose quick evaluation is timed."""
 
 BUDGET = Path(__file__).with_name("quick-budget.json")
-"""Networks, by experiment, that cost as much as a quick evaluation may."""
+"""Networks, by experiment. With the first number of seeds they cost as much as a quick one may."""
 
 RECOGNISED = 0.9
 """Smallest fraction of the sections that fail in full that fail or are a concern in quick."""
 
 LETTERS: dict[str, Grade] = {"f": "fails", "c": "concern", "u": "undecided", "m": "meets"}
 """Grades in the record."""
+
+UNSEEN = 10.0
+"""Weight of a failing section that meets on all chosen networks."""
 
 GAINS: Mapping[Grade, float] = {"fails": 1.0, "concern": 1.0, "undecided": 0.2}
 """What a network with this grade contributes to the recognition of a section that fails."""
@@ -57,39 +61,79 @@ _DECLARED = re.compile(r"^quick = \[\n(?:    .*\n)*\]\n\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Case:
-    """A section of a controller's full card that fails.
+class Controller:
+    """The grades of a controller: of sections in full, and of networks in quick evaluations.
 
     Attributes
     ----------
-    controller, section
-        The controller and the section.
+    sections
+        The grade of each section of its full card.
+    tests
+        The section of each test.
     grades
-        The worst quick grade of the section's tests on each network.
+        By experiment, network and test: the grade after each number of `QUICK_SEEDS`.
     """
 
-    controller: str
+    sections: Mapping[str, Grade]
+    tests: Mapping[str, str]
+    grades: Mapping[str, Mapping[str, Mapping[str, Sequence[Grade]]]]
+
+    def quick(self, chosen: Iterable[Network]) -> tuple[dict[str, Grade], dict[str, int]]:
+        """Return what a quick evaluation on some networks gives.
+
+        Returns
+        -------
+        sections
+            The grades of the sections with a chosen network.
+        seeds
+            The number of seeds of each experiment with one: the next one while a test is undecided.
+        """
+        networks: dict[str, list[str]] = {}
+        for experiment, network in chosen:
+            if network in self.grades.get(experiment, {}):
+                networks.setdefault(experiment, []).append(network)
+        sections: dict[str, list[Grade]] = {}
+        reached = {}
+        for experiment, names in networks.items():
+            cells = [self.grades[experiment][name] for name in names]
+            for level, seeds in enumerate(QUICK_SEEDS):
+                found = {test: worst(cell[test][level] for cell in cells) for test in cells[0]}
+                reached[experiment] = seeds
+                if "undecided" not in found.values():
+                    break
+            for test, grade in found.items():
+                sections.setdefault(self.tests[test], []).append(grade)
+        return {name: worst(grades) for name, grades in sections.items()}, reached
+
+
+@dataclass(frozen=True)
+class Case:
+    """A section of a controller's full card that fails."""
+
+    name: str
+    controller: Controller
     section: str
-    grades: dict[Network, Grade]
 
     def predicted(self, chosen: Iterable[Network]) -> Grade:
         """Return the grade of the section in a quick evaluation on some networks."""
-        return worst(self.grades[network] for network in chosen if network in self.grades)
+        return self.controller.quick(chosen)[0].get(self.section, "does not apply")
 
 
-def quick_grade(test: JsonObject, cell: JsonObject) -> Grade:
-    """Return the grade that a quick evaluation gives to a cell of a full card."""
-    seeds = QUICK_SEEDS[-1]
+def quick_grades(test: JsonObject, cell: JsonObject) -> list[Grade]:
+    """Return the grades of a cell of a full card after each number of `QUICK_SEEDS`."""
     values, base = (
-        [math.nan if value is None else value for value in cell[name]["values"][:seeds]]
+        [math.nan if value is None else value for value in cell[name]["values"]]
         for name in ("value", "baseline")
     )
     meets, fails = (read_bounds(test["dimension"], test[name]) for name in ("meets", "fails"))
-    return judge(meets, fails, values, base, test["dimension"])[0]
+    return [
+        judge(meets, fails, values[:seeds], base[:seeds], test["dimension"])[0]
+        for seeds in QUICK_SEEDS
+    ]
 
 
 def record(cards: Sequence[JsonObject]) -> JsonObject:
-    """Return the grades of full cards: of sections in full, of networks in a quick evaluation."""
+    """Return the grades of full cards: of sections in full, of networks in quick evaluations."""
     letters = {grade: letter for letter, grade in LETTERS.items()}
     tests: dict[str, JsonObject] = {}
     controllers: dict[str, JsonObject] = {}
@@ -106,29 +150,37 @@ def record(cards: Sequence[JsonObject]) -> JsonObject:
                 "experiment": test["experiment"],
                 "networks": [cell["cell"] for cell in cells],
             }
-            grades[test["id"]] = "".join(letters[quick_grade(test, cell)] for cell in cells)
+            found = zip(*(quick_grades(test, cell) for cell in cells), strict=True)
+            grades[test["id"]] = ["".join(letters[grade] for grade in level) for level in found]
         sections = {each["section"]: each["grade"] for each in card["sections"]}
         controllers[card["controller"].partition("(")[0]] = {"sections": sections, "grades": grades}
-    return {"seeds": QUICK_SEEDS[-1], "tests": tests, "controllers": controllers}
+    return {"seeds": list(QUICK_SEEDS), "tests": tests, "controllers": controllers}
 
 
-def failing(recorded: JsonObject, controllers: Iterable[str]) -> list[Case]:
+def controllers(recorded: JsonObject) -> dict[str, Controller]:
+    """Return the controllers of a record."""
+    found = {}
+    for name, of in recorded["controllers"].items():
+        grades: dict[str, dict[str, dict[str, list[Grade]]]] = {}
+        for test, levels in of["grades"].items():
+            where = recorded["tests"][test]
+            networks = grades.setdefault(where["experiment"], {})
+            for network, letters in zip(where["networks"], zip(*levels, strict=True), strict=True):
+                networks.setdefault(network, {})[test] = [LETTERS[letter] for letter in letters]
+        tests = {test: where["section"] for test, where in recorded["tests"].items()}
+        found[name] = Controller(of["sections"], tests, grades)
+    return found
+
+
+def failing(recorded: JsonObject, names: Iterable[str]) -> list[Case]:
     """Return the sections of some controllers that fail in full."""
-    cases = []
-    for name in controllers:
-        of = recorded["controllers"][name]
-        for section, grade in of["sections"].items():
-            if grade != "fails":
-                continue
-            grades: dict[Network, list[Grade]] = {}
-            for test, letters in of["grades"].items():
-                where = recorded["tests"][test]
-                if where["section"] != section:
-                    continue
-                for network, letter in zip(where["networks"], letters, strict=True):
-                    grades.setdefault((where["experiment"], network), []).append(LETTERS[letter])
-            cases.append(Case(name, section, {each: worst(of) for each, of in grades.items()}))
-    return cases
+    known = controllers(recorded)
+    return [
+        Case(name, known[name], section)
+        for name in names
+        for section, grade in known[name].sections.items()
+        if grade == "fails"
+    ]
 
 
 def halves(recorded: JsonObject) -> tuple[list[str], list[str]]:
@@ -157,7 +209,7 @@ def check(cases: Sequence[Case], chosen: Iterable[Network]) -> list[str]:
     chosen = set(chosen)
     grades = [(case, case.predicted(chosen)) for case in cases]
     wrong = [
-        f"{case.section} of {case.controller} fails in full and is {grade!r} in quick"
+        f"{case.section} of {case.name} fails in full and is {grade!r} in quick"
         for case, grade in grades
         if grade in ("meets", "does not apply")
     ]
@@ -171,7 +223,8 @@ def choose(cases: Sequence[Case], costs: Mapping[Network, float], budget: float)
     """Choose the networks on which the most failing sections are recognised.
 
     Each step takes the network with the largest gain for its cost. A section counts half as much
-    with each network that recognises it. Each experiment keeps a network.
+    with each network that recognises it, and `UNSEEN` times until a network does not meet. Each
+    experiment keeps a network.
 
     Parameters
     ----------
@@ -182,6 +235,7 @@ def choose(cases: Sequence[Case], costs: Mapping[Network, float], budget: float)
     budget
         Largest sum of the costs.
     """
+    gains = {network: _gains(cases, network) for network in costs}
     chosen: set[Network] = set()
     seen = dict.fromkeys(range(len(cases)), 0.0)
     spent = 0.0
@@ -192,44 +246,51 @@ def choose(cases: Sequence[Case], costs: Mapping[Network, float], budget: float)
         for (experiment, _), cost in costs.items():
             if experiment not in present:
                 cheapest[experiment] = min(cost, cheapest.get(experiment, math.inf))
-        reserve = sum(cheapest.values())
-        best, most = None, -1.0
-        for network, cost in costs.items():
-            if network in chosen:
-                continue
-            left = reserve - cheapest.get(network[0], 0.0)
-            if spent + cost + left > budget * (1 + 1e-9):
-                continue
-            gain = sum(
-                _gain(case, network) * 2.0 ** -seen[number] for number, case in enumerate(cases)
-            )
-            if (gain > 0 or network[0] in cheapest) and gain / cost > most:
-                best, most = network, gain / cost
-        if best is None:
+        left = budget * (1 + 1e-9) - spent - sum(cheapest.values())
+        found = {
+            network: _worth(gains[network], seen) / cost
+            for network, cost in costs.items()
+            if network not in chosen and cost <= left + cheapest.get(network[0], 0.0)
+        }
+        useful = [each for each, worth in found.items() if worth > 0 or each[0] in cheapest]
+        if not useful:
             return chosen
+        best = max(useful, key=found.__getitem__)
         chosen.add(best)
         spent += costs[best]
-        for number, case in enumerate(cases):
-            seen[number] += _gain(case, best)
+        for number, gain in gains[best].items():
+            seen[number] += gain
 
 
-def _gain(case: Case, network: Network) -> float:
-    """Return what a network contributes to the recognition of a failing section."""
-    return GAINS.get(case.grades.get(network, "meets"), 0.0)
+def _gains(cases: Sequence[Case], network: Network) -> dict[int, float]:
+    """Return what a network contributes to the recognition of failing sections, by number."""
+    found = ((number, case.predicted([network])) for number, case in enumerate(cases))
+    return {number: GAINS[grade] for number, grade in found if grade in GAINS}
 
 
-def costs(out: Path) -> dict[Network, float]:
-    """Return the seconds of a quick evaluation on each network, from the runs of full ones."""
-    found: dict[Network, float] = {}
+def _worth(gains: Mapping[int, float], seen: Mapping[int, float]) -> float:
+    """Return the sum of the gains: less for sections that other networks recognise."""
+    return sum(
+        gain * (2.0 ** -seen[number] if seen[number] else UNSEEN) for number, gain in gains.items()
+    )
+
+
+def costs(out: Path, timed: Controller) -> dict[Network, tuple[float, float]]:
+    """Return the seconds on each network, from the runs of full evaluations.
+
+    The first are those of a quick evaluation of `timed` on this network alone, with as many seeds
+    as it needs there, and the second those with the first of `QUICK_SEEDS`.
+    """
+    found: dict[Network, tuple[float, float]] = {}
     for each in experiments(SUITE):
         runs = cwnd.Sweep(out / "runs" / each.name).runs
         wanted = {each.only[0] if each.only else TIMED, each.baseline}
         seconds = runs[runs["controller"].isin(wanted)].groupby(["controller", "point"])["wall_s"]
         means = seconds.mean().groupby("point").sum()
-        found |= {
-            (each.name, network): QUICK_SEEDS[-1] * float(means[point])
-            for point, network in enumerate(each.networks)
-        }
+        for point, name in enumerate(each.networks):
+            network = (each.name, name)
+            seeds = timed.quick([network])[1].get(each.name, QUICK_SEEDS[0])
+            found[network] = (seeds * float(means[point]), QUICK_SEEDS[0] * float(means[point]))
     return found
 
 
@@ -259,11 +320,11 @@ def select(out: Path) -> int:
     missing = {each.name for each in cwnd.algorithms()} - set(recorded["controllers"])
     if missing:
         raise ValueError(f"{out} has no cards of {', '.join(sorted(missing))}")
-    seconds = costs(out)
-    budget = sum(seconds[network] for network in reference())
+    seconds = costs(out, controllers(recorded)[TIMED])
+    budget = sum(seconds[network][1] for network in reference())
     here, there = (failing(recorded, names) for names in halves(recorded))
-    chosen = choose(here, seconds, budget)
-    spent = sum(seconds[network] for network in chosen)
+    chosen = choose(here, {network: each[0] for network, each in seconds.items()}, budget)
+    spent = sum(seconds[network][0] for network in chosen)
     print(f"{len(chosen)} of {len(seconds)} networks, {spent:.1f} of {budget:.1f} s of {TIMED}")
     wrong = []
     for word, cases in (("chosen on", here), ("checked on", there)):

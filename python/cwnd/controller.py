@@ -178,8 +178,8 @@ class RateHooks:
     def observe(self, report: Report, cx: Context, /) -> None:
         """Process a report of the receiver: for estimators."""
 
-    def delay_rises(self, cx: Context, /) -> bool:
-        """Return whether the newest report is a congestion signal, ``"delay"``: after each ``observe``."""
+    def delay_rises(self, cx: Context, /) -> bool:  # noqa: ARG002
+        """Return whether the newest report is a congestion signal, ``"delay"``."""
         return False
 
     def losses(self, lost: Lost, rate: float, cx: Context, /) -> None:

@@ -173,8 +173,9 @@ def test_rates_over_a_span_are_those_of_the_packets_sizes():
 def test_useful_is_the_fraction_of_first_arrivals():
     """Packets of one set: the fraction is one without duplicates, whatever the measured window."""
     text = (
-        'duration = "12s"\nwarmup = "{}"\ntcp.conventions = "ns2"\ntcp.window = {}\n[dumbbell]\nrate = "{}"\n'
-        'delay = "300ms"\nqueue = "50p"\n[[flow]]\ncontroller = "reno"\ncount = 20\n'
+        'duration = "12s"\nwarmup = "{}"\ntcp = {{ conventions = "ns2", window = {} }}\n'
+        '[dumbbell]\nrate = "{}"\ndelay = "300ms"\nqueue = "50p"\n'
+        '[[flow]]\ncontroller = "reno"\ncount = 20\n'
     )
     for window, rate, duplicates in ((2, "10mbit", False), (100, "200kbit", True)):
         for warmup in ("0s", "3s", "11500ms"):

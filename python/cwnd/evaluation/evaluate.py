@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 SEEDS = (5, 10, 20)
 """Numbers of seeds: the next one while a grade of an experiment is undecided."""
 
-QUICK_SEEDS = (3,)
-"""Numbers of seeds of a quick evaluation, and of one in real time."""
+QUICK_SEEDS = (3, 5)
+"""Numbers of seeds of a quick evaluation."""
+
+REAL_SEEDS = (3,)
+"""Numbers of seeds of an evaluation in real time."""
 
 
 @with_notebook_bar
@@ -156,7 +159,7 @@ def _run(
     points = experiment.points(quick=quick)
     results: dict[str, list[TestResult]] = {}
     left = dict(specs)
-    for seeds in QUICK_SEEDS if quick or real else SEEDS:
+    for seeds in REAL_SEEDS if real else QUICK_SEEDS if quick else SEEDS:
         plan = replace(read_plan(experiment.plan(list(left.values()), seeds)), chosen=points)
         frame = sweep(plan, out=home, dask=dask, progress=progress).runs
         for name in left:
