@@ -12,12 +12,12 @@ import numpy as np
 from cwnd import running
 from cwnd.conventions import all_conventions
 from cwnd.papers.figure import Figure, Table
-from cwnd.papers.grades import Grade, number
+from cwnd.papers.grades import Grade, no_more, number
 from cwnd.papers.text import ExhibitText, Wording, read_text
 from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cwnd.papers.text import Cause, Kind
     from cwnd.records import JsonObject
@@ -287,6 +287,7 @@ class Lab:
         *,
         kind: Kind = "cell",
         law: str = "",
+        at_most: Collection[str] = (),
     ) -> None:
         """Add a claim for each cell of a printed table, and show printed and measured values.
 
@@ -302,6 +303,8 @@ class Lab:
         law
             Law of the runs, if several laws are compared with one printed table. It is prepended to
             the names of the claims, and reasons are looked up with it first.
+        at_most
+            Columns of which the text says "no more than": their cells are upper bounds.
         """
         printed = self.text.printed[table]
         shown: list[list[str | float]] = []
@@ -318,7 +321,10 @@ class Lab:
                 limits = (within or {}).get(column, POSITIVE)
                 line.append(_format_mean(kept, limits))
                 if cells.get(column):
-                    grade = number(cells[column], kept, limits)
+                    if column in at_most and not isinstance(kept, (int, float)):
+                        grade = no_more(cells[column], kept, limits)
+                    else:
+                        grade = number(cells[column], kept, limits)
                     before, comma = (f"{law} ", f"{law}, ") if law else ("", "")
                     keys = [f"{before}{column}", f"{before}{row}", law, column, row]
                     words = Wording(f"{comma}{row}: {column}", kind=kind)

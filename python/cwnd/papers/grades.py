@@ -119,6 +119,21 @@ def at_most(bound: float, values: Iterable[float], within: Range = POSITIVE) -> 
     return _bounded(f"≤ {bound:g}", estimate(values, within), (-math.inf, bound), "bound")
 
 
+def no_more(printed: str, values: Iterable[float], within: Range = POSITIVE) -> Grade:
+    """Grade the claim that a mean is no more than a printed number, to the precision of the print.
+
+    Examples
+    --------
+    >>> no_more("0.11", [0.112, 0.113, 0.112, 0.113, 0.112]).verdict
+    'agrees'
+    >>> no_more("0.11", [0.13, 0.14, 0.13, 0.14, 0.13]).verdict
+    'differs'
+    """
+    target, precision = read_printed(printed)
+    bounds = (-math.inf, target + precision)
+    return _bounded(f"≤ {printed}", estimate(values, within), bounds, "bound")
+
+
 def between(low: float, high: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
     """Grade the claim that a mean is between two bounds."""
     return _bounded(f"{low:g} to {high:g}", estimate(values, within), (low, high), "bound")

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 LAWS = {"UDT": "udt", "event": "daimd(feedback=event)"}
 """UDT version 4's rate control, and the paper's rule with one decrease per congestion event."""
 
-READINGS = {name: f"daimd(feedback={name})" for name in ("packet", "syn", "report")}
-"""Other interpretations of "any negative feedback": per lost packet, SYN, or loss report."""
+READINGS = {
+    **{name: f"daimd(feedback={name})" for name in ("packet", "syn", "report")},
+    "delay": "daimd(delay=on)",
+}
+"""Other interpretations of "any negative feedback": per lost packet, SYN, or loss report; and
+increasing delay beside congestion events (section II)."""
 
 PACKET_BITS = 12_000
 """Bits in a standard packet."""
