@@ -93,7 +93,7 @@ def test_the_command_that_compare_prints_repeats_it(command, here, arguments):
 def test_compare_says_how_many_repeats_it_made(command):
     done = command(
         "compare",
-        "simd",
+        "simd(reset=avoidance)",
         *SMALL[:4],
         "--time",
         "10s",

@@ -188,8 +188,10 @@ def test_known_faults_are_found(out):
 def test_a_broken_law_is_recognised(law, test, out, monkeypatch):
     if test == "backs-off":
         shorten(test, "31s", monkeypatch)
-    assert card(f"{LAWS}:{law}", test, out, quick=True).grade == "fails"
-    assert card(f"{LAWS}:Sound", test, out, quick=True).grade in {"meets", "concern"}
+    # A few seeds do not decide a fraction of marks near 1.
+    quick = test != "ce-response"
+    assert card(f"{LAWS}:{law}", test, out, quick=quick).grade == "fails"
+    assert card(f"{LAWS}:Sound", test, out, quick=quick).grade in {"meets", "concern"}
 
 
 @pytest.mark.parametrize("law", ["IgnoresMarks", "NeverBacksOff", "StopsAtTimeout"])

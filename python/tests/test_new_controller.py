@@ -56,7 +56,9 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind,
     assert f"impl {kind.title()}Law for TcpLp" in law
     assert "$" not in law + entries
     assert "pub mod simd;\npub mod tcp_lp;\npub mod tfrc;" in modules
-    assert "pub use simd::Simd;\npub use tcp_lp::TcpLp;\npub use tfrc::Tfrc;" in modules
+    assert (
+        "pub use simd::{Simd, SimdReset};\npub use tcp_lp::TcpLp;\npub use tfrc::Tfrc;" in modules
+    )
     assert f"        {last},\n        TcpLp,\n    }}\n" in variants
     assert re.search(rf"^    {kind}::TCP_LP,\n(?!    {kind}::)", registry, re.MULTILINE)
     assert 'name: "tcp_lp"' in entries

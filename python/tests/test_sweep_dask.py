@@ -63,7 +63,7 @@ class Weary(Law):
 
 class Deadly(Law):
     def grow(self, w, acked, cx):
-        if w > 45:
+        if w > 35:
             # A nanny does not restart a worker that ends while it starts.
             time.sleep(0.5)
             os._exit(1)
