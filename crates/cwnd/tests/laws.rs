@@ -151,8 +151,11 @@ fn check(spec: &Spec, settings: &Settings, events: &[(Time, Event)]) -> Result<(
                 prop_assert!(cut.is_none(), "{spec}: reduced twice in a round at {event:?}");
                 prop_assert_eq!(after, before);
             }
-        } else {
-            prop_assert!(cut.is_none(), "{spec}: reduced at {event:?}");
+        } else if let Some(cut) = cut {
+            // A rising delay is a signal of a report.
+            let delay = matches!(event, Event::Report(_)) && cut.why == Signal::Delay;
+            prop_assert!(delay && !windowed, "{spec}: reduced at {event:?}");
+            prop_assert!(pace(&after) <= pace(&before), "{spec}: sped up at {event:?}");
         }
         if cut.is_some() {
             last_cut = Some(*now);
