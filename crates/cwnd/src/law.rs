@@ -26,6 +26,10 @@ pub enum Signal {
 }
 
 impl Signal {
+    /// All signals.
+    pub const ALL: [Signal; 5] =
+        [Signal::Loss, Signal::Mark, Signal::Timeout, Signal::PersistentCongestion, Signal::Delay];
+
     /// Its name in records: `loss`, `mark`, `timeout`, `persistent-congestion` or `delay`.
     pub const fn name(self) -> &'static str {
         match self {

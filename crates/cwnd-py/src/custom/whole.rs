@@ -87,14 +87,7 @@ fn take_cut(py: Python<'_>, object: &Object) -> PyResult<Option<Cut>> {
     let expected = "a cut is None or a tuple (why, before, after, \"window\" or \"rate\")";
     let cut = answer.extract::<(String, f64, f64, String)>();
     let cut = cut.ok().and_then(|(why, before, after, of)| {
-        let signals = [
-            Signal::Loss,
-            Signal::Mark,
-            Signal::Timeout,
-            Signal::PersistentCongestion,
-            Signal::Delay,
-        ];
-        let why = signals.into_iter().find(|signal| signal.name() == why)?;
+        let why = Signal::ALL.into_iter().find(|signal| signal.name() == why)?;
         if !before.is_finite() || !after.is_finite() {
             return None;
         }

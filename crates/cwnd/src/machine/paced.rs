@@ -85,7 +85,11 @@ impl<L: RateLaw + Clone> Paced<L> {
         self.rate = Some(if rate < least { least } else { rate });
     }
 
+    /// Ends slow start, unless it has ended.
     fn leave_slow_start(&mut self, now: Time) {
+        if self.rate.is_some() {
+            return;
+        }
         let rate = self.law.start(self.window, &self.context(now));
         self.set_rate(rate);
         self.interval = now;
@@ -135,9 +139,7 @@ impl<L: RateLaw + Clone> Paced<L> {
 
     fn lost(&mut self, now: Time, lost: &Lost) {
         self.lost = true;
-        if self.rate.is_none() {
-            self.leave_slow_start(now);
-        }
+        self.leave_slow_start(now);
         self.report_losses(now, lost);
         let fresh = self.last_cut.is_none_or(|cut| lost.sent_at >= cut);
         self.shrink(now, fresh, Signal::Loss);
@@ -146,9 +148,7 @@ impl<L: RateLaw + Clone> Paced<L> {
     /// A mark ends slow start, as a loss does (RFC 3168 section 6.1.2). The law answers one for each congestion
     /// period.
     fn marked(&mut self, now: Time, marked: &Marked) {
-        if self.rate.is_none() {
-            self.leave_slow_start(now);
-        }
+        self.leave_slow_start(now);
         self.report_losses(now, &Lost::new(marked.packets, marked.sent_at, marked.sent));
         if self.last_cut.is_none_or(|cut| marked.sent_at >= cut) {
             self.lost = true;
@@ -158,9 +158,7 @@ impl<L: RateLaw + Clone> Paced<L> {
 
     /// The round-trip time rises: as after a loss, the rate is reduced and does not grow in this interval.
     fn delayed(&mut self, now: Time) {
-        if self.rate.is_none() {
-            self.leave_slow_start(now);
-        }
+        self.leave_slow_start(now);
         self.lost = true;
         self.shrink(now, true, Signal::Delay);
     }
@@ -182,9 +180,7 @@ impl<L: RateLaw + Clone> Paced<L> {
 
     /// A signal after which the sender starts again: a timeout, which declares packets lost, or persistent congestion.
     fn restart(&mut self, now: Time, why: Signal, lost: Option<&Lost>) {
-        if self.rate.is_none() {
-            self.leave_slow_start(now);
-        }
+        self.leave_slow_start(now);
         if let Some(lost) = lost
             && lost.packets > 0
         {
