@@ -57,12 +57,18 @@ impl Implementation {
         if spec.name() == "bbr3" {
             return implementation("bbr3", &[value("aging") as u64]);
         }
+        for (parameter, only) in
+            [("threshold", "half"), ("peak", "last"), ("filter", "interval"), ("delay", "off")]
+        {
+            if value(parameter) != 0.0 {
+                return unsupported(format!(
+                    "the kernel implementation has {parameter}={only} only"
+                ));
+            }
+        }
         let law = match spec.law(&Settings::default()) {
             Some(Law::Window(law)) => law,
             Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
-                if value("delay") != 0.0 {
-                    return unsupported("the kernel implementation has delay=off only".into());
-                }
                 let (tau, syn) = (value("tau"), value("syn"));
                 let each_report =
                     match law.feedback() {
@@ -85,13 +91,6 @@ impl Implementation {
             }
             _ => return unsupported(list_implemented()),
         };
-        for (parameter, only) in [("threshold", "half"), ("peak", "last"), ("filter", "interval")] {
-            if value(parameter) != 0.0 {
-                return unsupported(format!(
-                    "the kernel implementation has {parameter}={only} only"
-                ));
-            }
-        }
         match law {
             AnyLaw::Aimd(law) => {
                 let (alpha, beta) = law.parameters();
