@@ -302,7 +302,7 @@ impl Receiver {
         let seq = packet.seq();
         let in_order = seq == self.expected;
         let pushed = in_order && packet.flags() & flags::PSH != 0;
-        let at_once = FURTHER && self.note(now, packet) | pushed;
+        let at_once = FURTHER && (self.note(now, packet) | pushed);
         if self.ecn {
             self.marked += u32::from(is_marked(packet));
             if self.policy.del_ack_sink {

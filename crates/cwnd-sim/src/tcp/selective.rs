@@ -920,8 +920,9 @@ impl Selective {
                 let Some(burst) = self.burst(core, now, window) else { return Limit::Window };
                 let due = core.departure();
                 let end = high + burst;
+                let pushes = self.linux.is_some() && (burst > 1 || end == core.total);
                 for seq in high..end {
-                    if self.linux.is_some() && seq + 1 == end && (burst > 1 || end == core.total) {
+                    if pushes && seq + 1 == end {
                         core.push();
                     }
                     self.transmit(core, net, now, seq);

@@ -3,7 +3,8 @@
 //! The sender hands segments of several packets to the device. A segment has the data of a millisecond at the pacing rate, at least
 //! two packets. A smaller one waits for a further acknowledgement if that is due within a millisecond. A paced sender sends a segment at
 //! once; the next one follows after the time that the whole segment takes at the pacing rate. The last packet of a segment of several has PSH
-//! (`__tcp_transmit_skb`), and that of the data. Not modelled: PSH on retransmitted segments, and at the end of each write of endless data.
+//! (`__tcp_transmit_skb`), and that of the data. Not modelled: PSH on retransmitted segments, and
+//! at the end of each write of an application that always has data.
 
 use crate::cast::whole32;
 use crate::engine::clock::Clock;
