@@ -172,9 +172,8 @@ def controllers(recorded: JsonObject) -> dict[str, Controller]:
     return found
 
 
-def failing(recorded: JsonObject, names: Iterable[str]) -> list[Case]:
+def failing(known: Mapping[str, Controller], names: Iterable[str]) -> list[Case]:
     """Return the sections of some controllers that fail in full."""
-    known = controllers(recorded)
     return [
         Case(name, known[name], section)
         for name in names
@@ -183,9 +182,9 @@ def failing(recorded: JsonObject, names: Iterable[str]) -> list[Case]:
     ]
 
 
-def halves(recorded: JsonObject) -> tuple[list[str], list[str]]:
+def halves(known: Iterable[str]) -> tuple[list[str], list[str]]:
     """Divide the controllers: those to choose on, and those to check on."""
-    names = sorted(recorded["controllers"])
+    names = sorted(known)
     return names[::2], names[1::2]
 
 
@@ -320,9 +319,10 @@ def select(out: Path) -> int:
     missing = {each.name for each in cwnd.algorithms()} - set(recorded["controllers"])
     if missing:
         raise ValueError(f"{out} has no cards of {', '.join(sorted(missing))}")
-    seconds = costs(out, controllers(recorded)[TIMED])
+    known = controllers(recorded)
+    seconds = costs(out, known[TIMED])
     budget = sum(seconds[network][1] for network in reference())
-    here, there = (failing(recorded, names) for names in halves(recorded))
+    here, there = (failing(known, names) for names in halves(known))
     chosen = choose(here, {network: each[0] for network, each in seconds.items()}, budget)
     spent = sum(seconds[network][0] for network in chosen)
     print(f"{len(chosen)} of {len(seconds)} networks, {spent:.1f} of {budget:.1f} s of {TIMED}")

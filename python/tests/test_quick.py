@@ -139,7 +139,7 @@ def test_the_choice_recognises_what_fails(quick):
         ("fails", "fails", "meets", "fails"),
         (("mfm", "mm"), ("mcm", "mm"), ("ccc", "cc"), ("mmu", "mf")),
     )
-    cases = quick.failing(recorded, "wxyz")
+    cases = quick.failing(quick.controllers(recorded), "wxyz")
     assert [case.name for case in cases] == ["w", "x", "z"]
     costs = {("a", "1"): 1.0, ("a", "2"): 3.0, ("a", "3"): 1.0, ("b", "4"): 1.0, ("b", "5"): 2.0}
     chosen = quick.choose(cases, costs, 5.0)
@@ -169,7 +169,7 @@ def test_a_quick_evaluation_has_more_seeds_while_a_test_is_undecided(quick):
 def test_the_choice_covers_every_section_that_fails_first(quick):
     """A costly network without which a section meets comes before others for known sections."""
     recorded = record_of(("fails",) * 4, (("ffm", "mm"),) * 3 + (("mmm", "mf"),))
-    cases = quick.failing(recorded, "wxyz")
+    cases = quick.failing(quick.controllers(recorded), "wxyz")
     costs = {("a", "1"): 1.0, ("a", "2"): 1.0, ("a", "3"): 1.0, ("b", "4"): 0.1, ("b", "5"): 3.0}
     assert quick.choose(cases, costs, 4.0) == {("a", "1"), ("b", "5")}
 
@@ -178,7 +178,7 @@ def test_the_check_names_what_is_not_recognised(quick):
     recorded = record_of(
         ("fails",) * 4, (("mfm", "mm"), ("mum", "mm"), ("mfm", "mm"), ("mfm", "mm"))
     )
-    cases = quick.failing(recorded, "wxyz")
+    cases = quick.failing(quick.controllers(recorded), "wxyz")
     assert quick.check(cases, {("a", "1"), ("b", "4")}) == [
         *(f"5.2 of {name} fails in full and is 'meets' in quick" for name in "wxyz"),
         "0 of 4 sections that fail are fails or concerns",
@@ -257,5 +257,6 @@ def test_quick_evaluations_predict_the_cards(quick):
         card = (CARDS / f"{name}.md").read_text(encoding="utf-8")
         for section, grade in of["sections"].items():
             assert f"\n| {section} {SECTIONS[section]} | **{grade}** |" in card
-    for names in quick.halves(recorded):
-        assert quick.check(quick.failing(recorded, names), quick.declared()) == []
+    controllers = quick.controllers(recorded)
+    for names in quick.halves(controllers):
+        assert quick.check(quick.failing(controllers, names), quick.declared()) == []
