@@ -19,7 +19,7 @@
 //! | `alpha` | increase, by Eq. 3; changes at each decrease | | > 0 | |
 //! | `w_max` | window before the last decrease | packets | | |
 //! | `w0` | window after it | packets | | |
-//! | `reset` | what sets w0 after a timeout: the decrease to one packet, or the begin of congestion avoidance | | decrease, avoidance | decrease |
+//! | `reset` | what sets w0 after a timeout: the decrease to one packet, or the start of congestion avoidance | | decrease, avoidance | decrease |
 //!
 //! TCP-friendly under random losses by the choice of `alpha` (section 3).
 //!
@@ -55,7 +55,7 @@ pub struct Simd {
 pub enum SimdReset {
     /// The decrease of the window to its least value (appendix B).
     Decrease,
-    /// The begin of congestion avoidance, as footnote 2 has it for the first one.
+    /// The start of congestion avoidance: the rule of footnote 2 for the first slow start.
     Avoidance,
 }
 
