@@ -19,7 +19,8 @@ from cwnd.papers.figure import Curve, Figure, Panel, Regions
 from cwnd.papers.grades import RATINGS, RULES, at_least, less
 from cwnd.papers.headlines import OURS
 from cwnd.papers.runner import reproduce
-from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Wording, read_text
+from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Reason, Wording, read_text
+from cwnd.papers.trial import Trial
 from cwnd.scenario import Scenario
 from cwnd.toml import tomllib
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 CLAIM = {
     *("name", "text", "kind", "published", "measured", "interval", "runs", "rule", "verdict"),
-    *("cause", "why"),
+    *("cause", "why", "proof", "trials"),
 }
 
 
@@ -48,7 +49,7 @@ def check_claim(claim):
     assert claim["text"]
     assert claim["rule"] in RULES
     assert (claim["cause"] is None) == (claim["why"] == "")
-    if claim["verdict"] == "differs":
+    if claim["verdict"] in {"differs", "depends"}:
         assert claim["cause"] in CAUSES, claim["text"]
     # A quantity is measured at least five times, or the seeds do not matter.
     if claim["interval"] and claim["verdict"] != "undecided":
@@ -94,6 +95,7 @@ def test_a_quick_run_of_all_papers(tmp_path):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_words_of_each_paper(paper):
     text = read_text(paper)
+    document = tomllib.loads(files("cwnd.papers").joinpath(paper, "paper.toml").read_text())
     assert set(text.exhibits) == {e.id for e in exhibits(paper)}
     for name, exhibit in text.exhibits.items():
         assert exhibit.title, name
@@ -101,10 +103,16 @@ def test_the_words_of_each_paper(paper):
             assert claim.kind in KINDS
         for table in exhibit.printed.values():
             assert all(len(row) == len(table.columns) for row in table.rows.values())
-        assert all(cause in CAUSES for cause, _ in exhibit.why.values())
-    document = tomllib.loads(files("cwnd.papers").joinpath(paper, "paper.toml").read_text())
+        for reason in exhibit.why.values():
+            assert reason.cause in CAUSES
+            # A proof is a trial of the exhibit, or the claims whose key it begins with.
+            key = reason.proof.partition(" ")[0]
+            assert not key or key in exhibit.trials or key in exhibit.claims, (name, key)
+            assert key not in document.get("trials", {}) or key in exhibit.trials, (name, key)
     used = {reason for e in document["exhibit"].values() for reason in e.get("why", {}).values()}
     assert used == set(document.get("reasons", {}))
+    tried = {trial for e in document["exhibit"].values() for trial in e.get("trials", [])}
+    assert tried == set(document.get("trials", {}))
     claims = Path(__file__).parents[2].joinpath("docs", "papers.md").read_text()
     for headline in text.headlines:
         assert headline.claim in claims
@@ -187,9 +195,9 @@ SEEN: list[tuple[float, int]] = []
 NETWORKS = {rate: Scenario.dumbbell(rate=rate, time="3s").add_flow("reno") for rate in (1e6, 2e6)}
 
 
-def exhibit_of(function, words, seeds):
+def exhibit_of(function, words, seeds, **texts):
     class Made(Exhibit):
-        text = ExhibitText("", claims={key: Wording(text) for key, text in words.items()})
+        text = ExhibitText("", claims={key: Wording(text) for key, text in words.items()}, **texts)
 
     return Made(
         "simd", "made", new=False, cost=1, seeds=seeds, quick=seeds, beside="", function=function
@@ -226,6 +234,75 @@ def test_seeds_are_added_up_to_the_limit_of_the_exhibit():
         assert found.claims[0].grade.verdict == "undecided"
 
 
+def controller(result):
+    return result.record["flows"][0]["controller"], result.bottleneck["rate_bps"]
+
+
+def test_trials_decide_what_a_deviation_depends_on():
+    told = []
+
+    def function(lab):
+        ((law, rate), *_) = lab.run({1: NETWORKS[1e6]}, controller, seeds=1)[1]
+        told.append((law, rate, lab.option("way", "old")))
+        lab.claim("law", at_least(1, [1.0 if law == "simd" else 0.5] * 5))
+        lab.claim("rate", at_least(1, [rate / 2e6] * 5))
+        lab.claim("way", at_least(1, [float(told[-1][2] == "new")] * 5))
+        lab.claim("unshown", at_least(1, [0.5] * 5))
+        lab.claim("wrong", at_least(1, [0.5] * 5))
+        lab.claim("derived", at_least(1, [1.5] * 5))
+
+    trials = {
+        "simd": Trial("SIMD", permits="The law is not printed.", laws={"reno": "simd"}),
+        "fast": Trial("2 Mb/s", values={"dumbbell.rate": 2e6, "link[0].rate": 1e6}),
+        "new": Trial("the new way", options={"way": "new"}),
+    }
+    why = {
+        "law": Reason("reading", "The law.", "simd"),
+        "rate": Reason("setting", "The rate.", "fast"),
+        "way": Reason("rule", "The way.", "new"),
+        "unshown": Reason("setting", "The rate.", "fast"),
+        "wrong": Reason("paper", "It is wrong.", "derive*"),
+    }
+    words = dict.fromkeys((*why, "derived"), "A claim.")
+    made = exhibit_of(function, words, (5, 5), trials=trials, why=why)
+    found = {claim.name: claim for claim in made.run(Lab(threads=1)).claims}
+    assert told == [
+        ("reno", 1e6, "old"),
+        ("simd", 1e6, "old"),
+        ("reno", 2e6, "old"),
+        ("reno", 1e6, "new"),
+    ]
+    assert {name: (c.verdict, c.reason and c.reason.cause) for name, c in found.items()} == {
+        "law": ("depends", "reading"),
+        # Only a reading of the text changes the verdict.
+        "rate": ("differs", "setting"),
+        "way": ("differs", "rule"),
+        # A cause that no run shows is not known.
+        "unshown": ("differs", "unknown"),
+        "wrong": ("differs", "paper"),
+        "derived": ("agrees", None),
+    }
+    tried = {name: grade.verdict for name, grade in found["rate"].trials.items()}
+    assert tried == {"simd": "differs", "fast": "agrees", "new": "differs"}
+    # The quick run has no trials.
+    quick = {claim.name: claim for claim in made.run(Lab(quick=True, threads=1)).claims}
+    assert quick["law"].verdict == "differs"
+    assert not quick["law"].trials
+
+
+def test_a_trial_adds_parameters_to_a_law_or_replaces_it():
+    network = Scenario.dumbbell(time="1s")
+    for spec in ("gaimd(0.5, 3/4)", "gaimd", "reno"):
+        network.add_flow(spec)
+    changed = Trial("", laws={"gaimd": "gaimd(threshold=kept)", "reno": "cubic"}).change(network)
+    assert [flow["controller"] for flow in changed.document["flow"]] == [
+        "gaimd(alpha=0.5, kept=0.75, threshold=kept)",
+        "gaimd(threshold=kept)",
+        "cubic",
+    ]
+    assert Trial("", laws={"aiad": "udt"}).change(network) is network
+
+
 def test_a_lab_keeps_the_order_and_knows_runs_of_another_exhibit():
     SEEN.clear()
     known = {}
@@ -253,12 +330,16 @@ def test_the_words_of_a_claim_are_completed_and_its_reason_found():
         "printed": {"table": {"columns": ["a", "b"], "rows": {"row": ["1.0", "1.0"]}}},
         "why": {"made": "order", "row b": "b"},
     }
-    reasons = {"order": ("paper", "It is wrong."), "b": ("setting", "It is not printed.")}
+    reasons = {
+        "order": Reason("paper", "It is wrong."),
+        "b": Reason("setting", "It is not printed."),
+    }
     lab = Lab()
-    lab.begin(ExhibitText.read(text, reasons), 5)
+    lab.begin(ExhibitText.read(text, reasons, {}), 5)
     function(lab)
     found = [
-        (c.name, c.words.text, c.words.kind, c.grade.verdict, c.cause) for c in lab.findings.claims
+        (c.name, c.words.text, c.words.kind, c.verdict, c.reason and c.reason.cause)
+        for c in lab.findings.claims
     ]
     assert found == [
         ("made 4", "4 flows", "cell", "differs", "paper"),
@@ -282,11 +363,14 @@ def test_a_claim_of_one_law_among_several():
         "why": {"made udt": "of-udt", "udt a": "of-udt"},
     }
     lab = Lab()
-    lab.begin(ExhibitText.read(text, {"of-udt": ("reading", "UDT alone.")}), 5)
+    lab.begin(ExhibitText.read(text, {"of-udt": Reason("reading", "UDT alone.")}, {}), 5)
     for law, kind in (("udt", "cell"), ("event", "check")):
         lab.claim("made", less([2.0] * 5, [1.0] * 5), kind, law=law, ms=10)
         lab.cells("table", {"row": {"a": [3.0] * 5}}, kind=kind, law=law)
-    found = [(c.name, c.words.text, c.words.kind, c.cause) for c in lab.findings.claims]
+    found = [
+        (c.name, c.words.text, c.words.kind, c.reason and c.reason.cause)
+        for c in lab.findings.claims
+    ]
     assert found == [
         ("made udt 10", "udt at 10 ms", "cell", "reading"),
         ("udt row a", "udt, row: a", "cell", "reading"),

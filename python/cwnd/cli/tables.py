@@ -48,7 +48,13 @@ if TYPE_CHECKING:
     from cwnd.sweeps.query import Table as SweepTable
     from cwnd.sweeps.sweep import Sweep
 
-_VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
+_VERDICT_STYLES = {
+    "agrees": "green",
+    "close": "green",
+    "depends": "yellow",
+    "differs": "red",
+    "undecided": "yellow",
+}
 """Colours of the verdicts on a claim."""
 
 _GRADE_STYLES = {

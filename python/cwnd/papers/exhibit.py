@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -13,13 +14,15 @@ from cwnd import running
 from cwnd.conventions import all_conventions
 from cwnd.papers.figure import Figure, Table
 from cwnd.papers.grades import Grade, no_more, number
-from cwnd.papers.text import ExhibitText, Wording, read_text
+from cwnd.papers.text import ExhibitText, Reason, Wording, read_text
+from cwnd.papers.trial import Trial
 from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from cwnd.papers.text import Cause, Kind
+    from cwnd.papers.grades import Rating
+    from cwnd.papers.text import Kind
     from cwnd.records import JsonObject
     from cwnd.result import Result
     from cwnd.scenario import Scenario
@@ -44,15 +47,39 @@ class Claim:
     ----------
     words, grade
         Text of the claim; measurement and verdict.
-    cause, why
-        Cause of a deviation and its explanation; empty if the claim agrees.
+    verdict
+        The verdict of ``grade``, or ``depends``.
+    reason
+        Why it deviates; None if it agrees.
+    trials
+        Its grade under each trial of the exhibit.
     """
 
     name: str
     words: Wording
     grade: Grade
-    cause: Cause | None
-    why: str
+    verdict: Rating
+    reason: Reason | None
+    trials: dict[str, Grade] = field(default_factory=dict)
+
+    def conclude(self, text: ExhibitText, claims: Iterable[Claim]) -> Claim:
+        """Return the claim with the verdict and the cause that the exhibit's trials leave it."""
+        reason = self.reason
+        if self.verdict != "differs" or reason is None:
+            return self
+        readings = [self.trials[name] for name in self.trials if text.trials[name].permits]
+        depends = any(grade.verdict == "agrees" for grade in readings)
+        if reason.proof in text.trials:
+            tried = self.trials.get(reason.proof)
+            proven = tried is not None and tried.verdict in {"agrees", "close"}
+        else:
+            shown = [c.grade.verdict for c in claims if fnmatchcase(c.name, reason.proof)]
+            proven = bool(shown) and all(verdict == "agrees" for verdict in shown)
+        return replace(
+            self,
+            verdict="depends" if depends else "differs",
+            reason=reason if proven else reason._replace(cause="unknown"),
+        )
 
     def to_json(self) -> JsonObject:
         """Return the claim as plain data; numbers that are not finite become None."""
@@ -67,9 +94,19 @@ class Claim:
             "interval": list(grade.interval) if grade.interval else None,
             "runs": grade.runs,
             "rule": grade.rule,
-            "verdict": grade.verdict,
-            "cause": self.cause,
-            "why": self.why,
+            "verdict": self.verdict,
+            "cause": self.reason.cause if self.reason else None,
+            "why": self.reason.why if self.reason else "",
+            "proof": self.reason.proof if self.reason else "",
+            "trials": [
+                {
+                    "name": name,
+                    "measured": tried.measured,
+                    "interval": list(tried.interval) if tried.interval else None,
+                    "verdict": tried.verdict,
+                }
+                for name, tried in self.trials.items()
+            ],
         }
 
 
@@ -123,6 +160,24 @@ class Exhibit:
         return read_text(self.paper).exhibits[self.id]
 
     def run(self, lab: Lab) -> Findings:
+        """Run the exhibit, and in the full run its trials with the same seeds."""
+        findings = self._run(lab)
+        if lab.quick:
+            return findings
+        random = lab.random
+        for name, trial in self.text.trials.items():
+            lab.begin(self.text, lab.seeds, trial)
+            self.function(lab)
+            tried = {claim.name: claim.grade for claim in lab.findings.claims}
+            for claim in findings.claims:
+                if claim.name in tried:
+                    claim.trials[name] = tried[claim.name]
+        lab.random = random
+        claims = findings.claims
+        findings.claims = [claim.conclude(self.text, claims) for claim in claims]
+        return findings
+
+    def _run(self, lab: Lab) -> Findings:
         """Run the exhibit; double the seeds while a claim is undecided, up to the limit."""
         seeds, most = self.quick if lab.quick else self.seeds
         if lab.repeat is not None:
@@ -203,9 +258,10 @@ class Lab:
         self._known: Known = {} if known is None else known
         self.begin(ExhibitText(""), 1)
 
-    def begin(self, text: ExhibitText, seeds: int) -> None:
-        """Start an exhibit with a number of seeds and empty findings."""
+    def begin(self, text: ExhibitText, seeds: int, trial: Trial | None = None) -> None:
+        """Start an exhibit, or a trial of it, with a number of seeds and empty findings."""
         self.text = text
+        self.trial = trial or Trial("")
         self.seeds = seeds
         self.findings = Findings()
         self.random = False
@@ -213,6 +269,10 @@ class Lab:
     def pick(self, full: T, quick: T) -> T:
         """Choose between values for the full and for the quick run."""
         return quick if self.quick else full
+
+    def option(self, name: str, default: str) -> str:
+        """Return the value that the trial gives to an option, or the default."""
+        return self.trial.options.get(name, default)
 
     def run(
         self,
@@ -234,6 +294,7 @@ class Lab:
             Number of seeds if it differs from the exhibit's: for deterministic runs, or curves
             without claims.
         """
+        cases = {key: self.trial.change(scenario) for key, scenario in cases.items()}
         if self.findings.scenario is None:
             self.findings.scenario = next(iter(cases.values()), None)
         self.findings.conventions = all_conventions(
@@ -353,12 +414,11 @@ class Lab:
         """Add a claim, with the reason found by its name or keys."""
         reasons = self.text.why
         reason = next((reasons[key] for key in (name, *keys) if key in reasons), None)
-        cause, why = None, ""
-        if grade.verdict in {"close", "differs"} and reason:
-            cause, why = reason
-        elif grade.verdict == "differs":
-            cause, why = "unknown", "Not known."
-        self.findings.claims.append(Claim(name, words, grade, cause, why))
+        if grade.verdict == "differs":
+            reason = reason or Reason("unknown", "Not known.")
+        elif grade.verdict != "close":
+            reason = None
+        self.findings.claims.append(Claim(name, words, grade, grade.verdict, reason))
 
 
 def _format_mean(values: float | list[float], within: Range) -> str | float:

@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
     from cwnd.stats import Estimate
 
-Rating: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
+Rating: TypeAlias = Literal["agrees", "close", "depends", "differs", "undecided"]
 RATINGS: tuple[Rating, ...] = get_args(Rating)
+
+DEPENDS = (
+    "A claim that differs as the exhibit runs it depends if it agrees under another reading of the "
+    "text: one that the quoted words, or their absence, permit. A cause is shown by a run with one "
+    "thing changed in which the claim agrees or is close, or by claims that agree; it is not known "
+    "otherwise. Changed runs have the seeds of the exhibit. The quick run omits them."
+)
+"""The rule of the verdict ``depends``."""
 
 AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
 """Largest relative deviations of a number that agrees and of one that is close, and largest

@@ -22,8 +22,9 @@ MOST = 0.75
 
 RULE = (
     "A main claim agrees if at least three quarters of the claims that it rests on agree, is close "
-    "if at least three quarters agree or are close, is undecided if the undecided ones could still "
-    "reach that share, and differs otherwise."
+    "if at least three quarters agree or are close, depends if at least three quarters agree, are "
+    "close or depend, is undecided if the undecided ones could still reach that share, and differs "
+    "otherwise."
 )
 
 
@@ -52,17 +53,20 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
 
 def judge(verdicts: list[Rating]) -> Rating:
     """Judge a main claim from the verdicts on its claims, by `RULE`."""
-    agree, near, open_ = (verdicts.count(v) for v in ("agrees", "close", "undecided"))
+    ratings: tuple[Rating, ...] = ("agrees", "close", "depends", "undecided")
+    agree, near, depend, open_ = (verdicts.count(v) for v in ratings)
     enough = MOST * len(verdicts)
     if agree >= enough:
         return "agrees"
     if agree + near >= enough:
         return "close"
-    return "undecided" if agree + near + open_ >= enough else "differs"
+    if agree + near + depend >= enough:
+        return "depends"
+    return "undecided" if agree + near + depend + open_ >= enough else "differs"
 
 
 def _reason(verdicts: list[Rating]) -> str:
     """Count the claims with each verdict."""
-    words = {"agrees": "agree", "close": "close", "differs": "differ", "undecided": "undecided"}
-    counts = ", ".join(f"{verdicts.count(v)} {words[v]}" for v in RATINGS if v in verdicts)
+    words = {"agrees": "agree", "depends": "depend", "differs": "differ"}
+    counts = ", ".join(f"{verdicts.count(v)} {words.get(v, v)}" for v in RATINGS if v in verdicts)
     return f"Of {len(verdicts)} claims: {counts}." if len(verdicts) > 1 else f"1 claim: {counts}."

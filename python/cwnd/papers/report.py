@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cwnd.conventions import conventions_text
 from cwnd.figures import figure_text, measured_text
 from cwnd.papers import headlines
-from cwnd.papers.grades import RATINGS, RULES
+from cwnd.papers.grades import DEPENDS, RATINGS, RULES
 from cwnd.papers.text import CAUSES
 from cwnd.report.page import render
 from cwnd.result import write_text
@@ -40,6 +40,7 @@ def write_report(
         papers=[_paper(paper) for paper in document["papers"]],
         glossary=[
             *RULES.items(),
+            ("depends", DEPENDS),
             ("main claim", headlines.RULE),
             *((f"cause: {cause}", text) for cause, text in CAUSES.items()),
         ],
@@ -77,8 +78,10 @@ def _paper(paper: JsonObject) -> JsonObject:
 
 
 def _exhibit(exhibit: JsonObject) -> JsonObject:
-    """Add counts of the verdicts, claims by kind and distinct explanations to an exhibit."""
+    """Add counts of the verdicts, claims by kind, distinct explanations and trials."""
     claims = exhibit["claims"]
+    trials = [trial["name"] for trial in exhibit["trials"]]
+    readings = {trial["name"] for trial in exhibit["trials"] if trial["permits"]}
     verdicts = [claim["verdict"] for claim in claims]
     parts = (
         ("Claims of the paper", [c for c in claims if c["kind"] not in headlines.OURS]),
@@ -89,6 +92,26 @@ def _exhibit(exhibit: JsonObject) -> JsonObject:
         "tally": {verdict: verdicts.count(verdict) for verdict in RATINGS},
         "parts": parts,
         "reasons": list(dict.fromkeys((c["cause"], c["why"]) for c in claims if c["why"])),
+        "tried": [row for c in claims if (row := _tried(c, trials, readings))],
+    }
+
+
+def _tried(claim: JsonObject, trials: list[str], readings: set[str]) -> JsonObject | None:
+    """Return the grades of a claim under each trial; None if all are equal.
+
+    The default is a reading, too.
+    """
+    own = {"measured": claim["measured"], "interval": claim["interval"]}
+    own["verdict"] = "differs" if claim["verdict"] == "depends" else claim["verdict"]
+    found = {trial["name"]: trial for trial in claim["trials"]}
+    if {trial["verdict"] for trial in found.values()} <= {own["verdict"]}:
+        return None
+    among = [own, *(trial for name, trial in found.items() if name in readings)]
+    agree = sum(grade["verdict"] == "agrees" for grade in among)
+    return {
+        "text": claim["text"],
+        "grades": [own, *(found.get(name) for name in trials)],
+        "holds": f"agrees under {agree} of {len(among)} readings" if len(among) > 1 else "",
     }
 
 

@@ -207,6 +207,11 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
                 "inferred": text.inferred,
                 "conventions": found.conventions,
             },
+            "trials": [
+                {"name": name, "text": trial.text, "permits": trial.permits or None}
+                for name, trial in text.trials.items()
+                if not lab.quick
+            ],
             "claims": [claim.to_json() for claim in found.claims],
             "figures": [{"name": name, "title": f.title} for name, f in figures],
             "tables": [

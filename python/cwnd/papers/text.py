@@ -5,9 +5,13 @@
 * ``title`` and ``citation``;
 * ``[[headline]]``: a main claim in plain words (``claim``), the claims that it rests on
   (``rests_on``: patterns of ``exhibit/claim``) and what its verdict depends on (``hangs_on``);
-* ``[reasons]``: by name, a cause (one of `CAUSES`) and a sentence;
+* ``[trials]``: by name, a `Trial`;
+* ``[reasons]``: by name, a cause (one of `CAUSES`), a sentence, and its proof: the name of a trial
+  of the exhibit under which the claim agrees or is close, or a pattern of claims of the exhibit
+  that agree. Without a proof, and where it fails, the cause is reported as not known;
 * ``[exhibit.ID]``: ``title``; ``varied``, the variations of the scenario shown; ``inferred``,
-  choices that the paper does not state; ``[exhibit.ID.claims]``: by the claim's key, a sentence or
+  choices that the paper does not state; ``trials``, the names of its trials, which the full run
+  includes; ``[exhibit.ID.claims]``: by the claim's key, a sentence or
   a table (see `Wording`); ``[exhibit.ID.printed]``: printed tables, each with ``columns`` and
   ``rows``; ``[exhibit.ID.why]``: by the claim's name or key, the name of a reason.
 """
@@ -17,8 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
+from cwnd.papers.trial import Trial
 from cwnd.toml import tomllib
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ CAUSES: dict[Cause, str] = {
     "setting": "A setting that the paper does not print determines the result.",
     "reading": "The result depends on the interpretation of the text.",
     "rule": "The rule of the verdict is stricter than the claim.",
-    "unknown": "The cause is not known.",
+    "unknown": "No run shows the cause.",
 }
 """Causes of claims that differ."""
 
@@ -39,6 +44,14 @@ Kind: TypeAlias = Literal["headline", "cell", "check", "ns-2"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds of claims: one that a headline rests on, a number or sentence of an exhibit, a check of
 this project, or a comparison with ns-2. The first two are the paper's."""
+
+
+class Reason(NamedTuple):
+    """Cause of a deviation, its explanation and its proof; see the text file."""
+
+    cause: Cause
+    why: str
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +103,15 @@ class ExhibitText:
     inferred: list[str] = field(default_factory=list)
     claims: dict[str, Wording] = field(default_factory=dict)
     printed: dict[str, Printed] = field(default_factory=dict)
-    why: dict[str, tuple[Cause, str]] = field(default_factory=dict)
+    why: dict[str, Reason] = field(default_factory=dict)
+    trials: dict[str, Trial] = field(default_factory=dict)
 
     @classmethod
     def read(
-        cls, document: Mapping[str, Any], reasons: Mapping[str, tuple[Cause, str]]
+        cls,
+        document: Mapping[str, Any],
+        reasons: Mapping[str, Reason],
+        trials: Mapping[str, Trial],
     ) -> ExhibitText:
         """Create it from a table of the text file."""
         claims = {
@@ -104,7 +121,8 @@ class ExhibitText:
         printed = {name: Printed(**table) for name, table in document.get("printed", {}).items()}
         why = {name: reasons[reason] for name, reason in document.get("why", {}).items()}
         plain = {key: document[key] for key in ("title", "varied", "inferred") if key in document}
-        return cls(**plain, claims=claims, printed=printed, why=why)
+        tried = {name: trials[name] for name in document.get("trials", [])}
+        return cls(**plain, claims=claims, printed=printed, why=why, trials=tried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +140,8 @@ def read_text(paper: str) -> PaperText:
     """Read the text file of a paper by its short name."""
     path = files("cwnd.papers").joinpath(paper, "paper.toml")
     document = tomllib.loads(path.read_text(encoding="utf-8"))
-    reasons = {name: (cause, why) for name, (cause, why) in document.get("reasons", {}).items()}
+    reasons = {name: Reason(*reason) for name, reason in document.get("reasons", {}).items()}
+    trials = {name: Trial(**trial) for name, trial in document.get("trials", {}).items()}
     return PaperText(
         document["title"],
         document["citation"],
@@ -130,5 +149,8 @@ def read_text(paper: str) -> PaperText:
             Headline(h["claim"], tuple(h["rests_on"]), h["hangs_on"])
             for h in document.get("headline", [])
         ],
-        {name: ExhibitText.read(exhibit, reasons) for name, exhibit in document["exhibit"].items()},
+        {
+            name: ExhibitText.read(exhibit, reasons, trials)
+            for name, exhibit in document["exhibit"].items()
+        },
     )
