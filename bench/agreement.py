@@ -75,7 +75,7 @@ class Part:
 
 
 _KERNEL = ("reno", "aimd(0.31, 1/8)", "iiad", "sqrt", "simd", "aira", "aiad")
-_MORE = ("aiad(rate=receiver)", "daimd(capacity=20mbit)")
+_MORE = ("aiad(rate=receiver)", "daimd(capacity=20mbit, delay=off)")
 PARTS = (
     Part("agree-droptail", "linux", 6, 1, (*_KERNEL, *_MORE)),
     Part("agree-droptail", "udt", 6, 1, ("reno", "simd", "udt")),

@@ -33,7 +33,7 @@ SPECS = (
     "aiad",
     "aiad(rate=receiver)",
     "cubic",
-    "daimd(capacity=500mbit)",
+    "daimd(capacity=500mbit, delay=off)",
     "bbr3",
 )
 NAME = "cwnd_bench"

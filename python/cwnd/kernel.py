@@ -107,7 +107,7 @@ def implemented() -> list[str]:
     Returns
     -------
     list of str
-        Their names.
+        Their names, with the parameters that they need.
     """
     _require_linux()
     return list(_native.KERNEL_IMPLEMENTED)

@@ -518,7 +518,7 @@ fn daimd() {
         ];
         let syn = random.scale(100.0, 1e7) as u64;
         let spec = format!(
-            "daimd(tau={:?}, beta={:?}, syn={:?}s, capacity={:?}bit, lambda={:?})",
+            "daimd(tau={:?}, beta={:?}, syn={:?}s, capacity={:?}bit, lambda={:?}, delay=off)",
             3.0 + 12.0 * random.unit(),
             random.scale(1e-3, 0.999),
             syn as f64 / 1e6,

@@ -139,7 +139,7 @@ fn daimd_survives_its_slow_start() {
         delay = "20ms"
         queue = "1bdp"
         [[flow]]
-        controller = "daimd"
+        controller = "daimd(delay=off)"
         "#;
     let network = Scenario::from_toml(text, "test.toml").unwrap().network(1).unwrap();
     let outcome = completed_run(&network, Backend::Linux);

@@ -35,7 +35,7 @@ const LAWS: [&str; 10] = [
     "aira",
     "aiad(rate=receiver)",
     "cubic",
-    "daimd(capacity=400mbit)",
+    "daimd(capacity=400mbit, delay=off)",
 ];
 
 fn program(name: &str) -> Command {

@@ -245,7 +245,7 @@ fn packet_pairs_are_sent_only_if_the_capacity_is_used() {
 fn daimd_reduces_at_negative_feedback() {
     const SYN: u64 = 10_000_000;
     for feedback in ["event", "packet", "syn", "report"] {
-        let mut network = paced(&format!("daimd(feedback={feedback})"), 4, packets(100));
+        let mut network = paced(&format!("daimd(feedback={feedback}, delay=off)"), 4, packets(100));
         network.warmup = ms(0);
         network.links.iter_mut().for_each(|link| link.delay = ms(50));
         let records = run_recorded(&network, 1);

@@ -19,8 +19,16 @@ pub struct Finding {
 }
 
 /// One specification for each program and clock.
-const TRIAL_SPECS: [&str; 8] =
-    ["aimd", "binomial", "simd", "aira", "aiad(rate=ack)", "aiad(rate=receiver)", "daimd", "bbr3"];
+const TRIAL_SPECS: [&str; 8] = [
+    "aimd",
+    "binomial",
+    "simd",
+    "aira",
+    "aiad(rate=ack)",
+    "aiad(rate=receiver)",
+    "daimd(delay=off)",
+    "bbr3",
+];
 /// The required capabilities; CAP_SYS_ADMIN implies the last two.
 const CAPABILITIES: [(u32, &str); 3] =
     [(12, "CAP_NET_ADMIN"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];

@@ -13,11 +13,28 @@ pub struct Implementation {
     pub params: Vec<u64>,
 }
 
-/// Controllers with a kernel implementation, in the order of the registry.
+/// Controllers with a kernel implementation, in the order of the registry, with the parameters that they need.
 pub const IMPLEMENTED: [&str; 14] = [
-    "aimd", "reno", "gaimd", "friendly", "binomial", "iiad", "sqrt", "simd", "aira", "aiad",
-    "westwood", "cubic", "daimd", "bbr3",
+    "aimd",
+    "reno",
+    "gaimd",
+    "friendly",
+    "binomial",
+    "iiad",
+    "sqrt",
+    "simd",
+    "aira",
+    "aiad",
+    "westwood",
+    "cubic",
+    "daimd(delay=off)",
+    "bbr3",
 ];
+
+/// Whether a controller has a kernel implementation, at least with some parameters.
+pub fn is_implemented(name: &str) -> bool {
+    IMPLEMENTED.iter().any(|spec| spec.split('(').next() == Some(name))
+}
 
 /// Converts to fixed point with `bits` fractional bits, rounding to nearest, saturating.
 pub fn fixed(value: f64, bits: i32) -> u64 {
@@ -184,13 +201,14 @@ mod tests {
     #[test]
     fn exactly_the_listed_controllers_are_implemented() {
         for algorithm in cwnd::registry::algorithms() {
-            let known = IMPLEMENTED.contains(&algorithm.name);
-            assert_eq!(
-                Implementation::of(&Spec::new(algorithm)).is_ok(),
-                known,
-                "{}",
-                algorithm.name
-            );
+            let listed: Vec<_> = IMPLEMENTED
+                .into_iter()
+                .filter(|spec| Spec::parse(spec).unwrap().name() == algorithm.name)
+                .collect();
+            assert!(listed.iter().all(|spec| implementation(spec).is_ok()), "{}", algorithm.name);
+            let by_default = Implementation::of(&Spec::new(algorithm)).is_ok();
+            assert_eq!(by_default, listed == [algorithm.name], "{}", algorithm.name);
+            assert_eq!(is_implemented(algorithm.name), !listed.is_empty(), "{}", algorithm.name);
         }
     }
 
@@ -222,7 +240,7 @@ mod tests {
             "cubic(c=0.005): c is 0.005: in the kernel implementation it is at least 0.01"
         );
         for feedback in ["packet", "syn"] {
-            let spec = format!("daimd(feedback={feedback})");
+            let spec = format!("daimd(feedback={feedback}, delay=off)");
             let expected = format!(
                 "{spec}: the kernel implementation has feedback=event and feedback=report only"
             );
@@ -232,12 +250,15 @@ mod tests {
             ("gaimd(threshold=kept)", "threshold=half"),
             ("aira(peak=mean)", "peak=last"),
             ("aiad(filter=fixed)", "filter=interval"),
-            ("daimd(delay=on)", "delay=off"),
+            ("daimd", "delay=off"),
         ] {
             let expected = format!("{spec}: the kernel implementation has {only} only");
             assert_eq!(implementation(spec), Err(expected));
         }
-        assert_ne!(implementation("daimd"), implementation("daimd(feedback=report)"));
+        assert_ne!(
+            implementation("daimd(delay=off)"),
+            implementation("daimd(feedback=report, delay=off)")
+        );
         assert!(
             implementation("simd(start=hystart)")
                 .unwrap_err()

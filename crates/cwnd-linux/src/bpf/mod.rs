@@ -16,7 +16,7 @@ mod whole;
 pub use check::{Finding, check};
 pub use connection::{Connection, Connections, CutEvent};
 pub use error::Error;
-pub use implementation::{IMPLEMENTED, Implementation, fixed};
+pub use implementation::{IMPLEMENTED, Implementation, fixed, is_implemented};
 pub use pinned::{
     Instance, bpf_fs_mounted, default_controller, default_name, find, list, load, unload,
 };

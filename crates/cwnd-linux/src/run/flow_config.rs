@@ -13,7 +13,7 @@ use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 
 use super::notes::Notes;
 use super::{Backend, Error, sys};
-use crate::bpf::{IMPLEMENTED, Implementation};
+use crate::bpf::{Implementation, is_implemented};
 use crate::emulate;
 
 /// Bytes of the IP and TCP headers, and of the timestamp option.
@@ -235,13 +235,13 @@ fn tcp_controller(spec: &Spec, available: &str) -> Result<TcpController, String>
     if let Some(name) = available.split_ascii_whitespace().find(built_in) {
         return Ok(TcpController::BuiltIn(name.to_owned()));
     }
-    if IMPLEMENTED.contains(&spec.name()) {
+    if is_implemented(spec.name()) {
         return Err(unsupported);
     }
     let known = |name: &&str| algorithms().iter().any(|algorithm| algorithm.name == *name);
     let built_in: Vec<_> = available
         .split_ascii_whitespace()
-        .filter(|name| known(name) && !IMPLEMENTED.contains(name))
+        .filter(|name| known(name) && !is_implemented(name))
         .collect();
     let built_in = if built_in.is_empty() { "none".into() } else { built_in.join(", ") };
     Err(format!("{unsupported}; built into this kernel, without parameters: {built_in}"))

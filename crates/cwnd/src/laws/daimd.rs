@@ -24,7 +24,7 @@
 //! | `L` (`capacity`) | link capacity; 0 takes the receiver's estimate | bit/s | 0bit <= capacity <= 1000000gbit | 0 |
 //! | `lambda` | weight of the old window in the moving average; 1: no flow window | | 0 <= lambda <= 1 | 7/8 |
 //! | `feedback` | events that are one negative feedback | | event, packet, syn, report | event |
-//! | `delay` | whether a rising round-trip time is a negative feedback too | | on or off | off |
+//! | `delay` | whether a rising round-trip time is a negative feedback too | | on or off | on |
 //! | `S` | packet size | bytes | | |
 //! | `AS` | packet arrival rate at the receiver | packets/s | | |
 //!
@@ -44,7 +44,7 @@
 //! unless the last reduction was less than a SYN ago. The kernel's implementation (`kernel/daimd.h`) has
 //! `event` and `report`.
 //!
-//! Increasing delay. Section II names it as a negative feedback and has no rule for it. `delay=on` has that of UDT's libraries of 2003 and of
+//! Increasing delay. Section II names it as a negative feedback and has no rule for it. This law has that of UDT's libraries of 2003 and of
 //! its agent for ns-2, which is Pathload's (Jain and Dovrolis): of the last 16 round-trip times, PCT is the fraction of the 15 differences
 //! that are rises, and PDT the last less the first one over the sum of the absolute differences. The time rises if PCT > 0.66 and PDT >
 //! 0.45, or PCT > 0.54 and PDT > 0.55; at most once in two round-trip times. These libraries have a sample for each ACK2, and this law one for
@@ -55,7 +55,8 @@
 //! * Eq. 2, Eq. 3 and Eq. 4 define negative feedback differently: `feedback` selects the definition.
 //! * The paper's tables are UDT's, which also reduces the rate within a congestion event, at growing
 //!   intervals or at random.
-//! * Increasing delay is a negative feedback with `delay=on` only; section II counts it.
+//! * The paper does not print when the delay increases: the rule is Pathload's, as in UDT's libraries of 2003. Eq. 3 and Eq. 4 count lost packets
+//!   only: `delay=off`.
 //! * A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion event are
 //!   one negative feedback, also with `packet` and `report`.
 //! * Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before the first
@@ -117,13 +118,13 @@ impl Default for DaimdParameters {
             syn: Dur::from_millis(10),
             capacity: None,
             lambda: 7.0 / 8.0,
-            delay: false,
+            delay: true,
         }
     }
 }
 
 /// DAIMD: see the [module](self).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Daimd {
     parameters: DaimdParameters,
     /// The receiver's estimates.
@@ -133,7 +134,7 @@ pub struct Daimd {
     /// Packets in the newest loss report.
     lost: u32,
     last_cut: Option<Time>,
-    /// With `delay=on`.
+    /// Unless `delay=off`.
     trend: Option<Box<Trend>>,
 }
 
@@ -181,11 +182,24 @@ impl Trend {
     }
 }
 
+impl Default for Daimd {
+    fn default() -> Self {
+        Daimd::new(DaimdParameters::default())
+    }
+}
+
 impl Daimd {
     /// DAIMD with these parameters.
     pub fn new(parameters: DaimdParameters) -> Self {
-        let trend = parameters.delay.then(Box::default);
-        Daimd { parameters, trend, ..Daimd::default() }
+        Daimd {
+            parameters,
+            estimated: None,
+            arrival: None,
+            window: None,
+            lost: 0,
+            last_cut: None,
+            trend: parameters.delay.then(Box::default),
+        }
     }
 
     /// The events that are one negative feedback.
@@ -382,8 +396,9 @@ mod tests {
 
     #[test]
     fn a_rise_reduces_the_rate_once_in_two_round_trip_times() {
-        let mut law = Daimd::new(DaimdParameters { delay: true, ..DaimdParameters::default() });
-        let mut without = Daimd::default();
+        let mut law = Daimd::default();
+        let mut without =
+            Daimd::new(DaimdParameters { delay: false, ..DaimdParameters::default() });
         let mut risen = Vec::new();
         for n in 0..60 {
             let rtt = Dur::from_millis(100 + n);

@@ -29,7 +29,8 @@ pub(super) const DAIMD: Algorithm = Algorithm {
          definition.",
         "The paper's tables are UDT's, which also reduces the rate within a congestion event, at \
          growing intervals or at random.",
-        "Increasing delay is a negative feedback with `delay=on` only; section II counts it.",
+        "The paper does not print when the delay increases: the rule is Pathload's, as in UDT's \
+         libraries of 2003. Eq. 3 and Eq. 4 count lost packets only: `delay=off`.",
         "A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion \
          event are one negative feedback, also with `packet` and `report`.",
         "Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before \
@@ -81,7 +82,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
         ),
         Parameter::switch(
             "delay",
-            false,
+            true,
             "whether a rising round-trip time is a negative feedback too",
         ),
     ],
