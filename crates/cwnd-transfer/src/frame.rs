@@ -6,7 +6,7 @@ use crate::names::MAX_PATH;
 /// Greeting of both sides, followed by [`VERSION`].
 pub const MAGIC: &[u8; 7] = b"cwndxfr";
 /// Version of the protocol.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of a frame's kind and length.
 pub const HEADER: usize = 5;
 /// Maximum length of a reason in bytes.
@@ -109,7 +109,7 @@ numbered! {
         Present = 1,
         /// Send the blocks from `first` on.
         Send = 2,
-        /// Claim the values of all blocks.
+        /// Claim the values of the first `first` blocks.
         Claim = 3,
         /// The entry is refused: the last answer.
         Refused = 4,

@@ -13,6 +13,9 @@ pub const BLOCK: u64 = 1 << 20;
 /// The chaining value of a block.
 pub type Value = [u8; 32];
 
+/// The value of a block that is sent as a hole: it is not hashed.
+pub const HOLE: Value = [0; 32];
+
 /// Returns the number of blocks of a file of `size` bytes.
 #[must_use]
 pub const fn blocks(size: u64) -> u64 {
@@ -37,10 +40,11 @@ pub fn block_value(index: u64, data: &[u8]) -> Value {
     hasher.finalize_non_root()
 }
 
-/// Combines the values of a file's blocks, in order, into the BLAKE3 hash of the file.
+/// Combines the values of a file's blocks, in order, into the BLAKE3 hash of the file. It is another hash if
+/// blocks were sent as holes.
 ///
 /// Memory: one value for each level of the tree.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     stack: Vec<Value>,
     count: u64,
@@ -61,6 +65,12 @@ impl Tree {
         if let (Some(right), Some(left)) = (self.stack.pop(), self.stack.pop()) {
             self.stack.push(merge_subtrees_non_root(&left, &right, Mode::Hash));
         }
+    }
+
+    /// Returns the number of blocks.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.count
     }
 
     /// Returns the hash of the file; `None` for fewer than two blocks, whose value suffices.

@@ -5,22 +5,19 @@ use crate::folder::{
     rename, timestamps,
 };
 use crate::frame::Stamp;
-use crate::hash::{BLOCK, Tree, Value, block_len, block_value, blocks};
+use crate::hash::{BLOCK, HOLE, Tree, Value, blocks};
 use crate::names::{part_name, sidecar_name};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 const PART: OFlags =
     OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const MAGIC: &[u8; 8] = b"cwndsums";
-const SIDECAR_VERSION: u8 = 1;
+const SIDECAR_VERSION: u8 = 2;
 /// Bytes of a sidecar's header. The value of block `i` is 32 `i` bytes after it.
 const HEADER_BYTES: u64 = 64;
-/// The value of a block that is not verified.
-const MISSING: Value = [0; 32];
-
 pub(crate) const BUSY: &str = "it is being received from another sender";
 
 /// Size and modification time of a file, which identify its content.
@@ -31,16 +28,6 @@ pub(crate) struct Content {
     pub mtime: Stamp,
 }
 
-/// Returns the kernel's boot identifier: a restart of the system may lose written data.
-fn boot_id() -> Option<[u8; 16]> {
-    static BOOT: OnceLock<Option<[u8; 16]>> = OnceLock::new();
-    *BOOT.get_or_init(|| {
-        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-        Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
-    })
-}
-
 /// A partial file, locked against other receivers.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -49,6 +36,8 @@ pub(crate) struct Part {
     fd: OwnedFd,
     sidecar: Option<OwnedFd>,
     content: Content,
+    /// The hash of the sender's identity; zeros without one.
+    owner: Value,
     /// Its mode since creation: `complete` need not set it again.
     mode: Option<Mode>,
     /// It existed before this receiver.
@@ -58,8 +47,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Opens the partial file of `name`. With `create` it is created if it is missing; otherwise the result
-    /// is `None`.
+    /// Opens the partial file of `name` for a sender. With `create` it is created if it is missing; otherwise
+    /// the result is `None`.
     ///
     /// # Errors
     /// Another receiver has locked it, or another entry has its name.
@@ -68,18 +57,20 @@ impl Part {
         name: &[u8],
         content: Content,
         create: Option<Mode>,
+        sender: Option<&str>,
     ) -> Result<Option<Self>, Refusal> {
         let part_name = part_name(name);
+        let owner = sender.map_or([0; 32], |key| *blake3::hash(key.as_bytes()).as_bytes());
         let small = content.size.is_some_and(|size| size <= BLOCK);
         if let Some(mode) = create {
             // Other users cannot read a large file before it is complete. The owner can write a partial file,
             // so that another attempt can open it.
-            let owner = Mode::RUSR | Mode::WUSR;
-            let mode = if small { mode | owner } else { owner };
+            let own = Mode::RUSR | Mode::WUSR;
+            let mode = if small { mode | own } else { own };
             let flags = PART | OFlags::CREATE | OFlags::EXCL;
             match rustix::fs::openat(&parent, &part_name[..], flags, mode) {
                 Ok(fd) => {
-                    let mut part = Part::new(parent, name, fd, content, false);
+                    let mut part = Part::new(parent, name, fd, content, owner, false);
                     part.lock()?;
                     part.kept = false;
                     part.mode = small.then_some(mode);
@@ -99,7 +90,7 @@ impl Part {
         if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
             return Err(name_in_use());
         }
-        let part = Part::new(parent, name, fd, content, true);
+        let part = Part::new(parent, name, fd, content, owner, true);
         part.lock()?;
         Ok(Some(part))
     }
@@ -109,10 +100,11 @@ impl Part {
         name: &[u8],
         fd: OwnedFd,
         content: Content,
+        owner: Value,
         existed: bool,
     ) -> Self {
         let (name, sidecar, mode, kept) = (name.into(), None, None, true);
-        Part { parent, name, fd, sidecar, content, mode, existed, kept }
+        Part { parent, name, fd, sidecar, content, owner, mode, existed, kept }
     }
 
     fn lock(&self) -> Result<(), Refusal> {
@@ -135,79 +127,32 @@ impl Part {
         Ok(named.is_some_and(|named| identity(&named) == identity(&own)))
     }
 
-    /// Returns the number of verified blocks at the beginning, if the sidecar is of the same content.
-    /// Verifies the data only if the system was restarted since.
-    ///
-    /// # Errors
-    /// The reason why the partial file cannot be used.
-    pub(crate) fn resume(&mut self) -> Result<u64, String> {
-        let Some(size) = self.content.size else {
-            return Err("a stream cannot be resumed".into());
-        };
-        let sidecar = match open_file(&self.parent, &sidecar_name(&self.name)) {
-            Ok((fd, _)) => fd,
-            Err(_) => return Err("its sidecar is missing".into()),
-        };
+    /// Returns the number of blocks at the beginning that the partial file may hold: none if its sidecar is of
+    /// another sender.
+    pub(crate) fn blocks(&self) -> u64 {
+        let size = self.content.size.unwrap_or(0);
+        let Ok((sidecar, _)) = open_file(&self.parent, &sidecar_name(&self.name)) else { return 0 };
         let mut header = [0; HEADER_BYTES as usize];
-        let complete = read_at(&sidecar, &mut header, 0).unwrap_or(0) == HEADER_BYTES as usize;
-        let expected = self.header();
-        if !complete || header[..9] != expected[..9] {
-            return Err("its sidecar is invalid".into());
+        if read_at(&sidecar, &mut header, 0) != Ok(header.len()) || header != self.header() {
+            return 0;
         }
-        // The size and time of the content.
-        if header[25..45] != expected[25..45] {
-            return Err("its size or time has changed".into());
-        }
-        let trusted = boot_id().is_some_and(|boot| header[9..25] == boot);
         let length = rustix::fs::fstat(&self.fd).map_or(0, |status| status.st_size as u64);
-        let mut verified = 0;
-        let mut data = Vec::new();
-        let mut values = [0; 32 * 1024];
-        'blocks: while verified < blocks(size) {
-            let length_read =
-                read_at(&sidecar, &mut values, HEADER_BYTES + 32 * verified).unwrap_or(0);
-            if length_read < 32 {
-                break;
-            }
-            for value in values[..length_read].chunks_exact(32) {
-                let bytes = block_len(size, verified);
-                if bytes == 0 || value == MISSING || verified * BLOCK + bytes > length {
-                    break 'blocks;
-                }
-                if !trusted {
-                    data.resize(bytes as usize, 0);
-                    let read = read_at(&self.fd, &mut data, verified * BLOCK).unwrap_or(0);
-                    if read < data.len() || block_value(verified, &data) != *value {
-                        break 'blocks;
-                    }
-                }
-                verified += 1;
-            }
-        }
-        Ok(verified)
+        if length < size { length / BLOCK } else { blocks(size) }
     }
 
-    /// Keeps the first `verified` blocks, and truncates the partial file and its sidecar.
+    /// Keeps the first `count` blocks, without their values, and truncates the rest.
     ///
     /// # Errors
     /// A system call failed.
-    pub(crate) fn keep(&mut self, verified: u64) -> Result<(), Refusal> {
+    pub(crate) fn keep(&mut self, count: u64) -> Result<(), Refusal> {
         let size = self.content.size.unwrap_or(u64::MAX);
-        rustix::fs::ftruncate(&self.fd, (verified * BLOCK).min(size))?;
-        self.kept = verified > 0;
-        self.start_sidecar(verified)
-    }
-
-    /// Creates a sidecar with the values of the first `verified` blocks. The partial file is not changed.
-    ///
-    /// # Errors
-    /// A system call failed.
-    pub(crate) fn start_sidecar(&mut self, verified: u64) -> Result<(), Refusal> {
+        rustix::fs::ftruncate(&self.fd, (count * BLOCK).min(size))?;
+        self.kept = count > 0;
         let name = sidecar_name(&self.name);
-        if verified == 0 {
+        if count == 0 {
             remove(&self.parent, &name);
         }
-        if self.content.size.is_some_and(|size| size > BLOCK) {
+        if size > BLOCK && self.content.size.is_some() {
             let flags = PART | OFlags::CREATE;
             let mode = Mode::RUSR | Mode::WUSR;
             let fd = rustix::fs::openat(&self.parent, &name[..], flags, mode)?;
@@ -215,7 +160,7 @@ impl Part {
             if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
                 return Err(name_in_use());
             }
-            rustix::fs::ftruncate(&fd, HEADER_BYTES + 32 * verified)?;
+            rustix::fs::ftruncate(&fd, HEADER_BYTES)?;
             write_at(&fd, &self.header(), 0)?;
             self.sidecar = Some(fd);
         }
@@ -226,10 +171,7 @@ impl Part {
         let mut header = [0; HEADER_BYTES as usize];
         header[..8].copy_from_slice(MAGIC);
         header[8] = SIDECAR_VERSION;
-        header[9..25].copy_from_slice(&boot_id().unwrap_or_default());
-        header[25..33].copy_from_slice(&self.content.size.unwrap_or_default().to_be_bytes());
-        header[33..41].copy_from_slice(&self.content.mtime.secs.to_be_bytes());
-        header[41..45].copy_from_slice(&self.content.mtime.nanos.to_be_bytes());
+        header[9..41].copy_from_slice(&self.owner);
         header
     }
 
@@ -269,25 +211,20 @@ impl Part {
         }
     }
 
-    /// Returns the hash of the file; `None` if some values are missing.
+    /// Returns the hash of the received file; `None` for a stream and for a single block.
     pub(crate) fn root(&self) -> Option<Value> {
         let count = blocks(self.content.size?);
         let sidecar = self.sidecar.as_ref()?;
         let mut tree = Tree::default();
         let mut values = vec![0; 32 * 1024];
-        let mut index = 0;
-        while index < count {
-            let length_read = read_at(sidecar, &mut values, HEADER_BYTES + 32 * index).ok()?;
-            let wanted = usize::try_from(count - index).unwrap_or(usize::MAX);
-            for value in values[..length_read].as_chunks::<32>().0.iter().take(wanted) {
-                if *value == MISSING {
-                    return None;
-                }
-                tree.push(*value);
-                index += 1;
-            }
-            if length_read < 32 {
-                return None;
+        while tree.blocks() < count {
+            let read = read_at(sidecar, &mut values, HEADER_BYTES + 32 * tree.blocks()).ok()?;
+            let left = usize::try_from(count - tree.blocks()).unwrap_or(usize::MAX);
+            let (values, _) = values[..read].as_chunks::<32>();
+            values.iter().take(left).for_each(|value| tree.push(*value));
+            if values.is_empty() {
+                // Holes at the end have no values.
+                tree.push(HOLE);
             }
         }
         tree.root()

@@ -45,6 +45,15 @@ impl Ranges {
         }
     }
 
+    /// Adds a range of numbers that are larger than all others.
+    pub(crate) fn append(&mut self, range: Range<u64>) {
+        match self.0.last_mut() {
+            _ if range.is_empty() => {}
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(range),
+        }
+    }
+
     /// Removes the numbers of a range.
     pub(crate) fn remove(&mut self, removed: Range<u64>) {
         let first = self.0.partition_point(|range| range.end <= removed.start);

@@ -57,8 +57,9 @@ enum State {
 #[derive(Debug)]
 struct Comparing {
     existing: ExistingData,
-    /// The next block to compare.
+    /// The next block to compare, and the number of blocks that are compared.
     next: u64,
+    count: u64,
     differing: Ranges,
 }
 
@@ -84,15 +85,15 @@ struct Arriving {
     ended: Option<Ended>,
     /// Whether existing data are used.
     resumed: bool,
-    /// Whether blocks of an existing partial file are replaced.
-    in_place: bool,
+    /// Number of blocks of an existing partial file that are kept or replaced.
+    in_place: u64,
     /// Bytes received.
     length: u64,
 }
 
 impl Arriving {
     fn new(lock: Arc<FileLock>, missing: Ranges) -> Self {
-        let (resumed, in_place) = (false, false);
+        let (resumed, in_place) = (false, 0);
         Arriving { lock, missing, damaged: 0, ended: None, resumed, in_place, length: 0 }
     }
 }
@@ -379,8 +380,10 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn abort(&mut self, number: u64, reason: &[u8]) -> Result<(), Failure> {
-        let Some(item) = self.pending.get(&number) else { return self.check_offered(number) };
-        discard(item);
+        if !self.pending.contains_key(&number) {
+            return self.check_offered(number);
+        }
+        // What was received is compared with the next offer.
         if let Some(item) = self.remove_offer(number) {
             self.meter.error(Some(&item.path), &format!("not sent: {}", printable(reason)));
         }

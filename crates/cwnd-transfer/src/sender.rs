@@ -9,7 +9,7 @@ use crate::frame::{
     DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, violation,
 };
 use crate::frame::{What, What::*};
-use crate::hash::{BLOCK, blocks};
+use crate::hash::{BLOCK, Tree, blocks};
 use crate::names::printable;
 use crate::report::{Activity, Meter};
 use crate::send::SendOptions;
@@ -60,7 +60,7 @@ struct PendingOffer {
     large: bool,
     /// The receiver has answered that it waits for another sender.
     waiting: bool,
-    /// The receiver has requested the values of all blocks.
+    /// The receiver has requested the values of the first blocks.
     claim_requested: bool,
     /// The receiver has requested the blocks from one on.
     send_requested: bool,
@@ -72,7 +72,8 @@ struct PendingOffer {
     moved: u64,
     /// Bytes counted as done.
     done: u64,
-    root: Option<[u8; 32]>,
+    /// The values of the first blocks, which were claimed.
+    claimed: Tree,
     /// Bytes sent of a stream.
     length: u64,
 }
@@ -80,7 +81,7 @@ struct PendingOffer {
 /// Work for an offer: the answer to a request of the receiver.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    Claim(u64),
+    Claim { number: u64, count: u64 },
     Send { number: u64, first: u64 },
     Again { number: u64, first: u64, count: u64 },
 }
@@ -349,7 +350,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             resumed: false,
             moved: 0,
             done: 0,
-            root: None,
+            claimed: Tree::default(),
             length: 0,
         };
         self.pending.insert(number, item);
@@ -486,11 +487,13 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 Ok(())
             }
             Decision::Claim => {
-                if item.claim_requested || entry.what == Stream || entry.size == 0 {
+                let count = first;
+                let fits = (1..=blocks(entry.size)).contains(&count);
+                if item.claim_requested || entry.what == Stream || !fits {
                     return Ok(violation("a second request for values")?);
                 }
                 item.claim_requested = true;
-                self.work.push_back(Work::Claim(number));
+                self.work.push_back(Work::Claim { number, count });
                 Ok(())
             }
             Decision::Send if self.decisions_only => {

@@ -320,7 +320,7 @@ fn the_part_of_a_small_file_can_be_written_by_its_owner() {
 fn done_without_a_plan_is_a_violation() {
     let (dir, server) = setup_with(ReceiveOptions { once: true, ..open() });
     let stranger = server.connect();
-    let mut encoded = b"cwndxfr\x02".to_vec();
+    let mut encoded = b"cwndxfr\x03".to_vec();
     Frame::Done.encode(&mut encoded);
     stranger.write_all(&encoded);
     let reason = server.ends(1)[0].reason.clone();
@@ -385,7 +385,7 @@ fn send_in_steps(steps: &[&[u8]]) -> (Option<String>, Vec<Event>) {
 }
 
 fn encoded(frames: &[Frame<'_>]) -> Vec<u8> {
-    let mut out = b"cwndxfr\x02".to_vec();
+    let mut out = b"cwndxfr\x03".to_vec();
     Frame::Room { survey: false }.encode(&mut out);
     frames.iter().for_each(|frame| frame.encode(&mut out));
     out
@@ -396,7 +396,7 @@ fn peers_of_other_protocols_are_reported_in_one_line() {
     let reason = send_to(b"cwndxfr\x01").0.unwrap();
     assert_eq!(
         reason,
-        "the peer uses version 1 of the transfer protocol, this side version 2: update the peer"
+        "the peer uses version 1 of the transfer protocol, this side version 3: update the peer"
     );
     assert!(send_to(b"HTTP/1.1 400").0.unwrap().contains("neither cwnd send nor cwnd recv"));
     let (_dir, server) = setup();

@@ -427,7 +427,7 @@ fn once_ends_after_one_transfer() {
     stranger.write_all(b"cwndxfr\x01");
     let heard =
         String::from_utf8_lossy(&stranger.read_all(Duration::from_millis(500))).into_owned();
-    assert!(heard.starts_with("cwndxfr\u{2}"), "{heard:?}");
+    assert!(heard.starts_with("cwndxfr\u{3}"), "{heard:?}");
     assert!(notes(&server.events.lock().unwrap()).is_empty());
     assert_eq!(server.send(&dir.path().join("f")).outcome, Outcome::Complete);
     server.finish().unwrap();

@@ -42,7 +42,7 @@ impl Receiver<'_, '_> {
         if !arriving.missing.contains(block.index) {
             return Ok(());
         }
-        if arriving.in_place && !block.is_dense() {
+        if block.index < arriving.in_place && !block.is_dense() {
             return Ok(violation("a sparse BLOCK where blocks are replaced")?);
         }
         if let Err(refused) = self.shared.count_bytes(block.data.len() as u64, 0) {
@@ -107,11 +107,13 @@ impl Receiver<'_, '_> {
         }
         self.meter.progress.name = printable(&item.path);
         let mode = self.view.folder.permissions(item.mode);
+        let identity_of_sender = self.stream.identity();
         let view = &mut self.view;
         let opened = (|| {
             let names = split_path(&item.path).map_err(refusal)?;
             let parent = view.parent(&names)?;
-            let part = Part::open(parent, last(&names), item.content, Some(mode))?;
+            let identity = identity_of_sender.as_deref();
+            let part = Part::open(parent, last(&names), item.content, Some(mode), identity)?;
             let mut part = part.ok_or_else(|| refusal(BUSY))?;
             if item.is_large() || !part.is_new() {
                 part.keep(0)?;
@@ -162,7 +164,7 @@ impl Receiver<'_, '_> {
             return Ok(violation("a HOLE outside the file")?);
         }
         // Data received before would remain in place of the hole.
-        if arriving.in_place || !arriving.missing.covers(first..end) {
+        if first < arriving.in_place || !arriving.missing.covers(first..end) {
             return Ok(violation("a HOLE that was not requested")?);
         }
         let path = item.path.clone();
@@ -249,7 +251,7 @@ impl Receiver<'_, '_> {
         let (folder, overwrite) = (&self.shared.folder, self.shared.options.overwrite);
         Self::with_part(&arriving.lock, |part| {
             let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
-            if ended.root.is_some_and(|root| part.root().is_some_and(|found| found != root)) {
+            if part.root() != ended.root {
                 return Err(refusal("its hash differs from the sender's"));
             }
             part.complete(folder, ended.size, item.mode, overwrite)
@@ -287,7 +289,7 @@ impl Receiver<'_, '_> {
         }
         let values = values.as_chunks::<32>().0;
         let fits = values.len() <= VALUES && first == comparing.next;
-        if !fits || values.len() as u64 > blocks(size) - first {
+        if !fits || values.len() as u64 > comparing.count - first {
             return Ok(violation("a CLAIM outside the file")?);
         }
         let buffer = &mut self.buffer;
@@ -306,7 +308,7 @@ impl Receiver<'_, '_> {
         if is_final && !overwrite && !comparing.differing.is_empty() {
             return self.refuse(number, &path, &refusal("a different file exists"));
         }
-        if comparing.next < blocks(size) {
+        if comparing.next < comparing.count {
             return Ok(());
         }
         self.compared(number)
@@ -318,7 +320,7 @@ impl Receiver<'_, '_> {
         let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let (path, size, content) = (item.path.clone(), item.size, item.content);
         let waiting = State::Waiting { since: Instant::now(), reported: true };
-        let State::Comparing(Comparing { existing, differing, .. }) =
+        let State::Comparing(Comparing { existing, differing, count, .. }) =
             std::mem::replace(&mut item.state, waiting)
         else {
             return Ok(());
@@ -333,7 +335,9 @@ impl Receiver<'_, '_> {
         // A file of one block is sent completely: its partial file is opened when it arrives.
         let small = size <= BLOCK;
         let differing = if small && !same { Ranges::of(0..blocks(size)) } else { differing };
-        let wanted: u64 = differing.iter().map(|range| (range.end - range.start) * BLOCK).sum();
+        let mut missing = differing.clone();
+        missing.append(count..blocks(size));
+        let wanted: u64 = missing.iter().map(|range| (range.end - range.start) * BLOCK).sum();
         let wanted = wanted.min(size);
         let lock = match &existing {
             ExistingData::Part(lock) => Arc::clone(lock),
@@ -354,8 +358,7 @@ impl Receiver<'_, '_> {
                 LockResult::Busy { .. } => return self.refuse(number, &path, &refusal(BUSY)),
             },
         };
-        let in_place = matches!(existing, ExistingData::Part(_));
-        let missing = differing.clone();
+        let in_place = if matches!(existing, ExistingData::Part(_)) { count } else { 0 };
         item.state =
             State::Arriving(Arriving { resumed: true, in_place, ..Arriving::new(lock, missing) });
         let counted = count_file(&self.shared, item, wanted);
@@ -371,15 +374,15 @@ impl Receiver<'_, '_> {
             return self.refuse(number, &path, &refused);
         }
         for range in differing.iter() {
-            let count = range.end - range.start;
-            self.writer.put(&Frame::Want { number, first: range.start, count });
+            let length = range.end - range.start;
+            self.writer.put(&Frame::Want { number, first: range.start, count: length });
         }
         self.meter.progress.done_bytes += size - wanted;
-        self.answer(number, Decision::Send, blocks(size), "");
+        self.answer(number, Decision::Send, count, "");
         Ok(())
     }
 
-    /// Copies the equal blocks to the partial file, and records their values.
+    /// Copies the equal blocks of an existing file to the partial file, and records their values.
     fn keep_equal(
         &mut self,
         number: u64,
@@ -389,17 +392,15 @@ impl Receiver<'_, '_> {
         let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
         let State::Arriving(arriving) = &item.state else { return Ok(Ok(())) };
         let (size, buffer, idle_timer) = (item.size, &mut self.buffer, &self.owner.idle_timer);
+        // The values of a partial file's blocks were recorded when they were compared.
+        let ExistingData::Final(fd, _) = &existing else { return Ok(Ok(())) };
         Self::with_part(&arriving.lock, |part| {
             let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
             for index in (0..blocks(size)).filter(|&index| !differing.contains(index)) {
                 idle_timer.touch();
                 buffer.resize(block_len(size, index) as usize, 0);
-                if let ExistingData::Final(fd, _) = &existing {
-                    read_at(fd, buffer, index * BLOCK)?;
-                    part.write(buffer, index * BLOCK)?;
-                } else {
-                    read_at(part.file(), buffer, index * BLOCK)?;
-                }
+                read_at(fd, buffer, index * BLOCK)?;
+                part.write(buffer, index * BLOCK)?;
                 part.verified(index, &block_value(index, buffer))?;
             }
             Ok(())
@@ -429,6 +430,15 @@ impl Comparing {
             Ok(count) => count == buffer.len() && block_value(index, buffer) == *value,
             Err(errno) => return Some(Err(errno.into())),
         };
+        if same && let ExistingData::Part(lock) = &self.existing {
+            let recorded = lock.with(|part| match part {
+                Some(part) => part.verified(index, value),
+                None => Ok(()),
+            })?;
+            if recorded.is_err() {
+                return Some(recorded);
+            }
+        }
         if !same {
             self.differing.push(index);
         }

@@ -25,9 +25,10 @@ const ORIGINALS: usize = 1 << 16;
 /// Decision on the offer of a file.
 enum Verdict {
     Present(Identity),
-    /// The missing blocks are requested, from a first one on, with a note if existing data are not used.
-    Arrive(Arriving, u64, Option<String>),
-    Compare(ExistingData),
+    /// The missing blocks are requested, from a first one on.
+    Arrive(Arriving, u64),
+    /// The values of a number of blocks are requested.
+    Compare(ExistingData, u64),
     Wait,
 }
 
@@ -155,7 +156,7 @@ impl Receiver<'_, '_> {
                 self.present(number, &item, file_identity);
                 return Ok(());
             }
-            Verdict::Arrive(arriving, first, note) => {
+            Verdict::Arrive(arriving, first) => {
                 let need = item.space.saturating_sub(first * BLOCK);
                 if self.decisions_only() {
                     self.needed = self.needed.saturating_add(need);
@@ -167,16 +168,12 @@ impl Receiver<'_, '_> {
                     self.release(&item);
                     return self.refuse(number, &item.path, &why);
                 }
-                if let Some(note) = &note {
-                    self.meter.note(&item.path, note);
-                }
-                self.meter.progress.done_bytes += (first * BLOCK).min(item.size);
-                self.answer(number, Decision::Send, first, note.as_deref().unwrap_or_default());
+                self.answer(number, Decision::Send, first, "");
             }
-            Verdict::Compare(existing) => {
-                let comparing = Comparing { existing, next: 0, differing: Ranges::default() };
-                item.state = State::Comparing(comparing);
-                self.answer(number, Decision::Claim, 0, "");
+            Verdict::Compare(existing, count) => {
+                let differing = Ranges::default();
+                item.state = State::Comparing(Comparing { existing, next: 0, count, differing });
+                self.answer(number, Decision::Claim, count, "");
             }
             Verdict::Wait => {
                 if let State::Waiting { since, reported } = &mut item.state {
@@ -244,39 +241,36 @@ impl Receiver<'_, '_> {
         }
         let large = item.is_large();
         let count = item.content.size.map_or(u64::MAX, blocks);
-        let new = |lock, first: u64| {
-            let arriving = Arriving::new(lock, Ranges::of(first..count));
-            Arriving { resumed: first > 0, ..arriving }
-        };
         let comparable = existing.is_some_and(|status| {
             let same_size = item.content.size == Some(status.st_size as u64);
             // Empty files have no values.
             same_size || (self.checksum() && item.content.size.is_some_and(|size| size > 0))
         });
         if !large && comparable {
-            return Ok(Verdict::Compare(ExistingData::Small));
+            return Ok(Verdict::Compare(ExistingData::Small, count));
         }
         if self.decisions_only() && comparable {
-            return Ok(Verdict::Compare(open_existing(&mut self.view, &names)?));
+            return Ok(Verdict::Compare(open_existing(&mut self.view, &names)?, count));
         }
+        let all = Ranges::of(0..count);
         if self.decisions_only() || !large {
-            let first = if large { self.resumable(&names, item.content) } else { 0 };
+            // What a partial file holds is not compared yet.
+            let first = if large { self.kept_blocks(&names, item.content) } else { 0 };
             let lock = FileLock::new(Arc::clone(&self.owner), item.content);
-            return Ok(Verdict::Arrive(new(lock, first), first, None));
+            return Ok(Verdict::Arrive(Arriving::new(lock, all), first));
         }
         // A partial file is newer than an existing file that it is to replace.
         if comparable && (!overwrite || !self.has_part(&names)) {
-            return Ok(Verdict::Compare(open_existing(&mut self.view, &names)?));
+            return Ok(Verdict::Compare(open_existing(&mut self.view, &names)?, count));
         }
         let lock = match self.shared.lock_file(&item.path, item.content, &self.owner) {
             LockResult::Acquired(lock) => lock,
             LockResult::Busy { same: true } => return Ok(Verdict::Wait),
             LockResult::Busy { same: false } => return Err(refusal(BUSY)),
         };
-        let resumed = self.resume(&names, item.content, &lock);
-        match resumed {
-            Ok(Resumed::Blocks(first, note)) => Ok(Verdict::Arrive(new(lock, first), first, note)),
-            Ok(Resumed::Compare) => Ok(Verdict::Compare(ExistingData::Part(lock))),
+        match self.resume(&names, item.content, &lock) {
+            Ok(0) => Ok(Verdict::Arrive(Arriving::new(lock, all), 0)),
+            Ok(count) => Ok(Verdict::Compare(ExistingData::Part(lock), count)),
             Err(why) => {
                 self.shared.unlock_file(&item.path, &lock);
                 Err(why)
@@ -286,7 +280,7 @@ impl Receiver<'_, '_> {
 
     fn open_part(&mut self, names: &[&[u8]], content: Content) -> Result<Option<Part>, Refusal> {
         let parent = self.view.parent(names)?;
-        Part::open(parent, last(names), content, None)
+        Part::open(parent, last(names), content, None, self.stream.identity().as_deref())
     }
 
     fn has_part(&mut self, names: &[&[u8]]) -> bool {
@@ -295,34 +289,24 @@ impl Receiver<'_, '_> {
         crate::folder::lstat(&parent, &part).is_ok_and(|status| status.is_some())
     }
 
-    /// Returns the number of blocks that can be resumed, without changes.
-    fn resumable(&mut self, names: &[&[u8]], content: Content) -> u64 {
+    /// Returns the number of blocks that a partial file may hold, without changes.
+    fn kept_blocks(&mut self, names: &[&[u8]], content: Content) -> u64 {
         let part = self.open_part(names, content);
-        part.ok().flatten().and_then(|mut part| part.resume().ok()).unwrap_or(0)
+        part.ok().flatten().map_or(0, |part| part.blocks())
     }
 
-    /// Opens the partial file, if it exists, and keeps its verified blocks.
+    /// Opens the partial file, if it exists. Returns the number of blocks to be compared.
     fn resume(
         &mut self,
         names: &[&[u8]],
         content: Content,
         lock: &FileLock,
-    ) -> Result<Resumed, Refusal> {
-        let Some(mut part) = self.open_part(names, content)? else {
-            return Ok(Resumed::Blocks(0, None));
-        };
-        if self.checksum() && content.size.is_some() {
-            part.start_sidecar(0)?;
-            lock.with(|owned| *owned = Some(part));
-            return Ok(Resumed::Compare);
-        }
-        let (first, note) = match part.resume() {
-            Ok(first) => (first, None),
-            Err(reason) => (0, Some(format!("restarted: {reason}"))),
-        };
-        part.keep(first)?;
+    ) -> Result<u64, Refusal> {
+        let Some(mut part) = self.open_part(names, content)? else { return Ok(0) };
+        let count = part.blocks();
+        part.keep(count)?;
         lock.with(|owned| *owned = Some(part));
-        Ok(Resumed::Blocks(first, note))
+        Ok(count)
     }
 
     /// Decides again on the offers that wait for another sender.
@@ -359,10 +343,4 @@ pub(super) fn open_existing(
     let parent = view.parent(names)?;
     let (fd, status) = open_file(&parent, last(names))?;
     Ok(ExistingData::Final(fd, identity(&status)))
-}
-
-/// Usable data of a partial file.
-enum Resumed {
-    Blocks(u64, Option<String>),
-    Compare,
 }

@@ -3,8 +3,8 @@
 use super::{Sender, Work};
 use crate::channel::Failure;
 use crate::folder::describe;
-use crate::frame::{EXTENTS, Frame, VALUES, What, begin_block, finish_block};
-use crate::hash::{BLOCK, Tree, block_len, block_value, blocks};
+use crate::frame::{EXTENTS, Frame, VALUES, What, begin_block, finish_block, violation};
+use crate::hash::{BLOCK, HOLE, Tree, block_len, block_value, blocks};
 use crate::part::read_at;
 use crate::report::Activity;
 use crate::source::check_unchanged;
@@ -24,7 +24,7 @@ enum Next {
 impl Sender<'_, '_, '_> {
     pub(super) fn run_work(&mut self, work: Work) -> Result<(), Failure> {
         match work {
-            Work::Claim(number) => self.claim(number),
+            Work::Claim { number, count } => self.claim(number, count),
             Work::Send { number, first } => self.send(number, first),
             Work::Again { number, first, count } => self.send_again(number, first, count),
         }
@@ -43,12 +43,12 @@ impl Sender<'_, '_, '_> {
         }
     }
 
-    /// Sends the values of all blocks of a file (CLAIM).
-    fn claim(&mut self, number: u64) -> Result<(), Failure> {
+    /// Sends the values of the first `count` blocks of a file (CLAIM).
+    fn claim(&mut self, number: u64, count: u64) -> Result<(), Failure> {
         let Some((index, fd)) = self.open(number) else { return Ok(()) };
         let size = self.task.source.entries[index].size;
         let (mut tree, mut values) = (Tree::default(), Vec::new());
-        for block in 0..blocks(size) {
+        for block in 0..count {
             let mut buffer = std::mem::take(&mut self.buffer);
             buffer.resize(block_len(size, block) as usize, 0);
             let read =
@@ -69,9 +69,9 @@ impl Sender<'_, '_, '_> {
             }
             tree.push(value);
             values.extend(value);
-            let count = values.len() / 32;
-            if count == VALUES || block + 1 == blocks(size) {
-                let first = block + 1 - count as u64;
+            let unsent = values.len() / 32;
+            if unsent == VALUES || block + 1 == count {
+                let first = block + 1 - unsent as u64;
                 self.writer.put(&Frame::Claim { number, first, values: &values });
                 values.clear();
                 self.flush()?;
@@ -84,10 +84,8 @@ impl Sender<'_, '_, '_> {
             }
             self.meter.show(&*self.stream);
         }
-        if let Err(reason) = check_unchanged(&self.task.source.entries[index], &fd) {
-            self.withdraw(number, &reason);
-        } else if let Some(item) = self.pending.get_mut(&number) {
-            item.root = tree.root();
+        if let Some(item) = self.pending.get_mut(&number) {
+            item.claimed = tree;
         }
         Ok(())
     }
@@ -107,7 +105,10 @@ impl Sender<'_, '_, '_> {
         if size > BLOCK || self.meter.is_due() {
             self.meter.progress.name = crate::names::printable(&self.task.source.path(index));
         }
-        let mut tree = (first == 0).then(Tree::default);
+        let mut tree = std::mem::take(&mut item.claimed);
+        if first != tree.blocks() {
+            return Ok(violation("a request for blocks after others that were not claimed")?);
+        }
         let mut block = first;
         while block < blocks(size) {
             let next = if sparse { next_data(&fd, size, block) } else { Ok(whole(size, block)) };
@@ -119,16 +120,14 @@ impl Sender<'_, '_, '_> {
                 Ok(Next::Hole(count)) => {
                     self.writer.put(&Frame::Hole { number, first: block, count });
                     self.count(number, 0, ((block + count) * BLOCK).min(size) - block * BLOCK);
-                    tree = None;
+                    (0..count).for_each(|_| tree.push(HOLE));
                     block += count;
                 }
                 Ok(Next::Data(runs)) => {
                     let Some(value) = self.block(number, &fd, (size, block), &runs)? else {
                         return Ok(());
                     };
-                    if let Some(tree) = &mut tree {
-                        tree.push(value);
-                    }
+                    tree.push(value);
                     block += 1;
                 }
             }
@@ -141,17 +140,37 @@ impl Sender<'_, '_, '_> {
             }
         }
         let entry = &self.task.source.entries[index];
-        if let Err(reason) = self.meter.during(Activity::Disk, || check_unchanged(entry, &fd)) {
+        if let Err(reason) = self.meter.during(Activity::Disk, || check_unchanged(entry, &fd))
+            && !self.is_still_there(&fd, size, &tree)?
+        {
             self.withdraw(number, &reason);
             return Ok(());
         }
         let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.ended = true;
-        let root = item.root.or(tree.and_then(Tree::root));
-        self.writer.put(&Frame::End { number, size, root });
+        self.writer.put(&Frame::End { number, size, root: tree.root() });
         self.flush_batch()?;
         self.meter.show(&*self.stream);
         Ok(())
+    }
+
+    /// Whether a file that has changed still begins with what was sent, as one that has only grown.
+    fn is_still_there(&mut self, fd: &OwnedFd, size: u64, sent: &Tree) -> Result<bool, Failure> {
+        let mut tree = Tree::default();
+        for block in 0..blocks(size) {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.resize(block_len(size, block) as usize, 0);
+            let read =
+                self.meter.during(Activity::Disk, || read_at(fd, &mut buffer, block * BLOCK));
+            let complete = read == Ok(buffer.len());
+            tree.push(self.meter.during(Activity::Processor, || block_value(block, &buffer)));
+            self.buffer = buffer;
+            if !complete {
+                return Ok(false);
+            }
+            self.ping()?;
+        }
+        Ok(tree == *sent)
     }
 
     /// Sends blocks that the receiver requested by WANT.
@@ -168,9 +187,6 @@ impl Sender<'_, '_, '_> {
             if !self.pending.contains_key(&number) {
                 return Ok(());
             }
-        }
-        if let Err(reason) = check_unchanged(&self.task.source.entries[index], &fd) {
-            self.withdraw(number, &reason);
         }
         Ok(())
     }

@@ -38,19 +38,24 @@ pub(crate) struct StreamEnd {
     pipe: Arc<Pipe>,
     side: usize,
     peer: SocketAddr,
+    identity: Option<String>,
     set_channel_error: Mutex<Option<Meddle>>,
 }
 
 /// Creates a stream.
 pub(crate) fn pair() -> (Arc<StreamEnd>, Arc<StreamEnd>) {
-    pair_from(Ipv4Addr::LOCALHOST.into())
+    pair_from(Ipv4Addr::LOCALHOST.into(), None)
 }
 
-pub(crate) fn pair_from(address: IpAddr) -> (Arc<StreamEnd>, Arc<StreamEnd>) {
+pub(crate) fn pair_from(
+    address: IpAddr,
+    identity: Option<&str>,
+) -> (Arc<StreamEnd>, Arc<StreamEnd>) {
     let pipe = Arc::new(Pipe::default());
     let end = |side| {
         let (peer, pipe) = (SocketAddr::new(address, 9), Arc::clone(&pipe));
-        Arc::new(StreamEnd { pipe, side, peer, set_channel_error: Mutex::new(None) })
+        let identity = identity.map(str::to_owned);
+        Arc::new(StreamEnd { pipe, side, peer, identity, set_channel_error: Mutex::new(None) })
     };
     (end(0), end(1))
 }
@@ -152,6 +157,10 @@ impl Stream for StreamEnd {
         Some(self.peer)
     }
 
+    fn identity(&self) -> Option<String> {
+        self.identity.clone()
+    }
+
     fn path(&self) -> PathStats {
         PathStats::default()
     }
@@ -211,7 +220,14 @@ impl Server {
     }
 
     pub(crate) fn connect_from(&self, address: IpAddr) -> Arc<StreamEnd> {
-        let (ours, theirs) = pair_from(address);
+        let (ours, theirs) = pair_from(address, None);
+        let _ = self.door.send(Ok(theirs));
+        ours
+    }
+
+    /// Connects to the receiver as a peer with a public key.
+    pub(crate) fn connect_as(&self, identity: &str) -> Arc<StreamEnd> {
+        let (ours, theirs) = pair_from(Ipv4Addr::LOCALHOST.into(), Some(identity));
         let _ = self.door.send(Ok(theirs));
         ours
     }
@@ -364,8 +380,12 @@ impl Drop for Script {
 
 impl Script {
     pub(crate) fn new(server: &Server) -> Self {
-        let script = Script { end: server.connect() };
-        script.end.write_all(b"cwndxfr\x02");
+        Script::over(server.connect())
+    }
+
+    pub(crate) fn over(end: Arc<StreamEnd>) -> Self {
+        let script = Script { end };
+        script.end.write_all(b"cwndxfr\x03");
         script.write_all(&Frame::Plan(Plan::default()));
         script
     }
@@ -405,7 +425,7 @@ impl Script {
     /// Decisions and reasons that arrive within `limit`.
     pub(crate) fn answers(&self, limit: Duration) -> Vec<(Option<Decision>, String)> {
         let heard = self.end.read_all(limit);
-        let mut rest = heard.strip_prefix(b"cwndxfr\x02").unwrap_or(&heard);
+        let mut rest = heard.strip_prefix(b"cwndxfr\x03").unwrap_or(&heard);
         let mut answers = Vec::new();
         while let Some(header) = rest.first_chunk::<HEADER>() {
             let (kind, length) = Frame::header(header).unwrap();
