@@ -11,18 +11,16 @@ from cwnd import run
 from cwnd.model import daimd as model
 from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
-from cwnd.papers.daimd.analysis import larger_ratio, three
-from cwnd.papers.daimd.networks import LAWS, READINGS
+from cwnd.papers.daimd.analysis import at_edge, larger_ratio, three
 from cwnd.papers.daimd.sharing import stage_rate
 from cwnd.papers.exhibit import Lab, exhibits
 from cwnd.papers.text import read_text
 
-EVENT = LAWS["event"]
 SCENARIOS = {
-    "climb": (net.climb(net.without_window(EVENT, 10.0), 10.0, 0.2, 1.0, 2.0), 2),
+    "climb": (net.climb(net.without_window(net.LAW, 10.0), 10.0, 0.2, 1.0, 2.0), 2),
     "recovery": (net.recovery(10.0, 0.2, 5.0), 1),
     "staircase": (net.staircase("udt", 2.0), 4),
-    "two bottlenecks": (net.two_bottlenecks(EVENT, 0.1, 3.0, 1.0), 2),
+    "two bottlenecks": (net.two_bottlenecks(net.LAW, 0.1, 3.0, 1.0), 2),
     "near and far": (net.near_and_far("udt", 3.0, 1.0), 5),
     "parking lot": (net.parking_lot("udt", 3.0, 1.0), 6),
     "beside TCP": (net.beside_tcp("udt", 1.0, 0.001, 4.0), 2),
@@ -45,7 +43,9 @@ def test_laws_get_further_settings():
 
 
 def test_readings_of_the_decrease_are_different_laws():
-    laws = [LAWS["event"], *READINGS.values()]
+    trials = read_text("daimd").exhibits["table-4"].trials
+    laws = [net.LAW, *(law for trial in trials.values() for law in trial.laws.values())]
+    assert len(laws) == 6
     rates = [
         run(net.ten_flows(law, 0.1, 6.0, 2.0), seed=1).bottleneck["departures"] for law in laws
     ]
@@ -64,9 +64,20 @@ def test_printed_tables_agree_with_themselves():
         assert list(exhibits_[name].printed["rows"].rows) == list(net.RTTS)
 
 
-def test_the_queue_beside_tcp_is_a_product_or_a_hundred_packets():
-    assert '"8333p"' in net.beside_tcp("udt", 1000.0, 0.1, 4.0).to_json()
-    assert '"100p"' in net.beside_tcp("udt", 1.0, 0.1, 4.0).to_json()
+def test_the_window_is_bounded_by_the_largest_arrival_rate_near_a_time():
+    def of(arrival):
+        # 10 packets in each 10 ms, at an RTT of 20 ms: 20 in an RTT.
+        time = np.arange(0, 1, 0.01)
+        flow = {"rtt": np.full(time.size, 0.02), "gauges": {"arrival": arrival}}
+        flow["sent"] = np.arange(time.size) * 10.0
+        return SimpleNamespace(measured_flows=[flow], time=time, warmup_s=0.1)
+
+    steady, late = np.full(100, 1000.0), np.full(100, 1000.0)
+    late[50:52] = 500.0
+    # (1 + SYN/RTT) times 20 packets are 30.
+    assert read.window_bound(of(steady)) == pytest.approx(20 / 30)
+    assert read.window_bound(of(late)) > 0.75 * 40 / 30
+    assert read.largest_window_bound(of(late)) == pytest.approx(20 / 30)
 
 
 @pytest.mark.parametrize(("name", "wire"), [("staircase", 1538), ("beside TCP", 1500)])
@@ -122,7 +133,7 @@ def test_reno_grows_by_a_packet_and_halves():
 
 
 def test_udt_grows_as_printed():
-    law = net.without_window(EVENT, 100.0)
+    law = net.without_window(net.LAW, 100.0)
     response = read.read_paced(run(net.lossy(law, 1e-3, 20.0, 0.01, 100.0), seed=1))
     assert response.increase == pytest.approx(1, abs=1e-6)
     assert response.decrease == pytest.approx(1 / 9, abs=1e-6)
@@ -141,6 +152,9 @@ def test_small_models():
     assert read.sharing(100.0, 125.0) == pytest.approx(1, abs=0.002)
     # Ten times the increase is √10 times the rate.
     assert larger_ratio(8.0) == pytest.approx(np.sqrt(10), rel=0.05)
+    # 1 + ε = 0.5: flow 2 stops a tenth of L below its 0.5 L.
+    assert at_edge(-0.5, 1) == pytest.approx(1.5)
+    assert at_edge(0.75, 1) == pytest.approx(3)
     # 3 / √1e-4 = 300 packets per SYN on 1 Gb/s; on 100 Mb/s the first stage would hold 114.
     assert stage_rate(1000.0, 1e-4) == pytest.approx(300)
     assert stage_rate(100.0, 1e-4) == pytest.approx(30)

@@ -3,20 +3,21 @@
 import numpy as np
 import pytest
 
-from cwnd.model.throughput import gaimd, gaimd_timeout_probability
+from cwnd.model.throughput import gaimd, gaimd_td, gaimd_timeout_probability
 from cwnd.papers.draw import draw, write_table
 from cwnd.papers.exhibit import Lab, exhibits
 from cwnd.papers.figure import Curve, Figure, Panel, Table
-from cwnd.papers.gaimd import measures
+from cwnd.papers.gaimd import measures, rounds
 from cwnd.papers.gaimd import networks as net
+from cwnd.papers.gaimd.formula import LAWS
 from cwnd.running import run
 
 CLOCK = (0.01, 0.2)
 
 
 def test_the_exhibits_are_in_order():
-    names = ["eq-2", "alpha-beta", "section-2.4", "friendliness"]
-    assert [e.id for e in exhibits("gaimd")] == names
+    names = ["eq-1", "eq-2", "alpha-beta", "delayed-acks", "section-2.2", "section-2.4"]
+    assert [e.id for e in exhibits("gaimd")] == [*names, "friendliness"]
 
 
 @pytest.mark.parametrize("network", net.QUEUES)
@@ -113,7 +114,88 @@ def test_a_name_with_a_dot_keeps_its_files_apart(tmp_path):
 
 
 def test_the_equations_hold():
-    (eq_2,) = [e for e in exhibits("gaimd") if e.id == "eq-2"]
-    claims = eq_2.run(Lab(quick=True)).claims
-    assert len(claims) == 5
+    claims = [c for e in exhibits("gaimd") if "eq-" in e.id for c in e.run(Lab(quick=True)).claims]
+    assert len(claims) == 10
     assert {claim.grade.verdict for claim in claims} == {"agrees"}
+
+
+def test_red_has_another_room_and_droptail_the_same():
+    longer = {of: net.validation(net.SMOOTH, 10, of, "400p").to_dict() for of in net.QUEUES}
+    assert longer["RED"]["dumbbell"]["queue"]["limit"] == "400p"
+    assert longer["DropTail"] == net.validation(net.SMOOTH, 10, "DropTail").to_dict()
+
+
+def test_eq_2_takes_the_options_of_the_trials():
+    seen = measures.see(run(net.validation(net.SMOOTH, 70, "RED, 0.1 s clock"), seed=1), "gaimd")
+    (plain,) = measures.group([seen], net.SMOOTH, (0.1, 0.2))
+    (lost,) = measures.group([seen], net.SMOOTH, (0.1, 0.2), by_lost=True)
+    assert lost.formula == pytest.approx(plain.by_lost)
+    assert (lost.likely > plain.likely).mean() > 0.9
+    (mean,) = measures.group([seen], net.SMOOTH, (0.1, 0.2), mean_rtt=True)
+    # The timer of 0.1 s takes the round-trip time for longer.
+    assert np.all(mean.formula > plain.formula)
+    (delayed,) = measures.group([seen], net.SMOOTH, (0.1, 0.2), b=2)
+    assert np.all(delayed.formula < plain.formula)
+
+
+@pytest.mark.parametrize(("delayed", "expected"), [(False, 1.0), (True, 0.5)])
+@pytest.mark.parametrize("pair", [net.TCP, net.SMOOTH])
+def test_delayed_acknowledgements_halve_the_growth(pair, delayed, expected):
+    grown = measures.growth(run(net.lossy(pair, 0.001, delayed=delayed), seed=2))
+    assert grown == pytest.approx(expected * pair[0], rel=0.06)
+
+
+def test_lost_packets_make_the_receiver_acknowledge_at_once():
+    per_ack = [
+        measures.see_acks(run(net.lossy(net.TCP, loss, delayed=delayed), seed=1))[1]
+        for delayed, loss in ((False, 0.1), (True, 0.001), (True, 0.1))
+    ]
+    assert per_ack[0] == pytest.approx(1, abs=0.01)
+    assert per_ack[1] > 1.9
+    assert per_ack[2] < 1.5
+
+
+def test_the_monte_carlo_has_the_square_root_law_at_little_loss():
+    pairs = (net.TCP, net.SMOOTH, (2.0, 0.75))
+    seen = rounds.play(tuple((pair, 0.0005) for pair in pairs))
+    for pair, sent, took in zip(pairs, seen.sent, seen.rounds, strict=True):
+        law = 1 / gaimd_td(0.0005, 1, alpha=pair[0], beta=1 - pair[1])
+        assert sent.sum() / took.sum() == pytest.approx(law, rel=0.05)
+
+
+def test_the_monte_carlo_counts_packets_losses_and_waits():
+    seen = rounds.play(((net.TCP, 0.5), (net.TCP, 0.02)))
+    assert np.all(seen.cuts[0] / seen.sent[0] > 0.4)
+    assert np.all(seen.waits[0] > 2 * seen.cuts[0])
+    assert np.all(seen.cuts < seen.sent)
+    assert np.all(seen.cuts[1] / seen.sent[1] < 0.02)
+    assert np.all(seen.lost[1] / seen.sent[1] > 0.02)
+    assert seen.rate(0.2, 0.5) == pytest.approx(seen.sent / (0.2 * seen.rounds + 0.5 * seen.waits))
+
+
+def test_slow_start_in_the_monte_carlo_costs_rate_where_flows_time_out():
+    cases = ((net.SMOOTH, 0.0005), (net.SMOOTH, 0.05))
+    plain, slow = (
+        rounds.play(cases, slow_start=on).rate(0.2, 0.5).mean(axis=1) for on in (False, True)
+    )
+    assert slow[0] / plain[0] > 0.85
+    assert 0.4 < slow[1] / plain[1] < 0.7
+
+
+def test_back_offs_are_their_sum():
+    p, waits = 0.2, [min(2.0**n, 64) for n in range(60)]
+    # A timeout is followed by another with probability p.
+    assert rounds.back_offs(np.array(p)) == pytest.approx(
+        sum(wait * p**n for n, wait in enumerate(waits))
+    )
+
+
+def test_a_cause_of_the_model_has_its_proof():
+    (model,) = [e for e in exhibits("gaimd") if e.id == "section-2.2"]
+    claims = {claim.name: claim for claim in model.run(Lab()).claims}
+    for name in ("true Reno 20%", "true GAIMD 20%", "counted Reno 10%", "counted GAIMD 5%"):
+        assert (claims[name].verdict, claims[name].reason.cause) == ("differs", "paper")
+    assert claims["true Reno 20%"].trials["exact"].verdict == "agrees"
+    assert {claims[f"{key} {law}"].verdict for key in ("lower", "upper") for law in LAWS} == {
+        "agrees"
+    }

@@ -30,12 +30,18 @@ def column(rows: Iterable[Row], name: str) -> list[float]:
     return [row[name] for row in rows]
 
 
+def by_option(lab: Lab, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with the fairness that the trial's option chooses."""
+    return [{**row, "fairness": row[lab.option("fairness", "fairness")]} for row in rows]
+
+
 def orders(
     lab: Lab, aimd: Sequence[Row], aira: Sequence[Row], *, fairer: bool = True, **of: object
 ) -> None:
-    """Claim that AIRA has fewer retransmissions and more goodput than AIMD, and is fairer."""
+    """Claim that AIRA has less congestion and more goodput than AIMD, and is fairer."""
     for key, smaller, larger, name in (
         ("retransmits-less", aira, aimd, "retransmissions"),
+        ("fewer-events", aira, aimd, "events"),
         ("delivers-more", aimd, aira, "goodput"),
         ("fairer", aimd, aira, "fairness"),
     ):
@@ -59,7 +65,7 @@ def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
 def mean_rows(rows: Mapping[tuple[str, int], Sequence[Row]], law: str) -> list[Row]:
     """Return the mean over the numbers of flows, for each run."""
     runs = zip(*(found for (name, _), found in rows.items() if name == law), strict=True)
-    return [{key: float(np.mean(column(run, key))) for key in COLUMNS} for run in runs]
+    return [{key: float(np.mean(column(run, key))) for key in run[0]} for run in runs]
 
 
 def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> Figure:

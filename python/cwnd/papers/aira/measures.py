@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 Row: TypeAlias = dict[str, float]
-"""A row of Tables 3 and 4: goodput, retransmissions, fairness and alpha."""
+"""A row of Tables 3 and 4: goodput, retransmissions, fairness and alpha; see `row`."""
 
 KILO = 1024.0
 """Bytes in the paper's KB: then 118.9 KB/s is 97.4 % of 1 Mb/s."""
@@ -34,16 +34,22 @@ def row(result: Result) -> Row:
 
     ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
     Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
-    end (Eq. 4), 1 for a law with a fixed increase.
+    end (Eq. 4), 1 for a law with a fixed increase. Not in the tables: ``rate-fairness``, Jain's
+    index of the packets sent per second of each flow's time; and ``events``, cuts except at
+    timeouts.
     """
     flows = result.measured_flows
     delivered = sum(flow["bytes_delivered"] for flow in flows)
     increases = [float(flow["gauges"]["a"][-1]) if flow["gauges"] else 1.0 for flow in flows]
+    sent = np.array([flow["packets_sent"] for flow in flows])
+    times = [min(flow["stop_s"], result.duration_s) - flow["start_s"] for flow in flows]
     return {
         "goodput": delivered / result.duration_s / KILO,
         "retransmissions": float(sum(flow["retransmissions"] for flow in flows)),
-        "fairness": jain([flow["packets_sent"] for flow in flows]),
+        "fairness": jain(sent),
         "alpha": alpha_fairness(increases),
+        "rate-fairness": jain(sent / times),
+        "events": float(sum(_ends(flow).size for flow in flows)),
     }
 
 
@@ -163,18 +169,23 @@ class Reset:
     traced: Traced
     waits: list[float]  # rounds from `LEAVE` until a is 1 again, or until the end of the run
     levels: list[float]  # mean a from 5 s after `LEAVE` on
+    peaks: list[float]  # mean window at cuts from 5 s after `LEAVE` on, over W
+    first: list[float]  # window at the first cut after `LEAVE`, over that at the last one before
 
 
 def reset(result: Result) -> Reset:
-    """Measure the response to the departure of two of four flows (Figure 19)."""
-    time, waits, levels = result.time, [], []
+    """Measure the response of flows 1 and 2 to the departure of others (Figure 19)."""
+    time, waits, levels, peaks, first = result.time, [], [], [], []
     for flow in result.measured_flows[:2]:
-        a, cuts = flow["gauges"]["a"], flow["cuts"]["time"]
+        a, cuts, window = flow["gauges"]["a"], flow["cuts"]["time"], flow["cuts"]["before"]
+        before = (cuts > LEAVE - 50) & (cuts < LEAVE)
         ones = time[(time > LEAVE) & (a >= 0.999)]
         wait = float(ones[0] if ones.size else time[-1]) - LEAVE
-        waits.append(wait / float(np.diff(cuts[(cuts > LEAVE - 50) & (cuts < LEAVE)]).mean()))
+        waits.append(wait / float(np.diff(cuts[before]).mean()))
         levels.append(float(a[time > LEAVE + 5].mean()))
-    return Reset(traced(result), waits, levels)
+        peaks.append(float(window[cuts > LEAVE + 5].mean() / window[before].mean()))
+        first.append(float(window[cuts > LEAVE][0] / window[before][-1]))
+    return Reset(traced(result), waits, levels, peaks, first)
 
 
 def _ends(flow: FlowRecord) -> Series:

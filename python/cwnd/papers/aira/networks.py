@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from cwnd.papers.networks import dumbbell, flow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cwnd.records import JsonObject
     from cwnd.scenario import Scenario
 
@@ -25,6 +27,14 @@ BOUNDED = "aira(reset=off)"
 FULL = "aira"
 """From section 6.3: with the reset condition."""
 
+ENTRY = {"rate": "2mbit", "delay": "20ms", "queue": "9p"}
+"""Link of section 5.4."""
+
+
+def fixed(increase: float) -> str:
+    """Return the law of AIMD with a fixed increase."""
+    return f"aimd(alpha={increase:g}, beta=1/2)"
+
 
 def table_1(law: str, flows: int, *, delayed_acks: bool = False) -> Scenario:
     """Return section 3's network: 1 Mb/s, 20 ms, 15 packets (Table 1)."""
@@ -33,17 +43,26 @@ def table_1(law: str, flows: int, *, delayed_acks: bool = False) -> Scenario:
     return _network([flow(law, count=flows)], link, "10mbit", duration=200, sample="1s", tcp=tcp)
 
 
-def contention(law: str, *, leave: bool = False) -> Scenario:
-    """Return section 5.4's network: four flows that enter every 50 s (Table 3).
+def contention(law: str, *, flows: int = 4, leave: int = 0) -> Scenario:
+    """Return section 5.4's network: flows that enter every 50 s (Table 3).
 
-    With ``leave`` the last two leave at 205 s (section 6.4).
+    The last ``leave`` flows leave at 205 s (section 6.4).
     """
-    early = flow(law, name="early", count=2, stagger="50s")
-    late = flow(law, name="late", count=2, stagger="50s", start="100s..101s")
+    stay = flows - (leave or 2)
+    begin = 50 * stay
+    early = flow(law, name="early", count=stay, stagger="50s")
+    late = flow(
+        law, name="late", count=flows - stay, stagger="50s", start=f"{begin}s..{begin + 1}s"
+    )
     if leave:
         late["stop"] = "205s"
-    link = {"rate": "2mbit", "delay": "20ms", "queue": "9p"}
-    return _network([early, late], link, "10mbit", sample="100ms")
+    return _network([early, late], ENTRY, "10mbit", sample="100ms")
+
+
+def static(increases: Sequence[float]) -> Scenario:
+    """Return section 5.4's network with flows that start together, by their fixed increases."""
+    groups = [flow(fixed(a)) for a in increases]
+    return _network(groups, ENTRY, "10mbit", sample="1s")
 
 
 def teams(law: str, flows: int, step: float) -> Scenario:
@@ -57,10 +76,13 @@ def teams(law: str, flows: int, step: float) -> Scenario:
     return _network(groups, link, "100mbit", duration=6 * step, sample="1s")
 
 
-def diverse(law: str, *, queue: str | JsonObject = "4p") -> Scenario:
-    """Return section 6.2's network: two flows with an RTT of 60 ms, two with 220 ms (Table 4)."""
+def diverse(law: str, far: str | None = None, *, queue: str | JsonObject = "4p") -> Scenario:
+    """Return section 6.2's network: two flows with an RTT of 60 ms, two with 220 ms (Table 4).
+
+    The latter have the law ``far``, if it is given.
+    """
     link = {"rate": "2mbit", "delay": "20ms", "queue": queue}
-    return _network(_near_and_far(law, 4), link, "10mbit", delay="0ms", sample="1s")
+    return _network(_near_and_far(law, 4, far), link, "10mbit", delay="0ms", sample="1s")
 
 
 def many(law: str, flows: int, *, queue: str | JsonObject = "49p") -> Scenario:
@@ -89,9 +111,9 @@ def lossy(law: str, loss: float) -> Scenario:
     return _network([flow(law)], link, "1gbit", sample="20ms")
 
 
-def _near_and_far(law: str, flows: int) -> list[JsonObject]:
-    rtts = {"near": "60ms", "far": "220ms"}
-    return [flow(law, name=name, count=flows // 2, rtt=rtt) for name, rtt in rtts.items()]
+def _near_and_far(law: str, flows: int, far: str | None = None) -> list[JsonObject]:
+    rtts = {"near": ("60ms", law), "far": ("220ms", far or law)}
+    return [flow(by, name=name, count=flows // 2, rtt=rtt) for name, (rtt, by) in rtts.items()]
 
 
 def _network(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cwnd.metrics import jain
 from cwnd.model import daimd as model
 from cwnd.model import daimd_sharing as shared
 from cwnd.model.throughput import udt_response
 from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
-from cwnd.papers.daimd.networks import LAWS, READINGS
+from cwnd.papers.daimd.networks import LAW
 from cwnd.papers.exhibit import exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
-from cwnd.papers.grades import alike, at_most, fact, number
+from cwnd.papers.grades import alike, at_most, fact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,9 @@ CAPACITIES = (10.0, 100.0, 200.0, 1000.0)
 FREQUENT = (0.01, 0.03)
 """Loss rates at which several packets of a SYN are lost, for Eq. 3."""
 
+LOSS = 1e-4
+"""Loss rate where ten flows fill 1 Gb/s, for the integration of Eq. 5."""
+
 ERRORS = (0.25, 0.5, 0.75, 1.5, 3.0, 8.0, -0.1, -0.25, -0.45, -0.5, -0.6, -0.7, -0.8)
 """Relative errors ε of the second flow's capacity."""
 
@@ -38,19 +43,15 @@ def eq_8(lab: Lab) -> None:
     equilibria(lab)
     stages(lab)
     begin = lab.pick(10.0, 5.0)
-    laws = {**LAWS, "alone": ""}
-    cases = {
-        (law, mbps, ms): net.climb(
-            laws[law] or net.without_window(LAWS["event"], mbps), mbps, ms / 1e3, begin, 16.0
-        )
-        for law in laws
-        for mbps in lab.pick(CAPACITIES, CAPACITIES[:3])
-        for ms in (10, 200)
-    }
+    cases = {}
+    for mbps, ms in product(lab.pick(CAPACITIES, CAPACITIES[:3]), (10, 200)):
+        cases["ninety", mbps, ms] = net.climb(LAW, mbps, ms / 1e3, begin, 16.0)
+        law = net.without_window(LAW, mbps)
+        cases["ninety-alone", mbps, ms] = net.climb(law, mbps, ms / 1e3, begin, 16.0)
     climbs = lab.run(cases, read.read_climb)
-    for (law, mbps, ms), found in climbs.items():
+    for (key, mbps, ms), found in climbs.items():
         seconds = [read.time_to(climb, 0.9, mbps) for climb in found]
-        lab.claim("ninety", number("7.5", seconds), net.kind(law), law=law, ms=ms, mbps=f"{mbps:g}")
+        lab.number(key, seconds, ms=ms, mbps=f"{mbps:g}")
     slow = lab.pick((10.0, 20.0, 50.0, 100.0), (10.0, 20.0))
     tcp = lab.run({m: net.recovery(m, 0.2, 60 + 8 * m) for m in slow}, read.read_recovery)
     for mbps, times in tcp.items():
@@ -58,7 +59,9 @@ def eq_8(lab: Lab) -> None:
         lab.claim("tcp-recovery", alike(times, formula), mbps=f"{mbps:g}")
     lab.show(
         increases(),
-        climbing({m: c[0] for (law, m, ms), c in climbs.items() if (law, ms) == ("alone", 10)}),
+        climbing(
+            {m: c[0] for (key, m, ms), c in climbs.items() if (key, ms) == ("ninety-alone", 10)}
+        ),
     )
 
 
@@ -79,16 +82,42 @@ def utility(lab: Lab) -> None:
     slope = 0.5**n + n * -((3 / 2.0) ** n) + 2 * model.BETA * n
     words = f"k'(n) < 0 at {int(np.sum(slope < 0))} of {n.size} steps"
     lab.claim("footnote-1-proof", fact(words, holds=bool(np.all(slope[-3:] > 0))))
+    around = np.column_stack([2 * 0.5**n, 0.5**n]).ravel()
+    words = f"α falls from {around[0]:g} to {around[-1]:.2g} and never rises"
+    lab.claim("counterexample", fact(words, holds=bool(np.all(np.diff(around) <= 0))))
+    fairness(lab)
     p = np.logspace(-4, -1, 31)
     rows = [(loss, three(loss), float(model.equilibrium(loss, 1e9))) for loss in p]
     near = [abs(b / a - 1) for loss, a, b in rows if loss * a <= 0.1]
     far = max(abs(b / a - 1) for _, a, b in rows)
     words = f"{100 * max(near):.2g} % apart up to p x = 0.1, {100 * far:.2g} % up to p = 0.1"
     lab.claim("eq-4", fact(words, holds=max(near) < 0.05))
-    law = net.without_window(READINGS["packet"], 1000.0)
+    law = net.without_window("daimd(feedback=packet)", 1000.0)
     cases = {p: net.lossy(law, p, lab.pick(200.0, 40.0), 0.1, 1000.0) for p in FREQUENT}
     for loss, runs in lab.run(cases, read.read_paced).items():
         lab.claim("eq-3", alike([run.window for run in runs], three(loss)), p=loss)
+
+
+def fairness(lab: Lab) -> None:
+    """Check what an increase, a decrease and Eq. 5 do to the fairness of ten flows on 1 Gb/s."""
+    share = 1e9 / model.BITS_PER_SYN / 10
+    x = np.random.default_rng(1).uniform(0, 2 * share, (1000, 10))
+    more, less = x + np.asarray(model.increase_per_syn(x, 1e9)), (1 - model.BETA) * x
+    before, grown, cut = ([float(jain(row)) for row in rates] for rates in (x, more, less))
+    words = f"rises in {int(np.sum(np.greater(grown, before)))} of {len(x)} cases"
+    lab.claim("increase-fair", fact(words, holds=bool(np.all(np.greater(grown, before)))))
+    apart = float(np.max(np.abs(np.subtract(cut, before))))
+    lab.claim("decrease-fair", fact(f"changes FI by at most {apart:.1g}", holds=apart < 1e-12))
+    rates = x[:10].copy()
+    for _ in range(6_000):
+        p = LOSS * (rates.sum(axis=1, keepdims=True) / (10 * share)) ** 10
+        k = rates * np.asarray(model.increase_per_syn(rates, 1e9)) + model.BETA * rates**2
+        rates += k * (np.asarray(model.marginal_utility(rates, 1e9)) - np.minimum(p, 1))
+    ends = rates / rates.mean()
+    words = (
+        f"after a minute {ends.min():.3f} to {ends.max():.3f} of the mean, from 10 starting points"
+    )
+    lab.claim("eq-5-converges", fact(words, holds=bool(np.all(np.abs(ends - 1) < 0.05))))
 
 
 def three(p: float) -> float:
@@ -108,16 +137,27 @@ def equilibria(lab: Lab) -> None:
     exact, response = (np.asarray(f(p, capacity)) for f in (model.equilibrium, udt_response))
     high = 100 * float(np.max((response / exact)[p <= 1e-3]) - 1)
     lab.claim("eq-10", fact(f"at most {high:.1f} % too high up to p = 10⁻³", holds=high < 10))
+    u = np.sqrt(np.asarray(model.stage_increase(0, capacity)) * p / (4 * model.BETA))
+    apart = float(np.max(np.abs(response / exact * (np.sqrt(1 + u**2) - u) - 1)))
+    lab.claim("eq-10-error", fact(f"{apart:.1g} apart", holds=apart < 1e-9))
     bits = np.asarray(model.equilibrium_bps(p, capacity, printed=True))
     ratio = bits / (response * model.BITS_PER_SYN)
     holds = bool(np.allclose(ratio, 1, rtol=0.02))
     lab.claim("eq-13", fact(f"{ratio.mean():.4g} times Eq. 12", holds=holds))
+    ratio = np.asarray(model.equilibrium_bps(p, capacity)) / (response * model.BITS_PER_SYN)
+    holds = bool(np.allclose(ratio, 1, rtol=1e-9))
+    lab.claim("eq-13-mended", fact(f"{ratio.mean():.4g} times Eq. 12", holds=holds))
     printed, mended = (
         np.asarray(model.stable_stage(p, capacity, printed=b)) for b in (True, False)
     )
     wrong = float(np.mean(printed != mended))
     words = f"another stage in {100 * wrong:.0f} % of {p.size} pairs of p and L"
     lab.claim("eq-14", fact(words, holds=wrong == 0))
+    every = np.arange(20)[:, None]
+    fits = udt_response(p, capacity, every) <= np.asarray(model.stage_end(every, capacity))
+    wrong = int(np.sum(mended[fits.any(axis=0)] != fits.argmax(axis=0)[fits.any(axis=0)]))
+    words = f"another stage in {wrong} of {int(fits.any(axis=0).sum())} pairs"
+    lab.claim("eq-14-mended", fact(words, holds=wrong == 0))
 
 
 def stages(lab: Lab) -> None:
@@ -201,20 +241,36 @@ def section_7(lab: Lab) -> None:
         part = "over" if error > 0 else "under"
         words = f"{solved:.3f}, bound {bound:.4g}"
         lab.claim(part, fact(words, holds=solved <= 1.01 * bound), error=error)
+        edge = min((at_edge(error, stage) for stage in (1, 2)), key=lambda x: abs(x - solved))
+        if solved > 1.01 * bound:
+            words = f"{solved:.3f} and {edge:.3f}"
+            lab.claim("edge", fact(words, holds=abs(solved / edge - 1) < 0.02), error=error)
         equal = -0.5 < error < 0
         grade = alike(found, 1) if equal else at_most(bound, found)
         lab.claim(f"{part}-simulated", grade, error=error)
-    estimates = lab.run({"UDT": net.ten_flows(LAWS["UDT"], 0.01, 8.0, 4.0)}, read.capacity_estimate)
-    lab.claim("underestimate", at_most(990.0, estimates["UDT"]))
+    estimates = lab.run({"": net.ten_flows(LAW, 0.01, 8.0, 4.0)}, read.capacity_estimate)
+    lab.claim("underestimate", at_most(990.0, estimates[""]))
     e = np.concatenate([np.linspace(-0.85, -0.01, 85), np.geomspace(0.01, 8.9, 85)])
     curves = [
         Curve("bound, printed", 1 + e, shared.estimate_error_ratio(e), dashed=True),
         Curve("Eq. 4", 1 + e, [larger_ratio(float(error)) for error in e]),
-        Curve.of_means("event", [1 + error for error in larger], larger.values(), "points"),
+        Curve.of_means("simulated", [1 + error for error in larger], larger.values(), "points"),
     ]
     x, y = "capacity believed over capacity, 1 + ε", "larger rate over the smaller"
     panel = Panel(x, y, curves, x_log=True, y_log=True)
     lab.show(Figure("Two flows, one of which misjudges the capacity", [panel]))
+
+
+def at_edge(error: float, stage: int) -> float:
+    """Return the larger rate over the smaller one if flow 2's stage ends where it is.
+
+    The two flows fill a capacity of a power of ten. Further than √10 apart the rates do not get
+    in one stage (Eq. 10).
+    """
+    believed = 1 + error
+    second = error if error > 0 else believed - 10.0**-stage
+    ratio = second / (1 - second) if error > 0 else (1 - second) / second
+    return min(ratio, np.sqrt(10)) if stage == 1 else ratio
 
 
 def larger_ratio(error: float) -> float:

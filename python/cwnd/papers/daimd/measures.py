@@ -121,11 +121,12 @@ def read_stages(result: Result) -> Staircase:
     return Staircase(stages, sent(result, result.measured_flows, 0.0, 7 * length))
 
 
-def window_bound(result: Result) -> float:
+def window_bound(result: Result, *, largest: bool = False) -> float:
     """Return the ratio of packets sent in an RTT to the flow window's limit.
 
     The limit is (1 + SYN/RTT) times the packets that arrived in the previous RTT, from which the
-    sender knows the arrival rate. The result is the 99th percentile over time, mean over the flows.
+    sender knows the arrival rate; with ``largest`` the rate is the largest one known within an RTT
+    before and after. The result is the 99th percentile over time, mean over the flows.
     """
     found = []
     for flow in result.measured_flows:
@@ -134,8 +135,17 @@ def window_bound(result: Result) -> float:
         at = (result.time > result.warmup_s) & (result.time < end) & (arrival > 0) & (rtt > 0)
         t, rtt = result.time[at], rtt[at]
         first, last = (np.interp(x, result.time, flow["sent"]) for x in (t, t + rtt))
-        found.append(float(np.quantile((last - first) / (arrival[at] * (rtt + SYN)), 0.99)))
+        known = arrival[at]
+        if largest:
+            near = np.searchsorted(t, [t - rtt, t + rtt])
+            known = np.array([known[a:b].max() for a, b in near.T])
+        found.append(float(np.quantile((last - first) / (known * (rtt + SYN)), 0.99)))
     return float(np.mean(found))
+
+
+def largest_window_bound(result: Result) -> float:
+    """Return `window_bound` for the largest arrival rate near each time."""
+    return window_bound(result, largest=True)
 
 
 def read_climb(result: Result) -> Climb:

@@ -1,4 +1,4 @@
-"""Networks of the DAIMD paper, and the laws that represent UDT.
+"""Networks of the DAIMD paper.
 
 Packets have 1500 bytes on the wire, the paper's standard packet, except on the real network of
 Table 1. TCP has SACK and follows ns-2's conventions, without delayed ACKs.
@@ -15,18 +15,10 @@ from cwnd.scenario import Scenario
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cwnd.papers.text import Kind
     from cwnd.records import JsonObject
 
-LAWS = {"UDT": "udt", "event": "daimd(feedback=event)"}
-"""UDT version 4's rate control, and the paper's rule with one decrease per congestion event."""
-
-READINGS = {
-    **{name: f"daimd(feedback={name})" for name in ("packet", "syn", "report")},
-    "delay": "daimd(delay=on)",
-}
-"""Other interpretations of "any negative feedback": per lost packet, SYN, or loss report; and
-increasing delay beside congestion events (section II)."""
+LAW, UDT = "daimd", "udt"
+"""The paper's law (section II with Eq. 8), and the rate control of UDT version 4."""
 
 PACKET_BITS = 12_000
 """Bits in a standard packet."""
@@ -58,11 +50,6 @@ UDT_PAYLOAD = 1456
 """Payload in bytes of a UDT packet of 1500 bytes."""
 
 
-def kind(law: str) -> Kind:
-    """Return the kind of claims on a law: the paper's numbers are those of UDT and TCP."""
-    return "cell" if law in {"UDT", "TCP"} else "check"
-
-
 def variant(law: str, **parameters: object) -> str:
     """Return the specification of a law with further parameters."""
     name, _, given = law.removesuffix(")").partition("(")
@@ -76,12 +63,12 @@ def without_window(law: str, capacity_mbps: float) -> str:
 
 
 def over_udt(scenario: Scenario) -> Scenario:
-    """Replace the laws for UDT by the UDT protocol, with equal packet sizes on the wire."""
+    """Replace UDT's rate control by the UDT protocol, with equal packet sizes on the wire."""
     document = json.loads(scenario.to_json())
     tcp = document["tcp"]
     header = tcp["packet"] + tcp["header"] - UDT_PAYLOAD
     for each in document["flow"]:
-        if each["controller"] == LAWS["UDT"]:
+        if each["controller"] == UDT:
             each["protocol"] = "udt"
             each["tcp"] = {"packet": UDT_PAYLOAD, "header": header}
     return Scenario(document)
@@ -174,9 +161,10 @@ def near_and_far(law: str, time_s: float, warmup_s: float) -> Scenario:
     return _one_link("rtt", time_s, flows, 100, 2e-6, QUEUE, warmup=warmup_s)
 
 
-def beside_tcp(law: str, rate_mbps: float, rtt_s: float, time_s: float) -> Scenario:
+def beside_tcp(
+    law: str, rate_mbps: float, rtt_s: float, time_s: float, queue: str = QUEUE
+) -> Scenario:
     """Return one flow and one TCP flow; the first quarter is the warm-up (Fig. 14)."""
-    queue = f"{max(100, round(rate_mbps * 1e6 * rtt_s / PACKET_BITS))}p"
     flows = [flow(law, name="udt", start=START), flow("reno", name="tcp", start=START)]
     sample = time_s / 100
     return _one_link(
@@ -213,7 +201,7 @@ def lossy(
 def misjudged(capacities_mbps: tuple[float, float], time_s: float, warmup_s: float) -> Scenario:
     """Return two flows on 100 Mb/s with these capacities as their estimates (section VII)."""
     flows = [
-        flow(variant(LAWS["event"], capacity=f"{mbps * 1e6:.0f}bit"), name=f"flow-{n}", start=START)
+        flow(variant(LAW, capacity=f"{mbps * 1e6:.0f}bit"), name=f"flow-{n}", start=START)
         for n, mbps in enumerate(capacities_mbps, 1)
     ]
     return _one_link("misjudged", time_s, flows, 100, 0.02, "1bdp", warmup=warmup_s)

@@ -12,10 +12,10 @@ from cwnd.model import daimd_sharing as shared
 from cwnd.model.throughput import RESPONSES, udt_response
 from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
-from cwnd.papers.daimd.networks import LAWS
+from cwnd.papers.daimd.networks import LAW
 from cwnd.papers.exhibit import exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, sweep
-from cwnd.papers.grades import alike, at_most, fact, less, number
+from cwnd.papers.grades import CLOSE, alike, at_most, fact, less, number
 from cwnd.stats import ANY
 
 if TYPE_CHECKING:
@@ -40,24 +40,21 @@ def fig_14(lab: Lab) -> None:
             return 10.0 if mbps == 1000 else 40.0
         return 150.0 if mbps < 1000 or rtt == 0.1 else 40.0
 
-    cases = {
-        (law, mbps, rtt): net.beside_tcp(LAWS[law], mbps, rtt, seconds(mbps, rtt))
-        for law, mbps, rtt in product(LAWS, RATES, RTTS)
-        if law == "UDT" or not lab.quick
-    }
+    cases = {}
+    for mbps, rtt in product(RATES, RTTS):
+        queue = net.QUEUE
+        if lab.option("queue", "ns-2") == "product":
+            queue = f"{max(100, round(mbps * 1e6 * rtt / net.PACKET_BITS))}p"
+        cases[mbps, rtt] = net.beside_tcp(LAW, mbps, rtt, seconds(mbps, rtt), queue)
     runs = lab.run(cases, read.read_shares)
     ratio = {case: [run.rates[0] / run.rates[1] for run in runs[case]] for case in cases}
     ms = [1e3 * rtt for rtt in RTTS]
-    panels = []
-    for law in dict.fromkeys(law for law, _, _ in cases):
-        mine = {(mbps, rtt): r for (name, mbps, rtt), r in ratio.items() if name == law}
-        _beside(lab, law, mine)
-        curves = sweep({(f"{c:g} Mb/s", 1e3 * rtt): r for (c, rtt), r in mine.items()})
-        curves.append(Curve("published, 1 Gb/s", [100.0], [5.0], "published"))
-        curves.append(Curve("TCP's rate", ms, [1.0, 1.0, 1.0], dashed=True))
-        y = "UDT's rate over TCP's"
-        panels.append(Panel("RTT, ms", y, curves, law, x_log=True, y_log=True))
-    lab.show(Figure("Rate of a UDT flow over that of a TCP flow", panels))
+    _beside(lab, ratio)
+    curves = sweep({(f"{c:g} Mb/s", 1e3 * rtt): r for (c, rtt), r in ratio.items()})
+    curves.append(Curve("published, 1 Gb/s", [100.0], [5.0], "published"))
+    curves.append(Curve("TCP's rate", ms, [1.0, 1.0, 1.0], dashed=True))
+    panel = Panel("RTT, ms", "UDT's rate over TCP's", curves, x_log=True, y_log=True)
+    lab.show(Figure("Rate of a UDT flow over that of a TCP flow", [panel]))
 
 
 def friendly(lab: Lab) -> None:
@@ -72,22 +69,17 @@ def friendly(lab: Lab) -> None:
     lab.claim("packet-per-rtt", fact(words, holds=below < 1 <= above))
 
 
-def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:
-    """Compare the ratio of a law's rate to TCP's with the statements on Fig. 14."""
-    kind = net.kind(law)
-    lab.claim("five", number("≈5", ratio[1000.0, 0.1]), kind, law=law)
+def _beside(lab: Lab, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:
+    """Compare the ratio of UDT's rate to TCP's with the statements on Fig. 14."""
+    lab.number("five", ratio[1000.0, 0.1])
     for mbps, (near, far) in product(RATES, pairwise(RTTS)):
         grade = less(ratio[mbps, near], ratio[mbps, far])
-        of = {"law": law, "mbps": f"{mbps:g}", "near": f"{1e3 * near:g}", "far": f"{1e3 * far:g}"}
-        lab.claim("rtt", grade, kind, **of)
+        lab.claim("rtt", grade, mbps=f"{mbps:g}", near=f"{1e3 * near:g}", far=f"{1e3 * far:g}")
     for (mbps, rtt), found in ratio.items():
         if float(shared.friendly_margin(rtt, mbps * 1e6)) >= 1:
-            of = {"law": law, "mbps": f"{mbps:g}", "ms": f"{1e3 * rtt:g}"}
-            lab.claim("friendly", at_most(1.0, found), kind, **of)
+            lab.claim("friendly", at_most(1.0, found), mbps=f"{mbps:g}", ms=f"{1e3 * rtt:g}")
     for rtt in RTTS:
-        lab.claim(
-            "slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), kind, law=law, ms=f"{1e3 * rtt:g}"
-        )
+        lab.claim("slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), ms=f"{1e3 * rtt:g}")
 
 
 KELLY = "Scalable, a = 0.01"
@@ -147,21 +139,21 @@ def table_6(lab: Lab) -> None:
             lab.claim("increase", alike([run.increase for run in rarest], 1), law=name)
         lab.claim("decrease", alike([run.decrease for run in rarest], 1), law=name)
     paced = {}
-    for law, (mbps, p) in product(LAWS, PACED):
-        spec = LAWS[law] if law == "UDT" else net.without_window(LAWS[law], mbps)
+    for mbps, p in PACED:
         rate = min(stage_rate(mbps, p), mbps * 1e6 / model.BITS_PER_SYN)
         seconds = max(30.0, losses / p * model.SYN / rate)
-        paced[law, mbps, p] = net.lossy(spec, p, seconds, 0.01, mbps)
+        paced[mbps, p] = net.lossy(net.without_window(LAW, mbps), p, seconds, 0.01, mbps)
     udt = lab.run(paced, read.read_paced)
-    for (law, mbps, p), found in udt.items():
+    for (mbps, p), found in udt.items():
         grade = alike([run.window for run in found], stage_rate(mbps, p))
-        lab.claim("udt", grade, net.kind(law), law=law, mbps=f"{mbps:g}", p=p)
-    for law in LAWS:
-        middle = udt[law, 100.0, 1e-3]
-        grown = alike([run.increase for run in middle], 1)
-        lab.claim("udt-increase", grown, net.kind(law), law=law)
-        given = number("0.111", [run.decrease for run in middle])
-        lab.claim("udt-decrease", given, net.kind(law), law=law)
+        lab.claim("udt", grade, mbps=f"{mbps:g}", p=p)
+    end = 0.9 * 100e6 / model.BITS_PER_SYN
+    lab.claim("udt-edge", alike([run.window for run in udt[100.0, LOSSES[0]]], end))
+    slope = np.sqrt(32 * (2 - 1 / 8) / (2 / 8))
+    words = f"{slope:.2f} p^-0.5"
+    lab.claim("bic-aimd", fact(words, holds=bool(abs(slope / 24.65 - 1) > CLOSE)))
+    lab.claim("udt-increase", alike([run.increase for run in udt[100.0, 1e-3]], 1))
+    lab.number("udt-decrease", [run.decrease for run in udt[100.0, 1e-3]])
     lab.show(_responses(tcp, udt))
 
 
@@ -173,7 +165,7 @@ def stage_rate(capacity_mbps: float, p: float) -> float:
 
 def _responses(
     tcp: Mapping[tuple[str, float], Sequence[read.Response]],
-    udt: Mapping[tuple[str, float, float], Sequence[read.Response]],
+    udt: Mapping[tuple[float, float], Sequence[read.Response]],
 ) -> Figure:
     """Draw the response functions, printed and simulated."""
     p, q = np.logspace(-5.2, -2.8, 50), np.logspace(-4.2, -2.3, 200)
@@ -184,8 +176,7 @@ def _responses(
         for color, (row, _) in enumerate(TCPS.values())
     ]
     rates = {
-        (f"{law}, {mbps:g} Mb/s", p): [run.window for run in found]
-        for (law, mbps, p), found in udt.items()
+        (f"{mbps:g} Mb/s", p): [run.window for run in found] for (mbps, p), found in udt.items()
     }
     right = sweep(rates, kind="points")
     right += [
@@ -204,9 +195,9 @@ def _responses(
 @exhibit("protocol", cost=7, seeds=(5, 5), quick=(5, 5), new=True)
 def protocol(lab: Lab) -> None:
     """Compare the UDT protocol with the law that represents it in the other exhibits."""
-    law = LAWS["UDT"]
+    law = net.UDT
     cases: dict[str, tuple[Scenario, Callable[[Result], read.Quantities]]] = {
-        "Table 1": (net.staircase(law, 2.0), of_stages),
+        "Table 1": (net.staircase(law, float(lab.option("stage", "2"))), of_stages),
         "Table 4, 1 ms": (net.ten_flows(law, 1e-3, 4.0, 1.0), of_shares),
         "Table 4, 100 ms": (net.ten_flows(law, 1e-1, 8.0, 5.0), of_shares),
         "Fig. 14": (net.beside_tcp(law, 100.0, 0.1, 40.0), of_ratio),

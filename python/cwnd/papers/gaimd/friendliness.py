@@ -10,11 +10,11 @@ from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.gaimd import networks as net
 from cwnd.papers.gaimd.formula import LAWS
-from cwnd.papers.gaimd.measures import group, see, shares
+from cwnd.papers.gaimd.measures import group, growth, see, see_acks, shares
 from cwnd.papers.grades import alike, fact, less
 
 
-@exhibit("alpha-beta", cost=2, seeds=(20, 40), quick=(10, 10))
+@exhibit("alpha-beta", cost=7, seeds=(20, 40), quick=(10, 10))
 def alpha_beta(lab: Lab) -> None:
     """Check the α and β of TCP-friendly rates, with the formula and by simulation."""
     lab.number("alpha-smooth", float(aimd_alpha_timeouts(1 / 8)))
@@ -60,17 +60,46 @@ def alpha_beta(lab: Lab) -> None:
     lab.show(Figure("The TCP-friendly curve", [relation, rate]))
 
 
-@exhibit("friendliness", cost=11, seeds=(8, 16), quick=(6, 6))
+@exhibit("delayed-acks", cost=7, seeds=(20, 40), quick=(5, 5))
+def delayed_acks(lab: Lab) -> None:
+    """Compare Eq. 2 with b = 2 and flows whose receivers delay their acknowledgements."""
+    losses = lab.pick((0.005, 0.01, 0.02, 0.05, 0.1), (0.01, 0.05))
+    cases = {
+        (law, x): net.lossy(pair, x, delayed=True) for law, pair in LAWS.items() for x in losses
+    }
+    clock = net.CLOCK["ns2"]
+    mean = lab.option("b", "2") == "mean"
+    for (law, x), runs in lab.run(cases, see_acks).items():
+        b = float(np.mean([per_ack for _, per_ack in runs])) if mean else 2
+        found = group([seen for seen, _ in runs], LAWS[law], clock, b=b, by_lost=True)
+        lab.claim("eq-2", alike([g.ratio for g in found], 1), law=law, loss=f"{x:.1%}")
+    grown = lab.run(
+        {law: net.lossy(pair, 0.001, delayed=True) for law, pair in LAWS.items()}, growth
+    )
+    for law, each in grown.items():
+        lab.number("growth", np.divide(each, LAWS[law][0]), law=law)
+
+
+@exhibit("friendliness", cost=57, seeds=(8, 16), quick=(6, 6))
 def friendliness(lab: Lab) -> None:
     """Run (0.31, 7/8) with Reno and with SACK on DropTail and RED links."""
     sizes = lab.pick((2, 4, 8, 16, 32), (4, 16))
     networks = [(queue, tcp) for tcp in ("Reno", "SACK") for queue in ("DropTail", "RED")]
+    sources = int(lab.option("sources", "10"))
     cases = {
-        (queue, tcp, n): net.sharing(n, queue, tcp.lower())
+        (queue, tcp, n): net.sharing(n, queue, tcp.lower(), sources)
         for queue, tcp in networks
         for n in sizes
     }
     runs = lab.run(cases, shares)
+    loads = {
+        (queue, tcp, m): net.sharing(16, queue, tcp.lower(), m)
+        for queue, tcp in networks
+        for m in lab.pick((30, 50, 70), ())
+    }
+    for (queue, tcp, m), loaded in lab.run(loads, shares).items():
+        ratios = [run.ratio for run in loaded]
+        lab.claim("load", alike(ratios, 1), queue=queue, tcp=tcp, sources=m)
     share = Panel("flows of each", "sending rate, GAIMD over TCP", y_limits=(0, 1.6))
     spreads = []
     for queue, tcp in networks:

@@ -60,10 +60,17 @@ def see_both(result: Result) -> tuple[Seen, Seen]:
     return see(result, "gaimd"), see(result, "reno")
 
 
+def see_acks(result: Result) -> tuple[Seen, float]:
+    """Measure the only flow, and the mean number of packets for each acknowledgement."""
+    (flow,) = result.measured_flows
+    back = result.record["links"][1]
+    return see(result), flow["packets_received"] / back["departures"]
+
+
 class Group(NamedTuple):
     """Flows of one kind in one run, with Eq. 2; one element per flow, rates in packets/s."""
 
-    loss: Array  # the paper's p: window reductions over packets sent
+    loss: Array  # p: the paper's, which is window reductions over packets sent, or `lost`
     lost: Array  # packets lost over packets sent
     rate: Array
     formula: Array  # Eq. 2 with `loss`, and with `lost`
@@ -82,16 +89,29 @@ class Group(NamedTuple):
         return float(self.by_lost.mean() / self.rate.mean())
 
 
-def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[Group]:
-    """Apply Eq. 2 to flows of one kind, run by run; ``clock`` is as for `timer`."""
+def group(
+    seen: Sequence[Seen],
+    pair: Pair,
+    clock: tuple[float, float],
+    *,
+    b: float = 1,
+    by_lost: bool = False,
+    mean_rtt: bool = False,
+) -> list[Group]:
+    """Apply Eq. 2 to flows of one kind, run by run; ``clock`` is as for `timer`.
+
+    ``by_lost`` makes p the fraction of packets lost. ``mean_rtt`` replaces the smoothed round-trip
+    time of the timer by the mean of the samples.
+    """
     # All runs together: the timer takes one step per sample, for any number of flows.
     ends = np.cumsum([len(run.sent) for run in seen])[:-1]
     rtt, phases = (np.concatenate([getattr(run, of) for run in seen]) for of in ("rtt", "phases"))
-    times = (np.split(time, ends) for time in timer(rtt, clock, phases))
-    given = {"alpha": pair[0], "beta": 1 - pair[1]}
+    smoothed, timeout = timer(rtt, clock, phases)
+    times = (np.split(of, ends) for of in (np.nanmean(rtt, 1) if mean_rtt else smoothed, timeout))
+    given = {"b": b, "alpha": pair[0], "beta": 1 - pair[1]}
     return [
         Group(
-            loss := run.cuts / run.sent,
+            loss := (run.lost if by_lost else run.cuts) / run.sent,
             lost := run.lost / run.sent,
             run.sent / run.seconds,
             np.asarray(gaimd(loss, srtt, rto, **given)),
@@ -152,3 +172,13 @@ def shares(result: Result) -> Shares:
         float(np.nanmean(spread[:half])),
         float(np.nanmean(spread[half:])),
     )
+
+
+def growth(result: Result) -> float:
+    """Return the median growth of the only flow's window in congestion avoidance, per round trip.
+
+    The window is sampled every `INTERVAL` seconds; samples between which it falls are omitted.
+    """
+    (flow,) = result.measured_flows
+    steps = np.diff(flow["window"])
+    return float(np.median(steps[steps > 0])) * float(flow["mean_rtt_s"]) / INTERVAL

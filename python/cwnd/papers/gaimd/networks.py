@@ -40,19 +40,24 @@ def law(pair: Pair) -> str:
     return f"gaimd({pair[0]}, {pair[1]})"
 
 
-def validation(pair: Pair, sources: int, network: str) -> Scenario:
-    """Return section 2.4's network: 16 GAIMD flows, 16 Reno flows, and ON/OFF sources; 120 s."""
+def validation(pair: Pair, sources: int, network: str, room: str = "") -> Scenario:
+    """Return section 2.4's network: 16 GAIMD flows, 16 Reno flows, and ON/OFF sources; 120 s.
+
+    ``room`` is another limit of the RED queues.
+    """
     laws = {"gaimd": law(pair), "reno": "reno"}
-    return _mixed("validation", network, "reno", laws, 16, sources, sample=INTERVAL)
+    made = _mixed("validation", network, "reno", laws, 16, sources, sample=INTERVAL)
+    longer = room and network != "DropTail"
+    return made.with_values({"dumbbell.queue.limit": room}) if longer else made
 
 
-def sharing(flows: int, queue: str, recovery: str) -> Scenario:
+def sharing(flows: int, queue: str, recovery: str, sources: int = 10) -> Scenario:
     """Return a link that ``flows`` of GAIMD(0.31, 7/8) and as many of TCP share for 120 s.
 
     ``recovery`` is ``reno`` or ``sack``; the first 20 s are warm-up.
     """
     laws = {"gaimd": law(SMOOTH), "tcp": "reno"}
-    return _mixed("sharing", queue, recovery, laws, flows, 10, warmup=20.0)
+    return _mixed("sharing", queue, recovery, laws, flows, sources, warmup=20.0)
 
 
 def _mixed(
@@ -79,13 +84,16 @@ def _mixed(
     )
 
 
-def lossy(pair: Pair, loss: float) -> Scenario:
-    """Return one flow for 400 s on a path of 100 ms without a queue and with random loss."""
+def lossy(pair: Pair, loss: float, *, delayed: bool = False) -> Scenario:
+    """Return one flow for 400 s on a path of 100 ms without a queue and with random loss.
+
+    ``delayed`` makes the receiver delay its acknowledgements.
+    """
     return dumbbell(
         "gaimd-lossy",
         400.0,
         [flow(law(pair), start=0)],
         bottleneck={"rate": "1gbit", "delay": "50ms", "queue": "infinite", "loss": loss},
-        tcp={"recovery": "reno"},
+        tcp={"recovery": "reno", "delayed_acks": delayed},
         sample=INTERVAL,
     )
