@@ -72,7 +72,7 @@ class Vegas:
 
 
 class Daimd:
-    """The registry's ``daimd``."""
+    """The registry's ``daimd(delay=off)``."""
 
     interval = 0.01
     clock = "timer"
@@ -221,12 +221,12 @@ def same_flows(ours, theirs):
     [
         (Reno, "reno", {}),
         (Vegas, "vegas", {}),
-        (Daimd, "daimd", {}),
+        (Daimd, "daimd(delay=off)", {}),
         (WholeReno, "reno", {}),
         # Over UDT slow start is HyStart++, which the whole controller does not have.
         (Reno, "reno", {"protocol": "udt"}),
         (Vegas, "vegas", {"protocol": "udt"}),
-        (Daimd, "daimd", {"protocol": "udt"}),
+        (Daimd, "daimd(delay=off)", {"protocol": "udt"}),
     ],
 )
 def test_a_twin_in_python_gives_the_results_of_the_registry(ours, theirs, options):
@@ -247,7 +247,7 @@ def test_gauges_stand_in_the_tables():
 
 def test_a_capture_shows_the_packets_of_a_rate_law_as_datagrams(tmp_path):
     paths = tmp_path / "twin.pcap", tmp_path / "built-in.pcap"
-    for controller, path in zip((Daimd, "daimd"), paths, strict=True):
+    for controller, path in zip((Daimd, "daimd(delay=off)"), paths, strict=True):
         cwnd.run(dumbbell("1s").add_flow(controller), pcap=("left-right", path))
     one, other = (path.read_bytes() for path in paths)
     assert len(one) > 1000
@@ -458,7 +458,7 @@ def test_inherited_hooks_are_not_called():
     class Own(WholeReno, ControllerHooks):
         pass
 
-    for made, known in ((Plain, "reno"), (Rated, "daimd"), (Own, "reno")):
+    for made, known in ((Plain, "reno"), (Rated, "daimd(delay=off)"), (Own, "reno")):
         same_flows(cwnd.run(dumbbell().add_flow(made)), cwnd.run(dumbbell().add_flow(known)))
 
 
