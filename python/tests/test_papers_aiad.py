@@ -9,13 +9,13 @@ import cwnd
 from cwnd.model import aiad as model
 from cwnd.papers.aiad import analysis, measures
 from cwnd.papers.aiad.exhibits import TICK
-from cwnd.papers.aiad.networks import KAPPA, PHI, RHO, letter, steady_reverse
-from cwnd.papers.exhibit import exhibits
+from cwnd.papers.aiad.networks import KAPPA, PHI, RHO, letter, lossy_reverse, steady_reverse
+from cwnd.papers.exhibit import Lab, exhibits
 
 
 def test_every_exhibit_of_the_list_is_there():
     ids = [e.id for e in exhibits("aiad")]
-    assert ids == ["eq-2-3", "eq-4-7", "fig-2", "fig-3", "buffers", "granularity"]
+    assert ids == ["eq-2-3", "eq-4-7", "fig-2", "lost-acks", "fig-3", "buffers", "granularity"]
     assert [e.id for e in exhibits("aiad") if e.new] == ["granularity"]
 
 
@@ -87,6 +87,28 @@ def test_kappa_overestimates_only_while_the_reverse_path_is_busy():
     found = [measures.alone(cwnd.run(letter(KAPPA, duration=150.0), seed)) for seed in (1, 2, 3)]
     assert np.mean([f.on for f in found]) > 1.1
     assert [f.off for f in found] == pytest.approx([1.0] * 3, abs=0.02)
+
+
+def test_only_the_reverse_path_loses():
+    run = cwnd.run(lossy_reverse(PHI, 0.3, duration=150.0), 1)
+    links = {link["name"]: link["losses"] for link in run.record["links"]}
+    (flow,) = run.measured_flows
+    assert links["left-right"] == 0
+    # The CBR flow is on for 50 s.
+    passed = flow["packets_received"] + 50 * 2e6 / 8000
+    assert links["right-left"] == pytest.approx(0.3 * passed, rel=0.05)
+    assert measures.alone(run).on == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("name", "verdict"), [(None, "differs"), ("all", "agrees")])
+def test_the_bound_holds_if_all_rates_change(name, verdict):
+    (exhibit,) = [e for e in exhibits("aiad") if e.id == "eq-4-7"]
+    lab = Lab(quick=True)
+    lab.begin(exhibit.text, 1, exhibit.text.trials.get(name))
+    exhibit.function(lab)
+    found = {claim.name: claim.verdict for claim in lab.findings.claims}
+    assert {found[key] for key in ("modes", "settles constant", "settles varying")} == {verdict}
+    assert {v for key, v in found.items() if not key.startswith(("modes", "settles"))} == {"agrees"}
 
 
 def test_evenness_is_of_all_flows():

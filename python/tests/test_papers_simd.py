@@ -9,6 +9,7 @@ import pytest
 import cwnd
 from cwnd.papers.exhibit import Lab, exhibits
 from cwnd.papers.simd import networks
+from cwnd.papers.simd.loss import periodic_epoch
 from cwnd.papers.simd.measures import (
     Epochs,
     Growth,
@@ -28,6 +29,9 @@ SCENARIOS = {
     "periodic loss": partial(networks.periodic_loss, "simd", 50),
     **{q: partial(networks.compatibility, 15, q, 2) for q in networks.QUEUES},
     **{f"test {e}": partial(networks.convergence, "iiad", e, 400, 60) for e in (1, 2)},
+    "short queue": partial(networks.convergence, "simd", 1, 400, 60, queue="35p"),
+    "NewReno": partial(networks.compatibility, 15, "RED", 2, recovery="newreno"),
+    "Reno": partial(networks.random_loss, "simd", 0.01, recovery="reno"),
     "sudden": partial(networks.sudden, "tfrc", 10, 60, 200),
 }
 
@@ -45,6 +49,13 @@ def test_convergence_networks_have_the_papers_flows():
 def test_only_the_marking_queue_marks():
     for name, queue in networks.QUEUES.items():
         assert SCENARIOS[name]().to_dict()["tcp"]["ecn"] is ("ecn" in queue)
+
+
+def test_queue_and_recovery_are_those_asked_for():
+    first, shared, last = SCENARIOS["short queue"]().to_dict()["link"]
+    assert (first["queue"], shared["queue"], last["queue"]) == ("red", "35p", "red")
+    assert SCENARIOS["NewReno"]().to_dict()["tcp"]["recovery"] == "newreno"
+    assert SCENARIOS["Reno"]().to_dict()["tcp"]["recovery"] == "reno"
 
 
 def test_eq4_by_hand():
@@ -128,6 +139,7 @@ def test_convergence_by_hand():
     assert c.delta == pytest.approx(35.0)
     assert c.total == pytest.approx(85.0)
     assert c.t2 == pytest.approx(40.05 / RTT)  # 50.05 against 60: the first below 10
+    assert c.end == pytest.approx(89.95 / RTT)
     assert c.time[0] == pytest.approx(-10.0)
 
 
@@ -168,11 +180,44 @@ def test_sudden_change_by_hand():
     assert s.lost == pytest.approx(100 * 5 / (2 * 1200 + 3 * 500))
 
 
-def test_equations_6_and_7_are_what_the_law_does():
-    (exhibit,) = [e for e in exhibits("simd") if e.id == "eq-6"]
-    found = exhibit.run(Lab(quick=True))
-    verdicts = {claim.name: claim.grade.verdict for claim in found.claims}
-    for key, number in (("sum", 4), ("random-law", 2), ("periodic-law", 3), ("periodic", 3)):
+def verdicts_of(name):
+    """Return the verdicts of an exhibit's claims in the quick run."""
+    (exhibit,) = [e for e in exhibits("simd") if e.id == name]
+    return {claim.name: claim.grade.verdict for claim in exhibit.run(Lab(quick=True)).claims}
+
+
+def test_a_periodic_epoch_by_hand():
+    # From 20 to 32 packets: α/20 × α/4 by the first ACK, then α √(w - 20)/w.
+    alpha = 4 * math.sqrt(20 * 5)
+    assert periodic_epoch(3 / 8, 32, alpha) == (pytest.approx(1 / 40), 1)
+    rounds, packets = periodic_epoch(1 / 16, 100, 0.05)
+    # Eq. 2: 6.25 = 0.05² t²/4, with 95.8 packets in each round.
+    assert rounds == pytest.approx(100, rel=0.02)
+    assert packets == pytest.approx(9583, rel=0.02)
+
+
+def test_section_4_and_the_appendix_are_what_the_laws_do():
+    forms, phases, plane = (verdicts_of(name) for name in ("table-1", "fig-3", "fig-4c"))
+    laws = ("TCP", "AIMD", "IIAD", "SIMD")
+    assert {forms[f"{key} {law}"] for key in ("contraction", "length") for law in laws} == {
+        "agrees"
+    }
+    assert {*phases.values()} == {"agrees"}
+    assert plane["apart laws iterated"] == "agrees"
+    assert plane["slowest laws iterated"] == "differs"
+
+
+def test_equations_5_to_7_are_what_the_law_does():
+    verdicts = verdicts_of("eq-6")
+    for key, number in (
+        ("sum", 4),
+        ("random-law", 2),
+        ("periodic-law", 3),
+        ("periodic", 3),
+        ("duration", 3),
+        ("packets", 3),
+        ("eq-5", 3),
+    ):
         mine = [v for name, v in verdicts.items() if name.split()[0] == key]
         assert mine == ["agrees"] * number
     # α_R = α_P/√2: friendly under random losses, 2^(-1/4) of that under periodic ones.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -92,22 +92,21 @@ def eq_4_7(lab: Lab) -> None:
     """Check the conditions on a grid, and integrate Eq. 4 just below the bound."""
     flows = lab.pick((1, 2, 5, 20), (1, 5))
     counts = np.array([1, 2, 5, 20, 50, 100, 200])
-    for moving in READINGS:
-        for name, holds in linear(moving).items():
-            words = f"at {np.count_nonzero(holds)} of {holds.size} points"
-            lab.claim(name, fact(words, holds=bool(holds.all())), moving=moving)
-        bound = model.estimate_bound(counts, PPS, LOSS, 2 * LOSS / PPS, moving)
-        room = RATIO / np.asarray(bound) - 1
-        words = f"{room[0]:.3g} Cd for one flow, {room[2]:.3g} for 5, {room[-1]:.4g} for 200"
-        lab.claim("room", fact(words, holds=bool(np.all(np.diff(room) > 0))), moving=moving)
-        for queue in ("constant", "varying"):
-            found = {}
-            for n in flows:
-                s = sharpness(n, moving)
-                found[f"N = {n}, s = {s:.3g}"] = left(settle(n, s, held=queue == "constant"))
-            words = "; ".join(f"{case}: {100 * part:.2g} %" for case, part in found.items())
-            good = fact(words, holds=max(found.values()) < 0.1)
-            lab.claim("settles", good, moving=moving, queue=queue)
+    moving = cast("Moving", lab.option("moving", "one"))
+    for name, holds in linear(moving).items():
+        words = f"at {np.count_nonzero(holds)} of {holds.size} points"
+        lab.claim(name, fact(words, holds=bool(holds.all())))
+    bound = model.estimate_bound(counts, PPS, LOSS, 2 * LOSS / PPS, moving)
+    room = RATIO / np.asarray(bound) - 1
+    words = f"{room[0]:.3g} Cd for one flow, {room[2]:.3g} for 5, {room[-1]:.4g} for 200"
+    lab.claim("room", fact(words, holds=bool(np.all(np.diff(room) > 0))))
+    for queue in ("constant", "varying"):
+        found = {}
+        for n in flows:
+            s = sharpness(n, moving)
+            found[f"N = {n}, s = {s:.3g}"] = left(settle(n, s, held=queue == "constant"))
+        words = "; ".join(f"{case}: {100 * part:.2g} %" for case, part in found.items())
+        lab.claim("settles", fact(words, holds=max(found.values()) < 0.1), queue=queue)
     lab.number("limit", float(model.buffer_bound(PPS, DELAY, RATIO)) / (PPS * DELAY))
     filled = {"κ": with_buffer(RATIO), "φ": with_buffer(1.0)}
     ends = {name: float(motion.rates[-1].sum()) / PPS for name, motion in filled.items()}

@@ -57,3 +57,9 @@ def steady_reverse(controller: str, rate: float, *, duration: float) -> Scenario
     # Without jitter the phase, which depends on the flow's start, would persist for the whole run.
     source = {"rate": rate, "start": 0.0, "jitter": 0.1}
     return letter(controller, duration=duration, cbr=source)
+
+
+def lossy_reverse(controller: str, loss: float, *, duration: float) -> Scenario:
+    """Return the network with one flow; the reverse bottleneck loses packets at random."""
+    back = {"loss": loss, "loss_of_acks": True}
+    return letter(controller, duration=duration).with_values({"dumbbell.back": back})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from statistics import fmean
+
 from cwnd.model.synchronous import table1
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
@@ -15,6 +18,9 @@ W = 110.0
 
 FIELDS = {"W₁": "w1", "W₂": "w2", "T₁": "t1", "T₂": "t2", "Δ": "delta"}
 """Quantities of Table 3, as attributes of `Convergence`."""
+
+AFTER = {"TCP": 60, "AIMD": 120, "IIAD": 700, "SIMD": 120}
+"""Seconds that experiment 1 lasts once the other flows have ended."""
 
 Runs = dict[str, list[Convergence]]
 
@@ -44,6 +50,9 @@ def _run(lab: Lab, experiment: int, after: dict[str, int]) -> Runs:
         form = table1(NAMES[law], w1, w2, W, EPSILON)
         forms[law] = {c: float(getattr(form, FIELDS[_quantity(c)])) for c in printed.columns}
     lab.cells("analytic", forms)
+    for key in ("w1", "w2"):
+        by_seed = zip(*([getattr(x, key) for x in found] for found in runs.values()), strict=True)
+        lab.number(key, [fmean(windows) for windows in by_seed])
     panels = []
     for law, of_law in runs.items():
         c = of_law[0]
@@ -62,7 +71,7 @@ def _quantity(column: str) -> str:
 @exhibit("fig-10", cost=14, seeds=(6, 12), quick=(5, 5))
 def fig_10(lab: Lab) -> None:
     """Two flows start to share a link that one of them had alone."""
-    runs = _run(lab, 1, {"TCP": 60, "AIMD": 120, "IIAD": 700, "SIMD": 120})
+    runs = _run(lab, 1, AFTER)
     t2 = {law: [c.t2 for c in found] for law, found in runs.items()}
     for fast, slow in (("TCP", "SIMD"), ("SIMD", "AIMD"), ("AIMD", "IIAD")):
         lab.claim(f"{fast}-first", less(t2[fast], t2[slow]))
@@ -77,6 +86,25 @@ def fig_10(lab: Lab) -> None:
         lab.claim("smoothest", less(rough["IIAD"], rough[law]), law=law)
 
 
+@exhibit("droptail", cost=12, seeds=(6, 12), quick=(5, 5), beside="fig-10")
+def droptail(lab: Lab) -> None:
+    """Repeat `fig_10` with DropTail on the shared link, with room for as many packets."""
+    switch, laws = lab.pick(400, 200), lab.pick(tuple(LAWS), ("SIMD",))
+    runs = lab.run(
+        {
+            (law, queue): convergence(LAWS[law], 1, switch, AFTER[law], queue=queue)
+            for law in laws
+            for queue in ("red", "35p")
+        },
+        read_convergence,
+    )
+    for law in laws:
+        red, tail = runs[law, "red"], runs[law, "35p"]
+        # The end of the run is a lower bound of T₂.
+        late = [c.end if math.isnan(c.t2) else c.t2 for c in tail]
+        lab.claim("enhance", less([c.t2 for c in red], late), law=law)
+
+
 @exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))
 def fig_11(lab: Lab) -> None:
     """Two flows take over a link that others had shared."""
@@ -84,10 +112,14 @@ def fig_11(lab: Lab) -> None:
     t1 = {law: [c.t1 for c in found] for law, found in runs.items()}
     for law, found in runs.items():
         lab.number("capacity", [c.total for c in found], law=law)
-        forms = [float(table1(NAMES[law], c.w1, c.w2, W, EPSILON).t1) for c in found]
-        lab.claim("matches", alike(t1[law], forms), law=law)
+        forms = [table1(NAMES[law], c.w1, c.w2, W, EPSILON) for c in found]
+        lab.claim("matches", alike(t1[law], [float(form.t1) for form in forms]), law=law)
+        apart = [float(form.delta) for form in forms]
+        lab.claim("delta", alike([c.delta for c in found], apart), law=law)
     for fast, slow in (("TCP", "SIMD"), ("SIMD", "AIMD"), ("AIMD", "IIAD")):
         lab.claim(f"{fast}-first", less(t1[fast], t1[slow]))
+    w1, w2 = (float(cell) for cell in lab.text.printed["simulated"].rows["TCP"][:2])
+    lab.number("printed", float(table1("tcp", w1, w2, W, EPSILON).t1))
     aimd = runs["AIMD"]
     lab.claim("same-rate", alike([c.delta for c in aimd], [abs(c.w2 - c.w1) for c in aimd]))
     closed = {x: [c.delta / abs(c.w2 - c.w1) for c in runs[x]] for x in ("SIMD", "AIMD")}

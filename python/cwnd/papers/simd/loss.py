@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cwnd.comparison.verdict import ALIKE
 from cwnd.model import law
-from cwnd.model.friendliness import simd_alpha
+from cwnd.model.friendliness import simd_alpha, simd_alpha_periodic
 from cwnd.model.stationary import stationary
 from cwnd.model.throughput import simd_eq8
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.grades import alike, at_least, between, fact, less
 from cwnd.papers.simd import networks as net
-from cwnd.papers.simd.measures import read_epochs, read_growth, throughput
+from cwnd.papers.simd.measures import read_epochs, read_growth, read_shares, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,6 +58,18 @@ def fig_1(lab: Lab) -> None:
     lab.show(Figure("Increase patterns of the congestion window", panels))
 
 
+def periodic_epoch(beta: float, w: float, alpha: float) -> tuple[float, int]:
+    """Iterate Eq. 9 between losses at ``w`` packets; return round-trip times and packets."""
+    start = window = (1 - beta) * w
+    rounds, packets = 0.0, 0
+    while window < w:
+        each = alpha * np.sqrt(window - start) if packets else alpha**2 / 4
+        window += each / window
+        rounds += 1 / window
+        packets += 1
+    return rounds, packets
+
+
 RANDOM = (0.001, 0.002, 0.005, 0.01)
 LARGEST = (20, 50, 100)
 """Packets in flight at periodic losses."""
@@ -80,6 +93,11 @@ def eq_6(lab: Lab) -> None:
         epoch, mean = float(tooth.packets), float(tooth.packets / tooth.rounds)
         expected = float(simd_alpha(1 / 16, w)) ** 2 / 4 * (epoch / mean) ** 2
         lab.number("periodic-law", float(w - tooth.after) / expected, w=w)
+        alpha = float(simd_alpha_periodic(1 / 16, w))
+        rounds, packets = periodic_epoch(1 / 16, w, alpha)
+        lab.number("duration", rounds / (2 * np.sqrt(w / 16) / alpha), w=w)
+        lab.number("packets", packets / ((1 - 1 / 24) * w * rounds), w=w)
+        lab.number("eq-5", packets / rounds / np.sqrt(1.5 * packets), w=w)
     random = lab.run(
         {p: net.random_loss(net.SIMD, p, lab.pick(12000, 3000)) for p in RANDOM}, read_epochs
     )
@@ -115,7 +133,7 @@ CURVES = {
 }
 
 
-@exhibit("fig-5", cost=4, seeds=(10, 20), quick=(8, 8))
+@exhibit("fig-5", cost=15, seeds=(10, 20), quick=(8, 8))
 def fig_5(lab: Lab) -> None:
     """Compare the throughput of SIMD and AIMD(1/5, 1/8) with TCP's at each loss rate."""
     losses = lab.pick(LOSSES, (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3))
@@ -174,3 +192,49 @@ def fig_5(lab: Lab) -> None:
     axes = ("packet loss rate p", "throughput over TCP's")
     panel = Panel(*axes, curves, x_log=True, y_limits=(0.0, 1.4))
     lab.show(Figure("TCP-friendliness", [panel], columns=1))
+
+
+RECOVERIES = {"Reno": "reno", "NewReno": "newreno"}
+
+
+@exhibit("section-5", cost=2, seeds=(10, 20), quick=(5, 5), beside="fig-5")
+def section_5(lab: Lab) -> None:
+    """Repeat points of Figures 5 and 7 with other recoveries, and of Figure 5 with a larger α."""
+    losses = lab.pick((0.001, 0.01, 0.02, 0.05, 0.1, 0.2), (0.01, 0.1))
+    laws = {"SIMD": net.SIMD, "TCP": "reno"}
+    runs = lab.run(
+        {
+            (law, recovery, p): net.random_loss(spec, p, recovery=recovery)
+            for law, spec in laws.items()
+            for recovery in ("sack", *RECOVERIES.values())
+            for p in losses
+        },
+        throughput,
+    )
+    mild = [p for p in losses if p < 0.03]
+    large = lab.run({p: net.random_loss("aimd(0.4, 1/8)", p) for p in mild}, throughput)
+    warmup, measured = lab.pick((30, 60), (15, 25))
+    shared = lab.run(
+        {
+            name: net.compatibility(
+                15, "RED", 8, warmup=warmup, measured=measured, recovery=recovery
+            )
+            for name, recovery in RECOVERIES.items()
+        },
+        read_shares,
+    )
+
+    def over_tcp(recovery: str, p: float) -> list[float]:
+        pairs = zip(runs["SIMD", recovery, p], runs["TCP", recovery, p], strict=True)
+        return [x / tcp for x, tcp in pairs]
+
+    for name, recovery in RECOVERIES.items():
+        for p in losses:
+            lab.claim("similar", alike(over_tcp(recovery, p), over_tcp("sack", p)), name=name, p=p)
+        means = ([getattr(run, group).mean() for run in shared[name]] for group in ("law", "tcp"))
+        lab.claim("compatible", alike(*means), name=name)
+    for p in mild:
+        tcp = runs["TCP", "sack", p]
+        lab.claim(
+            "large", at_least(ALIKE, [x / y for x, y in zip(large[p], tcp, strict=True)]), p=p
+        )

@@ -197,6 +197,7 @@ class Convergence:
     total: float  # sum and difference of the windows just before this reduction
     delta: float
     t2: float  # until the windows first differed by less than `EPSILON`
+    end: float  # until the end of the run
     roughness: float  # mean relative change of a window within a second after that
     time: Series  # for the figures, every 0.2 s: seconds since the others ended
     windows: Series
@@ -234,6 +235,7 @@ def read_convergence(result: Result) -> Convergence:
         total,
         delta,
         float(rtts[near[0]]) if near.size else math.nan,
+        float(rtts[-1]),
         float(np.mean(np.abs(np.diff(after)) / after[:, :-1])),
         time[shown] - switch,
         windows[:, shown],

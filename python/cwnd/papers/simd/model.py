@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd.model import synchronous
-from cwnd.model.synchronous import BETAS, epoch_length, epoch_sum, simd_fairer, table1
+from cwnd.model.synchronous import (
+    BETAS,
+    contraction,
+    epoch_length,
+    epoch_sum,
+    simd_fairer,
+    table1,
+)
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
 from cwnd.papers.grades import fact
@@ -27,6 +34,35 @@ POINTS = ((5.0, 15.0), (10.0, 30.0), (5.0, 60.0), (20.0, 30.0), (10.0, 70.0), (3
 
 W, NEAR = 100.0, 1.0
 """The paper's W and ε of Figure 4c, in packets."""
+
+
+@exhibit("fig-3", cost=0.1)
+def fig_3(lab: Lab) -> None:
+    """Follow the fairness index of two flows in increases and decreases."""
+    panels = []
+    for law in ("AIMD", "SIMD"):
+        improved, kept, curves = [], [], []
+        for point in POINTS:
+            run = synchronous.trajectory(SYNCHRONOUS[law], point, W, 1000)
+            before = _index(run.windows[run.losses])
+            after = _index(run.after[run.losses])
+            began = np.concatenate([_index(run.windows[:1]), after[:-1]])
+            improved.append(before < began)
+            kept.append(np.abs(after / before - 1) < 1e-9)
+            curves.append(Curve("", *run.windows.T))
+        for key, found in (("increase", improved), ("decrease", kept)):
+            good = np.concatenate(found)
+            words = f"in {np.count_nonzero(good)} of {good.size} epochs"
+            lab.claim(key, fact(words, holds=bool(good.all())), law=law)
+        curves.append(Curve("efficiency line", [0.0, W], [W, 0.0], dashed=True))
+        axes = ("window of flow 1, packets", "window of flow 2, packets")
+        panels.append(Panel(*axes, curves, law))
+    lab.show(Figure("Windows at the ends of rounds", panels))
+
+
+def _index(windows: np.ndarray) -> np.ndarray:
+    """Return section 4.1's fairness index of two flows for each row."""
+    return np.asarray(windows.max(axis=1) / windows.min(axis=1))
 
 
 @exhibit("fig-4a", cost=2)
@@ -87,11 +123,29 @@ def table_1(lab: Lab) -> None:
             excess = late - t2 - epoch if law == "SIMD" else t2 - late
             claims.append(("upper" if law == "SIMD" else "lower", t2, late, excess))
             claims.append(("sum", summed, late, np.abs(late - summed) - epoch - 0.05 * summed))
+        _appendix(lab, law, spec)
         for key, closed, iterated, excess in claims:
             worst = int(np.argmax(np.where(closed > 0, excess, -np.inf)))
             words = f"at worst {iterated[worst]:.4g} against {closed[worst]:.4g}"
             lab.claim(key, fact(words, holds=bool(excess[worst] <= 0)), law=law)
     lab.show(_draw_forms(lab.pick(45, 15)))
+
+
+def _appendix(lab: Lab, law: str, spec: str) -> None:
+    """Compare an epoch after a loss at (30, 70) and at (40, 60) with appendix A.2."""
+    name = NAMES[law]
+    shrunk, lasted = [], []
+    for small in (30.0, 40.0):
+        at = np.array([small, W - small])
+        kept = at - BETAS[name] if law == "IIAD" else (1 - BETAS[name]) * at
+        run = synchronous.trajectory(spec, [*kept], W, 500)
+        first, fourth = run.losses[[0, 3]]
+        parts = [np.ptp(run.after[loss]) / np.ptp(kept) for loss in (first, fourth)]
+        # Per epoch; rounds are whole, so that single epochs vary.
+        shrunk.append((1 - parts[1] ** (1 / 4)) / (1 - float(contraction(name, W))))
+        lasted.append(first / float(epoch_length(name, *kept)))
+    for key, ratios in (("contraction", shrunk), ("length", lasted)):
+        lab.number(key, max(ratios, key=lambda ratio: abs(ratio - 1)), law=law)
 
 
 def _draw_forms(points: int) -> Figure:
@@ -115,6 +169,10 @@ def _draw_forms(points: int) -> Figure:
     return Figure("Laws iterated (solid) and Table 1 (dashed), W = 100, ε = 1", panels)
 
 
+SMALL = 12.0
+"""Larger window in packets up to which IIAD can arrive at the line with about equal windows."""
+
+
 @exhibit("fig-4c", cost=2.2)
 def fig_4c(lab: Lab) -> None:
     """Compare T₁ + T₂ over the plane, from Table 1 and from the laws."""
@@ -125,6 +183,9 @@ def fig_4c(lab: Lab) -> None:
         faster, slowest = (float(np.mean(x)) for x in (found.simd_faster, found.iiad_slowest))
         lab.claim("faster", fact(f"{100 * faster:.1f} %", holds=faster > 0.5), way=way)
         lab.claim("slowest", fact(f"{100 * slowest:.1f} %", holds=slowest == 1.0), way=way)
+        apart = found.iiad_slowest[np.maximum(w1, w2) > SMALL]
+        words = f"{np.count_nonzero(apart)} of {apart.size} points"
+        lab.claim("apart", fact(words, holds=bool(apart.all())), way=way)
         regions = _map(w1, w2, found.simd_faster, ("AIMD faster", "SIMD faster"))
         panels.append(Panel("W₁, packets", "W₂, packets", title=way, regions=regions))
     lab.show(Figure("SIMD(1/16) against AIMD(1/16), ε = 1, W = 100", panels))

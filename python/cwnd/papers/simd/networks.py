@@ -62,9 +62,11 @@ def growth(controller: str, background: str = "7mbit") -> Scenario:
     return _one_flow("simd-growth", controller, 60, link, tcp, sample="20ms", cbr=[cbr])
 
 
-def random_loss(controller: str, loss: float, rtts: int = 3000) -> Scenario:
+def random_loss(
+    controller: str, loss: float, rtts: int = 3000, *, recovery: str = "sack"
+) -> Scenario:
     """Return one flow on a link of infinite rate and 0.1 s with random loss (section 5.1)."""
-    tcp = {**_NS2, "window": 128}
+    tcp = {**_NS2, "window": 128, "recovery": recovery}
     return _one_flow("simd-random-loss", controller, 0.1 * rtts, {"loss": loss}, tcp, start=0)
 
 
@@ -84,6 +86,7 @@ def compatibility(
     warmup: int = 30,
     measured: int = 60,
     sample: str = "1s",
+    recovery: str = "sack",
 ) -> Scenario:
     """Return n flows of a law and n TCP flows on one bottleneck (section 5.2).
 
@@ -96,7 +99,8 @@ def compatibility(
     ]
     ecn, keys = queue.endswith("ECN"), {"warmup": warmup, "sample": sample}
     duration = warmup + measured
-    return _section_5_2("compatibility", duration, flows, rate, QUEUES[queue], ecn=ecn, **keys)
+    tcp = {"ecn": ecn, "recovery": recovery}
+    return _section_5_2("compatibility", duration, flows, rate, QUEUES[queue], tcp, **keys)
 
 
 def sudden(controller: str, other: int, begin: int, duration: int) -> Scenario:
@@ -113,8 +117,7 @@ def _section_5_2(
     flows: list[JsonObject],
     rate: int,
     queue: JsonObject | str,
-    *,
-    ecn: bool = False,
+    tcp: JsonObject | None = None,
     **keys: object,
 ) -> Scenario:
     """Return the dumbbell of section 5.2."""
@@ -124,16 +127,19 @@ def _section_5_2(
         flows,
         bottleneck={"rate": f"{rate}mbit", "delay": "20ms", "bdp_rtt": "60ms", "queue": queue},
         access={"rate": f"{10 * rate}mbit", "delay": "0ms..10ms"},
-        tcp={**_NS2, "window": 1000, "ecn": ecn},
+        tcp={**_NS2, "window": 1000, **(tcp or {})},
         **keys,
     )
 
 
-def convergence(controller: str, experiment: int, switch: int, after: int) -> Scenario:
+def convergence(
+    controller: str, experiment: int, switch: int, after: int, *, queue: str = "red"
+) -> Scenario:
     """Return two flows that are alone from ``switch`` on the middle link of Figure 9's chain.
 
     Experiment 1: before that, flow 1 shared its first link with 15 flows, and flow 2 had its link
     alone (section 5.3.1). Experiment 2: both shared theirs, with 11 and with 3 flows (5.3.2).
+    ``queue`` is that of the middle link.
     """
     c1, c2, y = {1: (15, 0, 6), 2: (11, 3, 10)}[experiment]
     trunk = {"delay": "12ms", "bdp_rtt": "50ms", "queue": "red", "back": {"queue": "2.5bdp"}}
@@ -153,8 +159,12 @@ def convergence(controller: str, experiment: int, switch: int, after: int) -> Sc
         tcp={**_NS2, "packet": 500, "window": 128},
         access={"rate": "100mbit", "delay": "0.25ms..0.75ms"},
         link=[
-            {"from": a, "to": b, "rate": f"{rate}mbit", **trunk}
-            for a, b, rate in (("b1", "b2", 6), ("b2", "b3", 6), ("b3", "b4", y))
+            {"from": a, "to": b, "rate": f"{rate}mbit", **trunk, **keys}
+            for a, b, rate, keys in (
+                ("b1", "b2", 6, {}),
+                ("b2", "b3", 6, {"queue": queue}),
+                ("b3", "b4", y, {}),
+            )
         ],
         sample="50ms",
     )
