@@ -62,6 +62,22 @@ def test_shares_come_from_both_orders():
     assert met.queue("SIMD", "TCP", [network]) == pytest.approx(0.7)
     assert met.shares("TCP", "TCP") == pytest.approx(np.array([[0.5]]))
     assert met.alone("TCP", "used") == pytest.approx([0.9])
+    assert met.alone("TCP", "used", [network]) == pytest.approx([0.9])
+    # 8 packets at 4 Mb/s take 24 ms: 0.7 of them beside 20 ms. The limit is 1667 bit s.
+    assert met.eq_20("SIMD", [network]) == pytest.approx(
+        [(0.02 + 0.7 * 0.024) ** 2 * 4e6 / 1667], rel=1e-3
+    )
+
+
+def test_losses_at_the_same_time():
+    # Windows between (1 - β) and 1 times the largest, grown by α a round: TCP's is between 1 and 2.
+    def rate(alpha, beta):
+        return alpha * (1 - beta / 2) / beta
+
+    [printed] = [
+        c.printed for k, c in exhibits("beyond")[0].text.claims.items() if k == "synchronous"
+    ]
+    assert rate(0.31, 1 / 8) / rate(1, 1 / 2) == pytest.approx(float(printed), abs=0.005)
 
 
 def test_a_run_is_measured():

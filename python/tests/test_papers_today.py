@@ -7,7 +7,8 @@ import cwnd
 from cwnd.papers.exhibit import exhibits
 from cwnd.papers.networks import flow
 from cwnd.papers.today import measures
-from cwnd.papers.today.cao import _half
+from cwnd.papers.today.bbr import response
+from cwnd.papers.today.cao import GRID, RATES, RTTS, _half
 from cwnd.papers.today.networks import (
     C4_ALONE,
     C4_CUBIC,
@@ -54,6 +55,7 @@ def test_every_source_has_its_exhibits():
         (versus(SLOW, 32, 1, 16, 200.0), 17),
         (filled("bbr", 500, 200, 10_000, 60.0), 1),
         (cliff("reno", 0.2, 60.0), 1),
+        (cliff("bbr", 0.2, 60.0, before=True), 1),
         (pair(10, 60.0), 2),
         (copa(4, 100, 40, 4, 60.0), 4),
         (alone("copa", 60.0, rtts=(20.0, 40.0, 40.0)), 3),
@@ -111,6 +113,37 @@ def test_the_cliff_is_interpolated():
     losses = (0.0, 0.1, 0.2, 0.3)
     assert _half(losses, np.array([100.0, 90.0, 40.0, 0.0])) == pytest.approx(0.18)
     assert _half(losses, np.array([100.0, 90.0, 80.0, 70.0])) == 0.3
+
+
+def test_losses_before_the_bottleneck_take_nothing_from_it():
+    before, behind = (
+        measures.each(cwnd.run(cliff("bbr", 0.1, 20.0, before=side), 1))[0]
+        for side in (True, False)
+    )
+    assert before.lost == pytest.approx(0.1, abs=0.01)
+    assert behind.goodput < 90 * PAYLOAD
+    assert before.goodput > 1.05 * behind.goodput
+
+
+def test_wifi_may_leave_acknowledgements_alone():
+    test = C4_ALONE["c4_wifi_bad"]
+    link = test.scenario(steady=True).to_dict()["dumbbell"]
+    assert link["model"]["kind"] == "wifi"
+    assert link["back"] == {"rate": 10e6}
+    assert "back" not in test.scenario().to_dict()["dumbbell"]
+    alone = C4_ALONE["c4_alone"]
+    assert alone.scenario(steady=True).to_json() == alone.scenario().to_json()
+
+
+def test_the_response_function_of_cubic():
+    # Where losses are frequent the window is that of Reno, and the cubic one where they are rare.
+    assert response(1e-2, 0.1) == pytest.approx(150**0.5)
+    assert response(1e-6, 0.1) == pytest.approx(1.054 * 1e5**0.75)
+
+
+def test_the_grid_of_cao_includes_the_table():
+    assert len(set(GRID)) == 64
+    assert {(rate, rtt) for rate in RATES for rtt in RTTS} < set(GRID)
 
 
 def one(controller="bbr", *, rate=10.0, rtt=40.0, duration=30.0, **keys):
@@ -186,7 +219,7 @@ def test_the_window_limits_a_flow_beside_cubic():
 
 def test_the_queue_of_copa_is_measured():
     found = measures.wave(cwnd.run(copa(1, 50, 50, 4, 40.0), 1))
-    assert (found.low, found.high) == (0.0, 5.0)
+    assert (found.least, found.low, found.high) == (0.0, 0.0, 5.0)
     assert found.period == pytest.approx(0.25, rel=0.1)
     assert found.used > 0.95
 

@@ -19,7 +19,7 @@ from cwnd.papers.beyond.networks import (
 )
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Figure, Panel, Regions, Table
-from cwnd.papers.grades import alike, at_least, at_most, less
+from cwnd.papers.grades import alike, at_least, at_most, between, less
 from cwnd.stats import UNIT
 
 if TYPE_CHECKING:
@@ -83,11 +83,26 @@ class Meetings:
         share = self.shares(law, "TCP", grid).mean(axis=0)
         return np.asarray(share / (1 - share))
 
-    def alone(self, law: str, quantity: str) -> Series:
-        """Return a quantity of a law alone for each seed, averaged over the networks."""
+    def alone(self, law: str, quantity: str, grid: Sequence[Network] | None = None) -> Series:
+        """Return a quantity of a law alone for each seed, averaged over networks."""
         values = [
             [getattr(met, quantity) for met in self._found[law, law, network]]
-            for network in self.grid
+            for network in grid or self.grid
+        ]
+        return np.asarray(np.mean(values, axis=0))
+
+    def eq_20(self, law: str, grid: Sequence[Network]) -> Series:
+        """Return RTT² L / (SYN² 10⁸/6) beside TCP for each seed, averaged over networks.
+
+        The round-trip time includes the mean queueing delay.
+        """
+        values = [
+            [
+                (network.rtt + met.queue * network.queue * PACKET_BITS / network.rate) ** 2
+                * (network.rate / (0.01**2 * 1e8 / 6))
+                for met in self._found[law, "TCP", network]
+            ]
+            for network in grid
         ]
         return np.asarray(np.mean(values, axis=0))
 
@@ -108,6 +123,7 @@ def matrix(lab: Lab) -> None:
     rest = {case: run for case, run in cases.items() if case not in claimed}
     met = Meetings({**lab.run(claimed, meet), **lab.run(rest, meet, seeds=1)}, grid)
     _claims(lab, met)
+    _places(lab, met)
     names = list(LAWS)
     share = np.array([[met.shares(a, b).mean() for b in names] for a in names])
     queue = np.array([[met.queue(a, b, grid) for b in names] for a in names])
@@ -157,6 +173,38 @@ def _claims(lab: Lab, met: Meetings) -> None:
     lab.claim("efficient", less(met.alone("TCP", "used"), met.alone("DAIMD", "used")))
     for law in ("SIMD", "GAIMD", "DAIMD", "UDT"):
         lab.claim("queue", less(met.alone("TCP", "queue"), met.alone(law, "queue")), law=law)
+
+
+def _places(lab: Lab, met: Meetings) -> None:
+    """Test on which of the networks claims hold that do not hold on the whole grid."""
+    two = [n for n in met.grid if n.flows == 1]
+    far, fast = [n for n in two if n.deep and n.rtt > 0.1], [n for n in two if n.rate > 1e7]
+    near = {
+        ("DAIMD", "two flows"): two,
+        ("UDT", "two flows, 20 ms"): [n for n in two if n.rtt < 0.1],
+        ("BBR", "two flows, two BDP, 120 ms"): far,
+        ("BBRv3", "two flows, two BDP, 120 ms"): far,
+        ("Copa", "two flows, not at 4 Mb/s and 20 ms"): [n for n in two if n not in SMALL],
+    }
+    for (law, where), grid in near.items():
+        if grid:
+            lab.claim("near", between(0.5, 2.0, met.ratios(law, grid)), law=law, where=where)
+    deep = met.ratios("AIAD_φ", [n for n in two if n.deep])
+    lab.claim("equal", alike(deep, 1), law="AIAD_φ", where="two flows, two BDP")
+    shorter = {("BBR", "two BDP, 120 ms"): far, ("C4", "20 Mb/s"): fast}
+    for (law, where), grid in shorter.items():
+        if grid:
+            grade = less(met.alone(law, "queue", grid), met.alone("TCP", "queue", grid))
+            lab.claim("shorter", grade, law=law, where=where)
+    small, short = ([n for n in grid if n in met.grid] for grid in (SMALL, HALVES["half a BDP"]))
+    for law in ("DAIMD", "UDT"):
+        lab.claim("eq-20", at_least(1.0, met.eq_20(law, small)), law=law)
+    slow = [n for n in met.grid if n.queue * PACKET_BITS / n.rate > 0.1]
+    lab.claim("yields-slow", at_most(0.5, met.ratios("LEDBAT", slow)))
+    lab.number("synchronous", met.ratios("GAIMD"))
+    used = [met.alone(law, "used", [n for n in short if n in two]) for law in ("TCP", "DAIMD")]
+    lab.claim("efficient-short", less(*used))
+    lab.claim("queue-small", less(*(met.alone(law, "queue", small) for law in ("TCP", "UDT"))))
 
 
 def _map(title: str, rows: Sequence[str], columns: Sequence[str], values: Series) -> Panel:

@@ -17,7 +17,9 @@ GROUPS = {"alone": C4_ALONE, "itself": C4_ITSELF, "cubic": C4_CUBIC}
 def c4_tests(lab: Lab) -> None:
     """Run the tests that a scenario can express, and compare with their deadlines."""
     tests = {name: test for group in GROUPS.values() for name, test in group.items()}
-    found = lab.run({name: test.scenario() for name, test in tests.items()}, completed)
+    steady = lab.option("acks", "wifi") == "steady"
+    cases = {name: test.scenario(steady=steady) for name, test in tests.items()}
+    found = lab.run(cases, completed)
     for group, members in GROUPS.items():
         for name, test in members.items():
             times = np.array(found[name])

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
-from cwnd.papers.grades import at_least, at_most, between, less
+from cwnd.papers.grades import at_least, at_most, between, fact, less
 from cwnd.papers.today.measures import each
-from cwnd.papers.today.networks import cliff, filled, pair
+from cwnd.papers.today.networks import PAYLOAD, cliff, filled, pair
 from cwnd.stats import UNIT
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -24,17 +24,22 @@ BUFFERS = {SHALLOW: "100KB", DEEP: "10MB"}
 """Names of the buffers."""
 RATES, RTTS = (100, 250, 500), (25, 100, 200)
 """Part of the paper's grid of 10 to 1000 Mb/s and 5 to 200 ms."""
+GRID = [
+    *product((10, 20, 50, 100, 250, 500, 750, 1000), (5, 10, 25, 50, 75, 100, 150, 200)),
+]
+"""All rates and round-trip times of the paper's grid."""
 
 
-@exhibit("cao-fig-5", cost=80, seeds=(5, 5))
+@exhibit("cao-fig-5", cost=120, seeds=(5, 5))
 def cao_fig_5(lab: Lab) -> None:
     """Run one flow of BBR and one of CUBIC for each rate, round-trip time and buffer."""
     speeds, rtts = lab.pick((RATES, RTTS), ((100,), (200,)))
     duration = 60.0
     places = list(product(speeds, rtts))
     cells = [(size, *place) for size, place in product((SHALLOW, DEEP), places)]
+    shallow = {SHALLOW: float(lab.option("shallow", str(SHALLOW)))}
     cases = {
-        (law, *cell): filled(law, cell[1], cell[2], cell[0], duration)
+        (law, *cell): filled(law, cell[1], cell[2], shallow.get(cell[0], cell[0]), duration)
         for law, cell in product(LAWS, cells)
     }
     found = lab.run(cases, each)
@@ -53,15 +58,14 @@ def cao_fig_5(lab: Lab) -> None:
                 lab.claim("shallow", less(cubic, bbr), **where)
             elif size == DEEP and printed <= 0.95:
                 lab.claim("deep", less(bbr, cubic), **where)
-    for size, law in product((SHALLOW, DEEP), LAWS):
-        lost = [
-            float(np.mean([100 * found[(law, size, *p)][run][0].lost for p in places]))
-            for run in range(lab.seeds)
-        ]
-        if not lab.quick:
-            lab.number(f"lost-{law}-{size}", lost)
     if not lab.quick:
         for size, law in product((SHALLOW, DEEP), LAWS):
+            of = {place: found[(law, size, *place)] for place in places}
+            if lab.option("grid", "") == f"{law}-{size}":
+                every = {place: filled(law, *place, size, duration) for place in GRID}
+                of = lab.run(every, each)
+            lost = [[100 * flow.lost for (flow,) in runs] for runs in of.values()]
+            lab.number(f"lost-{law}-{size}", np.mean(lost, axis=0))
             repeated = [f.repeated for (f,) in found[law, size, 500, 25]]
             lab.number(f"repeated-{law}-{size}", repeated)
     lab.show(_maps(lab, gains, speeds, rtts))
@@ -97,13 +101,19 @@ def cao_fig_7(lab: Lab) -> None:
     """Run one flow on a link with random loss and a deep buffer."""
     losses = lab.pick(LOSSES, FEW)
     laws = {"bbr": "BBR", "cubic": "CUBIC", "reno": "Reno"}
-    cases = {(law, loss): cliff(law, loss, 60.0) for law, loss in product(laws, losses)}
+    before = lab.option("losses", "behind") == "before"
+    cases = {
+        (law, loss): cliff(law, loss, 60.0, before=before) for law, loss in product(laws, losses)
+    }
     found = lab.run(cases, each)
     goodput = {case: np.array([f.goodput for (f,) in runs]) for case, runs in found.items()}
     for loss in losses:
         percent = f"{100 * loss:g}"
         if 0 < loss <= 0.18:
             lab.claim("holds", between(93, 95, goodput["bbr", loss]), loss=percent)
+            if loss >= 0.05:
+                most = 100 * PAYLOAD * (1 - loss)
+                lab.claim("limit", fact(f"{most:.1f} Mb/s", holds=most < 93), loss=percent)
         if loss >= 0.01:
             for law in ("cubic", "reno"):
                 lab.claim("falls", at_most(20.0, goodput[law, loss]), law=laws[law], loss=percent)

@@ -21,9 +21,10 @@ def copa_queue(lab: Lab) -> None:
     """Measure the oscillation of the queue of flows in the default mode."""
     cases = {place: copa(*place, size, 60.0) for place, size in PATHS.items()}
     found = lab.run(cases, wave)
+    lowest = lab.option("lowest", "low")
     for (count, rate, rtt), runs in found.items():
         of: dict[str, Any] = {"flows": count, "rate": rate, "rtt": rtt}
-        lab.number("empty", [run.low for run in runs], **of)
+        lab.number("empty", [getattr(run, lowest) for run in runs], **of)
         lab.number(f"most-{count}", [run.high for run in runs], **of)
         lab.number("period", [1e3 * run.period / rtt for run in runs], **of)
         lab.claim("used", at_least(0.95, [run.used for run in runs], UNIT), **of)

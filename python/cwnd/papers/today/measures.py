@@ -184,6 +184,7 @@ def limits(result: Result) -> Limits:
 class Wave(NamedTuple):
     """Oscillation of the queue of Copa's flows in packets, and its period in seconds."""
 
+    least: float
     low: float  # 1st percentile
     high: float  # 99th percentile
     period: float
@@ -198,6 +199,7 @@ def wave(result: Result) -> Wave:
     strongest = 1 + int(np.argmax(power[1:]))
     low, high = np.percentile(queue, [1, 99])
     return Wave(
+        float(queue.min()),
         float(low),
         float(high),
         queue.size * step / strongest,

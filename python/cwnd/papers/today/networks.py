@@ -191,17 +191,18 @@ def filled(controller: str, rate: float, rtt: float, kilobytes: float, duration:
     )
 
 
-def cliff(controller: str, loss: float, duration: float) -> Scenario:
-    """Return one flow on 100 Mb/s, 25 ms and 10 MB with random loss (Cao et al., Fig. 7)."""
-    return path(
-        "bbr-cliff",
-        duration,
-        [flow(controller, start="0s..100ms")],
-        rate=100,
-        rtt=25,
-        queue=10e6 / FRAME,
-        link={"loss": loss},
-    )
+def cliff(controller: str, loss: float, duration: float, *, before: bool = False) -> Scenario:
+    """Return one flow on 100 Mb/s, 25 ms and 10 MB with random loss (Cao et al., Fig. 7).
+
+    Packets are lost behind the bottleneck, or on a link before it.
+    """
+    law = flow(controller, start="0s..100ms")
+    keys: JsonObject = {"rate": 100, "rtt": 25, "queue": 10e6 / FRAME}
+    if not before:
+        return path("bbr-cliff", duration, [law], **keys, link={"loss": loss})
+    lossy_link = {"from": "source", "to": "left", "loss": loss}
+    scenario = path("bbr-cliff", duration, [law | {"from": "source"}], **keys)
+    return scenario.with_values({"link": [lossy_link]})
 
 
 def pair(kilobytes: float, duration: float) -> Scenario:
@@ -291,8 +292,11 @@ class Transfer(NamedTuple):
     changes: tuple[tuple[float, str, str], ...] = ()
     wifi: bool = False
 
-    def scenario(self) -> Scenario:
-        """Return the transfer, with access delays of up to 0.5 ms."""
+    def scenario(self, *, steady: bool = False) -> Scenario:
+        """Return the transfer, with access delays of up to 0.5 ms.
+
+        With ``steady`` Wi-Fi does not delay acknowledgements at random.
+        """
         flows = [flow("c4", name="main", bytes=int(1e6 * self.size), start=self.start)]
         if self.beside:
             controller, size, start = self.beside
@@ -302,6 +306,8 @@ class Transfer(NamedTuple):
             link["changes"] = [{"at": at, key: value} for at, key, value in self.changes]
         if self.wifi:
             link["model"] = {"kind": "wifi", "jitter": "7ms"}
+            if steady:
+                link["back"] = {"rate": self.rate * 1e6}
         return path(
             "c4-test",
             60.0,

@@ -82,12 +82,13 @@ def fig_8(lab: Lab) -> None:
 def flows(lab: Lab) -> None:
     """Run one flow of BBR beside 1 to 16 flows of CUBIC."""
     many = lab.pick(MANY, FEW)
-    long = {place: lab.pick(1.0, 0.5) * DURATIONS["cubic", place] for place in DEEP}
-    cases = {(p, n): versus(p, size, 1, n, long[p]) for p, size in DEEP.items() for n in many}
+    deep = DEEP | {SLOW: int(lab.option("products", str(DEEP[SLOW])))}
+    long = {place: lab.pick(1.0, 0.5) * DURATIONS["cubic", place] for place in deep}
+    cases = {(p, n): versus(p, size, 1, n, long[p]) for p, size in deep.items() for n in many}
     found = lab.run(cases, share)
-    single = {place: versus(place, size, 1, 0, long[place]) for place, size in DEEP.items()}
+    single = {place: versus(place, size, 1, 0, long[place]) for place, size in deep.items()}
     free = lab.run(single, limits)
-    held = lab.run({place: cases[place, 1] for place in DEEP}, limits)
+    held = lab.run({place: cases[place, 1] for place in deep}, limits)
     for place, size in DEEP.items():
         for n in many[1:]:
             grade = alike(found[place, n], found[place, 1])
@@ -104,7 +105,7 @@ def flows(lab: Lab) -> None:
             [found[place, n] for n in many],
             within=UNIT,
         )
-        for place, size in DEEP.items()
+        for place, size in deep.items()
     ]
     curves.append(Curve("fair share", range(len(many)), [1 / (1 + n) for n in many], dashed=True))
     panel = Panel(
