@@ -20,6 +20,10 @@ pub struct Config {
     pub socket_type: SocketType,
     /// The largest packet in bytes, IP and UDP headers (28) included. The smaller value of both ends is used.
     pub packet_size: u32,
+    /// The packet sizes that a client probes, in descending order (RFC 8899): it sends its request padded to each, and
+    /// then without padding. The first answer decides: if it is padded, the path carries packets of its size in both
+    /// directions. A listener of UDT4 ignores padded requests. The sockets of [`crate::net`] set common sizes.
+    pub probes: Vec<u32>,
     /// The advertised receive window in packets, at most `receive_buffer`.
     pub flow_window: u32,
     /// The send buffer in packets.
@@ -59,6 +63,7 @@ impl Config {
         Config {
             socket_type: SocketType::Stream,
             packet_size: PACKET_SIZE,
+            probes: Vec::new(),
             flow_window: 25_600,
             send_buffer: 16_384,
             receive_buffer: RECEIVE_BUFFER,

@@ -3,12 +3,16 @@
 
 use crate::config::{CloseReason, Config};
 use crate::handshake::{Handshake, Request, VERSION, address};
+use crate::packet::{HEADER, IP_UDP_HEADERS};
 use crate::seq::Seq;
 use cwnd::{Dur, Time};
 use std::net::IpAddr;
 
 /// The interval between two requests (UDT4).
 const REQUEST_INTERVAL: Dur = Dur::from_millis(250);
+
+/// The length of a handshake without padding.
+const LENGTH: usize = HEADER + Handshake::LENGTH;
 
 /// The outcome of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,11 +26,15 @@ pub(crate) enum Outcome {
 }
 
 /// The state of a handshake.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connecting {
     /// The handshake to send.
     request: Handshake,
     rendezvous: bool,
+    /// The packet sizes of padded requests, in descending order; and the number of those sent since the last request
+    /// without padding.
+    probes: Vec<u32>,
+    probed: usize,
     /// The last handshake received from a rendezvous peer.
     peer: Option<Handshake>,
     next_send: Time,
@@ -54,6 +62,8 @@ impl Connecting {
                 peer: address(to),
             },
             rendezvous,
+            probes: if rendezvous { Vec::new() } else { config.probes.clone() },
+            probed: 0,
             peer: None,
             next_send: now,
             deadline: now + config.connect_timeout,
@@ -73,13 +83,21 @@ impl Connecting {
         self.peer.filter(|_| self.request.request == Request::Agree)
     }
 
-    /// The handshake to send now, and its destination socket.
-    pub(crate) fn poll(&mut self, now: Time) -> Option<(Handshake, u32)> {
+    /// The handshake to send now, its destination socket, and the length of the datagram.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(Handshake, u32, usize)> {
         if self.next_send > now {
             return None;
         }
+        if self.request.request == Request::Connect
+            && let Some(&packet_size) = self.probes.get(self.probed)
+        {
+            self.probed += 1;
+            let length = packet_size as usize - IP_UDP_HEADERS;
+            return Some((Handshake { packet_size, ..self.request }, 0, length));
+        }
+        self.probed = 0;
         self.next_send = now + REQUEST_INTERVAL;
-        Some((self.request, self.peer.map_or(0, |peer| peer.socket)))
+        Some((self.request, self.peer.map_or(0, |peer| peer.socket), LENGTH))
     }
 
     pub(crate) fn has_timed_out(&self, now: Time) -> bool {
@@ -90,12 +108,12 @@ impl Connecting {
         self.next_send.min(self.deadline)
     }
 
-    /// Processes a handshake from the peer.
-    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake) -> Outcome {
+    /// Processes a handshake from the peer, in a datagram of `length` bytes.
+    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake, length: usize) -> Outcome {
         if self.rendezvous {
             self.handle_rendezvous(now, answer)
         } else {
-            self.handle_answer(now, answer)
+            self.handle_answer(now, answer, length)
         }
     }
 
@@ -103,7 +121,7 @@ impl Connecting {
         answer.version == VERSION && answer.socket_type == self.request.socket_type
     }
 
-    fn handle_answer(&mut self, now: Time, answer: &Handshake) -> Outcome {
+    fn handle_answer(&mut self, now: Time, answer: &Handshake, length: usize) -> Outcome {
         // A listener repeats the initial sequence number: the sender of an answer without it has not seen the request.
         if answer.initial != self.request.initial {
             return Outcome::Pending;
@@ -112,6 +130,12 @@ impl Connecting {
             Request::Connect if self.request.request == Request::Connect => {
                 self.request.request = Request::Agree;
                 self.request.cookie = answer.cookie;
+                // The path carries this size in both directions. The largest probe is sent first, and the request
+                // without padding last.
+                let probe = |size: &&u32| **size as usize - IP_UDP_HEADERS == length;
+                if let Some(size) = self.probes.iter().find(probe) {
+                    self.request.packet_size = *size;
+                }
                 self.next_send = now;
                 Outcome::Pending
             }

@@ -101,7 +101,7 @@ pub struct Connection {
     last_shutdown: Time,
     counters: Counters,
     cleared: (Time, Counters),
-    scratch: Box<[u8; CONTROL_PACKET]>,
+    scratch: Vec<u8>,
     recent_headers: RecentHeaders,
 }
 
@@ -124,7 +124,7 @@ impl Connection {
             last_shutdown: Time::ZERO,
             counters: Counters::default(),
             cleared: (now, Counters::default()),
-            scratch: Box::new([0; CONTROL_PACKET]),
+            scratch: vec![0; CONTROL_PACKET],
             recent_headers: RecentHeaders::default(),
         }
     }
@@ -204,7 +204,7 @@ impl Connection {
             return;
         }
         if let State::Connecting(_) = self.state {
-            self.handle_connecting(now, &packet);
+            self.handle_connecting(now, &packet, datagram.len());
             if !matches!(self.state, State::Open) || handshake {
                 return;
             }
@@ -219,6 +219,11 @@ impl Connection {
             }
             _ => self.handle_packet(now, &packet),
         }
+    }
+
+    /// Whether the handshake of this end is not complete.
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(self.state, State::Connecting(_))
     }
 
     /// Processes concatenated datagrams that arrived together, as the system's receive offload delivers them: all but
@@ -256,11 +261,11 @@ impl Connection {
         true
     }
 
-    fn handle_connecting(&mut self, now: Time, packet: &Packet) {
+    fn handle_connecting(&mut self, now: Time, packet: &Packet, length: usize) {
         let State::Connecting(connecting) = &mut self.state else { return };
         let (mine, rendezvous) = (*connecting.request(), connecting.is_rendezvous());
         let outcome = match packet.body {
-            Body::Control(Control::Handshake(answer)) => connecting.handle(now, &answer),
+            Body::Control(Control::Handshake(answer)) => connecting.handle(now, &answer, length),
             // The peer has opened the rendezvous connection: its handshake was lost.
             Body::Data(_) | Body::Control(Control::KeepAlive) => {
                 connecting.peer().map_or(Outcome::Pending, Outcome::Open)

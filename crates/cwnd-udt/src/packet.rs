@@ -225,7 +225,10 @@ impl<'a> Control<'a> {
         let wrong = Err(Malformed::Length { kind, length: info.len() });
         let next = Seq::new(word(info, 0));
         Ok(match (kind, info.len()) {
-            (0, Handshake::LENGTH) => Control::Handshake(Handshake::parse(info)),
+            // Requests that are probes of the path MTU are padded, and their answers.
+            (0, length) if length >= Handshake::LENGTH => {
+                Control::Handshake(Handshake::parse(&info[..Handshake::LENGTH]))
+            }
             (1, 0 | 4) => Control::KeepAlive,
             (2, 4) => Control::LightAck(next),
             (2, length @ (16 | 24)) => Control::Ack(Ack {

@@ -15,6 +15,7 @@ mod interop;
 mod keep_alive;
 mod limits;
 mod messages;
+mod path_mtu;
 mod rate;
 mod recovery;
 #[cfg(all(unix, feature = "net"))]

@@ -92,10 +92,11 @@ impl Connection {
     fn next_output(&mut self, now: Time, max_segments: usize) -> Option<Output> {
         let timestamp = low32(now.since(self.start).as_nanos() / 1000);
         if let State::Connecting(connecting) = &mut self.state {
-            let (handshake, to) = connecting.poll(now)?;
+            let (handshake, to, length) = connecting.poll(now)?;
             // A listener recognises clients of this crate by a timestamp other than 0; UDT4 sends 0.
             let timestamp = timestamp.max(1);
-            let length = Control::Handshake(handshake).encode(timestamp, to, &mut self.scratch[..]);
+            self.scratch.resize(length.max(super::CONTROL_PACKET), 0);
+            Control::Handshake(handshake).encode(timestamp, to, &mut self.scratch);
             return Some(Output::Scratch(length));
         }
         let halves = self.halves.as_mut()?;

@@ -6,7 +6,6 @@ use super::socket::SendOutcome;
 use crate::secure::PublicKey;
 use crate::{CloseReason, Connection, Error, Event, Transmit};
 use cwnd::{Dur, Limit, Time};
-use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -140,11 +139,8 @@ impl State {
         self.connection.abort(now);
     }
 
-    fn handle_send_error(&mut self, now: Time, error: &io::Error) {
-        if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
-            let text = "the packets are too large for the network: choose a smaller packet size";
-            self.fail(now, io::ErrorKind::InvalidInput, text.into());
-        } else if !self.connection.is_open() && self.connection.close_reason().is_none() {
+    fn handle_send_error(&mut self, error: &io::Error) {
+        if !self.connection.is_open() && self.connection.close_reason().is_none() {
             // Reported to the caller if the connection attempt fails.
             self.failure = Some((error.kind(), error.to_string()));
         }
@@ -303,7 +299,7 @@ impl SharedConnection {
             && let SendOutcome::Failed(error) =
                 self.port.socket.send(self.peer, self.source, datagram, datagram.len())
         {
-            state.handle_send_error(now, &error);
+            state.handle_send_error(&error);
         }
     }
 
@@ -325,6 +321,7 @@ impl SharedConnection {
         }
         let max_segments = socket.max_segments(self.datagram_size);
         for batch in 0..MAX_BATCHES {
+            let handshake = state.connection.is_connecting();
             let Some(transmit) = state.connection.poll_transmit(now, max_segments) else {
                 if batch > 0 {
                     state.connection.transmit_finished(now, socket.now());
@@ -332,6 +329,9 @@ impl SharedConnection {
                 return (state, true, true);
             };
             let (outcome, unsent) = match protection.prepare(transmit, wire) {
+                Ok(Outgoing::Plain(Transmit { datagrams, .. })) if handshake => {
+                    (socket.send_handshake(self.peer, self.source, datagrams), None)
+                }
                 Ok(Outgoing::Plain(Transmit { datagrams, segment })) => {
                     let outcome = socket.send(self.peer, self.source, datagrams, segment);
                     let unsent = outcome.unsent(datagrams, segment);
@@ -341,7 +341,11 @@ impl SharedConnection {
                     // Encrypt without holding the application's lock.
                     drop(state);
                     protection.seal(wire, segment);
-                    let outcome = socket.send(self.peer, self.source, wire, segment);
+                    let outcome = if handshake {
+                        socket.send_handshake(self.peer, self.source, wire)
+                    } else {
+                        socket.send(self.peer, self.source, wire, segment)
+                    };
                     state = self.lock();
                     let unsent = outcome.unsent(wire, segment);
                     (outcome, unsent)
@@ -356,7 +360,7 @@ impl SharedConnection {
                 return (state, false, false);
             }
             if let SendOutcome::Failed(error) = outcome {
-                state.handle_send_error(now, &error);
+                state.handle_send_error(&error);
             }
         }
         (state, false, true)

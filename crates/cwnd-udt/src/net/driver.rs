@@ -216,7 +216,7 @@ impl Driver {
     /// Sends an answer to the sender of a datagram.
     fn send(&self, meta: &RecvMeta, datagram: &[u8]) {
         let source = self.source(meta);
-        let _ = self.port.socket.send(meta.addr, source, datagram, datagram.len());
+        let _ = self.port.socket.send_handshake(meta.addr, source, datagram);
     }
 
     /// The source address of an answer: on a port bound to all addresses, the destination of the request.

@@ -97,7 +97,7 @@ impl HandshakeResponder {
         match self {
             HandshakeResponder::Plain(listener) => match listener.handle(now, from, datagram) {
                 Answer::Reply(reply) if limits.handshakes.take(now, 1) => {
-                    Action::Send(reply.to_vec())
+                    Action::Send(padded(&reply, datagram.len()))
                 }
                 Answer::Accept(incoming) if has_room() => Action::Accept(incoming, None),
                 _ => Action::Ignore,
@@ -108,6 +108,13 @@ impl HandshakeResponder {
             }
         }
     }
+}
+
+/// Pads the answer to a request to its length, at which it may probe the path.
+fn padded(reply: &[u8], length: usize) -> Vec<u8> {
+    let mut padded = reply.to_vec();
+    padded.resize(length.max(reply.len()), 0);
+    padded
 }
 
 /// Identifies a listener among those with the same credentials: the machine and the local address, which survive a
@@ -201,6 +208,7 @@ impl SecureResponder {
             Answer::Ignore => Action::Ignore,
             Answer::Reply(reply) => {
                 let mut wire = Vec::new();
+                let reply = padded(&reply, plain.len());
                 let sealed = pending.session.sealer.seal(&reply, reply.len(), &mut wire);
                 sealed.map_or(Action::Ignore, |_| Action::Send(wire))
             }

@@ -180,7 +180,7 @@ impl Port {
         let sealed = session.is_some();
         let protection = Protection::new(config, session, now, id)?;
         let ip = peer.ip().to_canonical();
-        let inner = &*inner_config(config);
+        let inner = &inner_config(config, ip);
         let (mut connection, source) = match role {
             Role::Connect => (Connection::connect(inner, now, id, initial, ip), None),
             Role::Rendezvous => (Connection::rendezvous(inner, now, id, initial, ip), None),

@@ -5,8 +5,8 @@ use crate::packet::HEADER;
 use crate::secure::{Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
 use crate::{Config, Filled, Transmit, reset};
 use cwnd::Time;
-use std::borrow::Cow;
 use std::io;
+use std::net::IpAddr;
 
 /// The protection of one connection's datagrams.
 #[derive(Debug)]
@@ -42,15 +42,21 @@ fn io_error(refused: Refused) -> io::Error {
     }
 }
 
-/// The configuration of the state machine: with credentials its packet size leaves room for the overhead of sealing.
-pub(super) fn inner_config(config: &Config) -> Cow<'_, Config> {
-    match config.credentials {
-        None => Cow::Borrowed(config),
-        Some(_) => {
-            let packet_size = packet_size(config.packet_size);
-            Cow::Owned(Config { packet_size, ..config.clone() })
-        }
-    }
+/// MTUs of paths that are probed: of jumbo frames, Ethernet, PPPoE, tunnels, the least of IPv6, and that of IPv4 hosts.
+const COMMON_MTUS: [u32; 8] = [9000, 1500, 1492, 1460, 1420, 1400, 1280, 576];
+/// The bytes by which IPv6's header exceeds IPv4's, which UDT counts in the packet size.
+const IPV6_EXCESS: u32 = 20;
+
+/// The configuration of the state machine, which probes the path to `peer`. With credentials its packet sizes leave room
+/// for the overhead of sealing.
+pub(super) fn inner_config(config: &Config, peer: IpAddr) -> Config {
+    let excess = if peer.is_ipv6() { IPV6_EXCESS } else { 0 };
+    let common = COMMON_MTUS.iter().map(|mtu| mtu - excess);
+    let sizes = std::iter::once(config.packet_size)
+        .chain(common.filter(|size| *size < config.packet_size))
+        .map(|size| if config.credentials.is_some() { packet_size(size) } else { size });
+    let probes: Vec<_> = sizes.collect();
+    Config { packet_size: probes[0], probes, ..config.clone() }
 }
 
 impl Protection {

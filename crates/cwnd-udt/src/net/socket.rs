@@ -53,6 +53,11 @@ pub(super) struct Readiness {
     pub writable: bool,
 }
 
+/// Whether datagrams exceed the MTU.
+fn is_too_large(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())
+}
+
 #[derive(Debug)]
 pub(super) struct Socket {
     io: UdpSocket,
@@ -92,17 +97,10 @@ impl Socket {
             state.set_recv_buffer_size((&io).into(), RECEIVE_BUFFER_SIZE)?;
         }
         state.set_send_buffer_size((&io).into(), SEND_BUFFER_SIZE)?;
-        // quinn-udp forbids fragmentation, but UDT has no path MTU discovery.
-        #[cfg(target_os = "linux")]
-        match addr {
-            SocketAddr::V4(_) => {
-                sockopt::set_ip_mtu_discover(&io, sockopt::Ipv4PathMtuDiscovery::WANT)?;
-            }
-            SocketAddr::V6(_) => {
-                sockopt::set_ipv6_mtu_discover(&io, sockopt::Ipv6PathMtuDiscovery::WANT)?;
-            }
-        }
-        Ok(Socket { io, state, epoch: Instant::now() })
+        let socket = Socket { io, state, epoch: Instant::now() };
+        // quinn-udp forbids fragmentation, but a peer of UDT4 does not discover the path MTU.
+        socket.set_fragmentation(true);
+        Ok(socket)
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -157,10 +155,56 @@ impl Socket {
                 }
                 // quinn-udp has found that the device does not support segmentation: send single datagrams.
                 Err(_) if segments > 1 && self.state.max_gso_segments() == 1 => {}
+                // The datagrams are larger than the path MTU that the system knows. It fragments single ones.
+                Err(error) if end - sent > segment && is_too_large(&error) => {
+                    for datagram in datagrams[sent..end].chunks(segment) {
+                        match self.send(to, from, datagram, segment) {
+                            SendOutcome::Complete => sent += datagram.len(),
+                            SendOutcome::Blocked(_) => return SendOutcome::Blocked(sent),
+                            failed => return failed,
+                        }
+                    }
+                }
                 Err(error) => return SendOutcome::Failed(error),
             }
         }
         SendOutcome::Complete
+    }
+
+    /// Sends a handshake's datagram, which may probe the path: it is not fragmented, and lost if it is larger than the
+    /// interface's MTU.
+    pub(super) fn send_handshake(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        datagram: &[u8],
+    ) -> SendOutcome {
+        self.set_fragmentation(false);
+        let outcome = self.send(to, from, datagram, datagram.len());
+        self.set_fragmentation(true);
+        match outcome {
+            SendOutcome::Failed(error) if is_too_large(&error) => SendOutcome::Complete,
+            other => other,
+        }
+    }
+
+    /// Whether the system may fragment datagrams that are larger than the path MTU.
+    fn set_fragmentation(&self, allowed: bool) {
+        #[cfg(target_os = "linux")]
+        {
+            use sockopt::{Ipv4PathMtuDiscovery as Ipv4, Ipv6PathMtuDiscovery as Ipv6};
+            // A socket of IPv6 may send to addresses of IPv4, too. The options of the other version fail.
+            let _ = sockopt::set_ip_mtu_discover(
+                &self.io,
+                if allowed { Ipv4::WANT } else { Ipv4::PROBE },
+            );
+            let _ = sockopt::set_ipv6_mtu_discover(
+                &self.io,
+                if allowed { Ipv6::WANT } else { Ipv6::PROBE },
+            );
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = allowed;
     }
 
     /// Receives up to [`Socket::BATCHES`] batches that have arrived, and returns their number.
