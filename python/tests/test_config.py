@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 import pytest
@@ -50,6 +51,25 @@ def test_commands_of_groups_have_defaults(config, monkeypatch, capsys):
     config("[model.renoo]\njson = true\n")
     assert run(["model", "square-root", "--p", "0.01"]) == 2
     assert "model.renoo: no such command" in capsys.readouterr().err
+
+
+def test_a_tilde_is_the_home_folder(config, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    config('[recv]\nout = "~/none/inbox"\nport = 0\nkey = "~/key"\n')
+    assert run(["recv"]) == 2
+    assert f"cannot read {tmp_path}/key: No such file" in capsys.readouterr().err
+    root = Path("~root").expanduser()
+    for path, expected in (
+        ("~", tmp_path),
+        ("~/a", tmp_path / "a"),
+        ("~root/a", root / "a"),
+        ("./~", "./~"),
+        ("a/~", "a/~"),
+    ):
+        config(f'[recv]\nout = "{path}"\n[send]\ninclude = ["~"]\n')
+        found = read_config(cwnd, None)
+        assert found == {"recv": {"out": str(expected)}, "send": {"include": ["~"]}}
 
 
 def test_the_command_line_overrides_the_variable_and_that_the_file(config, monkeypatch, capsys):
@@ -124,6 +144,7 @@ def test_a_file_that_is_named_must_exist(tmp_path, monkeypatch, capsys):
         ("[send]\njson = 1", "send.json needs true or false, not 1"),
         ('[recv]\nmax-bytes = "10G"', "recv.max-bytes: '10G' is ambiguous"),
         ('[recv]\nallow = ["10.0.0.1/8"]', "recv.allow: '10.0.0.1/8' has bits set"),
+        ('[recv]\nout = "~nobody-here/x"', "recv.out: ~nobody-here/x is in the home folder of an"),
         ("[perf]\nudp = true", "perf.udp: no such option"),
         ("[send]\nhelp = true", "send.help: no such option"),
         ("send = 3", "send is a command and needs a table: [send]"),

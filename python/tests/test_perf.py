@@ -189,6 +189,38 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     measure(dialer(udt, hall), PerfOptions(0.2))
 
 
+@pytest.mark.parametrize("opened", [False, True])
+def test_another_client_replaces_a_silent_one(udt, hall, monkeypatch, opened):
+    monkeypatch.setattr(server_module, "_DEAD", 0.5)
+    monkeypatch.setattr(server_module, "PATIENCE", 60.0)
+    control = udt.connect("127.0.0.1", hall.port)
+    greet(control, Role.CONTROL, b"c" * 16)
+    write_message(control, PerfOptions(60.0, streams=2 - opened).to_json())
+    read_message(control)
+    data = udt.connect("127.0.0.1", hall.port)
+    greet(data, Role.DATA, b"c" * 16)
+    if opened:
+        read_message(control)
+    measure(dialer(udt, hall), PerfOptions(0.2))
+    assert hall.idle()
+    failed = [line for line in hall.lines if "the test failed" in line]
+    assert len(failed) == 1
+    assert "the client does not respond, and another waits" in failed[0]
+    control.close()
+    data.close()
+
+
+def test_a_client_that_leaves_before_its_streams_frees_the_server(udt, hall, monkeypatch):
+    monkeypatch.setattr(server_module, "PATIENCE", 60.0)
+    control = udt.connect("127.0.0.1", hall.port)
+    greet(control, Role.CONTROL, b"c" * 16)
+    write_message(control, PerfOptions(5.0).to_json())
+    read_message(control)
+    control.close()
+    assert hall.idle()
+    assert any("the test failed: the peer ended" in line for line in hall.lines), hall.lines
+
+
 def test_a_client_that_sends_nothing(udt, hall, monkeypatch):
     monkeypatch.setattr(server_module, "_SILENCE", 1.5)
     control = udt.connect("127.0.0.1", hall.port)

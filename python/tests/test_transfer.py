@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -12,18 +13,26 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cwnd import udt
 from cwnd.errors import ArgumentError
-from cwnd.transfer import ReceiveOptions, SendOptions, TransferError, receive, send
+from cwnd.transfer import (
+    ReceiveOptions,
+    SendOptions,
+    SourceError,
+    TransferError,
+    receive,
+    send,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 SEND = (
     "import sys; from cwnd.transfer import send; send(sys.argv[2:], '127.0.0.1', int(sys.argv[1])"
 )
@@ -42,12 +51,12 @@ with udt.listen(int(sys.argv[1]), "127.0.0.1") as listener:
 class Inbox:
     """A receiver in a thread."""
 
-    def __init__(self, out: Path, options: ReceiveOptions, **listening) -> None:
+    def __init__(self, out: Path, options: ReceiveOptions, *, port: int = 0, **listening) -> None:
         out.mkdir(exist_ok=True)
         self.out = out
         self.events: list[dict] = []
         self.stop = threading.Event()
-        self.listener = udt.listen(0, "127.0.0.1", **listening)
+        self.listener = udt.listen(port, "127.0.0.1", **listening)
         self.address = self.listener.address
         self.thread = threading.Thread(target=self._receive, args=[options])
         self.thread.start()
@@ -149,6 +158,7 @@ def test_standard_input(inbox):
     command = [sys.executable, "-c", SEND + ")", str(there.address[1]), "-"]
     subprocess.run(command, input=data, check=True, timeout=60)
     assert (there.out / "stdin").read_bytes() == data
+    assert (there.out / "stdin").stat().st_mtime == pytest.approx(time.time(), abs=60)
 
 
 def test_a_slow_pipe_keeps_its_connection(inbox, spawn):
@@ -240,9 +250,39 @@ def test_nobody_answers(tmp_path):
     (tmp_path / "f").touch()
     events: list[dict] = []
     with pytest.raises(TransferError):
-        send([tmp_path / "f"], "127.0.0.1", free_port(), observe=events.append, timeout=0.3)
-    assert kinds(events) == ["plan", "end"]
+        send(
+            [tmp_path / "f"],
+            *("127.0.0.1", free_port()),
+            observe=events.append,
+            timeout=0.3,
+            options=SendOptions(retry=1),
+        )
+    assert kinds(events) == ["plan", "retry", "end"]
     assert events[-1]["outcome"] == "failed"
+
+
+def test_a_receiver_that_starts_later_is_found(inbox, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    port, there = free_port(), []
+
+    def observe(event: dict) -> None:
+        if event["event"] == "retry" and not there:
+            there.append(inbox(port=port))
+
+    outcome = send([tmp_path / "f"], "127.0.0.1", port, observe=observe, timeout=0.3)
+    assert outcome.outcome == "complete"
+    assert len(there) == 1
+
+
+def test_a_wrong_code_is_one_guess(inbox, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    code = udt.generate_code()
+    wrong = code[:-1] + ("a" if code[-1] != "a" else "e")
+    there, events = inbox(code=code), []
+    with pytest.raises(TransferError, match="the code is wrong or has expired"):
+        send([tmp_path / "f"], *there.address, code=wrong, timeout=0.5, observe=events.append)
+    assert kinds(events) == ["plan", "end"]
+    assert send([tmp_path / "f"], *there.address, code=code).outcome == "complete"
 
 
 def test_arguments_that_make_no_sense(inbox, tmp_path):
@@ -251,13 +291,92 @@ def test_arguments_that_make_no_sense(inbox, tmp_path):
         send([tmp_path / "f"], "127.0.0.1", 9, options=SendOptions(include=["a[b"]))
     with pytest.raises(ArgumentError, match="port"):
         send([tmp_path / "f"], "127.0.0.1", 0)
-    with pytest.raises(TransferError, match="No such file"):
+    with pytest.raises(SourceError, match="No such file"):
         send([tmp_path / "none"], "127.0.0.1", 9)
+    with pytest.raises(SourceError, match="two sources have the name f"):
+        send([tmp_path / "f", tmp_path / "f"], "127.0.0.1", 9)
     listener = inbox().listener
     with pytest.raises(ArgumentError, match="5 parsecs"):
         receive(listener, tmp_path, options=ReceiveOptions(reserve="5 parsecs"))
     with pytest.raises(TransferError, match="No such file"):
         receive(listener, tmp_path / "none")
+
+
+KINDS = ["none", "key", "pair", "code"]
+
+
+def credentials(kind: str, folder: Path) -> tuple[dict, dict, list[dict]]:
+    """Return the options of a listener, of its peer, and of peers that it does not know."""
+    other = noise(32)
+    if kind == "pair":
+        names = ("there", "here", "other")
+        public = {name: udt.generate_pair(folder / name) for name in names}
+        own = {name: {"pair": udt.read_secret(folder / name)} for name in names}
+        to = {"peers": [public["there"]]}
+        return (
+            own["there"] | {"peers": [public["here"]]},
+            own["here"] | to,
+            [{}, own["other"] | to, {"key": other}],
+        )
+    secrets = {
+        "none": [{}],
+        "key": [{"key": bytes(range(32))}, {}, {"key": other}],
+        "code": [{"code": udt.generate_code()}, {}, {"key": other}, {"code": udt.generate_code()}],
+    }
+    same, *unknown = secrets[kind]
+    return same, same, unknown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_rules_of_the_folder_hold_for_every_accepted_peer(inbox, tmp_path, kind):
+    listening, sending, _ = credentials(kind, tmp_path)
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("new", "kept", ".profile"):
+        (source / name).write_bytes(name.encode())
+    there = inbox(ReceiveOptions(reserve="0", max_files=3), **listening)
+    (there.out / "kept").write_bytes(b"old, and longer")
+    events: list[dict] = []
+    paths = [source / name for name in ("new", "kept", ".profile")]
+    assert send(paths, *there.address, observe=events.append, **sending).files == 1
+    reasons = {event["path"]: event["reason"] for event in events if event["event"] == "error"}
+    assert reasons["kept"] == "a different file exists"
+    assert "--allow-dotfiles" in reasons[".profile"]
+    assert send([source], *there.address, **sending).files == 1
+    assert {path.name for path in there.out.rglob("*")} == {"new", "kept", "source", ".profile"}
+    assert not (there.out / ".profile").exists()
+    assert (there.out / "kept").read_bytes() == b"old, and longer"
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_an_unknown_peer_can_do_nothing(inbox, tmp_path, kind):
+    listening, sending, unknown = credentials(kind, tmp_path)
+    (tmp_path / "f").write_bytes(b"x")
+    there = inbox(**listening)
+    for options in unknown:
+        with pytest.raises(TransferError):
+            send(
+                [tmp_path / "f"],
+                *there.address,
+                options=SendOptions(retry=0),
+                timeout=0.5,
+                **options,
+            )
+    assert there.events == []
+    assert list(there.out.iterdir()) == []
+    assert send([tmp_path / "f"], *there.address, **sending).outcome == "complete"
+
+
+def test_the_tests_of_the_security_page_exist():
+    page = (ROOT / "docs/security.md").read_text("utf-8")
+    sources = [*ROOT.glob("python/tests/*.py"), *ROOT.glob("crates/*/tests/*.rs")]
+    sources += ROOT.glob("crates/*/src/**/*.rs")
+    text = "\n".join(path.read_text("utf-8") for path in sources)
+    known = set(re.findall(r"^ *(?:fn|def) (\w+)\(", text, re.MULTILINE))
+    table = page.partition("## What a sender can do")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+){2,})`", table)
+    assert len(named) > 20
+    assert [name for name in named if name not in known] == []
 
 
 def test_senders_with_a_key_share_more_places(inbox, tmp_path):

@@ -252,6 +252,12 @@ def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_l
     [
         (["nowhere", "127.0.0.1:9000"], "nowhere: No such file"),
         (["/dev/null", "127.0.0.1:9000"], "/dev/null is neither"),
+        (["small/", "127.0.0.1:9000"], "small/: Not a directory"),
+        (["link", "127.0.0.1:9000"], "link: No such file"),
+        (["/", "127.0.0.1:9000"], "the root folder has no name"),
+        (["small", "./small", "127.0.0.1:9000"], "two sources have the name small"),
+        (["-", "stdin", "127.0.0.1:9000"], "two sources have the name stdin"),
+        (["x.cwnd-part", "127.0.0.1:9000"], "reserved for partial files"),
         (["-", "-", "127.0.0.1:9000"], "standard input (-) can be sent only once"),
         (["-", "127.0.0.1:x"], "is not HOST:PORT"),
         (["-", "127.0.0.1:0"], "is not HOST:PORT"),
@@ -279,9 +285,56 @@ def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_l
         (["-", "127.0.0.1:9000", "--code", "x"], "--code: "),
     ],
 )
-def test_mistakes_of_send_are_one_line(capsys, arguments, words):
+def test_mistakes_of_send_are_one_line(capsys, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("small", "stdin", "x.cwnd-part"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "link").symlink_to("nowhere")
     assert run(["send", *arguments]) == 2
     one_line(capsys, words)
+
+
+def test_folders_may_end_in_a_slash(receiver, tmp_path):
+    source = folder_of(tmp_path / "folder", {"a": b"x"})
+    port, *_ = receiver()
+    assert run(["send", f"{source}/", f"127.0.0.1:{port}"]) == 0
+    assert (tmp_path / "in/folder/a").read_bytes() == b"x"
+
+
+def test_dotfiles_at_the_top_need_an_option(receiver, capsys, tmp_path, monkeypatch):
+    (tmp_path / ".profile").write_bytes(b"x")
+    sent = ["send", str(tmp_path / ".profile")]
+    port, process, _ = receiver()
+    assert run([*sent, f"127.0.0.1:{port}"]) == 1
+    assert "recv has --allow-dotfiles" in capsys.readouterr().err
+    process.kill()
+    process.communicate()
+    monkeypatch.setenv("CWND_RECV_ALLOW_DOTFILES", "1")
+    port, *_ = receiver()
+    assert run([*sent, f"127.0.0.1:{port}"]) == 0
+    assert (tmp_path / "in/.profile").read_bytes() == b"x"
+
+
+def test_limits_hold_for_both_loopback_addresses(receiver, capsys, tmp_path):
+    source = folder_of(tmp_path, {"a": b"x" * 1500, "b": b"y" * 1500})
+    port, process, _ = receiver("--max-files", "1", "--json")
+    assert run(["send", str(source / "a"), f"127.0.0.1:{port}"]) == 0
+    assert run(["send", str(source / "b"), f"[::1]:{port}"]) == 1
+    assert "at most 1 files" in capsys.readouterr().err
+    process.send_signal(signal.SIGINT)
+    events = documents(finish(process)[1])
+    assert {event.get("transfer") for event in events} == {1, 2, None}
+    assert (events[-1]["transfers"], events[-1]["files"]) == (2, 1)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["a"]
+
+
+def test_names_with_a_line_end_and_a_backslash_differ(receiver, capsys, tmp_path):
+    source = folder_of(tmp_path / "folder", {"a\nb": b"x", "a\\nb": b"y"})
+    port, *_ = receiver()
+    assert run(["send", str(source), f"127.0.0.1:{port}", "--json"]) == 0
+    files = [event for event in documents(capsys.readouterr().out) if event["event"] == "file"]
+    paths = {event["path"] for event in files}
+    assert paths == {"folder/a\\nb", "folder/a\\\\nb"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -46,6 +47,21 @@ def test_perf_over_udt(start, command, flags):
     server.send_signal(signal.SIGINT)
     server.communicate(timeout=30)
     assert server.returncode == 130
+
+
+@pytest.mark.parametrize("flags", [(), ("-R",)])
+def test_a_killed_client_does_not_block_the_server(start, command, flags):
+    _, port = start("perf", "-s", "-p", "0")
+    words = ("perf", "-c", "127.0.0.1", "-p", f"{port}", *flags)
+    killed, _ = start(*words, "-t", "60", "-i", "0.1")
+    for line in killed.stdout:
+        if "Mbits/sec" in line or "Gbits/sec" in line:
+            break
+    killed.kill()
+    began = time.monotonic()
+    done = command(*words, "-t", "0.5", "-J")
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 12
 
 
 @pytest.fixture

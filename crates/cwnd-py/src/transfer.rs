@@ -6,9 +6,10 @@ use cwnd_transfer::event::Event;
 use cwnd_transfer::report::Shares;
 use cwnd_transfer::select::Select;
 use cwnd_transfer::send::{Control, SendOptions, send};
-use cwnd_transfer::serve::receive;
+use cwnd_transfer::serve::{self, receive};
 use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::{Stream, is_timeout};
+use cwnd_udt::secure::Credentials;
 use cwnd_udt::{Config, UdtStream};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -70,12 +71,12 @@ struct Transfer {
     control: Arc<Control>,
     thread: Mutex<Option<JoinHandle<Result<(), String>>>>,
     /// Errors of controllers written in Python.
-    failure: Arc<Failure>,
+    failures: Vec<Arc<Failure>>,
 }
 
 impl Transfer {
     fn start(
-        failure: Arc<Failure>,
+        failures: Vec<Arc<Failure>>,
         work: impl FnOnce(&(dyn Fn(Event) + Send + Sync), &Control) -> Result<(), String>
         + Send
         + 'static,
@@ -90,7 +91,7 @@ impl Transfer {
                 result
             }
         });
-        Transfer { events, control, thread: Mutex::new(Some(thread)), failure }
+        Transfer { events, control, thread: Mutex::new(Some(thread)), failures }
     }
 }
 
@@ -120,7 +121,7 @@ impl Transfer {
             self.events.changed.notify_all();
             Some(format!("[{}]", Vec::from(events).join(",")))
         });
-        self.failure.check()?;
+        self.failures.iter().try_for_each(|failure| failure.check())?;
         Ok(events)
     }
 
@@ -172,6 +173,8 @@ struct Receiving {
     #[pyo3(item)]
     overwrite: bool,
     #[pyo3(item)]
+    allow_dotfiles: bool,
+    #[pyo3(item)]
     once: bool,
 }
 
@@ -214,25 +217,43 @@ fn transfer_send(
     let Sending { include, exclude, checksum, dry_run, retry } = options;
     let select = Select::new(&include, &exclude).map_err(PyValueError::new_err)?;
     let options = SendOptions { select, checksum, dry_run, retry };
-    Ok(Transfer::start(failure, move |observe, control| {
-        let mut connect = || connect(&host, port, &config, control);
+    Ok(Transfer::start(vec![failure], move |observe, control| {
+        // Each attempt with a wrong code is a guess: only a sender that had the right one connects again.
+        let mut proved = !matches!(config.credentials, Some(Credentials::Code(_)));
+        let mut connect = || match connect(&host, port, &config, control) {
+            Err(error) if !proved => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, error.to_string()))
+            }
+            result => {
+                proved |= result.is_ok();
+                result
+            }
+        };
         send(&sources, options, &mut connect, observe, control).map(drop)
     }))
 }
 
-/// Receives into a folder.
+/// Receives from listeners into a folder.
 #[pyfunction]
-fn transfer_receive(listener: &Listener, out: PathBuf, options: Receiving) -> PyResult<Transfer> {
-    let (listener, failure) = (listener.open()?, listener.failure.clone());
+fn transfer_receive(
+    listeners: Vec<PyRef<'_, Listener>>,
+    out: PathBuf,
+    options: Receiving,
+) -> PyResult<Transfer> {
+    let failures: Vec<_> = listeners.iter().map(|each| each.failure.clone()).collect();
+    let listeners = listeners.iter().map(|each| each.open()).collect::<io::Result<Vec<_>>>()?;
     let options = ReceiveOptions {
         max_bytes: options.max_bytes,
         max_files: options.max_files,
         reserve: options.reserve.parse().map_err(PyValueError::new_err)?,
         overwrite: options.overwrite,
+        allow_dotfiles: options.allow_dotfiles,
         once: options.once,
     };
-    Ok(Transfer::start(failure, move |observe, control| {
-        let received = receive(&*listener, &out, options, observe, control);
+    Ok(Transfer::start(failures, move |observe, control| {
+        let listeners: Vec<_> =
+            listeners.iter().map(|listener| &**listener as &dyn serve::Listener).collect();
+        let received = receive(&listeners, &out, options, observe, control);
         received.map_err(|error| error.to_string())
     }))
 }

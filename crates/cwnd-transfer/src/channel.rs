@@ -60,7 +60,14 @@ impl Failure {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Failure::Connection(_) => true,
+            // Another attempt would be refused too.
+            Failure::Connection(error) => !matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::InvalidData
+                    | io::ErrorKind::InvalidInput
+                    | io::ErrorKind::PermissionDenied
+            ),
             Failure::Stopped { again, .. } | Failure::GivenUp { again, .. } => *again,
             Failure::Protocol(_) | Failure::Incompatible(_) | Failure::Interrupted => false,
         }

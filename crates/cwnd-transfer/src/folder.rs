@@ -5,7 +5,7 @@
 //! contents, modes and times.
 
 use crate::frame::Stamp;
-use crate::names::{part_name, printable};
+use crate::names::part_name;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, StatVfs, Timespec, Timestamps,
 };
@@ -345,7 +345,7 @@ pub(crate) fn open_file(parent: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat)
     let status = rustix::fs::fstat(&fd)?;
     match file_type(&status) {
         FileType::RegularFile => Ok((fd, status)),
-        _ => Err(refusal(format!("{} is not a regular file", printable(name)))),
+        _ => Err(refusal("it is not a regular file")),
     }
 }
 

@@ -45,6 +45,19 @@ pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
     Ok(names)
 }
 
+/// Checks that the first of a path's names does not begin with a dot: many programs execute or obey such files.
+///
+/// # Errors
+/// It begins with a dot.
+pub fn check_top(names: &[&[u8]]) -> Result<(), String> {
+    if names.first().is_some_and(|name| name.starts_with(b".")) {
+        return Err("names at the top of the receiver's folder begin with a dot only if recv has \
+                    --allow-dotfiles"
+            .into());
+    }
+    Ok(())
+}
+
 /// Checks that a path is not too long.
 ///
 /// # Errors
@@ -120,18 +133,15 @@ pub fn check_target(names: &[impl AsRef<[u8]>], target: &[u8]) -> Result<(), &'s
     Ok(())
 }
 
-/// Formats a name or a peer's text without control characters.
+/// Formats a name or a peer's text without control characters. Different texts are formatted differently.
 #[must_use]
 pub fn printable(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
             let combining = ('\u{300}'..='\u{36f}').contains(&c);
-            if c.is_ascii_graphic()
-                || c == ' '
-                || combining
-                || (!c.is_ascii() && c.is_alphanumeric())
-            {
+            let graphic = c.is_ascii_graphic() && c != '\\';
+            if graphic || c == ' ' || combining || (!c.is_ascii() && c.is_alphanumeric()) {
                 out.push(c);
             } else {
                 out.extend(c.escape_debug());
@@ -207,6 +217,21 @@ mod tests {
         );
         assert_eq!(printable(b"\xff\n\"'"), "\\xff\\n\"'");
         assert_eq!(printable("\u{202e}\u{9b}\u{2028}".as_bytes()), "\\u{202e}\\u{9b}\\u{2028}");
+        assert_eq!([printable(b"a\nb"), printable(b"a\\nb")], ["a\\nb", "a\\\\nb"]);
+    }
+
+    #[test]
+    fn names_that_differ_are_printed_differently() {
+        let mut names = vec![Vec::new()];
+        // All names of up to three of these bytes.
+        for first in 0..91 {
+            for byte in *b"\\n\nx\x1b'\xffu{" {
+                names.push([&names[first][..], &[byte]].concat());
+            }
+        }
+        let printed: std::collections::HashSet<_> =
+            names.iter().map(|name| printable(name)).collect();
+        assert_eq!(printed.len(), names.len());
     }
 
     proptest! {

@@ -249,7 +249,10 @@ impl Part {
         if self.mode != Some(mode) {
             rustix::fs::fchmod(&self.fd, mode)?;
         }
-        rustix::fs::futimens(&self.fd, &timestamps(self.content.mtime))?;
+        // A stream has no time of its own: it keeps that of its arrival.
+        if self.content.size.is_some() {
+            rustix::fs::futimens(&self.fd, &timestamps(self.content.mtime))?;
+        }
         rename(&self.parent, &part_name(&self.name), &self.name, overwrite)?;
         if self.content.size.is_none_or(|size| size > BLOCK) {
             remove(&self.parent, &sidecar_name(&self.name));

@@ -11,7 +11,7 @@ use crate::names::printable;
 use crate::part::Content;
 use crate::ranges::Ranges;
 use crate::report::{Activity, Meter};
-use crate::shared::{FileLock, LockOwner, Shared};
+use crate::shared::{FileLock, LockOwner, Shared, counted_address};
 use crate::stream::Stream;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -193,7 +193,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
 
     fn receive_frames(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let started = Instant::now();
-        let address = self.stream.peer().map(|peer| peer.ip());
+        let address = counted_address(&*self.stream);
         let mut last_work = started;
         loop {
             if self.owner.is_superseded() {

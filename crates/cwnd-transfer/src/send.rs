@@ -28,7 +28,7 @@ pub struct SendOptions {
     pub checksum: bool,
     /// Write nothing at the receiver.
     pub dry_run: bool,
-    /// Number of further attempts after a failed connection.
+    /// Number of further attempts if there is no connection, or it fails.
     pub retry: u32,
 }
 
@@ -89,11 +89,11 @@ pub type Connect<'a> = &'a mut dyn FnMut() -> std::io::Result<Arc<dyn Stream>>;
 
 /// Sends files, folders and standard input (`-`), and returns the outcome.
 ///
-/// If an open connection fails, another attempt continues where it stopped. If the transfer fails, `reason`
+/// If there is no connection, or it fails, another attempt continues where the last one stopped. If the transfer fails, `reason`
 /// of the result is the cause.
 ///
 /// # Errors
-/// A source cannot be sent; no connection was opened.
+/// A source cannot be sent. No connection was opened.
 pub fn send(
     sources: &[PathBuf],
     options: SendOptions,
@@ -117,7 +117,7 @@ pub fn send(
     let mut attempt = 0;
     let failure = loop {
         attempt += 1;
-        let (failure, connected) = match connect() {
+        let failure = match connect() {
             Ok(stream) => {
                 peer = stream.peer().map_or_else(String::new, |peer| peer.to_string());
                 let tracked = control.track(&stream);
@@ -129,13 +129,11 @@ pub fn send(
                 }
                 drop(tracked);
                 stream.abort();
-                (result.err(), true)
+                result.err().unwrap_or(Failure::Interrupted)
             }
-            Err(error) => (Some(Failure::Connection(error)), false),
+            Err(error) => Failure::Connection(error),
         };
-        let failure = failure.unwrap_or(Failure::Interrupted);
-        // Only a connection that was open is retry: a receiver that never answered does not exist.
-        let retry = failure.is_retryable() && (connected || attempt > 1) && !task.consumed;
+        let retry = failure.is_retryable() && !task.consumed;
         if control.is_stopped() {
             break Failure::Interrupted;
         }

@@ -7,15 +7,16 @@ use crate::frame::Frame;
 use crate::receiver::Receiver;
 use crate::report::Meter;
 use crate::send::Control;
-use crate::shared::{ReceiveOptions, Shared};
+use crate::shared::{ReceiveOptions, Shared, counted_address};
 use crate::stream::{Stream, is_timeout};
 use cwnd_udt::UdtListener;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 /// Maximum number of simultaneous transfers.
@@ -87,55 +88,100 @@ impl ActiveTransfers {
     }
 }
 
-/// Receives into the folder `out` until `control` stops it; with `once`, until one transfer is complete.
+/// Receives from `listeners` into the folder `out` until `control` stops it; with `once`, until one transfer is
+/// complete. Limits hold for all listeners together.
 ///
 /// # Errors
-/// The folder cannot be opened, or the listener failed.
+/// The folder cannot be opened, or a listener failed.
 pub fn receive(
-    listener: &dyn Listener,
+    listeners: &[&dyn Listener],
     out: &Path,
     options: ReceiveOptions,
     observe: Observe<'_>,
     control: &Control,
 ) -> io::Result<()> {
-    let shared = Shared::new(Folder::open(out)?, options);
-    let (active, completed) = (ActiveTransfers::default(), AtomicBool::new(false));
-    let is_over = || control.is_stopped() || completed.load(Ordering::Acquire);
+    let reception = Reception {
+        shared: Shared::new(Folder::open(out)?, options),
+        active: ActiveTransfers::default(),
+        transfers: AtomicU64::new(0),
+        completed: AtomicBool::new(false),
+        failed: AtomicBool::new(false),
+        observe,
+        control,
+    };
     let failure = std::thread::scope(|scope| {
-        let mut transfer = 0;
-        while !is_over() {
-            let stream = match listener.accept(Instant::now() + POLL_INTERVAL) {
-                Ok(stream) => stream,
-                Err(error) if is_timeout(&error) => continue,
-                // Running transfers continue: a listener also fails after wrong guesses of a one-time code.
-                Err(error) => return Some(error),
-            };
-            let address = stream.peer().map(|peer| peer.ip());
-            if let Err(needed) = active.start(address, listener.is_authenticated()) {
-                shared.record_rejection(needed);
-                reject(&stream);
-                continue;
-            }
-            transfer += 1;
-            let (shared, active, completed) = (Arc::clone(&shared), &active, &completed);
-            scope.spawn(move || {
-                let tracked = control.track(&stream);
-                if receive_one(shared, &stream, transfer, observe) && options.once {
-                    completed.store(true, Ordering::Release);
-                }
-                drop(tracked);
-                active.end(address);
-            });
-        }
-        if completed.load(Ordering::Acquire) {
+        let reception = &reception;
+        let accepting: Vec<_> = listeners
+            .iter()
+            .map(|listener| scope.spawn(move || reception.accept(scope, *listener)))
+            .collect();
+        let results = accepting.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        let result = results.fold(Ok(()), Result::and);
+        if reception.completed.load(Ordering::Acquire) {
             // Other transfers are aborted. Their partial files are kept for another attempt.
             control.stop();
         }
-        None
+        result
     });
-    match failure {
-        Some(error) if !completed.load(Ordering::Acquire) => Err(error),
-        _ => Ok(()),
+    if reception.completed.load(Ordering::Acquire) { Ok(()) } else { failure }
+}
+
+/// State of a running [`receive`].
+struct Reception<'a> {
+    shared: Arc<Shared>,
+    active: ActiveTransfers,
+    /// Number of transfers so far.
+    transfers: AtomicU64,
+    completed: AtomicBool,
+    failed: AtomicBool,
+    observe: Observe<'a>,
+    control: &'a Control,
+}
+
+impl Reception<'_> {
+    fn is_over(&self) -> bool {
+        let flags = [&self.completed, &self.failed];
+        self.control.is_stopped() || flags.iter().any(|flag| flag.load(Ordering::Acquire))
+    }
+
+    /// Accepts connections, and serves each in a thread of `scope`.
+    fn accept<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        listener: &dyn Listener,
+    ) -> io::Result<()> {
+        while !self.is_over() {
+            let stream = match listener.accept(Instant::now() + POLL_INTERVAL) {
+                Ok(stream) => stream,
+                Err(error) if is_timeout(&error) => continue,
+                Err(error) => {
+                    // Running transfers continue: a listener also fails after wrong guesses of a one-time code.
+                    self.failed.store(true, Ordering::Release);
+                    return Err(error);
+                }
+            };
+            let address = counted_address(&*stream);
+            if let Err(needed) = self.active.start(address, listener.is_authenticated()) {
+                self.shared.record_rejection(needed);
+                reject(&stream);
+                continue;
+            }
+            let transfer = 1 + self.transfers.fetch_add(1, Ordering::Relaxed);
+            scope.spawn(move || {
+                let tracked = self.control.track(&stream);
+                let shared = Arc::clone(&self.shared);
+                if receive_one(shared, &stream, transfer, self.observe) && self.shared.options.once
+                {
+                    self.completed.store(true, Ordering::Release);
+                }
+                drop(tracked);
+                self.active.end(address);
+            });
+        }
+        Ok(())
     }
 }
 

@@ -4,8 +4,9 @@
 use crate::channel::IdleTimer;
 use crate::folder::{Folder, Refusal, refusal};
 use crate::part::{Content, Part};
+use crate::stream::Stream;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,6 +61,8 @@ pub struct ReceiveOptions {
     pub reserve: Reserve,
     /// Whether existing files that differ are replaced.
     pub overwrite: bool,
+    /// Whether names at the top of the folder may begin with a dot.
+    pub allow_dotfiles: bool,
     /// Whether the receiver ends after the first completed transfer.
     pub once: bool,
 }
@@ -71,9 +74,20 @@ impl Default for ReceiveOptions {
             max_files: None,
             reserve: Reserve::Share(0.05),
             overwrite: false,
+            allow_dotfiles: false,
             once: false,
         }
     }
+}
+
+/// Returns the address by which the transfers of a peer are counted: that of its network of 64 bits for IPv6,
+/// whose addresses one host can use, and one for all loopback addresses.
+pub(crate) fn counted_address(stream: &dyn Stream) -> Option<IpAddr> {
+    Some(match stream.peer()?.ip().to_canonical() {
+        ip if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip => ip,
+    })
 }
 
 /// A connection that owns locks.

@@ -168,6 +168,46 @@ fn nothing_is_written_outside() {
 }
 
 #[test]
+fn dotfiles_at_the_top_need_an_option() {
+    for allow_dotfiles in [false, true] {
+        let (dir, server) = setup_with(ReceiveOptions { allow_dotfiles, ..open() });
+        let top = dir.path().join("out");
+        fs::create_dir_all(top.join(".ssh")).unwrap();
+        fs::create_dir_all(top.join("d/.git")).unwrap();
+        for name in [".profile", ".ssh/rc", "d/.git/config"] {
+            fs::write(top.join(name), "x").unwrap();
+            server.send(&top.join(name.split('/').next().unwrap()));
+            assert_eq!(server.out.join(name).exists(), allow_dotfiles || name.starts_with('d'));
+        }
+    }
+    let (_dir, server) = setup();
+    fs::create_dir(server.out.join(".config")).unwrap();
+    let script = Script::new(&server);
+    script.offer(b"a", 3, 1);
+    script.block(0, 0, b"abc");
+    script.write_all(&END);
+    let target = [&0u64.to_be_bytes()[..], b"a"].concat();
+    let offers = [
+        (What::File, &b".config/a"[..], &b""[..]),
+        (What::Stream, b".b", b""),
+        (What::Folder, b".c", b""),
+        (What::Folder, b"...", b""),
+        (What::Seal, b".config", b""),
+        (What::Symlink, b".config/d", b"e"),
+        (What::Link, b".f", &target),
+    ];
+    for (what, path, target) in offers {
+        script.write_all(&offer(what, path, target));
+    }
+    script.write_all(&Frame::Done);
+    let answers = script.answers(10 * SECOND);
+    let refused = answers.iter().filter(|(_, reason)| reason.contains("--allow-dotfiles")).count();
+    assert_eq!(refused, offers.len(), "{answers:?}");
+    assert_eq!(list(&server.out), [".config", "a"]);
+    assert!(list(&server.out.join(".config")).is_empty());
+}
+
+#[test]
 fn symbolic_links_stay_inside_their_folder() {
     let (dir, server) = inside_and_outside();
     let script = Script::new(&server);

@@ -5,7 +5,7 @@ mod support;
 use cwnd_transfer::event::{Event, FileOutcome, Outcome};
 use cwnd_transfer::frame::{Decision, Frame, Offer, Stamp, What};
 use cwnd_transfer::hash::BLOCK;
-use cwnd_transfer::send::SendOptions;
+use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::shared::{ReceiveOptions, Reserve};
 use cwnd_transfer::stream::Stream;
 use proptest::prelude::*;
@@ -280,6 +280,31 @@ fn a_broken_connection_is_retried() {
 }
 
 #[test]
+fn the_first_connection_is_retried_unless_it_was_refused() {
+    let (_dir, server, source) = setup(open(), 10);
+    for (kind, retried) in [
+        (std::io::ErrorKind::TimedOut, true),
+        (std::io::ErrorKind::NetworkUnreachable, true),
+        (std::io::ErrorKind::ConnectionRefused, false),
+        (std::io::ErrorKind::PermissionDenied, false),
+    ] {
+        let mut attempts = 0;
+        let mut connect = || {
+            attempts += 1;
+            match attempts {
+                1 => Err(std::io::Error::new(kind, "no answer")),
+                _ => Ok(server.connect() as Arc<dyn Stream>),
+            }
+        };
+        let sources = [source.clone()];
+        let control = Control::default();
+        let end = send(&sources, SendOptions::default(), &mut connect, &|_| (), &control).unwrap();
+        assert_eq!(end.reason.is_none(), retried, "{kind:?}: {:?}", end.reason);
+        assert_eq!(attempts, 1 + u32::from(retried));
+    }
+}
+
+#[test]
 fn an_interrupted_folder_continues_and_its_folders_get_their_mode() {
     let (dir, server, _) = setup(open(), 1);
     let source = dir.path().join("d");
@@ -514,6 +539,32 @@ fn bytes_and_entries_are_limited() {
 }
 
 #[test]
+fn limits_hold_for_all_listeners_together() {
+    let limits = ReceiveOptions { max_bytes: Some(3 * BLOCK), max_files: Some(2), ..open() };
+    let (dir, server, source) = setup(limits, 2 * MIB);
+    let connect = |_| server.connect_to_second();
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    let (large, small) = (dir.path().join("larger"), dir.path().join("small"));
+    fs::write(&large, noise(2 * MIB, 2)).unwrap();
+    fs::write(&small, "x").unwrap();
+    for (path, sent) in [(&large, 0), (&small, 1)] {
+        let (end, events) = server.send_over(&[path], without_retry(), connect);
+        assert_eq!(end.files, sent, "{events:?}");
+    }
+    fs::write(dir.path().join("third"), "x").unwrap();
+    let (end, _) = server.send_over(&[&dir.path().join("third")], without_retry(), connect);
+    assert_eq!(end.files, 0);
+    // The places of an address, and the numbers of the transfers.
+    let pairs = (0..2).flat_map(|_| [server.connect(), server.connect_to_second()]);
+    let held: Vec<_> = pairs.map(Script::over).collect();
+    held.iter().for_each(Script::heard_plan);
+    let (end, _) = server.send_over(&[&small], without_retry(), connect);
+    assert!(end.reason.unwrap().contains("maximum number of senders"));
+    let numbers: Vec<_> = server.ends(4).iter().map(|end| end.transfer).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+}
+
+#[test]
 fn retransmitted_blocks_are_counted_once() {
     let limits = ReceiveOptions { max_files: Some(1), max_bytes: Some(8 * BLOCK), ..open() };
     let (_dir, server, source) = setup(limits, 8 * MIB);
@@ -608,6 +659,27 @@ fn transfers_are_limited_by_address() {
     silent.iter().for_each(|end| end.abort());
     // The next attempt succeeds when a transfer has ended.
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
+}
+
+/// One host usually has all addresses of a network of 64 bits; the loopback addresses are of one host too.
+#[test]
+fn transfers_are_limited_by_network_in_ipv6() {
+    let (_dir, server, source) = setup(open(), 10);
+    let from = |address: &str| server.connect_from(address.parse().unwrap());
+    let send = |address: &str| {
+        let (end, _) = server.send_over(&[&source], without_retry(), |_| from(address));
+        end.outcome
+    };
+    for (address, neighbour, other) in [
+        ("2001:db8::", "2001:db8::5", "2001:db8:0:1::5"),
+        ("::ffff:192.0.2.7", "192.0.2.7", "::ffff:192.0.2.8"),
+        ("::1", "127.0.0.1", "192.0.2.9"),
+    ] {
+        let held: Vec<_> = (0..4).map(|_| Script::over(from(address))).collect();
+        held.iter().for_each(|script| script.heard_plan());
+        assert_eq!(send(neighbour), Outcome::Failed, "{neighbour}");
+        assert_eq!(send(other), Outcome::Complete, "{other}");
+    }
 }
 
 #[test]

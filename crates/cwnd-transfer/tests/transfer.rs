@@ -3,6 +3,7 @@
 mod support;
 
 use cwnd_transfer::event::Outcome;
+use cwnd_transfer::frame::{Frame, Offer, Stamp, What};
 use cwnd_transfer::send::SendOptions;
 use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::Stream;
@@ -10,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use support::{Server, errors, list, noise, notes, open, tree};
+use support::{Script, Server, errors, list, noise, notes, open, tree};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
@@ -252,6 +253,23 @@ fn times_beyond_2262_arrive() {
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
     assert_eq!(server.out.join("future").metadata().unwrap().mtime(), 13_569_465_600);
     assert_eq!(server.send(&source).moved_bytes, 0);
+}
+
+/// A stream has no modification time of its own.
+#[test]
+fn a_stream_gets_the_time_of_its_arrival() {
+    let (_dir, server) = setup(open());
+    let before = SystemTime::now() - Duration::from_secs(1);
+    let script = Script::new(&server);
+    let (what, path, target) = (What::Stream, &b"stdin"[..], &b""[..]);
+    let (linked, mode, size, space, mtime) = (false, 0o644, 0, 0, Stamp::default());
+    script.write_all(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.block(0, 0, b"abc");
+    script.write_all(&Frame::End { number: 0, size: 3, root: None });
+    script.write_all(&Frame::Done);
+    server.ends(1);
+    let received = server.out.join("stdin").metadata().unwrap().modified().unwrap();
+    assert!(before < received, "{received:?}");
 }
 
 #[test]

@@ -142,7 +142,18 @@ def _read_value(option: click.Option, value: object, where: str) -> object:
                 option.type.convert(one, option, None)
             except click.BadParameter as problem:
                 raise click.UsageError(f"{where}: {problem.message}") from None
-    return value
+    if not isinstance(option.type, click.Path):
+        return value
+    paths = [_expand_home(str(one), where) for one in values]
+    return paths if option.multiple else paths[0]
+
+
+def _expand_home(path: str, where: str) -> str:
+    """Replace `~` at the beginning of a path, as a shell does on the command line."""
+    expanded = os.path.expanduser(path)  # noqa: PTH111
+    if expanded.startswith("~"):
+        raise click.UsageError(f"{where}: {path} is in the home folder of an unknown user")
+    return expanded
 
 
 def _accepted_types(option: click.Option) -> tuple[tuple[type, ...], str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
 import threading
@@ -31,7 +30,6 @@ from cwnd.cli.values import CONTROLLER, NETWORK, RATE, SHARE, SIZE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cwnd.cli.progress import Event
     from cwnd.transfer import ReceiveOptions
     from cwnd.udt import Listener
 
@@ -39,7 +37,6 @@ PORT = 9000
 LOOPBACK = ("127.0.0.1", "::1")
 _TICK = 0.1
 """Interval of checks for Ctrl-C in seconds."""
-
 _PER_ADDRESS = 8
 """Largest number of connections per address without authentication."""
 
@@ -77,7 +74,7 @@ _TO_RECEIVE = (
     default=5,
     show_default=True,
     type=click.IntRange(0, 1000),
-    help="Reconnect up to N times when the connection breaks.",
+    help="Connect again up to N times if there is no connection or it breaks.",
 )
 @with_keys
 @click.option("--code", metavar="CODE", help="One-time code of the receiver; - prompts for it.")
@@ -93,10 +90,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     line, 130 if interrupted.
     """
     host, port = split_address(address, PORT)
-    for source in sources:
-        _check_source(source)
-    if sources.count("-") > 1:
-        raise click.UsageError("standard input (-) can be sent only once")
+    _check_sources(sources)
     credentials = read_credentials(host)
     if credentials.get("code") == "-":
         credentials["code"] = ask_code(standard_input_is_taken="-" in sources)
@@ -105,7 +99,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     found = resolve(host, port)
     if not credentials and not options["insecure"] and not all(map(is_loopback, found)):
         raise click.UsageError(f"{host} is another host: {_TO_SEND}")
-    from cwnd.transfer import SendOptions, TransferError
+    from cwnd.transfer import SendOptions, SourceError, TransferError
     from cwnd.transfer import send as send_sources
 
     names = ("include", "exclude", "checksum", "dry_run", "retry")
@@ -124,6 +118,8 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
         except BrokenPipeError:
             # The reader of the events is gone.
             raise
+        except SourceError as problem:
+            raise click.UsageError(str(problem)) from None
         except (TransferError, OSError) as problem:
             monitor.close()
             reason = explain(problem)
@@ -142,6 +138,9 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
 )
 @click.option("--once", is_flag=True, help="Exit after one complete transfer.")
 @click.option("--overwrite", is_flag=True, help="Replace existing files that differ.")
+@click.option(
+    "--allow-dotfiles", is_flag=True, help="Accept .NAME, as .profile, at the top of the folder."
+)
 @click.option(
     "--max-bytes", metavar="SIZE", type=SIZE, help="Limit of all received bytes, such as 10GB."
 )
@@ -175,7 +174,8 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
 
     Nothing is written outside the folder. Without credentials only senders on this host are
     accepted. A file is named NAME.cwnd-part until it is complete, so that an interrupted transfer
-    can continue. An existing file that differs is kept, and the new one is refused.
+    can continue. An existing file that differs is kept, and the new one is refused, as are names
+    that begin with a dot at the top of the folder.
 
     Exit status: 0 after --once, 1 if receiving failed, 2 for an error on the command line, 130 if
     interrupted.
@@ -199,6 +199,7 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
         max_files=options["max_files"],
         reserve=options["reserve"],
         overwrite=options["overwrite"],
+        allow_dotfiles=options["allow_dotfiles"],
         once=options["once"] or "code" in credentials,
     )
     with ExitStack() as stack:
@@ -219,76 +220,46 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
         if "code" in credentials:
             say(f"one-time code {credentials['code']}: cwnd send FILE HOST:{number} --code -")
         monitor = stack.enter_context(Monitor("received", as_json=as_json, names=names))
-        _Reception(listeners, folder, chosen, monitor).run(as_json=as_json)
+        _receive(listeners, folder, chosen, monitor, as_json=as_json)
 
 
-class _Reception:
-    """Receives on several listeners, with one thread for each."""
+def _receive(
+    listeners: Sequence[Listener],
+    folder: Path,
+    options: ReceiveOptions,
+    monitor: Monitor,
+    *,
+    as_json: bool,
+) -> None:
+    """Receive until interrupted, or one transfer, in a thread: it ends transfers in order."""
+    from cwnd.transfer import receive
 
-    def __init__(
-        self,
-        listeners: Sequence[Listener],
-        folder: Path,
-        options: ReceiveOptions,
-        monitor: Monitor,
-    ) -> None:
-        self._listeners = listeners
-        self._folder = folder
-        self._options = options
-        self._monitor = monitor
-        self._stop = threading.Event()
-        self._problems: list[Exception] = []
-        self._numbers: dict[tuple[int, int], int] = {}
-        self._next = itertools.count(1)
+    # An interrupted `Thread.join` may count the thread as ended.
+    stop, done = threading.Event(), threading.Event()
+    problems: list[Exception] = []
 
-    def run(self, *, as_json: bool) -> None:
-        """Receive until interrupted, or one transfer; raise the first error."""
-        threads = [
-            threading.Thread(target=self._receive, args=(index,), daemon=True)
-            for index in range(len(self._listeners))
-        ]
-        for thread in threads:
-            thread.start()
+    def work() -> None:
         try:
-            while any(thread.is_alive() for thread in threads) and not self._stop.is_set():
-                threads[0].join(_TICK)
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
-            self._monitor.close()
-            if as_json:
-                self._monitor.print_document(self._monitor.total)
-        for problem in self._problems:
-            if isinstance(problem, BrokenPipeError) or not isinstance(problem, OSError):
-                raise problem
-            fail(explain(problem))
-
-    def _receive(self, index: int) -> None:
-        from cwnd.transfer import receive
-
-        try:
-            receive(
-                self._listeners[index],
-                self._folder,
-                options=self._options,
-                observe=lambda event: self._observe(index, event),
-                stop=self._stop,
-            )
+            receive(listeners, folder, options=options, observe=monitor.observe, stop=stop)
         except Exception as problem:  # noqa: BLE001 (raised in the main thread)
-            self._problems.append(problem)
+            problems.append(problem)
         finally:
-            self._stop.set()
+            done.set()
 
-    def _observe(self, index: int, event: Event) -> None:
-        """Print an event, with transfers of all listeners numbered together."""
-        key = (index, event["transfer"])
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = next(self._next)
-        self._monitor.observe(event | {"transfer": number})
-        if event["event"] == "end":
-            del self._numbers[key]
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while not done.wait(_TICK):
+            pass
+    finally:
+        stop.set()
+        done.wait()
+        monitor.close()
+        if as_json:
+            monitor.print_document(monitor.total)
+    for problem in problems:
+        if isinstance(problem, BrokenPipeError) or not isinstance(problem, OSError):
+            raise problem
+        fail(explain(problem))
 
 
 def _hosts(bind: str | None, port: int, *, is_open: bool) -> list[str | None]:
@@ -314,12 +285,20 @@ def _peer_names(options: dict[str, Any]) -> dict[str, str]:
     return read_peers(options["peers"])
 
 
+def _check_sources(sources: Sequence[str]) -> None:
+    """Raise an error for sources that cannot be read, before asking for a code."""
+    for source in sources:
+        _check_source(source)
+    if sources.count("-") > 1:
+        raise click.UsageError("standard input (-) can be sent only once")
+
+
 def _check_source(source: str) -> None:
-    """Raise an error for a source that cannot be sent, before connecting."""
     path = os.fsencode(source)
     if path == b"-":
         return
-    mode = Path(source).lstat().st_mode
+    # A `Path` has no slash at its end, which a file must not have either.
+    mode = os.lstat(source).st_mode
     if stat.S_ISREG(mode):
         with Path(source).open("rb"):
             pass

@@ -41,6 +41,9 @@ _EVERY = 1.0
 _SILENCE = 15.0
 """Seconds without data after which a test fails."""
 
+_DEAD = 3.0
+"""Seconds without data or new streams after which another client replaces a test's client."""
+
 _GRACE = 30.0
 """Seconds after its planned end at which a test is aborted."""
 
@@ -118,7 +121,7 @@ class Server:
         with self._lock:
             connections = list(self._guests)
             if self._test is not None:
-                connections += [self._test.control, *self._test.opened]
+                connections += self._test.connections()
         for connection in connections:
             connection.abort()
 
@@ -185,27 +188,41 @@ class Server:
             test.streams.put_nowait(connection)
 
     def _host(self, control: Connection, cookie: bytes, options: PerfOptions) -> None:
-        """Run a test, unless another is running."""
+        """Run a test, unless another is running whose client is alive."""
         test = _Test(control, cookie, options, queue.Queue(options.streams))
-        with self._lock:
-            busy = self._test is not None
-            if not busy:
-                self._test = test
-        if busy:
-            _refuse(control, PerfError("the server is busy running a test"))
-            return
+        while (other := self._claim(test)) is not None:
+            if other.is_alive():
+                _refuse(control, PerfError("the server is busy running a test"))
+                return
+            other.abandon()
+            other.done.wait()
+        try:
+            self._finish(test)
+        finally:
+            test.done.set()
+
+    def _finish(self, test: _Test) -> None:
+        """Run a test, and report its failure."""
         try:
             self._run(test)
         except (PerfError, OSError, queue.Empty) as problem:
             self._tell(f"cwnd perf: the test failed: {_explain(problem)}")
-            _refuse(control, problem)
+            _refuse(test.control, problem)
         else:
             with suppress(OSError):
-                control.close()
+                test.control.close()
         if test.began:
             self._results.append(test.ended)
         if not (self._one_off and self._results):
             self._announce()
+
+    def _claim(self, test: _Test) -> _Test | None:
+        """Make a test the running one; return another one that is running instead."""
+        with self._lock:
+            if self._test is None:
+                self._test = test
+                return None
+            return self._test
 
     def _run(self, test: _Test) -> None:
         """Run a test."""
@@ -216,7 +233,7 @@ class Server:
         load = Load(options) if options.reverse else None
         if load is not None and options.bytes and not options.omit:
             load.limit(options.bytes)
-        streams: list[Stream] = []
+        streams = test.opened
         second: Listener | None = None
         try:
             second = self._second_listener(options)
@@ -224,10 +241,9 @@ class Server:
             deadline = time.monotonic() + PATIENCE
             if second is not None:
                 self._admit_from(second, test, deadline)
+            threading.Thread(target=test.listen, daemon=True).start()
             for number in range(1, options.streams + 1):
-                connection = test.streams.get(timeout=max(0.0, deadline - time.monotonic()))
-                test.opened.append(connection)
-                streams.append(Stream(number, connection, load, test.over))
+                streams.append(Stream(number, test.next_stream(deadline), load, test.over))
                 self._tell(streams[-1].describe())
             write_message(test.control, {"go": True})
             test.began = True
@@ -264,7 +280,8 @@ class Server:
     def _admit_from(self, listener: Listener, test: _Test, deadline: float) -> None:
         """Accept a test's streams from its own listener."""
         taken = 0
-        while taken < test.options.streams and time.monotonic() < deadline:
+        wanted = test.options.streams
+        while taken < wanted and time.monotonic() < deadline and not test.over.is_set():
             with suppress(TimeoutError):
                 self._admit(listener.accept(timeout=_TICK))
                 taken += 1
@@ -276,10 +293,7 @@ class Server:
             return [stream.sample() for stream in streams]
 
         options, over = test.options, test.over
-        threading.Thread(target=test.listen, daemon=True).start()
-        # At a low rate the bursts of a stream are farther apart than `_SILENCE`.
-        gap = 8 * options.block * options.burst / options.bitrate if options.bitrate else 0.0
-        silence = _SILENCE + 2 * gap
+        silence = _SILENCE + test.gap
         report.begin(sample(), omitted=bool(options.omit))
         for stream in streams:
             stream.start()
@@ -316,11 +330,18 @@ class _Test:
     cookie: bytes
     options: PerfOptions
     streams: queue.Queue[Connection]
-    opened: list[Connection] = field(default_factory=list)
+    opened: list[Stream] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
     began: bool = False
     ended: bool = False
     problem: PerfError | OSError | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def gap(self) -> float:
+        """Seconds without data that a low rate explains: bursts of a stream are far apart."""
+        options = self.options
+        return 16 * options.block * options.burst / options.bitrate if options.bitrate else 0.0
 
     def listen(self) -> None:
         """Wait until the client ends the test or its connection ends."""
@@ -328,8 +349,60 @@ class _Test:
             read_message(self.control)
             self.ended = True
         except (PerfError, OSError) as problem:
-            self.problem = problem
+            self.problem = self.problem or problem
         self.over.set()
+
+    def next_stream(self, deadline: float) -> Connection:
+        """Wait for a stream.
+
+        Raises
+        ------
+        PerfError
+            The client has ended its control connection.
+        OSError
+            The control connection failed.
+        queue.Empty
+            The deadline has passed.
+        """
+        while True:
+            try:
+                return self.streams.get(timeout=_TICK)
+            except queue.Empty:
+                if self.over.is_set():
+                    raise self.problem or PerfError("the client ended the test") from None
+                if time.monotonic() >= deadline:
+                    raise
+
+    def is_alive(self) -> bool:
+        """Wait for data, acknowledgements, a new stream or the end of the test.
+
+        Returns
+        -------
+        bool
+            False if the test ends, or nothing else happens for `_DEAD` seconds.
+        """
+        limit = _DEAD + self.gap
+        deadline, before = time.monotonic() + limit, self._progress()
+        while not self.done.wait(_TICK):
+            if limit > PATIENCE or self._progress() != before:
+                return True
+            if time.monotonic() > deadline:
+                return False
+        return False
+
+    def _progress(self) -> list[int]:
+        return [stream.sample().count for stream in list(self.opened)]
+
+    def connections(self) -> list[Connection]:
+        """Return the control connection and those of the streams."""
+        return [self.control, *(stream.connection for stream in list(self.opened))]
+
+    def abandon(self) -> None:
+        """End the test, because its client does not respond."""
+        self.problem = self.problem or PerfError("the client does not respond, and another waits")
+        self.over.set()
+        for connection in self.connections():
+            connection.abort()
 
 
 def _refuse(control: Connection, problem: Exception) -> None:

@@ -28,15 +28,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
-from cwnd.udt import client_options
+from cwnd.udt import Listener, client_options
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from cwnd.udt import Listener
-
-__all__ = ["Event", "Outcome", "ReceiveOptions", "SendOptions", "TransferError", "receive", "send"]
+__all__ = [
+    "Event",
+    "Outcome",
+    "ReceiveOptions",
+    "SendOptions",
+    "SourceError",
+    "TransferError",
+    "receive",
+    "send",
+]
 
 Event: TypeAlias = dict[str, Any]
 """An event of a transfer, as plain JSON values; ``event`` is its kind.
@@ -50,6 +57,10 @@ _TICK = 0.05
 
 class TransferError(OSError):
     """A transfer that failed; the message is one sentence."""
+
+
+class SourceError(TransferError):
+    """A source that cannot be sent: nothing was sent."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,8 @@ class SendOptions:
     dry_run
         Query the receiver's decisions, and send nothing.
     retry
-        Number of further attempts if the connection breaks.
+        Number of further attempts if there is no connection, or it breaks. With a one-time code
+        only a connection that was open is retried.
     """
 
     include: Sequence[str] = ()
@@ -89,6 +101,8 @@ class ReceiveOptions:
         Disk space to keep free: a share such as ``5%``, or a size such as ``10GB``.
     overwrite
         Replace existing files that differ.
+    allow_dotfiles
+        Accept names that begin with a dot at the top of the folder.
     once
         Return after one complete transfer.
     """
@@ -97,6 +111,7 @@ class ReceiveOptions:
     max_files: int | None = None
     reserve: str = "5%"
     overwrite: bool = False
+    allow_dotfiles: bool = False
     once: bool = False
 
 
@@ -186,6 +201,8 @@ def send(
     ------
     TransferError
         The transfer failed. The same call continues where it stopped.
+    SourceError
+        A source cannot be sent, such as a missing one or two of one name.
     ArgumentError
         An argument is invalid, such as a pattern.
     """
@@ -199,7 +216,11 @@ def send(
         transfer = _native.transfer_send(paths, host, port, socket, chosen)
     except ValueError as mistake:
         raise ArgumentError("include" if options.include else "exclude", str(mistake)) from None
-    ends = _run(transfer, observe, None)
+    try:
+        ends = _run(transfer, observe, None)
+    except TransferError as problem:
+        # Other failures are events.
+        raise SourceError(str(problem)) from None
     outcome = Outcome(**{name: value for name, value in ends[-1].items() if name != "event"})
     if outcome.reason is not None:
         raise TransferError(outcome.reason)
@@ -207,7 +228,7 @@ def send(
 
 
 def receive(
-    listener: Listener,
+    listener: Listener | Sequence[Listener],
     out: str | os.PathLike[str],
     *,
     options: ReceiveOptions = ReceiveOptions(),
@@ -219,7 +240,7 @@ def receive(
     Parameters
     ----------
     listener
-        Accepts the senders' connections.
+        Accepts the senders' connections; limits hold for several listeners together.
     out
         An existing folder; nothing is written outside it.
     options
@@ -232,11 +253,12 @@ def receive(
     Raises
     ------
     TransferError
-        The folder cannot be opened, or the listener failed.
+        The folder cannot be opened, or a listener failed.
     ArgumentError
         An argument is invalid.
     """
-    native = listener._listener  # noqa: SLF001
+    listeners = [listener] if isinstance(listener, Listener) else listener
+    native = [each._listener for each in listeners]  # noqa: SLF001
     try:
         transfer = _native.transfer_receive(native, os.fsdecode(out), asdict(options))
     except ValueError as mistake:

@@ -9,7 +9,7 @@ use crate::event::FileOutcome;
 use crate::folder::{FolderView, Identity, Refusal, file_type, identity, last, open_file, refusal};
 use crate::frame::{Decision, Offer, WINDOW, What, violation};
 use crate::hash::{BLOCK, blocks};
-use crate::names::{check_target, split_path};
+use crate::names::{check_target, check_top, split_path};
 use crate::part::{BUSY, Content, Part, is_content};
 use crate::ranges::Ranges;
 use crate::shared::{FileLock, LockResult};
@@ -39,7 +39,14 @@ impl Receiver<'_, '_> {
         if self.pending.len() >= WINDOW {
             return Ok(violation(format!("more than {WINDOW} pending offers"))?);
         }
-        let names = match split_path(offer.path) {
+        let allow_dotfiles = self.shared.options.allow_dotfiles;
+        let names = split_path(offer.path).and_then(|names| {
+            if !allow_dotfiles {
+                check_top(&names)?;
+            }
+            Ok(names)
+        });
+        let names = match names {
             Ok(names) => names,
             Err(reason) => return self.refuse(number, offer.path, &refusal(reason)),
         };

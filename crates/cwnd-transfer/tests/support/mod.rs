@@ -181,10 +181,10 @@ impl Listener for Hall {
     }
 }
 
-/// A receiver in a thread.
+/// A receiver with two listeners in a thread.
 pub(crate) struct Server {
     pub out: PathBuf,
-    door: mpsc::Sender<io::Result<Arc<StreamEnd>>>,
+    doors: [mpsc::Sender<io::Result<Arc<StreamEnd>>>; 2],
     pub control: Arc<Control>,
     pub events: Arc<Mutex<Vec<Event>>>,
     thread: Option<std::thread::JoinHandle<io::Result<()>>>,
@@ -198,43 +198,50 @@ pub(crate) fn open() -> ReceiveOptions {
 impl Server {
     pub(crate) fn new(out: &Path, options: ReceiveOptions) -> Self {
         std::fs::create_dir_all(out).unwrap();
-        let (door, waiting) = mpsc::channel();
+        let [(first, one), (second, other)] = [mpsc::channel(), mpsc::channel()];
         let (control, events) = (Arc::<Control>::default(), Arc::<Mutex<Vec<Event>>>::default());
         let thread = std::thread::spawn({
             let (out, control, events) =
                 (out.to_owned(), Arc::clone(&control), Arc::clone(&events));
             move || {
-                let hall = Hall { waiting: Mutex::new(waiting) };
+                let halls = [one, other].map(|waiting| Hall { waiting: Mutex::new(waiting) });
                 let observe = move |event| events.lock().unwrap().push(event);
-                receive(&hall, &out, options, &observe, &control)
+                receive(&[&halls[0], &halls[1]], &out, options, &observe, &control)
             }
         });
-        Server { out: out.into(), door, control, events, thread: Some(thread) }
+        Server { out: out.into(), doors: [first, second], control, events, thread: Some(thread) }
     }
 
     /// Connects to the receiver.
     pub(crate) fn connect(&self) -> Arc<StreamEnd> {
         let (ours, theirs) = pair();
-        let _ = self.door.send(Ok(theirs));
+        let _ = self.doors[0].send(Ok(theirs));
+        ours
+    }
+
+    /// Connects to the second listener.
+    pub(crate) fn connect_to_second(&self) -> Arc<StreamEnd> {
+        let (ours, theirs) = pair();
+        let _ = self.doors[1].send(Ok(theirs));
         ours
     }
 
     pub(crate) fn connect_from(&self, address: IpAddr) -> Arc<StreamEnd> {
         let (ours, theirs) = pair_from(address, None);
-        let _ = self.door.send(Ok(theirs));
+        let _ = self.doors[0].send(Ok(theirs));
         ours
     }
 
     /// Connects to the receiver as a peer with a public key.
     pub(crate) fn connect_as(&self, identity: &str) -> Arc<StreamEnd> {
         let (ours, theirs) = pair_from(Ipv4Addr::LOCALHOST.into(), Some(identity));
-        let _ = self.door.send(Ok(theirs));
+        let _ = self.doors[0].send(Ok(theirs));
         ours
     }
 
     /// Makes the listener fail, as after wrong guesses of a one-time code.
     pub(crate) fn fail_accept(&self) {
-        let _ = self.door.send(Err(io::ErrorKind::PermissionDenied.into()));
+        let _ = self.doors[0].send(Err(io::ErrorKind::PermissionDenied.into()));
     }
 
     /// Sends with `options`; returns the end and all events.
@@ -420,6 +427,15 @@ impl Script {
         out.extend([0; 2]);
         out.extend(data);
         self.end.write_all(&out);
+    }
+
+    /// Waits until the receiver has answered PLAN: the transfer is counted.
+    pub(crate) fn heard_plan(&self) {
+        let (mut heard, mut buffer) = (0, [0; 64]);
+        while heard < 8 + HEADER + 1 {
+            let until = Instant::now() + Duration::from_secs(10);
+            heard += self.end.read(&mut buffer, until).unwrap();
+        }
     }
 
     /// Decisions and reasons that arrive within `limit`.
