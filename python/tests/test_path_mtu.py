@@ -1,0 +1,137 @@
+"""Transfers over paths with an MTU other than 1500 bytes, between two network namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+PREPARE = """
+set -e
+mount -t tmpfs none /run && mkdir -p /run/netns
+ip netns add far
+ip link add near0 type veth peer name far0 netns far
+ip link set lo up && ip link set near0 up
+ip -n far link set lo up && ip -n far link set far0 up
+ip addr add 10.9.0.1/24 dev near0
+ip -n far addr add 10.9.0.2/24 dev far0
+"""
+
+
+HALF = """
+until [ "$(stat -c %s "$inbox"/file.cwnd-part 2>/dev/null || echo 0)" -gt 1048576 ]; do
+    sleep 0.02
+done
+"""
+
+
+def missing() -> str:
+    """Say what keeps this machine from making the namespaces; nothing where it can."""
+    if os.geteuid() != 0:
+        return "it needs root"
+    for program in ("ip", "unshare"):
+        if shutil.which(program) is None:
+            return f"it needs the program {program}"
+    made = subprocess.run(["unshare", "-m", "-n", "true"], capture_output=True, check=False)
+    return "" if made.returncode == 0 else "this user may make no namespaces"
+
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.fixture
+def send(complete, tmp_path):
+    """Send a file from one namespace to the other, after the shell's commands for the link."""
+    source, inbox, told = tmp_path / "file", tmp_path / "in", tmp_path / "recv"
+    source.write_bytes(os.urandom(3 << 20))
+    inbox.mkdir()
+
+    def run(link: str, *, options: str = "--insecure", meanwhile: str = "", rate: str = "") -> str:
+        cwnd = f'"{sys.executable}" -m cwnd'
+        script = f"""{PREPARE}
+        inbox={inbox}
+        {link}
+        ip netns exec far {cwnd} recv {options} --bind 10.9.0.2 \
+            --port 9000 --once --out {inbox} 2> {told} &
+        until grep -q receiving {told}; do sleep 0.05; done
+        {cwnd} send {source} 10.9.0.2:9000 {options} {rate} &
+        sender=$!
+        {meanwhile}
+        wait $sender
+        """
+        words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script]
+        done = complete(*words)
+        assert done.returncode == 0, done.stderr + told.read_text()
+        assert (inbox / "file").read_bytes() == source.read_bytes()
+        return done.stderr
+
+    return run
+
+
+@pytest.fixture
+def key(complete, tmp_path):
+    """Return the options of a shared key."""
+    complete(sys.executable, "-m", "cwnd", "keygen", tmp_path / "key")
+    return f"--key {tmp_path / 'key'}"
+
+
+def mtus(near: int, far: int) -> str:
+    """Return the commands that set the MTUs of the two interfaces."""
+    return f"ip link set near0 mtu {near} && ip -n far link set far0 mtu {far}"
+
+
+@pytest.mark.parametrize("mtu", [576, 1280, 1400, 1420, 1460, 1492, 9000])
+def test_the_interfaces_have_another_mtu(send, mtu):
+    send(mtus(mtu, mtu))
+
+
+@pytest.mark.parametrize(("near", "far"), [(1500, 1400), (1400, 1500), (1500, 1280)])
+def test_only_one_interface_has_another_mtu(send, near, far):
+    """The larger packets are lost without an error: veth drops what exceeds the MTU of the peer."""
+    send(mtus(near, far))
+
+
+@pytest.mark.parametrize(("near", "far"), [(1400, 1400), (1500, 1400), (576, 576)])
+def test_an_encrypted_connection_over_another_mtu(send, key, near, far):
+    send(mtus(near, far), options=key)
+
+
+# The far namespace forwards to a third one over a smaller MTU, and its errors are ignored.
+ROUTER = """
+ip netns add end
+ip -n far link add mid0 type veth peer name end0 netns end
+ip -n far addr add 10.9.1.1/24 dev mid0
+ip -n far link set mid0 mtu 1400 up
+ip -n end addr add 10.9.1.2/24 dev end0
+ip -n end link set end0 mtu 1400 up
+ip -n end link set lo up
+ip -n end route add default via 10.9.1.1
+ip route add 10.9.1.0/24 via 10.9.0.2
+ip netns exec far sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
+echo 3 > /proc/sys/net/ipv4/ip_no_pmtu_disc
+"""
+
+
+def test_a_router_on_the_path_has_a_smaller_mtu_and_its_errors_are_lost(complete, tmp_path):
+    source, inbox, told = tmp_path / "file", tmp_path / "in", tmp_path / "recv"
+    source.write_bytes(os.urandom(3 << 20))
+    inbox.mkdir()
+    cwnd = f'"{sys.executable}" -m cwnd'
+    script = f"""{PREPARE}{ROUTER}
+    ip netns exec end {cwnd} recv --insecure --bind 10.9.1.2 \\
+        --port 9000 --once --out {inbox} 2> {told} &
+    until grep -q receiving {told}; do sleep 0.05; done
+    {cwnd} send {source} 10.9.1.2:9000 --insecure
+    """
+    done = complete("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script)
+    assert done.returncode == 0, done.stderr + told.read_text()
+    assert (inbox / "file").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize(("near", "far"), [(1400, 1400), (9000, 9000)])
+def test_the_mtu_changes_during_a_transfer(send, near, far):
+    """The system fragments what an interface does not carry any more."""
+    send("", meanwhile=f"{HALF}{mtus(near, far)}", rate="--rate-limit 8mbit")
