@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -49,7 +50,14 @@ def send(complete, tmp_path):
     source.write_bytes(os.urandom(3 << 20))
     inbox.mkdir()
 
-    def run(link: str, *, options: str = "--insecure", meanwhile: str = "", rate: str = "") -> str:
+    def run(
+        link: str,
+        *,
+        options: str = "--insecure",
+        meanwhile: str = "",
+        after: str = "",
+        rate: str = "",
+    ) -> str:
         cwnd = f'"{sys.executable}" -m cwnd'
         script = f"""{PREPARE}
         inbox={inbox}
@@ -61,12 +69,13 @@ def send(complete, tmp_path):
         sender=$!
         {meanwhile}
         wait $sender
+        {after}
         """
         words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script]
         done = complete(*words)
         assert done.returncode == 0, done.stderr + told.read_text()
         assert (inbox / "file").read_bytes() == source.read_bytes()
-        return done.stderr
+        return next((line for line in done.stdout.splitlines() if line.startswith("[{")), "")
 
     return run
 
@@ -135,3 +144,18 @@ def test_a_router_on_the_path_has_a_smaller_mtu_and_its_errors_are_lost(complete
 def test_the_mtu_changes_during_a_transfer(send, near, far):
     """The system fragments what an interface does not carry any more."""
     send("", meanwhile=f"{HALF}{mtus(near, far)}", rate="--rate-limit 8mbit")
+
+
+@pytest.mark.parametrize(
+    ("mtu", "option", "least"), [(9000, "auto", 5000), (9000, "1500", 1000), (9000, "700", 400)]
+)
+def test_packets_are_as_large_as_the_option_and_the_path_allow(send, mtu, option, least):
+    """The mean size of the packets sent, which acknowledge nothing."""
+    told = send(
+        f"{mtus(mtu, mtu)} && ip link set near0 gso_max_segs 1",
+        options=f"--insecure --mtu {option}",
+        after="echo; ip -s -j link show near0 | tr -d '\\n'; echo",
+    )
+    (link,) = json.loads(told)
+    sent, packets = (link["stats64"]["tx"][each] for each in ("bytes", "packets"))
+    assert least < sent / packets <= (9014 if option == "auto" else int(option) + 14)

@@ -3,7 +3,7 @@
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
 use cwnd::{Dur, MakeController, Packets, Settings, SlowStart};
 use ipnet::IpNet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 /// The initial congestion window (UDT4).
@@ -117,7 +117,7 @@ impl Config {
 pub struct Admission {
     /// The allowed networks; empty allows all addresses. An IPv4-mapped IPv6 address counts as the IPv4 address.
     pub allow: Vec<IpNet>,
-    /// The largest number of open connections of one address. Further clients get no answer and repeat their request
+    /// The largest number of open connections of one address, or of one IPv6 network of 64 bits. Further clients get no answer and repeat their request
     /// until they time out.
     pub per_address: Option<usize>,
 }
@@ -127,6 +127,15 @@ impl Admission {
     pub fn allows(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.allow.is_empty() || self.allow.iter().any(|net| net.contains(&ip))
+    }
+}
+
+/// The address by which the connections of a client are counted: in IPv6 that of its network of 64 bits, of which one host
+/// can use every address.
+pub(crate) fn counted(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip => ip,
     }
 }
 
@@ -296,4 +305,20 @@ pub struct Stats {
     pub byte_avail_snd_buf: u64,
     /// Free space in the receive buffer in bytes.
     pub byte_avail_rcv_buf: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_counted_by_address_or_by_network() {
+        let same = |one: &str, other: &str| {
+            counted(one.parse().unwrap()) == counted(other.parse().unwrap())
+        };
+        assert!(same("2001:db8::1", "2001:db8::ffff:2"));
+        assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(same("::ffff:192.0.2.1", "192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+    }
 }

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cwnd.cli.values import MTU
+
 if TYPE_CHECKING:
     from cwnd.udt import Connection, Listener
 
@@ -163,6 +165,17 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
         if options.keys() & {"key", "pair", "code"} and isinstance(problem, TimeoutError):
             raise click.UsageError(why) from None
         raise NoConnection(why) from None
+
+
+with_mtu = click.option(
+    "--mtu",
+    metavar="SIZE|auto",
+    default="1500",
+    show_default=True,
+    type=MTU,
+    help="Largest packet in bytes, headers included; the path is probed for what it carries. auto: "
+    "up to 9000.",
+)
 
 
 def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401

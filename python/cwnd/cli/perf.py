@@ -19,6 +19,7 @@ from cwnd.cli.peers import (
     open_connection,
     open_listener,
     resolve,
+    with_mtu,
 )
 from cwnd.cli.values import BITRATE, CONTROLLER, COUNT
 
@@ -114,6 +115,7 @@ _NO_UDP = (
 )
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON in iperf3's format.")
 @click.option("-u", "--udp", is_flag=True, hidden=True)
+@with_mtu
 @with_keys
 def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Measure the throughput of a path, with iperf3's options.
@@ -160,7 +162,8 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     from cwnd.perf import Server
     from cwnd.udt import listen
 
-    host, socket = options["bind"], {"per_address": _PER_ADDRESS, **secret}
+    host = options["bind"]
+    socket = {"per_address": _PER_ADDRESS, "packet_size": options["mtu"], **secret}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:
@@ -213,6 +216,7 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     )
     # A receiver needs no controller.
     connection = {"controller": "udt" if test.reverse else test.controller, **secret}
+    connection["packet_size"] = options["mtu"]
     family = _family(options)
     if options["bind"] is not None:
         connection["bind"] = resolve(options["bind"], 0, family)[0]

@@ -23,6 +23,7 @@ from cwnd.cli.peers import (
     resolve,
     say,
     split_address,
+    with_mtu,
 )
 from cwnd.cli.progress import Monitor
 from cwnd.cli.values import CONTROLLER, NETWORK, RATE, SHARE, SIZE
@@ -76,6 +77,7 @@ _TO_RECEIVE = (
     type=click.IntRange(0, 1000),
     help="Connect again up to N times if there is no connection or it breaks.",
 )
+@with_mtu
 @with_keys
 @click.option("--code", metavar="CODE", help="One-time code of the receiver; - prompts for it.")
 @click.option("--insecure", is_flag=True, help="Send unencrypted to an unauthenticated receiver.")
@@ -113,6 +115,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
                 observe=monitor.observe,
                 controller=options["cc"],
                 rate_limit=options["rate_limit"],
+                packet_size=options["mtu"],
                 **credentials,
             )
         except BrokenPipeError:
@@ -165,6 +168,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     multiple=True,
     help="Accept only hosts of this network, such as 192.0.2.0/24; may be repeated.",
 )
+@with_mtu
 @with_keys
 @click.option("--code", is_flag=True, help="Print a one-time code, and receive one transfer.")
 @click.option("--insecure", is_flag=True, help="Receive unencrypted from unauthenticated senders.")
@@ -190,7 +194,7 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
         from cwnd.udt import generate_code
 
         credentials["code"] = generate_code()
-    credentials["allow"] = options["allow"]
+    credentials |= {"allow": options["allow"], "packet_size": options["mtu"]}
     names = _peer_names(options) if "pair" in credentials else {}
     from cwnd.transfer import ReceiveOptions
 

@@ -92,6 +92,18 @@ def _parse_size(text: str) -> int:
     return parse_size(text)
 
 
+_JUMBO = 9000
+"""The MTU of ``auto``: the largest one that is probed."""
+
+
+def _parse_mtu(text: str) -> int:
+    if text == "auto":
+        return _JUMBO
+    if text.isascii() and text.isdecimal() and 576 <= int(text) <= 65535:
+        return int(text)
+    raise ValueError(f"{text!r} is neither auto nor a number of bytes from 576 to 65535")
+
+
 def _parse_controller(text: str) -> str:
     from cwnd.controller import read_controller
 
@@ -202,6 +214,7 @@ TCP_CONVENTIONS = _Conventions("conventions", _parse_conventions)
 RATE = _Text("rate", _parse_rate)
 SIZE = _Text("size", _parse_size)
 SHARE = _Text("share", _parse_share)
+MTU = _Text("mtu", _parse_mtu)
 NETWORK = _Text("network", _parse_network)
 CONTROLLER = _Controller("controller", _parse_controller)
 BITRATE = _Text("bitrate", parse_bitrate)

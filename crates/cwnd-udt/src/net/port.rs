@@ -5,6 +5,7 @@ use super::driver;
 use super::listener::AcceptQueue;
 use super::protection::{Protection, inner_config};
 use super::socket::Socket;
+use crate::config::counted;
 use crate::secure::{Session, destination, is_reset, is_secure_datagram};
 use crate::{Config, Connection, Demultiplexer, Incoming, Route, Seq};
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ pub(super) struct ConnectionTable {
     pub demultiplexer: Demultiplexer<usize>,
     connections: Vec<Option<Arc<SharedConnection>>>,
     free_keys: Vec<usize>,
-    /// Accepted connections by their client's address.
+    /// Accepted connections by their client's [counted] address.
     accepted: HashMap<IpAddr, Vec<usize>>,
     pub accept_queue: Option<Arc<AcceptQueue>>,
 }
@@ -86,15 +87,15 @@ impl ConnectionTable {
         }
     }
 
-    /// The connections that were accepted from an address.
+    /// The connections that were accepted from an address, or from its network of 64 bits.
     pub(super) fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<SharedConnection>> {
-        let keys = self.accepted.get(&ip.to_canonical());
+        let keys = self.accepted.get(&counted(ip));
         keys.into_iter().flatten().filter_map(|key| self.get(*key)).cloned().collect()
     }
 
     pub(super) fn remove(&mut self, connection: &SharedConnection) {
         if self.demultiplexer.remove(connection.id).is_some() {
-            let ip = connection.peer.ip().to_canonical();
+            let ip = counted(connection.peer.ip());
             if let Entry::Occupied(mut entry) = self.accepted.entry(ip) {
                 entry.get_mut().retain(|key| *key != connection.key);
                 if entry.get().is_empty() {
@@ -211,7 +212,7 @@ impl Port {
             Role::Connect | Role::Accept(..) => table.demultiplexer.connect(id, peer, key),
         }
         if let Role::Accept(..) = role {
-            table.accepted.entry(ip).or_default().push(key);
+            table.accepted.entry(counted(ip)).or_default().push(key);
         }
         table.connections[key] = Some(Arc::clone(&shared));
         drop(table);

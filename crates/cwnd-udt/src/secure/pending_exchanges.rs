@@ -4,13 +4,14 @@ use super::Refused;
 use super::handshake::{Exchange, Psk};
 use super::one_time_code::Code;
 use super::wire::{EXCHANGE, EXCHANGE_LEN, HANDSHAKE_HEADER, POINT_LEN, handshake_header};
+use crate::config::counted;
 use cwnd::{Dur, Time};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 /// The largest number of pending exchanges, whose clients have sent no hello.
 const MAX_PENDING: usize = 64;
-/// The largest number of pending exchanges of one address.
+/// The largest number of pending exchanges of one address, or of one IPv6 network of 64 bits.
 const MAX_PER_ADDRESS: usize = 8;
 /// The lifetime of a pending exchange.
 const TIMEOUT: Dur = Dur::from_millis(10_000);
@@ -71,7 +72,11 @@ impl PendingExchanges {
             let again = pending.request == point;
             return if again { Ok(pending.answer.to_vec()) } else { Err(Refused::Busy) };
         }
-        let of_address = self.pending.keys().filter(|(other, _)| other.ip() == from.ip()).count();
+        let of_address = self
+            .pending
+            .keys()
+            .filter(|(other, _)| counted(other.ip()) == counted(from.ip()))
+            .count();
         if self.pending.len() >= MAX_PENDING || of_address >= MAX_PER_ADDRESS {
             return Err(Refused::Busy);
         }
