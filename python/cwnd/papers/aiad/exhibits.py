@@ -117,6 +117,8 @@ def lost_acks(lab: Lab) -> None:
         lab.claim("closer", less(*errors), loss=f"{100 * p:g}")
         grade = less([run.cov for run in phi], [run.cov for run in kappa])
         lab.claim("smooth", grade, loss=f"{100 * p:g}")
+    means = {(NAMES[law], p): [[x.on, x.cov] for x in found] for (law, p), found in runs.items()}
+    lab.means(["", "ACKs lost", "estimate over C", "variation of throughput"], means)
 
 
 SMALL = {"κ": (KAPPA, 20), "φ": (PHI, 20)}

@@ -17,7 +17,7 @@ from cwnd.model.throughput import (
     square_root,
 )
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.gaimd import networks as net
 from cwnd.papers.gaimd.measures import Group, Seen, group, see_both
 from cwnd.papers.gaimd.rounds import Totals, play
@@ -56,6 +56,10 @@ def eq_1(lab: Lab) -> None:
     below = float((kept[..., 0] * capacity - low).max())
     words = f"largest excess above {above:.2g}, below {below:.2g} packets"
     lab.claim("stable", fact(words, holds=above <= 0 and below <= 0))
+    parts = (alpha, kept, np.ptp(windows, axis=-1).max(axis=-1), low.min(-1), high.max(-1))
+    rows = np.column_stack([part.reshape(-1) for part in parts]).tolist()
+    heads = ["α", "β", "largest difference, packets", "least sum", "largest sum"]
+    lab.show(Table("windows", "Windows in the second half of the rounds", heads, rows))
 
 
 @exhibit("eq-2", cost=0.1)

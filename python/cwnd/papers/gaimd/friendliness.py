@@ -68,11 +68,13 @@ def delayed_acks(lab: Lab) -> None:
         (law, x): net.lossy(pair, x, delayed=True) for law, pair in LAWS.items() for x in losses
     }
     clock = net.CLOCK["ns2"]
-    mean = lab.option("b", "2") == "mean"
+    mean, rows = lab.option("b", "2") == "mean", {}
     for (law, x), runs in lab.run(cases, see_acks).items():
         b = float(np.mean([per_ack for _, per_ack in runs])) if mean else 2
         found = group([seen for seen, _ in runs], LAWS[law], clock, b=b, by_lost=True)
         lab.claim("eq-2", alike([g.ratio for g in found], 1), law=law, loss=f"{x:.1%}")
+        rows[law, x] = [[g.ratio] for g in found]
+    lab.means(["", "loss", "Eq. 2 over measured"], rows)
     grown = lab.run(
         {law: net.lossy(pair, 0.001, delayed=True) for law, pair in LAWS.items()}, growth
     )

@@ -103,6 +103,8 @@ def droptail(lab: Lab) -> None:
         # The end of the run is a lower bound of T₂.
         late = [c.end if math.isnan(c.t2) else c.t2 for c in tail]
         lab.claim("enhance", less([c.t2 for c in red], late), law=law)
+    means = {case: [[c.t1, c.t2] for c in found] for case, found in runs.items()}
+    lab.means(["law", "queue", "T₁, RTT", "T₂, RTT"], means)
 
 
 @exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))

@@ -238,3 +238,9 @@ def section_5(lab: Lab) -> None:
         lab.claim(
             "large", at_least(ALIKE, [x / y for x, y in zip(large[p], tcp, strict=True)]), p=p
         )
+    rows = {
+        (recovery, p): [[ratio] for ratio in over_tcp(recovery, p)]
+        for recovery in ("sack", *RECOVERIES.values())
+        for p in losses
+    }
+    lab.means(["recovery", "p", "SIMD over TCP"], rows)
