@@ -27,6 +27,9 @@ _FIXED = ("name", "from", "to", "duplex", "back", "loss_of_acks")
 
 _UNITS: dict[str, Kind] = {"rate": "rate", "delay": "time"}
 _WAYS = (("up", "inside", "outside"), ("down", "outside", "inside"))
+_WORTH_TELLING = 0.1
+"""Part of the time of the TCP connections from which a limit is in the summary."""
+
 _RED_ECN: JsonObject = {"kind": "red", "ecn": True}
 _MISTAKE = re.compile(r"(?:[^:]*:\d+: )?(?:link\[(?P<link>\d)\]\.(?P<key>\w+)\S*: )?(?P<text>.*)")
 
@@ -60,12 +63,25 @@ class ToolRecord(TypedDict):
     limit: str | None
 
 
+class TcpRecord(TypedDict):
+    """Times of the TCP connections whose data cross a link in one direction, in seconds, summed.
+
+    ``busy_s`` is the time with data to send; in the other two parts of it the receiver's window
+    or the send buffer was the limit.
+    """
+
+    busy_s: float
+    receive_window_s: float
+    send_buffer_s: float
+
+
 class EmulationRecord(TypedDict):
-    """Measurements of an emulation; the links are up and down."""
+    """Measurements of an emulation; the links and the connections over them are up and down."""
 
     time: Series
     links: list[LinkRecord]
     tool: ToolRecord
+    tcp: list[TcpRecord]
 
 
 def read_links(
@@ -74,6 +90,7 @@ def read_links(
     more: Sequence[str] = (),
     up: str | None = None,
     down: str | None = None,
+    mtu: int = 1500,
 ) -> str:
     """Build the scenario of a link from its options.
 
@@ -85,6 +102,8 @@ def read_links(
         Other keys of a link in scenario files: ``KEY=VALUE`` each.
     up, down
         Values of any keys that differ in one direction: ``KEY=VALUE,...``.
+    mtu
+        Bytes of the largest packet, the unit of queues in ``bdp``.
 
     Returns
     -------
@@ -124,7 +143,8 @@ def read_links(
         ends = {"name": name, "from": start, "to": end, "duplex": False, "loss_of_acks": True}
         links.append({**ends, **values, **differing["set"], **differing[name]})
     # The controller defines the packet size and the round-trip time of a queue in `bdp`.
-    flow = {"controller": "reno", "from": "inside", "to": "outside"}
+    tcp = {"packet": mtu - 40, "header": 40}
+    flow = {"controller": "reno", "from": "inside", "to": "outside", "tcp": tcp}
     document = {"duration": 1, "link": links, "flow": [flow]}
     try:
         return load(tomli_w.dumps(document), "link")
@@ -213,6 +233,24 @@ def summarise(record: EmulationRecord) -> list[str]:
         )
     if tool["limit"] is not None:
         lines.append(f"limited by the emulator, not by the link: {tool['limit']}")
+    return [*lines, *_buffer_limits(record)]
+
+
+def _buffer_limits(record: EmulationRecord) -> list[str]:
+    """Describe the buffers that limited TCP connections."""
+    lines = []
+    for (way, start, end), tcp in zip(_WAYS, record["tcp"], strict=True):
+        buffers = (
+            (tcp["receive_window_s"], "the receiver's window", f"tcp_rmem {end} the namespace"),
+            (tcp["send_buffer_s"], "the send buffer", f"tcp_wmem {start} the namespace"),
+        )
+        for limited, buffer, setting in buffers:
+            if limited > _WORTH_TELLING * tcp["busy_s"]:
+                lines.append(
+                    f"limited by TCP's buffers, not by the link: {way} by {buffer} for "
+                    f"{100 * limited / tcp['busy_s']:.0f} % of the time; its maximum is "
+                    f"net.ipv4.{setting}, unless the application limits it"
+                )
     return lines
 
 
@@ -242,5 +280,5 @@ def to_json(record: EmulationRecord, seed: int) -> JsonObject:
         link_json(link) | {"queue": link["queue"].tolist(), "lost": link["drops_series"].tolist()}
         for link in record["links"]
     ]
-    time, tool = record["time"].tolist(), dict(record["tool"])
-    return jsonable({"seed": seed, "time": time, "links": links, "tool": tool})
+    time, tool, tcp = record["time"].tolist(), dict(record["tool"]), record["tcp"]
+    return jsonable({"seed": seed, "time": time, "links": links, "tool": tool, "tcp": tcp})

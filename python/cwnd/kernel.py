@@ -166,7 +166,7 @@ def find(what: str) -> Instance:
     Parameters
     ----------
     what
-        Its name, or its specification.
+        Its name, its specification, or the name of the specification alone.
 
     Returns
     -------
@@ -176,21 +176,22 @@ def find(what: str) -> Instance:
     Raises
     ------
     KernelError
-        It is not loaded.
+        It is not loaded, or several controllers match.
     """
     with _convert_errors():
         return Instance(**_native.kernel_find(what))
 
 
 def unload(what: str) -> Instance:
-    """Unload a controller; if it was made the default, restore the previous default.
+    """Unload a controller, and restore the previous default where it is the default.
 
-    Open connections keep using it until they end.
+    Open connections keep using it until they end. Network namespaces are found by their processes
+    and names.
 
     Parameters
     ----------
     what
-        Its name, or its specification.
+        Its name, its specification, or the name of the specification alone.
 
     Returns
     -------
@@ -200,7 +201,7 @@ def unload(what: str) -> Instance:
     Raises
     ------
     KernelError
-        It is not loaded, or the system refuses to unload it.
+        It is not loaded, several controllers match, or the system refuses to unload it.
     """
     with _convert_errors():
         return Instance(**_native.kernel_unload(what))
@@ -232,7 +233,7 @@ class Trace:
         Parameters
         ----------
         what
-            The controller's name, or its specification.
+            The controller's name, its specification, or the name of the specification alone.
 
         Raises
         ------
@@ -287,7 +288,7 @@ def trace(what: str) -> Trace:
     Parameters
     ----------
     what
-        Its name, or its specification.
+        Its name, its specification, or the name of the specification alone.
 
     Returns
     -------

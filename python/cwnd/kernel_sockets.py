@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,7 @@ class KernelSocket:
     ssthresh
         Slow-start threshold in packets.
     rtt_s
-        Smoothed round-trip time in seconds.
+        Smoothed round-trip time in seconds; NaN before the first sample.
     retransmissions
         Retransmitted packets.
     """
@@ -52,7 +53,9 @@ class KernelSocket:
 
     def to_json(self) -> JsonObject:
         """Return the socket as plain data."""
-        return asdict(self)
+        from cwnd.result import jsonable
+
+        return jsonable(asdict(self))
 
 
 def kernel_sockets() -> list[KernelSocket]:
@@ -134,6 +137,6 @@ def _socket(message: Any) -> KernelSocket:  # noqa: ANN401
         message["idiag_inode"],
         info.get("tcpi_snd_cwnd", 0),
         info.get("tcpi_snd_ssthresh", 0),
-        info.get("tcpi_rtt", 0) / 1e6,
+        (info.get("tcpi_rtt", 0) or math.nan) / 1e6,
         info.get("tcpi_total_retrans", 0),
     )

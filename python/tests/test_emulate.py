@@ -34,6 +34,21 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
     print(min(times))
 """
 
+IDLE = {"busy_s": 0.0, "receive_window_s": 0.0, "send_buffer_s": 0.0}
+MTU = """
+import os, socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    end.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
+    end.settimeout(5)
+    end.connect((os.environ["CWND_PEER"], int(sys.argv[1])))
+    end.send(bytes(int(sys.argv[2]) - 28))
+    print(len(end.recv(1 << 16)) + 28)
+    try:
+        end.send(bytes(int(sys.argv[2]) - 27))
+    except OSError as refused:
+        print(refused.strerror)
+"""
+
 HASH = """
 import hashlib, os, socket, sys
 data = os.urandom(20_000_000)
@@ -75,7 +90,7 @@ def echo():
         def answer() -> None:
             while not stop.is_set():
                 try:
-                    data, sender = end.recvfrom(2048)
+                    data, sender = end.recvfrom(1 << 16)
                 except TimeoutError:
                     continue
                 end.sendto(data, sender)
@@ -146,7 +161,10 @@ def test_nested_links_add_up(permitted, echo, emulate):
     assert 0.060 < float(done.stdout) < 0.070
 
 
-def test_streams_arrive_as_they_were_sent(permitted, emulate):
+@pytest.fixture
+def hashing():
+    """Answer a stream with its hash."""
+
     def serve() -> None:
         end, _ = listener.accept()
         with end:
@@ -156,14 +174,18 @@ def test_streams_arrive_as_they_were_sent(permitted, emulate):
             end.sendall(total.hexdigest().encode())
 
     with socket.create_server(("0.0.0.0", 0)) as listener:
-        server = threading.Thread(target=serve)
+        server = threading.Thread(target=serve, daemon=True)
         server.start()
-        # Super-packets at the sender, forwarded ones between, bundles and losses on the way.
-        link = ("--rate", "300mbit", "--delay", "2ms", "--queue", "300p")
-        inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--loss", "1e-3", "--")
-        port = listener.getsockname()[1]
-        done = emulate(*link, "--", *inner, sys.executable, "-c", HASH, port)
+        yield listener
         server.join(timeout=30)
+
+
+def test_streams_arrive_as_they_were_sent(permitted, hashing, emulate):
+    # Super-packets at the sender, forwarded ones between, bundles and losses on the way.
+    link = ("--rate", "300mbit", "--delay", "2ms", "--queue", "300p")
+    inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--loss", "1e-3", "--")
+    port = hashing.getsockname()[1]
+    done = emulate(*link, "--", *inner, sys.executable, "-c", HASH, port)
     assert done.returncode == 0, done.stderr
     sent, received = done.stdout.split()
     assert sent == received
@@ -184,6 +206,91 @@ def test_a_file_is_sent_through_a_link_with_losses(permitted, spawn, complete, e
     receiver.communicate(timeout=30)
     assert receiver.returncode == 0
     assert (out / "file").read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("mtu", [576, 9000, 65535])
+def test_packets_have_at_most_the_mtu(permitted, echo, tmp_path, emulate, mtu):
+    record = tmp_path / "r.csv"
+    words = ("--mtu", mtu, "--record", record, "--", sys.executable, "-c", MTU, echo, mtu)
+    done = emulate(*words)
+    assert done.stdout.splitlines() == [str(mtu), "Message too long"], done.stderr
+    sizes = [int(line.split(",")[2]) for line in record.read_text().splitlines()[1:]]
+    assert sizes == [mtu, mtu]
+
+
+def test_a_stream_crosses_a_router_with_a_smaller_mtu(permitted, hashing, tmp_path, emulate):
+    record = tmp_path / "r.csv"
+    outer = ("--mtu", "1280", "--rate", "300mbit", "--record", record)
+    inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--")
+    done = emulate(*outer, "--", *inner, sys.executable, "-c", HASH, hashing.getsockname()[1])
+    sent, received = done.stdout.split()
+    assert sent == received
+    lines = [line.split(",") for line in record.read_text().splitlines()[1:]]
+    assert max(int(line[2]) for line in lines if line[1] == "up") == 1280
+
+
+def test_the_mtu_is_the_packet_of_a_queue_in_bdp(permitted, tmp_path, emulate):
+    result = tmp_path / "r.json"
+    link = ("--rate", "96mbit", "--delay", "30ms", "--queue", "1bdp", "--result", result)
+    for mtu, packets in {1500: 480, 9000: 80}.items():
+        assert emulate("--mtu", mtu, *link, "--", "true").returncode == 0
+        assert json.loads(result.read_text())["links"][0]["queue_limit"] == packets
+
+
+BUFFERS = """
+import pathlib
+for name in "tcp_rmem", "tcp_wmem":
+    print(pathlib.Path("/proc/sys/net/ipv4", name).read_text().split()[2])
+"""
+
+
+def test_tcp_has_large_buffers(permitted, emulate):
+    assert emulate("--", sys.executable, "-c", BUFFERS).stdout.split() == [str(512 << 20)] * 2
+
+
+BULK = """
+import os, socket, sys
+with socket.create_connection((os.environ["CWND_PEER"], int(sys.argv[1])), timeout=30) as end:
+    end.sendall(bytes(1_000_000))
+    end.shutdown(socket.SHUT_WR)
+    while end.recv(1 << 16):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "limits"),
+    [
+        (socket.SO_RCVBUF, ["up by the receiver's window", "net.ipv4.tcp_rmem outside"]),
+        (socket.SO_SNDBUF, ["down by the send buffer", "net.ipv4.tcp_wmem outside"]),
+        (None, []),
+    ],
+)
+def test_buffers_that_limit_a_stream_are_named(permitted, emulate, tmp_path, option, limits):
+    def serve() -> None:
+        end, _ = listener.accept()
+        with end:
+            while end.recv(1 << 16):
+                pass
+            end.sendall(bytes(1_000_000))
+
+    result = tmp_path / "r.json"
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        if option is not None:
+            listener.setsockopt(socket.SOL_SOCKET, option, 1 << 15)
+        server = threading.Thread(target=serve)
+        server.start()
+        port = listener.getsockname()[1]
+        link = ("--rate", "50mbit", "--delay", "20ms", "--result", result)
+        done = emulate(*link, "--", sys.executable, "-c", BULK, port)
+        server.join(timeout=30)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "TCP's buffers" in line]
+    assert len(lines) == bool(limits), done.stderr
+    assert all(words in line for words in limits for line in lines)
+    up, down = json.loads(result.read_text())["tcp"]
+    assert 0.1 < up["busy_s"] < 30
+    assert 0.1 < down["busy_s"] < 30
 
 
 def test_links_stand_side_by_side(permitted, spawn, emulate):
@@ -240,6 +347,8 @@ def test_mistakes_are_one_line(permitted, emulate):
     one_line(emulate("--", Path(__file__)), "no such command")
     one_line(emulate("--record", "/nowhere/x.csv", "--", "true"), "--record", "/nowhere/x.csv")
     one_line(emulate("--seed", "-1", "--", "true"), "--seed")
+    one_line(emulate("--mtu", "575", "--", "true"), "--mtu", "576")
+    one_line(emulate("--mtu", "65536", "--", "true"), "--mtu", "65535")
 
 
 def test_wrong_links_are_one_line(emulate):
@@ -354,4 +463,6 @@ def test_the_summary_has_the_rate_that_the_link_offered(rate, used, shown):
     link = {"name": "up", "rate_bps": rate, "utilization": used, "arrivals": 1, "departures": 1}
     link |= {"drops": 0, "marks": 0, "losses": 0, "bytes_departed": 9.4e6 / 8}
     tool = {"wall_s": 1.0, "packets": 0, "limit": None}
-    assert summarise({"links": [link], "tool": tool}) == [f"up: 1 packets, {shown}"]
+    assert summarise({"links": [link], "tool": tool, "tcp": [IDLE, IDLE]}) == [
+        f"up: 1 packets, {shown}"
+    ]

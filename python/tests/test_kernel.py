@@ -7,6 +7,7 @@ own: nothing of it outlives the test, and the machine's default controller is no
 import asyncio
 import fcntl
 import json
+import math
 import os
 import shutil
 import socket
@@ -147,7 +148,9 @@ def test_a_closed_connection_has_no_controller():
             assert receiver.recv(1) == b""
     # It waits for stray packets (TIME_WAIT), without a socket.
     [closed] = [it for it in kernel_sockets() if it.local == local]
-    assert (closed.controller, closed.inode, closed.window, closed.rtt_s) == ("", 0, 0, 0.0)
+    assert (closed.controller, closed.inode, closed.window) == ("", 0, 0)
+    assert math.isnan(closed.rtt_s)
+    assert closed.to_json()["rtt_s"] is None
 
 
 @needs_kernel
@@ -179,6 +182,139 @@ def test_instances_live_side_by_side_and_the_default_comes_back(inside):
     assert lines[-6:-1] == ["cwnd_aimd: unloaded", "mine", "mine: unloaded", "reno", "status 2"]
     assert "mine is already loaded, as simd" in done.stderr
     assert "`mine` is not loaded. No cwnd controllers are loaded." in done.stderr
+
+
+@needs_kernel
+def test_unload_takes_what_load_took(inside):
+    done = inside(
+        """
+        cwnd kernel load 'aimd(0.31, 1/8)' > /dev/null
+        cwnd kernel unload aimd
+        cwnd kernel load 'aimd(alpha=0.31)' > /dev/null
+        cwnd kernel load aimd --name mild > /dev/null
+        # The specification comes before its name alone.
+        cwnd kernel unload aimd
+        cwnd kernel load 'aimd(0.31, 1/8)' --name mild > /dev/null
+        cwnd kernel unload aimd
+        cwnd kernel unload 'aimd(0.31)'
+        cwnd kernel unload 'aimd(alpha=0.31, beta=0.125)'
+        cwnd kernel load simd --name a > /dev/null
+        cwnd kernel load simd --name b > /dev/null
+        cwnd kernel unload simd
+        cwnd kernel unload a
+        cwnd kernel unload simd
+        """
+    )
+    unloaded = ["cwnd_aimd", "mild", "cwnd_aimd", "mild", "a", "b"]
+    assert done.stdout.splitlines() == [f"{name}: unloaded" for name in unloaded]
+    assert done.stderr.splitlines() == [
+        "cwnd: `aimd` is loaded several times: name one of cwnd_aimd, mild",
+        "cwnd: `simd` is loaded several times: name one of a, b",
+    ]
+
+
+@needs_kernel
+def test_a_controller_with_a_number_for_a_name_is_traced(inside):
+    done = inside(
+        "cwnd kernel load simd --name 7 && cwnd kernel trace 7 --time 0.1s && cwnd kernel unload 7"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+NAMED = """
+default=/proc/sys/net/ipv4/tcp_congestion_control
+mount -t tmpfs none /run && ip netns add named || exit 99
+named() { ip netns exec named "$@"; }
+export default
+export -f cwnd named
+"""
+
+
+@needs_kernel
+def test_a_controller_loaded_in_a_named_namespace_stays(inside):
+    done = inside(
+        NAMED
+        + """
+        # Process 1 here is this shell, whose mount namespace has the BPF file system.
+        unshare -p -f --mount-proc bash -c '
+        named bash -c "echo reno > $default; cwnd kernel load simd --default; cat $default"
+        named bash -c "cwnd kernel list; cwnd kernel check" | grep -e ^cwnd_simd -e system
+        cwnd kernel list
+        cwnd kernel unload simd
+        named cat $default
+        named bash -c "cwnd kernel load simd; cwnd kernel unload simd"
+        ls -d /sys/fs/bpf/cwnd'
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "cwnd_simd: simd, the default",
+        "cwnd_simd",
+        "cwnd_simd: simd, the default",
+        "yes  BPF file system: mounted on /proc/1/root/sys/fs/bpf",
+        # The namespace has its previous default again.
+        "cwnd_simd: simd",
+        "cwnd_simd: unloaded",
+        "reno",
+        "cwnd_simd: simd",
+        "cwnd_simd: unloaded",
+    ], done.stderr
+
+
+@needs_kernel
+def test_a_controller_that_would_not_stay_is_refused(inside):
+    done = inside(
+        NAMED
+        + """
+        umount /sys/fs/bpf
+        unshare -p -f --mount-proc bash -c '
+        named bash -c "echo reno > $default; cwnd kernel load simd --default; echo status \\$?"
+        named bash -c "cat $default; cwnd kernel check" | grep -e ^reno -e "^no "
+        cat /proc/sys/net/ipv4/tcp_available_congestion_control'
+        """
+    )
+    status, default, finding, available = done.stdout.splitlines()
+    assert (status, default) == ("status 2", "reno")
+    reason = "no BPF file system is mounted on /sys/fs/bpf"
+    assert finding.startswith(f"no   BPF file system: {reason}")
+    assert "simd" not in available
+    assert done.stderr.startswith(f"cwnd: {reason}")
+    assert done.stderr.count("\n") == 1
+
+
+@needs_kernel
+def test_no_namespace_keeps_a_default_that_is_unloaded(inside):
+    done = inside(
+        NAMED
+        + """
+        cwnd kernel load simd --default
+        named bash -c "echo cwnd_simd > $default"
+        coproc unshare -n bash -c "echo cwnd_simd > $default; cat $default; read; cat $default"
+        exec 5<&${COPROC[0]}
+        read -u 5 before
+        cwnd kernel unload simd
+        echo >&${COPROC[1]}
+        read -u 5 after
+        echo $before, $after, $(named cat $default), $(cat $default)
+        # Without a previous default.
+        cwnd kernel load simd
+        echo cwnd_simd > $default
+        cwnd kernel unload simd
+        cat $default
+        # With a previous default that was removed.
+        cwnd kernel load simd --default
+        rm -r /sys/fs/bpf/cwnd
+        cwnd kernel load simd --default
+        cwnd kernel unload simd
+        cat $default
+        """
+    )
+    plain, unloaded = "cwnd_simd: simd", "cwnd_simd: unloaded"
+    default = f"{plain}, the default"
+    assert done.stdout.splitlines() == [
+        *[default, unloaded, "cwnd_simd, reno, reno, reno"],
+        *[plain, unloaded, "reno"],
+        *[default, default, unloaded, "reno"],
+    ], done.stderr
 
 
 @needs_kernel
@@ -220,6 +356,37 @@ def test_status_and_trace_tell_of_a_connection(tmp_path, inside):
     records = sorted((tmp_path / "records").iterdir())
     assert " acked " in records[0].read_text().splitlines()[0]
     assert "it began before the trace" in done.stdout
+
+
+@needs_kernel
+def test_connections_without_samples_have_no_round_trip_time(tmp_path, inside):
+    (tmp_path / "idle.py").write_text(
+        """
+import socket, subprocess, sys, time
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    for options in [], ["--json"]:
+        tool = ["-m", "cwnd", "kernel", "trace", "simd", "--time", "1s", *options]
+        trace = subprocess.Popen([sys.executable, *tool], stderr=subprocess.STDOUT)
+        ends = []
+        while trace.poll() is None:
+            ends.append(socket.create_connection(listener.getsockname()))
+            ends.append(listener.accept()[0])
+            time.sleep(0.05)
+"""
+    )
+    done = inside(
+        f"""
+        cwnd kernel load simd --default >&2
+        {sys.executable} {tmp_path}/idle.py || exit
+        cwnd kernel unload simd >&2
+        """
+    )
+    text, start, document = done.stdout.partition("{")
+    assert "mean rtt – ms" in text
+    assert "nan" not in text
+    flows = json.loads(start + document)["flows"]
+    assert flows
+    assert all(flow["mean_rtt_s"] is None for flow in flows)
 
 
 @needs_kernel

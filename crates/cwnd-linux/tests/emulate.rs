@@ -149,7 +149,7 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
     let name = format!("cwnd-emulate-{}-{number}.csv", std::process::id());
     let path = std::env::temp_dir().join(name);
     let record = Some(File::create(&path).unwrap());
-    let testbed = Testbed::new(network, &Options { seed: 7, record }).unwrap();
+    let testbed = Testbed::new(network, &Options { seed: 7, record, mtu: None }).unwrap();
     let (from, to) = (testbed.source_address(0), testbed.sink_address(0));
     let bind = move |address| move || UdpSocket::bind((address, PORT)).unwrap();
     let sink = testbed.sinks().run(bind(to)).unwrap();

@@ -51,18 +51,20 @@ fn ended() -> PyErr {
 impl Bridge {
     /// The links are the first two of a scenario in JSON: from the new namespace, and to it.
     #[new]
+    #[pyo3(signature = (scenario_json, seed, record, mtu=None))]
     fn new(
         py: Python<'_>,
         scenario_json: &str,
         seed: u64,
         record: Option<PathBuf>,
+        mtu: Option<u16>,
     ) -> PyResult<Self> {
         let scenario = read_scenario(scenario_json)?;
         let network = scenario.network(seed).map_err(scenario_error)?;
         let [up, down] = <[Link; 2]>::try_from(network.links)
             .map_err(|_| PyValueError::new_err("an emulation has two links"))?;
         let record = record.map(File::create).transpose().map_err(os_error)?;
-        let options = Options { seed, record };
+        let options = Options { seed, record, mtu };
         let emulation = py.detach(|| Emulation::new(&up, &down, &options)).map_err(os_error)?;
         let state = State { emulation: Some(emulation), running: None };
         Ok(Bridge { links: [up, down], state: Mutex::new(state) })
@@ -146,6 +148,15 @@ fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bo
     tool.set_item("lateness_s", lateness)?;
     tool.set_item("limit", limit)?;
     result.set_item("tool", tool)?;
+    let tcp = PyList::empty(py);
+    for limits in report.tcp {
+        let entry = PyDict::new(py);
+        entry.set_item("busy_s", limits.busy)?;
+        entry.set_item("receive_window_s", limits.receive_window)?;
+        entry.set_item("send_buffer_s", limits.send_buffer)?;
+        tcp.append(entry)?;
+    }
+    result.set_item("tcp", tcp)?;
     Ok(result)
 }
 

@@ -48,6 +48,13 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
     multiple=True,
     help="Another key of a scenario's [[link]], such as jitter=5ms or trace=FILE; may be repeated.",
 )
+@click.option(
+    "--mtu",
+    default=1500,
+    show_default=True,
+    type=click.IntRange(576, 65535),
+    help="Largest packet in bytes.",
+)
 @click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
 @click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
 @click.option(
@@ -64,6 +71,7 @@ def emulate(
     more: tuple[str, ...],
     up: str | None,
     down: str | None,
+    mtu: int,
     seed: int,
     record: str | None,
     result: str | None,
@@ -78,14 +86,14 @@ def emulate(
     from cwnd.emulation import read_links, summarise, to_json
 
     shared = {key: text for key, text in link.items() if text is not None}
-    scenario = read_links(shared, more=more, up=up, down=down)
+    scenario = read_links(shared, more=more, up=up, down=down, mtu=mtu)
     program = shutil.which(command[0])
     if program is None:
         raise click.UsageError(f"no such command: {command[0]}")
     for option, path in (("record", record), ("result", result)):
         if path is not None:
             check_file(option, Path(path))
-    emulation = _open(scenario, seed, record)
+    emulation = _open(scenario, seed, record, mtu)
     with _forward_signals(emulation):
         try:
             emulation.start(program, list(command[1:]))
@@ -102,14 +110,14 @@ def emulate(
     click.get_current_context().exit(status)
 
 
-def _open(scenario: str, seed: int, record: str | None) -> Emulation:
+def _open(scenario: str, seed: int, record: str | None, mtu: int) -> Emulation:
     """Create the link, or raise an error that names the missing capability."""
     if sys.platform != "linux":
         raise click.UsageError("an emulated link needs Linux")
     from cwnd._native import Emulation
 
     try:
-        return Emulation(scenario, seed, record)
+        return Emulation(scenario, seed, record, mtu)
     except OSError as problem:
         _explain(problem)
 

@@ -132,11 +132,12 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
     connection is summarised, with the deviation of its windows from those of the simulator's law.
     """
     from cwnd.errors import read_argument
-    from cwnd.kernel import Trace
+    from cwnd.kernel import Trace, listing
     from cwnd.units import parse_time
 
     limit = math.inf if time is None else read_argument("time", parse_time, time)
-    what, ports = _find_process(int(what)) if what.isdecimal() else (what, None)
+    is_process = what.isdecimal() and what not in {instance.name for instance in listing()}
+    what, ports = _find_process(int(what)) if is_process else (what, None)
     listener = Trace(what)
     if record is not None:
         check_directory("record", Path(record))
@@ -179,10 +180,12 @@ def _describe(instance: Instance) -> str:
 
 def _describe_connection(connection: KernelSocket) -> str:
     """Describe a connection."""
+    from cwnd.figures import number
+
     (here, port), (there, peer) = connection.local, connection.peer
     return (
         f"{here}:{port} -> {there}:{peer}  window {connection.window} packets, "
-        f"rtt {connection.rtt_s * 1e3:.3f} ms, {connection.retransmissions} retransmissions"
+        f"rtt {number(connection.rtt_s, 3, 1e3)} ms, {connection.retransmissions} retransmissions"
     )
 
 
@@ -231,11 +234,13 @@ def _list(value: object) -> object:
 
 def _summary(flow: KernelFlowRecord) -> str:
     """Summarise a connection."""
+    from cwnd.figures import number
+
     text = (
         f"{flow['name']}: {flow['packets_sent']} packets, "
         f"{flow['retransmissions']} retransmissions, "
-        f"{len(flow['cuts']['time'])} cuts, mean window {flow['mean_window']:.1f} packets, "
-        f"mean rtt {flow['mean_rtt_s'] * 1e3:.3f} ms"
+        f"{len(flow['cuts']['time'])} cuts, mean window {number(flow['mean_window'], 1)} packets, "
+        f"mean rtt {number(flow['mean_rtt_s'], 3, 1e3)} ms"
     )
     if flow["agreement"] is None:
         return f"{text}; it began before the trace"

@@ -3,7 +3,7 @@
 use super::Implementation;
 use super::control::Control;
 use super::loader::{check_btf, register};
-use super::pinned::{bpf_fs_mounted, default_controller};
+use super::pinned::{check_mount_lasts, default_controller, find_bpf_fs};
 use cwnd::Spec;
 use std::fs;
 
@@ -19,13 +19,14 @@ pub struct Finding {
 }
 
 /// One specification for each program and clock.
-const TRIAL_SPECS: [&str; 8] = [
+const TRIAL_SPECS: [&str; 9] = [
     "aimd",
     "binomial",
     "simd",
     "aira",
     "aiad(rate=ack)",
     "aiad(rate=receiver)",
+    "cubic",
     "daimd(delay=off)",
     "bbr3",
 ];
@@ -70,11 +71,11 @@ fn jit_compiler() -> Result<String, String> {
 }
 
 fn bpf_fs() -> Result<String, String> {
-    if bpf_fs_mounted() {
-        Ok("mounted on /sys/fs/bpf".into())
-    } else {
-        Ok("not mounted on /sys/fs/bpf; `load` mounts it".into())
+    if let Some(path) = find_bpf_fs() {
+        return Ok(format!("mounted on {}", path.display()));
     }
+    check_mount_lasts().map_err(|error| error.to_string())?;
+    Ok("not mounted on /sys/fs/bpf; `load` mounts it".into())
 }
 
 fn timestamps() -> Result<String, String> {
@@ -112,4 +113,19 @@ pub fn check() -> Vec<Finding> {
         findings.extend(TRIAL_SPECS.map(|spec| finding(spec, load_and_unload(spec))));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::IMPLEMENTED;
+    use super::*;
+
+    #[test]
+    fn every_program_is_tried() {
+        let law = |spec: &str| Implementation::of(&Spec::parse(spec).unwrap()).unwrap().law;
+        let tried = TRIAL_SPECS.map(law);
+        for spec in IMPLEMENTED {
+            assert!(tried.contains(&law(spec)), "{spec}");
+        }
+    }
 }

@@ -17,9 +17,7 @@ pub use check::{Finding, check};
 pub use connection::{Connection, Connections, CutEvent};
 pub use error::Error;
 pub use implementation::{IMPLEMENTED, Implementation, fixed, is_implemented};
-pub use pinned::{
-    Instance, bpf_fs_mounted, default_controller, default_name, find, list, load, unload,
-};
+pub use pinned::{Instance, default_controller, default_name, find, list, load, unload};
 pub use replay::{Agreement, BOUND, Replay};
 pub(crate) use trace::monotonic;
 pub use trace::{Recording, Trace};

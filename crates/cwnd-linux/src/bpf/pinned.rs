@@ -4,12 +4,16 @@
 use super::control::{Control, NAME_MAX, SPEC_MAX};
 use super::loader::{Registered, check_btf, register};
 use super::{Error, Implementation};
+use crate::emulate::Namespace;
 use cwnd::Spec;
 use libbpf_rs::MapHandle;
 use nix::mount::MsFlags;
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::iter;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const BPFFS: &str = "/sys/fs/bpf";
@@ -26,8 +30,12 @@ pub struct Instance {
     pub default: bool,
 }
 
+fn pins() -> PathBuf {
+    find_bpf_fs().unwrap_or_else(|| BPFFS.into()).join("cwnd")
+}
+
 fn directory(name: &str) -> PathBuf {
-    Path::new(BPFFS).join("cwnd").join(name)
+    pins().join(name)
 }
 
 /// Returns the name of a controller that is loaded without a name.
@@ -57,15 +65,50 @@ pub(super) fn explain_permission(error: Error) -> Error {
     }
 }
 
-/// Whether a BPF file system is mounted on `/sys/fs/bpf`.
-pub fn bpf_fs_mounted() -> bool {
-    statfs(BPFFS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
+/// Returns the directory in `/proc` of process 1; if this user may not inspect it, of the oldest ancestor of this
+/// process that the user may inspect.
+fn oldest_process() -> PathBuf {
+    let directory = |pid: &str| Path::new("/proc").join(pid);
+    let parent = |pid: &String| {
+        let status = fs::read_to_string(directory(pid).join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim();
+        (parent != "0").then(|| parent.to_owned())
+    };
+    let ancestors: Vec<_> = iter::successors(Some("self".to_owned()), parent).collect();
+    let oldest_first = iter::once("1").chain(ancestors.iter().rev().map(String::as_str));
+    let mut readable = oldest_first.map(directory).filter(|it| mount_namespace(it).is_some());
+    readable.next().unwrap_or_else(|| directory("self"))
+}
+
+fn mount_namespace(process: &Path) -> Option<PathBuf> {
+    fs::read_link(process.join("ns/mnt")).ok()
+}
+
+/// Returns the path of the BPF file system: that of this mount namespace, or else that of the oldest process. `ip netns
+/// exec` runs a command in a mount namespace that has a new `/sys` and ends with the command.
+pub(super) fn find_bpf_fs() -> Option<PathBuf> {
+    let is_bpf_fs =
+        |path: &PathBuf| statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
+    let outside = || oldest_process().join("root").join(&BPFFS[1..]);
+    Some(BPFFS.into()).filter(is_bpf_fs).or_else(|| Some(outside()).filter(is_bpf_fs))
+}
+
+/// Checks that a file system that is mounted here lasts: it ends with its mount namespace.
+pub(super) fn check_mount_lasts() -> Result<(), Error> {
+    if mount_namespace(&oldest_process()) == mount_namespace(Path::new("/proc/self")) {
+        return Ok(());
+    }
+    Err(Error::Missing(format!(
+        "no BPF file system is mounted on {BPFFS}, and one mounted in this mount namespace (as `ip netns exec` creates) \
+         would end with it and unload the controller: run `mount -t bpf bpf {BPFFS}` outside"
+    )))
 }
 
 fn mount_bpf_fs() -> Result<(), Error> {
-    if bpf_fs_mounted() {
+    if find_bpf_fs().is_some() {
         return Ok(());
     }
+    check_mount_lasts()?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     nix::mount::mount(Some("bpf"), BPFFS, Some("bpf"), flags, None::<&str>)
         .map_err(io::Error::from)
@@ -82,6 +125,26 @@ pub fn default_controller() -> Result<String, Error> {
 fn set_default(name: &str) -> Result<(), Error> {
     fs::write(DEFAULT_CONTROLLER, name)
         .map_err(Error::kernel(format!("cannot make {name} the default controller")))
+}
+
+/// Replaces the default controller `name` of this network namespace, if it is that, by `previous`. Without a previous
+/// default, or if the kernel no longer has it, Reno is the default: every kernel has it.
+fn restore_default(name: &str, previous: &str) -> Result<(), Error> {
+    if default_controller()? != name {
+        return Ok(());
+    }
+    let has_previous = !previous.is_empty() && previous != name;
+    if has_previous && set_default(previous).is_ok() { Ok(()) } else { set_default("reno") }
+}
+
+/// Returns the network namespaces of the processes in `/proc`, and those with a name.
+fn network_namespaces() -> Vec<Namespace> {
+    let entries = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
+    let of_processes = entries("/proc").map(|entry| entry.path().join("ns/net"));
+    let named = entries("/run/netns").map(|entry| entry.path());
+    let inode = |path: PathBuf| fs::metadata(&path).ok().map(|found| (found.ino(), path));
+    let distinct: BTreeMap<_, _> = of_processes.chain(named).filter_map(inode).collect();
+    distinct.into_values().filter_map(|path| Namespace::open(&path).ok()).collect()
 }
 
 /// Loads the controller `spec` under `name`, and pins it.
@@ -106,11 +169,11 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
         return Err(Error::Name(taken));
     }
     check_btf()?;
+    mount_bpf_fs()?;
     let previous = if default { default_controller()? } else { String::new() };
     let control = Control { spec: text.clone(), previous, ..Control::default() };
     let registered =
         register(&implementation, &name, &control.to_bytes()).map_err(explain_permission)?;
-    mount_bpf_fs()?;
     pin(&name, registered).inspect_err(|_| remove_pins(&name))?;
     if default {
         set_default(&name).inspect_err(|_| remove_pins(&name))?;
@@ -138,7 +201,7 @@ fn remove_pins(name: &str) {
         let _ = fs::remove_file(directory(name).join(file));
     }
     let _ = fs::remove_dir(directory(name));
-    let _ = fs::remove_dir(Path::new(BPFFS).join("cwnd"));
+    let _ = fs::remove_dir(pins());
 }
 
 /// Opens a pinned map of a loaded controller.
@@ -152,7 +215,7 @@ pub(super) fn pinned_map(name: &str, map: &str) -> Result<MapHandle, Error> {
 /// # Errors
 /// A control map cannot be read.
 pub fn list() -> Result<Vec<Instance>, Error> {
-    let entries = match fs::read_dir(Path::new(BPFFS).join("cwnd")) {
+    let entries = match fs::read_dir(pins()) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => {
@@ -174,35 +237,55 @@ pub fn list() -> Result<Vec<Instance>, Error> {
     Ok(found)
 }
 
-/// Finds a controller by name or specification.
+/// Finds a controller by its name in the kernel, by its specification, or by the name of the specification alone.
 ///
 /// # Errors
-/// There is no such controller; the error names the loaded ones.
+/// There is no such controller, or there are several; the error names them.
 pub fn find(name_or_spec: &str) -> Result<Instance, Error> {
     let all = list()?;
-    let spec = Spec::parse(name_or_spec).map(|spec| spec.to_string()).unwrap_or_default();
-    let found =
-        all.iter().find(|it| it.name == name_or_spec).or(all.iter().find(|it| it.spec == spec));
-    found.cloned().ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|it| it.name.as_str()).collect();
-        let loaded = match names.as_slice() {
-            [] => "No cwnd controllers are loaded.".to_owned(),
-            names => format!("Loaded controllers: {}.", names.join(", ")),
-        };
-        Error::NotLoaded(format!("`{name_or_spec}` is not loaded. {loaded}"))
-    })
+    let spec = Spec::parse(name_or_spec).ok();
+    let text = spec.as_ref().map(Spec::to_string);
+    // The name of a specification alone stands for any parameters.
+    let law = spec.as_ref().map(Spec::name).filter(|_| !name_or_spec.contains('('));
+    let named = |it: &&Instance| it.name == name_or_spec;
+    let equal = |it: &&Instance| Some(&it.spec) == text.as_ref();
+    let of_law = |it: &&Instance| it.spec.split('(').next() == law;
+    let filters: [&dyn Fn(&&Instance) -> bool; 3] = [&named, &equal, &of_law];
+    let found = filters.into_iter().map(|filter| all.iter().filter(filter).collect::<Vec<_>>());
+    let found = found.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
+    let names =
+        |found: &[&Instance]| found.iter().map(|it| &*it.name).collect::<Vec<_>>().join(", ");
+    match found[..] {
+        [instance] => Ok(instance.clone()),
+        [] if all.is_empty() => Err(Error::NotLoaded(format!(
+            "`{name_or_spec}` is not loaded. No cwnd controllers are loaded."
+        ))),
+        [] => Err(Error::NotLoaded(format!(
+            "`{name_or_spec}` is not loaded. Loaded controllers: {}.",
+            names(&all.iter().collect::<Vec<_>>())
+        ))),
+        _ => Err(Error::NotLoaded(format!(
+            "`{name_or_spec}` is loaded several times: name one of {}",
+            names(&found)
+        ))),
+    }
 }
 
-/// Unloads a controller. Open connections keep using it. If it is the default, the previous default is
-/// restored.
+/// Unloads a controller. Open connections keep using it. In each network namespace whose default it is, the
+/// default that it replaced is restored; namespaces are found by their processes and names.
 ///
 /// # Errors
-/// It is not loaded, or the default cannot be restored.
+/// It is not loaded, or the default of this network namespace cannot be restored.
 pub fn unload(name_or_spec: &str) -> Result<Instance, Error> {
     let instance = find(name_or_spec)?;
     let previous = Control::read(&pinned_map(&instance.name, "control")?)?.previous;
-    if instance.default && !previous.is_empty() {
-        set_default(&previous)?;
+    let restore = || restore_default(&instance.name, &previous);
+    restore()?;
+    for namespace in network_namespaces() {
+        // A user who may not enter a namespace has not set its default.
+        if let Ok(restored) = namespace.run(restore) {
+            restored?;
+        }
     }
     // Controllers whose previous default is this one get its previous default.
     for other in list()?.iter().filter(|other| other.name != instance.name) {

@@ -45,6 +45,12 @@ impl Prefix {
         (self.base ^ other.base) & mask == 0
     }
 
+    /// Whether `address` is that of the inner end, or of a link nested in this one.
+    pub(super) fn is_inside(self, address: Ipv4Addr) -> bool {
+        let own = Prefix { base: address.to_bits(), length: u32::BITS };
+        self.overlaps(own) && address != self.outer()
+    }
+
     /// Whether a route of `table`, in the format of `/proc/net/route`, overlaps this prefix. Default routes,
     /// and routes that contain `enclosing`, do not count.
     pub(super) fn is_routed(self, table: &str, enclosing: Option<Prefix>) -> bool {
@@ -101,7 +107,12 @@ mod tests {
                 assert!(nested[index + 1..].iter().all(|&other| !prefix.overlaps(other)));
                 let own = Prefix { base: enclosing.outer().to_bits(), length: 31 };
                 assert!(!prefix.overlaps(own));
+                assert!(enclosing.is_inside(prefix.outer()) && enclosing.is_inside(prefix.inner()));
             }
+            assert!(enclosing.is_inside(enclosing.inner()));
+            assert!(
+                !enclosing.is_inside(enclosing.outer()) && !nested[0].is_inside(nested[1].inner())
+            );
             enclosing = nested[6];
         }
         assert!(Prefix::candidates(Some(enclosing)).is_empty());

@@ -393,6 +393,6 @@ impl EventLoop {
         self.stats.wall = now as f64 * 1e-9;
         let packet_log = self.packet_log.map_or(Ok(()), PacketLog::finish);
         let EventLoop { times: time, flows, lateness, stats, .. } = self;
-        Report { time, links, flows, lateness, emulator: stats, packet_log }
+        Report { time, links, flows, lateness, emulator: stats, tcp: Vec::new(), packet_log }
     }
 }

@@ -40,9 +40,12 @@ mod packet;
 mod packet_log;
 mod report;
 mod sys;
+mod tcp_limits;
 
+pub(crate) use namespace::{LARGE_BUFFERS, set_sysctl};
 pub use namespace::{Namespace, RunningCommand};
 pub use report::{EmulatorStats, FlowReport, Lateness, Report};
+pub use tcp_limits::TcpLimits;
 
 use std::fs::{self, File};
 use std::io;
@@ -60,6 +63,7 @@ use address::Prefix;
 use event_loop::EventLoop;
 use namespace::join;
 use packet_log::PacketLog;
+use tcp_limits::TcpDiagnosis;
 
 /// Bits of an address that identify a flow, from 1. Sources have 10.0.0.0/9, sinks 10.128.0.0/9.
 const FLOW_BITS: u32 = 0x7f_ffff;
@@ -90,6 +94,8 @@ pub struct Options {
     pub seed: u64,
     /// File for the fate of each packet at each link, as CSV.
     pub record: Option<File>,
+    /// Largest packet of the devices in bytes, 1500 by default.
+    pub mtu: Option<u16>,
 }
 
 /// Indices of the links that a flow's packets cross, from the source to the sink and back.
@@ -182,8 +188,12 @@ fn configure_device(
     device: &str,
     address: Ipv4Addr,
     prefix_length: u32,
+    mtu: Option<u16>,
 ) -> io::Result<sys::Interfaces> {
     let interfaces = sys::Interfaces::new()?;
+    if let Some(bytes) = mtu {
+        interfaces.set_mtu(device, bytes)?;
+    }
     // The links do not carry IPv6. If this setting cannot be written, packets of IPv6 are read and discarded.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"), "1");
     // A device that is brought up with a transmit queue of 0 has no queueing discipline. Only root of the
@@ -197,9 +207,9 @@ fn configure_device(
 }
 
 /// Creates the device that is the default route of the calling thread's namespace.
-fn create_uplink(address: Ipv4Addr) -> io::Result<File> {
+fn create_uplink(address: Ipv4Addr, mtu: Option<u16>) -> io::Result<File> {
     let file = sys::open_tun(UPLINK)?;
-    configure_device(UPLINK, address, 32)?.add_default_route(UPLINK)?;
+    configure_device(UPLINK, address, 32, mtu)?.add_default_route(UPLINK)?;
     Ok(file)
 }
 
@@ -209,6 +219,8 @@ pub struct Emulation {
     inside: Namespace,
     prefix: Prefix,
     base: Ipv4Addr,
+    /// TCP in the new namespace and in the caller's.
+    tcp: [TcpDiagnosis; 2],
 }
 
 impl Emulation {
@@ -222,13 +234,18 @@ impl Emulation {
         let path = Path { forward: vec![0], reverse: vec![1] };
         let enclosing = std::env::var(NET).ok().and_then(|text| text.parse().ok());
         let outside = Namespace::current()?;
-        let (prefix, device, outer) = create_outer_device(enclosing)?;
+        let (prefix, device, outer) = create_outer_device(enclosing, options.mtu)?;
         let inside = Namespace::new()?;
-        let inner = inside.run(|| {
+        let (inner, tcp_inside) = inside.run(|| {
+            // The link is the limit, not the buffers. Errors are reported as limits.
+            for (name, value) in LARGE_BUFFERS {
+                let _ = set_sysctl(name, value);
+            }
             // Links nested in this one are routed through it. Errors are ignored: the setting may be
             // read-only.
             let _ = fs::write("/proc/sys/net/ipv4/ip_forward", "1");
-            create_uplink(prefix.inner())
+            let device = create_uplink(prefix.inner(), options.mtu)?;
+            Ok::<_, io::Error>((device, TcpDiagnosis::new()?))
         })??;
         let base = std::env::var(BASE).ok().and_then(|text| text.parse().ok());
         let left = (inside.try_clone()?, UPLINK.to_owned(), inner);
@@ -241,6 +258,7 @@ impl Emulation {
             inside,
             prefix,
             base: base.filter(|_| enclosing.is_some()).unwrap_or(prefix.outer()),
+            tcp: [tcp_inside, TcpDiagnosis::new()?],
         })
     }
 
@@ -274,14 +292,22 @@ impl Emulation {
     /// Ends the emulation. The links of the report are up and down.
     ///
     /// # Errors
-    /// A thread panicked.
+    /// A thread panicked, or the statistics of the connections cannot be read.
     pub fn stop(self) -> io::Result<Report> {
-        self.links.stop()
+        let Emulation { links, prefix, tcp: [inside, outside], .. } = self;
+        let mut report = links.stop()?;
+        let up = inside.limits(|local, peer| local == prefix.inner() && !prefix.is_inside(peer))?;
+        let down = outside.limits(|_, peer| prefix.is_inside(peer))?;
+        report.tcp = vec![up, down];
+        Ok(report)
     }
 }
 
 /// Creates a device in the caller's namespace, with a prefix that is free there.
-fn create_outer_device(enclosing: Option<Prefix>) -> io::Result<(Prefix, String, File)> {
+fn create_outer_device(
+    enclosing: Option<Prefix>,
+    mtu: Option<u16>,
+) -> io::Result<(Prefix, String, File)> {
     let prefixes = Prefix::candidates(enclosing);
     if prefixes.is_empty() {
         return Err(io::Error::other("emulated links can be nested four deep"));
@@ -297,7 +323,7 @@ fn create_outer_device(enclosing: Option<Prefix>) -> io::Result<(Prefix, String,
         if prefix.is_routed(&routes, enclosing) {
             continue;
         }
-        configure_device(&device, prefix.outer(), prefix.length)?;
+        configure_device(&device, prefix.outer(), prefix.length, mtu)?;
         return Ok((prefix, device, file));
     }
     Err(io::Error::other("all prefixes for emulated links are in use"))
@@ -330,7 +356,7 @@ impl Testbed {
         let create_end = |first: u32| {
             let namespace = Namespace::new()?;
             let device = namespace.run(|| {
-                let file = create_uplink(Ipv4Addr::from_bits(first + 1))?;
+                let file = create_uplink(Ipv4Addr::from_bits(first + 1), options.mtu)?;
                 let interfaces = sys::Interfaces::new()?;
                 for flow in 1..paths.len() as u32 {
                     let alias = format!("{UPLINK}:{flow}");

@@ -1,9 +1,10 @@
 //! Network namespaces without names: each exists while a process or thread is in it, or a file descriptor
 //! refers to it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
@@ -16,6 +17,15 @@ use super::sys;
 
 /// The namespace of the calling thread, which may differ from that of the process.
 const THREAD_NAMESPACE: &str = "/proc/thread-self/ns/net";
+
+/// Settings by which the kernel may enlarge the buffers of a TCP connection to 512 MiB.
+pub(crate) const LARGE_BUFFERS: [(&str, &str); 2] =
+    [("tcp_rmem", "4096 131072 536870912"), ("tcp_wmem", "4096 16384 536870912")];
+
+/// Sets `net.ipv4.NAME` in the network namespace of the calling thread.
+pub(crate) fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
+    fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
+}
 
 /// A network namespace.
 #[derive(Debug)]
@@ -40,7 +50,12 @@ impl Namespace {
     /// # Errors
     /// There is no `/proc`.
     pub fn current() -> io::Result<Self> {
-        Ok(Namespace(File::open(THREAD_NAMESPACE)?))
+        Namespace::open(Path::new(THREAD_NAMESPACE))
+    }
+
+    /// Opens the namespace of a file, such as `/proc/1/ns/net`.
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+        Ok(Namespace(File::open(file)?))
     }
 
     /// Duplicates the file descriptor of the namespace.

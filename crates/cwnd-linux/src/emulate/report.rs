@@ -5,6 +5,8 @@ use std::io;
 use cwnd_sim::queue::Histogram;
 use cwnd_sim::record::LinkRecord;
 
+use super::TcpLimits;
+
 /// A packet is late if it is delivered more than this many nanoseconds after it was due.
 const LATE: u64 = 200_000;
 /// The emulator was the limit if a larger fraction of the packets was late.
@@ -23,6 +25,9 @@ pub struct Report {
     pub lateness: Lateness,
     /// Performance of the emulator.
     pub emulator: EmulatorStats,
+    /// Limits of the TCP connections over the links of an [`Emulation`](super::Emulation), up and down; empty for a
+    /// testbed.
+    pub tcp: Vec<TcpLimits>,
     /// Error of the packet log, if any.
     pub packet_log: io::Result<()>,
 }

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::zeroed;
+use std::mem::{size_of, zeroed};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -56,6 +56,33 @@ pub(super) fn open_tun(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
+/// The group `SKNLGRP_INET_TCP_DESTROY`: messages on TCP sockets over IPv4 that are closed.
+const CLOSED_TCP: u32 = 1;
+/// Receive buffer of a socket for such messages: of about ten thousand sockets.
+static DIAGNOSIS_BUFFER: c_int = 1 << 24;
+
+/// Opens a socket for the diagnosis of TCP sockets in the network namespace of the calling thread. It receives a message
+/// on each TCP socket that is closed.
+pub(super) fn open_tcp_diagnosis() -> io::Result<File> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers are passed.
+    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) })?;
+    // SAFETY: the descriptor is new and has no other owner.
+    let socket = unsafe { File::from_raw_fd(fd) };
+    let (size, at) = (size_of::<c_int>() as libc::socklen_t, (&raw const DIAGNOSIS_BUFFER).cast());
+    // An error leaves the default size.
+    // SAFETY: the pointer and the size are those of the constant.
+    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, at, size) };
+    // SAFETY: all-zero bytes are a valid `sockaddr_nl`.
+    let mut address: libc::sockaddr_nl = unsafe { zeroed() };
+    address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+    address.nl_groups = CLOSED_TCP;
+    let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of `address`.
+    check(unsafe { libc::bind(fd, (&raw const address).cast(), size) })?;
+    Ok(socket)
+}
+
 /// Socket for interface requests in the namespace in which it was created.
 pub(super) struct Interfaces(OwnedFd);
 
@@ -97,6 +124,13 @@ impl Interfaces {
         let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
         request.ifr_ifru.ifru_netmask = sockaddr_of(Ipv4Addr::from_bits(mask));
         self.ioctl(libc::SIOCSIFNETMASK, &mut request)
+    }
+
+    /// Sets the largest packet of an interface in bytes.
+    pub(super) fn set_mtu(&self, name: &str, bytes: u16) -> io::Result<()> {
+        let mut request = interface_request(name);
+        request.ifr_ifru.ifru_mtu = bytes.into();
+        self.ioctl(libc::SIOCSIFMTU, &mut request)
     }
 
     /// Sets the length of the transmit queue: packets that wait for the reader of the device.

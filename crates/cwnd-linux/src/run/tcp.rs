@@ -16,8 +16,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::flow_config::{FlowConfig, TcpOptions};
 use super::measurement::Snapshot;
 use super::sys::{self, Metric, TcpInfo};
-use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side, set_sysctl};
-use crate::emulate::UPLINK;
+use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side};
+use crate::emulate::{UPLINK, set_sysctl};
 
 const PORT: u16 = 9;
 /// Bytes per write and read.

@@ -1,7 +1,6 @@
 //! Threads of the flows, one for each source and sink, and their shared state: the clock, the stop flag, and
 //! the notes.
 
-use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use cwnd::Time;
 use cwnd_sim::network::Network;
 
-use crate::emulate::{Namespace, Testbed};
+use crate::emulate::{LARGE_BUFFERS, Namespace, Testbed, set_sysctl};
 
 /// Longest wait of a thread before it checks the stop flag.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -19,20 +18,9 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const STACK_SIZE: usize = 128 << 10;
 
 /// Settings of both namespaces. No metrics are cached between connections. Sources select their controller by
-/// a socket option; reno is the controller of the sinks, which send no data. The kernel may enlarge the buffers of a
-/// connection to 512 MiB.
-const SYSCTLS: [(&str, &str); 5] = [
-    ("tcp_no_metrics_save", "1"),
-    ("tcp_congestion_control", "reno"),
-    ("tcp_ecn", "2"),
-    ("tcp_rmem", "4096 131072 536870912"),
-    ("tcp_wmem", "4096 16384 536870912"),
-];
-
-/// Sets `net.ipv4.NAME` in the network namespace of the calling thread.
-pub(super) fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
-    fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
-}
+/// a socket option; reno is the controller of the sinks, which send no data.
+const SYSCTLS: [(&str, &str); 3] =
+    [("tcp_no_metrics_save", "1"), ("tcp_congestion_control", "reno"), ("tcp_ecn", "2")];
 
 /// State shared by all threads of a run.
 #[derive(Debug)]
@@ -125,6 +113,7 @@ impl FlowThreads {
             let failed = self.namespace(side).run(|| {
                 SYSCTLS
                     .iter()
+                    .chain(&LARGE_BUFFERS)
                     .filter(|(name, value)| set_sysctl(name, value).is_err())
                     .collect::<Vec<_>>()
             })?;
