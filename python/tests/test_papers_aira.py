@@ -232,15 +232,6 @@ def test_the_worst_value_of_a_choice_is_compared_with_aimd(aira, verdict):
         assert verdicts[f"{key} with reset W of the reset condition Figure 19"] == "agrees"
 
 
-def test_a_trial_chooses_the_numbers_of_flows():
-    trial = _exhibit("fig-17").text.trials["few-flows"]
-    lab = _Rows(
-        _exhibit("fig-17"), lambda _: dict.fromkeys((*claims.COLUMNS, "events"), 0.5), trial
-    )
-    bounds.fig_17(lab)
-    assert [n for law, n in lab.keys if law == "AIRA"] == [4, 8, 12]
-
-
 def test_a_trial_chooses_the_fairness():
     rows = [{"fairness": 0.8, "rate-fairness": 0.9}]
     lab = Lab()

@@ -16,7 +16,7 @@ import pytest
 from cwnd.errors import ArgumentError
 from cwnd.papers.exhibit import PAPERS, Exhibit, Lab, exhibits
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
-from cwnd.papers.grades import RATINGS, RULES, at_least, less
+from cwnd.papers.grades import RATINGS, RULES, at_least, less, number
 from cwnd.papers.headlines import OURS
 from cwnd.papers.runner import reproduce
 from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Reason, Wording, read_text
@@ -250,6 +250,8 @@ def test_trials_decide_what_a_deviation_depends_on():
         lab.claim("unshown", at_least(1, [0.5] * 5))
         lab.claim("wrong", at_least(1, [0.5] * 5))
         lab.claim("derived", at_least(1, [1.5] * 5))
+        lab.claim("near", number("1.0", 1.1 if lab.option("way", "old") == "old" else 1.0))
+        lab.claim("nearby", number("1.0", 1.1))
 
     trials = {
         "simd": Trial("SIMD", permits="The law is not printed.", laws={"reno": "simd"}),
@@ -262,6 +264,8 @@ def test_trials_decide_what_a_deviation_depends_on():
         "way": Reason("rule", "The way.", "new"),
         "unshown": Reason("setting", "The rate.", "fast"),
         "wrong": Reason("paper", "It is wrong.", "derive*"),
+        "near": Reason("rule", "The way.", "new"),
+        "nearby": Reason("rule", "The way.", "new"),
     }
     words = dict.fromkeys((*why, "derived"), "A claim.")
     made = exhibit_of(function, words, (5, 5), trials=trials, why=why)
@@ -280,6 +284,9 @@ def test_trials_decide_what_a_deviation_depends_on():
         # A cause that no run shows is not known.
         "unshown": ("differs", "unknown"),
         "wrong": ("differs", "paper"),
+        # A number that is close keeps a cause that is shown.
+        "near": ("close", "rule"),
+        "nearby": ("close", None),
         "derived": ("agrees", None),
     }
     tried = {name: grade.verdict for name, grade in found["rate"].trials.items()}

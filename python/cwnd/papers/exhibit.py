@@ -63,18 +63,24 @@ class Claim:
     trials: dict[str, Grade] = field(default_factory=dict)
 
     def conclude(self, text: ExhibitText, claims: Iterable[Claim]) -> Claim:
-        """Return the claim with the verdict and the cause that the exhibit's trials leave it."""
+        """Return the claim with the verdict and the cause that the exhibit's trials leave it.
+
+        A number that is close has a cause only if it is shown.
+        """
         reason = self.reason
-        if self.verdict != "differs" or reason is None:
+        if reason is None:
             return self
         readings = [self.trials[name] for name in self.trials if text.trials[name].permits]
         depends = any(grade.verdict == "agrees" for grade in readings)
         if reason.proof in text.trials:
             tried = self.trials.get(reason.proof)
-            proven = tried is not None and tried.verdict in {"agrees", "close"}
+            good = {"agrees", "close"} if self.verdict == "differs" else {"agrees"}
+            proven = tried is not None and tried.verdict in good
         else:
             shown = [c.grade.verdict for c in claims if fnmatchcase(c.name, reason.proof)]
             proven = bool(shown) and all(verdict == "agrees" for verdict in shown)
+        if self.verdict != "differs":
+            return self if proven else replace(self, reason=None)
         return replace(
             self,
             verdict="depends" if depends else "differs",

@@ -97,14 +97,15 @@ def _exhibit(exhibit: JsonObject) -> JsonObject:
 
 
 def _tried(claim: JsonObject, trials: list[str], readings: set[str]) -> JsonObject | None:
-    """Return the grades of a claim under each trial; None if all are equal.
+    """Return the grades of a claim under each trial; None if all are equal and a cause is known.
 
     The default is a reading, too.
     """
     own = {"measured": claim["measured"], "interval": claim["interval"]}
     own["verdict"] = "differs" if claim["verdict"] == "depends" else claim["verdict"]
     found = {trial["name"]: trial for trial in claim["trials"]}
-    if {trial["verdict"] for trial in found.values()} <= {own["verdict"]}:
+    equal = {trial["verdict"] for trial in found.values()} <= {own["verdict"]}
+    if equal and not (found and claim["cause"] == "unknown"):
         return None
     among = [own, *(trial for name, trial in found.items() if name in readings)]
     agree = sum(grade["verdict"] == "agrees" for grade in among)
@@ -139,7 +140,7 @@ def markdown(document: JsonObject) -> str:
             lines.append("")
     heads = " | ".join(RATINGS)
     lines += ["## Claims", "", f"| paper | exhibit | TCP conventions | {heads} |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    lines.append("|---|---|---|" + "---|" * len(RATINGS))
     for paper in document["papers"]:
         for e in paper["exhibits"]:
             verdicts = [claim["verdict"] for claim in e["claims"]]
@@ -153,15 +154,15 @@ def markdown(document: JsonObject) -> str:
     for paper in document["papers"]:
         open_ = [line for e in paper["exhibits"] for line in _open_claims(e)]
         if open_:
-            lines += ["", f"## {paper['paper']}: claims that differ", *open_]
+            lines += ["", f"## {paper['paper']}: claims that differ or depend", *open_]
     return "\n".join(lines) + "\n"
 
 
 def _open_claims(exhibit: JsonObject) -> list[str]:
-    """List the claims of an exhibit that differ, by reason."""
+    """List the claims of an exhibit that differ or depend, by reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for claim in exhibit["claims"]:
-        if claim["verdict"] == "differs":
+        if claim["verdict"] in {"differs", "depends"}:
             reasons.setdefault((claim["cause"], claim["why"]), []).append(
                 f"{claim['text']}: {claim['published'] or '–'}, measured {measured_text(claim)}"
             )

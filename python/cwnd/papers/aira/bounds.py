@@ -103,8 +103,7 @@ def table_4(lab: Lab) -> None:
 @exhibit("fig-17", cost=20, seeds=(5, 10))
 def fig_17(lab: Lab) -> None:
     """Table 4's claims with more flows."""
-    given = [int(n) for n in lab.option("flows", "8 20 40 60 100").split()]
-    sizes = lab.pick(given, [8, 60])
+    sizes = lab.pick((8, 20, 40, 60, 100), (8, 60))
     cases = {(name, n): net.many(law, n) for n in sizes for name, law in LAWS.items()}
     rows = lab.run(cases, row)
     orders(lab, mean_rows(rows, "AIMD"), mean_rows(rows, "AIRA"))
