@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cwnd.papers.aira import bounds, claims, framework, rules, sensitivity
+from cwnd.papers.aira import claims, framework, rules, sensitivity
 from cwnd.papers.aira import networks as net
 from cwnd.papers.aira.measures import (
     LEAVE,
