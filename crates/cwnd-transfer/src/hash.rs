@@ -53,12 +53,47 @@ pub struct Tree {
 impl Tree {
     /// Adds the value of the next block.
     pub fn push(&mut self, value: Value) {
+        self.push_subtree(value, 1);
+    }
+
+    /// Adds a subtree of `blocks`, a power of two that divides the number of blocks before it.
+    fn push_subtree(&mut self, value: Value, blocks: u64) {
         // Merge only when another block follows: the last merge is that of the root.
         while self.stack.len() > self.count.count_ones() as usize {
             self.merge();
         }
         self.stack.push(value);
-        self.count += 1;
+        self.count += blocks;
+    }
+
+    /// Adds [`HOLE`] for each of `count` blocks, in a number of steps that is logarithmic in `count`.
+    pub fn push_holes(&mut self, count: u64) {
+        // Subtrees of 2^level holes. The last block is added by itself: the last merge may be that of the root.
+        let (mut left, mut level, mut subtree) = (count.saturating_sub(1), 0, HOLE);
+        let mut subtrees = vec![subtree];
+        while left > 0 {
+            let largest = self.count.trailing_zeros().min(left.ilog2());
+            while level < largest {
+                subtree = merge_subtrees_non_root(&subtree, &subtree, Mode::Hash);
+                subtrees.push(subtree);
+                level += 1;
+            }
+            self.push_subtree(subtrees[largest as usize], 1 << largest);
+            left -= 1 << largest;
+        }
+        if count > 0 {
+            self.push(HOLE);
+        }
+    }
+
+    /// Whether two files have the same values.
+    #[must_use]
+    pub fn is_equal(&self, other: &Tree) -> bool {
+        let value = |tree: &Tree| match tree.count {
+            0 | 1 => tree.stack.first().copied(),
+            _ => tree.clone().root(),
+        };
+        self.count == other.count && value(self) == value(other)
     }
 
     fn merge(&mut self) {
@@ -101,6 +136,28 @@ mod tests {
             assert_eq!(tree.root(), Some(*blake3::hash(&data).as_bytes()), "{size} blocks");
         }
         assert_eq!(Tree::default().root(), None);
+    }
+
+    #[test]
+    fn holes_are_added_as_one_by_one() {
+        for (before, holes, after) in
+            [(0, 2, 0), (0, 4, 0), (1, 1, 1), (3, 9, 0), (2, 64, 5), (5, 131, 2), (8, 8, 0)]
+        {
+            let (mut one, mut many) = (Tree::default(), Tree::default());
+            for tree in [&mut one, &mut many] {
+                (0..before).for_each(|at| tree.push([at as u8 + 1; 32]));
+            }
+            (0..holes).for_each(|_| one.push(HOLE));
+            many.push_holes(holes);
+            for tree in [&mut one, &mut many] {
+                (0..after).for_each(|at| tree.push([at as u8 + 100; 32]));
+            }
+            assert!(one.is_equal(&many), "{before}, {holes}, {after}");
+            assert!(one.root().is_some());
+        }
+        let mut huge = Tree::default();
+        huge.push_holes(1 << 24);
+        assert_eq!(huge.blocks(), 1 << 24);
     }
 
     #[test]

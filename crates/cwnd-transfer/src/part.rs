@@ -127,8 +127,8 @@ impl Part {
         Ok(named.is_some_and(|named| identity(&named) == identity(&own)))
     }
 
-    /// Returns the number of blocks at the beginning that the partial file may hold: none if its sidecar is of
-    /// another sender.
+    /// Returns the number of blocks at the beginning that the partial file holds with their values: none if its sidecar
+    /// is of another sender. It ends at the first hole, which would have to be read and hashed.
     pub(crate) fn blocks(&self) -> u64 {
         let size = self.content.size.unwrap_or(0);
         let Ok((sidecar, _)) = open_file(&self.parent, &sidecar_name(&self.name)) else { return 0 };
@@ -137,7 +137,18 @@ impl Part {
             return 0;
         }
         let length = rustix::fs::fstat(&self.fd).map_or(0, |status| status.st_size as u64);
-        if length < size { length / BLOCK } else { blocks(size) }
+        let most = if length < size { length / BLOCK } else { blocks(size) };
+        let (mut count, mut values) = (0, vec![0; 32 * 1024]);
+        while count < most {
+            let read = read_at(&sidecar, &mut values, HEADER_BYTES + 32 * count).unwrap_or(0);
+            let (values, _) = values[..read].as_chunks::<32>();
+            let known = values.iter().take_while(|value| **value != HOLE).count();
+            count += known as u64;
+            if known < values.len() || values.is_empty() {
+                break;
+            }
+        }
+        count.min(most)
     }
 
     /// Keeps the first `count` blocks, without their values, and truncates the rest.
@@ -224,7 +235,7 @@ impl Part {
             values.iter().take(left).for_each(|value| tree.push(*value));
             if values.is_empty() {
                 // Holes at the end have no values.
-                tree.push(HOLE);
+                tree.push_holes(count - tree.blocks());
             }
         }
         tree.root()

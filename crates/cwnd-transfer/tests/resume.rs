@@ -715,3 +715,69 @@ fn idle_peers_are_disconnected() {
         "{answers:?}"
     );
 }
+
+/// A file of 6 MiB with data in blocks 0, 1 and 5, which takes 3 MiB on disk.
+fn sparse(path: &Path) -> Vec<u8> {
+    let mut data = vec![0; 6 * MIB];
+    for block in [0, 1, 5] {
+        data[block * MIB..(block + 1) * MIB].copy_from_slice(&noise(MIB, block as u64 + 1));
+    }
+    let file = fs::File::create(path).unwrap();
+    file.set_len(data.len() as u64).unwrap();
+    for block in [0, 1, 5] {
+        file.write_all_at(&data[block * MIB..(block + 1) * MIB], (block * MIB) as u64).unwrap();
+    }
+    data
+}
+
+#[test]
+fn a_sparse_file_continues_within_the_limit_of_its_data() {
+    let options = ReceiveOptions { max_bytes: Some(4 * BLOCK), ..open() };
+    let (_dir, server, source) = setup(options, 0);
+    let data = sparse(&source);
+    interrupt(&server, &source, MIB + MIB / 2);
+    let end = server.send(&source);
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 2 * BLOCK));
+    assert!(fs::read(server.out.join("large")).unwrap() == data);
+}
+
+#[test]
+fn a_sparse_file_that_grows_arrives_as_it_was_offered() {
+    let (_dir, server, source) = setup(open(), 0);
+    let data = sparse(&source);
+    let path = source.clone();
+    let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
+        let (end, path, mut grown) = (server.connect(), path.clone(), false);
+        end.set_channel_error(move |data| {
+            if data.len() > 10_000 && !std::mem::replace(&mut grown, true) {
+                let file = fs::File::options().write(true).open(&path).unwrap();
+                file.write_all_at(b"more", 6 * BLOCK).unwrap();
+            }
+            Ok(())
+        });
+        end
+    });
+    assert_eq!(end.outcome, Outcome::Complete, "{events:?}");
+    assert!(fs::read(server.out.join("large")).unwrap() == data);
+}
+
+#[test]
+fn copied_blocks_count_towards_the_limit_and_holes_stay() {
+    for (limit, outcome) in [(3, Outcome::Complete), (2, Outcome::Incomplete)] {
+        let options = ReceiveOptions { overwrite: true, max_bytes: Some(limit * BLOCK), ..open() };
+        let (_dir, server, source) = setup(options, 0);
+        let mut data = sparse(&source);
+        let target = server.out.join("large");
+        fs::copy(&source, &target).unwrap();
+        fs::File::open(&target).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        data[5] ^= 1;
+        let file = fs::File::options().write(true).open(&source).unwrap();
+        file.write_all_at(&data[5..6], 5).unwrap();
+        let (end, events) = server.send_with(&[&source], SendOptions::default());
+        assert_eq!(end.outcome, outcome, "{limit} MiB: {events:?}");
+        if outcome == Outcome::Complete {
+            assert!(fs::read(&target).unwrap() == data);
+            assert!(target.metadata().unwrap().blocks() * 512 <= 3 * BLOCK + 65_536);
+        }
+    }
+}

@@ -35,6 +35,8 @@ pub(crate) struct Connecting {
     /// without padding.
     probes: Vec<u32>,
     probed: usize,
+    /// A listener of this crate has answered the request without padding, and no padded one.
+    unprobed: bool,
     /// The last handshake received from a rendezvous peer.
     peer: Option<Handshake>,
     next_send: Time,
@@ -62,8 +64,15 @@ impl Connecting {
                 peer: address(to),
             },
             rendezvous,
-            probes: if rendezvous { Vec::new() } else { config.probes.clone() },
+            // A rendezvous does not probe, and a probe is larger than a request without padding.
+            probes: config
+                .probes
+                .iter()
+                .copied()
+                .filter(|size| !rendezvous && *size as usize > LENGTH + IP_UDP_HEADERS)
+                .collect(),
             probed: 0,
+            unprobed: false,
             peer: None,
             next_send: now,
             deadline: now + config.connect_timeout,
@@ -108,12 +117,19 @@ impl Connecting {
         self.next_send.min(self.deadline)
     }
 
-    /// Processes a handshake from the peer, in a datagram of `length` bytes.
-    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake, length: usize) -> Outcome {
+    /// Processes a handshake from the peer, in a datagram of `length` bytes; `is_ours` if it has a timestamp, as those of
+    /// this crate's listeners.
+    pub(crate) fn handle(
+        &mut self,
+        now: Time,
+        answer: &Handshake,
+        length: usize,
+        is_ours: bool,
+    ) -> Outcome {
         if self.rendezvous {
             self.handle_rendezvous(now, answer)
         } else {
-            self.handle_answer(now, answer, length)
+            self.handle_answer(now, answer, length, is_ours)
         }
     }
 
@@ -121,21 +137,34 @@ impl Connecting {
         answer.version == VERSION && answer.socket_type == self.request.socket_type
     }
 
-    fn handle_answer(&mut self, now: Time, answer: &Handshake, length: usize) -> Outcome {
+    fn handle_answer(
+        &mut self,
+        now: Time,
+        answer: &Handshake,
+        length: usize,
+        is_ours: bool,
+    ) -> Outcome {
         // A listener repeats the initial sequence number: the sender of an answer without it has not seen the request.
         if answer.initial != self.request.initial {
             return Outcome::Pending;
         }
         match answer.request {
             Request::Connect if self.request.request == Request::Connect => {
-                self.request.request = Request::Agree;
-                self.request.cookie = answer.cookie;
                 // The path carries this size in both directions. The largest probe is sent first, and the request
                 // without padding last.
                 let probe = |size: &&u32| **size as usize - IP_UDP_HEADERS == length;
-                if let Some(size) = self.probes.iter().find(probe) {
-                    self.request.packet_size = *size;
+                match (self.probes.iter().find(probe), self.probes.last()) {
+                    (Some(size), _) => self.request.packet_size = *size,
+                    // The probes were lost, perhaps by chance: they are repeated once. Then the smallest size is used.
+                    (None, Some(_)) if is_ours && !self.unprobed => {
+                        self.unprobed = true;
+                        return Outcome::Pending;
+                    }
+                    (None, Some(least)) if is_ours => self.request.packet_size = *least,
+                    _ => {}
                 }
+                self.request.request = Request::Agree;
+                self.request.cookie = answer.cookie;
                 self.next_send = now;
                 Outcome::Pending
             }

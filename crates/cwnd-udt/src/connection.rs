@@ -221,6 +221,11 @@ impl Connection {
         }
     }
 
+    /// The size in bytes of a full data packet, when the handshake is complete.
+    pub(crate) fn datagram_size(&self) -> Option<usize> {
+        self.halves.as_ref().map(|halves| halves.payload + HEADER)
+    }
+
     /// Whether the handshake of this end is not complete.
     pub(crate) fn is_connecting(&self) -> bool {
         matches!(self.state, State::Connecting(_))
@@ -265,7 +270,9 @@ impl Connection {
         let State::Connecting(connecting) = &mut self.state else { return };
         let (mine, rendezvous) = (*connecting.request(), connecting.is_rendezvous());
         let outcome = match packet.body {
-            Body::Control(Control::Handshake(answer)) => connecting.handle(now, &answer, length),
+            Body::Control(Control::Handshake(answer)) => {
+                connecting.handle(now, &answer, length, packet.timestamp != 0)
+            }
             // The peer has opened the rendezvous connection: its handshake was lost.
             Body::Data(_) | Body::Control(Control::KeepAlive) => {
                 connecting.peer().map_or(Outcome::Pending, Outcome::Open)

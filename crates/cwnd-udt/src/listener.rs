@@ -103,7 +103,8 @@ impl Listener {
 
 fn reply(handshake: &Handshake) -> [u8; HEADER + Handshake::LENGTH] {
     let mut datagram = [0; HEADER + Handshake::LENGTH];
-    Control::Handshake(*handshake).encode(0, handshake.socket, &mut datagram);
+    // A client recognises a listener of this crate by a timestamp other than 0; UDT4 sends 0.
+    Control::Handshake(*handshake).encode(1, handshake.socket, &mut datagram);
     datagram
 }
 

@@ -361,7 +361,7 @@ impl Receiver<'_, '_> {
         let in_place = if matches!(existing, ExistingData::Part(_)) { count } else { 0 };
         item.state =
             State::Arriving(Arriving { resumed: true, in_place, ..Arriving::new(lock, missing) });
-        let counted = count_file(&self.shared, item, wanted);
+        let counted = count_file(&self.shared, item, wanted.min(item.space));
         let ready = match counted {
             Ok(()) if small => Ok(()),
             Ok(()) => match self.open(number)? {
@@ -389,22 +389,34 @@ impl Receiver<'_, '_> {
         existing: ExistingData,
         differing: &Ranges,
     ) -> Result<Result<(), Refusal>, Failure> {
-        let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
-        let State::Arriving(arriving) = &item.state else { return Ok(Ok(())) };
-        let (size, buffer, idle_timer) = (item.size, &mut self.buffer, &self.owner.idle_timer);
         // The values of a partial file's blocks were recorded when they were compared.
         let ExistingData::Final(fd, _) = &existing else { return Ok(Ok(())) };
-        Self::with_part(&arriving.lock, |part| {
-            let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
-            for index in (0..blocks(size)).filter(|&index| !differing.contains(index)) {
-                idle_timer.touch();
-                buffer.resize(block_len(size, index) as usize, 0);
-                read_at(fd, buffer, index * BLOCK)?;
-                part.write(buffer, index * BLOCK)?;
-                part.verified(index, &block_value(index, buffer))?;
+        let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
+        let State::Arriving(arriving) = &item.state else { return Ok(Ok(())) };
+        let (size, lock) = (item.size, Arc::clone(&arriving.lock));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for index in (0..blocks(size)).filter(|&index| !differing.contains(index)) {
+            self.owner.idle_timer.touch();
+            buffer.resize(block_len(size, index) as usize, 0);
+            let copied = Self::with_part(&lock, |part| {
+                let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
+                read_at(fd, &mut buffer, index * BLOCK)?;
+                // Zeros stay a hole.
+                let data = buffer.iter().any(|byte| *byte != 0);
+                if data {
+                    self.shared.count_bytes(buffer.len() as u64, 0)?;
+                    part.write(&buffer, index * BLOCK)?;
+                }
+                part.verified(index, &block_value(index, &buffer))?;
+                Ok(if data { buffer.len() as u64 } else { 0 })
+            })?;
+            match copied {
+                Ok(written) => self.check_space(written)?,
+                Err(refused) => return Ok(Err(refused)),
             }
-            Ok(())
-        })
+        }
+        self.buffer = buffer;
+        Ok(Ok(()))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Sender, Work};
 use crate::channel::Failure;
 use crate::folder::describe;
 use crate::frame::{EXTENTS, Frame, VALUES, What, begin_block, finish_block, violation};
-use crate::hash::{BLOCK, HOLE, Tree, block_len, block_value, blocks};
+use crate::hash::{BLOCK, Tree, block_len, block_value, blocks};
 use crate::part::read_at;
 use crate::report::Activity;
 use crate::source::check_unchanged;
@@ -100,8 +100,10 @@ impl Sender<'_, '_, '_> {
         let (size, sparse) = (entry.size, entry.space < entry.size);
         let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.resumed = first > 0 || item.claim_requested;
-        item.done = (first * BLOCK).min(size);
-        self.meter.progress.done_bytes += item.done;
+        // Blocks that were requested by WANT are counted already.
+        let kept = (first * BLOCK).min(size).saturating_sub(item.done);
+        item.done += kept;
+        self.meter.progress.done_bytes += kept;
         if size > BLOCK || self.meter.is_due() {
             self.meter.progress.name = crate::names::printable(&self.task.source.path(index));
         }
@@ -120,7 +122,7 @@ impl Sender<'_, '_, '_> {
                 Ok(Next::Hole(count)) => {
                     self.writer.put(&Frame::Hole { number, first: block, count });
                     self.count(number, 0, ((block + count) * BLOCK).min(size) - block * BLOCK);
-                    (0..count).for_each(|_| tree.push(HOLE));
+                    tree.push_holes(count);
                     block += count;
                 }
                 Ok(Next::Data(runs)) => {
@@ -141,7 +143,7 @@ impl Sender<'_, '_, '_> {
         }
         let entry = &self.task.source.entries[index];
         if let Err(reason) = self.meter.during(Activity::Disk, || check_unchanged(entry, &fd))
-            && !self.is_still_there(&fd, size, &tree)?
+            && !self.is_still_there(&fd, size, if sparse { first } else { u64::MAX }, &tree)?
         {
             self.withdraw(number, &reason);
             return Ok(());
@@ -154,10 +156,24 @@ impl Sender<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether a file that has changed still begins with what was sent, as one that has only grown.
-    fn is_still_there(&mut self, fd: &OwnedFd, size: u64, sent: &Tree) -> Result<bool, Failure> {
+    /// Whether a file that has changed still begins with what was sent, as one that has only grown. Holes were sent
+    /// from the block `sparse` on.
+    fn is_still_there(
+        &mut self,
+        fd: &OwnedFd,
+        size: u64,
+        sparse: u64,
+        sent: &Tree,
+    ) -> Result<bool, Failure> {
         let mut tree = Tree::default();
-        for block in 0..blocks(size) {
+        while tree.blocks() < blocks(size) {
+            let block = tree.blocks();
+            if block >= sparse
+                && let Ok(Next::Hole(count)) = next_data(fd, size, block)
+            {
+                tree.push_holes(count);
+                continue;
+            }
             let mut buffer = std::mem::take(&mut self.buffer);
             buffer.resize(block_len(size, block) as usize, 0);
             let read =
@@ -170,7 +186,7 @@ impl Sender<'_, '_, '_> {
             }
             self.ping()?;
         }
-        Ok(tree == *sent)
+        Ok(tree.is_equal(sent))
     }
 
     /// Sends blocks that the receiver requested by WANT.

@@ -142,7 +142,14 @@ impl State {
     fn handle_send_error(&mut self, error: &io::Error) {
         if !self.connection.is_open() && self.connection.close_reason().is_none() {
             // Reported to the caller if the connection attempt fails.
-            self.failure = Some((error.kind(), error.to_string()));
+            // Routes and firewalls change, unlike what makes other errors of these kinds.
+            let kind = match error.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => {
+                    io::ErrorKind::NetworkUnreachable
+                }
+                kind => kind,
+            };
+            self.failure = Some((kind, error.to_string()));
         }
     }
 
@@ -277,7 +284,7 @@ impl SharedConnection {
             Some(at) => {
                 let at = protection.handshake_wakeup().unwrap_or(at);
                 state.next_timer = at;
-                let max_segments = self.port.socket.max_segments(self.datagram_size);
+                let max_segments = self.max_segments(&state, &protection);
                 let at = at.max(now + min_interval(&state.connection, max_segments));
                 if at < state.scheduled {
                     state.scheduled = at;
@@ -286,6 +293,12 @@ impl SharedConnection {
             }
         }
         result
+    }
+
+    /// The largest number of data packets in a batch.
+    fn max_segments(&self, state: &State, protection: &Protection) -> usize {
+        let agreed = state.connection.datagram_size().map(|size| size + protection.overhead());
+        self.port.socket.max_segments(agreed.unwrap_or(self.datagram_size))
     }
 
     /// Sends the datagram of the session's handshake that is due.
@@ -319,7 +332,7 @@ impl SharedConnection {
             state.unsent = Some((unsent[sent..].to_vec(), segment));
             return (state, false, false);
         }
-        let max_segments = socket.max_segments(self.datagram_size);
+        let max_segments = self.max_segments(&state, protection);
         for batch in 0..MAX_BATCHES {
             let handshake = state.connection.is_connecting();
             let Some(transmit) = state.connection.poll_transmit(now, max_segments) else {

@@ -2,7 +2,7 @@
 //! the connection has credentials.
 
 use crate::packet::HEADER;
-use crate::secure::{Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
+use crate::secure::{Exhausted, Initiator, OVERHEAD, PublicKey, Refused, Session, packet_size};
 use crate::{Config, Filled, Transmit, reset};
 use cwnd::Time;
 use std::io;
@@ -52,8 +52,9 @@ const IPV6_EXCESS: u32 = 20;
 pub(super) fn inner_config(config: &Config, peer: IpAddr) -> Config {
     let excess = if peer.is_ipv6() { IPV6_EXCESS } else { 0 };
     let common = COMMON_MTUS.iter().map(|mtu| mtu - excess);
-    let sizes = std::iter::once(config.packet_size)
-        .chain(common.filter(|size| *size < config.packet_size))
+    let largest = config.packet_size - excess.min(config.packet_size);
+    let sizes = std::iter::once(largest)
+        .chain(common.filter(|size| *size < largest))
         .map(|size| if config.credentials.is_some() { packet_size(size) } else { size });
     let probes: Vec<_> = sizes.collect();
     Config { packet_size: probes[0], probes, ..config.clone() }
@@ -152,6 +153,11 @@ impl Protection {
             }
             Protection::Sealed(session) => session.opener.open_batch(datagrams, segment),
         }
+    }
+
+    /// The bytes by which it lengthens a datagram.
+    pub(super) fn overhead(&self) -> usize {
+        if let Protection::Sealed(_) = self { OVERHEAD } else { 0 }
     }
 
     /// The authenticated public key of the peer.
