@@ -113,7 +113,7 @@ impl Part {
             Err(Errno::WOULDBLOCK) => return Err(refusal(BUSY)),
             Err(errno) => return Err(errno.into()),
         }
-        // Another receiver may length_read completed or removed the file between opening and locking.
+        // Another receiver may have completed or removed the file between opening and locking.
         if self.is_named()? {
             Ok(())
         } else {

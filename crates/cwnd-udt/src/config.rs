@@ -117,8 +117,8 @@ impl Config {
 pub struct Admission {
     /// The allowed networks; empty allows all addresses. An IPv4-mapped IPv6 address counts as the IPv4 address.
     pub allow: Vec<IpNet>,
-    /// The largest number of open connections of one address, or of one IPv6 network of 64 bits. Further clients get no answer and repeat their request
-    /// until they time out.
+    /// The largest number of open connections of one address, or of one IPv6 network of 64 bits. Further clients get no
+    /// answer and repeat their request until they time out.
     pub per_address: Option<usize>,
 }
 

@@ -171,8 +171,7 @@ impl Socket {
         SendOutcome::Complete
     }
 
-    /// Sends a handshake's datagram, which may probe the path: it is not fragmented, and lost if it is larger than the
-    /// interface's MTU.
+    /// Sends a handshake's datagram unfragmented. A datagram above the interface's MTU is dropped silently.
     pub(super) fn send_handshake(
         &self,
         to: SocketAddr,
