@@ -19,10 +19,14 @@ from cwnd.stats import POSITIVE, UNIT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy.typing as npt
+
     from cwnd.papers.exhibit import Lab
 
 INDICES = ("EI", "FI", "SI")
 WITHIN = {"FI": UNIT, "loss": UNIT}
+WIDE = (120.0, 150.0, 200.0, 300.0, 500.0, 900.0)
+"""Capacities L₁ of section IV in Mb/s: the stages of Eq. 9 repeat with each power of ten."""
 FAR = ("100 ms", "1 s")
 """RTTs at which the paper reports an advantage of UDT over TCP."""
 
@@ -107,12 +111,40 @@ def table_2(lab: Lab) -> None:
     part = {row: np.array(by["AC"]) / ys[row] for row, by in found.items()}
     lab.claim("fair-share", at_least(0.9, np.min([*over.values()], axis=0)))
     lab.claim("half", at_least(0.5, np.min([*part.values()], axis=0), UNIT))
-    grid = np.geomspace(1.01, 199, 60)
-    ratio = np.array([read.sharing(200.0, y) for y in grid])
-    least = float(np.min(200 * ratio / (1 + ratio) / grid))
-    lab.claim("half-eq-4", fact(f"at least {least:.3f} of L₂", holds=least >= 0.5))
-    ends = np.asarray(daimd.stage_end(1, 1e6 * grid)) * daimd.BITS_PER_SYN / (1e6 * grid)
+    _different_capacities(lab)
+
+
+def _different_capacities(lab: Lab) -> None:
+    """Check the cases of Fig. 4 at the equilibria of Eq. 4."""
+    cases = [(wide, wide * part) for wide in WIDE for part in np.geomspace(0.01, 0.995, 60)]
+    wide, narrow = np.array(cases).T
+    ratio = np.array([read.sharing(*case) for case in cases])
+    second = wide * ratio / (1 + ratio)
+    first = wide - second
+    part = second / narrow
+    lab.claim("half-eq-4", fact(f"at least {part.min():.3f} of L₂", holds=bool(part.min() >= 0.5)))
+    ends = np.asarray(daimd.stage_end(1, 1e6 * narrow)) * daimd.BITS_PER_SYN / (1e6 * narrow)
     lab.claim("stage-2", fact(f"from {ends.min():.3f} of L₂ on", holds=bool(ends.min() >= 0.9)))
+
+    def increases(mbps: read.Array, capacity: read.Array) -> read.Array:
+        """Return the increases just below and just above a rate: two at the end of a stage."""
+        near = np.array([0.998 * mbps, 1.002 * mbps]) * 1e6 / daimd.BITS_PER_SYN
+        return np.asarray(daimd.increase_per_syn(near, 1e6 * capacity))
+
+    def within(found: read.Array, stage: read.Array) -> npt.NDArray[np.bool_]:
+        """Test whether rates are in the stage with an increase, or at one of its ends."""
+        return np.asarray((found[1] <= 1.001 * stage) & (found[0] >= 0.999 * stage))
+
+    ours, theirs = increases(first, wide), increases(second, narrow)
+    same = np.isclose(ours, theirs).all(axis=0) & np.isclose(*ours)
+    apart = float(np.abs(ratio[same] - 1).max())
+    words = f"within {100 * apart:.1f} % in {same.sum()} of {same.size} cases"
+    lab.claim("same-increase", fact(words, holds=apart < 0.01))
+    second_stage = within(theirs, np.asarray(daimd.stage_increase(1, 1e6 * narrow)))
+    first_above = within(ours, increases(wide - narrow, wide)[1]) & (first > wide - narrow)
+    found = (second_stage & first_above)[(np.abs(ratio - 1) > 0.01) & (part < 0.9)]
+    words = f"in {found.sum()} of {found.size} cases"
+    lab.claim("unfair", fact(words, holds=bool(found.all())))
 
 
 @exhibit("fig-10", cost=1, seeds=(5, 10), quick=(5, 5))
