@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +117,30 @@ def test_the_words_of_each_paper(paper):
     claims = Path(__file__).parents[2].joinpath("docs", "papers.md").read_text()
     for headline in text.headlines:
         assert headline.claim in claims
+
+
+@pytest.mark.parametrize(
+    ("paper", "equations"), [("simd", 9), ("gaimd", 4), ("aira", 25), ("daimd", 21), ("aiad", 7)]
+)
+def test_the_contents_name_every_part_of_a_paper(paper, equations):
+    text = read_text(paper)
+    named: dict[str, list[int]] = {"Eq.": [], "Fig.": [], "Table": []}
+    for name, part in text.parts.items():
+        assert part.exhibits or part.note, name
+        assert "lost" not in part.note.lower() or re.search(r"\blines? \d+", part.note), name
+        assert set(part.exhibits) <= set(text.exhibits), name
+        kind, _, numbers = name.partition(" ")
+        if kind in named:
+            first, *rest = map(int, re.findall(r"\d+", numbers))
+            named[kind] += range(first, (rest or [first])[-1] + 1)
+    assert sorted(named["Eq."]) == [*range(1, equations + 1)]
+    for kind in ("Fig.", "Table"):
+        assert sorted(named[kind]) == [*range(1, len(named[kind]) + 1)], kind
+    shown = {name for part in text.parts.values() for name in part.exhibits}
+    assert {e.id for e in exhibits(paper) if not e.new} <= shown
+    for where, says in text.ungraded:
+        assert re.search(r", line \d+$", where)
+        assert says
 
 
 def test_names_are_unique():

@@ -242,6 +242,11 @@ def _document(parts: list[tuple[Exhibit, JsonObject]]) -> JsonObject:
                 "citation": read_text(paper).citation,
                 "headlines": headlines(read_text(paper).headlines, found),
                 "exhibits": found,
+                "parts": [
+                    {"part": name, "exhibits": part.exhibits, "note": part.note or None}
+                    for name, part in read_text(paper).parts.items()
+                ],
+                "ungraded": [sentence._asdict() for sentence in read_text(paper).ungraded],
             }
             for paper, found in papers.items()
         ],

@@ -1,4 +1,4 @@
-"""Text file of each paper: printed values, open choices, and reasons of deviations.
+"""Text files of each paper: printed values, open choices, reasons of deviations, and contents.
 
 ``paper.toml`` in the folder of a paper contains
 
@@ -14,6 +14,11 @@
   includes; ``[exhibit.ID.claims]``: by the claim's key, a sentence or
   a table (see `Wording`); ``[exhibit.ID.printed]``: printed tables, each with ``columns`` and
   ``rows``; ``[exhibit.ID.why]``: by the claim's name or key, the name of a reason.
+
+``contents.toml`` beside it, for the five papers, contains
+
+* ``[parts]``: by the number of an equation, a figure, a table or a section, a `Part`;
+* ``ungraded``: quantitative sentences without a claim, each with its section and line (``where``).
 """
 
 from __future__ import annotations
@@ -126,20 +131,39 @@ class ExhibitText:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A numbered part of a paper: the exhibits that show it, and what is lost."""
+
+    exhibits: list[str] = field(default_factory=list)
+    note: str = ""
+
+
+class Ungraded(NamedTuple):
+    """A quantitative sentence without a claim: its section and line, and the sentence."""
+
+    where: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class PaperText:
-    """Texts of a paper; see the text file for the attributes."""
+    """Texts of a paper; see the text files for the attributes."""
 
     title: str
     citation: str
     headlines: list[Headline]
     exhibits: dict[str, ExhibitText]
+    parts: dict[str, Part]
+    ungraded: list[Ungraded]
 
 
 @cache
 def read_text(paper: str) -> PaperText:
-    """Read the text file of a paper by its short name."""
-    path = files("cwnd.papers").joinpath(paper, "paper.toml")
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    """Read the text files of a paper by its short name."""
+    folder = files("cwnd.papers").joinpath(paper)
+    document = tomllib.loads(folder.joinpath("paper.toml").read_text(encoding="utf-8"))
+    path = folder.joinpath("contents.toml")
+    contents = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     reasons = {name: Reason(*reason) for name, reason in document.get("reasons", {}).items()}
     trials = {name: Trial(**trial) for name, trial in document.get("trials", {}).items()}
     return PaperText(
@@ -153,4 +177,6 @@ def read_text(paper: str) -> PaperText:
             name: ExhibitText.read(exhibit, reasons, trials)
             for name, exhibit in document["exhibit"].items()
         },
+        {name: Part(**part) for name, part in contents.get("parts", {}).items()},
+        [Ungraded(**sentence) for sentence in contents.get("ungraded", [])],
     )
