@@ -73,7 +73,6 @@ __all__ = [
     "schema",
     "simulate",
     "synchronous",
-    "transfer_advice",
     "transfer_receive",
     "transfer_send",
     "udt_check_code",
@@ -542,7 +541,6 @@ class Transfer:
     def stop(self) -> None: ...
     def join(self) -> None: ...
 
-def transfer_advice(shares: Mapping[str, float]) -> str | None: ...
 def transfer_send(
     sources: list[str],
     host: str,

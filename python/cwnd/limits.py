@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,6 +13,43 @@ LIMITS = ("window", "pacing", "receiver", "application", "disk", "processor")
 
 _WORTH_NAMING = 0.005
 """Smallest share that is shown: 0.5 % rounds to 1 %."""
+
+DEFAULT_CONTROLLER = "cubic"
+"""Controller of `send` and `perf`, by the rule in docs/transfer.md."""
+
+PathState: TypeAlias = Literal["full", "lossy", "free"]
+"""A path with a queue, one that loses packets without a queue, and one without either."""
+
+_PATHS: dict[PathState, tuple[str, str, str]] = {
+    "full": ("the network limited the rate: packets waited in its queue", "", ""),
+    "lossy": ("packets were lost without a queue", "bbr3", "keeps its rate at such losses"),
+    "free": (
+        "the controller limited the rate: packets neither waited nor were lost",
+        "cubic",
+        "reaches the rate of such a path sooner",
+    ),
+}
+"""State of the path: sentence, the controller that suits it, and why."""
+
+_ADVICE = {
+    "window": "the congestion window limited the rate",
+    "pacing": "the controller's sending rate, or a rate limit, limited the rate",
+    "receiver": (
+        "the receiver limited the rate: its disk, its processor, or its receive buffer on a long "
+        "path"
+    ),
+    "disk": "reading or writing files limited the rate, not the network",
+    "processor": "the processor limited the rate, not the network",
+    "sender": "the sender or the network limited the rate: the sender's own report says which",
+    "application": (
+        "the sender waited for its source or for answers: the network could have carried more"
+    ),
+}
+"""Sentence by limit."""
+
+_QUEUE_PART = 0.25
+_SHORTEST_QUEUE_S = 0.001
+"""A path has a queue if packets wait for this part of the least round-trip time, and this time."""
 
 
 def read_limited(stats: Mapping[str, Any]) -> dict[str, float]:
@@ -83,8 +121,83 @@ def main_limit(shares: Mapping[str, float] | None) -> tuple[str, float] | None:
     return max((shares or {}).items(), key=lambda pair: pair[1], default=None)
 
 
-def advise(shares: Mapping[str, float] | None) -> str | None:
+class Path:
+    """What a sender measured of its path over time: delays, and losses with and without a queue."""
+
+    def __init__(self) -> None:
+        self._least = math.inf
+        self._sum = 0.0
+        self._count = 0
+        self._lost = 0
+        self._lost_in_queue = 0
+
+    def add(self, rtt_s: float, lost: int) -> None:
+        """Add a sample.
+
+        Parameters
+        ----------
+        rtt_s
+            Smoothed round-trip time in seconds; 0 is ignored.
+        lost
+            Packets lost so far.
+        """
+        if rtt_s <= 0:
+            return
+        self._least = min(self._least, rtt_s)
+        self._sum += rtt_s
+        self._count += 1
+        if self._is_queue(rtt_s):
+            self._lost_in_queue += lost - self._lost
+        self._lost = lost
+
+    def _is_queue(self, rtt_s: float) -> bool:
+        return rtt_s - self._least > max(_SHORTEST_QUEUE_S, _QUEUE_PART * self._least)
+
+    @property
+    def state(self) -> PathState | None:
+        """How the path limits a sender; None without samples.
+
+        Examples
+        --------
+        >>> path = Path()
+        >>> for rtt_s, lost in [(0.040, 0), (0.042, 3), (0.041, 6)]:
+        ...     path.add(rtt_s, lost)
+        >>> path.state
+        'lossy'
+        """
+        if not self._count:
+            return None
+        if self._lost > 2 * self._lost_in_queue:
+            return "lossy"
+        return "full" if self._is_queue(self._sum / self._count) else "free"
+
+
+def check_state(value: object) -> PathState | None:
+    """Validate the state of a path that a peer sent.
+
+    Raises
+    ------
+    ValueError
+        It is neither a state nor None.
+    """
+    if value is not None and value not in _PATHS:
+        raise ValueError(value)
+    return value
+
+
+def advise(
+    shares: Mapping[str, float] | None,
+    state: PathState | None = None,
+    controller: str | None = None,
+) -> str | None:
     """Return one sentence of advice if a limit applied for more than a third of the time.
+
+    Parameters
+    ----------
+    shares
+        Shares of time by limit.
+    state, controller
+        State of the path and the sender's controller, to advise another controller.
 
     Examples
     --------
@@ -92,7 +205,20 @@ def advise(shares: Mapping[str, float] | None) -> str | None:
     'the receiver limited the rate'
     >>> advise({"window": 0.3, "receiver": 0.3, "pacing": 0.3}) is None
     True
+    >>> advise({"window": 0.8}, "lossy", "cubic")
+    'packets were lost without a queue: bbr3 keeps its rate at such losses (80 % of the time)'
     """
-    from cwnd import _native
+    largest = main_limit(shares)
+    if largest is None or not largest[1] > 1 / 3:
+        return None
+    name, share = largest
+    by_controller = state is not None and name in {"window", "pacing"}
+    sentence = _advise_controller(state, controller) if by_controller else _ADVICE[name]
+    return f"{sentence} ({100 * share:.0f} % of the time)"
 
-    return _native.transfer_advice(shares) if shares else None
+
+def _advise_controller(state: PathState | None, controller: str | None) -> str:
+    """Return advice on a controller that limited the rate."""
+    name = (controller or "").partition("(")[0].lower()
+    sentence, better, why = _PATHS[state or "full"]
+    return f"{sentence}: {better} {why}" if better and name != better else sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -534,9 +535,25 @@ def test_what_limited_the_sender_is_told(udt, hall, wires, monkeypatch, reverse)
     assert text in lines
     assert hall.idle()
     assert (text in hall.lines) is reverse
+    assert document["end"]["sender_congestion"] == "cubic"
     # Where the user has set the rate, there is nothing to advise.
     document = measure(dialer(udt, hall), PerfOptions(0.2, reverse=reverse, bitrate=1e6))
     assert document["end"]["advice"] is None
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_advice_names_a_controller(udt, hall, wires, monkeypatch, reverse):
+    counts = itertools.count()
+
+    def stats(_):
+        # A packet is lost between any two samples, and the round-trip time is always the least.
+        lost = next(counts)
+        return {"ms_rtt": 40.0, "pkt_retrans_total": lost, "us_limited_window_total": 1e6 * lost}
+
+    monkeypatch.setattr(type(wires()[0]), "stats", stats)
+    monkeypatch.setattr(server_module, "_EVERY", 0.1)
+    document = measure(dialer(udt, hall), PerfOptions(0.5, reverse=reverse), every=0.1)
+    assert "bbr3" in document["end"]["advice"]
 
 
 def test_a_server_serves_one_test(udt, capsys):
@@ -621,7 +638,7 @@ def test_addresses_and_families_reach_the_transport(tcp, udt, hall, capsys):
     asked = ["perf", "-c", "localhost", "-p", f"{hall.port}", "-t", "0.2", "-4", "-B", "127.0.0.1"]
     tcp.clear()
     assert run(asked) == 0
-    assert tcp[0] == {"controller": "udt", "bind": "127.0.0.1", "packet_size": 1500}
+    assert tcp[0] == {"controller": "cubic", "bind": "127.0.0.1", "packet_size": 1500}
     line = next(line for line in capsys.readouterr().out.splitlines() if "connected to" in line)
     assert re.fullmatch(r"\[  1\] local 127.0.0.1 port \d+ connected to 127.0.0.1 port \d+", line)
 

@@ -3,7 +3,6 @@
 use crate::custom::Failure;
 use crate::udt::{Listener, SocketOptions};
 use cwnd_transfer::event::Event;
-use cwnd_transfer::report::Shares;
 use cwnd_transfer::select::Select;
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::{self, receive};
@@ -13,7 +12,7 @@ use cwnd_udt::secure::Credentials;
 use cwnd_udt::{Config, UdtStream};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -258,18 +257,9 @@ fn transfer_receive(
     }))
 }
 
-/// A sentence about the largest of a sender's shares of the time, if that is over a third.
-#[pyfunction]
-fn transfer_advice(shares: HashMap<String, f64>) -> Option<String> {
-    let causes = ["window", "pacing", "receiver", "application", "processor"];
-    let known = causes.into_iter().filter_map(|cause| Some((cause, *shares.get(cause)?)));
-    Shares(known.collect()).advice()
-}
-
 /// Adds the transfers to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transfer>()?;
-    module.add_function(wrap_pyfunction!(transfer_advice, module)?)?;
     module.add_function(wrap_pyfunction!(transfer_send, module)?)?;
     module.add_function(wrap_pyfunction!(transfer_receive, module)?)
 }

@@ -63,6 +63,8 @@ pub struct Progress {
     pub rtt_s: f64,
     /// Packet loss rate, 0 to 1.
     pub loss_rate: f64,
+    /// Retransmitted packets.
+    pub retransmissions: u64,
     /// Shares of the time by limit since the transfer began.
     pub limited: Shares,
 }
@@ -96,8 +98,6 @@ pub struct End {
     pub rtt_s: f64,
     /// Shares of the time by limit.
     pub limited: Shares,
-    /// Advice on the largest limit, if its share exceeds a third.
-    pub advice: Option<String>,
     /// Reason of the failure.
     pub reason: Option<String>,
 }

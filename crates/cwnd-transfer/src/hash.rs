@@ -44,7 +44,7 @@ pub fn block_value(index: u64, data: &[u8]) -> Value {
 /// blocks were sent as holes.
 ///
 /// Memory: one value for each level of the tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Tree {
     stack: Vec<Value>,
     count: u64,
@@ -68,15 +68,14 @@ impl Tree {
 
     /// Adds [`HOLE`] for each of `count` blocks, in a number of steps that is logarithmic in `count`.
     pub fn push_holes(&mut self, count: u64) {
-        // Subtrees of 2^level holes. The last block is added by itself: the last merge may be that of the root.
-        let (mut left, mut level, mut subtree) = (count.saturating_sub(1), 0, HOLE);
-        let mut subtrees = vec![subtree];
+        // Subtrees of 2^n holes. The last block is added by itself: the last merge may be that of the root.
+        let mut subtrees = vec![HOLE];
+        let mut left = count.saturating_sub(1);
         while left > 0 {
             let largest = self.count.trailing_zeros().min(left.ilog2());
-            while level < largest {
-                subtree = merge_subtrees_non_root(&subtree, &subtree, Mode::Hash);
-                subtrees.push(subtree);
-                level += 1;
+            while subtrees.len() <= largest as usize {
+                let half = &subtrees[subtrees.len() - 1];
+                subtrees.push(merge_subtrees_non_root(half, half, Mode::Hash));
             }
             self.push_subtree(subtrees[largest as usize], 1 << largest);
             left -= 1 << largest;

@@ -25,30 +25,6 @@ impl Shares {
         let divisor = if sum > 0.0 { sum } else { return Shares::default() };
         Shares(times.into_iter().map(|(name, time)| (name, time / divisor)).collect())
     }
-
-    /// Returns advice on the largest share, if it exceeds a third.
-    #[must_use]
-    pub fn advice(&self) -> Option<String> {
-        let (name, share) = self.0.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
-        let sentence = match *name {
-            "window" => {
-                "the congestion window limited the rate: try another --cc; docs/transfer.md says which suits which path"
-            }
-            "pacing" => "the controller's sending rate or --rate-limit limited the rate",
-            "receiver" => {
-                "the receiver limited the rate: its disk, its processor, or its receive buffer on a long path"
-            }
-            "disk" => "reading or writing files limited the rate, not the network",
-            "processor" => "the processor limited the rate, not the network",
-            "sender" => {
-                "the sender or the network limited the rate: the sender's own report says which"
-            }
-            _ => {
-                "the sender waited for its source or for answers: the network could have carried more"
-            }
-        };
-        (*share > 1.0 / 3.0).then(|| format!("{sentence} ({:.0} % of the time)", 100.0 * share))
-    }
 }
 
 /// Current activity of the thread that runs a transfer.
@@ -203,6 +179,7 @@ impl<'a> Meter<'a> {
         self.shown.push_back((now, progress.moved_bytes));
         progress.rtt_s = path.rtt_s;
         progress.loss_rate = path.loss_rate;
+        progress.retransmissions = self.combined(&path).1;
         progress.limited = self.shares(&path);
         self.emit(Event::Progress(progress));
     }
@@ -274,7 +251,6 @@ impl<'a> Meter<'a> {
             not_sent: self.not_sent,
             retransmissions: self.combined(path).1,
             rtt_s: path.rtt_s,
-            advice: limited.advice(),
             limited,
             reason,
         };
@@ -288,16 +264,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_sum_to_one_and_advise() {
+    fn shares_sum_to_one() {
         let shares = Shares::new([("window", 3.0), ("disk", 1.0)]);
-        assert_eq!(shares.0.values().sum::<f64>(), 1.0);
-        assert!(
-            shares.advice().is_some_and(|text| text.contains("window") && text.contains("75 %"))
-        );
-        let even =
-            Shares::new([("window", 1.0), ("disk", 1.0), ("pacing", 1.0), ("receiver", 1.0)]);
-        assert_eq!(even.advice(), None);
-        assert_eq!(Shares::new([("window", 0.0)]).advice(), None);
+        assert_eq!(shares.0, BTreeMap::from([("window", 0.75), ("disk", 0.25)]));
+        assert_eq!(Shares::new([("window", 0.0)]), Shares::default());
     }
 
     #[test]

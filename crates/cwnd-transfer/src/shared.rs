@@ -6,7 +6,7 @@ use crate::folder::{Folder, Refusal, refusal};
 use crate::part::{Content, Part};
 use crate::stream::Stream;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -80,14 +80,10 @@ impl Default for ReceiveOptions {
     }
 }
 
-/// Returns the address by which the transfers of a peer are counted: that of its network of 64 bits for IPv6,
-/// whose addresses one host can use, and one for all loopback addresses.
+/// Returns the address by which the transfers of a peer are counted: one for all loopback addresses.
 pub(crate) fn counted_address(stream: &dyn Stream) -> Option<IpAddr> {
-    Some(match stream.peer()?.ip().to_canonical() {
-        ip if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
-        ip => ip,
-    })
+    let ip = stream.peer()?.ip().to_canonical();
+    Some(if ip.is_loopback() { Ipv4Addr::LOCALHOST.into() } else { cwnd_udt::counted_address(ip) })
 }
 
 /// A connection that owns locks.

@@ -130,9 +130,10 @@ impl Admission {
     }
 }
 
-/// The address by which the connections of a client are counted: in IPv6 that of its network of 64 bits, of which one host
-/// can use every address.
-pub(crate) fn counted(ip: IpAddr) -> IpAddr {
+/// Returns the address by which the connections of a client are counted: in IPv6 that of its network of 64 bits, of which
+/// one host can use every address.
+#[must_use]
+pub fn counted_address(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
         ip => ip,
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn clients_are_counted_by_address_or_by_network() {
         let same = |one: &str, other: &str| {
-            counted(one.parse().unwrap()) == counted(other.parse().unwrap())
+            counted_address(one.parse().unwrap()) == counted_address(other.parse().unwrap())
         };
         assert!(same("2001:db8::1", "2001:db8::ffff:2"));
         assert!(!same("2001:db8::1", "2001:db8:0:1::1"));

@@ -127,7 +127,7 @@ pub mod secure;
 mod sender;
 pub mod seq;
 
-pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats};
+pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats, counted_address};
 pub use connection::{Connection, Filled, Transmit};
 pub use demultiplexer::{Client, Demultiplexer, Route};
 pub use estimate::{MedianFilter, PAIR_EVERY};

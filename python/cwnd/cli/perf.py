@@ -22,6 +22,7 @@ from cwnd.cli.peers import (
     with_mtu,
 )
 from cwnd.cli.values import BITRATE, CONTROLLER, COUNT
+from cwnd.limits import DEFAULT_CONTROLLER
 
 if TYPE_CHECKING:
     from cwnd.udt import Connection, Listener
@@ -100,7 +101,7 @@ _NO_UDP = (
     "-C",
     "--congestion",
     metavar="SPEC",
-    default="udt",
+    default=DEFAULT_CONTROLLER,
     show_default=True,
     type=CONTROLLER,
     help="Congestion controller of the sender: see `cwnd algorithms`.",
@@ -164,6 +165,7 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
 
     host = options["bind"]
     socket = {"per_address": _PER_ADDRESS, "packet_size": options["mtu"], **secret}
+    shared = {"controller": DEFAULT_CONTROLLER, **socket}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:
@@ -171,7 +173,7 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     elif options["version6"]:
         host, socket["allow"] = "::", ["::/0"]
 
-    with closing(open_listener(options["port"], host, **socket)) as listener:
+    with closing(open_listener(options["port"], host, **shared)) as listener:
 
         def relisten(controller: str) -> Listener:
             return listen(0, listener.address[0], controller=controller, **socket)
@@ -215,7 +217,7 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
         burst=burst,
     )
     # A receiver needs no controller.
-    connection = {"controller": "udt" if test.reverse else test.controller, **secret}
+    connection = {"controller": DEFAULT_CONTROLLER if test.reverse else test.controller, **secret}
     connection["packet_size"] = options["mtu"]
     family = _family(options)
     if options["bind"] is not None:

@@ -27,6 +27,7 @@ from cwnd.cli.peers import (
 )
 from cwnd.cli.progress import Monitor
 from cwnd.cli.values import CONTROLLER, NETWORK, RATE, SHARE, SIZE
+from cwnd.limits import DEFAULT_CONTROLLER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,7 @@ _TO_RECEIVE = (
 @click.option(
     "--cc",
     metavar="SPEC",
-    default="udt",
+    default=DEFAULT_CONTROLLER,
     show_default=True,
     type=CONTROLLER,
     help="Congestion controller.",

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from cwnd.limits import LIMITS
+from cwnd.limits import LIMITS, check_state
 from cwnd.perf.protocol import (
     COOKIE,
     PATIENCE,
@@ -222,6 +222,7 @@ def check_result(document: JsonObject, streams: int) -> JsonObject:
             "limited": None
             if limited is None
             else {name: min(1.0, _number(limited[name])) for name in LIMITS},
+            "path": check_state(document["path"]),
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise PerfError("the server's results are malformed") from None

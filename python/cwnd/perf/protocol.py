@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from cwnd.limits import DEFAULT_CONTROLLER
+
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.udt import Connection
 
 MAGIC = b"cwndprf"
-VERSION = 2
+VERSION = 3
 COOKIE = 16
 """Length in bytes of the cookie that identifies the connections of a test."""
 
@@ -77,7 +79,7 @@ class PerfOptions:
     seconds: float = 10.0
     streams: int = 1
     reverse: bool = False
-    controller: str = "udt"
+    controller: str = DEFAULT_CONTROLLER
     bytes: int = 0
     omit: float = 0.0
     bitrate: float = 0.0

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from cwnd.limits import advise, conclude_limits, to_shares
+from cwnd.limits import Path, advise, conclude_limits, to_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cwnd.limits import PathState
     from cwnd.perf.protocol import PerfOptions
     from cwnd.records import JsonObject
 
@@ -210,7 +211,17 @@ class Report:
             ],
             "cpu": {"total": user + system, "user": user, "system": system},
             "limited": to_shares(limited),
+            "path": self._path(),
         }
+
+    def _path(self) -> PathState | None:
+        """Return the state of the path, for a sender with intervals."""
+        path = Path()
+        before = sum(sample.retransmits for sample in self._base)
+        for samples in self._samples:
+            rtt_us = sum(sample.rtt_us for sample in samples) / len(samples)
+            path.add(1e-6 * rtt_us, sum(sample.retransmits for sample in samples) - before)
+        return path.state
 
     def tell_own(self, own: JsonObject) -> None:
         """Print this side's result, for a server."""
@@ -240,11 +251,13 @@ class Report:
         """Print the sender's limits, and advice."""
         shares = sender["limited"]
         if shares is not None:
-            self.tell(conclude_limits(shares, self._advise(shares)))
+            self.tell(conclude_limits(shares, self._advise(sender)))
 
-    def _advise(self, shares: Mapping[str, float] | None) -> str | None:
+    def _advise(self, sender: JsonObject) -> str | None:
         """Return advice on the sender's limit; none if --bitrate is the intended limit."""
-        return None if self.options.bitrate else advise(shares)
+        if self.options.bitrate:
+            return None
+        return advise(sender["limited"], sender["path"], self.options.controller)
 
     def _retr(self) -> str:
         return "         Retr" if self.sends else ""
@@ -299,7 +312,7 @@ class Report:
         }
         end["sender_congestion"] = self.options.controller
         end["limited"] = None if sender is None else sender["limited"]
-        end["advice"] = None if sender is None else self._advise(sender["limited"])
+        end["advice"] = None if sender is None else self._advise(sender)
         return {
             "start": {**describe(self.options), **start},
             "intervals": self.intervals,

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from cwnd.limits import DEFAULT_CONTROLLER
 from cwnd.perf.protocol import (
     PATIENCE,
     PerfError,
@@ -263,7 +264,7 @@ class Server:
         self._publish_test(report, streams, own)
 
     def _second_listener(self, options: PerfOptions) -> Listener | None:
-        """Listen on another port if this side sends with a controller other than `udt`."""
+        """Listen on another port if this side sends with a controller other than the default."""
         from cwnd import SpecError, canonical
 
         if not options.reverse:
@@ -273,7 +274,7 @@ class Server:
             controller = canonical(options.controller)
         except SpecError as problem:
             raise PerfError(str(problem)) from None
-        if controller == canonical("udt"):
+        if controller == canonical(DEFAULT_CONTROLLER):
             return None
         return self._relisten(controller)
 

@@ -28,11 +28,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
+from cwnd.limits import DEFAULT_CONTROLLER, Path, advise
 from cwnd.udt import Listener, client_options
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
+
+    from cwnd.controller import Spec
 
 __all__ = [
     "Event",
@@ -173,6 +176,7 @@ def send(
     *,
     options: SendOptions = SendOptions(),
     observe: Callable[[Event], None] | None = None,
+    controller: Spec = DEFAULT_CONTROLLER,
     **connection: Any,  # noqa: ANN401
 ) -> Outcome:
     """Send files, folders and standard input.
@@ -189,8 +193,10 @@ def send(
         Selection of files, and how to send them.
     observe
         Called with each event.
+    controller
+        Congestion controller, as for :func:`cwnd.udt.connect`.
     **connection
-        Keyword arguments of :func:`cwnd.udt.connect`: controller, rate limit, credentials.
+        Further keyword arguments of :func:`cwnd.udt.connect`: rate limit, credentials.
 
     Returns
     -------
@@ -206,7 +212,7 @@ def send(
     ArgumentError
         An argument is invalid, such as a pattern.
     """
-    socket = client_options(port, **connection)
+    socket = client_options(port, controller, **connection)
     paths = [os.fsdecode(source) for source in sources]
     chosen = asdict(options) | {
         "include": list(options.include),
@@ -216,8 +222,10 @@ def send(
         transfer = _native.transfer_send(paths, host, port, socket, chosen)
     except ValueError as mistake:
         raise ArgumentError("include" if options.include else "exclude", str(mistake)) from None
+    # A rate limit is intended: no other controller is advised.
+    law = str(controller) if connection.get("rate_limit") is None else None
     try:
-        ends = _run(transfer, observe, None)
+        ends = _run(transfer, observe, None, law)
     except TransferError as problem:
         # Other failures are events.
         raise SourceError(str(problem)) from None
@@ -266,21 +274,41 @@ def receive(
     _run(transfer, observe, stop)
 
 
+class _Watcher:
+    """Adds advice to the final events of transfers, keeps these, and passes all events on.
+
+    With the sender's `controller`, the advice may name another one.
+    """
+
+    def __init__(self, observe: Callable[[Event], None] | None, controller: str | None) -> None:
+        self.ends: list[Event] = []
+        self._observe = observe
+        self._controller = controller
+        self._path = Path()
+
+    def watch(self, event: Event) -> None:
+        if event["event"] == "progress" and self._controller is not None:
+            self._path.add(event["rtt_s"], event["retransmissions"])
+        if event["event"] == "end":
+            event["advice"] = advise(event["limited"], self._path.state, self._controller)
+            self.ends = [event]
+        if self._observe is not None:
+            self._observe(event)
+
+
 def _run(
     transfer: _native.Transfer,
     observe: Callable[[Event], None] | None,
     stop: threading.Event | None,
+    controller: str | None = None,
 ) -> list[Event]:
     """Pass events to `observe` until the end, and return the final events of transfers."""
-    ends: list[Event] = []
+    watcher = _Watcher(observe, controller)
     try:
         while (events := transfer.poll(_TICK)) is not None:
             if len(events) > 2:
                 for event in json.loads(events):
-                    if observe is not None:
-                        observe(event)
-                    if event["event"] == "end":
-                        ends = [event]
+                    watcher.watch(event)
             if stop is not None and stop.is_set():
                 transfer.stop()
     except BaseException:
@@ -292,4 +320,4 @@ def _run(
         transfer.join()
     except OSError as problem:
         raise TransferError(str(problem)) from None
-    return ends
+    return watcher.ends

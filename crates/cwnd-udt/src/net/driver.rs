@@ -205,7 +205,12 @@ impl Driver {
                     if let Some(answer) = reset::answer(&part[..segment.min(part.len())])
                         && self.limits.resets.take(at, 1)
                     {
-                        self.send(meta, &answer);
+                        let _ = self.port.socket.send(
+                            meta.addr,
+                            self.source(meta),
+                            &answer,
+                            answer.len(),
+                        );
                     }
                 }
                 Route::Drop => {}

@@ -5,7 +5,7 @@ use super::driver;
 use super::listener::AcceptQueue;
 use super::protection::{Protection, inner_config};
 use super::socket::Socket;
-use crate::config::counted;
+use crate::config::counted_address;
 use crate::secure::{Session, destination, is_reset, is_secure_datagram};
 use crate::{Config, Connection, Demultiplexer, Incoming, Route, Seq};
 use std::collections::HashMap;
@@ -89,13 +89,13 @@ impl ConnectionTable {
 
     /// The connections that were accepted from an address, or from its network of 64 bits.
     pub(super) fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<SharedConnection>> {
-        let keys = self.accepted.get(&counted(ip));
+        let keys = self.accepted.get(&counted_address(ip));
         keys.into_iter().flatten().filter_map(|key| self.get(*key)).cloned().collect()
     }
 
     pub(super) fn remove(&mut self, connection: &SharedConnection) {
         if self.demultiplexer.remove(connection.id).is_some() {
-            let ip = counted(connection.peer.ip());
+            let ip = counted_address(connection.peer.ip());
             if let Entry::Occupied(mut entry) = self.accepted.entry(ip) {
                 entry.get_mut().retain(|key| *key != connection.key);
                 if entry.get().is_empty() {
@@ -212,7 +212,7 @@ impl Port {
             Role::Connect | Role::Accept(..) => table.demultiplexer.connect(id, peer, key),
         }
         if let Role::Accept(..) = role {
-            table.accepted.entry(counted(ip)).or_default().push(key);
+            table.accepted.entry(counted_address(ip)).or_default().push(key);
         }
         table.connections[key] = Some(Arc::clone(&shared));
         drop(table);

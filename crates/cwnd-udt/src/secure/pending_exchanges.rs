@@ -4,7 +4,7 @@ use super::Refused;
 use super::handshake::{Exchange, Psk};
 use super::one_time_code::Code;
 use super::wire::{EXCHANGE, EXCHANGE_LEN, HANDSHAKE_HEADER, POINT_LEN, handshake_header};
-use crate::config::counted;
+use crate::config::counted_address;
 use cwnd::{Dur, Time};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -75,7 +75,7 @@ impl PendingExchanges {
         let of_address = self
             .pending
             .keys()
-            .filter(|(other, _)| counted(other.ip()) == counted(from.ip()))
+            .filter(|(other, _)| counted_address(other.ip()) == counted_address(from.ip()))
             .count();
         if self.pending.len() >= MAX_PENDING || of_address >= MAX_PER_ADDRESS {
             return Err(Refused::Busy);
