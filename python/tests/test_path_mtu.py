@@ -57,15 +57,17 @@ def send(complete, tmp_path):
         meanwhile: str = "",
         after: str = "",
         rate: str = "",
+        to: tuple[str, str] = ("far", "10.9.0.2"),
     ) -> str:
+        namespace, address = to
         cwnd = f'"{sys.executable}" -m cwnd'
         script = f"""{PREPARE}
         inbox={inbox}
         {link}
-        ip netns exec far {cwnd} recv {options} --bind 10.9.0.2 \
+        ip netns exec {namespace} {cwnd} recv {options} --bind {address} \
             --port 9000 --once --out {inbox} 2> {told} &
         until grep -q receiving {told}; do sleep 0.05; done
-        {cwnd} send {source} 10.9.0.2:9000 {options} {rate} &
+        {cwnd} send {source} {address}:9000 {options} {rate} 2> {tmp_path / "sent"} &
         sender=$!
         {meanwhile}
         wait $sender
@@ -108,42 +110,44 @@ def test_an_encrypted_connection_over_another_mtu(send, key, near, far):
     send(mtus(near, far), options=key)
 
 
-# The far namespace forwards to a third one over a smaller MTU, and its errors are ignored.
 ROUTER = """
 ip netns add end
 ip -n far link add mid0 type veth peer name end0 netns end
 ip -n far addr add 10.9.1.1/24 dev mid0
-ip -n far link set mid0 mtu 1400 up
+ip -n far link set mid0 up
 ip -n end addr add 10.9.1.2/24 dev end0
-ip -n end link set end0 mtu 1400 up
+ip -n end link set end0 up
 ip -n end link set lo up
 ip -n end route add default via 10.9.1.1
 ip route add 10.9.1.0/24 via 10.9.0.2
 ip netns exec far sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
 echo 3 > /proc/sys/net/ipv4/ip_no_pmtu_disc
 """
+"""The far namespace forwards to a third one, and its errors are ignored."""
+NARROW = "ip -n far link set mid0 mtu 1400; ip -n end link set end0 mtu 1400"
+END = ("end", "10.9.1.2")
 
 
-def test_a_router_on_the_path_has_a_smaller_mtu_and_its_errors_are_lost(complete, tmp_path):
-    source, inbox, told = tmp_path / "file", tmp_path / "in", tmp_path / "recv"
-    source.write_bytes(os.urandom(3 << 20))
-    inbox.mkdir()
-    cwnd = f'"{sys.executable}" -m cwnd'
-    script = f"""{PREPARE}{ROUTER}
-    ip netns exec end {cwnd} recv --insecure --bind 10.9.1.2 \\
-        --port 9000 --once --out {inbox} 2> {told} &
-    until grep -q receiving {told}; do sleep 0.05; done
-    {cwnd} send {source} 10.9.1.2:9000 --insecure
-    """
-    done = complete("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script)
-    assert done.returncode == 0, done.stderr + told.read_text()
-    assert (inbox / "file").read_bytes() == source.read_bytes()
+def test_a_router_on_the_path_has_a_smaller_mtu_and_its_errors_are_lost(send):
+    send(f"{ROUTER}{NARROW}", to=END)
+
+
+def test_the_mtu_behind_a_router_falls_during_a_transfer_and_its_errors_are_lost(send, tmp_path):
+    """The router fragments from then on: the connection does not end."""
+    send(ROUTER, to=END, meanwhile=f"{HALF}{NARROW}", rate="--rate-limit 8mbit")
+    assert "retry" not in (tmp_path / "sent").read_text()
 
 
 @pytest.mark.parametrize(("near", "far"), [(1400, 1400), (9000, 9000)])
 def test_the_mtu_changes_during_a_transfer(send, near, far):
     """The system fragments what an interface does not carry any more."""
     send("", meanwhile=f"{HALF}{mtus(near, far)}", rate="--rate-limit 8mbit")
+
+
+def test_a_link_loses_larger_packets_from_the_middle_of_a_transfer_on(send, tmp_path):
+    """Fragments are lost, too. The next connection probes the path again."""
+    send("", meanwhile=f"{HALF}ip -n far link set far0 mtu 1400", rate="--rate-limit 8mbit")
+    assert "retry 1 of 5" in (tmp_path / "sent").read_text()
 
 
 @pytest.mark.parametrize(

@@ -381,6 +381,13 @@ impl Connection {
         }
     }
 
+    /// Whether the path seems not to carry packets of this size any more: a black hole (RFC 8899, section 4.3). Fragments
+    /// may pass.
+    #[must_use]
+    pub fn suspects_black_hole(&self) -> bool {
+        self.halves.as_ref().is_some_and(|halves| halves.sender.suspects_black_hole())
+    }
+
     /// Processes the timers that have expired at `now`. Call it at [`next_wakeup`](Self::next_wakeup), and then call
     /// [`poll_transmit`](Self::poll_transmit).
     pub fn handle_timeout(&mut self, now: Time) {

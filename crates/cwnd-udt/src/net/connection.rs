@@ -266,6 +266,9 @@ impl SharedConnection {
             state.scheduled = Time::NEVER;
         }
         state.connection.handle_timeout(now);
+        if state.connection.suspects_black_hole() {
+            self.port.socket.let_routers_fragment();
+        }
         let (mut state, sent_all, has_room) = if protection.handshake_wakeup().is_none() {
             self.transmit(state, &mut protection, now, wire)
         } else {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io::{self, IoSliceMut, PipeReader, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Requested sizes of the system's buffers in bytes; the system doubles them and may grant less. A whole receive window
@@ -63,6 +64,19 @@ pub(super) struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
     epoch: Instant,
+    /// Whether routers may fragment datagrams.
+    routers_fragment: AtomicBool,
+}
+
+/// Who may fragment a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fragmentation {
+    /// Nobody: datagrams above the MTU are lost.
+    Never,
+    /// This system, if it knows that the path MTU is smaller.
+    Here,
+    /// Routers, too, over IPv4.
+    Everywhere,
 }
 
 /// The buffers of a receive call.
@@ -97,9 +111,10 @@ impl Socket {
             state.set_recv_buffer_size((&io).into(), RECEIVE_BUFFER_SIZE)?;
         }
         state.set_send_buffer_size((&io).into(), SEND_BUFFER_SIZE)?;
-        let socket = Socket { io, state, epoch: Instant::now() };
+        let routers_fragment = AtomicBool::new(false);
+        let socket = Socket { io, state, epoch: Instant::now(), routers_fragment };
         // quinn-udp forbids fragmentation, but a peer of UDT4 does not discover the path MTU.
-        socket.set_fragmentation(true);
+        socket.set_fragmentation(Fragmentation::Here);
         Ok(socket)
     }
 
@@ -178,29 +193,38 @@ impl Socket {
         from: Option<IpAddr>,
         datagram: &[u8],
     ) -> SendOutcome {
-        self.set_fragmentation(false);
+        self.set_fragmentation(Fragmentation::Never);
         let outcome = self.send(to, from, datagram, datagram.len());
-        self.set_fragmentation(true);
+        self.set_fragmentation(match self.routers_fragment.load(Ordering::Relaxed) {
+            false => Fragmentation::Here,
+            true => Fragmentation::Everywhere,
+        });
         match outcome {
             SendOutcome::Failed(error) if is_too_large(&error) => SendOutcome::Complete,
             other => other,
         }
     }
 
-    /// Whether the system may fragment datagrams that are larger than the path MTU.
-    fn set_fragmentation(&self, allowed: bool) {
+    /// Lets routers fragment the datagrams of this port, after one of its connections has met a black hole: their errors
+    /// do not arrive.
+    pub(super) fn let_routers_fragment(&self) {
+        if !self.routers_fragment.swap(true, Ordering::Relaxed) {
+            self.set_fragmentation(Fragmentation::Everywhere);
+        }
+    }
+
+    fn set_fragmentation(&self, allowed: Fragmentation) {
         #[cfg(target_os = "linux")]
         {
             use sockopt::{Ipv4PathMtuDiscovery as Ipv4, Ipv6PathMtuDiscovery as Ipv6};
+            let (ipv4, ipv6) = match allowed {
+                Fragmentation::Never => (Ipv4::PROBE, Ipv6::PROBE),
+                Fragmentation::Here => (Ipv4::WANT, Ipv6::WANT),
+                Fragmentation::Everywhere => (Ipv4::DONT, Ipv6::WANT),
+            };
             // A socket of IPv6 may send to addresses of IPv4, too. The options of the other version fail.
-            let _ = sockopt::set_ip_mtu_discover(
-                &self.io,
-                if allowed { Ipv4::WANT } else { Ipv4::PROBE },
-            );
-            let _ = sockopt::set_ipv6_mtu_discover(
-                &self.io,
-                if allowed { Ipv6::WANT } else { Ipv6::PROBE },
-            );
+            let _ = sockopt::set_ip_mtu_discover(&self.io, ipv4);
+            let _ = sockopt::set_ipv6_mtu_discover(&self.io, ipv6);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = allowed;
