@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -163,3 +165,70 @@ def test_packets_are_as_large_as_the_option_and_the_path_allow(send, mtu, option
     (link,) = json.loads(told)
     sent, packets = (link["stats64"]["tx"][each] for each in ("bytes", "packets"))
     assert least < sent / packets <= (9014 if option == "auto" else int(option) + 14)
+
+
+CWND_PEER = """
+import os, sys
+from cwnd import udt
+
+def fnv(data):
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
+    return value
+
+size = int(sys.argv[2])
+if sys.argv[1] == "send":
+    with udt.connect("10.9.0.2", 9000) as connection:
+        data = os.urandom(size)
+        connection.send(data)
+else:
+    with udt.listen(9000, "10.9.0.2") as listener:
+        print("listening", flush=True)
+        connection = listener.accept(timeout=20)
+        data = b""
+        while len(data) < size:
+            data += connection.recv(1 << 20)
+print(f"cwnd {fnv(data):016x}")
+"""
+"""One end of a connection with UDT4, which prints a hash of the data."""
+
+
+@pytest.fixture(scope="session")
+def udt4(tmp_path_factory):
+    """Return the program of the UDT4 library."""
+    if not Path("/usr/include/udt/udt.h").exists() or shutil.which("c++") is None:
+        pytest.skip("the UDT4 library or a C++ compiler is not installed")
+    source = Path(__file__).parents[2] / "crates/cwnd-udt/tests/support/udt4.cpp"
+    program = tmp_path_factory.mktemp("udt4") / "udt4"
+    compiler = ["c++", "-std=c++17", "-O2", "-o", program, source, "-ludt", "-lpthread"]
+    subprocess.run(compiler, check=True)
+    return program
+
+
+@pytest.mark.parametrize("sender", ["cwnd", "udt4"])
+@pytest.mark.parametrize("mtu", [576, 1400, 9000])
+def test_udt4_is_a_peer_over_another_mtu(complete, tmp_path, udt4, sender, mtu):
+    size = 1_000_000
+    peer = tmp_path / "peer.py"
+    peer.write_text(CWND_PEER)
+    cwnd = f'"{sys.executable}" {peer}'
+    if sender == "cwnd":
+        far, near = (
+            f"{udt4} listen --bind 10.9.0.2 --port 9000 --recv {size}",
+            f"{cwnd} send {size}",
+        )
+    else:
+        far, near = f"{cwnd} recv {size}", f"{udt4} connect --to 10.9.0.2:9000 --send {size}"
+    script = f"""{PREPARE}{mtus(mtu, mtu)}
+    ip netns exec far {far} > {tmp_path}/far &
+    until grep -q "port\\|listening" {tmp_path}/far; do sleep 0.05; done
+    {near} > {tmp_path}/near
+    wait
+    cat {tmp_path}/far {tmp_path}/near
+    """
+    done = complete("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script)
+    assert done.returncode == 0, done.stderr
+    # Both ends print a hash of 16 digits.
+    first, second = re.findall(r"\b[0-9a-f]{16}\b", done.stdout)
+    assert first == second

@@ -155,7 +155,8 @@ static UDTSOCKET open_socket(const Options& options) {
 }
 
 static void bind(UDTSOCKET socket, const Options& options) {
-    auto here = address("127.0.0.1:" + std::to_string(options.number("port", 0)));
+    auto host = options.has("bind") ? options.text("bind") : "127.0.0.1";
+    auto here = address(host + ":" + std::to_string(options.number("port", 0)));
     if (UDT::bind(socket, reinterpret_cast<sockaddr*>(&here), sizeof here) == UDT::ERROR) fail("bind");
     int length = sizeof here;
     UDT::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &length);
