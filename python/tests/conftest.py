@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -266,3 +267,23 @@ def wires():
     yield make
     for wire in made:
         wire.close()
+
+
+@pytest.fixture
+def isolated(
+    complete: Callable[..., subprocess.CompletedProcess[str]],
+) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Run a shell script in network and mount namespaces of its own; skip where there are none."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make namespaces")
+    for program in ("ip", "unshare"):
+        if shutil.which(program) is None:
+            pytest.skip(f"it needs the program {program}")
+    made = subprocess.run(["unshare", "-m", "-n", "true"], capture_output=True, check=False)
+    if made.returncode != 0:
+        pytest.skip("this user may make no namespaces")
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        return complete("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script)
+
+    return run

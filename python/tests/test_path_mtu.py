@@ -31,22 +31,8 @@ done
 """
 
 
-def missing() -> str:
-    """Say what keeps this machine from making the namespaces; nothing where it can."""
-    if os.geteuid() != 0:
-        return "it needs root"
-    for program in ("ip", "unshare"):
-        if shutil.which(program) is None:
-            return f"it needs the program {program}"
-    made = subprocess.run(["unshare", "-m", "-n", "true"], capture_output=True, check=False)
-    return "" if made.returncode == 0 else "this user may make no namespaces"
-
-
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-
-
 @pytest.fixture
-def send(complete, tmp_path):
+def send(isolated, tmp_path):
     """Send a file from one namespace to the other, after the shell's commands for the link."""
     source, inbox, told = tmp_path / "file", tmp_path / "in", tmp_path / "recv"
     source.write_bytes(os.urandom(3 << 20))
@@ -75,8 +61,7 @@ def send(complete, tmp_path):
         wait $sender
         {after}
         """
-        words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script]
-        done = complete(*words)
+        done = isolated(script)
         assert done.returncode == 0, done.stderr + told.read_text()
         assert (inbox / "file").read_bytes() == source.read_bytes()
         return next((line for line in done.stdout.splitlines() if line.startswith("[{")), "")
@@ -208,7 +193,7 @@ def udt4(tmp_path_factory):
 
 @pytest.mark.parametrize("sender", ["cwnd", "udt4"])
 @pytest.mark.parametrize("mtu", [576, 1400, 9000])
-def test_udt4_is_a_peer_over_another_mtu(complete, tmp_path, udt4, sender, mtu):
+def test_udt4_is_a_peer_over_another_mtu(isolated, tmp_path, udt4, sender, mtu):
     size = 1_000_000
     peer = tmp_path / "peer.py"
     peer.write_text(CWND_PEER)
@@ -227,7 +212,7 @@ def test_udt4_is_a_peer_over_another_mtu(complete, tmp_path, udt4, sender, mtu):
     wait
     cat {tmp_path}/far {tmp_path}/near
     """
-    done = complete("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script)
+    done = isolated(script)
     assert done.returncode == 0, done.stderr
     # Both ends print a hash of 16 digits.
     first, second = re.findall(r"\b[0-9a-f]{16}\b", done.stdout)
