@@ -1,6 +1,7 @@
 """The letter on AIAD: its networks, and what is read from runs and captures."""
 
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,6 +120,17 @@ def test_evenness_is_of_all_flows():
     # Jain's index is 1 / (1 + cov²).
     assert found.jain == pytest.approx(1 / (1 + (rates.std() / rates.mean()) ** 2))
     assert found.deviation == pytest.approx(rates.std() * 4 / 3e6)
+
+
+def test_fluctuation_is_that_of_each_flow_over_time():
+    time = np.arange(0, 41, 0.5)
+    steady, bursty = 10 * time, np.interp(time, [0, 20, 40], [0, 400, 400])
+    flows = [{"delivered": of, "packet_bytes": 1000} for of in (steady, bursty)]
+    run = SimpleNamespace(measured_flows=flows, time=time)
+    # Over 10 s: one rate, and 20, 20, 0 and 0 packets per second, of which it is √(4/3).
+    assert measures.fluctuation(run) == pytest.approx(3**-0.5)
+    flows.append({"delivered": 0 * time, "packet_bytes": 1000})
+    assert measures.fluctuation(run) == pytest.approx(3**-0.5)
 
 
 def test_quality_of_one_flow():

@@ -11,10 +11,13 @@ from cwnd.papers.aira.measures import (
     LEAVE,
     Reset,
     Traced,
+    contended,
     entry,
     growth,
+    lost,
     reset,
     row,
+    short_and_long,
     together,
     traced,
 )
@@ -47,6 +50,8 @@ def test_exhibits_are_complete():
         (net.diverse(net.BOUNDED, queue={"kind": "red", "limit": "5p"}), 4),
         (net.many(net.BOUNDED, 100), 100),
         (net.deployment({net.AIMD: 5, net.FULL: 5}), 10),
+        (net.deployment({net.AIMD: 5, net.FULL: 5}, large=True), 10),
+        (net.short_and_long(net.BOUNDED), 4),
         (net.alone(net.BOUNDED, 1, 50), 1),
         (net.lossy(net.RULES, 0.05), 1),
     ],
@@ -90,6 +95,7 @@ def test_a_row_is_computed_from_the_record():
     )
     causes = [cause for flow in result.measured_flows for cause in flow["cuts"]["cause"]]
     assert measured["events"] == len(causes) - causes.count("timeout") > 100
+    assert measured["timeouts"] == sum(flow["timeouts"] for flow in flows)
 
 
 def test_the_time_of_a_flow_ends_when_it_leaves():
@@ -166,11 +172,39 @@ def test_the_first_loss_after_a_departure_is_compared_with_the_last_before():
     gauges = {"a": np.where(time < 206, 0.5, 1.0)}
     flow = dict.fromkeys(("bytes_delivered", "retransmissions", "packets_sent"), 1)
     flow |= {"start_s": 0.0, "stop_s": np.inf, "gauges": gauges}
-    flow |= {"cuts": cuts | {"cause": ["loss"] * 4}}
-    measured = reset(SimpleNamespace(time=time, duration_s=300.0, measured_flows=[flow, flow]))
+    flow |= {"cuts": cuts | {"cause": ["loss"] * 4}, "timeouts": 0, "sent": 100 * time}
+    drops = np.interp(time, [0, 210, 255, 300], [0, 0, 90, 135])
+    made = SimpleNamespace(time=time, duration_s=300.0, measured_flows=[flow, flow])
+    made.bottleneck = {"drops_series": drops}
+    measured = reset(made)
     assert measured.first == [1.2, 1.2]
     assert measured.peaks == [2.0, 2.0]
     assert measured.waits == pytest.approx([1 / 30, 1 / 30])
+    assert measured.spreads == [0.0, 0.0]
+    assert measured.losses == pytest.approx((0.01, 0.005), rel=0.05)
+
+
+def test_losses_are_drops_over_packets_sent():
+    result = run(net.contention(net.RULES), seed=1)
+    link, flows = result.bottleneck, result.measured_flows
+    total = link["drops"] / sum(flow["packets_sent"] for flow in flows)
+    assert lost(result, 0.0, 300.0) == pytest.approx(total, rel=0.02)
+    measured = contended(result)
+    assert measured.losses[0] == pytest.approx(np.mean(measured.alone), rel=0.1)
+    assert len(measured.losses) == 4
+    assert len(measured.traced.increases) == 4
+
+
+def test_a_short_flow_is_compared_with_the_long_ones_meanwhile():
+    time = np.arange(0.0, 301.0)
+    flow = {"packet_bytes": 1024, "start_s": 0.0, "completed_s": np.nan}
+    long = [flow | {"delivered": rate * time} for rate in (10, 20)]
+    short = flow | {"start_s": 100.0, "completed_s": 150.0, "delivered": 40 * (time - 100)}
+    made = SimpleNamespace(time=time, duration_s=300.0, measured_flows=[*long, short])
+    assert short_and_long(made) == pytest.approx((40.0, 15.0))
+    made.measured_flows[-1]["completed_s"] = np.nan
+    made.measured_flows[-1]["delivered"] = np.minimum(short["delivered"], 4000)
+    assert short_and_long(made) == pytest.approx((20.0, 15.0))
 
 
 def test_an_entry_counts_the_newcomers_packets():
@@ -180,6 +214,8 @@ def test_an_entry_counts_the_newcomers_packets():
     measured = entry(result)
     assert measured.delivered[0] == pytest.approx(delivered, abs=1)
     assert all(0.5 < jain <= 1 for jain in measured.jains)
+    pair = np.array([measured.earlier[0], measured.newcomer[0]])
+    assert measured.jains[0] == pytest.approx(pair.sum() ** 2 / (2 * (pair**2).sum()))
 
 
 def _exhibit(name):
@@ -245,7 +281,7 @@ def test_the_median_run_may_reset_although_the_mean_does_not():
     traced_ = Traced(
         {"goodput": 227.1, "retransmissions": 748.0, "fairness": 0.85}, np.zeros(1), []
     )
-    runs = [Reset(traced_, [wait, 0.5], [1.0], [1.5], [1.5]) for wait in waits]
+    runs = [Reset(traced_, [wait, 0.5], [1.0], [1.5], [1.5], [0.0], (0, 0)) for wait in waits]
     found = {}
     for option in ("mean", "median"):
         lab = Lab()

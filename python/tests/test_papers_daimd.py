@@ -11,7 +11,7 @@ from cwnd import run
 from cwnd.model import daimd as model
 from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
-from cwnd.papers.daimd.analysis import at_edge, larger_ratio, three
+from cwnd.papers.daimd.analysis import at_edge, larger_ratio, same_stage, three
 from cwnd.papers.daimd.sharing import stage_rate
 from cwnd.papers.exhibit import Lab, exhibits
 from cwnd.papers.text import read_text
@@ -27,6 +27,7 @@ SCENARIOS = {
     "ten flows": (net.ten_flows("reno", 1e-5, 3.0, 1.0), 10),
     "lossy": (net.lossy("bic", 1e-4, 3.0, 0.1), 1),
     "misjudged": (net.misjudged((100.0, 99.0), 3.0, 1.0), 2),
+    "misjudged alone": (net.misjudged((130.0,), 3.0, 1.0), 1),
 }
 
 
@@ -158,6 +159,18 @@ def test_small_models():
     # 3 / √1e-4 = 300 packets per SYN on 1 Gb/s; on 100 Mb/s the first stage would hold 114.
     assert stage_rate(1000.0, 1e-4) == pytest.approx(300)
     assert stage_rate(100.0, 1e-4) == pytest.approx(30)
+
+
+def test_flows_with_slightly_different_capacities_have_one_increase():
+    lab = Lab()
+    (section_7,) = (e for e in exhibits("daimd") if e.id == "section-7")
+    lab.begin(section_7.text, 1)
+    same_stage(lab)
+    (claim,) = lab.findings.claims
+    assert (claim.verdict, claim.grade.measured) == ("agrees", "0.1 to 0.1 packets per SYN")
+    # Below 1 Mb/s the first flow has more than 100 Mb/s to go.
+    half = 0.5e6 / model.BITS_PER_SYN
+    assert [float(model.increase_per_syn(half, c)) for c in (101e6, 99e6)] == [1.0, 0.1]
 
 
 def test_expected_change_sums_over_the_losses_of_a_syn():

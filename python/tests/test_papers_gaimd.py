@@ -115,7 +115,7 @@ def test_a_name_with_a_dot_keeps_its_files_apart(tmp_path):
 
 def test_the_equations_hold():
     claims = [c for e in exhibits("gaimd") if "eq-" in e.id for c in e.run(Lab(quick=True)).claims]
-    assert len(claims) == 10
+    assert len(claims) == 12
     assert {claim.grade.verdict for claim in claims} == {"agrees"}
 
 
@@ -180,6 +180,15 @@ def test_slow_start_in_the_monte_carlo_costs_rate_where_flows_time_out():
     )
     assert slow[0] / plain[0] > 0.85
     assert 0.4 < slow[1] / plain[1] < 0.7
+
+
+def test_the_monte_carlo_without_timeouts_has_no_waits():
+    cases = ((net.TCP, 0.0005), (net.TCP, 0.1))
+    with_, without = (rounds.play(cases, timeouts=on) for on in (True, False))
+    assert not without.waits.any()
+    assert np.all(without.rounds - without.cuts == 40 * 1125)
+    assert np.all(without.rate(0.2, 0.5)[1] > 1.3 * with_.rate(0.2, 0.5)[1])
+    assert without.rate(0.2, 0.5)[0] == pytest.approx(with_.rate(0.2, 0.5)[0], rel=0.05)
 
 
 def test_back_offs_are_their_sum():

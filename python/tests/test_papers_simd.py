@@ -13,6 +13,8 @@ from cwnd.papers.simd.loss import periodic_epoch
 from cwnd.papers.simd.measures import (
     Epochs,
     Growth,
+    Shares,
+    larger_cuts,
     read_convergence,
     read_epochs,
     read_growth,
@@ -115,12 +117,16 @@ def record(time, flows, links=(), warmup=0.0):
     )
 
 
+def cuts_of(time, before):
+    return {"time": np.array([time]), "before": np.array([before])}
+
+
 def two_flows(*, drops_at: float):
     """Two windows: 10 and 60 at 10 s, one packet a second nearer, and a cut at 25 s."""
     time = np.arange(0, 100, 0.05)
     flows = [
-        {"window": np.where(time < 10, 5.0, time), "cuts": {"time": np.array([10.1])}},
-        {"window": np.full(time.size, 60.0), "cuts": {"time": np.array([25.02])}},
+        {"window": np.where(time < 10, 5.0, time), "cuts": cuts_of(10.1, 10.0)},
+        {"window": np.full(time.size, 60.0), "cuts": cuts_of(25.02, 60.0)},
         {"measured": False, "stop_s": 10.0},
     ]
     link = {
@@ -140,6 +146,7 @@ def test_convergence_by_hand():
     assert c.total == pytest.approx(85.0)
     assert c.t2 == pytest.approx(40.05 / RTT)  # 50.05 against 60: the first below 10
     assert c.end == pytest.approx(89.95 / RTT)
+    assert c.larger == 0.5
     assert c.time[0] == pytest.approx(-10.0)
 
 
@@ -160,6 +167,10 @@ def test_shares_add_up_to_the_link():
     assert shares.marks == 0
     assert 0 < shares.loss < 0.05
     assert 0.06 < shares.rtt < 0.2
+    flows = result.measured_flows
+    cuts = sum(np.count_nonzero(flow["cuts"]["time"] >= 5) for flow in flows)
+    assert shares.burst == pytest.approx(sum(flow["packets_lost"] for flow in flows) / cuts)
+    assert 0.5 < shares.burst < 5
 
 
 def test_sudden_change_by_hand():
@@ -178,6 +189,25 @@ def test_sudden_change_by_hand():
     assert s.down_s == pytest.approx(2.0)
     assert s.up_s == pytest.approx(3.0)
     assert s.lost == pytest.approx(100 * 5 / (2 * 1200 + 3 * 500))
+
+
+def test_cuts_are_of_the_larger_or_the_smaller_window():
+    time = np.arange(0, 10, 0.5)
+    first = {"time": np.array([1.2, 4.0, 9.0]), "before": np.array([30.0, 10.0, 30.0])}
+    second = {"time": np.array([5.1]), "before": np.array([21.0])}
+    flows = [
+        {"window": np.full(time.size, 12.0), "cuts": first},
+        {"window": np.full(time.size, 20.0), "cuts": second},
+    ]
+    # At 1.2 s 30 against 20, at 4 s 10 against 20, at 5.1 s 21 against 12.
+    assert larger_cuts(record(time, flows), 1.0, 8.0) == pytest.approx(2 / 3)
+    assert math.isnan(larger_cuts(record(time, flows), 6.0, 8.0))
+
+
+def test_distances_are_from_the_fair_share():
+    shares = Shares(np.array([1.5, 0.5]), np.array([1.0, 1.0]), 0, 0, 0, 0, np.zeros(5), 0)
+    assert shares.distance == pytest.approx(math.sqrt(0.125))
+    assert shares.spread == pytest.approx(0.5 * math.sqrt(0.5))
 
 
 def verdicts_of(name):
@@ -203,6 +233,10 @@ def test_section_4_and_the_appendix_are_what_the_laws_do():
         "agrees"
     }
     assert {*phases.values()} == {"agrees"}
+    epochs = [v for name, v in forms.items() if "epochs" in name.split()[0]]
+    assert epochs == ["agrees"] * 4
+    # With IIAD's β SQRT reduces windows of 50 packets further than AIMD(1/16).
+    assert forms["sqrt"] == "differs"
     assert plane["apart laws iterated"] == "agrees"
     assert plane["slowest laws iterated"] == "differs"
 

@@ -167,6 +167,11 @@ def fig_3(lab: Lab) -> None:
     for n in (5, 200):
         lab.claim("fair", alike(jain["φ", n], 1), flows=n)
     lab.claim("kappa-unfair", less(spreads["κ", 5], spreads["κ", 200]))
+    varied = {case: [run.fluctuation for run in found] for case, found in runs.items()}
+    lab.claim("fluctuates", less(varied["κ", 5], varied["κ", 200]))
+    for n in counts:
+        if n >= 20:
+            lab.claim("steadier", less(varied["φ", n], varied["κ", n]), flows=n)
     _show(lab, "Evenness of the throughputs", runs)
 
 

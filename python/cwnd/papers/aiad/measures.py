@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import tempfile
 from functools import cache
@@ -23,21 +24,37 @@ SETTLED = 20.0
 """Time in seconds from which filtered estimates are used."""
 FROM, LENGTH = 55.0, 20.0
 """Start and length of the captured part of a run in seconds; the reverse path is busy."""
-BIN = 1.0
-"""Averaging interval of throughput in seconds."""
+BIN, LONG = 1.0, 10.0
+"""Averaging intervals of throughput in seconds, for one flow and for several."""
 
 
 class Spread(NamedTuple):
-    """Standard deviation of the throughput ratio x̂/x₀, x₀ = C/N, and Jain's index."""
+    """Standard deviation of the throughput ratio x̂/x₀, x₀ = C/N, Jain's index, `fluctuation`."""
 
     deviation: float
     jain: float
+    fluctuation: float
 
 
 def spread(result: Result) -> Spread:
     """Measure how evenly the flows of a run share the bottleneck."""
     rates = np.array([result.goodput_bps(flow) for flow in result.measured_flows])
-    return Spread(deviation(rates, result.bottleneck["rate_bps"]), jain(rates))
+    return Spread(deviation(rates, result.bottleneck["rate_bps"]), jain(rates), fluctuation(result))
+
+
+def fluctuation(result: Result) -> float:
+    """Return the mean coefficient of variation of a flow's throughput over `LONG`.
+
+    Flows that deliver nothing are omitted; NaN in runs of less than two intervals.
+    """
+    varied = [
+        coefficient_of_variation(
+            binned_rate(result.time, flow["delivered"], flow["packet_bytes"], LONG, 0.0)[1]
+        )
+        for flow in result.measured_flows
+    ]
+    known = [value for value in varied if np.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def deviation(rates: npt.ArrayLike, capacity: float) -> float:

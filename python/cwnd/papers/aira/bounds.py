@@ -17,7 +17,7 @@ from cwnd.papers.aira.claims import (
     sweep_figure,
     table_cells,
 )
-from cwnd.papers.aira.measures import KILO, by_round, progress, row, traced
+from cwnd.papers.aira.measures import KILO, by_round, progress, row, short_and_long, traced
 from cwnd.papers.aira.networks import AIMD, BOUNDED, FULL, RULES
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
@@ -69,6 +69,11 @@ def fig_14(lab: Lab) -> None:
     lab.claim("rounds", at_most(50, np.max(rounds, axis=0)))
     lab.claim("seconds", at_most(50, np.max(seconds, axis=0)))
     lab.claim("ten-mb", at_least(10, np.min(at_100, axis=0)))
+    mixed = lab.run({law: net.short_and_long(law) for law in (AIMD, BOUNDED)}, short_and_long)
+    short, long = zip(*mixed[BOUNDED], strict=True)
+    lab.claim("short-faster", less(long, short))
+    aimd, aira = ([one / others for one, others in mixed[law]] for law in (AIMD, BOUNDED))
+    lab.claim("favours-short", less(aimd, aira))
     data_panel = Panel("rounds", "data, MB", [], "(a) data", x_limits=(0, 100), y_limits=(0, 60))
     time_panel = Panel("time, s", "rounds", [], "(b) rounds", x_limits=(0, 60), y_limits=(0, 100))
     for color, ((rate, delay), ((time, data), *_)) in enumerate(runs.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,8 +35,8 @@ def row(result: Result) -> Row:
     ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
     Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
     end (Eq. 4), 1 for a law with a fixed increase. Not in the tables: ``rate-fairness``, Jain's
-    index of the packets sent per second of each flow's time; and ``events``, cuts except at
-    timeouts.
+    index of the packets sent per second of each flow's time; ``events``, cuts except at timeouts;
+    and ``timeouts``.
     """
     flows = result.measured_flows
     delivered = sum(flow["bytes_delivered"] for flow in flows)
@@ -50,6 +50,7 @@ def row(result: Result) -> Row:
         "alpha": alpha_fairness(increases),
         "rate-fairness": jain(sent / times),
         "events": float(sum(_ends(flow).size for flow in flows)),
+        "timeouts": float(sum(flow["timeouts"] for flow in flows)),
     }
 
 
@@ -71,6 +72,51 @@ def traced(result: Result) -> Traced:
     ones = np.ones(result.time.size)
     increases = [flow["gauges"].get("a", ones) for flow in result.measured_flows]
     return Traced(row(result), result.time, increases)
+
+
+class Contended(NamedTuple):
+    """Traced run of section 5.4, and loss rates: drops over packets sent by all flows.
+
+    ``alone`` is that of the first flow from 10 to 30 s and from 30 to 50 s; ``losses`` are those
+    with one to four flows, each from 10 s after an entry until the next entry.
+    """
+
+    traced: Traced
+    alone: tuple[float, float]
+    losses: list[float]
+
+
+def contended(result: Result) -> Contended:
+    """Measure the losses as flows enter every 50 s (Figure 9)."""
+    entries = [50.0 * k for k in range(4)]
+    return Contended(
+        traced(result),
+        (lost(result, 10, 30), lost(result, 30, 50)),
+        [lost(result, begin + 10, begin + 50) for begin in entries],
+    )
+
+
+def lost(result: Result, begin_s: float, end_s: float) -> float:
+    """Return the packets dropped by the bottleneck over those sent, between two times."""
+    counters = (result.bottleneck["drops_series"], sum(f["sent"] for f in result.measured_flows))
+    drops, sent = (np.diff(np.interp([begin_s, end_s], result.time, of))[0] for of in counters)
+    return float(drops / sent)
+
+
+def short_and_long(result: Result) -> tuple[float, float]:
+    """Return the goodput of the last flow until its file has arrived, and the others' mean, KB/s.
+
+    A file that has not arrived at the end of the run counts until then.
+    """
+    *others, short = result.measured_flows
+    done = short["completed_s"]
+    times = [short["start_s"], done if np.isfinite(done) else result.duration_s]
+
+    def goodput(flow: FlowRecord) -> float:
+        (packets,) = np.diff(np.interp(times, result.time, flow["delivered"]))
+        return float(packets) * flow["packet_bytes"] / (times[1] - times[0]) / KILO
+
+    return goodput(short), float(np.mean([goodput(flow) for flow in others]))
 
 
 def by_round(result: Result) -> Series:
@@ -120,6 +166,8 @@ class Entry:
     delivered: list[float]  # packets of each of the two in its first 10 s
     jains: list[float]  # Jain's index of all flows until the next entry
     together: list[float]  # for cuts with two or three flows (50 to 150 s) and with four
+    earlier: list[float]  # packets of the earlier flows (mean) and of the newcomer until the next
+    newcomer: list[float]
 
 
 def entry(result: Result) -> Entry:
@@ -132,12 +180,15 @@ def entry(result: Result) -> Entry:
 
     first = [flow["start_s"] + 10 for flow in flows]
     cuts = [flow["cuts"]["time"] for flow in flows]
+    later = [[delivered(i, first[k], 50 * k + 50) for i in range(k + 1)] for k in (1, 2)]
     return Entry(
         time,
         [flow["window"] for flow in flows],
         [delivered(k, first[k] - 10, first[k]) for k in (1, 2)],
-        [jain([delivered(i, first[k], 50 * k + 50) for i in range(k + 1)]) for k in (1, 2)],
+        [jain(packets) for packets in later],
         [together(cuts, 50, 150), together(cuts, 150, 300)],
+        [float(np.mean(packets[:-1])) for packets in later],
+        [packets[-1] for packets in later],
     )
 
 
@@ -171,11 +222,13 @@ class Reset:
     levels: list[float]  # mean a from 5 s after `LEAVE` on
     peaks: list[float]  # mean window at cuts from 5 s after `LEAVE` on, over W
     first: list[float]  # window at the first cut after `LEAVE`, over that at the last one before
+    spreads: list[float]  # standard deviation of a over time from 5 s after `LEAVE` on
+    losses: tuple[float, float]  # loss rate of the first and the second half of that time
 
 
 def reset(result: Result) -> Reset:
     """Measure the response of flows 1 and 2 to the departure of others (Figure 19)."""
-    time, waits, levels, peaks, first = result.time, [], [], [], []
+    time, waits, levels, peaks, first, spreads = result.time, [], [], [], [], []
     for flow in result.measured_flows[:2]:
         a, cuts, window = flow["gauges"]["a"], flow["cuts"]["time"], flow["cuts"]["before"]
         before = (cuts > LEAVE - 50) & (cuts < LEAVE)
@@ -183,9 +236,13 @@ def reset(result: Result) -> Reset:
         wait = float(ones[0] if ones.size else time[-1]) - LEAVE
         waits.append(wait / float(np.diff(cuts[before]).mean()))
         levels.append(float(a[time > LEAVE + 5].mean()))
+        spreads.append(float(a[time > LEAVE + 5].std()))
         peaks.append(float(window[cuts > LEAVE + 5].mean() / window[before].mean()))
         first.append(float(window[cuts > LEAVE][0] / window[before][-1]))
-    return Reset(traced(result), waits, levels, peaks, first)
+    begin, end = LEAVE + 5, result.duration_s
+    middle = (begin + end) / 2
+    losses = lost(result, begin, middle), lost(result, middle, end)
+    return Reset(traced(result), waits, levels, peaks, first, spreads, losses)
 
 
 def _ends(flow: FlowRecord) -> Series:

@@ -24,11 +24,17 @@ RULES = "aira(bound=0, mail=off, reset=off)"
 BOUNDED = "aira(reset=off)"
 """Sections 6.1 and 6.2: with lower bounds."""
 
+DECREASE = "aira(bound=0, mail=off, reset=off, increase=off)"
+"""Section 5.1: only the decrease rule."""
+
 FULL = "aira"
 """From section 6.3: with the reset condition."""
 
 ENTRY = {"rate": "2mbit", "delay": "20ms", "queue": "9p"}
 """Link of section 5.4."""
+
+LARGE = {"rate": "20mbit", "delay": "20ms", "queue": "99p"}
+"""Link of section 5.4's extension."""
 
 
 def fixed(increase: float) -> str:
@@ -72,8 +78,7 @@ def teams(law: str, flows: int, step: float) -> Scenario:
         flow(law, name=f"team-{k}", count=flows // 4, start=start)
         for k, start in enumerate(starts, 1)
     ]
-    link = {"rate": "20mbit", "delay": "20ms", "queue": "99p"}
-    return _network(groups, link, "100mbit", duration=6 * step, sample="1s")
+    return _network(groups, LARGE, "100mbit", duration=6 * step, sample="1s")
 
 
 def diverse(law: str, far: str | None = None, *, queue: str | JsonObject = "4p") -> Scenario:
@@ -92,9 +97,12 @@ def many(law: str, flows: int, *, queue: str | JsonObject = "49p") -> Scenario:
     return _network(groups, link, "100mbit", delay="0ms", sample="1s")
 
 
-def deployment(groups: dict[str, int]) -> Scenario:
-    """Return section 7's network of 10 Mb/s, with a number of flows by law (Fig. 20)."""
-    link = {"rate": "10mbit", "delay": "10ms", "queue": "14p"}
+def deployment(groups: dict[str, int], *, large: bool = False) -> Scenario:
+    """Return section 7's network of 10 Mb/s, with a number of flows by law (Fig. 20).
+
+    ``large`` replaces its link by that of Fig. 12, with 20 Mb/s and 100 packets.
+    """
+    link = LARGE if large else {"rate": "10mbit", "delay": "10ms", "queue": "14p"}
     flows = [flow(law, count=count) for law, count in groups.items()]
     return _network(flows, link, "100mbit", sample="10s")
 
@@ -103,6 +111,12 @@ def alone(law: str, rate: float, delay: float) -> Scenario:
     """Return a link of ``rate`` Mb/s and ``delay`` ms with 15 packets, for one flow (Fig. 14)."""
     link = {"rate": f"{rate}mbit", "delay": f"{delay}ms", "queue": "14p"}
     return _network([flow(law)], link, "100mbit", duration=200, sample="100ms")
+
+
+def short_and_long(law: str) -> Scenario:
+    """Return section 5.4's link with three long flows, and one of 5 MB that starts at 100 s."""
+    short = flow(law, name="short", start="100s..101s", bytes=5 * 1024**2)
+    return _network([flow(law, name="long", count=3), short], ENTRY, "10mbit", sample="100ms")
 
 
 def lossy(law: str, loss: float) -> Scenario:

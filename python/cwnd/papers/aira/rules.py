@@ -16,15 +16,17 @@ from cwnd.papers.aira.claims import (
     sweep_figure,
     table_cells,
 )
-from cwnd.papers.aira.measures import entry, row, traced
-from cwnd.papers.aira.networks import AIMD, FULL, RULES
+from cwnd.papers.aira.measures import contended, entry, row
+from cwnd.papers.aira.networks import AIMD, DECREASE, FULL, RULES
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
-from cwnd.papers.grades import alike, at_least, fact, less
+from cwnd.papers.grades import alike, at_least, at_most, fact, less
 from cwnd.papers.text import read_text
 from cwnd.stats import UNIT
 
 FLOWS = (2, 4)
+CROWD = 32
+"""Flows of Table 1's network beyond the printed numbers: more than packets in its buffer."""
 
 
 @exhibit("table-1", cost=6, seeds=(10, 40), quick=(5, 10))
@@ -37,6 +39,7 @@ def table_1(lab: Lab) -> None:
         law = AIMD if delayed or name == "a = 1" else net.fixed(float(name[4:]))
         for flows in FLOWS:
             cases[name, flows] = net.table_1(law, flows, delayed_acks=delayed)
+    cases["a = 1", CROWD] = net.table_1(AIMD, CROWD)
     runs = lab.run(cases, row)
     heads = {flows: f"{flows} flows, packets" for flows in FLOWS}
     counts = {case: column(found, "retransmissions") for case, found in runs.items()}
@@ -57,6 +60,12 @@ def table_1(lab: Lab) -> None:
         lab.claim("no-gain", alike(fast, slow), flows=flows)
     ratios = [np.divide(counts[name, 4], counts[name, 2]) for name in printed.rows]
     lab.number("doubled-load", 100 * (np.mean(ratios, axis=0) - 1))
+    for name in ladder:
+        two, four = (column(runs[name, flows], "goodput") for flows in FLOWS)
+        lab.claim("zero-gain", alike(four, two), increase=name)
+    for key, quantity in (("degrades", "goodput"), ("expirations", "timeouts")):
+        four, crowd = (column(runs["a = 1", flows], quantity) for flows in (4, CROWD))
+        lab.claim(key, less(crowd, four) if key == "degrades" else less(four, crowd))
 
 
 @exhibit("fig-1", cost=0.2, seeds=(10, 40), quick=(5, 10), beside="table-1")
@@ -87,7 +96,8 @@ def fig_1(lab: Lab) -> None:
 @exhibit("fig-9", cost=0.3, seeds=(10, 40), quick=(5, 10))
 def fig_9(lab: Lab) -> None:
     """Measure how far a falls for each new flow, from 1, below that of earlier flows."""
-    runs = lab.run({RULES: net.contention(RULES)}, traced)[RULES]
+    found = lab.run({RULES: net.contention(RULES)}, contended)[RULES]
+    runs = [run.traced for run in found]
     ends = (49.0, 99.0, 149.0, 199.0)
     at = np.array([[[run.at(k, end) for k in range(4)] for end in ends] for run in runs])
     newcomers = np.mean([1 - at[:, k, k] for k in (1, 2, 3)], axis=0)
@@ -95,6 +105,15 @@ def fig_9(lab: Lab) -> None:
     lab.claim("alone", at_least(0.95, at[:, 0, 0], UNIT))
     lab.claim("falls", less(at[:, 3, 0], at[:, 0, 0]))
     lab.claim("newcomers-fall-further", less(others, newcomers))
+    early, late = zip(*(run.alone for run in found), strict=True)
+    lab.claim("low-loss", at_most(0.05, np.mean([early, late], axis=0), UNIT))
+    lab.claim("fixed-loss", alike(late, early))
+    for n in (2, 3, 4):
+        lab.claim(
+            "losses-rise",
+            less(*([run.losses[k] for run in found] for k in (n - 2, n - 1))),
+            flows=n,
+        )
     labels = [f"flow {k + 1}" for k in range(4)]
     spans = [(50.0 * k + 1, 300.0) for k in range(4)]
     lab.show(increase_figure("Additive increase as flows enter", runs[0], labels, spans))
@@ -103,12 +122,16 @@ def fig_9(lab: Lab) -> None:
 @exhibit("fig-10-11", cost=4, seeds=(20, 40), quick=(5, 10))
 def fig_10_11(lab: Lab) -> None:
     """Flows enter as fast as with AIMD; fairness recovers; cuts are less synchronised."""
-    runs = lab.run({law: net.contention(law) for law in (RULES, AIMD)}, entry)
+    runs = lab.run({law: net.contention(law) for law in (RULES, AIMD, DECREASE)}, entry)
     aira, aimd = runs[RULES], runs[AIMD]
     for k, flow in enumerate(("second", "third")):
         delivered = ([run.delivered[k] for run in found] for found in (aira, aimd))
         lab.claim("as-fast", alike(*delivered), flow=flow)
         lab.claim("fair-again", at_least(0.9, [run.jains[k] for run in aira], UNIT), flow=flow)
+        earlier, newcomer = zip(
+            *((r.earlier[k], r.newcomer[k]) for r in runs[DECREASE]), strict=True
+        )
+        lab.claim("decrease-only", less(earlier, newcomer), flow=flow)
     for k, flows in enumerate(("2 or 3", "4")):
         parts = ([run.together[k] for run in found] for found in (aira, aimd))
         lab.claim("desynchronised", less(*parts), flows=flows)

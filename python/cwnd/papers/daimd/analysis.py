@@ -32,6 +32,9 @@ FREQUENT = (0.01, 0.03)
 LOSS = 1e-4
 """Loss rate where ten flows fill 1 Gb/s, for the integration of Eq. 5."""
 
+ALONE = (0.5, 3.0, -0.25, -0.7)
+"""Relative errors of a single flow's capacity, one for each of the printed conditions."""
+
 ERRORS = (0.25, 0.5, 0.75, 1.5, 3.0, 8.0, -0.1, -0.25, -0.45, -0.5, -0.6, -0.7, -0.8)
 """Relative errors ε of the second flow's capacity."""
 
@@ -248,6 +251,15 @@ def section_7(lab: Lab) -> None:
         equal = -0.5 < error < 0
         grade = alike(found, 1) if equal else at_most(bound, found)
         lab.claim(f"{part}-simulated", grade, error=error)
+        if error >= 1:
+            lab.number("always", solved, error=error)
+            lab.number("always-simulated", found, error=error)
+    cases = {error: net.misjudged((100 * (1 + error),), *spans) for error in (0.0, *ALONE)}
+    alone = lab.run(cases, read.read_shares)
+    rates = {error: [float(run.rates[0]) for run in found] for error, found in alone.items()}
+    for error in ALONE:
+        lab.claim("alone", alike(rates[error], rates[0.0]), error=error)
+    same_stage(lab)
     estimates = lab.run({"": net.ten_flows(LAW, 0.01, 8.0, 4.0)}, read.capacity_estimate)
     lab.claim("underestimate", at_most(990.0, estimates[""]))
     e = np.concatenate([np.linspace(-0.85, -0.01, 85), np.geomspace(0.01, 8.9, 85)])
@@ -259,6 +271,18 @@ def section_7(lab: Lab) -> None:
     x, y = "capacity believed over capacity, 1 + ε", "larger rate over the smaller"
     panel = Panel(x, y, curves, x_log=True, y_log=True)
     lab.show(Figure("Two flows, one of which misjudges the capacity", [panel]))
+
+
+def same_stage(lab: Lab) -> None:
+    """Compare the increases of the flows with 101 and 99 Mb/s up to half of the link each."""
+    mbps = np.linspace(1, 50, 491)[1:]
+    first, second = (
+        np.asarray(model.increase_per_syn(mbps * 1e6 / model.BITS_PER_SYN, capacity))
+        for capacity in (101e6, 99e6)
+    )
+    both = np.concatenate([first, second])
+    words = f"{both.min():g} to {both.max():g} packets per SYN"
+    lab.claim("same-stage", fact(words, holds=bool(both.min() == both.max())))
 
 
 def at_edge(error: float, stage: int) -> float:

@@ -198,8 +198,8 @@ def lossy(
     )
 
 
-def misjudged(capacities_mbps: tuple[float, float], time_s: float, warmup_s: float) -> Scenario:
-    """Return two flows on 100 Mb/s with these capacities as their estimates (section VII)."""
+def misjudged(capacities_mbps: tuple[float, ...], time_s: float, warmup_s: float) -> Scenario:
+    """Return flows on 100 Mb/s with these capacities as their estimates (section VII)."""
     flows = [
         flow(variant(LAW, capacity=f"{mbps * 1e6:.0f}bit"), name=f"flow-{n}", start=START)
         for n, mbps in enumerate(capacities_mbps, 1)

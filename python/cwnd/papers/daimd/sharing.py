@@ -67,6 +67,10 @@ def friendly(lab: Lab) -> None:
     below, above = (float(model.increase_per_syn(0.0, rate)) for rate in (1e8, 1.01e8))
     words = f"{below:g} packets at 100 Mb/s, {above:g} at 101 Mb/s"
     lab.claim("packet-per-rtt", fact(words, holds=below < 1 <= above))
+    for key, span in (("frequency", (1.01, 100.0)), ("frequency-reversed", (0.01, 0.99))):
+        # In units of SYN: UDT increases once in each SYN, TCP by α once in each RTT.
+        words = f"{span[0]:g} to {span[1]:g} increases in an RTT of {span[0]:g} to {span[1]:g} SYN"
+        lab.claim(key, fact(words, holds=max(span) < 1))
 
 
 def _beside(lab: Lab, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:

@@ -13,8 +13,8 @@ from cwnd.papers.daimd import networks as net
 from cwnd.papers.daimd.networks import LAW, RTTS
 from cwnd.papers.exhibit import exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, sweep
-from cwnd.papers.grades import alike, at_least, at_most, fact, less
-from cwnd.stats import POSITIVE, UNIT
+from cwnd.papers.grades import FEWEST, alike, at_least, at_most, fact, less
+from cwnd.stats import ANY, POSITIVE, UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 INDICES = ("EI", "FI", "SI")
 WITHIN = {"FI": UNIT, "loss": UNIT}
+WIDER = 200.0
+"""Capacity L₁ of Table 2 in Mb/s."""
 WIDE = (120.0, 150.0, 200.0, 300.0, 500.0, 900.0)
 """Capacities L₁ of section IV in Mb/s: the stages of Eq. 9 repeat with each power of ten."""
 FAR = ("100 ms", "1 s")
@@ -53,8 +55,10 @@ Runs: TypeAlias = "dict[tuple[str, str], list[read.Shares]]"
 """Runs of ten flows by law and RTT."""
 
 
-def ten(lab: Lab, laws: Mapping[str, str], rtts: Iterable[str] = RTTS) -> Runs:
-    """Run ten flows of each law at each RTT."""
+def ten(
+    lab: Lab, laws: Mapping[str, str], rtts: Iterable[str] = RTTS, seeds: int | None = None
+) -> Runs:
+    """Run ten flows of each law at each RTT; ``seeds`` is as for `Lab.run`."""
     near, far, farthest = lab.pick(
         ((14.0, 4.0), (80.0, 30.0), (120.0, 40.0)), ((8.0, 3.0), (20.0, 8.0), (40.0, 16.0))
     )
@@ -64,7 +68,7 @@ def ten(lab: Lab, laws: Mapping[str, str], rtts: Iterable[str] = RTTS) -> Runs:
         rtt = RTTS[name]
         spans = near if rtt < 0.1 else far if rtt < 1 else farthest
         cases[law, name] = net.ten_flows(laws[law], rtt, *spans)
-    return lab.run(cases, read.read_shares)
+    return lab.run(cases, read.read_shares, seeds=seeds)
 
 
 @exhibit("table-1", cost=38, seeds=(5, 5), quick=(5, 5))
@@ -111,6 +115,12 @@ def table_2(lab: Lab) -> None:
     part = {row: np.array(by["AC"]) / ys[row] for row, by in found.items()}
     lab.claim("fair-share", at_least(0.9, np.min([*over.values()], axis=0)))
     lab.claim("half", at_least(0.5, np.min([*part.values()], axis=0), UNIT))
+    total = [np.add(by["AB"], by["AC"]) for by in found.values()]
+    spare = [
+        (WIDER - np.array(by["AB"])) - (ys[row] - np.array(by["AC"])) for row, by in found.items()
+    ]
+    lab.claim("eq-16", at_least(0.0, np.min(spare, axis=0), ANY))
+    lab.claim("eq-17", alike(np.min(total, axis=0), WIDER))
     _different_capacities(lab)
 
 
@@ -155,6 +165,9 @@ def fig_10(lab: Lab) -> None:
     names = list(RTTS)[:5]
     rates = flow_rates(names, shares)
     lab.claim("far", less(rates["100 ms"], rates["10 µs"]))
+    mean = np.mean([*rates.values()], axis=0).tolist()
+    for rtt, values in rates.items():
+        lab.claim("independent", alike(values, mean), rtt=rtt)
     compare(lab, {"flows": {**rates, **columns(run.indices for run in shares)}})
     series = shares[0].series
     t = spans[1] + np.arange(series.shape[1]) + 0.5
@@ -201,7 +214,7 @@ def _indices(lab: Lab, law: str, bounds: tuple[str, ...]) -> None:
     lab.show(Figure("Indices of ten flows against the RTT", panels, 3))
 
 
-@exhibit("section-6", cost=8, seeds=(5, 8), quick=(5, 5), beside="table-4")
+@exhibit("section-6", cost=30, seeds=(5, 8), quick=(5, 5), beside="table-4")
 def section_6(lab: Lab) -> None:
     """Compare UDT with TCP on long paths, and check the bound of the flow window."""
     runs = ten(lab, {"DAIMD": LAW, "TCP": "reno"}, FAR)
@@ -210,8 +223,20 @@ def section_6(lab: Lab) -> None:
         lab.claim("order", less(tcp, udt), index=index, rtt=rtt)
     means = {case: [[*run.indices.values()] for run in found] for case, found in runs.items()}
     lab.means(["", "RTT", *INDICES], means)
+    if not lab.trial.text:
+        _without_window(lab, runs)
     spans = lab.pick({"10 ms": (15.0, 5.0), "100 ms": (30.0, 15.0)}, {"10 ms": (10.0, 5.0)})
     windows = {rtt: net.ten_flows(LAW, RTTS[rtt], *spans[rtt], 0.01) for rtt in spans}
     bound = {"then": read.window_bound, "largest": read.largest_window_bound}
     for rtt, values in lab.run(windows, bound[lab.option("arrivals", "then")]).items():
         lab.claim("window", at_most(1.0, values), rtt=rtt)
+
+
+def _without_window(lab: Lab, runs: Runs) -> None:
+    """Compare the stability of UDT on long paths with that without the flow window."""
+    free = ten(lab, {"DAIMD": net.variant(LAW, **{"lambda": 1})}, FAR, FEWEST)
+    for rtt in FAR:
+        with_, without = (
+            [run.indices["SI"] for run in of["DAIMD", rtt][:FEWEST]] for of in (runs, free)
+        )
+        lab.claim("stable", less(with_, without), rtt=rtt)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cwnd.comparison.verdict import ALIKE
 from cwnd.model.throughput import (
     gaimd,
     gaimd_td,
@@ -85,6 +86,15 @@ def eq_2(lab: Lab) -> None:
         lab.claim(key, fact("everywhere" if holds else "not everywhere", holds=holds))
     least = float(gaimd(0.02, rtt, rto, alpha=1e-12))
     lab.claim("vanishes", fact(f"{least:.1g} packets/s", holds=least < 1e-3))
+    light = p[p <= 0.01]
+    parts_of = [
+        (np.asarray(gaimd_td(light, rtt, **of)), np.asarray(gaimd_to(light, rto, **of)))
+        for of in ({"alpha": alpha, "beta": 1 - beta} for alpha, beta in LAWS.values())
+    ]
+    most = max(float((to / td).max()) for td, to in parts_of)
+    lab.claim("dominates", fact(f"TO is at most {most:.2g} of TD", holds=most < 1))
+    most = max(float((1 + to / td).max()) for td, to in parts_of)
+    lab.claim("mainly", fact(f"at most {most:.3g} times Eq. 2", holds=most <= ALIKE))
     q = np.asarray(gaimd_timeout_probability(p))
     rises = bool(np.all(np.diff(q) >= 0)) and q[0] < 0.02 and q[-1] == 1
     lab.claim("q", fact(f"{q[0]:.2g} to {q[-1]:g}", holds=rises))

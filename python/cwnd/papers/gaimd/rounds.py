@@ -40,7 +40,11 @@ class Totals(NamedTuple):
 
 @cache
 def play(
-    cases: tuple[tuple[Pair, float], ...], *, slow_start: bool = False, seed: int = 1
+    cases: tuple[tuple[Pair, float], ...],
+    *,
+    slow_start: bool = False,
+    timeouts: bool = True,
+    seed: int = 1,
 ) -> Totals:
     """Simulate flows of each law and loss rate p under the assumptions of section 2.2.
 
@@ -50,6 +54,7 @@ def play(
     arrive are a timeout, after which a packet is sent until one arrives. Either way the window is
     then β of its size, and at least one packet: there is no slow start. With ``slow_start`` the
     window after a timeout is one packet, and doubles in each round up to half of its former size.
+    Without ``timeouts`` three duplicate acknowledgements always indicate the loss.
     """
     random = np.random.default_rng(seed)
     shape = (len(cases), RUNS, FLOWS)
@@ -64,21 +69,22 @@ def play(
         before = np.minimum(random.geometric(p, shape) - 1, size)
         loss = before < size
         arrived = np.minimum(random.geometric(p, shape) - 1, before)
-        timeouts = np.where(loss & (arrived < 3), random.geometric(1 - p, shape), 0)
-        doubled = np.minimum(timeouts, MOST + 1)
-        waits = 2.0**doubled - 1 + 2.0**MOST * (timeouts - doubled)
+        expired = loss & (arrived < 3) & timeouts
+        tries = np.where(expired, random.geometric(1 - p, shape), 0)
+        doubled = np.minimum(tries, MOST + 1)
+        waits = 2.0**doubled - 1 + 2.0**MOST * (tries - doubled)
         if step >= ROUNDS // 4:
             totals += (
-                size + loss * before + timeouts,
-                loss * (size - arrived) + np.maximum(timeouts - 1, 0),
-                np.where(timeouts > 0, timeouts, loss),
+                size + loss * before + tries,
+                loss * (size - arrived) + np.maximum(tries - 1, 0),
+                np.where(expired, tries, loss),
                 1 + loss,
                 waits,
             )
         if slow_start:
-            threshold = np.where(loss, np.where(timeouts > 0, window / 2, 0), threshold)
+            threshold = np.where(loss, np.where(expired, window / 2, 0), threshold)
         grown = np.where(window < threshold, np.minimum(2 * window, threshold), window + alpha)
-        after = np.where(slow_start & (timeouts > 0), 1, np.maximum(kept * window, 1))
+        after = np.where(slow_start & expired, 1, np.maximum(kept * window, 1))
         window = np.where(loss, after, grown)
     return Totals(*totals.sum(axis=-1))
 
@@ -103,7 +109,9 @@ def section_2_2(lab: Lab) -> None:
     laws: dict[str, Pair] = {"GAIMD": net.SMOOTH, "Reno": net.TCP}
     cases = [(law, p) for law in laws for p in losses]
     start = lab.option("start", "none") == "slow"
-    found = play(tuple((laws[law], p) for law, p in cases), slow_start=start)
+    played = tuple((laws[law], p) for law, p in cases)
+    found = play(played, slow_start=start)
+    only = play(played, timeouts=False).rate(rtt, rto)
     panels = []
     for law, pair in laws.items():
         here = [at for at, case in enumerate(cases) if case[0] == law]
@@ -119,6 +127,9 @@ def section_2_2(lab: Lab) -> None:
         for name in ("true", "counted"):
             for p, ratio in zip(losses, over[name], strict=True):
                 lab.claim(name, alike(ratio, 1), law=law, loss=f"{p:.0%}")
+        for p, rates in zip(losses, only[here], strict=True):
+            by_td = 1 / np.asarray(gaimd_td(p, rtt, **given))
+            lab.claim("td-only", alike(by_td / rates, 1), law=law, loss=f"{p:.0%}")
         lab.claim("lower", at_most(1, (counted / true).max(axis=0)), law=law)
         lab.claim("upper", at_least(1, over["counted"].min(axis=0)), law=law)
         lab.claim("lost", at_most(1, over["lost"].max(axis=0)), law=law)

@@ -8,10 +8,12 @@ from statistics import fmean
 from cwnd.model.synchronous import table1
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
-from cwnd.papers.grades import alike, at_most, less
+from cwnd.papers.grades import alike, at_least, at_most, fact, less
 from cwnd.papers.simd.measures import EPSILON, Convergence, read_convergence
 from cwnd.papers.simd.model import NAMES
 from cwnd.papers.simd.networks import LAWS, convergence
+from cwnd.papers.text import read_text
+from cwnd.stats import UNIT
 
 W = 110.0
 """Approximate capacity of the shared link and its queue in packets (section 5.3)."""
@@ -84,6 +86,9 @@ def fig_10(lab: Lab) -> None:
         lab.claim("benefit", less(gain["SIMD"], gain[law]), law=law)
     for law in ("SIMD", "AIMD", "TCP"):
         lab.claim("smoothest", less(rough["IIAD"], rough[law]), law=law)
+    lab.claim("outperforms", less(t2["SIMD"], t2["TCP"]))
+    for law, found in runs.items():
+        lab.claim("larger-loses", at_least(0.5, [c.larger for c in found], UNIT), law=law)
 
 
 @exhibit("droptail", cost=12, seeds=(6, 12), quick=(5, 5), beside="fig-10")
@@ -103,11 +108,13 @@ def droptail(lab: Lab) -> None:
         # The end of the run is a lower bound of T₂.
         late = [c.end if math.isnan(c.t2) else c.t2 for c in tail]
         lab.claim("enhance", less([c.t2 for c in red], late), law=law)
+    smaller = ([1 - c.larger for c in runs["SIMD", queue]] for queue in ("red", "35p"))
+    lab.claim("smaller-spared", less(*smaller))
     means = {case: [[c.t1, c.t2] for c in found] for case, found in runs.items()}
     lab.means(["law", "queue", "T₁, RTT", "T₂, RTT"], means)
 
 
-@exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))
+@exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5), beside="fig-10")
 def fig_11(lab: Lab) -> None:
     """Two flows take over a link that others had shared."""
     runs = _run(lab, 2, dict.fromkeys(LAWS, lab.pick(120, 90)))
@@ -126,3 +133,29 @@ def fig_11(lab: Lab) -> None:
     lab.claim("same-rate", alike([c.delta for c in aimd], [abs(c.w2 - c.w1) for c in aimd]))
     closed = {x: [c.delta / abs(c.w2 - c.w1) for c in runs[x]] for x in ("SIMD", "AIMD")}
     lab.claim("catches-up", less(closed["SIMD"], closed["AIMD"]))
+    lab.claim("outperforms", less(t1["SIMD"], t1["TCP"]))
+    rough = {law: [c.roughness for c in found] for law, found in runs.items()}
+    for law in ("AIMD", "IIAD", "SIMD"):
+        lab.claim("variable", less(rough[law], rough["TCP"]), law=law)
+    _advantage(lab, t1)
+
+
+def _advantage(lab: Lab, t1: dict[str, list[float]]) -> None:
+    """Compare SIMD's advantage over AIMD in both experiments, as printed and as measured."""
+    switch = lab.pick(400, 200)
+    cases = {x: convergence(LAWS[x], 1, switch, AFTER[x]) for x in ("SIMD", "AIMD")}
+    t2 = {x: [c.t2 for c in found] for x, found in lab.run(cases, read_convergence).items()}
+    fair, full = (
+        [slow / fast for slow, fast in zip(by["AIMD"], by["SIMD"], strict=True)] for by in (t2, t1)
+    )
+    lab.claim("pronounced", less(fair, full))
+    first, second = (
+        {
+            law: float(row[2])
+            for law, row in read_text("simd").exhibits[name].printed["simulated"].rows.items()
+        }
+        for name in ("fig-10", "fig-11")
+    )
+    fair_printed, full_printed = (by["AIMD"] / by["SIMD"] for by in (first, second))
+    words = f"{fair_printed:.3g} and {full_printed:.3g} times"
+    lab.claim("pronounced-printed", fact(words, holds=fair_printed < full_printed))

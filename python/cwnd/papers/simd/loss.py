@@ -10,7 +10,7 @@ from cwnd.comparison.verdict import ALIKE
 from cwnd.model import law
 from cwnd.model.friendliness import simd_alpha, simd_alpha_periodic
 from cwnd.model.stationary import stationary
-from cwnd.model.throughput import simd_eq8
+from cwnd.model.throughput import gaimd_td, gaimd_to, simd_eq8
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.grades import alike, at_least, between, fact, less
@@ -30,6 +30,7 @@ def fig_1(lab: Lab) -> None:
     cases = {name: net.growth(f"simd(beta={beta})") for name, beta in GROWTH.items()}
     cases |= {name: net.growth(spec) for name, spec in LINEAR.items()}
     cases["small window"] = net.growth(net.SIMD, "8.5mbit")
+    cases["TCP"] = net.growth("reno")
     runs = lab.run(cases, read_growth)
     exponents = {name: [g.exponent() for g in found] for name, found in runs.items()}
     for name, beta in GROWTH.items():
@@ -43,6 +44,8 @@ def fig_1(lab: Lab) -> None:
     lab.claim("sub-linear", less(iiad, aimd))
     small, large = ([g.grown(50) for g in runs[x]] for x in ("small window", "SIMD(1/16)"))
     lab.claim("aggressive", less(large, small))
+    simd, tcp = ([g.grown(10) for g in runs[x]] for x in ("SIMD(1/16)", "TCP"))
+    lab.claim("conservative", less(simd, tcp))
 
     def panel(title: str, names: Iterable[str]) -> Panel:
         curves = []
@@ -180,6 +183,11 @@ def fig_5(lab: Lab) -> None:
     )
     inside = all(0 < np.argmin(y) < grid.size - 1 for y in eq8.values())
     lab.claim("eq-8", fact(dips, holds=inside))
+    for key, p in (("low-loss", low), ("high-loss", high)):
+        over_td = [float(gaimd_to(p, rto)) / float(gaimd_td(p, 0.1)) for rto in eq8]
+        holds = max(over_td) < 1 if key == "low-loss" else min(over_td) > 1
+        words = " and ".join(f"{ratio:.2g}" for ratio in over_td)
+        lab.claim(key, fact(f"{words} times, T₀ = 0.2 and 0.4 s", holds=holds))
     ns2 = lab.text.printed["ns-2"]
     shown = {f"p = {p:g}": {ns2.columns[0]: aimd[p]} for p in losses if f"p = {p:g}" in ns2.rows}
     lab.cells("ns-2", shown, kind="ns-2")

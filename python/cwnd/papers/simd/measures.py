@@ -120,12 +120,18 @@ class Shares:
     rtt: float  # mean in seconds: 60 ms of propagation plus both queues
     cuts: float  # reductions per flow of the law in the measured time
     variation: Series  # mean coefficient of variation of the law's rates at each of `SCALES`
+    burst: float  # packets lost for each reduction of a window
 
     @property
     def spread(self) -> float:
         """Deviation of the flows' throughput from their group's mean, over the fair share."""
         groups = (self.law, self.tcp)
         return math.sqrt(float(np.mean([np.mean((x - x.mean()) ** 2) for x in groups])))
+
+    @property
+    def distance(self) -> float:
+        """Root mean square of the flows' distances from the fair share, over the fair share."""
+        return math.sqrt(float(np.mean((np.concatenate([self.law, self.tcp]) - 1) ** 2)))
 
 
 def read_shares(result: Result) -> Shares:
@@ -138,7 +144,9 @@ def read_shares(result: Result) -> Shares:
 
     trunks = [x for x in result.record["links"] if x["name"] in ("left-right", "right-left")]
     law = [flow for flow in flows if flow["name"].startswith("law")]
-    cuts = [np.count_nonzero(flow["cuts"]["time"] >= result.warmup_s) for flow in law]
+    cuts = {
+        flow["name"]: np.count_nonzero(flow["cuts"]["time"] >= result.warmup_s) for flow in flows
+    }
     scales = [scale for scale in SCALES if scale >= result.time[1] - result.time[0]]
     rough = [list(result.smoothness(flow, scales).values()) for flow in law]
     return Shares(
@@ -147,8 +155,9 @@ def read_shares(result: Result) -> Shares:
         loss_rate_of(flows),
         mark_rate_of(flows),
         0.06 + sum(link["delay"]["mean"] for link in trunks),
-        float(np.mean(cuts)),
+        float(np.mean([cuts[flow["name"]] for flow in law])),
         np.mean(rough, axis=0),
+        sum(flow["packets_lost"] for flow in flows) / max(sum(cuts.values()), 1),
     )
 
 
@@ -199,6 +208,7 @@ class Convergence:
     t2: float  # until the windows first differed by less than `EPSILON`
     end: float  # until the end of the run
     roughness: float  # mean relative change of a window within a second after that
+    larger: float  # fraction of the reductions until T₂ that were of the larger window
     time: Series  # for the figures, every 0.2 s: seconds since the others ended
     windows: Series
 
@@ -237,6 +247,23 @@ def read_convergence(result: Result) -> Convergence:
         float(rtts[near[0]]) if near.size else math.nan,
         float(rtts[-1]),
         float(np.mean(np.abs(np.diff(after)) / after[:, :-1])),
+        larger_cuts(result, time[begin], time[near[0]] if near.size else math.inf),
         time[shown] - switch,
         windows[:, shown],
     )
+
+
+def larger_cuts(result: Result, begin_s: float, end_s: float) -> float:
+    """Return the fraction of two flows' reductions that were of the larger window.
+
+    Only reductions between two times are included; NaN if there are none. The other window is its
+    last sample before.
+    """
+    first, second = result.measured_flows
+    larger: list[bool] = []
+    for own, other in ((first, second), (second, first)):
+        cuts = own["cuts"]
+        here = (cuts["time"] > begin_s) & (cuts["time"] <= end_s)
+        at = np.searchsorted(result.time, cuts["time"][here]) - 1
+        larger += (cuts["before"][here] > other["window"][at]).tolist()
+    return float(np.mean(larger)) if larger else math.nan

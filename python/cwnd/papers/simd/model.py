@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from cwnd.model.synchronous import (
     contraction,
     epoch_length,
     epoch_sum,
+    fairness_epochs,
     simd_fairer,
     table1,
 )
@@ -103,12 +105,14 @@ def fig_4a(lab: Lab) -> None:
 def table_1(lab: Lab) -> None:
     """Compare T₁, Δ and T₂ of Table 1 with the laws, iterated with synchronous losses."""
     w1, w2 = (np.array(side) for side in zip(*POINTS, strict=True))
+    total = {}
     for law, spec in SYNCHRONOUS.items():
         name = NAMES[law]
         form = table1(name, w1, w2, W, NEAR)
         found = synchronous.convergence(spec, w1, w2, W, NEAR)
         t1, delta, t2 = (np.asarray(x) for x in (form.t1, form.delta, form.t2))
         soon, apart, late = (np.asarray(x) for x in (found.t1, found.delta, found.t2))
+        total[law] = soon + late
         kept = W / 2 - BETAS[name] if law == "IIAD" else (1 - BETAS[name]) * W / 2
         epoch = float(epoch_length(name, kept, kept))
         summed = np.asarray(epoch_sum(name, (W - delta) / 2, (W + delta) / 2, NEAR))
@@ -123,11 +127,29 @@ def table_1(lab: Lab) -> None:
             excess = late - t2 - epoch if law == "SIMD" else t2 - late
             claims.append(("upper" if law == "SIMD" else "lower", t2, late, excess))
             claims.append(("sum", summed, late, np.abs(late - summed) - epoch - 0.05 * summed))
+        # An epoch is counted as a whole.
+        count, needed = np.asarray(found.epochs), np.asarray(fairness_epochs(name, delta, W, NEAR))
+        if law == "IIAD":
+            claims.append(("least-epochs", needed, count, needed - 1 - count))
+        else:
+            excess = np.abs(count - needed) - 1 - 0.02 * needed
+            claims.append(("epochs", needed, count, excess))
         _appendix(lab, law, spec)
         for key, closed, iterated, excess in claims:
             worst = int(np.argmax(np.where(closed > 0, excess, -np.inf)))
             words = f"at worst {iterated[worst]:.4g} against {closed[worst]:.4g}"
             lab.claim(key, fact(words, holds=bool(excess[worst] <= 0)), law=law)
+    share = lab.option("sqrt", "2/3")
+    # The geometric mean of what AIMD and IIAD give up of a window of W/2.
+    given_up = math.sqrt(BETAS["aimd"] * BETAS["iiad"] / (W / 2))
+    beta = BETAS["iiad"] if share == "2/3" else given_up * math.sqrt(W / 2)
+    spec = f"binomial(k=0.5, l=0.5, alpha={1.5 * beta:.6g}, beta={beta:.6g})"
+    found = synchronous.convergence(spec, w1, w2, W, NEAR)
+    root = np.asarray(found.t1) + np.asarray(found.t2)
+    low, high = (pick(total["AIMD"], total["IIAD"]) for pick in (np.minimum, np.maximum))
+    between = (low <= root) & (root <= high)
+    words = f"from {np.count_nonzero(between)} of {between.size} starting points"
+    lab.claim("sqrt", fact(words, holds=bool(between.all())))
     lab.show(_draw_forms(lab.pick(45, 15)))
 
 

@@ -111,6 +111,8 @@ def fig_7(lab: Lab) -> None:
     lab.claim("eq-4", fact(f"{epoch:.3g} s at {fair:.3g} packets", holds=epoch < 40))
     if (LARGE, 1) in runs:
         lab.claim("epochs", at_most(60 / 40, [run.cuts for run in runs[LARGE, 1]]))
+        alone, *others = ([run.distance for run in runs[key]] for key in runs if key[0] == LARGE)
+        lab.claim("few-vary", less(np.mean(others, axis=0).tolist(), alone))
 
 
 @exhibit("fig-8", cost=60, seeds=(6, 12), beside="fig-7")
@@ -123,6 +125,8 @@ def fig_8(lab: Lab) -> None:
         _pooled(x, red, lambda r: float(np.log(r.law.mean() / r.tcp.mean()))) for x in (runs, red)
     ]
     lab.claim("less", less(*ratio))
+    burst = (_pooled(found, red, lambda r: r.burst) for found in (red, runs))
+    lab.claim("bursts", less(*burst))
 
 
 LAWS = {"SIMD": net.SIMD, "TFRC": "tfrc", "AIMD": net.LAWS["AIMD"], "TCP": "reno"}
