@@ -199,10 +199,8 @@ def test_udt4_is_a_peer_over_another_mtu(isolated, tmp_path, udt4, sender, mtu):
     peer.write_text(CWND_PEER)
     cwnd = f'"{sys.executable}" {peer}'
     if sender == "cwnd":
-        far, near = (
-            f"{udt4} listen --bind 10.9.0.2 --port 9000 --recv {size}",
-            f"{cwnd} send {size}",
-        )
+        far = f"{udt4} listen --bind 10.9.0.2 --port 9000 --recv {size} --until-closed"
+        near = f"{cwnd} send {size}"
     else:
         far, near = f"{cwnd} recv {size}", f"{udt4} connect --to 10.9.0.2:9000 --send {size}"
     script = f"""{PREPARE}{mtus(mtu, mtu)}
