@@ -175,7 +175,7 @@ def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeyp
         # A worker that has Dask, but not cwnd.
         ("sys.modules['cwnd'] = None", "has no cwnd with sweeps"),
         (
-            "import distributed.versions as of; of.get_system_info = lambda: {'python': '3.9.1.final.0'}",
+            "import distributed.versions as of; of.get_system_info = lambda: {'python': '3.9.1'}",
             r"has Python 3\.9: it needs 3\.",
         ),
     ],

@@ -278,6 +278,26 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     assert ("sync", tmp_path) in calls
 
 
+def test_a_full_disk_leaves_no_part(tmp_path, monkeypatch):
+    plan, write = read_plan(PLAN), manifest.write_file
+
+    def fill(path, content):
+        if path.parent.name == "runs":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
+
+    data = DataSet(tmp_path, plan)
+    data.add(run_batch(plan, list(plan.runs())[:4]))
+    with monkeypatch.context() as full:
+        full.setattr(manifest, "write_file", fill)
+        with pytest.raises(OSError, match="No space left"):
+            data.flush()
+    assert not list(tmp_path.glob("*/*"))
+    with data:
+        data.flush()
+    assert len(cwnd.Sweep(tmp_path)) == 4
+
+
 # Several writers.
 
 

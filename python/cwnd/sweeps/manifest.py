@@ -75,6 +75,10 @@ class Part:
         """Return the path of the part's file of a table."""
         return out / table / f"{self.name}.parquet"
 
+    def document(self, out: Path) -> Path:
+        """Return the path of the part's document in the manifest."""
+        return out / MANIFEST / f"{self.name}.json"
+
     def damage(self, out: Path, *, contents: bool) -> str | None:
         """Return what is wrong with the files, or None.
 
@@ -125,7 +129,7 @@ def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
         Its parts.
     """
     listed = {part.file(out, table) for part in parts for table in part.files}
-    listed |= {out / MANIFEST / f"{part.name}.json" for part in parts}
+    listed |= {part.document(out) for part in parts}
     folders = [out / folder for folder in ("runs", *TABLES, MANIFEST)]
     files = [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())]
     return [file for file in (*files, *sorted(out.glob(".*.tmp"))) if file not in listed]
@@ -188,17 +192,23 @@ def add_part(
     plan
         Identity of the plan.
     """
-    name = f"part-{number:06}-{writer}"
-    files = {}
-    for table in reversed(tables):
-        sink = pa.BufferOutputStream()
-        parquet.write_table(tables[table], sink, compression="zstd", write_page_checksum=True)
-        content = sink.getvalue()
-        write_file(_folder(out, table) / f"{name}.parquet", content)
-        files[table] = (content.size, hashlib.sha256(content).hexdigest())
-    document = {"runs": tables["runs"].num_rows, "plan": plan, "files": files}
-    document["checksum"] = _checksum_of(document)
-    write_file(_folder(out, MANIFEST) / f"{name}.json", json.dumps(document, indent=2).encode())
+    part = Part(f"part-{number:06}-{writer}", tables["runs"].num_rows, plan, {})
+    try:
+        for table in reversed(tables):
+            sink = pa.BufferOutputStream()
+            parquet.write_table(tables[table], sink, compression="zstd", write_page_checksum=True)
+            content = sink.getvalue()
+            _make_folder(out, table)
+            write_file(part.file(out, table), content)
+            part.files[table] = (content.size, hashlib.sha256(content).hexdigest())
+        document = {"runs": part.runs, "plan": plan, "files": part.files}
+        document["checksum"] = _checksum_of(document)
+        text = json.dumps(document, indent=2)
+        _make_folder(out, MANIFEST)
+        write_file(part.document(out), text.encode())
+    except BaseException:
+        remove_part(out, part)
+        raise
 
 
 def remove_part(out: Path, part: Part) -> None:
@@ -211,7 +221,7 @@ def remove_part(out: Path, part: Part) -> None:
     part
         The part.
     """
-    (out / MANIFEST / f"{part.name}.json").unlink(missing_ok=True)
+    part.document(out).unlink(missing_ok=True)
     for table in ("runs", *TABLES):
         part.file(out, table).unlink(missing_ok=True)
 
@@ -394,13 +404,11 @@ def _damaged(out: Path, problem: str) -> ArgumentError:
     )
 
 
-def _folder(out: Path, name: str) -> Path:
-    """Return a folder of the data set; create it if missing."""
-    folder = out / name
-    if not folder.is_dir():
-        folder.mkdir(exist_ok=True)
+def _make_folder(out: Path, name: str) -> None:
+    """Create a folder of the data set if missing."""
+    if not (out / name).is_dir():
+        (out / name).mkdir(exist_ok=True)
         _sync(out)
-    return folder
 
 
 def _checksum_of(document: JsonObject) -> str:

@@ -117,7 +117,7 @@ class Cores:
 
 
 class Cluster:
-    """The workers of a Dask cluster. They need the same version of cwnd, but no files.
+    """The workers of a Dask cluster. They need the same versions as this process, but no files.
 
     Parameters
     ----------
@@ -236,7 +236,9 @@ class Cluster:
         found: dict[str, str] = self._client.run(probe)
         for worker, code in found.items():
             if code != own_code():
-                problem = "another version of cwnd" if code else "no cwnd with sweeps"
+                problem = (
+                    "another version of cwnd, NumPy or SciPy" if code else "no cwnd with sweeps"
+                )
                 raise ArgumentError("dask", f"the worker at {worker} has {problem}")
 
     def _gone(self, who: str) -> ArgumentError:
@@ -298,5 +300,5 @@ def _unpack(packed: bytes) -> Any:  # noqa: ANN401
 def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
     """Execute runs on a worker, unless it has different code."""
     if own_code() != code:
-        raise RuntimeError("a worker has another version of cwnd; all workers need the same")
+        raise RuntimeError("a worker has another version of cwnd, NumPy or SciPy")
     return run_batch(_unpack(packed), runs)
