@@ -12,8 +12,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas.util import hash_array
 from pyarrow import dataset, parquet
 
 from cwnd.errors import ArgumentError
@@ -21,6 +23,8 @@ from cwnd.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import numpy.typing as npt
 
     from cwnd.records import JsonObject
 
@@ -359,16 +363,15 @@ class Tables:
         # A writer makes a run once.
         if len({part.writer for part in self._parts}) == 1:
             return {}
-        tables = []
-        for part in self._parts:
-            rows = self._load(self._scan("runs", [part]), ["key", "error"])
-            lost = pc.fill_null(pc.starts_with(rows["error"], LOST), fill_value=False)
-            name = pa.repeat(part.name, rows.num_rows)
-            tables.append(pa.table({"key": rows["key"], "lost": lost, "part": name}))
+        hashes = [self._hash_keys(part) for part in self._parts]
+        ordered = np.sort(np.concatenate(hashes))
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        if not twice.size:
+            return {}
+        tables = [
+            self._find_keys(part, of, twice) for part, of in zip(self._parts, hashes, strict=True)
+        ]
         rows = pa.concat_tables(tables)
-        counts = rows.group_by("key").aggregate([("part", "count")])
-        twice = counts.filter(pc.greater(counts["part_count"], 1))["key"].combine_chunks()
-        rows = rows.filter(pc.is_in(rows["key"], value_set=twice))
         order = [("key", "ascending"), ("lost", "ascending"), ("part", "ascending")]
         repeated: dict[str, list[str]] = {}
         previous = None
@@ -377,6 +380,21 @@ class Tables:
                 repeated.setdefault(row["part"], []).append(row["key"])
             previous = row["key"]
         return {part: pa.array(keys, pa.string()) for part, keys in repeated.items()}
+
+    def _hash_keys(self, part: Part) -> npt.NDArray[np.uint64]:
+        """Return hashes of the keys of a part: 8 bytes instead of the 32 of a key."""
+        keys = self._load(self._scan("runs", [part]), ["key"])["key"]
+        return hash_array(keys.to_numpy(), categorize=False)
+
+    def _find_keys(
+        self, part: Part, hashes: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
+    ) -> pa.Table:
+        """Return the keys of a part with some hashes, and which of these runs were lost."""
+        found = np.isin(hashes, wanted)
+        rows = self._load(self._scan("runs", [part]), ["key", "error"]).filter(pa.array(found))
+        lost = pc.fill_null(pc.starts_with(rows["error"], LOST), fill_value=False)
+        name = pa.repeat(part.name, rows.num_rows)
+        return pa.table({"key": rows["key"], "lost": lost, "part": name})
 
 
 def _read(file: Path) -> Part:

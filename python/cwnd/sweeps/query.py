@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from cwnd.errors import ArgumentError
-from cwnd.sweeps.manifest import Tables
+from cwnd.sweeps.manifest import TABLES, Tables
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ def tables(out: str | Path) -> list[Table]:
     """
     found = []
     with connect(out) as connection:
-        for name in Tables(Path(out)).names:
+        listed = {name for (name,) in connection.sql("show tables").fetchall()}
+        for name in ("runs", *TABLES):
+            if name not in listed:
+                continue
             columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
             rows = connection.table(name).count("*").fetchall()[0][0]
             found.append(Table(name, rows, columns))
