@@ -72,6 +72,7 @@ __all__ = [
     "run_real",
     "schema",
     "simulate",
+    "sources",
     "synchronous",
     "transfer_advice",
     "transfer_receive",
