@@ -32,6 +32,10 @@ class PlanError(ValueError):
     """An invalid plan of a sweep; the message names the file and the key."""
 
 
+class DataSetWarning(UserWarning):
+    """A fault of a sweep's data set that the sweep mends, or a missing lock."""
+
+
 class KernelError(ValueError):
     """The kernel lacks a capability or denies it to this user; the message names it."""
 

@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from cwnd.errors import ArgumentError
+from cwnd.sweeps.manifest import add_part
 from cwnd.sweeps.query import query, read, tables
 from cwnd.sweeps.sweep import Sweep
 
@@ -39,20 +40,17 @@ def out(tmp_path):
             "jain": pa.float64(),
         }
     )
-    (home / "runs").mkdir(parents=True)
-    (home / "flows").mkdir()
+    home.mkdir()
     for number, part in enumerate((rows[:30], rows[30:])):
-        table = pa.Table.from_pylist(part, schema=schema)
-        parquet.write_table(table, home / "runs" / f"part-{number:06}.parquet")
-        # A part of a table whose runs are not there.
         flows = {
             "key": [row["key"] for row in part],
             "packets": list(range(30 * number, 30 * number + 30)),
         }
-        parquet.write_table(pa.table(flows), home / "flows" / f"part-{number:06}.parquet")
-    # A part that is not complete: it has no file in `runs`.
+        written = {"runs": pa.Table.from_pylist(part, schema=schema), "flows": pa.table(flows)}
+        add_part(home, number, "a" * 16, written, {})
+    # A part that is not complete: the manifest does not have it.
     lost = pa.table({"key": ["lost"], "packets": [1]})
-    parquet.write_table(lost, home / "flows" / "part-000002.parquet")
+    parquet.write_table(lost, home / "flows" / f"part-000002-{'a' * 16}.parquet")
     return home
 
 
@@ -109,7 +107,7 @@ def test_tables_are_listed(out):
         "copy (select 1) to '{file}'",
         "explain analyze copy runs to '{file}'",
         "select * from read_text('{file}')",
-        "select * from '{out}/runs/part-000000.parquet'",
+        "select * from '{out}/runs/part-000000-aaaaaaaaaaaaaaaa.parquet'",
         "select * from glob('*')",
         "attach '{file}'",
         "export database '{file}'",
@@ -151,7 +149,7 @@ def test_a_directory_without_data_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="has no runs of a sweep"):
         Sweep(tmp_path)
     (tmp_path / "runs" / "part-000001.parquet").write_bytes(b"no Parquet")
-    with pytest.raises(ArgumentError, match="cannot read the table runs"):
+    with pytest.raises(ArgumentError, match=r"has no manifest: an older version of cwnd wrote it"):
         query(tmp_path, "select 1")
 
 

@@ -169,11 +169,22 @@ def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeyp
         cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
 
 
-def test_workers_without_cwnd_are_refused(plan, tmp_path, spawn):
-    # A worker that has Dask, but not cwnd.
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        # A worker that has Dask, but not cwnd.
+        ("sys.modules['cwnd'] = None", "has no cwnd with sweeps"),
+        (
+            "import distributed.versions as of; of.get_system_info = lambda: {'python': '3.9.1'}",
+            r"has Python 3\.9: it needs 3\.",
+        ),
+    ],
+)
+def test_workers_without_cwnd_or_with_another_python_are_refused(
+    plan, tmp_path, spawn, change, problem
+):
     code = (
-        "import sys, dask.__main__\n"
-        "sys.modules['cwnd'] = None\n"
+        f"import sys, dask.__main__\n{change}\n"
         "sys.argv = ['dask', 'worker', sys.argv[1], '--no-nanny', '--no-dashboard']\n"
         "dask.__main__.main()\n"
     )
@@ -184,8 +195,9 @@ def test_workers_without_cwnd_are_refused(plan, tmp_path, spawn):
         worker = spawn(*arguments, stderr=subprocess.DEVNULL)
         with Client(empty.scheduler_address, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=30)
-        with pytest.raises(ArgumentError, match="has no cwnd with sweeps"):
+        with pytest.raises(ArgumentError, match=problem) as caught:
             cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
+        assert "\n" not in str(caught.value)
         worker.terminate()
         worker.wait(timeout=60)
 
@@ -197,6 +209,13 @@ def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
     with pytest.raises(ArgumentError, match="no Dask scheduler answers at nonsense"):
         cwnd.sweep(plan, out=tmp_path, dask="nonsense")
+
+
+def test_tls_without_certificates_is_refused(cluster, plan, tmp_path):
+    address = cluster.scheduler_address.replace("tcp", "tls")
+    with pytest.raises(ArgumentError, match=r"no Dask scheduler answers at tls://.*TLS") as caught:
+        cwnd.sweep(plan, out=tmp_path, dask=address)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_scheduler_without_workers_is_refused(plan, tmp_path):

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import tomli_w
 
@@ -19,6 +20,7 @@ from cwnd.report.cube import MOST_NUMBERS, Cube
 from cwnd.report.sweep import MOST_FAILURES, sweep_page
 from cwnd.stats import UNIT, estimate
 from cwnd.sweeps.dataset import METRICS
+from cwnd.sweeps.manifest import add_part
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +42,7 @@ def runs_of(axes, points, controllers=("reno",), seeds=(1, 2, 3)):
         frame[name] = random.random(len(frame)) * (1 if range_of(name) is UNIT else 1e7)
     frame["alpha_fairness"] = np.nan
     frame["wall_s"] = 0.5
+    frame["tcp_conventions"] = pd.Series([None] * len(frame), dtype="string")
     return frame
 
 
@@ -50,8 +53,8 @@ def runs():
 
 
 def write(home, runs, plan):
-    (home / "runs").mkdir(parents=True)
-    runs.to_parquet(home / "runs" / "part-000001.parquet")
+    home.mkdir()
+    add_part(home, 1, "a" * 16, {"runs": pa.Table.from_pandas(runs)}, {})
     (home / "plan.toml").write_text(tomli_w.dumps(plan))
     return home
 

@@ -36,6 +36,12 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// A hash of the sources of the crates in this module, and of the versions of their dependencies.
+#[pyfunction]
+fn sources() -> &'static str {
+    env!("CWND_SOURCES")
+}
+
 /// The JSON Schema of a scenario, as JSON text.
 #[pyfunction]
 fn schema() -> String {
@@ -91,6 +97,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("SpecError", py.get_type::<SpecError>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(sources, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;

@@ -16,6 +16,7 @@ from cwnd.cli.outputs import (
     announce,
     check_directory,
     check_outputs,
+    echo_warnings,
     print_json,
     save,
     show_progress,
@@ -145,7 +146,7 @@ def _make_cards(
     if before is not None and len(controllers) > 1:
         raise ArgumentError("against", "compares one controller with a card")
     check_directory("out", Path(out))
-    with show_progress("evaluating") as progress:
+    with echo_warnings(), show_progress("evaluating") as progress:
         cards = make_cards(controllers, out=out, progress=progress, **options)
     changes = [] if before is None else changes_since(before, cards[0])
     index = _write(cards, Path(out), changes)

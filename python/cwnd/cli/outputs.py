@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
+from cwnd.errors import DataSetWarning
 from cwnd.extras import require
 from cwnd.notebook import PATIENCE
 from cwnd.units import format_time
@@ -188,6 +190,30 @@ def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
         yield bar.update
     finally:
         bar.close()
+
+
+@contextmanager
+def echo_warnings() -> Iterator[None]:
+    """Print warnings about data sets as one line each on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataSetWarning)
+        show = warnings.showwarning
+
+        def echo(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, DataSetWarning):
+                click.echo(f"cwnd: {message}", err=True)
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = echo
+        yield
 
 
 class _Bar:

@@ -6,35 +6,50 @@ from pathlib import Path
 
 import click
 
-from cwnd.cli.outputs import check_outputs, print_json, show_progress
+from cwnd.cli.outputs import check_outputs, echo_warnings, print_json, show_progress
+from cwnd.errors import ArgumentError
 
 FAILED = 1
-"""Exit status if a run failed."""
+"""Exit status if a run failed, or a part is damaged."""
 
 
 @click.command()
-@click.argument("plan", type=click.Path())
-@click.option("--out", type=click.Path(), required=True, help="Directory of the Parquet data set.")
+@click.argument("plan", type=click.Path(), required=False)
+@click.option("--out", type=click.Path(), help="Directory of the Parquet data set.")
 @click.option(
     "--dask",
     metavar="ADDRESS",
     help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
 )
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
+@click.option(
+    "--verify",
+    metavar="OUT",
+    type=click.Path(),
+    help="Check every file of a data set instead, and name the runs to make again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def sweep(
-    plan: str,
-    out: str,
+    plan: str | None,
+    out: str | None,
     dask: str | None,
     report: str | None,
+    verify: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> int:
     """Run every point of PLAN, and write the figures to a Parquet data set.
 
     A plan is a TOML file: a base, axes, controllers and seeds. The runs use all cores, or the
     workers of a Dask cluster. A failed run is a row with its error, and the exit status is 1. The
-    same command resumes an interrupted sweep.
+    same command resumes an interrupted sweep, and makes the runs of damaged files again.
     """
+    if verify is not None:
+        if any(value is not None for value in (plan, out, dask, report)):
+            raise click.UsageError("--verify excludes PLAN, --out, --dask and --report")
+        return _verify(verify, as_json=as_json)
+    if plan is None or out is None:
+        raise click.UsageError("needs PLAN and --out OUT, or --verify OUT")
+    from cwnd.sweeps.manifest import list_parts
     from cwnd.sweeps.reading import read_plan
     from cwnd.sweeps.sweep import Sweep
     from cwnd.sweeps.sweep import sweep as make_sweep
@@ -43,10 +58,10 @@ def sweep(
     read = read_plan(Path(plan))
     click.echo(f"cwnd: {read}", err=True)
     try:
-        with show_progress("sweeping") as progress:
+        with echo_warnings(), show_progress("sweeping") as progress:
             made = make_sweep(read, out=out, dask=dask, progress=progress)
     except KeyboardInterrupt:
-        if any(Path(out, "runs").glob("part-*")):
+        if list_parts(Path(out)):
             here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"
             click.echo(f"cwnd: {here}; the same command resumes the sweep", err=True)
         raise
@@ -61,3 +76,20 @@ def sweep(
 
         save_sweep_report(out, report)
     return FAILED if made.failed else 0
+
+
+def _verify(out: str, *, as_json: bool) -> int:
+    """Check the files of a data set; return the exit status."""
+    from cwnd.sweeps.manifest import verify
+
+    try:
+        found = verify(Path(out))
+    except ArgumentError as mistake:
+        raise click.UsageError(mistake.problem) from None
+    if as_json:
+        print_json(found)
+    else:
+        from cwnd.cli.tables import print_verification
+
+        print_verification(found)
+    return FAILED if found["damaged"] else 0

@@ -205,6 +205,30 @@ def print_sweep(sweep: Sweep) -> None:
         console.print(Text(f"  {error['runs']:,} × {error['error']}"))
 
 
+def print_verification(found: JsonObject) -> None:
+    """Print the damaged parts of a data set, and the number of runs to make again.
+
+    Parameters
+    ----------
+    found
+        As `cwnd.sweeps.manifest.verify` returns it.
+    """
+    console = _console()
+    whole = f"{counted(found['runs'], 'run')} in {counted(found['parts'], 'part')}"
+    console.print(Text(f"{whole} in {found['out']} match their checksums"))
+    damaged = found["damaged"]
+    if damaged:
+        again = counted(sum(part["runs"] for part in damaged), "run")
+        many = counted(len(damaged), "damaged part")
+        console.print(Text(f"{many}: the sweep's command makes {again} again", style="red"))
+    for part in damaged:
+        console.print(Text(f"  {part['part']}: {part['problem']}"))
+    if found["unlisted"]:
+        console.print(Text(f"{counted(len(found['unlisted']), 'file')} of no part:"))
+    for name in found["unlisted"]:
+        console.print(Text(f"  {name}"))
+
+
 def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
     """Print the grades of each card by section, and the worst findings.
 

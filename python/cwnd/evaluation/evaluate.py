@@ -15,7 +15,7 @@ from cwnd.evaluation.card import Card, Cell, TestResult
 from cwnd.evaluation.experiment import experiments, order
 from cwnd.notebook import with_notebook_bar
 from cwnd.running import part_of
-from cwnd.sweeps.dataset import LOST
+from cwnd.sweeps.manifest import LOST
 from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.sweep import sweep
 

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
+import secrets
 import time
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, DataSetWarning
 from cwnd.result import SCALES
+from cwnd.sweeps.manifest import (
+    LOST,
+    add_part,
+    check_folders,
+    list_parts,
+    remove_part,
+    remove_remains,
+    write_file,
+)
+from cwnd.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
 
     import numpy.typing as npt
     from typing_extensions import Self
 
+    from cwnd.sweeps.manifest import Part
     from cwnd.sweeps.plan import Plan
 
 PLAN = "plan.toml"
-TABLES = ("flows", "links", "series")
-"""Optional tables of a sweep, besides ``runs``."""
-
-LOST = "lost: "
-"""Prefix of the error of a run whose worker died; a resumed sweep repeats the run."""
-
 PART_RUNS = 4096
 """Runs after which a part is written; a part may exceed this by one batch."""
 
@@ -126,10 +136,10 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
 
 
 class DataSet:
-    """A data set with one writing process at a time.
+    """A data set, opened to add runs; the files of its parts are checked first.
 
-    A part is one file in each table, with a common name. The file in ``runs`` is written last: rows
-    of a part without it are ignored, and removed when the data set is opened again.
+    One process at a time writes where the file system has locks. Elsewhere several may: each
+    writes its own parts, and a run that was made twice counts once.
 
     Parameters
     ----------
@@ -143,25 +153,24 @@ class DataSet:
     ArgumentError
         The directory contains something else, or runs that do not match the plan, or another
         process writes to it.
+
+    Warns
+    -----
+    DataSetWarning
+        Damaged parts were removed, or the file system has no locks.
     """
 
     def __init__(self, path: Path, plan: Plan) -> None:
         self._path, self._plan = path, plan
-        self._schemas = schemas(plan)
-        identity = {f"cwnd.{name}": value for name, value in plan.identity.items()}
-        self._schemas["runs"] = self._schemas["runs"].with_metadata(identity)
+        self._schemas, self._identity = schemas(plan), plan.identity
         _check_directory(path)
         path.mkdir(parents=True, exist_ok=True)
-        self._lock = (path / ".lock").open("wb")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise ArgumentError("out", f"another sweep is writing to {path}") from None
+        check_folders(path)
+        self._lock = _lock(path)
         try:
             self._present = self._open()
         except BaseException:
-            self._lock.close()
+            os.close(self._lock)
             raise
         self._buffer: list[dict[str, pa.Table]] = []
         self._runs = self._bytes = 0
@@ -177,17 +186,17 @@ class DataSet:
         try:
             self.flush()
         finally:
-            self._lock.close()
+            os.close(self._lock)
 
     def __len__(self) -> int:
-        """Return the number of runs of the plan's controllers present when opened."""
-        return self._present.size
+        """Return the number of runs of the plan present when opened."""
+        return int(np.count_nonzero(self._present))
 
-    def has(self, key: str) -> bool:
-        """Test whether a run was present when the data set was opened."""
-        number = np.uint64(int(key[:16], 16))
-        at = int(np.searchsorted(self._present, number))
-        return at < self._present.size and bool(self._present[at] == number)
+    def missing(self) -> Iterator[int]:
+        """Yield the numbers of the plan's runs that were missing when opened."""
+        for start in range(0, self._present.size, 1 << 16):
+            absent = np.flatnonzero(~self._present[start : start + (1 << 16)])
+            yield from (start + absent).tolist()
 
     def add(self, tables: dict[str, pa.Table]) -> None:
         """Buffer the tables of some runs; write a part if enough are buffered.
@@ -213,60 +222,64 @@ class DataSet:
         self._since = time.monotonic()
         if not self._buffer:
             return
-        # `runs` is written last: its file marks the part as complete.
-        for name in reversed(self._schemas):
-            table = pa.concat_tables([tables[name] for tables in self._buffer])
-            self._write(name, f"part-{self._next:06}.parquet", table)
+        tables = {
+            name: pa.concat_tables([one[name] for one in self._buffer]).cast(schema)
+            for name, schema in self._schemas.items()
+        }
+        add_part(self._path, self._next, self._writer, tables, self._identity)
         self._buffer = []
         self._runs = self._bytes = 0
         self._next += 1
 
-    def _write(self, name: str, part: str, table: pa.Table) -> None:
-        """Write a file atomically."""
-        home = self._path / name
-        home.mkdir(exist_ok=True)
-        schema = self._schemas[name]
-        written = home / f".{part}.tmp"
-        parquet.write_table(table.cast(schema), written, compression="zstd")
-        written.replace(home / part)
+    def _open(self) -> npt.NDArray[np.bool_]:
+        """Check the parts and remove damaged ones; return which of the plan's runs are present."""
+        parts = list_parts(self._path)
+        damages = {
+            part.name: damage
+            for part in parts
+            if (damage := part.damage(self._path, contents=True)) is not None
+        }
+        whole = [part for part in parts if part.name not in damages]
+        present = np.zeros(len(self._plan), dtype=bool)
+        for part in whole:
+            self._compare(part)
+            present[self._find_runs(part)] = True
+        for part in parts:
+            if part.name in damages:
+                remove_part(self._path, part)
+        remove_remains(self._path, whole)
+        write_file(self._path / PLAN, self._plan.text.encode())
+        if damages:
+            runs = sum(part.runs for part in parts if part.name in damages)
+            found = "; ".join(f"{name}: {damage}" for name, damage in damages.items())
+            warnings.warn(
+                f"{self._path}: {counted(len(damages), 'damaged part')} removed ({found}): "
+                f"{counted(runs, 'run')} to make again",
+                DataSetWarning,
+                stacklevel=2,
+            )
+        # The token makes the names of concurrent writers differ.
+        self._writer = secrets.token_hex(8)
+        self._next = 1 + max((part.number for part in parts), default=0)
+        return present
 
-    def _open(self) -> npt.NDArray[np.uint64]:
-        """Check the parts and remove incomplete ones; return sorted key prefixes of 64 bits."""
-        found = sorted((self._path / "runs").glob("part-*.parquet"))
-        for part in found:
-            _check_part(part)
-        self._next = 1 + max((int(part.stem.removeprefix("part-")) for part in found), default=0)
-        if found:
-            self._compare(parquet.read_schema(found[0]))
-        complete = {part.name for part in found}
-        for name in self._schemas:
-            home = self._path / name
-            for file in [*home.glob("part-*.parquet"), *home.glob(".part-*.tmp")]:
-                if file.name not in complete:
-                    file.unlink()
-        keys = [self._keys(part) for part in found]
-        written = self._path / f".{PLAN}.tmp"
-        written.write_text(self._plan.text, encoding="utf-8")
-        written.replace(self._path / PLAN)
-        return np.sort(np.concatenate(keys)) if keys else np.empty(0, dtype=np.uint64)
-
-    def _compare(self, found: pa.Schema) -> None:
+    def _compare(self, part: Part) -> None:
         """Raise an error if the plan differs in keys other than controllers and seeds."""
-        metadata = found.metadata or {}
-        for name, value in self._plan.identity.items():
-            if metadata.get(f"cwnd.{name}".encode()) != value.encode():
+        for name, value in self._identity.items():
+            if part.plan.get(name) != value:
                 raise ArgumentError(
                     "out",
                     f"{self._path} has runs of a plan with a different `{name}`: "
                     "choose another directory",
                 )
 
-    def _keys(self, part: Path) -> npt.NDArray[np.uint64]:
-        """Remove lost runs from a part; return the first 64 bits of the remaining keys."""
-        columns = ["key", "controller", "reference", "code", "error"]
-        table = parquet.read_table(part, columns=columns)
+    def _find_runs(self, part: Part) -> npt.NDArray[np.int64]:
+        """Return the numbers of the plan's runs that a part has, without lost ones."""
+        plan = self._plan
+        columns = ["point", "controller", "reference", "seed", "code", "error"]
+        table = parquet.read_table(part.file(self._path, "runs"), columns=columns)
         for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
-            now = self._plan.codes.get(row["controller"], row["code"])
+            now = plan.codes.get(row["controller"], row["code"])
             if row["code"] != now:
                 of = "" if row["controller"] is None else f" of {row['controller']}"
                 raise ArgumentError(
@@ -275,55 +288,57 @@ class DataSet:
                     "choose another directory",
                 )
         lost = pc.fill_null(pc.starts_with(table["error"], LOST), fill_value=False)
-        if pc.any(lost).as_py():
-            whole = parquet.read_table(part)
-            self._write("runs", part.name, whole.filter(pc.invert(lost)))
-            table = table.filter(pc.invert(lost))
-        plan = self._plan
-        for column, wanted in (("controller", plan.controllers), ("reference", [plan.reference])):
-            table = table.filter(pc.is_in(table[column], pa.array(wanted, pa.string())))
-        return np.array([int(key[:16], 16) for key in table["key"].to_pylist()], dtype=np.uint64)
+        same = pc.is_in(table["reference"], value_set=pa.array([plan.reference], pa.string()))
+        table = table.filter(pc.and_not(same, lost))
+        known = pa.array(plan.controllers, pa.string())
+        controllers = pc.fill_null(pc.index_in(table["controller"], value_set=known), -1).to_numpy()
+        points = _positions(table["point"].to_numpy(), plan.chosen_points)
+        seeds = _positions(table["seed"].to_numpy(), plan.seeds)
+        numbers: npt.NDArray[np.int64] = (seeds * len(plan.chosen_points) + points) * len(
+            known
+        ) + controllers
+        known_runs: npt.NDArray[np.bool_] = (seeds >= 0) & (points >= 0) & (controllers >= 0)
+        return numbers[known_runs]
+
+
+def _positions(values: npt.NDArray[Any], among: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the position of each value in a sequence of distinct integers; -1 if not in it."""
+    known = np.asarray(among, dtype=values.dtype)
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known, values, sorter=order), known.size - 1)
+    found = order[at]
+    return np.where(known[found] == values, found, -1)
+
+
+def _lock(path: Path) -> int:
+    """Lock a data set; return the descriptor of the lock."""
+    try:
+        lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as problem:
+        if problem.errno != errno.ELOOP:
+            raise
+        raise ArgumentError("out", f"{path / '.lock'} is a symbolic link") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise ArgumentError("out", f"another sweep is writing to {path}") from None
+    except OSError as problem:
+        warnings.warn(
+            f"{path} cannot be locked ({problem.strerror}): do not start a second sweep there; "
+            "it would make the same runs again",
+            DataSetWarning,
+            stacklevel=2,
+        )
+    return lock
 
 
 def _check_directory(path: Path) -> None:
     """Raise an error for a path that is not a directory, or has files of something else."""
     if path.is_dir():
-        # A sweep killed at its start leaves only the hidden lock file.
+        # A sweep killed at its start leaves only hidden files.
         shown = any(not file.name.startswith(".") for file in path.iterdir())
         if shown and not (path / PLAN).is_file():
             raise ArgumentError("out", f"{path} is not empty and has no sweep")
     elif path.exists():
         raise ArgumentError("out", f"{path} is not a directory")
-
-
-def _check_part(part: Path) -> None:
-    """Raise an error for a damaged file."""
-    try:
-        parquet.read_metadata(part)
-    except pa.ArrowInvalid:
-        raise ArgumentError(
-            "out", f"{part} is damaged: remove it, and its runs are made again"
-        ) from None
-
-
-def find_parts(path: Path) -> dict[str, list[Path]]:
-    """Return the files of each table of a data set, with ``runs`` first.
-
-    Parameters
-    ----------
-    path
-        The directory of the data set.
-
-    Raises
-    ------
-    ArgumentError
-        The data set has no complete part.
-    """
-    names = sorted(file.name for file in (path / "runs").glob("part-*.parquet"))
-    if not names:
-        raise ArgumentError("out", f"{path} has no runs of a sweep")
-    return {
-        table: [path / table / name for name in names]
-        for table in ("runs", *TABLES)
-        if (path / table / names[0]).is_file()
-    }

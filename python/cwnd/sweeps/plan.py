@@ -116,23 +116,26 @@ class Plan:
         return count
 
     def __len__(self) -> int:
-        return len(self._chosen) * len(self.controllers) * len(self.seeds)
+        return len(self.chosen_points) * len(self.controllers) * len(self.seeds)
 
     def __str__(self) -> str:
         """Describe the size of the plan."""
-        parts = [counted(len(self._chosen), "point")]
+        parts = [counted(len(self.chosen_points), "point")]
         if self.controllers != (None,):
             parts.append(counted(len(self.controllers), "controller"))
         parts.append(counted(len(self.seeds), "seed"))
         return f"{counted(len(self), 'run')}: {' × '.join(parts)}"
 
     def runs(self) -> Iterator[Run]:
-        """Yield all runs, with the controller varying fastest, then the point, then the seed."""
-        for seed in self.seeds:
-            for point in self._chosen:
-                values = self.values(point)
-                for controller in self.controllers:
-                    yield Run(point, values, controller, seed)
+        """Return all runs, with the controller varying fastest, then the point, then the seed."""
+        return map(self.run, range(len(self)))
+
+    def run(self, number: int) -> Run:
+        """Return a run by its number in the order of `runs`."""
+        number, controller = divmod(number, len(self.controllers))
+        seed, at = divmod(number, len(self.chosen_points))
+        point = self.chosen_points[at]
+        return Run(point, self.values(point), self.controllers[controller], self.seeds[seed])
 
     def values(self, point: int) -> tuple[Any, ...]:
         """Return the value of each axis at a point; the last listed axis varies fastest."""
@@ -253,7 +256,8 @@ class Plan:
         }
 
     @property
-    def _chosen(self) -> Sequence[int]:
+    def chosen_points(self) -> Sequence[int]:
+        """Numbers of the points to run."""
         return range(self.points) if self.chosen is None else self.chosen
 
     @cached_property

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
-from pyarrow import dataset
 
 from cwnd.errors import ArgumentError
-from cwnd.sweeps.dataset import find_parts
+from cwnd.sweeps.manifest import TABLES, Tables
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -61,7 +60,8 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        ``out`` is not a sweep's directory, or DuckDB rejects the statement with this message.
+        ``out`` is not a sweep's directory or is damaged, or DuckDB rejects the statement with
+        this message.
 
     Examples
     --------
@@ -121,19 +121,16 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     Raises
     ------
     ArgumentError
-        ``out`` is not a sweep's directory.
+        ``out`` is not a sweep's directory, or is damaged.
     """
-    found = find_parts(Path(out))
+    found = Tables(Path(out))
     connection = duckdb.connect(
         ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
     )
     connection.create_function("bps", _bps, ["VARCHAR"], "DOUBLE")
     connection.create_function("seconds", _seconds, ["VARCHAR"], "DOUBLE")
-    for name, files in found.items():
-        try:
-            connection.register(name, dataset.dataset([*map(str, files)], format="parquet"))
-        except (OSError, pa.ArrowInvalid) as problem:
-            raise ArgumentError("out", f"cannot read the table {name}: {problem}") from None
+    for name in found.names:
+        connection.register(name, found.open(name))
     return connection
 
 
@@ -153,11 +150,14 @@ def tables(out: str | Path) -> list[Table]:
     Raises
     ------
     ArgumentError
-        ``out`` is not a sweep's directory.
+        ``out`` is not a sweep's directory, or is damaged.
     """
     found = []
     with connect(out) as connection:
-        for name in find_parts(Path(out)):
+        listed = {name for (name,) in connection.sql("show tables").fetchall()}
+        for name in ("runs", *TABLES):
+            if name not in listed:
+                continue
             columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
             rows = connection.table(name).count("*").fetchall()[0][0]
             found.append(Table(name, rows, columns))

@@ -19,7 +19,8 @@ from cwnd.running import LARGEST_SEED
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import Axis, read_axis
 from cwnd.sweeps.code import code_hash
-from cwnd.sweeps.dataset import FIXED, TABLES
+from cwnd.sweeps.dataset import FIXED
+from cwnd.sweeps.manifest import TABLES
 from cwnd.sweeps.plan import Plan
 
 if TYPE_CHECKING:

@@ -8,19 +8,19 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from cwnd.conventions import all_conventions
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend
-from cwnd.sweeps.dataset import TCP_CONVENTIONS, DataSet, find_parts
+from cwnd.sweeps.dataset import TCP_CONVENTIONS, DataSet
+from cwnd.sweeps.manifest import Tables
 from cwnd.sweeps.reading import PlanLike, read_plan
-from cwnd.sweeps.work import lost_batch, run_key
+from cwnd.sweeps.work import lost_batch
 from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     import pandas as pd
@@ -71,14 +71,14 @@ class Sweep:
 
     def __init__(self, out: str | Path, *, made: int = 0) -> None:
         self.out, self.made = Path(out), made
-        self._parts = find_parts(self.out)["runs"]
+        self._tables = Tables(self.out)
 
     def __repr__(self) -> str:
         return f"<Sweep {str(self.out)!r}: {len(self):,} runs, {self.failed:,} failed>"
 
     def __len__(self) -> int:
         """Return the number of runs."""
-        return sum(parquet.read_metadata(part).num_rows for part in self._parts)
+        return int(self._tables.open("runs").count_rows())
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -103,16 +103,14 @@ class Sweep:
     @property
     def errors(self) -> dict[str, int]:
         """Errors of failed runs with their counts, most frequent first."""
-        column = parquet.read_table(self._parts, columns=["error"])["error"].drop_null()
+        column = self._tables.read("runs", ["error"])["error"].drop_null()
         counts = [(one["values"], one["counts"]) for one in pc.value_counts(column).to_pylist()]
         return dict(sorted(counts, key=lambda one: (-one[1], one[0])))
 
     @property
     def conventions(self) -> list[str]:
-        """Conventions of the TCP flows of all runs; empty for the data set of an older version."""
-        if TCP_CONVENTIONS not in parquet.read_schema(self._parts[0]).names:
-            return []
-        texts = parquet.read_table(self._parts, columns=[TCP_CONVENTIONS])[0].drop_null().unique()
+        """Conventions of the TCP flows of all runs."""
+        texts = self._tables.read("runs", [TCP_CONVENTIONS])[0].drop_null().unique()
         found = all_conventions(text.split(",") for text in texts.to_pylist())
         # Runs are in the order of their completion.
         return sorted(filter(None, found))
@@ -164,12 +162,11 @@ class Sweep:
 
     def _frame(self, name: str) -> pd.DataFrame:
         """Read a table of the data set."""
-        found = find_parts(self.out)
-        if name not in found:
+        if name not in self._tables.names:
             raise ArgumentError(
                 "out", f"{self.out} has no table {name}: name it in `keep` of the plan"
             )
-        frame: pd.DataFrame = parquet.read_table(found[name]).to_pandas()
+        frame: pd.DataFrame = self._tables.read(name).to_pandas()
         return frame
 
 
@@ -212,6 +209,11 @@ def sweep(
         ``out`` or ``dask`` is invalid.
     KernelError
         This machine or user cannot make runs in real time.
+
+    Warns
+    -----
+    DataSetWarning
+        ``out`` has damaged parts, whose runs are made again, or cannot be locked.
     """
     plan = read_plan(plan)
     if plan.real:
@@ -229,7 +231,7 @@ class _MissingRuns:
 
     def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
         self._plan, self._data, self._workers = plan, data, workers
-        self._pending = self._list()
+        self._pending = map(plan.run, data.missing())
         self._left = self._todo = max(len(plan) - len(data), 1)
         self._batches: dict[Future[Any], list[Run]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -246,12 +248,6 @@ class _MissingRuns:
             if progress is not None:
                 progress(min(self._made / self._todo, 1.0))
         return self._made
-
-    def _list(self) -> Iterator[Run]:
-        """Yield the runs that the data set lacks."""
-        for run in self._plan.runs():
-            if not (len(self._data) and self._data.has(run_key(self._plan, run))):
-                yield run
 
     def _submit_batches(self) -> bool:
         """Submit batches until enough are in flight; return whether any are."""

@@ -15,7 +15,8 @@ from cwnd import _native, metrics
 from cwnd.real import run_real
 from cwnd.result import SCALES, Result
 from cwnd.sweeps.code import digest
-from cwnd.sweeps.dataset import LOST, SERIES, TCP_CONVENTIONS, schemas
+from cwnd.sweeps.dataset import SERIES, TCP_CONVENTIONS, schemas
+from cwnd.sweeps.manifest import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

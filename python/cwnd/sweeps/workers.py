@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import socket
 import sys
 import time
@@ -116,7 +117,7 @@ class Cores:
 
 
 class Cluster:
-    """The workers of a Dask cluster. They need the same version of cwnd, but no files.
+    """The workers of a Dask cluster. They need the same versions as this process, but no files.
 
     Parameters
     ----------
@@ -147,9 +148,11 @@ class Cluster:
             # A client that fails to connect leaves a thread behind that disturbs the next client.
             socket.create_connection(place(self._address), CONNECT_SECONDS).close()
             self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, TypeError) as problem:
+            # Dask raises a TypeError for an address with TLS without certificates.
             raise ArgumentError(
-                "dask", f"no Dask scheduler answers at {self._address}: {problem}"
+                "dask",
+                f"no Dask scheduler answers at {self._address}: {' '.join(str(problem).split())}",
             ) from None
         try:
             self._check()
@@ -215,16 +218,27 @@ class Cluster:
                 return ""
             return own_code()
 
-        found: dict[str, str] = self._client.run(probe)
-        if not found:
+        versions = self._client.get_versions()["workers"]
+        if not versions:
             raise ArgumentError(
                 "dask",
                 f"the scheduler at {self._address} has no workers: "
                 f"start some with `dask worker {self._address}`",
             )
+        own = ".".join(platform.python_version_tuple()[:2])
+        for worker, version in versions.items():
+            python = ".".join(version["host"]["python"].split(".")[:2])
+            if python != own:
+                # Python of another version cannot read pickled functions, such as the probe.
+                raise ArgumentError(
+                    "dask", f"the worker at {worker} has Python {python}: it needs {own}"
+                )
+        found: dict[str, str] = self._client.run(probe)
         for worker, code in found.items():
             if code != own_code():
-                problem = "another version of cwnd" if code else "no cwnd with sweeps"
+                problem = (
+                    "another version of cwnd, NumPy or SciPy" if code else "no cwnd with sweeps"
+                )
                 raise ArgumentError("dask", f"the worker at {worker} has {problem}")
 
     def _gone(self, who: str) -> ArgumentError:
@@ -286,5 +300,5 @@ def _unpack(packed: bytes) -> Any:  # noqa: ANN401
 def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
     """Execute runs on a worker, unless it has different code."""
     if own_code() != code:
-        raise RuntimeError("a worker has another version of cwnd; all workers need the same")
+        raise RuntimeError("a worker has another version of cwnd, NumPy or SciPy")
     return run_batch(_unpack(packed), runs)

@@ -1,0 +1,452 @@
+"""The parts of a data set: their files, with checksums in a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pandas.util import hash_array
+from pyarrow import dataset, parquet
+
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from cwnd.records import JsonObject
+
+MANIFEST = "manifest"
+"""Folder with one JSON document for each part."""
+
+TABLES = ("flows", "links", "series")
+"""Optional tables of a sweep, besides ``runs``."""
+
+LOST = "lost: "
+"""Prefix of the error of a run whose worker died; a resumed sweep repeats the run."""
+
+REMAINS_SECONDS = 3600.0
+"""Age in seconds of a file that belongs to no part, after which a sweep removes the file."""
+
+_NAME = re.compile(r"part-[0-9]{6,}-[0-9a-f]{16}")
+_REMAINS = re.compile(rf"{_NAME.pattern}\.(parquet|json)|\.[0-9a-f]{{32}}\.tmp")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a data set: one file in each table, with a common name.
+
+    Attributes
+    ----------
+    name
+        Name of its files, without the suffix: a number and the random token of the writer.
+    runs
+        Number of runs; 0 if the manifest is unreadable.
+    plan
+        Identity of the plan.
+    files
+        Size in bytes and SHA-256 of the file of each table.
+    """
+
+    name: str
+    runs: int
+    plan: dict[str, str]
+    files: dict[str, tuple[int, str]]
+
+    @property
+    def number(self) -> int:
+        """Number of the part; parts of concurrent writers may share it."""
+        return int(self.name.split("-")[1])
+
+    @property
+    def writer(self) -> str:
+        """Token of the process that wrote the part."""
+        return self.name.split("-")[2]
+
+    def file(self, out: Path, table: str) -> Path:
+        """Return the path of the part's file of a table."""
+        return out / table / f"{self.name}.parquet"
+
+    def document(self, out: Path) -> Path:
+        """Return the path of the part's document in the manifest."""
+        return out / MANIFEST / f"{self.name}.json"
+
+    def damage(self, out: Path, *, contents: bool) -> str | None:
+        """Return what is wrong with the files, or None.
+
+        Parameters
+        ----------
+        out
+            The directory of the data set.
+        contents
+            Whether to read the files and compare their checksums, and not only their sizes.
+        """
+        if not self.files:
+            return f"{MANIFEST}: unreadable"
+        for table, (size, checksum) in self.files.items():
+            file = self.file(out, table)
+            try:
+                found = file.lstat()
+            except OSError as problem:
+                return f"{table}: {problem.strerror}"
+            if not stat.S_ISREG(found.st_mode):
+                return f"{table}: not a regular file"
+            if found.st_size != size:
+                return f"{table}: {found.st_size} bytes instead of {size}"
+            if contents and _checksum(file) != checksum:
+                return f"{table}: wrong checksum"
+        return None
+
+
+def list_parts(out: Path) -> list[Part]:
+    """Return the parts in the manifest of a data set, in the order of their names.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    """
+    documents = (out / MANIFEST).glob("part-*.json")
+    return [_read(file) for file in sorted(documents) if _NAME.fullmatch(file.stem)]
+
+
+def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
+    """Return the files that belong to no part: copies, and remains of killed sweeps.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    parts
+        Its parts.
+    """
+    listed = {part.file(out, table) for part in parts for table in part.files}
+    listed |= {part.document(out) for part in parts}
+    folders = [out / folder for folder in ("runs", *TABLES, MANIFEST)]
+    files = [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())]
+    return [file for file in (*files, *sorted(out.glob(".*.tmp"))) if file not in listed]
+
+
+def verify(out: Path) -> JsonObject:
+    """Compare all files of a data set with its manifest.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+
+    Returns
+    -------
+    dict
+        Plain data: ``parts`` and ``runs`` that are whole, the ``damaged`` parts with their
+        problems and numbers of runs, and the names of files that belong to no part.
+
+    Raises
+    ------
+    ArgumentError
+        ``out`` is not a sweep's directory.
+    """
+    check_folders(out)
+    parts = list_parts(out)
+    others = [str(file.relative_to(out)) for file in unlisted(out, parts)]
+    if not parts and not others:
+        raise _empty(out)
+    damages = [(part, part.damage(out, contents=True)) for part in parts]
+    whole = [part for part, damage in damages if damage is None]
+    return {
+        "out": str(out),
+        "parts": len(whole),
+        "runs": sum(part.runs for part in whole),
+        "damaged": [
+            {"part": part.name, "problem": damage, "runs": part.runs}
+            for part, damage in damages
+            if damage is not None
+        ],
+        "unlisted": others,
+    }
+
+
+def add_part(
+    out: Path, number: int, writer: str, tables: dict[str, pa.Table], plan: dict[str, str]
+) -> None:
+    """Write a part; it belongs to the data set when its document in the manifest has its name.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    number
+        Number of the part.
+    writer
+        Random token of this process, in 16 hexadecimal digits.
+    tables
+        Rows of each table; the last one is written first.
+    plan
+        Identity of the plan.
+    """
+    part = Part(f"part-{number:06}-{writer}", tables["runs"].num_rows, plan, {})
+    try:
+        for table in reversed(tables):
+            sink = pa.BufferOutputStream()
+            parquet.write_table(tables[table], sink, compression="zstd", write_page_checksum=True)
+            content = sink.getvalue()
+            _make_folder(out, table)
+            write_file(part.file(out, table), content)
+            part.files[table] = (content.size, hashlib.sha256(content).hexdigest())
+        document = {"runs": part.runs, "plan": plan, "files": part.files}
+        document["checksum"] = _checksum_of(document)
+        text = json.dumps(document, indent=2)
+        _make_folder(out, MANIFEST)
+        write_file(part.document(out), text.encode())
+    except BaseException:
+        remove_part(out, part)
+        raise
+
+
+def remove_part(out: Path, part: Part) -> None:
+    """Remove a part from the manifest, and its files.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    part
+        The part.
+    """
+    part.document(out).unlink(missing_ok=True)
+    for table in ("runs", *TABLES):
+        part.file(out, table).unlink(missing_ok=True)
+
+
+def remove_remains(out: Path, parts: Sequence[Part]) -> None:
+    """Remove what killed sweeps left behind.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    parts
+        Its parts.
+    """
+    # Younger files may be those of a sweep on another machine, whose lock is invisible here.
+    old = time.time() - REMAINS_SECONDS
+    for file in unlisted(out, parts):
+        if _REMAINS.fullmatch(file.name) and file.lstat().st_mtime < old:
+            file.unlink(missing_ok=True)
+
+
+def check_folders(out: Path) -> None:
+    """Raise an error for a table that is a symbolic link, or a data set of an older version.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    """
+    for folder in ("runs", *TABLES, MANIFEST):
+        if (out / folder).is_symlink():
+            raise ArgumentError("out", f"{out / folder} is a symbolic link: no sweep writes there")
+    if not (out / MANIFEST).is_dir() and any((out / "runs").glob("part-*.parquet")):
+        raise ArgumentError(
+            "out",
+            f"{out} has no manifest: an older version of cwnd wrote it. "
+            "`cwnd sweep PLAN --out` with another directory makes its runs again",
+        )
+
+
+def write_file(path: Path, content: bytes | pa.Buffer) -> None:
+    """Write a file durably: it has its name when its content is on the disk.
+
+    Parameters
+    ----------
+    path
+        The file. A symbolic link of this name is replaced and not followed.
+    content
+        The content.
+    """
+    temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with open(os.open(temporary, flags, 0o666), "wb") as file:  # noqa: PTH123
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+class Tables:
+    """The tables of a data set, for readers.
+
+    A run counts once: concurrent writers may have made it twice, and a resumed sweep repeats lost
+    runs.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+
+    Raises
+    ------
+    ArgumentError
+        The data set has no part, or a file of a part is missing or has another size.
+    """
+
+    def __init__(self, out: Path) -> None:
+        check_folders(out)
+        self._out, self._parts = out, list_parts(out)
+        if not self._parts:
+            raise _empty(out)
+        for part in self._parts:
+            if damage := part.damage(out, contents=False):
+                raise _damaged(out, f"{part.name}: {damage}")
+        first = self._parts[0].files
+        self.names = [table for table in ("runs", *TABLES) if table in first]
+        self._repeated = self._find_repeated()
+
+    def open(self, table: str) -> dataset.Dataset:
+        """Return a table as an Arrow data set, which verifies the checksum of each page."""
+        whole = [part for part in self._parts if part.name not in self._repeated]
+        found = [self._scan(table, whole)] if whole else []
+        for name, keys in self._repeated.items():
+            (part,) = (part for part in self._parts if part.name == name)
+            rows = self._load(self._scan(table, [part]), None)
+            kept = rows.filter(pc.invert(pc.is_in(rows["key"], value_set=keys)))
+            found.append(dataset.dataset(kept))
+        return found[0] if len(found) == 1 else dataset.dataset(found)
+
+    def read(self, table: str, columns: list[str] | None = None) -> pa.Table:
+        """Read a table, or some of its columns.
+
+        Raises
+        ------
+        ArgumentError
+            A page is damaged.
+        """
+        return self._load(self.open(table), columns)
+
+    def _scan(self, table: str, parts: Sequence[Part]) -> dataset.Dataset:
+        """Return the files of some parts as an Arrow data set."""
+        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        files = [str(part.file(self._out, table)) for part in parts]
+        try:
+            return dataset.dataset(
+                files, format=dataset.ParquetFileFormat(default_fragment_scan_options=options)
+            )
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise _damaged(self._out, f"{table}: {problem}") from None
+
+    def _load(self, scan: dataset.Dataset, columns: list[str] | None) -> pa.Table:
+        """Read columns of an Arrow data set."""
+        try:
+            return scan.to_table(columns=columns)
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise _damaged(self._out, str(problem)) from None
+
+    def _find_repeated(self) -> dict[str, pa.Array]:
+        """Return the keys to skip in each part: of copies, and of lost runs that were repeated."""
+        # A writer makes a run once.
+        if len({part.writer for part in self._parts}) == 1:
+            return {}
+        hashes = [self._hash_keys(part) for part in self._parts]
+        ordered = np.sort(np.concatenate(hashes))
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        if not twice.size:
+            return {}
+        tables = [
+            self._find_keys(part, of, twice) for part, of in zip(self._parts, hashes, strict=True)
+        ]
+        rows = pa.concat_tables(tables)
+        order = [("key", "ascending"), ("lost", "ascending"), ("part", "ascending")]
+        repeated: dict[str, list[str]] = {}
+        previous = None
+        for row in rows.sort_by(order).select(["key", "part"]).to_pylist():
+            if row["key"] == previous:
+                repeated.setdefault(row["part"], []).append(row["key"])
+            previous = row["key"]
+        return {part: pa.array(keys, pa.string()) for part, keys in repeated.items()}
+
+    def _hash_keys(self, part: Part) -> npt.NDArray[np.uint64]:
+        """Return hashes of the keys of a part: 8 bytes instead of the 32 of a key."""
+        keys = self._load(self._scan("runs", [part]), ["key"])["key"]
+        return hash_array(keys.to_numpy(), categorize=False)
+
+    def _find_keys(
+        self, part: Part, hashes: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
+    ) -> pa.Table:
+        """Return the keys of a part with some hashes, and which of these runs were lost."""
+        found = np.isin(hashes, wanted)
+        rows = self._load(self._scan("runs", [part]), ["key", "error"]).filter(pa.array(found))
+        lost = pc.fill_null(pc.starts_with(rows["error"], LOST), fill_value=False)
+        name = pa.repeat(part.name, rows.num_rows)
+        return pa.table({"key": rows["key"], "lost": lost, "part": name})
+
+
+def _read(file: Path) -> Part:
+    """Read a document of the manifest; an invalid one is a part without files."""
+    try:
+        document: JsonObject = json.loads(file.read_bytes())
+        checksum = document.pop("checksum")
+        files = {table: (size, of) for table, (size, of) in document["files"].items()}
+        if checksum == _checksum_of(document) and files.keys() <= {"runs", *TABLES}:
+            return Part(file.stem, document["runs"], document["plan"], files)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    return Part(file.stem, 0, {}, {})
+
+
+def _empty(out: Path) -> ArgumentError:
+    """Return the error for a directory without parts."""
+    return ArgumentError("out", f"{out} has no runs of a sweep")
+
+
+def _damaged(out: Path, problem: str) -> ArgumentError:
+    """Return the error for a data set with a damaged file."""
+    return ArgumentError(
+        "out", f"{out} is damaged ({problem}): the command of the sweep makes such runs again"
+    )
+
+
+def _make_folder(out: Path, name: str) -> None:
+    """Create a folder of the data set if missing."""
+    if not (out / name).is_dir():
+        (out / name).mkdir(exist_ok=True)
+        _sync(out)
+
+
+def _checksum_of(document: JsonObject) -> str:
+    """Return the SHA-256 of a document of the manifest."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    hashed = hashlib.sha256()
+    with file.open("rb") as opened:
+        while block := opened.read(1 << 20):
+            hashed.update(block)
+    return hashed.hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    """Write the names of a folder's files to the disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
