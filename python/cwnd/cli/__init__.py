@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from cwnd.cli.terminal import say
 from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
 from cwnd.extras import MissingExtraError
@@ -85,5 +86,5 @@ def _variable(problem: click.ClickException) -> str:
 
 def _fail(message: str, status: int) -> int:
     """Print an error on one line."""
-    click.echo(f"cwnd: {' '.join(message.split())}", err=True)
+    say(message)
     return status

@@ -20,6 +20,7 @@ from cwnd.cli.outputs import (
     save,
     show_progress,
 )
+from cwnd.cli.terminal import echo, say
 from cwnd.cli.values import TCP_CONVENTIONS
 from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
@@ -155,13 +156,13 @@ def _make_cards(
         from cwnd.cli.tables import print_cards
 
         print_cards(cards, changes)
-    click.echo(f"report: {index}", err=True)
+    echo(f"report: {index}", err=True)
     failed = [(card, name) for card in cards for name in card.failed(require or "")]
     problems = [(card, card.problem) for card in cards if card.problem]
     for card, name in failed:
-        click.echo(f"cwnd: {card.controller} fails {name}", err=True)
+        say(f"{card.controller} fails {name}")
     for card, problem in problems:
-        click.echo(f"cwnd: {card.controller}: {problem}", err=True)
+        say(f"{card.controller}: {problem}")
     return FAILED if failed or problems else 0
 
 
@@ -236,7 +237,7 @@ def _run_one(
         conventions=options["conventions"],
     )
     if scenario:
-        click.echo(one.to_toml(), nl=False)
+        echo(*one.to_toml().rstrip("\n").split("\n"))
         return 0
     if one.on != "sim":
         announce(one.on, 1, one.scenario.validate()["duration_s"])
@@ -248,7 +249,7 @@ def _run_one(
         from cwnd.tables import write_trace
 
         write_trace(result, trace)
-        click.echo(f"tables: {trace}", err=True)
+        echo(f"tables: {trace}", err=True)
     value = one.test.metric.value(result)
     if as_json:
         of = {"test": one.test.id, "network": one.network, "metric": one.test.metric.name}
@@ -257,7 +258,7 @@ def _run_one(
         from cwnd.cli.tables import print_result
 
         print_result(result)
-        click.echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
+        echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
     return 0 if math.isfinite(value) else FAILED
 
 
@@ -282,7 +283,7 @@ def _result(one: SingleRun) -> Result | None:
         message = explain_failure(problem) or known
         if message is None:
             raise
-        click.echo(f"cwnd: {' '.join(message.split())}", err=True)
+        say(message)
         return None
 
 

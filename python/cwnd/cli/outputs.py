@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from cwnd.cli.terminal import echo, echo_json, say
 from cwnd.extras import require
 from cwnd.notebook import PATIENCE
 from cwnd.units import format_time
@@ -78,7 +79,7 @@ def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str
     """
     if report is not None:
         outcome.report(report)
-        click.echo(f"report: {report}", err=True)
+        echo(f"report: {report}", err=True)
     if plot is not None:
         save_plot(outcome.plot(), plot)
 
@@ -99,9 +100,7 @@ def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> No
     """
     each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
     least = "at most " if at_most else ""
-    click.echo(
-        f"cwnd: on {on} in real time: {least}{each}: {format_time(runs * seconds)}", err=True
-    )
+    say(f"on {on} in real time: {least}{each}: {format_time(runs * seconds)}")
 
 
 def check_outputs(
@@ -149,7 +148,7 @@ def print_json(document: JsonObject) -> None:
     """
     from cwnd.result import dumps
 
-    click.echo(dumps(document))
+    echo_json(dumps(document))
 
 
 def save_plot(figure: Figure, path: str) -> None:
@@ -163,7 +162,7 @@ def save_plot(figure: Figure, path: str) -> None:
         A file with one of the suffixes in `PLOTS`.
     """
     figure.savefig(path, dpi=150)
-    click.echo(f"plot: {path}", err=True)
+    echo(f"plot: {path}", err=True)
 
 
 @contextmanager
