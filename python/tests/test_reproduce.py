@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cwnd import toml as tomllib
 from cwnd.errors import ArgumentError
 from cwnd.papers.exhibit import PAPERS, Exhibit, Lab, exhibits
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
@@ -22,7 +23,6 @@ from cwnd.papers.runner import reproduce
 from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Reason, Wording, read_text
 from cwnd.papers.trial import Trial
 from cwnd.scenario import Scenario
-from cwnd.toml import tomllib
 
 pytestmark = pytest.mark.slow
 

@@ -63,6 +63,9 @@ def _explain(problem: BaseException) -> str:
 
     if isinstance(problem, click.ClickException):
         return problem.format_message() + _variable(problem)
+    if isinstance(problem, UnicodeEncodeError):
+        # The name of a file that is not UTF-8; only transfers accept one.
+        return f"{problem.object}: not text in UTF-8"
     if isinstance(problem, OSError):
         where = f"{problem.filename}: " if problem.filename else ""
         return f"{where}{problem.strerror or problem}"

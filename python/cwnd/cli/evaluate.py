@@ -7,7 +7,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -335,10 +335,28 @@ def _name(title: str, card: Card) -> str:
 def _read_card(path: Path) -> JsonObject:
     """Read a card that this command wrote."""
     try:
-        card: JsonObject = json.loads(path.read_text(encoding="utf-8"))
-        _ = [(test["id"], test["grade"]) for test in card["tests"]]
+        card = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise ArgumentError("against", f"cannot read {path}: {problem.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise ArgumentError("against", f"{path} is not a card of `cwnd evaluate`") from None
-    return card
+    except (ValueError, RecursionError):
+        card = None
+    if not _is_card(card):
+        raise ArgumentError("against", f"{path} is not a card of `cwnd evaluate`")
+    return cast("JsonObject", card)
+
+
+def _is_card(card: object) -> bool:
+    """Test whether a JSON document has what `changes_since` reads."""
+    if not isinstance(card, dict):
+        return False
+    tests, conventions = card.get("tests"), card.get("conventions", [])
+    if not isinstance(tests, list) or not isinstance(conventions, list):
+        return False
+    texts = [
+        test.get(key) if isinstance(test, dict) else None
+        for test in tests
+        for key in ("id", "grade")
+    ]
+    texts += [card[key] for key in ("controller", "suite", "on") if key in card]
+    plain = all(isinstance(text, str) for text in (*texts, *conventions))
+    return plain and isinstance(card.get("quick", False), bool)

@@ -153,14 +153,17 @@ def tables(out: str | Path) -> list[Table]:
     Raises
     ------
     ArgumentError
-        ``out`` is not a sweep's directory.
+        ``out`` is not a sweep's directory, or a file of it is damaged.
     """
     found = []
     with connect(out) as connection:
-        for name in find_parts(Path(out)):
-            columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
-            rows = connection.table(name).count("*").fetchall()[0][0]
-            found.append(Table(name, rows, columns))
+        try:
+            for name in find_parts(Path(out)):
+                columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
+                rows = connection.table(name).count("*").fetchall()[0][0]
+                found.append(Table(name, rows, columns))
+        except duckdb.Error as problem:
+            raise ArgumentError("out", f"cannot read {out}: {problem}") from None
     return found
 
 
