@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
+from cwnd import toml as tomllib
 from cwnd.errors import ArgumentError
-from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, tc_rate, tc_time
 
 if TYPE_CHECKING:

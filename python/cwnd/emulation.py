@@ -9,9 +9,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
+from cwnd import toml as tomllib
 from cwnd.assignment import link_keys, read_values
 from cwnd.errors import ArgumentError, read_argument
-from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, format_rate, format_time
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from cwnd import toml as tomllib
 from cwnd._native import ScenarioError
 from cwnd.measures import Dimension, format_value, read_metric
-from cwnd.toml import tomllib
 from cwnd.units import format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:

@@ -70,12 +70,14 @@ def plot_result(result: Result) -> Figure:
     scale = result.scales[1]
     for flow, name, color, dash in drawn:
         style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
-        top.plot(*while_active(flow, result.time, flow["window"]), label=name, **style)
+        top.plot(*while_active(flow, result.time, flow["window"]), label=_plain(name), **style)
         edges, rates = throughput(result.time, flow["sent_bytes"], 1, scale)
         middle.step(edges, rates / 1e6, where="post", **style)
     for name, color, members in group_lines(groups, shades):
         edges, rates = throughput(result.time, sent_bytes(members), 1, scale)
-        middle.step(edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=name)
+        middle.step(
+            edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=_plain(name)
+        )
     link = result.bottleneck
     capacity = limit_of(link)
     if capacity is not None:
@@ -90,7 +92,7 @@ def plot_result(result: Result) -> Figure:
     title = f"{result.title}, seed {result.seed}"
     if len(drawn) < len(single or flows):
         title += f" ({len(drawn)} of {len(single or flows)} flows)"
-    figure.suptitle(title)
+    figure.suptitle(_plain(title))
     _legend(figure, top, middle)
     for axes in (top, middle, bottom):
         _tidy(axes)
@@ -146,7 +148,7 @@ def plot_transfers(result: Result) -> Figure:
     fair.set_ylim(0, 1.05)
     for axes in (times, slow, fair):
         _tidy(axes)
-    figure.suptitle(f"{result.title}, seed {result.seed}")
+    figure.suptitle(_plain(f"{result.title}, seed {result.seed}"))
     return figure
 
 
@@ -173,23 +175,23 @@ def plot_comparison(comparison: Comparison) -> Figure:
     _dots(share, against, "share", shades)
     _dots(rough, alone, "cov_10rtt", shades)
     _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
-    share.set_yticks(range(len(shades)), list(shades))
+    share.set_yticks(range(len(shades)), map(_plain, shades))
     share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
-    share.set_title(f"share against {comparison.reference}", fontsize=10)
+    share.set_title(_plain(f"share against {comparison.reference}"), fontsize=10)
     scale = format_time(alone[0].results[0].scales[1])
     rough.set_title(f"variation (CoV) over {scale}", fontsize=10)
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
-    figure.suptitle(textwrap.fill(path_text(network), 100), fontsize=11)
+    figure.suptitle(_plain(textwrap.fill(path_text(network), 100)), fontsize=11)
     panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
         flow = run.measured_flows[0]
         active = while_active(flow, run.time, flow["window"])
         axes.plot(*active, color=shades[row.controller], **_STYLE)
-        axes.set_title(row.controller, loc="left", fontsize=9)
+        axes.set_title(_plain(row.controller), loc="left", fontsize=9)
         _tidy(axes)
         _shade(axes, run.warmup_s)
         axes.set_xlim(0, run.duration_s)
@@ -221,7 +223,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
         run = runs[0]
         for flow, name, color, dash in lines(run.measured_flows, shades):
             style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
-            top.plot(*while_active(flow, run.time, flow["window"]), label=name, **style)
+            top.plot(*while_active(flow, run.time, flow["window"]), label=_plain(name), **style)
         for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
             bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
         top.set_title(on if run.limit is None else f"{on} (emulator limited)", fontsize=10)
@@ -234,7 +236,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
     panels[0, 0].set_xlim(0, first.duration_s)
     for row in panels:
         row[0].set_ylim(0, _largest(list(row), first.warmup_s))
-    figure.suptitle(f"{agreement.title}, seed {first.seed}")
+    figure.suptitle(_plain(f"{agreement.title}, seed {first.seed}"))
     _legend(figure, panels[0, 0])
     return figure
 
@@ -295,6 +297,11 @@ def plot_model(
     if len(curves) > 1:
         _legend(figure, panels[0])
     return figure
+
+
+def _plain(text: str) -> str:
+    """Escape text for Matplotlib, which reads formulas between dollar signs."""
+    return text.replace("$", r"\$")
 
 
 def _legend(figure: Figure, *panels: Axes) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd.toml import tomllib
+from cwnd import toml as tomllib
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import cwnd
+from cwnd import toml as tomllib
 from cwnd.doctor import examine
 from cwnd.extras import EXTRAS, require
-from cwnd.toml import tomllib
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = [library for libraries in EXTRAS.values() for library in libraries]

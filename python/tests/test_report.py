@@ -67,6 +67,9 @@ def pages(comparison, result):
 def test_pages_load_nothing(pages, kind):
     reader = read(pages[kind])
     assert reader.loads == []
+    assert (
+        "default-src &#39;none&#39;; script-src &#39;sha256-" in pages[kind].partition("<title>")[0]
+    )
     assert "url(" not in re.sub(
         r'<script type="text/plain".*?</script>', "", pages[kind], flags=re.DOTALL
     )

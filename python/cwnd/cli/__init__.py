@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from cwnd.cli.terminal import say
 from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
 from cwnd.extras import MissingExtraError
@@ -62,6 +63,9 @@ def _explain(problem: BaseException) -> str:
 
     if isinstance(problem, click.ClickException):
         return problem.format_message() + _variable(problem)
+    if isinstance(problem, UnicodeEncodeError):
+        # The name of a file that is not UTF-8; only transfers accept one.
+        return f"{problem.object}: not text in UTF-8"
     if isinstance(problem, OSError):
         where = f"{problem.filename}: " if problem.filename else ""
         return f"{where}{problem.strerror or problem}"
@@ -85,5 +89,5 @@ def _variable(problem: click.ClickException) -> str:
 
 def _fail(message: str, status: int) -> int:
     """Print an error on one line."""
-    click.echo(f"cwnd: {' '.join(message.split())}", err=True)
+    say(message)
     return status

@@ -15,6 +15,7 @@ from cwnd.cli.outputs import (
     show_progress,
     with_outputs,
 )
+from cwnd.cli.terminal import echo
 from cwnd.cli.values import REPEAT
 
 if TYPE_CHECKING:
@@ -83,4 +84,4 @@ def agree(
         print_agreement(agreement)
     if repeat == "auto":
         made = repeats_text(len(agreement.results[places[0]]), agreement.undecided)
-        click.echo(made, err=True)
+        echo(made, err=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from cwnd.cli.outputs import print_json
+from cwnd.cli.terminal import echo, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +73,7 @@ def print_run(result: Result, *, as_json: bool, check: bool) -> int:
         print_result(result)
     else:
         for outcome in outcomes:
-            click.echo(outcome.text)
+            echo(outcome.text)
     return _report_failures(outcomes or [])
 
 
@@ -83,5 +82,5 @@ def _report_failures(outcomes: Sequence[Outcome]) -> int:
     failed = [outcome.expectation.metric.name for outcome in outcomes if not outcome.holds]
     if failed:
         names = ", ".join(dict.fromkeys(failed))
-        click.echo(f"cwnd: {len(failed)} of {len(outcomes)} expectations failed: {names}", err=True)
+        say(f"{len(failed)} of {len(outcomes)} expectations failed: {names}")
     return 1 if failed else 0

@@ -85,7 +85,7 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
     """Parse TOML."""
-    from cwnd.toml import tomllib
+    from cwnd import toml as tomllib
 
     try:
         return tomllib.loads(text)

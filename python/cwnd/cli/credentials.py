@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from cwnd.cli.peers import explain
+from cwnd.cli.terminal import echo
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -201,15 +202,13 @@ def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
     try:
         if not pair:
             generate_key(file)
-            click.echo(
-                f"{file}: copy it to the other host over a secure channel, and use --key on both"
-            )
+            echo(f"{file}: copy it to the other host over a secure channel, and use --key on both")
             return
         public = generate_pair(file)
     except OSError as problem:
         raise click.UsageError(explain(problem)) from None
-    click.echo(public)
-    click.echo(
+    echo(public)
+    echo(
         f"{file}: keep it on this host, for --pair. {file}.pub: add its line to the --peers file "
         "of each host that is to accept this one",
         err=True,

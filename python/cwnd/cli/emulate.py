@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from cwnd.cli.outputs import check_file
-from cwnd.cli.peers import say
+from cwnd.cli.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,7 @@ from cwnd.cli.outputs import (
     save,
     show_progress,
 )
+from cwnd.cli.terminal import echo, say
 from cwnd.cli.values import TCP_CONVENTIONS
 from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
@@ -156,13 +157,13 @@ def _make_cards(
         from cwnd.cli.tables import print_cards
 
         print_cards(cards, changes)
-    click.echo(f"report: {index}", err=True)
+    echo(f"report: {index}", err=True)
     failed = [(card, name) for card in cards for name in card.failed(require or "")]
     problems = [(card, card.problem) for card in cards if card.problem]
     for card, name in failed:
-        click.echo(f"cwnd: {card.controller} fails {name}", err=True)
+        say(f"{card.controller} fails {name}")
     for card, problem in problems:
-        click.echo(f"cwnd: {card.controller}: {problem}", err=True)
+        say(f"{card.controller}: {problem}")
     return FAILED if failed or problems else 0
 
 
@@ -237,7 +238,7 @@ def _run_one(
         conventions=options["conventions"],
     )
     if scenario:
-        click.echo(one.to_toml(), nl=False)
+        echo(*one.to_toml().rstrip("\n").split("\n"))
         return 0
     if one.on != "sim":
         announce(one.on, 1, one.scenario.validate()["duration_s"])
@@ -249,7 +250,7 @@ def _run_one(
         from cwnd.tables import write_trace
 
         write_trace(result, trace)
-        click.echo(f"tables: {trace}", err=True)
+        echo(f"tables: {trace}", err=True)
     value = one.test.metric.value(result)
     if as_json:
         of = {"test": one.test.id, "network": one.network, "metric": one.test.metric.name}
@@ -258,7 +259,7 @@ def _run_one(
         from cwnd.cli.tables import print_result
 
         print_result(result)
-        click.echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
+        echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
     return 0 if math.isfinite(value) else FAILED
 
 
@@ -283,7 +284,7 @@ def _result(one: SingleRun) -> Result | None:
         message = explain_failure(problem) or known
         if message is None:
             raise
-        click.echo(f"cwnd: {' '.join(message.split())}", err=True)
+        say(message)
         return None
 
 
@@ -335,10 +336,28 @@ def _name(title: str, card: Card) -> str:
 def _read_card(path: Path) -> JsonObject:
     """Read a card that this command wrote."""
     try:
-        card: JsonObject = json.loads(path.read_text(encoding="utf-8"))
-        _ = [(test["id"], test["grade"]) for test in card["tests"]]
+        card = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise ArgumentError("against", f"cannot read {path}: {problem.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise ArgumentError("against", f"{path} is not a card of `cwnd evaluate`") from None
-    return card
+    except (ValueError, RecursionError):
+        card = None
+    if not _is_card(card):
+        raise ArgumentError("against", f"{path} is not a card of `cwnd evaluate`")
+    return cast("JsonObject", card)
+
+
+def _is_card(card: object) -> bool:
+    """Test whether a JSON document has what `changes_since` reads."""
+    if not isinstance(card, dict):
+        return False
+    tests, conventions = card.get("tests"), card.get("conventions", [])
+    if not isinstance(tests, list) or not isinstance(conventions, list):
+        return False
+    texts = [
+        test.get(key) if isinstance(test, dict) else None
+        for test in tests
+        for key in ("id", "grade")
+    ]
+    texts += [card[key] for key in ("controller", "suite", "on") if key in card]
+    plain = all(isinstance(text, str) for text in (*texts, *conventions))
+    return plain and isinstance(card.get("quick", False), bool)

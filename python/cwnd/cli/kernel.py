@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cwnd.cli.outputs import check_directory, print_json
+from cwnd.cli.terminal import echo
 from cwnd.units import counted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def load(controller: str, name: str | None, default: bool, as_json: bool) -> Non
     if as_json:
         print_json(instance.to_json())
     else:
-        click.echo(f"{instance.name}: {_describe(instance)}")
+        echo(f"{instance.name}: {_describe(instance)}")
 
 
 @kernel.command()
@@ -67,7 +68,7 @@ def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
     if as_json:
         print_json(instance.to_json())
     else:
-        click.echo(f"{instance.name}: unloaded")
+        echo(f"{instance.name}: unloaded")
 
 
 @kernel.command(name="list")
@@ -81,9 +82,9 @@ def list_loaded(as_json: bool) -> None:  # noqa: FBT001
         print_json({"controllers": [instance.to_json() for instance in instances]})
         return
     for instance in instances:
-        click.echo(f"{instance.name}: {_describe(instance)}")
+        echo(f"{instance.name}: {_describe(instance)}")
     if not instances:
-        click.echo("no controllers are loaded", err=True)
+        echo("no controllers are loaded", err=True)
 
 
 @kernel.command()
@@ -107,11 +108,11 @@ def status(as_json: bool) -> None:  # noqa: FBT001
         return
     for instance in instances:
         users = used[instance.name]
-        click.echo(f"{instance.name}: {_describe(instance)}, {counted(len(users), 'connection')}")
+        echo(f"{instance.name}: {_describe(instance)}, {counted(len(users), 'connection')}")
         for connection in users:
-            click.echo(f"  {_describe_connection(connection)}")
+            echo(f"  {_describe_connection(connection)}")
     if not instances:
-        click.echo("no controllers are loaded", err=True)
+        echo("no controllers are loaded", err=True)
 
 
 @kernel.command()
@@ -146,7 +147,7 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
         if record is not None:
             lines.setdefault(number, []).append(f"{line}\n")
         elif not as_json:
-            click.echo(f"{number} {line}")
+            echo(f"{number} {line}")
     for number, record_lines in lines.items():
         (Path(str(record)) / f"{number}.txt").write_text("".join(record_lines))
     flows = [it for it in listener.flows() if ports is None or it["port"] in ports]
@@ -154,9 +155,9 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
         print_json({"flows": [_plain(flow) for flow in flows], "missed": listener.missed()})
         return
     for flow in flows:
-        click.echo(_summary(flow), err=record is None)
+        echo(_summary(flow), err=record is None)
     if listener.missed():
-        click.echo(f"{listener.missed()} events were lost: they came too fast", err=True)
+        echo(f"{listener.missed()} events were lost: they came too fast", err=True)
 
 
 @kernel.command()
@@ -170,7 +171,7 @@ def check(as_json: bool) -> None:  # noqa: FBT001
         print_json({"findings": [finding.to_json() for finding in findings]})
         return
     for finding in findings:
-        click.echo(f"{'yes' if finding.fine else 'no ':3}  {finding.name}: {finding.detail}")
+        echo(f"{'yes' if finding.fine else 'no ':3}  {finding.name}: {finding.detail}")
 
 
 def _describe(instance: Instance) -> str:

@@ -10,6 +10,7 @@ import click
 
 from cwnd.cli.config import PREFIX, name_variables
 from cwnd.cli.outputs import check_outputs, print_json, save_plot
+from cwnd.cli.terminal import echo
 from cwnd.errors import ArgumentError
 from cwnd.units import tc_rate, tc_time
 
@@ -86,7 +87,7 @@ def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     known = models()
     width = max(len(one.name) for one in known)
     for one in known:
-        click.echo(f"{one.name:<{width}}  {one.summary}")
+        echo(f"{one.name:<{width}}  {one.summary}")
 
 
 def _describe(model: Model) -> JsonObject:
@@ -260,11 +261,11 @@ def _show_results(
         return
     for label, result, columns in zip(family.labels, results, series, strict=True):
         if label:
-            click.echo(label)
+            echo(label)
         for name, value in result.items():
             if name not in columns:
                 shown = f"{_format_value(_plain(value))} {model.unit(name)}".rstrip()
-                click.echo(shown if name == "value" else f"{name}: {shown}")
+                echo(shown if name == "value" else f"{name}: {shown}")
         if columns:
             _print_series(model, columns)
 
@@ -316,7 +317,7 @@ def _print_series(model: Model, series: dict[str, Any]) -> None:
     kept = range(length)
     if length > 2 * _ROWS:
         kept = range(0, length, math.ceil(length / _ROWS))
-        click.echo(f"{len(kept)} of {length} rows; --json prints all")
+        echo(f"{len(kept)} of {length} rows; --json prints all")
     _print_table(model, {name: [column[i] for i in kept] for name, column in series.items()})
 
 
@@ -330,7 +331,7 @@ def _print_table(model: Model, table: dict[str, Any]) -> None:
     ]
     for row in (heads, *zip(*columns, strict=True)):
         cells = (f"{text:>{width}}" for text, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells))
+        echo("  ".join(cells))
 
 
 def _with_step_numbers(columns: dict[str, Any]) -> dict[str, Any]:

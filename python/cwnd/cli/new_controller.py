@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd.cli.terminal import echo
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ def new_controller(name: str, kind: Kind) -> None:
         written = [os.path.relpath(path) for path in write_controller(name, kind, Path.cwd())]
     except ArgumentError as mistake:
         raise click.UsageError(mistake.problem) from None
-    click.echo("written:")
+    echo("written:")
     for path in written:
-        click.echo(f"  {path}")
-    click.echo("next:")
-    click.echo(f"  edit {written[0]}, and the entry at the end of {written[-1]}")
-    click.echo("  cargo test -p cwnd")
-    click.echo(f"  make build && .venv/bin/cwnd compare {name} --report {name}.html")
+        echo(f"  {path}")
+    echo("next:")
+    echo(f"  edit {written[0]}, and the entry at the end of {written[-1]}")
+    echo("  cargo test -p cwnd")
+    echo(f"  make build && .venv/bin/cwnd compare {name} --report {name}.html")

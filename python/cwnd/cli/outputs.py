@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
+from cwnd.cli.terminal import echo, echo_json, say
 from cwnd.errors import DataSetWarning
 from cwnd.extras import require
 from cwnd.notebook import PATIENCE
@@ -80,7 +81,7 @@ def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str
     """
     if report is not None:
         outcome.report(report)
-        click.echo(f"report: {report}", err=True)
+        echo(f"report: {report}", err=True)
     if plot is not None:
         save_plot(outcome.plot(), plot)
 
@@ -101,9 +102,7 @@ def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> No
     """
     each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
     least = "at most " if at_most else ""
-    click.echo(
-        f"cwnd: on {on} in real time: {least}{each}: {format_time(runs * seconds)}", err=True
-    )
+    say(f"on {on} in real time: {least}{each}: {format_time(runs * seconds)}")
 
 
 def check_outputs(
@@ -151,7 +150,7 @@ def print_json(document: JsonObject) -> None:
     """
     from cwnd.result import dumps
 
-    click.echo(dumps(document))
+    echo_json(dumps(document))
 
 
 def save_plot(figure: Figure, path: str) -> None:
@@ -165,7 +164,7 @@ def save_plot(figure: Figure, path: str) -> None:
         A file with one of the suffixes in `PLOTS`.
     """
     figure.savefig(path, dpi=150)
-    click.echo(f"plot: {path}", err=True)
+    echo(f"plot: {path}", err=True)
 
 
 @contextmanager
@@ -199,7 +198,7 @@ def echo_warnings() -> Iterator[None]:
         warnings.simplefilter("always", DataSetWarning)
         show = warnings.showwarning
 
-        def echo(
+        def tell(
             message: Warning | str,
             category: type[Warning],
             filename: str,
@@ -208,11 +207,11 @@ def echo_warnings() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, DataSetWarning):
-                click.echo(f"cwnd: {message}", err=True)
+                say(str(message))
             else:
                 show(message, category, filename, lineno, file, line)
 
-        warnings.showwarning = echo
+        warnings.showwarning = tell
         yield
 
 

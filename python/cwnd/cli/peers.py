@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cwnd.cli.terminal import say
 from cwnd.cli.values import MTU
 
 if TYPE_CHECKING:
@@ -230,8 +231,3 @@ def fail(message: str) -> NoReturn:
     """Print an error on one line, and exit with status 1."""
     say(message)
     click.get_current_context().exit(FAILED)
-
-
-def say(message: str) -> None:
-    """Print one line on standard error."""
-    click.echo(f"cwnd: {' '.join(message.split())}", err=True)

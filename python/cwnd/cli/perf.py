@@ -21,6 +21,7 @@ from cwnd.cli.peers import (
     resolve,
     with_mtu,
 )
+from cwnd.cli.terminal import echo
 from cwnd.cli.values import BITRATE, CONTROLLER, COUNT
 from cwnd.limits import DEFAULT_CONTROLLER
 
@@ -181,7 +182,7 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
         server = (
             Server(listener, relisten, publish=print_json)
             if as_json
-            else Server(listener, relisten, tell=click.echo)
+            else Server(listener, relisten, tell=echo)
         )
         if not server.serve(one_off=options["one_off"]):
             click.get_current_context().exit(FAILED)
@@ -228,9 +229,9 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
         return open_connection(host, other or port, family=family, **connection)
 
     if not as_json:
-        click.echo(f"Connecting to host {host}, port {port}")
+        echo(f"Connecting to host {host}, port {port}")
     try:
-        document = measure(dial, test, every=every, tell=None if as_json else click.echo)
+        document = measure(dial, test, every=every, tell=None if as_json else echo)
     except (PerfError, OSError) as problem:
         where = "" if isinstance(problem, NoConnection) else f"{host}, port {port}: "
         why = where + explain(problem)

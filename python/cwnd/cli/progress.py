@@ -8,9 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from cwnd.cli.peers import say
+from cwnd.cli.terminal import echo, echo_json, say
 from cwnd.limits import conclude_limits, main_limit
 from cwnd.notebook import PATIENCE
 from cwnd.units import counted, format_rate, format_size, format_time
@@ -123,7 +121,7 @@ class Monitor:
 
     def print_document(self, document: Event) -> None:
         """Print a JSON document on one line."""
-        click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+        echo_json(json.dumps(document, allow_nan=False, ensure_ascii=False))
 
     def _is_due(self, transfer: int) -> bool:
         """Test whether the next progress report of a transfer is due."""
@@ -206,7 +204,7 @@ class Monitor:
     def _print(self, line: str) -> None:
         if self._bars is not None:
             self._bars.pause()
-        click.echo(line)
+        echo(line)
 
 
 def describe_progress(event: Event) -> str:

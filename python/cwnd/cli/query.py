@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cwnd.cli.outputs import check_outputs, print_json
+from cwnd.cli.terminal import echo, echo_json
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def save_sweep_report(out: str, path: str) -> None:
     from cwnd.sweeps.sweep import Sweep
 
     Sweep(out).report(path)
-    click.echo(f"report: {path}", err=True)
+    echo(f"report: {path}", err=True)
 
 
 def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
@@ -78,10 +79,15 @@ def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
         import pandas as pd
 
         # Arrow types keep integer columns with missing values as integers.
-        result.to_pandas(types_mapper=pd.ArrowDtype).to_csv(sys.stdout, index=False)
+        frame = result.to_pandas(types_mapper=pd.ArrowDtype)
+        if sys.stdout.isatty():
+            echo(*frame.to_csv(index=False).rstrip("\n").split("\n"))
+        else:
+            # A file gets the values as they are.
+            frame.to_csv(sys.stdout, index=False)
     elif as_json:
         # JSON has no dates and intervals: they are written as text.
-        click.echo(json.dumps({"rows": _rows(result)}, indent=2, ensure_ascii=False, default=str))
+        echo_json(json.dumps({"rows": _rows(result)}, indent=2, ensure_ascii=False, default=str))
     else:
         from cwnd.cli.tables import print_rows
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cwnd.cli.outputs import check_outputs, echo_warnings, print_json, show_progress
+from cwnd.cli.terminal import say
 from cwnd.errors import ArgumentError
 
 FAILED = 1
@@ -56,14 +57,14 @@ def sweep(
 
     check_outputs(report=report, plot=None)
     read = read_plan(Path(plan))
-    click.echo(f"cwnd: {read}", err=True)
+    say(str(read))
     try:
         with echo_warnings(), show_progress("sweeping") as progress:
             made = make_sweep(read, out=out, dask=dask, progress=progress)
     except KeyboardInterrupt:
         if list_parts(Path(out)):
             here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"
-            click.echo(f"cwnd: {here}; the same command resumes the sweep", err=True)
+            say(f"{here}; the same command resumes the sweep")
         raise
     if as_json:
         print_json(made.to_json())

@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -30,12 +30,14 @@ from cwnd.figures import (
     network_text,
     run_text,
 )
+from cwnd.printable import printable
 from cwnd.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+    from rich.console import ConsoleOptions, RenderableType
 
     from cwnd.agreement.outcome import Agreement
     from cwnd.comparison.outcome import Comparison, Row
@@ -169,9 +171,9 @@ def print_agreement(agreement: Agreement) -> None:
             table.add_row("")
             table.add_row(Text(of, style="bold"))
         table.add_row(
-            escape(f"  {row.title}"),
+            f"  {row.title}",
             *(
-                f"{row.kind.mean(row.estimates[on])}\n[dim]{row.kind.interval(row.estimates[on])}[/dim]"
+                _stacked(row.kind.mean(row.estimates[on]), row.kind.interval(row.estimates[on]))
                 for on in backends
             ),
             *(
@@ -202,7 +204,7 @@ def print_sweep(sweep: Sweep) -> None:
     if document["failed"]:
         console.print(Text(f"{counted(document['failed'], 'run')} failed:", style="red"))
     for error in document["errors"]:
-        console.print(Text(f"  {error['runs']:,} × {error['error']}"))
+        console.print(Text(f"  {error['runs']:,} × {printable(error['error'])}"))
 
 
 def print_verification(found: JsonObject) -> None:
@@ -249,14 +251,14 @@ def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
         for section, grade in card.sections.items():
             of = worst[section]
             shown = of.finding if grade in ("fails", "concern") or of.problem else ""
-            style = _GRADE_STYLES[grade]
+            shade = Text(grade, style=_GRADE_STYLES[grade])
             coverage = str(card.coverage(section))
             name = f"{section} {SECTIONS[section]}"
-            table.add_row(name, f"[{style}]{grade}[/]", coverage, escape(shown))
+            table.add_row(name, shade, coverage, shown)
         console.print(table)
         console.print(Text(f"{card.summary}\n"))
     for change in changes:
-        console.print(Text(change))
+        console.print(Text(printable(change)))
 
 
 def print_tests(tests: Sequence[JsonObject]) -> None:
@@ -272,7 +274,7 @@ def print_tests(tests: Sequence[JsonObject]) -> None:
         column.no_wrap = True
     for test in tests:
         counts = str(len(test["networks"])), str(len(test["quick"]))
-        table.add_row(*map(escape, (test["section"], test["id"], *counts, test["title"])))
+        table.add_row(test["section"], test["id"], *counts, test["title"])
     _console().print(table)
 
 
@@ -291,7 +293,7 @@ def print_networks(tests: Sequence[JsonObject]) -> None:
     for test in tests:
         for network in test["networks"]:
             quick = "quick" if network in test["quick"] else ""
-            table.add_row(test["id"], escape(network or ONLY), quick)
+            table.add_row(test["id"], network or ONLY, quick)
     _console().print(table)
 
 
@@ -324,7 +326,7 @@ def print_reproduction(document: JsonObject) -> None:
             verdicts = [claim["verdict"] for claim in exhibit["claims"]]
             table.add_row(
                 f"{paper['paper']} {exhibit['id']}",
-                escape(exhibit["title"]),
+                exhibit["title"],
                 ", ".join(exhibit["scenario"]["conventions"]),
                 *(str(verdicts.count(verdict) or "") for verdict in _VERDICT_STYLES),
                 f"{exhibit['seconds']:.1f}",
@@ -348,7 +350,7 @@ def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
     table = _table("", ("name", "parameters", "source"))
     for algorithm in algorithms:
         parameters = ", ".join(f"{p.name}={p.default}" for p in algorithm.parameters if p.default)
-        table.add_row(algorithm.name, escape(parameters), escape(algorithm.source))
+        table.add_row(algorithm.name, parameters, algorithm.source)
     _console().print(table)
 
 
@@ -379,7 +381,7 @@ def print_algorithm(algorithm: Algorithm) -> None:
                 name += f" ({parameter.symbol})"
             meaning = parameter.meaning + (f", in {parameter.unit}" if parameter.unit else "")
             allowed = " | ".join(parameter.choices) or parameter.range
-            table.add_row(*map(escape, (name, parameter.default, allowed, meaning)))
+            table.add_row(name, parameter.default, allowed, meaning)
         console.print(table)
 
 
@@ -394,7 +396,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
     table = _table("", ("", "name", "detail", "purpose"))
     for finding in findings:
         mark = Text("yes", style="green") if finding.present else Text("no", style="yellow")
-        table.add_row(mark, escape(finding.name), escape(finding.detail), escape(finding.purpose))
+        table.add_row(mark, finding.name, finding.detail, finding.purpose)
     _console().print(table)
 
 
@@ -407,20 +409,21 @@ def print_rows(rows: pa.Table) -> None:
         The result.
     """
     shown = rows.slice(0, MOST_ROWS)
+    names = list(map(printable, rows.column_names))
     columns = [_column(column.to_pylist()) for column in shown.columns]
     widths = [
         max(len(name), *(min(len(cell), _TEXT_WIDTH) for cell in cells)) if cells else len(name)
-        for name, (cells, _) in zip(rows.column_names, columns, strict=True)
+        for name, (cells, _) in zip(names, columns, strict=True)
     ]
     console = (
         _console() if sys.stdout.isatty() else _console(max(_WIDTH, sum(widths) + 2 * len(widths)))
     )
     fitting = max(sum(end <= console.width + 2 for end in accumulate(w + 2 for w in widths)), 1)
     table = _table("", ())
-    for name, (_, numeric) in zip(rows.column_names[:fitting], columns, strict=False):
-        table.add_column(escape(name), justify="right" if numeric else "left", no_wrap=numeric)
+    for name, (_, numeric) in zip(names[:fitting], columns, strict=False):
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
     for cells in zip(*(cells for cells, _ in columns[:fitting]), strict=True):
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     console.print(table)
     more = rows.num_rows - shown.num_rows
     if not rows.num_rows:
@@ -428,7 +431,7 @@ def print_rows(rows: pa.Table) -> None:
     if more:
         console.print(Text(f"… {counted(more, 'more row')}: --csv prints all", style="dim"))
     if fitting < len(widths):
-        left_out = ", ".join(rows.column_names[fitting:])
+        left_out = ", ".join(names[fitting:])
         console.print(Text(f"… without the columns {left_out}", style="dim"))
 
 
@@ -448,7 +451,7 @@ def print_sweep_tables(tables: Sequence[SweepTable], failed: int) -> None:
         console.print(Text(f"{listed.name}: {listed.rows:,} rows{note}", style="bold"))
         table = _table("", ("column", "type"))
         for name, kind in listed.columns:
-            table.add_row(escape(f"  {name}"), escape(kind))
+            table.add_row(f"  {printable(name)}", printable(kind))
         console.print(table)
         console.print()
 
@@ -469,7 +472,7 @@ def _cell(value: object, style: str) -> str:
     """Format a value of a query's result."""
     if value is None:
         return "–"
-    return f"{value:{style}}" if isinstance(value, float) else str(value)
+    return f"{value:{style}}" if isinstance(value, float) else printable(str(value))
 
 
 def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
@@ -481,9 +484,14 @@ def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Ta
         cells = []
         for column in columns:
             figure = row.figures[column.figure]
-            cells.append(f"{column.mean(figure)}\n[dim]{column.interval(figure)}[/dim]")
-        table.add_row(escape(row.controller), *cells)
+            cells.append(_stacked(column.mean(figure), column.interval(figure)))
+        table.add_row(row.controller, *cells)
     return table
+
+
+def _stacked(mean: str, interval: str) -> Text:
+    """Return a mean above its interval."""
+    return Text.assemble(f"{mean}\n", (interval, "dim"))
 
 
 def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
@@ -492,9 +500,9 @@ def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
     for i, (name, unit, _) in enumerate(sheet.heads):
         table.add_column(f"{name}\n{unit}".rstrip(), justify="left" if i in left else "right")
     for row in sheet.rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     if sheet.more:
-        table.add_row(f"[dim]and {sheet.more} more[/dim]")
+        table.add_row(Text(f"and {sheet.more} more", style="dim"))
     return table
 
 
@@ -521,7 +529,18 @@ def _print_caveats(console: Console, results: Sequence[Result]) -> None:
 
 
 class _Console(Console):
-    """A console that raises BrokenPipeError, where rich would exit with status 1."""
+    """A console for text of any origin.
+
+    It escapes what a terminal would obey, and raises BrokenPipeError where rich would exit with
+    status 1.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for text, style, control in super().render(renderable, options):
+            lines = text if control else "\n".join(map(printable, text.split("\n")))
+            yield Segment(lines, style, control)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -529,4 +548,5 @@ class _Console(Console):
 
 def _console(width: int = _WIDTH) -> Console:
     """Return a console on standard output, `width` columns wide if it is not a terminal."""
-    return _Console(highlight=False, width=None if sys.stdout.isatty() else width)
+    fixed = None if sys.stdout.isatty() else width
+    return _Console(highlight=False, markup=False, emoji=False, width=fixed)

@@ -21,11 +21,11 @@ from cwnd.cli.peers import (
     is_loopback,
     open_listener,
     resolve,
-    say,
     split_address,
     with_mtu,
 )
 from cwnd.cli.progress import Monitor
+from cwnd.cli.terminal import say
 from cwnd.cli.values import CONTROLLER, NETWORK, RATE, SHARE, SIZE
 from cwnd.limits import DEFAULT_CONTROLLER
 

@@ -32,6 +32,7 @@ from cwnd.cli.outputs import (
 from cwnd.cli.perf import perf
 from cwnd.cli.query import query
 from cwnd.cli.sweep import sweep
+from cwnd.cli.terminal import echo
 from cwnd.cli.transfer import recv, send
 from cwnd.cli.values import REPEAT, TCP_CONVENTIONS
 from cwnd.conventions import CONVENTIONS
@@ -69,7 +70,7 @@ def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  
     if value and not context.resilient_parsing:
         from cwnd import __version__
 
-        click.echo(f"cwnd {__version__}")
+        echo(f"cwnd {__version__}")
         context.exit()
 
 
@@ -134,7 +135,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
     `cwnd emulate` exits with the status of its command.
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        echo(*context.get_help().split("\n"))
     else:
         context.default_map = read_config(cwnd, config)
 
@@ -240,7 +241,7 @@ def compare(  # noqa: PLR0913
     save(comparison, report, plot)
     if trace is not None:
         comparison.trace(trace)
-        click.echo(f"tables: {trace}", err=True)
+        echo(f"tables: {trace}", err=True)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -251,7 +252,7 @@ def compare(  # noqa: PLR0913
         from cwnd.repeats import repeats_text
 
         made = repeats_text(comparison.network["repeat"], comparison.undecided)
-        click.echo(made, err=True)
+        echo(made, err=True)
 
 
 def _is_given(context: click.Context, name: str) -> bool:
@@ -335,9 +336,9 @@ def run(  # noqa: PLR0913, PLR0917
         from cwnd.tables import write_trace
 
         write_trace(result, trace)
-        click.echo(f"tables: {trace}", err=True)
+        echo(f"tables: {trace}", err=True)
     if pcap is not None:
-        click.echo(f"packets: {pcap}", err=True)
+        echo(f"packets: {pcap}", err=True)
     return print_run(result, as_json=as_json, check=check)
 
 
@@ -380,7 +381,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
         from cwnd.cli.tables import print_reproduction
 
         print_reproduction(document)
-    click.echo(f"report: {Path(out) / 'index.html'}", err=True)
+    echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
 cwnd.add_command(evaluate)
@@ -453,7 +454,7 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
+    echo(*kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source().split("\n"))
 
 
 cwnd.add_command(new_controller)

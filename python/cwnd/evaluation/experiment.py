@@ -9,6 +9,7 @@ from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from cwnd import toml as tomllib
 from cwnd.conventions import CONVENTIONS, read_conventions
 from cwnd.errors import ArgumentError, PlanError, read_argument
 from cwnd.evaluation.bound import Bound, read_bounds
@@ -16,7 +17,6 @@ from cwnd.evaluation.label import ONLY, label
 from cwnd.measures import places_of_scenario, read_metric
 from cwnd.scenario import Scenario
 from cwnd.sweeps.dataset import METRICS
-from cwnd.toml import tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -270,10 +270,9 @@ def _read_part(parts: Path, exhibit: Exhibit, key: str) -> JsonObject | None:
     """Read the stored results of an exhibit, if they belong to this run."""
     try:
         kept = json.loads(_part_path(parts, exhibit).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
-    part: JsonObject = kept["part"]
-    return part if kept["key"] == key else None
+    return kept["part"] if isinstance(kept, dict) and kept.get("key") == key else None
 
 
 def _key(*, quick: bool, repeat: int | None) -> str:

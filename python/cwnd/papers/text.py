@@ -28,8 +28,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
+from cwnd import toml as tomllib
 from cwnd.papers.trial import Trial
-from cwnd.toml import tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from cwnd.limits import DEFAULT_CONTROLLER
+from cwnd.printable import printable
 
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
@@ -195,13 +196,8 @@ def read_message(connection: Connection) -> JsonObject:
     if not isinstance(document, dict):
         raise PerfError("the peer's message is malformed")
     if "error" in document:
-        raise PerfError(_printable(str(document["error"])[:500]))
+        raise PerfError(printable(str(document["error"])[:500]))
     return document
-
-
-def _printable(text: str) -> str:
-    """Escape control characters in a peer's text."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _exactly(connection: Connection, count: int) -> bytes:

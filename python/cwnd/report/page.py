@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 import re
 from functools import cache
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%|[kMG]?bit/s)(?!\w))")
+
+_UNSAFE = "'unsafe-inline'"
 
 MOST_POINTS = 600
 """Points per line; a screen cannot show more."""
@@ -93,7 +96,12 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {"breakable": _breakable, "packed": _packed, "unbroken": _unbroken}
-    environment.globals |= {"version": __version__, "plotly": _plotly, "resource": _resource}
+    environment.globals |= {
+        "version": __version__,
+        "plotly": _plotly,
+        "policy": _policy,
+        "resource": _resource,
+    }
     return environment
 
 
@@ -212,6 +220,45 @@ def _packed(document: JsonObject) -> str:
 def _compressed(text: str) -> str:
     """Compress a text deterministically, and encode it in base64."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _policy(style: str, script: str, *, plots: bool, webgl: bool, pictures: bool) -> str:
+    """Return the content security policy of a page with one style sheet and one script.
+
+    Nothing else is executed, and nothing is loaded but the pictures.
+    """
+    scripts, images = [_hash(script)], "'self'" if pictures else "'none'"
+    if plots:
+        # Plotly draws heat maps and saves plots through images of its own.
+        scripts, images = [*scripts, _plotly_hash()], "data: blob:"
+    if webgl:
+        # Plotly compiles its WebGL code.
+        scripts.append("'unsafe-eval'")
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {' '.join(scripts)}",
+            # Plotly creates style sheets. They can load nothing.
+            f"style-src {_UNSAFE if plots else _hash(style)}",
+            f"style-src-attr {_UNSAFE}",
+            f"img-src {images}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    """Return the source expression of an inline script or style sheet."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _plotly_hash() -> str:
+    """Return the source expression of Plotly's script."""
+    from plotly.offline import get_plotlyjs
+
+    return _hash(get_plotlyjs())
 
 
 @cache

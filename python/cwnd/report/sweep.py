@@ -7,12 +7,17 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from pyarrow import types
+
 from cwnd._native import canonical
 from cwnd.colors import colors
 from cwnd.conventions import conventions_facts
 from cwnd.errors import ArgumentError
+from cwnd.figures import SWEEP_COLUMNS
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
+from cwnd.sweeps.dataset import TCP_CONVENTIONS
 from cwnd.sweeps.query import read
 from cwnd.sweeps.sweep import Sweep
 from cwnd.units import format_time
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    import pyarrow as pa
 
     from cwnd.records import JsonObject
 
@@ -49,19 +55,22 @@ def sweep_page(out: str | Path) -> str:
     ArgumentError
         ``out`` is not a sweep's directory, or has no runs yet.
     """
-    runs: pd.DataFrame = read(out, "select * from runs").to_pandas()
-    if runs.empty:
-        raise ArgumentError("out", f"{out} has no runs yet")
     text, plan = _plan(Path(out))
     axes = list(plan.get("axes", {}))
+    runs = _read_runs(out, axes)
+    if runs.empty:
+        raise ArgumentError("out", f"{out} has no runs yet")
     controllers = _controllers(runs, plan)
-    cube = Cube(runs, axes, _sampled(plan), controllers)
-    levels, points = cube.levels()
+    failed = runs[runs["error"].notna()]
+    # Sums of extreme values are infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        cube = Cube(runs, axes, _sampled(plan), controllers)
+        levels, points = cube.levels()
+        total = math.prod(cube.shape)
+        summary = _summary(runs, cube, total, len(failed))
     shades = colors(
         controllers, *map(_canonical, [plan["reference"]] if "reference" in plan else [])
     )
-    failed = runs[runs["error"].notna()]
-    total = math.prod(cube.shape)
     listed_columns = [
         "point",
         *axes,
@@ -74,10 +83,7 @@ def sweep_page(out: str | Path) -> str:
     return render(
         "sweep.html",
         title=_title(axes),
-        summary=[
-            *_summary(runs, cube, total, len(failed)),
-            *conventions_facts(Sweep(out).conventions),
-        ],
+        summary=[*summary, *conventions_facts(Sweep(out).conventions)],
         axes=cube.axes,
         sampled=cube.sampled,
         columns=cube.columns,
@@ -112,13 +118,57 @@ def sweep_page(out: str | Path) -> str:
 
 def _plan(out: Path) -> tuple[str, JsonObject]:
     """Read the plan as text and as data."""
-    from cwnd.toml import tomllib
+    from cwnd import toml as tomllib
 
+    file = out / "plan.toml"
     try:
-        text = (out / "plan.toml").read_text(encoding="utf-8")
-        return text, tomllib.loads(text)
+        text = file.read_text(encoding="utf-8")
+        plan = tomllib.loads(text)
     except (OSError, ValueError) as problem:
-        raise ArgumentError("out", f"cannot read {out / 'plan.toml'}: {problem}") from None
+        raise ArgumentError("out", f"cannot read {file}: {problem}") from None
+    specs = plan.get("controllers", [])
+    listed = isinstance(specs, list) and isinstance(plan.get("axes", {}), dict)
+    if not listed or not all(isinstance(spec, str) for spec in (*specs, plan.get("reference", ""))):
+        raise ArgumentError("out", f"{file} is not the plan of a sweep")
+    return text, plan
+
+
+def _read_runs(out: str | Path, axes: Sequence[str]) -> pd.DataFrame:
+    """Read the runs, and check that they have the columns of a sweep's."""
+    table = read(out, "select * from runs")
+    needed = {
+        **dict.fromkeys(("point", "seed"), types.is_integer),
+        **dict.fromkeys(("controller", "error"), _is_text),
+        "wall_s": _is_number,
+        **dict.fromkeys(axes, _is_value),
+    }
+    others = {column.figure: _is_number for column in SWEEP_COLUMNS} | {TCP_CONVENTIONS: _is_text}
+    for name, fits in (others | needed).items():
+        if name in table.column_names:
+            kind = table.schema.field(name).type
+            if not fits(kind):
+                raise ArgumentError("out", f"{out} has no runs of a sweep: {name} is {kind}")
+            if fits is types.is_integer and table[name].null_count:
+                raise ArgumentError("out", f"{out} has no runs of a sweep: {name} has null values")
+        elif name in needed:
+            raise ArgumentError("out", f"{out} has no runs of a sweep with the column {name}")
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Test whether a column has texts, or no values."""
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    """Test whether a column has numbers, or no values."""
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
+
+
+def _is_value(kind: pa.DataType) -> bool:
+    """Test whether a column can be an axis."""
+    return _is_text(kind) or _is_number(kind) or bool(types.is_boolean(kind))
 
 
 def _sampled(plan: JsonObject) -> list[str]:

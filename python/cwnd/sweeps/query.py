@@ -154,13 +154,16 @@ def tables(out: str | Path) -> list[Table]:
     """
     found = []
     with connect(out) as connection:
-        listed = {name for (name,) in connection.sql("show tables").fetchall()}
-        for name in ("runs", *TABLES):
-            if name not in listed:
-                continue
-            columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
-            rows = connection.table(name).count("*").fetchall()[0][0]
-            found.append(Table(name, rows, columns))
+        try:
+            listed = {name for (name,) in connection.sql("show tables").fetchall()}
+            for name in ("runs", *TABLES):
+                if name not in listed:
+                    continue
+                columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
+                rows = connection.table(name).count("*").fetchall()[0][0]
+                found.append(Table(name, rows, columns))
+        except duckdb.Error as problem:
+            raise ArgumentError("out", f"cannot read {out}: {problem}") from None
     return found
 
 

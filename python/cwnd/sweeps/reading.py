@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 def _load(path: Path) -> tuple[str, dict[str, Any]]:
     """Read a TOML file; return its text and its contents."""
-    from cwnd.toml import tomllib
+    from cwnd import toml as tomllib
 
     try:
         text = path.read_text(encoding="utf-8")

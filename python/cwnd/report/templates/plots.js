@@ -1,5 +1,3 @@
-"use strict";
-
 // Data of the page, decompressed before the first plot is drawn.
 let data;
 
@@ -46,9 +44,21 @@ function heading(text, yref, y) {
   };
 }
 
+// Plotly interprets text as HTML: `value` with all its text escaped, and a line break as <br>. Hover
+// templates remain: they contain no text of the data.
+function escaped(value, key) {
+  if (typeof value === "string") {
+    if (key === "hovertemplate") return value;
+    return value.replace(/[&<>]/g, (c) => `&#${c.charCodeAt(0)};`).replaceAll("\n", "<br>");
+  }
+  if (Array.isArray(value)) return value.map((each) => escaped(each));
+  if (!value || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, escaped(each, name)]));
+}
+
 // Draws a plot, with buttons below it to save it as PNG and the rows of `table` as CSV.
 function show(target, { traces, extra, table }) {
-  Plotly.react(target, traces, layout(extra), { responsive: true, displaylogo: false, displayModeBar: false });
+  Plotly.react(target, escaped(traces), escaped(layout(extra)), { responsive: true, displaylogo: false, displayModeBar: false });
   const name = `${document.title} ${target.id}`.replace(/[^a-z0-9]+/gi, "-").toLowerCase();
   const tools = target.parentElement.querySelector(`[data-of="${target.id}"]`) ?? document.createElement("p");
   tools.className = "tools";

@@ -33,7 +33,7 @@ function drawFigures(target) {
     extra["yaxis" + n] = {
       domain: stacked ? [Math.max(top - high / inner, 0), top] : [0, 1],
       anchor: "x" + n, range: [names.length - 0.4, -0.6], fixedrange: true, showgrid: false,
-      tickvals: names.map((_, row) => row), ticktext: names.map((lines) => lines.join("<br>")), tickfont: { color: css("--ink") },
+      tickvals: names.map((_, row) => row), ticktext: names.map((lines) => lines.join("\n")), tickfont: { color: css("--ink") },
       showticklabels: shownNames, automargin: shownNames, ticklabelstandoff: 6,
     };
     extra.annotations.push({ ...heading(panel.title, `y${n} domain`, 1), xref: `x${n} domain` });
@@ -98,7 +98,7 @@ function drawRun(target, run) {
   const below = narrow();
   const names = run.flows.map((flow) => broken(flow.name, below ? 36 : 28));
   for (const [i, flow] of run.flows.entries()) {
-    const common = { mode: "lines", name: names[i].join("<br>"), legendgroup: flow.name, opacity: 0.9 };
+    const common = { mode: "lines", name: names[i].join("\n"), legendgroup: flow.name, opacity: 0.9 };
     const line = { color: ink(flow.color), dash: flow.dash };
     traces.push({
       ...common, x: flow.window[0], y: flow.window[1], yaxis: axisOf(0), line: { ...line, width: 1.2 },
@@ -119,7 +119,7 @@ function drawRun(target, run) {
   for (const group of run.groups) {
     traces.push({
       x: group.throughput[0], y: group.throughput[1], yaxis: axisOf(1), mode: "lines", opacity: 0.9,
-      name: broken(group.name, below ? 36 : 28).join("<br>"), line: { color: ink(group.color), width: 1.4, shape: "hv" },
+      name: broken(group.name, below ? 36 : 28).join("\n"), line: { color: ink(group.color), width: 1.4, shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
     });
   }

@@ -125,7 +125,7 @@ function drawMap(target) {
     extra.annotations.push({ ...heading(controller.name, `y${n} domain`, 1), xref: `x${n} domain` });
     const means = from.mean[metric.name][c];
     const places = (axis) => from.at[axis.dimension];
-    const texts = means.map((_, cell) => `${x.name} ${x.labels[places(x)[cell]]}<br>${y.name} ${y.labels[places(y)[cell]]}<br>${described(from, metric, c, cell)}`);
+    const texts = means.map((_, cell) => `${x.name} ${x.labels[places(x)[cell]]}\n${y.name} ${y.labels[places(y)[cell]]}\n${described(from, metric, c, cell)}`);
     means.forEach((mean, cell) => table.push([
       controller.name, x.labels[places(x)[cell]], y.labels[places(y)[cell]], mean,
       from.low?.[metric.name][c][cell], from.high?.[metric.name][c][cell],
@@ -182,7 +182,7 @@ function drawSlice(target) {
       line: { color: ink(controller.color), width: 1.6 },
       marker: { color: ink(controller.color), symbol: SYMBOLS[c % SYMBOLS.length], size: shown.length > MANY ? 4 : 8 },
       error_y: crowded ? undefined : { type: "data", symmetric: false, array: reach(high), arrayminus: reach(low), color: ink(controller.color), thickness: 1.2, width: 3 },
-      hovertext: shown.map((cell) => `${axis.labels[place(cell)]}<br>${described(from, metric, c, cell)}`),
+      hovertext: shown.map((cell) => `${axis.labels[place(cell)]}\n${described(from, metric, c, cell)}`),
       hovertemplate: "%{hovertext}<extra>%{fullData.name}</extra>",
     };
   });
@@ -199,7 +199,7 @@ function drawSlice(target) {
 
 // Shows that the page has no data for a selection.
 function missing(target) {
-  const text = "The page has no data for this selection:<br>cwnd query has all runs.";
+  const text = "The page has no data for this selection:\ncwnd query has all runs.";
   const nothing = { visible: false };
   show(target, {
     traces: [], table: () => [],
