@@ -117,7 +117,7 @@ impl Connecting {
         self.next_send.min(self.deadline)
     }
 
-    /// Processes a handshake from the peer, in a datagram of `length` bytes; `is_ours` if it has a timestamp, as those of
+    /// Processes a handshake from the peer, in a datagram of `length` bytes; `is_ours` if it has the timestamp of those of
     /// this crate's listeners.
     pub(crate) fn handle(
         &mut self,

@@ -7,7 +7,7 @@ use crate::config::{CloseReason, Config, Counters, Event};
 use crate::connecting::{Connecting, Outcome};
 use crate::estimate::Rtt;
 use crate::handshake::{
-    Handshake, MAX_FLOW_WINDOW, Request, SocketType, VERSION, address, payload_of,
+    ANSWER_TIMESTAMP, Handshake, MAX_FLOW_WINDOW, Request, SocketType, VERSION, address, payload_of,
 };
 use crate::listener::Incoming;
 use crate::packet::{Body, Control, HEADER, Packet};
@@ -271,7 +271,7 @@ impl Connection {
         let (mine, rendezvous) = (*connecting.request(), connecting.is_rendezvous());
         let outcome = match packet.body {
             Body::Control(Control::Handshake(answer)) => {
-                connecting.handle(now, &answer, length, packet.timestamp != 0)
+                connecting.handle(now, &answer, length, packet.timestamp == ANSWER_TIMESTAMP)
             }
             // The peer has opened the rendezvous connection: its handshake was lost.
             Body::Data(_) | Body::Control(Control::KeepAlive) => {

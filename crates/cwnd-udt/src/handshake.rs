@@ -6,6 +6,9 @@ use std::net::IpAddr;
 
 /// The protocol version.
 pub const VERSION: u32 = 4;
+/// The timestamp of the answers of this crate's listeners. Requests of this crate have smaller ones, but not 0, and
+/// UDT4's listener echoes them; requests of UDT4 have 0.
+pub(crate) const ANSWER_TIMESTAMP: u32 = 1 << 31;
 /// The smallest accepted packet size in bytes, IP and UDP headers included.
 pub const MIN_PACKET_SIZE: u32 = 100;
 /// The largest packet size in bytes: that of an IPv4 packet.

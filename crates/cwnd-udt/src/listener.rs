@@ -2,7 +2,7 @@
 //! cookie that is sent to its address (RFC 4987 section 3.6).
 
 use crate::cast::low32;
-use crate::handshake::{Handshake, Request, SocketType, VERSION};
+use crate::handshake::{ANSWER_TIMESTAMP, Handshake, Request, SocketType, VERSION};
 use crate::packet::{Body, Control, HEADER, Packet};
 use cwnd::Time;
 use siphasher::sip::SipHasher24;
@@ -103,8 +103,7 @@ impl Listener {
 
 fn reply(handshake: &Handshake) -> [u8; HEADER + Handshake::LENGTH] {
     let mut datagram = [0; HEADER + Handshake::LENGTH];
-    // A client recognises a listener of this crate by a timestamp other than 0; UDT4 sends 0.
-    Control::Handshake(*handshake).encode(1, handshake.socket, &mut datagram);
+    Control::Handshake(*handshake).encode(ANSWER_TIMESTAMP, handshake.socket, &mut datagram);
     datagram
 }
 

@@ -135,6 +135,13 @@ impl Ends {
         }
         assert_eq!([received, sent], hashes, "{what}");
         let stats = stream.stats(false);
+        if faults.is_none() && config.packet_size == 1500 && !words.contains("--mss") {
+            // The packets are full. The rest are retransmissions and the ends of writes.
+            assert!(
+                stats.total.pkt_sent <= 20 + stats.total.pkt_retrans + here / 1400,
+                "{what}: {stats:?}"
+            );
+        }
         let lossy = faults.is_some_and(|both| both.iter().any(|faults| faults.loss > 0.0));
         finish(stream, &reference, close_here, lossy);
         println!(

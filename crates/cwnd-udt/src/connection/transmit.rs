@@ -3,6 +3,7 @@
 use super::{Connection, Halves, State};
 use crate::cast::low32;
 use crate::config::CloseReason;
+use crate::handshake::ANSWER_TIMESTAMP;
 use crate::packet::Control;
 use crate::sender::Next;
 use cwnd::Time;
@@ -93,8 +94,7 @@ impl Connection {
         let timestamp = low32(now.since(self.start).as_nanos() / 1000);
         if let State::Connecting(connecting) = &mut self.state {
             let (handshake, to, length) = connecting.poll(now)?;
-            // A listener recognises clients of this crate by a timestamp other than 0; UDT4 sends 0.
-            let timestamp = timestamp.max(1);
+            let timestamp = (timestamp % ANSWER_TIMESTAMP).max(1);
             self.scratch.resize(length.max(super::CONTROL_PACKET), 0);
             Control::Handshake(handshake).encode(timestamp, to, &mut self.scratch);
             return Some(Output::Scratch(length));
