@@ -131,6 +131,9 @@ class Cluster:
         try:
             # A client that fails to connect leaves a thread behind that disturbs the next client.
             socket.create_connection(place(self._address), CONNECT_SECONDS).close()
+            # In a thread, as a notebook has an event loop in this one.
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, self._knock()).result()
             self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
         except (OSError, ValueError, TypeError) as problem:
             # Dask raises a TypeError for an address with TLS without certificates.
@@ -165,6 +168,19 @@ class Cluster:
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Start a batch."""
         return asyncio.run_coroutine_threadsafe(self._run(runs), self._client.loop.asyncio_loop)
+
+    async def _knock(self) -> None:
+        """Connect to the scheduler once: a client waits for its handshake without a limit."""
+        from distributed.comm import connect
+        from distributed.security import Security
+
+        security: Any = Security
+        arguments = security().get_connection_args("client")
+        try:
+            comm = await asyncio.wait_for(connect(self._address, **arguments), CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            raise OSError(f"no handshake within {CONNECT_SECONDS:g} s") from None
+        comm.abort()
 
     async def _run(self, runs: Sequence[Run]) -> dict[str, pa.Table]:
         """Execute a batch and fetch its tables, in the client's thread."""
