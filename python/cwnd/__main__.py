@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 
+from cwnd import interrupts
+
 
 def main() -> None:
     """Run the command line and exit with its status."""
     try:
+        interrupts.install()
         from cwnd.cli import run
     except KeyboardInterrupt:
-        sys.stderr.write("cwnd: interrupted\n")
-        sys.exit(130)
+        sys.exit(interrupts.report())
     sys.exit(run(sys.argv[1:]))
 
 

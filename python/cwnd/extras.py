@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 EXTRAS = {
     "plots": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow"),
-    "sweep": ("duckdb",),
+    "sweep": ("cloudpickle", "duckdb"),
     "dask": ("distributed",),
 }
 """Libraries of each extra. Each extra includes the extras before it."""

@@ -19,7 +19,7 @@ from cwnd.sweeps import dataset
 from cwnd.sweeps import sweep as sweeping
 from cwnd.sweeps.dataset import DataSet, schemas
 from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.work import lost_batch, run_batch
+from cwnd.sweeps.work import failed_batch, run_batch
 
 pytestmark = pytest.mark.slow
 
@@ -288,7 +288,7 @@ def test_lost_runs_are_made_again(swept, tmp_path):
     runs = list(plan.runs())
     with DataSet(tmp_path, plan) as data:
         data.add(run_batch(plan, runs[:10]))
-        data.add(lost_batch(plan, runs[10:14], "its worker died"))
+        data.add(failed_batch(plan, runs[10:14], "lost: its worker died"))
     assert cwnd.Sweep(tmp_path).errors == {"lost: its worker died": 4}
     again = cwnd.sweep(PLAN, out=tmp_path)
     assert again.made == 14
@@ -387,7 +387,7 @@ def test_the_command(tmp_path, command):
     assert done.returncode == 2
     assert done.stderr == (
         f"cwnd: {path}: seed: unknown key; the keys of a plan are base, axes, latin, controllers, "
-        "reference, seeds, keep, measures, on\n"
+        "reference, seeds, keep, measures, on, time_limit\n"
     )
     assert not (tmp_path / "other").exists()
     done = command("sweep", tmp_path / "none.toml", "--out", tmp_path / "other")

@@ -23,7 +23,7 @@ from cwnd.sweeps import code, manifest
 from cwnd.sweeps.dataset import DataSet
 from cwnd.sweeps.manifest import list_parts, verify
 from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.work import lost_batch, run_batch
+from cwnd.sweeps.work import failed_batch, run_batch
 
 pytestmark = pytest.mark.slow
 
@@ -320,7 +320,7 @@ def test_runs_of_two_writers_count_once(whole, tmp_path, monkeypatch):
         one.add(run_batch(plan, runs[:16]))
         one.flush()
         two.add(run_batch(plan, runs[8:20]))
-        two.add(lost_batch(plan, runs[20:22], "its worker died"))
+        two.add(failed_batch(plan, runs[20:22], "lost: its worker died"))
         two.flush()
         one.add(run_batch(plan, runs[16:]))
     sizes = [part.runs for part in list_parts(tmp_path)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from cwnd import interrupts
 from cwnd.cli.terminal import say
 from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MISTAKE = 2
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
@@ -34,8 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     -------
     int
         The exit status: 0 for success; 1 if a transfer or test failed or something was not sent;
-        2 for an error of the user, with one line on standard error; 130 if interrupted; 141 if
-        standard output was closed by its reader.
+        2 for an error of the user, with one line on standard error; 130 if interrupted, or 143 by
+        SIGTERM; 141 if standard output was closed by its reader.
     """
     try:
         status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)
@@ -45,9 +45,10 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (Interrupted, KeyboardInterrupt, click.Abort):
-        return _fail("interrupted", INTERRUPTED)
+        return interrupts.report()
     except (Exception, SystemExit) as problem:  # noqa: BLE001 (bugs are raised again)
-        return _fail(_explain(problem), MISTAKE)
+        say(_explain(problem))
+        return MISTAKE
     return status if isinstance(status, int) else 0
 
 
@@ -85,9 +86,3 @@ def _variable(problem: click.ClickException) -> str:
         return ""
     source = problem.ctx.get_parameter_source(str(problem.param.name))
     return f" (from {problem.param.envvar})" if source is ParameterSource.ENVIRONMENT else ""
-
-
-def _fail(message: str, status: int) -> int:
-    """Print an error on one line."""
-    say(message)
-    return status

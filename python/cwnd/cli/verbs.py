@@ -131,8 +131,8 @@ def cwnd(context: click.Context, config: str | None) -> None:
     variable, and the variable overrides the file.
 
     Exit status: 0 for success, 1 if a transfer or test failed or something was not sent, 2 for an
-    error in the arguments or files, 130 if interrupted, 141 if the reader of the output is gone.
-    `cwnd emulate` exits with the status of its command.
+    error in the arguments or files, 130 if interrupted (143 by SIGTERM), 141 if the reader of the
+    output is gone. `cwnd emulate` exits with the status of its command.
     """
     if context.invoked_subcommand is None:
         echo(*context.get_help().split("\n"))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from cwnd import interrupts
 from cwnd.errors import ArgumentError, DataSetWarning
 from cwnd.result import SCALES
 from cwnd.sweeps.manifest import (
@@ -222,14 +223,16 @@ class DataSet:
         self._since = time.monotonic()
         if not self._buffer:
             return
-        tables = {
-            name: pa.concat_tables([one[name] for one in self._buffer]).cast(schema)
-            for name, schema in self._schemas.items()
-        }
-        add_part(self._path, self._next, self._writer, tables, self._identity)
-        self._buffer = []
-        self._runs = self._bytes = 0
-        self._next += 1
+        with interrupts.writing:
+            tables = {
+                name: pa.concat_tables([one[name] for one in self._buffer]).cast(schema)
+                for name, schema in self._schemas.items()
+            }
+            # The call after an interrupt writes a part of the same name.
+            add_part(self._path, self._next, self._writer, tables, self._identity)
+            self._buffer = []
+            self._runs = self._bytes = 0
+            self._next += 1
 
     def _open(self) -> npt.NDArray[np.bool_]:
         """Check the parts and remove damaged ones; return which of the plan's runs are present."""

@@ -79,6 +79,8 @@ class Plan:
         Names of further metrics in ``runs``, as in ``[expect]``.
     on
         Backend of the runs: one of `cwnd.real.BACKENDS`.
+    time_limit
+        Wall time in seconds after which a simulated run fails.
     factories
         Factories of the controllers written in Python, by name.
     codes
@@ -98,6 +100,7 @@ class Plan:
     keep: tuple[str, ...]
     measures: tuple[str, ...]
     on: str
+    time_limit: float
     factories: dict[str, Factory]
     codes: dict[str | None, str]
     chosen: tuple[int, ...] | None = None

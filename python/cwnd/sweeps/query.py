@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,12 +95,30 @@ def read(out: str | Path, sql: str) -> pa.Table:
     """
     with connect(out) as connection:
         try:
-            relation = connection.sql(sql)
-            if relation is None:
+            result = _execute(connection, sql)
+            if result is None:
                 raise ArgumentError("sql", "the statement returns no rows; use select")
-            return _without_decimals(relation.to_arrow_table())
+            return _without_decimals(result)
         except duckdb.Error as problem:
             raise ArgumentError("sql", _message(problem, sql, connection)) from None
+
+
+def _execute(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table | None:
+    """Execute a statement in a thread: DuckDB returns to Python, and to Ctrl-C, at its end."""
+
+    def work() -> pa.Table | None:
+        relation = connection.sql(sql)
+        return None if relation is None else relation.to_arrow_table()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        finally:
+            # An interrupt has no effect before the statement begins.
+            while not future.done():
+                connection.interrupt()
+                wait([future], 0.05)
 
 
 def connect(out: str | Path) -> duckdb.DuckDBPyConnection:

@@ -22,6 +22,7 @@ from cwnd.sweeps.code import code_hash
 from cwnd.sweeps.dataset import FIXED
 from cwnd.sweeps.manifest import TABLES
 from cwnd.sweeps.plan import Plan
+from cwnd.units import parse_time
 
 if TYPE_CHECKING:
     from cwnd.controller import Factory, Spec
@@ -33,7 +34,13 @@ PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
 MOST_RUNS = 10_000_000
 """Largest number of runs of one sweep."""
 
-_KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep", "measures", "on")
+TIME_LIMIT = "1h"
+"""Default wall time of a simulated run."""
+
+_KEYS = (
+    *("base", "axes", "latin", "controllers", "reference", "seeds", "keep", "measures", "on"),
+    "time_limit",
+)
 
 
 def read_plan(source: PlanLike) -> Plan:
@@ -133,6 +140,7 @@ class _Reader:
             keep=self._keep(),
             measures=self._measures({axis.name for axis in axes}),
             on=self._on(),
+            time_limit=self._time_limit(),
             factories=self._factories,
             codes={
                 name: code_hash(
@@ -293,6 +301,13 @@ class _Reader:
         if given != "sim" and self._factories:
             raise PlanError(f"on: controllers written in Python run on sim only, not on {given}")
         return str(given)
+
+    def _time_limit(self) -> float:
+        """Parse the wall time after which a run fails."""
+        try:
+            return parse_time(self._document.get("time_limit", TIME_LIMIT))
+        except (ValueError, TypeError) as mistake:
+            raise PlanError(f"time_limit: {mistake}") from None
 
     def _table(self, key: str) -> dict[str, Any]:
         """Return a table of the plan; empty if missing."""

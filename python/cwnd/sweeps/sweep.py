@@ -14,10 +14,11 @@ from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend
 from cwnd.sweeps.dataset import TCP_CONVENTIONS, DataSet
-from cwnd.sweeps.manifest import Tables
+from cwnd.sweeps.manifest import LOST, Tables
+from cwnd.sweeps.processes import Lost
 from cwnd.sweeps.reading import PlanLike, read_plan
-from cwnd.sweeps.work import lost_batch
-from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
+from cwnd.sweeps.work import failed_batch
+from cwnd.sweeps.workers import Cluster, Cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,16 +285,13 @@ class _MissingRuns:
     def _end(self, future: Future[Any], batch: list[Run]) -> None:
         """Add the rows of a completed batch to the data set."""
         try:
-            tables = self._workers.result(future)
-        except Pending:
-            self._watch(future, batch)
-            return
-        except Lost:
+            tables = future.result()
+        except Lost as problem:
             if not self._alone:
                 # Another batch may have killed the workers: repeat each run alone.
                 self._suspects += batch
                 return
-            tables = lost_batch(self._plan, batch, "its worker died repeatedly")
+            tables = failed_batch(self._plan, batch, f"{LOST}{problem}")
         self._data.add(tables)
         self._made += len(batch)
         # Add 1 ms per run outside the engine; a failed run has no time of its own.

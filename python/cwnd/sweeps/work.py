@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,10 @@ class _Late(Exception):  # noqa: N818
     """The emulator limited every attempt of a run in real time."""
 
 
+class _Overtime(Exception):  # noqa: N818
+    """A run took longer than the plan allows."""
+
+
 def run_key(plan: Plan, run: Run) -> str:
     """Return the key of a run: a hash of its scenario, point, seed and code.
 
@@ -65,7 +70,7 @@ def _key(plan: Plan, run: Run, scenario: str) -> str:
 
 
 def run_batch(
-    plan: Plan, runs: Iterable[Run], progress: Callable[[float], None] | None = None
+    plan: Plan, runs: Iterable[Run], stopped: Callable[[], bool] = lambda: False
 ) -> dict[str, pa.Table]:
     """Execute runs one after the other on this thread.
 
@@ -75,13 +80,18 @@ def run_batch(
         The plan.
     runs
         Runs of the plan.
-    progress
-        Called several times a second; raise `Stopped` in it to stop the current run.
+    stopped
+        Called several times a second; the current run stops when it returns true.
 
     Returns
     -------
     dict
         Rows of each table of the plan. A failed run is a row of ``runs`` with its ``error``.
+
+    Raises
+    ------
+    Stopped
+        ``stopped`` returned true.
     """
     of_schema = schemas(plan)
     rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
@@ -93,7 +103,7 @@ def run_batch(
             scenario = plan.scenario(run)
             text = scenario.to_json()
             row["key"] = _key(plan, run, text)
-            result = _result(plan, run, scenario, progress)
+            result = _result(plan, run, scenario, stopped)
             row |= _figures(plan, run, result)
             if "flows" in rows:
                 rows["flows"] += [{"key": row["key"], **flow} for flow in result.flow_rows()]
@@ -105,6 +115,8 @@ def run_batch(
             raise
         except _Late as problem:
             row["error"] = f"{LOST}{problem}"
+        except _Overtime:
+            row["error"] = overtime(plan)
         except Exception as problem:  # noqa: BLE001
             row["error"] = _explain(problem)
             row.setdefault("key", run_key(plan, run))
@@ -114,10 +126,17 @@ def run_batch(
     return tables
 
 
-def _result(
-    plan: Plan, run: Run, scenario: Scenario, progress: Callable[[float], None] | None
-) -> Result:
+def _result(plan: Plan, run: Run, scenario: Scenario, stopped: Callable[[], bool]) -> Result:
     """Simulate a run, or execute it in real time."""
+    # A run in real time takes the scenario's duration.
+    end = math.inf if plan.real else time.monotonic() + plan.time_limit
+
+    def progress(_: float) -> None:
+        if stopped():
+            raise Stopped
+        if time.monotonic() > end:
+            raise _Overtime
+
     if not plan.real:
         (record,) = _native.simulate(
             [(scenario.to_json(), run.seed)],
@@ -133,8 +152,19 @@ def _result(
     raise _Late(f"in each of {ATTEMPTS} runs {result.limit}")
 
 
-def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Table]:
-    """Return the rows of runs whose worker died.
+def overtime(plan: Plan) -> str:
+    """Return the error of a run that took longer than the plan allows.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    """
+    return f"the run took more than {plan.time_limit:g} s"
+
+
+def failed_batch(plan: Plan, runs: Sequence[Run], error: str) -> dict[str, pa.Table]:
+    """Return the rows of failed runs.
 
     Parameters
     ----------
@@ -142,12 +172,10 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
         The plan.
     runs
         The runs.
-    problem
+    error
         The reason.
     """
-    rows = [
-        {**_row(plan, run), "key": run_key(plan, run), "error": f"{LOST}{problem}"} for run in runs
-    ]
+    rows = [{**_row(plan, run), "key": run_key(plan, run), "error": error} for run in runs]
     of_schema = schemas(plan)
     return {name: _table(rows if name == "runs" else [], of) for name, of in of_schema.items()}
 

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import io
+import asyncio
 import os
 import platform
 import socket
-import sys
 import time
-from collections import ChainMap
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event
-from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 # pyarrow imports pandas at the first conversion, which is in a thread of a worker. Imports in
 # several threads can fail with a deadlock (https://github.com/python/cpython/issues/83065).
 import pandas as pd  # noqa: F401
 
-from cwnd.controller import written_class
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
 from cwnd.sweeps.code import own_code
-from cwnd.sweeps.work import Stopped, run_batch
+from cwnd.sweeps.processes import Lost, pack, run_apart, unpack
+from cwnd.sweeps.work import run_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Future
     from types import TracebackType
 
@@ -37,18 +34,13 @@ if TYPE_CHECKING:
 
 
 CONNECT_SECONDS = 10.0
-"""Timeout of the connection to the scheduler in seconds."""
+"""Seconds in which the scheduler and each worker have to answer at the start of a sweep."""
 
-WORKERLESS_SECONDS = 60.0
-"""Seconds without workers after which a sweep fails."""
+CLOSE_SECONDS = 1.0
+"""Seconds in which the scheduler has to confirm the end of a sweep."""
 
-
-class Lost(Exception):  # noqa: N818
-    """The workers of a batch died more often than Dask allows."""
-
-
-class Pending(Exception):  # noqa: N818
-    """The result of a batch was lost with its worker; Dask runs the batch again."""
+SILENT_SECONDS = 60.0
+"""Seconds without workers or an answer of the scheduler, after which a sweep fails."""
 
 
 class Workers(Protocol):
@@ -64,17 +56,14 @@ class Workers(Protocol):
         """Return the number of batches executed in parallel."""
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Start a batch."""
-
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a completed batch, or raise `Lost` or `Pending`."""
+        """Start a batch, whose result is its tables, or the error `Lost`."""
 
 
 class Cores:
     """The cores of this machine, with one thread each; runs release the interpreter's lock.
 
-    Runs with controllers written in Python hold the lock most of the time. Two threads would wait
-    for each other at every event: there is one. There is also one for runs in real time.
+    Runs with controllers written in Python are in a process for each thread. There is one thread
+    for runs in real time.
 
     Parameters
     ----------
@@ -84,8 +73,11 @@ class Cores:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        alone = plan.factories or plan.real
-        self._cores = 1 if alone else len(os.sched_getaffinity(0))
+        self._cores = 1 if plan.real else len(os.sched_getaffinity(0))
+        self._packed = b""
+        if plan.factories:
+            require("a sweep of Python controllers", "cloudpickle")
+            self._packed = pack(plan)
         self._stop = Event()
 
     def __enter__(self) -> Self:
@@ -105,15 +97,7 @@ class Cores:
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Start a batch."""
-        return self._pool.submit(run_batch, self._plan, runs, self._progress)
-
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a completed batch."""
-        return future.result()
-
-    def _progress(self, _: float) -> None:
-        if self._stop.is_set():
-            raise Stopped
+        return self._pool.submit(_execute, self._plan, self._packed, runs, self._stop.is_set)
 
 
 class Cluster:
@@ -147,6 +131,9 @@ class Cluster:
         try:
             # A client that fails to connect leaves a thread behind that disturbs the next client.
             socket.create_connection(place(self._address), CONNECT_SECONDS).close()
+            # In a thread, as a notebook has an event loop in this one.
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, self._knock()).result()
             self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
         except (OSError, ValueError, TypeError) as problem:
             # Dask raises a TypeError for an address with TLS without certificates.
@@ -157,55 +144,79 @@ class Cluster:
         try:
             self._check()
         except BaseException:
-            self._client.close()
+            self._close()
             raise
         self._seen = time.monotonic()
-        self._packed = _pack(self._plan)
+        self._packed = pack(self._plan)
         return self
 
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
         """Close the client; the scheduler then cancels its batches."""
-        self._client.close()
+        self._close()
 
     def slots(self) -> int:
         """Return the current number of threads of all workers."""
-        try:
-            threads: dict[str, int] = self._client.nthreads()
-        except OSError:
-            raise self._gone("the scheduler") from None
+        threads: dict[str, int] = self._ask(self._client.scheduler.ncores, SILENT_SECONDS)
         if threads:
             self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > WORKERLESS_SECONDS:
+        elif time.monotonic() - self._seen > SILENT_SECONDS:
             raise self._gone("every worker")
         return max(sum(threads.values()), 1)
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Start a batch."""
-        # Futures of `Client.get_executor` never finish if a result is lost with its worker.
-        future: Future[dict[str, pa.Table]] = self._client.submit(
-            _run_packed, self._packed, runs, own_code(), pure=False
-        )
-        return future
+        return asyncio.run_coroutine_threadsafe(self._run(runs), self._client.loop.asyncio_loop)
 
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a completed batch, or raise `Lost` or `Pending`."""
-        from distributed import KilledWorker
-        from distributed import TimeoutError as ClusterTimeoutError
+    async def _knock(self) -> None:
+        """Connect to the scheduler once: a client waits for its handshake without a limit."""
+        from distributed.comm import connect
+        from distributed.security import Security
 
+        security: Any = Security
+        arguments = security().get_connection_args("client")
         try:
-            return future.result(timeout=CONNECT_SECONDS)
+            comm = await asyncio.wait_for(connect(self._address, **arguments), CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            raise OSError(f"no handshake within {CONNECT_SECONDS:g} s") from None
+        comm.abort()
+
+    async def _run(self, runs: Sequence[Run]) -> dict[str, pa.Table]:
+        """Execute a batch and fetch its tables, in the client's thread."""
+        from distributed import KilledWorker
+
+        task: Any = self._client.submit(_run_packed, self._packed, runs, own_code(), pure=False)
+        try:
+            while True:
+                # The result may be on a worker that does not answer; Dask then runs it again.
+                with suppress(asyncio.TimeoutError):
+                    tables: dict[str, pa.Table] = await task.result(timeout=CONNECT_SECONDS)
+                    return tables
+        except Lost:
+            raise
         except KilledWorker:
-            raise Lost from None
-        except ClusterTimeoutError:
-            raise Pending from None
-        except CancelledError:
+            raise Lost("its worker died repeatedly") from None
+        except asyncio.CancelledError:
             raise self._gone("the scheduler") from None
         except Exception as problem:
             raise ArgumentError(
                 "dask", f"a worker cannot execute runs: {type(problem).__name__}: {problem}"
             ) from problem
+
+    def _ask(self, ask: Callable[..., Any], seconds: float, *arguments: Any) -> Any:  # noqa: ANN401
+        """Call a coroutine function of the client; raise an error if no answer comes in time."""
+        try:
+            return self._client.sync(ask, *arguments, callback_timeout=seconds)
+        except asyncio.TimeoutError:
+            raise self._silent("scheduler", self._address, seconds) from None
+        except OSError:
+            raise self._gone("the scheduler") from None
+
+    def _close(self) -> None:
+        """Close the client, also if the scheduler does not answer."""
+        with suppress(asyncio.TimeoutError):
+            self._client.close(CLOSE_SECONDS)
 
     def _check(self) -> None:
         """Raise an error for a cluster without workers, or with workers of different code."""
@@ -218,13 +229,17 @@ class Cluster:
                 return ""
             return own_code()
 
-        versions = self._client.get_versions()["workers"]
-        if not versions:
+        workers = list(self._ask(self._client.scheduler.ncores, CONNECT_SECONDS))
+        if not workers:
             raise ArgumentError(
                 "dask",
                 f"the scheduler at {self._address} has no workers: "
                 f"start some with `dask worker {self._address}`",
             )
+        broadcast = self._client.scheduler.broadcast
+        versions = self._ask_each(
+            workers, lambda one: broadcast(msg={"op": "versions"}, workers=one, on_error="ignore")
+        )
         own = ".".join(platform.python_version_tuple()[:2])
         for worker, version in versions.items():
             python = ".".join(version["host"]["python"].split(".")[:2])
@@ -233,7 +248,9 @@ class Cluster:
                 raise ArgumentError(
                     "dask", f"the worker at {worker} has Python {python}: it needs {own}"
                 )
-        found: dict[str, str] = self._client.run(probe)
+        found = self._ask_each(
+            workers, lambda one: self._client.run(probe, workers=one, on_error="ignore")
+        )
         for worker, code in found.items():
             if code != own_code():
                 problem = (
@@ -241,64 +258,49 @@ class Cluster:
                 )
                 raise ArgumentError("dask", f"the worker at {worker} has {problem}")
 
+    def _ask_each(
+        self, workers: Sequence[str], ask: Callable[[list[str]], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """Ask each worker, all at once; the answers of those that have not left meanwhile."""
+
+        async def one(worker: str) -> dict[str, Any]:
+            try:
+                return await asyncio.wait_for(ask([worker]), CONNECT_SECONDS)
+            except asyncio.TimeoutError:
+                raise self._silent("worker", worker, CONNECT_SECONDS) from None
+
+        async def every() -> dict[str, Any]:
+            answers = await asyncio.gather(*map(one, workers))
+            return {worker: of for answer in answers for worker, of in answer.items()}
+
+        answers: dict[str, Any] = self._ask(every, 2 * CONNECT_SECONDS)
+        return answers
+
+    def _silent(self, who: str, address: str, seconds: float) -> ArgumentError:
+        return ArgumentError(
+            "dask", f"the {who} at {address} has not answered for {seconds:g} s: is it stopped?"
+        )
+
     def _gone(self, who: str) -> ArgumentError:
         return ArgumentError(
             "dask", f"{who} at {self._address} is gone; the same command resumes the sweep"
         )
 
 
-def _pack(plan: Plan) -> bytes:
-    """Pickle a plan with its controllers' classes, as workers do not have their files."""
-    import cloudpickle  # type: ignore[import-untyped]
-
-    modules = {
-        sys.modules[made.__module__]
-        for made in map(written_class, plan.factories.values())
-        if getattr(made, "__module__", None) in sys.modules
-    }
-    modules = {module for module in modules if module.__name__ != "__main__"}
-
-    class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
-        """Retain the file names of functions, which cloudpickle 3.1.3 replaces."""
-
-        dispatch_table: ClassVar = ChainMap(
-            {CodeType: _reduce_code}, cloudpickle.CloudPickler.dispatch_table
-        )
-
-    packed = io.BytesIO()
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        Pickler(packed).dump(plan)
-    finally:
-        for module in modules:
-            cloudpickle.unregister_pickle_by_value(module)
-    return packed.getvalue()
-
-
-def _reduce_code(code: CodeType) -> tuple[Any, ...]:
-    """Reduce a function's code as cloudpickle does, with the name of its file."""
-    import cloudpickle
-
-    make, arguments = cloudpickle.CloudPickler.dispatch_table[CodeType](code)
-    return _make_code, (make, arguments, code.co_filename)
-
-
-def _make_code(make: Callable[..., CodeType], arguments: Sequence[Any], file: str) -> CodeType:
-    """Build the code of a function of ``file``, whose name errors of a run contain."""
-    return make(*arguments).replace(co_filename=file)
-
-
-@lru_cache(maxsize=4)
-def _unpack(packed: bytes) -> Any:  # noqa: ANN401
-    """Unpickle a plan; cached for all batches of a sweep."""
-    import cloudpickle
-
-    return cloudpickle.loads(packed)
-
-
 def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
-    """Execute runs on a worker, unless it has different code."""
+    """Execute runs on a worker, unless it has different code, until the task is cancelled."""
+    from distributed import get_worker
+
     if own_code() != code:
         raise RuntimeError("a worker has another version of cwnd, NumPy or SciPy")
-    return run_batch(_unpack(packed), runs)
+    worker: Any = get_worker()
+    task = worker.state.tasks[worker.get_current_task()]
+    # Dask forgets a cancelled task, but does not stop its thread.
+    return _execute(unpack(packed), packed, runs, lambda: task.state == "cancelled")
+
+
+def _execute(
+    plan: Plan, packed: bytes, runs: Sequence[Run], stopped: Callable[[], bool]
+) -> dict[str, pa.Table]:
+    """Execute runs on this thread, or in another process if a controller is written in Python."""
+    return run_apart(packed, runs, stopped) if plan.factories else run_batch(plan, runs, stopped)
