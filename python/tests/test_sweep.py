@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import cwnd
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, PlanError
 from cwnd.sweeps import dataset
 from cwnd.sweeps import sweep as sweeping
 from cwnd.sweeps.dataset import DataSet, schemas
@@ -263,6 +264,44 @@ def test_a_run_that_fails_is_a_row(swept, tmp_path):
     pd.testing.assert_frame_equal(others.drop(columns="wall_s"), expected.drop(columns="wall_s"))
     # The error is the answer: it is not asked for again.
     assert cwnd.sweep({**PLAN, "controllers": ["reno", Weary, "simd"]}, out=tmp_path).made == 0
+
+
+class Endless(Weary):
+    def grow(self, w, acked, cx):
+        # It holds the interpreter's lock.
+        return sum(range(10**12))
+
+
+class Deadly(Weary):
+    def grow(self, w, acked, cx):
+        os._exit(3)
+
+
+class Attached(Weary):
+    def __init__(self):
+        self.lock = threading.Lock()
+
+
+def test_laws_that_do_not_return_are_rows(tmp_path):
+    plan = {"base": {"time": "20s", "flows": 1}, "controllers": ["reno", Endless, Deadly]}
+    sweep = cwnd.sweep({**plan, "time_limit": "1s"}, out=tmp_path)
+    assert sweep.runs.set_index("controller")["error"].dropna().to_dict() == {
+        "python:Endless": "the run took more than 1 s",
+        "python:Deadly": "lost: its process died (status 3)",
+    }
+    # A lost run is repeated, one that took too long is not; the limit may change.
+    assert cwnd.sweep({**plan, "time_limit": "1min"}, out=tmp_path).made == 1
+
+
+def test_a_simulation_has_a_time_limit(tmp_path):
+    base = {"time": "2h", "flows": 2, "rate": "10gbit"}
+    plan = {"base": base, "controllers": ["reno"], "time_limit": "100ms"}
+    assert cwnd.sweep(plan, out=tmp_path).errors == {"the run took more than 0.1 s": 1}
+
+
+def test_a_law_that_cannot_be_sent_to_a_process_is_refused(tmp_path):
+    with pytest.raises(PlanError, match=r"python:Attached.* cannot be sent to another process"):
+        cwnd.sweep({**PLAN, "controllers": [Attached()]}, out=tmp_path)
 
 
 def test_a_point_that_only_the_run_refuses_is_a_row(tmp_path, monkeypatch):

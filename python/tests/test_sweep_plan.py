@@ -196,6 +196,8 @@ def test_mistakes_of_an_axis(given, words):
             "plan: axes.rate: 1mbit and 1.5mbit result in the same scenario",
         ),
         ({"seeds": []}, "plan: seeds: the list is empty"),
+        ({"time_limit": "0s"}, "plan: time_limit: '0s' is not a time"),
+        ({"time_limit": ["1h"]}, "plan: time_limit: ['1h'] is neither text nor a number"),
         ({"seeds": 0}, "plan: seeds: 0 is not a whole number from 1"),
         ({"seeds": [1, -1]}, "plan: seeds: -1 is not a whole number from 0"),
         ({"seeds": [1, 1]}, "plan: seeds: a seed is listed twice"),

@@ -141,17 +141,17 @@ def test_stopped_nodes_are_named_at_the_start(cluster, tmp_path):
     one_line(caught, "no Dask scheduler answers at", address)
 
 
-@pytest.mark.usefixtures("_soon")
-def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path):
+def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monkeypatch):
     scheduler, address, *_ = cluster
+
+    def stop(done: float) -> None:
+        if done > 0.01:
+            monkeypatch.setattr("cwnd.sweeps.workers.SILENT_SECONDS", 1.0)
+            scheduler.send_signal(signal.SIGSTOP)
+
     plan = QUICK | {"seeds": 1000}
     with pytest.raises(ArgumentError) as caught:
-        cwnd.sweep(
-            plan,
-            out=tmp_path,
-            dask=address,
-            progress=lambda done: done > 0.01 and scheduler.send_signal(signal.SIGSTOP),
-        )
+        cwnd.sweep(plan, out=tmp_path, dask=address, progress=stop)
     one_line(caught, f"the scheduler at {address} has not answered for 1 s")
     assert 0 < len(cwnd.Sweep(tmp_path)) < 1000
 

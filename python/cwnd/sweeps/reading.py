@@ -304,9 +304,12 @@ class _Reader:
 
     def _time_limit(self) -> float:
         """Parse the wall time after which a run fails."""
+        given = self._document.get("time_limit", TIME_LIMIT)
         try:
-            return parse_time(self._document.get("time_limit", TIME_LIMIT))
-        except (ValueError, TypeError) as mistake:
+            return parse_time(given)
+        except TypeError:
+            raise PlanError(f"time_limit: {given!r} is neither text nor a number") from None
+        except ValueError as mistake:
             raise PlanError(f"time_limit: {mistake}") from None
 
     def _table(self, key: str) -> dict[str, Any]:

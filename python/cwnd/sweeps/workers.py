@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 CONNECT_SECONDS = 10.0
-"""Seconds in which the scheduler and each worker have to answer at the start of a sweep."""
+"""Seconds in which the scheduler has to answer at the start of a sweep."""
 
 CLOSE_SECONDS = 1.0
 """Seconds in which the scheduler has to confirm the end of a sweep."""
 
 SILENT_SECONDS = 60.0
-"""Seconds without workers or an answer of the scheduler, after which a sweep fails."""
+"""Seconds without workers, or without an answer of one or of the scheduler, until a sweep fails."""
 
 
 class Workers(Protocol):
@@ -171,13 +171,14 @@ class Cluster:
 
     async def _knock(self) -> None:
         """Connect to the scheduler once: a client waits for its handshake without a limit."""
-        from distributed.comm import connect
+        from distributed.comm.core import connect
         from distributed.security import Security
 
+        open_comm: Any = connect
         security: Any = Security
         arguments = security().get_connection_args("client")
         try:
-            comm = await asyncio.wait_for(connect(self._address, **arguments), CONNECT_SECONDS)
+            comm = await asyncio.wait_for(open_comm(self._address, **arguments), CONNECT_SECONDS)
         except asyncio.TimeoutError:
             raise OSError(f"no handshake within {CONNECT_SECONDS:g} s") from None
         comm.abort()
@@ -265,15 +266,16 @@ class Cluster:
 
         async def one(worker: str) -> dict[str, Any]:
             try:
-                return await asyncio.wait_for(ask([worker]), CONNECT_SECONDS)
+                # The worker imports cwnd, perhaps from a slow file system.
+                return await asyncio.wait_for(ask([worker]), SILENT_SECONDS)
             except asyncio.TimeoutError:
-                raise self._silent("worker", worker, CONNECT_SECONDS) from None
+                raise self._silent("worker", worker, SILENT_SECONDS) from None
 
         async def every() -> dict[str, Any]:
             answers = await asyncio.gather(*map(one, workers))
             return {worker: of for answer in answers for worker, of in answer.items()}
 
-        answers: dict[str, Any] = self._ask(every, 2 * CONNECT_SECONDS)
+        answers: dict[str, Any] = self._ask(every, 2 * SILENT_SECONDS)
         return answers
 
     def _silent(self, who: str, address: str, seconds: float) -> ArgumentError:
