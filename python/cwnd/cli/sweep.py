@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from cwnd.cli.cluster import open_cluster, with_cluster
 from cwnd.cli.outputs import check_outputs, echo_warnings, print_json, show_progress
 from cwnd.errors import ArgumentError
 
@@ -16,11 +18,7 @@ FAILED = 1
 @click.command()
 @click.argument("plan", type=click.Path(), required=False)
 @click.option("--out", type=click.Path(), help="Directory of the Parquet data set.")
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
-)
+@with_cluster
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
 @click.option(
     "--verify",
@@ -32,10 +30,10 @@ FAILED = 1
 def sweep(
     plan: str | None,
     out: str | None,
-    dask: str | None,
     report: str | None,
     verify: str | None,
     as_json: bool,  # noqa: FBT001
+    **cluster: Any,  # noqa: ANN401
 ) -> int:
     """Run every point of PLAN, and write the figures to a Parquet data set.
 
@@ -44,8 +42,8 @@ def sweep(
     same command resumes an interrupted sweep, and makes the runs of damaged files again.
     """
     if verify is not None:
-        if any(value is not None for value in (plan, out, dask, report)):
-            raise click.UsageError("--verify excludes PLAN, --out, --dask and --report")
+        if any(value is not None for value in (plan, out, report, *cluster.values())):
+            raise click.UsageError("--verify excludes PLAN and all options but --json")
         return _verify(verify, as_json=as_json)
     if plan is None or out is None:
         raise click.UsageError("needs PLAN and --out OUT, or --verify OUT")
@@ -58,8 +56,12 @@ def sweep(
     read = read_plan(Path(plan))
     click.echo(f"cwnd: {read}", err=True)
     try:
-        with echo_warnings(), show_progress("sweeping") as progress:
-            made = make_sweep(read, out=out, dask=dask, progress=progress)
+        with (
+            echo_warnings(),
+            open_cluster(**cluster) as client,
+            show_progress("sweeping") as progress,
+        ):
+            made = make_sweep(read, out=out, dask=client, progress=progress)
     except KeyboardInterrupt:
         if list_parts(Path(out)):
             here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pandas as pd
+    from distributed import Client
 
     from cwnd.controller import Spec
     from cwnd.evaluation.bound import Measured
@@ -48,7 +49,7 @@ def evaluate(  # noqa: PLR0913
     on: str = "sim",
     conventions: str = CONVENTIONS,
     out: str | Path,
-    dask: str | None = None,
+    dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Card]:
     """Grade controllers by the tests of a suite.
@@ -73,7 +74,7 @@ def evaluate(  # noqa: PLR0913
         Directory of the runs: a data set of `cwnd.sweep` for each experiment in ``out/runs``. The
         same call resumes an interrupted evaluation, and other controllers share the baseline.
     dask
-        Address of a Dask scheduler whose workers execute the runs.
+        Address of a Dask scheduler whose workers execute the runs, or a ``distributed.Client``.
     progress
         Called periodically with the completed fraction.
 
@@ -146,7 +147,7 @@ def _run(
     *,
     quick: bool,
     out: Path,
-    dask: str | None,
+    dask: str | Client | None,
     progress: Callable[[float], None] | None,
 ) -> dict[str, list[TestResult]]:
     """Run an experiment, with more seeds while a grade is undecided."""

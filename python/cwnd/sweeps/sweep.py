@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import pandas as pd
+    from distributed import Client
 
     from cwnd.records import JsonObject
     from cwnd.sweeps.plan import Plan, Run
@@ -175,7 +176,7 @@ def sweep(
     plan: PlanLike,
     *,
     out: str | Path,
-    dask: str | None = None,
+    dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Sweep:
     """Run every point of a plan, and write the figures to a Parquet data set.
@@ -191,8 +192,9 @@ def sweep(
     out
         The directory of the data set.
     dask
-        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, whose workers execute the
-        runs; by default the cores of this machine do.
+        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a
+        ``distributed.Client``, which remains open. Its workers execute the runs; by default the
+        cores of this machine do.
     progress
         Called periodically with the completed fraction.
 

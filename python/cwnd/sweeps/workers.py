@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import pyarrow as pa
+    from distributed import Client
     from typing_extensions import Self
 
     from cwnd.sweeps.plan import Plan, Run
@@ -123,8 +124,8 @@ class Cluster:
     ----------
     plan
         The plan of the runs.
-    address
-        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    dask
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which remains open.
 
     Raises
     ------
@@ -134,30 +135,21 @@ class Cluster:
         Dask is not installed.
     """
 
-    def __init__(self, plan: Plan, address: str) -> None:
+    def __init__(self, plan: Plan, dask: str | Client) -> None:
         require("--dask", "distributed")
-        self._plan, self._address = plan, address
+        self._plan, self._dask = plan, dask
+        self._running: set[Any] = set()
 
     def __enter__(self) -> Self:
-        from distributed import Client
-        from distributed.comm.addressing import get_address_host_port
-
-        make: Any = Client
-        place: Any = get_address_host_port
-        try:
-            # A client that fails to connect leaves a thread behind that disturbs the next client.
-            socket.create_connection(place(self._address), CONNECT_SECONDS).close()
-            self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError, TypeError) as problem:
-            # Dask raises a TypeError for an address with TLS without certificates.
-            raise ArgumentError(
-                "dask",
-                f"no Dask scheduler answers at {self._address}: {' '.join(str(problem).split())}",
-            ) from None
+        if isinstance(self._dask, str):
+            self._client, self._address = connect(self._dask), self._dask
+        else:
+            self._client = _open_client(self._dask)
+            self._address = self._client.scheduler.address
         try:
             self._check()
         except BaseException:
-            self._client.close()
+            self.__exit__(None, None, None)
             raise
         self._seen = time.monotonic()
         self._packed = _pack(self._plan)
@@ -166,8 +158,11 @@ class Cluster:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Close the client; the scheduler then cancels its batches."""
-        self._client.close()
+        """Cancel the batches, and close the client unless it is the caller's."""
+        if isinstance(self._dask, str):
+            self._client.close()
+        elif self._running and self._client.status == "running":
+            self._client.cancel(list(self._running))
 
     def slots(self) -> int:
         """Return the current number of threads of all workers."""
@@ -187,6 +182,7 @@ class Cluster:
         future: Future[dict[str, pa.Table]] = self._client.submit(
             _run_packed, self._packed, runs, own_code(), pure=False
         )
+        self._running.add(future)
         return future
 
     def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
@@ -194,11 +190,13 @@ class Cluster:
         from distributed import KilledWorker
         from distributed import TimeoutError as ClusterTimeoutError
 
+        self._running.discard(future)
         try:
             return future.result(timeout=CONNECT_SECONDS)
         except KilledWorker:
             raise Lost from None
         except ClusterTimeoutError:
+            self._running.add(future)
             raise Pending from None
         except CancelledError:
             raise self._gone("the scheduler") from None
@@ -245,6 +243,53 @@ class Cluster:
         return ArgumentError(
             "dask", f"{who} at {self._address} is gone; the same command resumes the sweep"
         )
+
+
+def connect(address: str) -> Any:  # noqa: ANN401
+    """Connect to a Dask scheduler.
+
+    Parameters
+    ----------
+    address
+        Its address, such as ``tcp://10.0.0.1:8786``.
+
+    Returns
+    -------
+    distributed.Client
+        The caller has to close it.
+
+    Raises
+    ------
+    ArgumentError
+        No scheduler answers.
+    """
+    from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
+
+    make: Any = Client
+    place: Any = get_address_host_port
+    try:
+        # A client that fails to connect leaves a thread behind that disturbs the next client.
+        socket.create_connection(place(address), CONNECT_SECONDS).close()
+        client = make(address, set_as_default=False, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as problem:
+        # Dask raises a TypeError for an address with TLS without certificates.
+        raise ArgumentError(
+            "dask", f"no Dask scheduler answers at {address}: {' '.join(str(problem).split())}"
+        ) from None
+    return client
+
+
+def _open_client(client: object) -> Any:  # noqa: ANN401
+    """Check a client of the caller."""
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise ArgumentError("dask", f"{client!r} is neither an address nor a distributed.Client")
+    if client.asynchronous or client.status != "running":
+        problem = "asynchronous" if client.asynchronous else client.status
+        raise ArgumentError("dask", f"the client is {problem}: a sweep needs an open one")
+    return client
 
 
 def _pack(plan: Plan) -> bytes:
