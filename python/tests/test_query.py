@@ -205,7 +205,7 @@ def test_the_command_prints_csv_and_json(command, out):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("{out}", "selekt"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
+        (("{out}", "selekt 1"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
         (("{out}/runs", "select 1"), "has no runs of a sweep"),
         (("{out}/nowhere",), "has no runs of a sweep"),
         (("{out}", "--csv"), "--csv needs a statement"),

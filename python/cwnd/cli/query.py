@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,21 +15,24 @@ from cwnd.errors import ArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cwnd.sweeps.manifest import Outs
+
 
 @click.command()
-@click.argument("out", type=click.Path())
-@click.argument("sql", required=False)
+@click.argument("words", metavar="OUT [OUT]... [SQL]", nargs=-1, required=True, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML page of the sweep.")
 def query(
-    out: str,
-    sql: str | None,
+    words: tuple[str, ...],
     as_json: bool,  # noqa: FBT001
     as_csv: bool,  # noqa: FBT001
     report: str | None,
 ) -> None:
     """Query the sweep in OUT with the statement SQL, in DuckDB's dialect.
+
+    Several data sets of one plan are queried as one, such as those of shards. SQL is the last
+    argument if it contains a space and is no directory.
 
     Without SQL, list the tables and their columns. A column name with a dot needs double quotes.
     The functions bps and seconds parse a rate or a time with its unit.
@@ -36,7 +40,11 @@ def query(
     \b
     cwnd query out 'select controller, avg(jain) from runs group by 1'
     cwnd query out 'select * from runs order by bps("dumbbell.rate")' --csv
+    cwnd query out/shard-* 'select count(*) from runs'
     """  # noqa: D301
+    outs, sql = list(words), None
+    if outs[1:] and len(outs[-1].split()) > 1 and not Path(outs[-1]).is_dir():
+        sql = outs.pop()
     if as_json and as_csv:
         raise click.UsageError("--json and --csv are mutually exclusive")
     if as_csv and sql is None:
@@ -44,22 +52,22 @@ def query(
     check_outputs(report=report, plot=None)
     try:
         if sql is not None:
-            _print_result(out, sql, as_json=as_json, as_csv=as_csv)
+            _print_result(outs, sql, as_json=as_json, as_csv=as_csv)
         elif report is None or as_json:
-            _print_tables(out, as_json=as_json)
+            _print_tables(outs, as_json=as_json)
         if report is not None:
-            save_sweep_report(out, report)
+            save_sweep_report(outs, report)
     except ArgumentError as mistake:
         raise click.UsageError(mistake.problem) from None
 
 
-def save_sweep_report(out: str, path: str) -> None:
+def save_sweep_report(out: Outs, path: str) -> None:
     """Write the HTML page of a sweep, and print its path.
 
     Parameters
     ----------
     out
-        The directory of the sweep.
+        The directory of the sweep, or several.
     path
         The file to write.
     """
@@ -69,7 +77,7 @@ def save_sweep_report(out: str, path: str) -> None:
     click.echo(f"report: {path}", err=True)
 
 
-def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
+def _print_result(out: Outs, sql: str, *, as_json: bool, as_csv: bool) -> None:
     """Run a statement and print its result."""
     from cwnd.sweeps.query import read
 
@@ -99,7 +107,7 @@ def _rows(result: pa.Table) -> list[dict[str, object]]:
     return [jsonable(row) for row in result.to_pylist()]
 
 
-def _print_tables(out: str, *, as_json: bool) -> None:
+def _print_tables(out: Outs, *, as_json: bool) -> None:
     """List the tables, their columns and the number of failed runs."""
     from cwnd.sweeps.query import read, tables
 

@@ -9,6 +9,7 @@ import click
 
 from cwnd.cli.cluster import open_cluster, with_cluster
 from cwnd.cli.outputs import check_outputs, echo_warnings, print_json, show_progress
+from cwnd.cli.values import SHARD
 from cwnd.errors import ArgumentError
 
 FAILED = 1
@@ -19,6 +20,13 @@ FAILED = 1
 @click.argument("plan", type=click.Path(), required=False)
 @click.option("--out", type=click.Path(), help="Directory of the Parquet data set.")
 @with_cluster
+@click.option(
+    "--shard",
+    metavar="I/N",
+    type=SHARD,
+    default="1/1",
+    help="Make the I-th of N equal shares of the runs; all shares may run at the same time.",
+)
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
 @click.option(
     "--verify",
@@ -30,6 +38,7 @@ FAILED = 1
 def sweep(
     plan: str | None,
     out: str | None,
+    shard: tuple[int, int],
     report: str | None,
     verify: str | None,
     as_json: bool,  # noqa: FBT001
@@ -42,7 +51,8 @@ def sweep(
     same command resumes an interrupted sweep, and makes the runs of damaged files again.
     """
     if verify is not None:
-        if any(value is not None for value in (plan, out, report, *cluster.values())):
+        others = (plan, out, report, *cluster.values())
+        if shard != (1, 1) or any(value is not None for value in others):
             raise click.UsageError("--verify excludes PLAN and all options but --json")
         return _verify(verify, as_json=as_json)
     if plan is None or out is None:
@@ -61,7 +71,7 @@ def sweep(
             open_cluster(**cluster) as client,
             show_progress("sweeping") as progress,
         ):
-            made = make_sweep(read, out=out, dask=client, progress=progress)
+            made = make_sweep(read, out=out, dask=client, shard=shard, progress=progress)
     except KeyboardInterrupt:
         if list_parts(Path(out)):
             here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd._native import canonical
@@ -13,16 +12,19 @@ from cwnd.conventions import conventions_facts
 from cwnd.errors import ArgumentError
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
+from cwnd.sweeps.manifest import Tables
 from cwnd.sweeps.query import read
 from cwnd.sweeps.sweep import Sweep
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import pandas as pd
 
     from cwnd.records import JsonObject
+    from cwnd.sweeps.manifest import Outs
 
 MOST_ROWS = 500
 """Largest number of rows in the table of points."""
@@ -31,13 +33,13 @@ MOST_FAILURES = 100
 """Largest number of failed runs listed."""
 
 
-def sweep_page(out: str | Path) -> str:
+def sweep_page(out: Outs) -> str:
     """Create the page of a sweep.
 
     Parameters
     ----------
     out
-        The directory of the sweep.
+        The directory of the sweep, or those of several data sets of one plan.
 
     Returns
     -------
@@ -50,9 +52,10 @@ def sweep_page(out: str | Path) -> str:
         ``out`` is not a sweep's directory, or has no runs yet.
     """
     runs: pd.DataFrame = read(out, "select * from runs").to_pandas()
+    outs = Tables(out).outs
     if runs.empty:
-        raise ArgumentError("out", f"{out} has no runs yet")
-    text, plan = _plan(Path(out))
+        raise ArgumentError("out", f"{outs[0]} has no runs yet")
+    text, plan = _plan(outs[0])
     axes = list(plan.get("axes", {}))
     controllers = _controllers(runs, plan)
     cube = Cube(runs, axes, _sampled(plan), controllers)
@@ -70,7 +73,7 @@ def sweep_page(out: str | Path) -> str:
         "error",
     ]
     moved = _names_files(plan)
-    source = "PLAN.toml" if moved else str(Path(out) / "plan.toml")
+    source = "PLAN.toml" if moved else str(outs[0] / "plan.toml")
     return render(
         "sweep.html",
         title=_title(axes),
@@ -91,7 +94,7 @@ def sweep_page(out: str | Path) -> str:
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,
-        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(out)]),
+        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(outs[0])]) if not outs[1:] else "",
         data={
             "axes": [axis.to_json() for axis in cube.axes],
             "shape": list(cube.shape),

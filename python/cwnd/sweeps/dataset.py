@@ -138,8 +138,8 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
 class DataSet:
     """A data set, opened to add runs; the files of its parts are checked first.
 
-    One process at a time writes where the file system has locks. Elsewhere several may: each
-    writes its own parts, and a run that was made twice counts once.
+    One process at a time writes all runs where the file system has locks. Elsewhere several may:
+    each writes its own parts, and a run that was made twice counts once.
 
     Parameters
     ----------
@@ -147,6 +147,9 @@ class DataSet:
         The directory; created if missing.
     plan
         The plan of the runs.
+    shard
+        ``(i, n)`` for the i-th of n equal shares of the plan's runs, from 1 on. Several processes
+        may write shares to one directory.
 
     Raises
     ------
@@ -160,18 +163,22 @@ class DataSet:
         Damaged parts were removed, or the file system has no locks.
     """
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: Plan, shard: tuple[int, int] = (1, 1)) -> None:
         self._path, self._plan = path, plan
         self._schemas, self._identity = schemas(plan), plan.identity
         _check_directory(path)
         path.mkdir(parents=True, exist_ok=True)
         check_folders(path)
-        self._lock = _lock(path)
+        self._lock = _lock(path, shared=shard[1] > 1)
         try:
             self._present = self._open()
         except BaseException:
             os.close(self._lock)
             raise
+        numbers = np.arange(self._present.size, dtype=np.uint32)
+        # The offset prevents that a share has only some of the controllers.
+        own = (numbers + numbers // shard[1]) % shard[1] == shard[0] - 1
+        self._missing = own & ~self._present
         self._buffer: list[dict[str, pa.Table]] = []
         self._runs = self._bytes = 0
         self._since = time.monotonic()
@@ -192,10 +199,15 @@ class DataSet:
         """Return the number of runs of the plan present when opened."""
         return int(np.count_nonzero(self._present))
 
+    @property
+    def lacking(self) -> int:
+        """Number of the runs of `missing`."""
+        return int(np.count_nonzero(self._missing))
+
     def missing(self) -> Iterator[int]:
-        """Yield the numbers of the plan's runs that were missing when opened."""
-        for start in range(0, self._present.size, 1 << 16):
-            absent = np.flatnonzero(~self._present[start : start + (1 << 16)])
+        """Yield the numbers of the share's runs that were missing when opened."""
+        for start in range(0, self._missing.size, 1 << 16):
+            absent = np.flatnonzero(self._missing[start : start + (1 << 16)])
             yield from (start + absent).tolist()
 
     def add(self, tables: dict[str, pa.Table]) -> None:
@@ -237,7 +249,7 @@ class DataSet:
         damages = {
             part.name: damage
             for part in parts
-            if (damage := part.damage(self._path, contents=True)) is not None
+            if (damage := part.damage(contents=True)) is not None
         }
         whole = [part for part in parts if part.name not in damages]
         present = np.zeros(len(self._plan), dtype=bool)
@@ -246,7 +258,7 @@ class DataSet:
             present[self._find_runs(part)] = True
         for part in parts:
             if part.name in damages:
-                remove_part(self._path, part)
+                remove_part(part)
         remove_remains(self._path, whole)
         write_file(self._path / PLAN, self._plan.text.encode())
         if damages:
@@ -277,7 +289,7 @@ class DataSet:
         """Return the numbers of the plan's runs that a part has, without lost ones."""
         plan = self._plan
         columns = ["point", "controller", "reference", "seed", "code", "error"]
-        table = parquet.read_table(part.file(self._path, "runs"), columns=columns)
+        table = parquet.read_table(part.file("runs"), columns=columns)
         for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
             now = plan.codes.get(row["controller"], row["code"])
             if row["code"] != now:
@@ -310,8 +322,8 @@ def _positions(values: npt.NDArray[Any], among: Sequence[int]) -> npt.NDArray[np
     return np.where(known[found] == values, found, -1)
 
 
-def _lock(path: Path) -> int:
-    """Lock a data set; return the descriptor of the lock."""
+def _lock(path: Path, *, shared: bool) -> int:
+    """Lock a data set for one writer, or for writers of shares; return the lock's descriptor."""
     try:
         lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as problem:
@@ -319,11 +331,13 @@ def _lock(path: Path) -> int:
             raise
         raise ArgumentError("out", f"{path / '.lock'} is a symbolic link") from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
         raise ArgumentError("out", f"another sweep is writing to {path}") from None
     except OSError as problem:
+        if shared:
+            return lock
         warnings.warn(
             f"{path} cannot be locked ({problem.strerror}): do not start a second sweep there; "
             "it would make the same runs again",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -16,6 +15,8 @@ from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cwnd.sweeps.manifest import Outs
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Table:
     columns: list[tuple[str, str]]
 
 
-def query(out: str | Path, sql: str) -> pd.DataFrame:
-    """Query the data set of a sweep.
+def query(out: Outs, sql: str) -> pd.DataFrame:
+    """Query the data set of a sweep, or several data sets of one plan as one.
 
     The statement can use the table ``runs``, the tables ``flows``, ``links`` and ``series`` if the
     plan keeps them, and the functions ``bps`` and ``seconds``, which parse a rate or a time with
@@ -47,7 +48,7 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     Parameters
     ----------
     out
-        The directory of the sweep.
+        The directory of the sweep, or a sequence of directories.
     sql
         A statement in DuckDB's SQL. A column name with a dot needs double quotes:
         ``"dumbbell.rate"``.
@@ -60,8 +61,8 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        ``out`` is not a sweep's directory or is damaged, or DuckDB rejects the statement with
-        this message.
+        ``out`` is not a sweep's directory or is damaged, or the directories are of different plans,
+        or DuckDB rejects the statement with this message.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     return frame
 
 
-def read(out: str | Path, sql: str) -> pa.Table:
+def read(out: Outs, sql: str) -> pa.Table:
     """Query the data set of a sweep, like `query`, into an Arrow table.
 
     Parameters
@@ -102,7 +103,7 @@ def read(out: str | Path, sql: str) -> pa.Table:
             raise ArgumentError("sql", _message(problem, sql, connection)) from None
 
 
-def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
+def connect(out: Outs) -> duckdb.DuckDBPyConnection:
     """Open the data set of a sweep in DuckDB.
 
     The connection is in memory, without access to files: the tables are scans of Arrow data sets.
@@ -111,7 +112,7 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     Parameters
     ----------
     out
-        The directory of the sweep.
+        As for `query`.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     ArgumentError
         ``out`` is not a sweep's directory, or is damaged.
     """
-    found = Tables(Path(out))
+    found = Tables(out)
     connection = duckdb.connect(
         ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
     )
@@ -134,13 +135,13 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def tables(out: str | Path) -> list[Table]:
+def tables(out: Outs) -> list[Table]:
     """List the tables of a data set.
 
     Parameters
     ----------
     out
-        The directory of the sweep.
+        As for `query`.
 
     Returns
     -------
