@@ -20,7 +20,6 @@ def out(tmp_path):
     rows = [
         {
             "key": f"{number:032x}",
-            "point": number // 4,
             "dumbbell.rate": f"{number // 4 + 1}mbit",
             "controller": "reno" if number % 2 else "aimd(0.31, 1/8)",
             "seed": number % 4,
@@ -32,7 +31,6 @@ def out(tmp_path):
     schema = pa.schema(
         {
             "key": pa.string(),
-            "point": pa.int64(),
             "dumbbell.rate": pa.string(),
             "controller": pa.string(),
             "seed": pa.uint64(),

@@ -68,8 +68,10 @@ def test_the_tables_have_their_documented_columns(swept):
 
 
 def test_a_row_is_a_run(swept):
-    row = swept.runs.query("point == 2 and controller == 'simd' and seed == 3").iloc[0]
-    assert (row["rate"], row["tcp.window"], row["reference"]) == ("4mbit", 10, "cubic")
+    row = swept.runs.query(
+        "rate == '4mbit' and `tcp.window` == 10 and controller == 'simd' and seed == 3"
+    ).iloc[0]
+    assert row["reference"] == "cubic"
     (run,) = (
         run
         for run in read_plan(PLAN).runs()
@@ -120,7 +122,7 @@ def test_more_seeds_and_controllers_are_added(swept, tmp_path):
     ("change", "key"),
     [
         ({"base": {"time": "5s", "flows": 2}}, "base"),
-        ({"axes": {"rate": ["1mbit", "5mbit"], "tcp.window": [10, 1000]}}, "axes"),
+        ({"axes": {"rate": ["1mbit", "5mbit"]}}, "axes"),
         ({"reference": None}, "reference"),
         ({"keep": ["flows"]}, "keep"),
     ],

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from cwnd.controller import command_specification, read_controller
 from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
@@ -163,6 +165,7 @@ def _run(
     for seeds in REAL_SEEDS if real else QUICK_SEEDS if quick else SEEDS:
         plan = replace(read_plan(experiment.plan(list(left.values()), seeds)), chosen=points)
         frame = sweep(plan, out=home, dask=dask, progress=progress).runs
+        frame["point"] = plan.find_points(pa.Table.from_pandas(frame[[*plan.places, "seed"]]))
         for name in left:
             results[name] = [
                 _grade(one, name, experiment, points, seeds, frame) for one in experiment.tests

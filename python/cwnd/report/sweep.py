@@ -6,12 +6,15 @@ import math
 import shlex
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cwnd._native import canonical
 from cwnd.colors import colors
 from cwnd.conventions import conventions_facts
 from cwnd.errors import ArgumentError
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
+from cwnd.sweeps.axes import find_points, read_axis
 from cwnd.sweeps.manifest import Tables
 from cwnd.sweeps.query import read
 from cwnd.sweeps.sweep import Sweep
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cwnd.records import JsonObject
+    from cwnd.sweeps.axes import Axis
     from cwnd.sweeps.manifest import Outs
 
 MOST_ROWS = 500
@@ -51,14 +55,20 @@ def sweep_page(out: Outs) -> str:
     ArgumentError
         ``out`` is not a sweep's directory, or has no runs yet.
     """
-    runs: pd.DataFrame = read(out, "select * from runs").to_pandas()
+    table = read(out, "select * from runs")
+    runs: pd.DataFrame = table.to_pandas()
     outs = Tables(out).outs
     if runs.empty:
         raise ArgumentError("out", f"{outs[0]} has no runs yet")
-    text, plan = _plan(outs[0])
-    axes = list(plan.get("axes", {}))
+    text, plan, read_axes = _plan(outs[0])
+    axes = [axis.name for axis in read_axes]
+    sampled = [axis.name for axis in read_axes if axis.sampled is not None]
     controllers = _controllers(runs, plan)
-    cube = Cube(runs, axes, _sampled(plan), controllers)
+    latin = plan.get("latin", {}).get("points", 1)
+    points = find_points(read_axes, latin, table)
+    # Values that the plan does not have any more are the last ones.
+    runs["point"] = np.where(points < 0, np.iinfo(np.int64).max, points)
+    cube = Cube(runs, axes, sampled, controllers)
     levels, points = cube.levels()
     shades = colors(
         controllers, *map(_canonical, [plan["reference"]] if "reference" in plan else [])
@@ -66,7 +76,6 @@ def sweep_page(out: Outs) -> str:
     failed = runs[runs["error"].notna()]
     total = math.prod(cube.shape)
     listed_columns = [
-        "point",
         *axes,
         *(["controller"] if controllers != [""] else []),
         "seed",
@@ -90,7 +99,7 @@ def sweep_page(out: Outs) -> str:
         errors=_errors(failed),
         failure_heads=[(name, "", "") for name in listed_columns],
         failures=_failures(failed, listed_columns),
-        failure_text=set(range(1, len(listed_columns))),
+        failure_text=set(range(len(listed_columns))),
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,
@@ -113,24 +122,17 @@ def sweep_page(out: Outs) -> str:
     )
 
 
-def _plan(out: Path) -> tuple[str, JsonObject]:
-    """Read the plan as text and as data."""
+def _plan(out: Path) -> tuple[str, JsonObject, list[Axis]]:
+    """Read the plan as text and as data, and its axes."""
     from cwnd.toml import tomllib
 
     try:
         text = (out / "plan.toml").read_text(encoding="utf-8")
-        return text, tomllib.loads(text)
+        plan = tomllib.loads(text)
+        axes = [read_axis(name, given) for name, given in plan.get("axes", {}).items()]
     except (OSError, ValueError) as problem:
         raise ArgumentError("out", f"cannot read {out / 'plan.toml'}: {problem}") from None
-
-
-def _sampled(plan: JsonObject) -> list[str]:
-    """Return the axes of the Latin hypercube: ranges without a number of values."""
-    return [
-        name
-        for name, given in plan.get("axes", {}).items()
-        if isinstance(given, dict) and not given.keys() & {"count", "step"}
-    ]
+    return text, plan, axes
 
 
 def _names_files(plan: JsonObject) -> bool:

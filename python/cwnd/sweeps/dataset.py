@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from cwnd.errors import ArgumentError, DataSetWarning
 from cwnd.result import SCALES
+from cwnd.sweeps.axes import LATIN_POINT
 from cwnd.sweeps.manifest import (
     LOST,
     add_part,
@@ -62,7 +63,7 @@ TCP_CONVENTIONS = "tcp_conventions"
 """Column of ``runs`` with the conventions of the TCP flows, separated by commas."""
 
 _KEY = pa.field("key", pa.string(), nullable=False)
-_BEFORE = (_KEY, pa.field("point", pa.int64(), nullable=False))
+_LATIN = pa.field(LATIN_POINT, pa.int64(), nullable=False)
 _AFTER = (
     pa.field("controller", pa.string()),
     pa.field("reference", pa.string()),
@@ -76,7 +77,7 @@ _AFTER = (
 )
 _SHARE = pa.field("share", pa.float64())
 
-FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
+FIXED = frozenset(field.name for field in (_KEY, _LATIN, *_AFTER, _SHARE))
 """Columns of ``runs`` in every plan; axes cannot have these names."""
 
 
@@ -127,10 +128,11 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
         The plan.
     """
     types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
-    axes = [pa.field(axis.name, types[axis.kind], nullable=False) for axis in plan.axes]
+    kinds = {axis.name: types[axis.kind] for axis in plan.axes} | {LATIN_POINT: pa.int64()}
+    places = [pa.field(name, kinds[name], nullable=False) for name in plan.places]
     share = [] if plan.reference is None else [_SHARE]
     measures = [pa.field(name, pa.float64()) for name in plan.measures]
-    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share, *measures])
+    runs = pa.schema([_KEY, *places, *_AFTER, *share, *measures])
     kept = {"flows": FLOWS, "links": LINKS, "series": SERIES}
     return {"runs": runs, **{table: kept[table] for table in plan.keep}}
 
@@ -276,7 +278,7 @@ class DataSet:
         return present
 
     def _compare(self, part: Part) -> None:
-        """Raise an error if the plan differs in keys other than controllers and seeds."""
+        """Raise an error if the plan differs in more than controllers, seeds and values of axes."""
         for name, value in self._identity.items():
             if part.plan.get(name) != value:
                 raise ArgumentError(
@@ -288,7 +290,7 @@ class DataSet:
     def _find_runs(self, part: Part) -> npt.NDArray[np.int64]:
         """Return the numbers of the plan's runs that a part has, without lost ones."""
         plan = self._plan
-        columns = ["point", "controller", "reference", "seed", "code", "error"]
+        columns = [*plan.places, "controller", "reference", "seed", "code", "error"]
         table = parquet.read_table(part.file("runs"), columns=columns)
         for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
             now = plan.codes.get(row["controller"], row["code"])
@@ -304,7 +306,7 @@ class DataSet:
         table = table.filter(pc.and_not(same, lost))
         known = pa.array(plan.controllers, pa.string())
         controllers = pc.fill_null(pc.index_in(table["controller"], value_set=known), -1).to_numpy()
-        points = _positions(table["point"].to_numpy(), plan.chosen_points)
+        points = _positions(plan.find_points(table), plan.chosen_points)
         seeds = _positions(table["seed"].to_numpy(), plan.seeds)
         numbers: npt.NDArray[np.int64] = (seeds * len(plan.chosen_points) + points) * len(
             known

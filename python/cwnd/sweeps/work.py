@@ -41,8 +41,8 @@ class _Late(Exception):  # noqa: N818
 def run_key(plan: Plan, run: Run) -> str:
     """Return the key of a run: a hash of its scenario, point, seed and code.
 
-    The key includes the point because two points may have equal scenarios: ``1mbit`` and
-    ``1000kbit``, or integers that a Latin hypercube drew twice.
+    The key includes the values of the axes because two points may have equal scenarios: ``1mbit``
+    and ``1000kbit``, or integers that a Latin hypercube drew twice.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ def run_key(plan: Plan, run: Run) -> str:
 
 def _key(plan: Plan, run: Run, scenario: str) -> str:
     """Hash all values that determine a run."""
-    return digest(f"{scenario}\n{run.point}\n{run.seed}\n{plan.codes[run.controller]}")
+    place = json.dumps(plan.place(run))
+    return digest(f"{scenario}\n{place}\n{run.seed}\n{plan.codes[run.controller]}")
 
 
 def run_batch(
@@ -154,10 +155,8 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
 
 def _row(plan: Plan, run: Run) -> JsonObject:
     """Return the columns of a run that are known before it starts."""
-    axes = zip(plan.axes, run.values, strict=True)
     return {
-        "point": run.point,
-        **{axis.name: axis.column(value) for axis, value in axes},
+        **plan.place(run),
         "controller": run.controller,
         "reference": plan.reference,
         "seed": run.seed,
