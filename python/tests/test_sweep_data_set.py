@@ -429,7 +429,7 @@ def test_the_command_verifies(command, out):
     [
         ((), "needs PLAN and --out OUT, or --verify OUT"),
         (("plan.toml",), "needs PLAN and --out OUT, or --verify OUT"),
-        (("plan.toml", "--verify", "x"), "--verify excludes PLAN and all options but --json"),
+        (("plan.toml", "--verify", "x"), "--verify excludes PLAN"),
         (("--verify", "/nowhere"), "/nowhere has no runs of a sweep"),
     ],
 )

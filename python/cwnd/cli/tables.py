@@ -30,7 +30,7 @@ from cwnd.figures import (
     network_text,
     run_text,
 )
-from cwnd.units import counted
+from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -203,6 +203,37 @@ def print_sweep(sweep: Sweep) -> None:
         console.print(Text(f"{counted(document['failed'], 'run')} failed:", style="red"))
     for error in document["errors"]:
         console.print(Text(f"  {error['runs']:,} × {error['error']}"))
+
+
+def print_estimate(found: JsonObject) -> None:
+    """Print the missing runs of a sweep, and the estimate of their time and size.
+
+    Parameters
+    ----------
+    found
+        As `cwnd.sweeps.estimate.estimate` returns it.
+    """
+    console = _console()
+    missing = counted(found["missing"], "run")
+    console.print(Text(f"{found['present']:,} of {found['runs']:,} runs are in {found['out']}"))
+    if not found["missing"]:
+        console.print(Text("no run is missing"))
+        return
+    cores = counted(found["cores"], "core")
+    time = f"about {_long_time(found['time_s'])} on {cores}"
+    if found["cores"] > 1:
+        time += f" ({_long_time(found['core_s'])} on one)"
+    size = "" if found["bytes"] is None else f", {format_size(found['bytes'])} on the disk"
+    sampled = f" (from {counted(found['sampled'], 'run')})" if found["sampled"] else ""
+    console.print(Text(f"{missing} to make: {time}{size}{sampled}"))
+
+
+def _long_time(seconds: float) -> str:
+    """Format a time with two digits, in minutes or hours if it is long."""
+    for factor, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * factor:
+            return f"{float(f'{seconds / factor:.2g}'):,g} {unit}"
+    return format_time(seconds, 2)
 
 
 def print_verification(found: JsonObject) -> None:

@@ -204,9 +204,7 @@ def add_part(
     part = Part(out, f"part-{number:06}-{writer}", tables["runs"].num_rows, plan, {})
     try:
         for table in reversed(tables):
-            sink = pa.BufferOutputStream()
-            parquet.write_table(tables[table], sink, compression="zstd", write_page_checksum=True)
-            content = sink.getvalue()
+            content = encode(tables[table])
             _make_folder(out, table)
             write_file(part.file(table), content)
             part.files[table] = (content.size, hashlib.sha256(content).hexdigest())
@@ -218,6 +216,19 @@ def add_part(
     except BaseException:
         remove_part(part)
         raise
+
+
+def encode(table: pa.Table) -> pa.Buffer:
+    """Return the content of a table's file.
+
+    Parameters
+    ----------
+    table
+        Rows of a part.
+    """
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
 
 
 def remove_part(part: Part) -> None:
@@ -328,7 +339,7 @@ class Tables:
                 raise _empty(out)
             for part in parts:
                 if damage := part.damage(contents=False):
-                    raise _damaged(out, f"{part.name}: {damage}")
+                    raise damaged(out, f"{part.name}: {damage}")
             self._parts += parts
         if not self._parts:
             raise ArgumentError("out", "name at least one directory")
@@ -368,14 +379,14 @@ class Tables:
                 files, format=dataset.ParquetFileFormat(default_fragment_scan_options=options)
             )
         except (OSError, pa.ArrowInvalid) as problem:
-            raise _damaged(self._parts[0].out, f"{table}: {problem}") from None
+            raise damaged(self._parts[0].out, f"{table}: {problem}") from None
 
     def _load(self, scan: dataset.Dataset, columns: list[str] | None) -> pa.Table:
         """Read columns of an Arrow data set."""
         try:
             return scan.to_table(columns=columns)
         except (OSError, pa.ArrowInvalid) as problem:
-            raise _damaged(self._parts[0].out, str(problem)) from None
+            raise damaged(self._parts[0].out, str(problem)) from None
 
     def _compare(self) -> None:
         """Raise an error if the data sets are of different plans or made by different code."""
@@ -443,16 +454,24 @@ def _read(out: Path, file: Path) -> Part:
     return Part(out, file.stem, 0, {}, {})
 
 
-def _empty(out: Path) -> ArgumentError:
-    """Return the error for a directory without parts."""
-    return ArgumentError("out", f"{out} has no runs of a sweep")
+def damaged(out: Path, problem: str) -> ArgumentError:
+    """Return the error for a data set with a damaged file.
 
-
-def _damaged(out: Path, problem: str) -> ArgumentError:
-    """Return the error for a data set with a damaged file."""
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    problem
+        What is wrong.
+    """
     return ArgumentError(
         "out", f"{out} is damaged ({problem}): the command of the sweep makes such runs again"
     )
+
+
+def _empty(out: Path) -> ArgumentError:
+    """Return the error for a directory without parts."""
+    return ArgumentError("out", f"{out} has no runs of a sweep")
 
 
 def _make_folder(out: Path, name: str) -> None:
