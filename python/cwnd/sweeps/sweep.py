@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from cwnd.sweeps.plan import Plan, Run
     from cwnd.sweeps.workers import Workers
 
-BATCH_SECONDS = 1.0
-"""Target duration of a batch in seconds."""
-
 LARGEST_BATCH = 256
 """Largest number of runs in a batch."""
 
@@ -249,12 +246,13 @@ class _MissingRuns:
     def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
         self._plan, self._data, self._workers = plan, data, workers
         self._pending = map(plan.run, data.missing())
+        self._returned: list[Run] = []
         self._left = self._todo = max(data.lacking, 1)
         self._batches: dict[Future[Any], list[Run]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self._suspects: list[Run] = []
         self._alone = False
-        self._made, self._seconds = 0, 0.0
+        self._made = 0
 
     def make(self, progress: Callable[[float], None] | None) -> int:
         """Execute the runs; return their number."""
@@ -270,20 +268,20 @@ class _MissingRuns:
         """Submit batches until enough are in flight; return whether any are."""
         most = IN_FLIGHT * self._workers.slots()
         # Large batches have less overhead; small ones at the end keep all workers busy.
-        size = max(min(self._size(), self._left // (2 * most)), 1)
-        while len(self._batches) < most and (batch := list(islice(self._pending, size))):
-            self._left -= len(batch)
+        size = max(min(LARGEST_BATCH, self._left // (2 * most)), 1)
+        while len(self._batches) < most and (batch := self._take(size)):
             self._watch(self._workers.submit(batch), batch)
         if not self._batches and self._suspects:
             self._alone, batch = True, [self._suspects.pop()]
             self._watch(self._workers.submit(batch), batch)
         return bool(self._batches)
 
-    def _size(self) -> int:
-        """Estimate the number of runs that take `BATCH_SECONDS`."""
-        if not self._made:
-            return 1
-        return min(round(BATCH_SECONDS * self._made / self._seconds), LARGEST_BATCH)
+    def _take(self, size: int) -> list[Run]:
+        """Take up to ``size`` runs; those that other batches had no time for are the first."""
+        batch, self._returned = self._returned[:size], self._returned[size:]
+        batch += islice(self._pending, size - len(batch))
+        self._left -= len(batch)
+        return batch
 
     def _watch(self, future: Future[Any], batch: list[Run]) -> None:
         """Queue a batch when it completes."""
@@ -312,6 +310,7 @@ class _MissingRuns:
                 return
             tables = lost_batch(self._plan, batch, "its worker died repeatedly")
         self._data.add(tables)
-        self._made += len(batch)
-        # Add 1 ms per run outside the engine; a failed run has no time of its own.
-        self._seconds += 1e-3 * len(batch) + (pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0)
+        made = tables["runs"].num_rows
+        self._made += made
+        self._left += len(batch) - made
+        self._returned += batch[made:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,11 @@ def _key(plan: Plan, run: Run, scenario: str) -> str:
 
 
 def run_batch(
-    plan: Plan, runs: Iterable[Run], progress: Callable[[float], None] | None = None
+    plan: Plan,
+    runs: Iterable[Run],
+    progress: Callable[[float], None] | None = None,
+    *,
+    seconds: float = math.inf,
 ) -> dict[str, pa.Table]:
     """Execute runs one after the other on this thread.
 
@@ -78,12 +83,16 @@ def run_batch(
         Runs of the plan.
     progress
         Called several times a second; raise `Stopped` in it to stop the current run.
+    seconds
+        Wall time after which no other run is begun.
 
     Returns
     -------
     dict
-        Rows of each table of the plan. A failed run is a row of ``runs`` with its ``error``.
+        Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
+        begun. A failed run is a row of ``runs`` with its ``error``.
     """
+    end = time.monotonic() + seconds
     of_schema = schemas(plan)
     rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
     series = []
@@ -109,6 +118,8 @@ def run_batch(
         except Exception as problem:  # noqa: BLE001
             row["error"] = _explain(problem)
             row.setdefault("key", run_key(plan, run))
+        if time.monotonic() >= end:
+            break
     tables = {name: _table(of, of_schema[name]) for name, of in rows.items()}
     if "series" in of_schema:
         tables["series"] = pa.concat_tables(series) if series else SERIES.empty_table()

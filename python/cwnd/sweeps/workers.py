@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 """Timeout of the connection to the scheduler in seconds."""
 
+BATCH_SECONDS = 5.0
+"""Seconds after which a batch ends, and its other runs are in another batch."""
+
 WORKERLESS_SECONDS = 60.0
 """Seconds without workers after which a sweep fails."""
 
@@ -68,7 +71,7 @@ class Workers(Protocol):
         """Start a batch."""
 
     def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a completed batch, or raise `Lost` or `Pending`."""
+        """Return the tables of a batch's first runs, or raise `Lost` or `Pending`."""
 
 
 class Cores:
@@ -106,7 +109,7 @@ class Cores:
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Start a batch."""
-        return self._pool.submit(run_batch, self._plan, runs, self._progress)
+        return self._pool.submit(run_batch, self._plan, runs, self._progress, seconds=BATCH_SECONDS)
 
     def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
         """Return the tables of a completed batch."""
@@ -346,4 +349,4 @@ def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.T
     """Execute runs on a worker, unless it has different code."""
     if own_code() != code:
         raise RuntimeError("a worker has another version of cwnd, NumPy or SciPy")
-    return run_batch(_unpack(packed), runs)
+    return run_batch(_unpack(packed), runs, seconds=BATCH_SECONDS)
