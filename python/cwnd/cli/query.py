@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import chain
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +15,8 @@ from cwnd.cli.outputs import check_outputs, print_json
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from cwnd.sweeps.manifest import Outs
+    from cwnd.sweeps.query import Result
 
 
 @click.command()
@@ -78,33 +79,54 @@ def save_sweep_report(out: Outs, path: str) -> None:
 
 
 def _print_result(out: Outs, sql: str, *, as_json: bool, as_csv: bool) -> None:
-    """Run a statement and print its result."""
-    from cwnd.sweeps.query import read
+    """Run a statement and print its result, some thousand rows at a time."""
+    import pyarrow as pa
 
-    result = read(out, sql)
-    if as_csv:
-        import pandas as pd
+    from cwnd.sweeps.query import stream
 
+    # The default pool keeps some ten megabytes that were freed.
+    pa.set_memory_pool(pa.system_memory_pool())
+    with stream(out, sql) as result:
+        if as_csv:
+            _print_csv(result)
+        elif as_json:
+            _print_json(result)
+        else:
+            from cwnd.cli.tables import print_rows
+
+            print_rows(result)
+
+
+def _print_csv(result: Result) -> None:
+    """Print the rows as CSV."""
+    import pandas as pd
+
+    from cwnd.sweeps.query import without_decimals
+
+    for number, rows in enumerate(chain([result.schema.empty_table()], result)):
         # Arrow types keep integer columns with missing values as integers.
-        result.to_pandas(types_mapper=pd.ArrowDtype).to_csv(sys.stdout, index=False)
-    elif as_json:
-        # JSON has no dates and intervals: they are written as text.
-        click.echo(json.dumps({"rows": _rows(result)}, indent=2, ensure_ascii=False, default=str))
-    else:
-        from cwnd.cli.tables import print_rows
-
-        print_rows(result)
+        frame = without_decimals(rows).to_pandas(types_mapper=pd.ArrowDtype)
+        frame.to_csv(sys.stdout, index=False, header=number == 0)
 
 
-def _rows(result: pa.Table) -> list[dict[str, object]]:
-    """Return the rows as dictionaries by column name."""
+def _print_json(result: Result) -> None:
+    """Print the rows as one document."""
     from cwnd.result import jsonable
+    from cwnd.sweeps.query import without_decimals
 
-    names = result.column_names
+    names = result.schema.names
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError("sql", f"two columns are named {name}: rename one with AS")
-    return [jsonable(row) for row in result.to_pylist()]
+    before = ""
+    for rows in result:
+        for row in without_decimals(rows).to_pylist():
+            # JSON has no dates and intervals: they are written as text.
+            text = json.dumps(jsonable(row), indent=2, ensure_ascii=False, default=str)
+            begin = before or '{\n  "rows": ['
+            click.echo(f"{begin}\n{indent(text, '    ')}", nl=False)
+            before = ","
+    click.echo("\n  ]\n}" if before else '{\n  "rows": []\n}')
 
 
 def _print_tables(out: Outs, *, as_json: bool) -> None:

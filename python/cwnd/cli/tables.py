@@ -35,8 +35,6 @@ from cwnd.units import counted, format_size, format_time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from cwnd.agreement.outcome import Agreement
     from cwnd.comparison.outcome import Comparison, Row
     from cwnd.doctor import Finding
@@ -45,8 +43,12 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
     from cwnd.result import Result
+    from cwnd.sweeps.query import Result as QueryResult
     from cwnd.sweeps.query import Table as SweepTable
     from cwnd.sweeps.sweep import Sweep
+
+MOST_COUNTED = 1_000_000
+"""Rows of a query's result after which the terminal does not show their number."""
 
 _VERDICT_STYLES = {
     "agrees": "green",
@@ -429,37 +431,49 @@ def print_findings(findings: Sequence[Finding]) -> None:
     _console().print(table)
 
 
-def print_rows(rows: pa.Table) -> None:
+def print_rows(result: QueryResult) -> None:
     """Print the result of a query: the first rows, and the columns that fit on the terminal.
 
     Parameters
     ----------
-    rows
+    result
         The result.
     """
-    shown = rows.slice(0, MOST_ROWS)
+    import pyarrow as pa
+
+    from cwnd.sweeps.query import without_decimals
+
+    read, parts = 0, [result.schema.empty_table()]
+    for part in result:
+        if read < MOST_ROWS:
+            parts.append(part.slice(0, MOST_ROWS - read))
+        read += part.num_rows
+        if read > MOST_COUNTED:
+            break
+    shown = without_decimals(pa.concat_tables(parts))
     columns = [_column(column.to_pylist()) for column in shown.columns]
     widths = [
         max(len(name), *(min(len(cell), _TEXT_WIDTH) for cell in cells)) if cells else len(name)
-        for name, (cells, _) in zip(rows.column_names, columns, strict=True)
+        for name, (cells, _) in zip(shown.column_names, columns, strict=True)
     ]
     console = (
         _console() if sys.stdout.isatty() else _console(max(_WIDTH, sum(widths) + 2 * len(widths)))
     )
     fitting = max(sum(end <= console.width + 2 for end in accumulate(w + 2 for w in widths)), 1)
     table = _table("", ())
-    for name, (_, numeric) in zip(rows.column_names[:fitting], columns, strict=False):
+    for name, (_, numeric) in zip(shown.column_names[:fitting], columns, strict=False):
         table.add_column(escape(name), justify="right" if numeric else "left", no_wrap=numeric)
     for cells in zip(*(cells for cells, _ in columns[:fitting]), strict=True):
         table.add_row(*map(Text, cells))
     console.print(table)
-    more = rows.num_rows - shown.num_rows
-    if not rows.num_rows:
+    more = read - shown.num_rows
+    if not read:
         console.print(Text("no rows", style="dim"))
     if more:
-        console.print(Text(f"… {counted(more, 'more row')}: --csv prints all", style="dim"))
+        many = "more rows" if read > MOST_COUNTED else counted(more, "more row")
+        console.print(Text(f"… {many}: --csv prints all", style="dim"))
     if fitting < len(widths):
-        left_out = ", ".join(rows.column_names[fitting:])
+        left_out = ", ".join(shown.column_names[fitting:])
         console.print(Text(f"… without the columns {left_out}", style="dim"))
 
 

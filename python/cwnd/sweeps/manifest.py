@@ -37,6 +37,9 @@ MANIFEST = "manifest"
 TABLES = ("flows", "links", "series")
 """Optional tables of a sweep, besides ``runs``."""
 
+GROUP_ROWS = 1 << 16
+"""Rows of a row group of a file; a query holds one in memory."""
+
 LOST = "lost: "
 """Prefix of the error of a run whose worker died; a resumed sweep repeats the run."""
 
@@ -227,7 +230,9 @@ def encode(table: pa.Table) -> pa.Buffer:
         Rows of a part.
     """
     sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    parquet.write_table(
+        table, sink, compression="zstd", row_group_size=GROUP_ROWS, write_page_checksum=True
+    )
     return sink.getvalue()
 
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+from pyarrow import dataset
 
 from cwnd.errors import ArgumentError
 from cwnd.sweeps.manifest import TABLES, Tables
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import pandas as pd
 
     from cwnd.sweeps.manifest import Outs
+
+
+BATCH_ROWS = 1 << 14
+"""Rows of a batch that is decoded, and of a table of a streamed result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +101,108 @@ def read(out: Outs, sql: str) -> pa.Table:
     ArgumentError
         As for `query`.
     """
+    with stream(out, sql) as result:
+        return without_decimals(pa.concat_tables([result.schema.empty_table(), *result]))
+
+
+class _Streamed(dataset.UnionDataset):  # type: ignore[misc]
+    """A data set that DuckDB reads row group by row group.
+
+    Arrow's own scanner reads ahead until it holds a gigabyte that was not consumed.
+    """
+
+    def scanner(self, **options: Any) -> _RowGroups:  # noqa: ANN401
+        """Return what DuckDB reads; it calls this method for each use of the table."""
+        return _RowGroups(self.schema, self.children, options)
+
+
+class _RowGroups:
+    """A scan of a table, as DuckDB uses one."""
+
+    def __init__(
+        self, schema: pa.Schema, tables: Sequence[dataset.Dataset], options: dict[str, Any]
+    ) -> None:
+        self._schema, self._tables, self._options = schema, tables, options
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the batches."""
+        empty = dataset.dataset(self._schema.empty_table())
+        schema = empty.scanner(**self._options).projected_schema
+        return pa.RecordBatchReader.from_batches(schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Decode the row groups one after the other."""
+        for table in self._tables:
+            for fragment in table.get_fragments():
+                for group in _split(fragment):
+                    yield from group.to_batches(
+                        schema=self._schema, batch_size=BATCH_ROWS, **self._options
+                    )
+
+
+def _split(fragment: dataset.Fragment) -> Sequence[dataset.Fragment]:
+    """Return the row groups of a file; rows in memory are one."""
+    is_file = isinstance(fragment, dataset.ParquetFileFragment)
+    return fragment.split_by_row_group() if is_file else [fragment]
+
+
+class Result:
+    """Rows of a query, in tables of some thousand rows.
+
+    Parameters
+    ----------
+    reader
+        Reader of DuckDB's result.
+
+    Attributes
+    ----------
+    schema
+        The columns, with DuckDB's decimals.
+    """
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self._reader, self.schema = reader, reader.schema
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        while True:
+            try:
+                batch = self._reader.read_next_batch()
+            except StopIteration:
+                return
+            except (OSError, pa.ArrowException) as problem:
+                # A damaged page, or a value that a function refuses.
+                raise ArgumentError("sql", _first_line(problem)) from None
+            yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def stream(out: Outs, sql: str) -> Iterator[Result]:
+    """Query the data set of a sweep, like `query`, without holding the result in memory.
+
+    Parameters
+    ----------
+    out, sql
+        As for `query`.
+
+    Yields
+    ------
+    Result
+        Reads the rows, once.
+
+    Raises
+    ------
+    ArgumentError
+        As for `query`.
+    """
     with connect(out) as connection:
         try:
             relation = connection.sql(sql)
             if relation is None:
                 raise ArgumentError("sql", "the statement returns no rows; use select")
-            return _without_decimals(relation.to_arrow_table())
+            reader = relation.to_arrow_reader(BATCH_ROWS)
         except duckdb.Error as problem:
             raise ArgumentError("sql", _message(problem, sql, connection)) from None
+        yield Result(reader)
 
 
 def connect(out: Outs) -> duckdb.DuckDBPyConnection:
@@ -125,13 +227,14 @@ def connect(out: Outs) -> duckdb.DuckDBPyConnection:
         ``out`` is not a sweep's directory, or is damaged.
     """
     found = Tables(out)
-    connection = duckdb.connect(
-        ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
-    )
+    connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
+    # DuckDB prints its progress on standard output.
+    connection.execute("set enable_progress_bar = false; set lock_configuration = true")
     connection.create_function("bps", _bps, ["VARCHAR"], "DOUBLE")
     connection.create_function("seconds", _seconds, ["VARCHAR"], "DOUBLE")
     for name in found.names:
-        connection.register(name, found.open(name))
+        table = found.open(name)
+        connection.register(name, _Streamed(table.schema, [table]))
     return connection
 
 
@@ -175,9 +278,14 @@ def _seconds(text: str) -> float:
     return parse_time(text)
 
 
+def _first_line(text: object) -> str:
+    """Return the message of an error, without DuckDB's excerpt of the statement."""
+    return " ".join(str(text).partition("\n\n")[0].split())
+
+
 def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
     """Return DuckDB's message on one line, with the tables, or the column that needs quotes."""
-    text = " ".join(str(problem).partition("\n\n")[0].split())
+    text = _first_line(problem)
     if match := re.match(r".*Table with name \S+ does not exist", text):
         names = [name for (name,) in connection.sql("show tables").fetchall()]
         return f"{match[0]}; the tables are {', '.join(names)}"
@@ -187,8 +295,19 @@ def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnect
     return text
 
 
-def _without_decimals(table: pa.Table) -> pa.Table:
-    """Convert decimal columns: DuckDB's sum of integers has 128 bits."""
+def without_decimals(table: pa.Table) -> pa.Table:
+    """Convert decimal columns: DuckDB's sum of integers has 128 bits.
+
+    Parameters
+    ----------
+    table
+        Rows of a result.
+
+    Returns
+    -------
+    pyarrow.Table
+        Decimals without fraction are integers if all of them fit, and others doubles.
+    """
     for at, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             column = table.column(at)
