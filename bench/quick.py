@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import pyarrow as pa
+
 import cwnd
 from cwnd.evaluation.bound import judge, read_bounds, worst
 from cwnd.evaluation.evaluate import QUICK_SEEDS
 from cwnd.evaluation.experiment import experiments
 from cwnd.result import dumps
+from cwnd.sweeps.reading import read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -283,6 +286,8 @@ def costs(out: Path, timed: Controller) -> dict[Network, tuple[float, float]]:
     found: dict[Network, tuple[float, float]] = {}
     for each in experiments(SUITE):
         runs = cwnd.Sweep(out / "runs" / each.name).runs
+        plan = read_plan(each.plan([each.baseline], 1))
+        runs["point"] = plan.find_points(pa.Table.from_pandas(runs[[*plan.places, "seed"]]))
         wanted = {each.only[0] if each.only else TIMED, each.baseline}
         seconds = runs[runs["controller"].isin(wanted)].groupby(["controller", "point"])["wall_s"]
         means = seconds.mean().groupby("point").sum()

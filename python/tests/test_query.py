@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -20,7 +22,6 @@ def out(tmp_path):
     rows = [
         {
             "key": f"{number:032x}",
-            "point": number // 4,
             "dumbbell.rate": f"{number // 4 + 1}mbit",
             "controller": "reno" if number % 2 else "aimd(0.31, 1/8)",
             "seed": number % 4,
@@ -32,7 +33,6 @@ def out(tmp_path):
     schema = pa.schema(
         {
             "key": pa.string(),
-            "point": pa.int64(),
             "dumbbell.rate": pa.string(),
             "controller": pa.string(),
             "seed": pa.uint64(),
@@ -178,6 +178,63 @@ def test_the_command_prints_a_table(command, out):
     assert len({len(number) for number in numbers}) == 1
 
 
+PEAK = """
+import resource, sys
+from cwnd.cli import run
+status = run(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+sys.exit(status)
+"""
+"""A command that prints its peak of memory in megabytes."""
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A data set with a million rows of series, 100 MB in memory."""
+    home = tmp_path / "large"
+    home.mkdir()
+    numbers = pa.array(np.random.default_rng(1).random(250_000))
+    for part in range(4):
+        runs = pa.table({"key": [f"{part:032x}"], "error": pa.array([None], pa.string())})
+        key = pa.repeat(f"{part:032x}", 250_000)
+        series = pa.table({"key": key, **dict.fromkeys("abcdefgh", numbers)})
+        add_part(home, part, "a" * 16, {"runs": runs, "series": series}, {})
+    return home
+
+
+def test_a_query_reads_a_row_group_at_a_time(complete, large):
+    peaks = []
+    for sql in ("select 1 a", "select * from series limit 40"):
+        done = complete(sys.executable, "-c", PEAK, "query", large, sql)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stderr))
+    assert peaks[1] - peaks[0] < 40
+
+
+def test_rows_of_several_batches_are_printed(command, large):
+    sql = "select key, a from series order by key limit 40000"
+    lines = command("query", large, sql, "--csv").stdout.splitlines()
+    assert lines[0] == "key,a"
+    assert len(lines) == 40_001
+    document = json.loads(command("query", large, sql, "--json").stdout)
+    assert [row["a"] for row in document["rows"]] == [float(line[33:]) for line in lines[1:]]
+
+
+def test_errors_in_the_middle_of_a_result_are_told_in_a_line(command, large):
+    sql = "select bps(if(a > 0.9999, 'x', '1mbit')) from series"
+    done = command("query", large, sql, "--csv")
+    assert done.returncode == 2
+    assert "'x' is not a rate such as 15mbit" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_table_can_be_read_twice_in_a_statement(large):
+    sql = "select count(*) n from series s join series t using (key) where s.a < 1e-4 and t.a > 0.9"
+    first = query(large, "select count(*) n from series where a < 1e-4")["n"][0]
+    second = query(large, "select count(*) n from series where a > 0.9")["n"][0]
+    assert query(large, sql)["n"][0] == first * second / 4
+
+
 def test_the_command_lists_the_tables(command, out):
     done = command("query", out)
     assert done.returncode == 0, done.stderr
@@ -205,7 +262,7 @@ def test_the_command_prints_csv_and_json(command, out):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("{out}", "selekt"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
+        (("{out}", "selekt 1"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
         (("{out}/runs", "select 1"), "has no runs of a sweep"),
         (("{out}/nowhere",), "has no runs of a sweep"),
         (("{out}", "--csv"), "--csv needs a statement"),

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 
+import click
 import dask
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
 import cwnd
+from cwnd.cli.cluster import open_cluster
 from cwnd.errors import ArgumentError
 from cwnd.sweeps import sweep as sweeping
 
@@ -130,6 +134,80 @@ def test_a_sweep_begun_here_goes_on_there(cluster, plan, local, tmp_path):
     same(local, sweep)
 
 
+def test_a_client_stays_open_without_tasks(cluster, plan, local, tmp_path):
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        sweep = cwnd.sweep(plan, out=tmp_path / "whole", dask=client)
+        same(local, sweep)
+
+        def stop(_: float) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            cwnd.sweep(plan, out=tmp_path / "part", dask=client, progress=stop)
+        # A task that was running is forgotten when it ends.
+        while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            time.sleep(0.05)
+        assert client.submit(len, "open").result() == 4
+
+
+def test_what_is_no_open_client_is_refused(cluster, plan, tmp_path):
+    with pytest.raises(ArgumentError, match=r"8786 is neither an address nor a dist"):
+        cwnd.sweep(plan, out=tmp_path, dask=8786)
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        pass
+    with pytest.raises(ArgumentError, match="the client is closed: a sweep needs an open one"):
+        cwnd.sweep(plan, out=tmp_path, dask=client)
+
+
+def test_the_command_reads_the_schedulers_file(cluster, plan, local, tmp_path, command):
+    file, out = tmp_path / "scheduler.json", tmp_path / "out"
+    problem = f"cannot read {file}: No such file or directory"
+    with pytest.raises(ArgumentError, match=problem), open_cluster(None, str(file), None):
+        pass
+    file.write_text("[]")
+    problem = f"{file} is not a file of `dask scheduler --scheduler-file`"
+    with pytest.raises(ArgumentError, match=problem), open_cluster(None, str(file), None):
+        pass
+    file.write_text(json.dumps({"address": cluster.scheduler_address}))
+    done = command("sweep", plan, "--out", out, "--scheduler-file", file, "--wait-workers", 1)
+    # Runs of a controller of this plan fail.
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    same(local, cwnd.Sweep(out))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"wait_workers": 2}, "--wait-workers needs --dask or --scheduler-file"),
+        (
+            {"dask": "tcp://x:1", "scheduler_file": "x"},
+            "--dask and --scheduler-file are mutually exclusive",
+        ),
+    ],
+)
+def test_options_of_a_cluster_that_contradict_are_refused(options, text):
+    given = {"dask": None, "scheduler_file": None, "wait_workers": None, **options}
+    with pytest.raises(click.UsageError, match=text), open_cluster(**given):
+        pass
+
+
+def test_workers_of_an_adaptive_cluster_are_called(plan, local, tmp_path, capsys, monkeypatch):
+    with cluster_of(0) as scaling:
+        address = scaling.scheduler_address
+        with monkeypatch.context() as short:
+            short.setattr("cwnd.cli.cluster.WAIT_MINUTES", 0)
+            problem = f"0 of 2 workers at {address} after 0 minutes"
+            with pytest.raises(ArgumentError, match=problem), open_cluster(address, None, 2):
+                pass
+        assert capsys.readouterr().err == ""
+        scaling.adapt(minimum=0, maximum=2, interval="100ms", wait_count=100)
+        with open_cluster(address, None, 2) as client:
+            assert len(client.nthreads()) == 2
+            said = f"cwnd: waiting for 2 workers at {address}, at most 30 minutes\n"
+            assert capsys.readouterr().err == said
+            same(local, cwnd.sweep(plan, out=tmp_path, dask=client))
+
+
 def test_a_killed_worker_loses_nothing(cluster, plan, local, tmp_path, monkeypatch):
     # Small batches: the worker has some in hand whenever it is killed.
     monkeypatch.setattr(sweeping, "LARGEST_BATCH", 2)
@@ -190,9 +268,7 @@ def test_workers_without_cwnd_or_with_another_python_are_refused(
         "sys.argv = ['dask', 'worker', sys.argv[1], '--no-nanny', '--no-dashboard']\n"
         "dask.__main__.main()\n"
     )
-    with LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
-    ) as empty:
+    with cluster_of(0) as empty:
         arguments = [sys.executable, "-c", code, empty.scheduler_address]
         worker = spawn(*arguments, stderr=subprocess.DEVNULL)
         with Client(empty.scheduler_address, set_as_default=False) as client:
@@ -222,18 +298,16 @@ def test_tls_without_certificates_is_refused(cluster, plan, tmp_path):
 
 def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
     with (
-        LocalCluster(
-            n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
-        ) as empty,
+        cluster_of(0) as empty,
         pytest.raises(ArgumentError, match="has no workers: start some with `dask worker"),
     ):
         cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
 
 
-def cluster_of_one():
-    """Start a scheduler with one worker, in this process."""
+def cluster_of(workers):
+    """Start a scheduler and workers in this process."""
     return LocalCluster(
-        n_workers=1,
+        n_workers=workers,
         threads_per_worker=1,
         processes=False,
         protocol="tcp://",
@@ -245,7 +319,7 @@ def cluster_of_one():
 def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.SILENT_SECONDS", 0.5)
     monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
-    cluster = cluster_of_one()
+    cluster = cluster_of(1)
     with cluster, pytest.raises(ArgumentError, match=r"every worker at .* is gone; the same"):
         cwnd.sweep(
             plan,
@@ -258,7 +332,7 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
 
 def test_a_scheduler_that_goes_is_said(plan, local, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
-    cluster = cluster_of_one()
+    cluster = cluster_of(1)
     gone = threading.Event()
 
     def close(fraction: float) -> None:

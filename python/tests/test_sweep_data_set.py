@@ -388,8 +388,8 @@ def test_the_command_verifies(command, out):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"24 runs in 6 parts in {out} match their checksums\n"
     first, second = list_parts(out)[:2]
-    first.file(out, "links").unlink()
-    os.truncate(second.file(out, "runs"), 100)
+    first.file("links").unlink()
+    os.truncate(second.file("runs"), 100)
     done = command("sweep", "--verify", out)
     assert (done.returncode, done.stderr) == (1, "")
     problems = [
@@ -429,7 +429,7 @@ def test_the_command_verifies(command, out):
     [
         ((), "needs PLAN and --out OUT, or --verify OUT"),
         (("plan.toml",), "needs PLAN and --out OUT, or --verify OUT"),
-        (("plan.toml", "--verify", "x"), "--verify excludes PLAN, --out, --dask and --report"),
+        (("plan.toml", "--verify", "x"), "--verify excludes PLAN"),
         (("--verify", "/nowhere"), "/nowhere has no runs of a sweep"),
     ],
 )

@@ -37,6 +37,7 @@ def runs_of(axes, points, controllers=("reno",), seeds=(1, 2, 3)):
         for seed in seeds
     ]
     frame = pd.DataFrame(rows, columns=["point", *axes, "controller", "seed"])
+    frame["latin_point"] = frame["point"]
     frame["error"] = pd.Series([None] * len(frame), dtype=object)
     for name in ("jain", "goodput_bps", "utilization"):
         frame[name] = random.random(len(frame)) * (1 if range_of(name) is UNIT else 1e7)
@@ -209,7 +210,7 @@ def test_a_page_lists_so_many_failures(tmp_path):
     runs = runs_of(["flows"], [(flows,) for flows in range(80)], [None], seeds=[1, 2])
     runs["error"] = "ValueError: no"
     runs[["jain", "goodput_bps", "utilization"]] = np.nan
-    page = sweep_page(write(tmp_path / "out", runs, plan_of({"flows": {"from": 0, "to": 79}})))
+    page = sweep_page(write(tmp_path / "out", runs, plan_of({"flows": [*range(80)]})))
     assert "No run succeeded" in page
     assert page.count('<td class="text">ValueError: no</td>') == MOST_FAILURES
     assert "And 60 more." in page
@@ -230,7 +231,8 @@ def test_a_page_lists_so_many_failures(tmp_path):
 )
 def test_every_kind_of_sweep_has_a_page(tmp_path, axes, points, dimensions):
     runs = runs_of(list(axes), points)
-    data = unpack(sweep_page(write(tmp_path / "out", runs, plan_of(axes, controllers=["reno"]))))
+    plan = plan_of(axes, controllers=["reno"], latin={"points": 2})
+    data = unpack(sweep_page(write(tmp_path / "out", runs, plan)))
     assert len(data["shape"]) == dimensions
     assert len(data["levels"]) == 2**dimensions
     for level in data["levels"].values():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from click.core import ParameterSource
 
+from cwnd.cli.cluster import open_cluster, with_cluster
 from cwnd.cli.outputs import (
     announce,
     check_directory,
@@ -43,7 +44,7 @@ LONGEST = 100
 _SINGLE = ("cell", "seed", "scenario", "report", "trace")
 """Options of a single run."""
 
-_CARDS = ("quick", "out", "dask", "against", "require")
+_CARDS = ("quick", "out", "dask", "scheduler_file", "wait_workers", "against", "require")
 """Options of cards."""
 
 
@@ -74,11 +75,7 @@ _CARDS = ("quick", "out", "dask", "against", "require")
     show_default=True,
     help="Directory of the cards and runs.",
 )
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
-)
+@with_cluster
 @click.option(
     "--against", type=click.Path(), metavar="CARD.json", help="List the changes since this card."
 )
@@ -147,8 +144,13 @@ def _make_cards(
     if before is not None and len(controllers) > 1:
         raise ArgumentError("against", "compares one controller with a card")
     check_directory("out", Path(out))
-    with echo_warnings(), show_progress("evaluating") as progress:
-        cards = make_cards(controllers, out=out, progress=progress, **options)
+    cluster = {name: options.pop(name) for name in ("dask", "scheduler_file", "wait_workers")}
+    with (
+        echo_warnings(),
+        open_cluster(**cluster) as client,
+        show_progress("evaluating") as progress,
+    ):
+        cards = make_cards(controllers, out=out, dask=client, progress=progress, **options)
     changes = [] if before is None else changes_since(before, cards[0])
     index = _write(cards, Path(out), changes)
     if as_json:
@@ -268,7 +270,8 @@ def _refuse(names: Iterable[str], where: str) -> None:
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise ArgumentError(name.removeprefix("as_"), f"not {where}")
+            option = name.removeprefix("as_").replace("_", "-")
+            raise ArgumentError(option, f"not {where}")
 
 
 def _result(one: SingleRun) -> Result | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import chain
+from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
@@ -13,23 +16,25 @@ from cwnd.cli.terminal import echo, echo_json
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from cwnd.sweeps.manifest import Outs
+    from cwnd.sweeps.query import Result
 
 
 @click.command()
-@click.argument("out", type=click.Path())
-@click.argument("sql", required=False)
+@click.argument("words", metavar="OUT [OUT]... [SQL]", nargs=-1, required=True, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
 @click.option("--report", type=click.Path(), help="Write a self-contained HTML page of the sweep.")
 def query(
-    out: str,
-    sql: str | None,
+    words: tuple[str, ...],
     as_json: bool,  # noqa: FBT001
     as_csv: bool,  # noqa: FBT001
     report: str | None,
 ) -> None:
     """Query the sweep in OUT with the statement SQL, in DuckDB's dialect.
+
+    Several data sets of one plan are queried as one, such as those of shards. SQL is the last
+    argument if it contains a space and is no directory.
 
     Without SQL, list the tables and their columns. A column name with a dot needs double quotes.
     The functions bps and seconds parse a rate or a time with its unit.
@@ -37,7 +42,11 @@ def query(
     \b
     cwnd query out 'select controller, avg(jain) from runs group by 1'
     cwnd query out 'select * from runs order by bps("dumbbell.rate")' --csv
+    cwnd query out/shard-* 'select count(*) from runs'
     """  # noqa: D301
+    outs, sql = list(words), None
+    if outs[1:] and len(outs[-1].split()) > 1 and not Path(outs[-1]).is_dir():
+        sql = outs.pop()
     if as_json and as_csv:
         raise click.UsageError("--json and --csv are mutually exclusive")
     if as_csv and sql is None:
@@ -45,22 +54,22 @@ def query(
     check_outputs(report=report, plot=None)
     try:
         if sql is not None:
-            _print_result(out, sql, as_json=as_json, as_csv=as_csv)
+            _print_result(outs, sql, as_json=as_json, as_csv=as_csv)
         elif report is None or as_json:
-            _print_tables(out, as_json=as_json)
+            _print_tables(outs, as_json=as_json)
         if report is not None:
-            save_sweep_report(out, report)
+            save_sweep_report(outs, report)
     except ArgumentError as mistake:
         raise click.UsageError(mistake.problem) from None
 
 
-def save_sweep_report(out: str, path: str) -> None:
+def save_sweep_report(out: Outs, path: str) -> None:
     """Write the HTML page of a sweep, and print its path.
 
     Parameters
     ----------
     out
-        The directory of the sweep.
+        The directory of the sweep, or several.
     path
         The file to write.
     """
@@ -70,42 +79,62 @@ def save_sweep_report(out: str, path: str) -> None:
     echo(f"report: {path}", err=True)
 
 
-def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
-    """Run a statement and print its result."""
-    from cwnd.sweeps.query import read
+def _print_result(out: Outs, sql: str, *, as_json: bool, as_csv: bool) -> None:
+    """Run a statement and print its result, some thousand rows at a time."""
+    import pyarrow as pa
 
-    result = read(out, sql)
-    if as_csv:
-        import pandas as pd
+    from cwnd.sweeps.query import stream
 
+    # The default pool keeps some ten megabytes that were freed.
+    pa.set_memory_pool(pa.system_memory_pool())
+    with stream(out, sql) as result:
+        if as_csv:
+            _print_csv(result)
+        elif as_json:
+            _print_json(result)
+        else:
+            from cwnd.cli.tables import print_rows
+
+            print_rows(result)
+
+
+def _print_csv(result: Result) -> None:
+    """Print the rows as CSV."""
+    import pandas as pd
+
+    from cwnd.sweeps.query import without_decimals
+
+    for number, rows in enumerate(chain([result.schema.empty_table()], result)):
         # Arrow types keep integer columns with missing values as integers.
-        frame = result.to_pandas(types_mapper=pd.ArrowDtype)
+        frame = without_decimals(rows).to_pandas(types_mapper=pd.ArrowDtype)
+        text = frame.to_csv(index=False, header=number == 0)
         if sys.stdout.isatty():
-            echo(*frame.to_csv(index=False).rstrip("\n").split("\n"))
+            echo(*text.rstrip("\n").split("\n"))
         else:
             # A file gets the values as they are.
-            frame.to_csv(sys.stdout, index=False)
-    elif as_json:
-        # JSON has no dates and intervals: they are written as text.
-        echo_json(json.dumps({"rows": _rows(result)}, indent=2, ensure_ascii=False, default=str))
-    else:
-        from cwnd.cli.tables import print_rows
-
-        print_rows(result)
+            sys.stdout.write(text)
 
 
-def _rows(result: pa.Table) -> list[dict[str, object]]:
-    """Return the rows as dictionaries by column name."""
+def _print_json(result: Result) -> None:
+    """Print the rows as one document."""
     from cwnd.result import jsonable
+    from cwnd.sweeps.query import without_decimals
 
-    names = result.column_names
+    names = result.schema.names
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError("sql", f"two columns are named {name}: rename one with AS")
-    return [jsonable(row) for row in result.to_pylist()]
+    previous: str | None = None
+    for rows in result:
+        for row in without_decimals(rows).to_pylist():
+            echo_json('{\n  "rows": [' if previous is None else f"{previous},")
+            # JSON has no dates and intervals: they are written as text.
+            text = json.dumps(jsonable(row), indent=2, ensure_ascii=False, default=str)
+            previous = indent(text, "    ")
+    echo_json('{\n  "rows": []\n}' if previous is None else previous + "\n  ]\n}")
 
 
-def _print_tables(out: str, *, as_json: bool) -> None:
+def _print_tables(out: Outs, *, as_json: bool) -> None:
     """List the tables, their columns and the number of failed runs."""
     from cwnd.sweeps.query import read, tables
 

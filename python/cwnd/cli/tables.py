@@ -31,12 +31,11 @@ from cwnd.figures import (
     run_text,
 )
 from cwnd.printable import printable
-from cwnd.units import counted
+from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from rich.console import ConsoleOptions, RenderableType
 
     from cwnd.agreement.outcome import Agreement
@@ -47,8 +46,12 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
     from cwnd.result import Result
+    from cwnd.sweeps.query import Result as QueryResult
     from cwnd.sweeps.query import Table as SweepTable
     from cwnd.sweeps.sweep import Sweep
+
+MOST_COUNTED = 1_000_000
+"""Rows of a query's result after which the terminal does not show their number."""
 
 _VERDICT_STYLES = {
     "agrees": "green",
@@ -205,6 +208,37 @@ def print_sweep(sweep: Sweep) -> None:
         console.print(Text(f"{counted(document['failed'], 'run')} failed:", style="red"))
     for error in document["errors"]:
         console.print(Text(f"  {error['runs']:,} × {printable(error['error'])}"))
+
+
+def print_estimate(found: JsonObject) -> None:
+    """Print the missing runs of a sweep, and the estimate of their time and size.
+
+    Parameters
+    ----------
+    found
+        As `cwnd.sweeps.estimate.estimate` returns it.
+    """
+    console = _console()
+    missing = counted(found["missing"], "run")
+    console.print(Text(f"{found['present']:,} of {found['runs']:,} runs are in {found['out']}"))
+    if not found["missing"]:
+        console.print(Text("no run is missing"))
+        return
+    cores = counted(found["cores"], "core")
+    time = f"about {_long_time(found['time_s'])} on {cores}"
+    if found["cores"] > 1:
+        time += f" ({_long_time(found['core_s'])} on one)"
+    size = "" if found["bytes"] is None else f", {format_size(found['bytes'])} on the disk"
+    sampled = f" (from {counted(found['sampled'], 'run')})" if found["sampled"] else ""
+    console.print(Text(f"{missing} to make: {time}{size}{sampled}"))
+
+
+def _long_time(seconds: float) -> str:
+    """Format a time with two digits, in minutes or hours if it is long."""
+    for factor, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * factor:
+            return f"{float(f'{seconds / factor:.2g}'):,g} {unit}"
+    return format_time(seconds, 2)
 
 
 def print_verification(found: JsonObject) -> None:
@@ -400,16 +434,27 @@ def print_findings(findings: Sequence[Finding]) -> None:
     _console().print(table)
 
 
-def print_rows(rows: pa.Table) -> None:
+def print_rows(result: QueryResult) -> None:
     """Print the result of a query: the first rows, and the columns that fit on the terminal.
 
     Parameters
     ----------
-    rows
+    result
         The result.
     """
-    shown = rows.slice(0, MOST_ROWS)
-    names = list(map(printable, rows.column_names))
+    import pyarrow as pa
+
+    from cwnd.sweeps.query import without_decimals
+
+    read, parts = 0, [result.schema.empty_table()]
+    for part in result:
+        if read < MOST_ROWS:
+            parts.append(part.slice(0, MOST_ROWS - read))
+        read += part.num_rows
+        if read > MOST_COUNTED:
+            break
+    shown = without_decimals(pa.concat_tables(parts))
+    names = list(map(printable, shown.column_names))
     columns = [_column(column.to_pylist()) for column in shown.columns]
     widths = [
         max(len(name), *(min(len(cell), _TEXT_WIDTH) for cell in cells)) if cells else len(name)
@@ -425,11 +470,12 @@ def print_rows(rows: pa.Table) -> None:
     for cells in zip(*(cells for cells, _ in columns[:fitting]), strict=True):
         table.add_row(*cells)
     console.print(table)
-    more = rows.num_rows - shown.num_rows
-    if not rows.num_rows:
+    more = read - shown.num_rows
+    if not read:
         console.print(Text("no rows", style="dim"))
     if more:
-        console.print(Text(f"… {counted(more, 'more row')}: --csv prints all", style="dim"))
+        many = "more rows" if read > MOST_COUNTED else counted(more, "more row")
+        console.print(Text(f"… {many}: --csv prints all", style="dim"))
     if fitting < len(widths):
         left_out = ", ".join(names[fitting:])
         console.print(Text(f"… without the columns {left_out}", style="dim"))

@@ -110,6 +110,14 @@ def _parse_controller(text: str) -> str:
     return read_controller(text)[0]
 
 
+def _parse_shard(text: str) -> tuple[int, int]:
+    """Parse a share of a sweep."""
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"{text!r} is not a share such as 1/8 or 8/8")
+    return int(match[1]), int(match[2])
+
+
 def _parse_repeat(text: str) -> Repeat:
     """Parse a number of repeats, or auto."""
     if text == "auto":
@@ -208,6 +216,9 @@ def parse_count(text: str) -> int:
         raise ValueError(f"{text!r} is less than a byte")
     return round(count)
 
+
+SHARD = _Text("shard", _parse_shard)
+"""A share of a sweep, such as ``3/8``."""
 
 REPEAT = _Text("repeats", _parse_repeat)
 TCP_CONVENTIONS = _Conventions("conventions", _parse_conventions)

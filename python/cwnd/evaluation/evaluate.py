@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from cwnd.controller import command_specification, read_controller
 from cwnd.conventions import CONVENTIONS
 from cwnd.errors import ArgumentError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pandas as pd
+    from distributed import Client
 
     from cwnd.controller import Spec
     from cwnd.evaluation.bound import Measured
@@ -48,7 +51,7 @@ def evaluate(  # noqa: PLR0913
     on: str = "sim",
     conventions: str = CONVENTIONS,
     out: str | Path,
-    dask: str | None = None,
+    dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Card]:
     """Grade controllers by the tests of a suite.
@@ -73,7 +76,7 @@ def evaluate(  # noqa: PLR0913
         Directory of the runs: a data set of `cwnd.sweep` for each experiment in ``out/runs``. The
         same call resumes an interrupted evaluation, and other controllers share the baseline.
     dask
-        Address of a Dask scheduler whose workers execute the runs.
+        Address of a Dask scheduler whose workers execute the runs, or a ``distributed.Client``.
     progress
         Called periodically with the completed fraction.
 
@@ -146,7 +149,7 @@ def _run(
     *,
     quick: bool,
     out: Path,
-    dask: str | None,
+    dask: str | Client | None,
     progress: Callable[[float], None] | None,
 ) -> dict[str, list[TestResult]]:
     """Run an experiment, with more seeds while a grade is undecided."""
@@ -162,6 +165,7 @@ def _run(
     for seeds in REAL_SEEDS if real else QUICK_SEEDS if quick else SEEDS:
         plan = replace(read_plan(experiment.plan(list(left.values()), seeds)), chosen=points)
         frame = sweep(plan, out=home, dask=dask, progress=progress).runs
+        frame["point"] = plan.find_points(pa.Table.from_pandas(frame[[*plan.places, "seed"]]))
         for name in left:
             results[name] = [
                 _grade(one, name, experiment, points, seeds, frame) for one in experiment.tests

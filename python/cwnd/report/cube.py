@@ -76,7 +76,7 @@ class Cube:
     Parameters
     ----------
     runs
-        The table ``runs``.
+        The table ``runs``, with the number of the point in the order of the plan as ``point``.
     axes
         Names of the axes.
     sampled

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,18 +16,23 @@ from cwnd.errors import ArgumentError
 from cwnd.figures import SWEEP_COLUMNS
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
+from cwnd.sweeps.axes import find_points, read_axis
 from cwnd.sweeps.dataset import TCP_CONVENTIONS
+from cwnd.sweeps.manifest import Tables
 from cwnd.sweeps.query import read
 from cwnd.sweeps.sweep import Sweep
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import pandas as pd
     import pyarrow as pa
 
     from cwnd.records import JsonObject
+    from cwnd.sweeps.axes import Axis
+    from cwnd.sweeps.manifest import Outs
 
 MOST_ROWS = 500
 """Largest number of rows in the table of points."""
@@ -37,13 +41,13 @@ MOST_FAILURES = 100
 """Largest number of failed runs listed."""
 
 
-def sweep_page(out: str | Path) -> str:
+def sweep_page(out: Outs) -> str:
     """Create the page of a sweep.
 
     Parameters
     ----------
     out
-        The directory of the sweep.
+        The directory of the sweep, or those of several data sets of one plan.
 
     Returns
     -------
@@ -55,16 +59,23 @@ def sweep_page(out: str | Path) -> str:
     ArgumentError
         ``out`` is not a sweep's directory, or has no runs yet.
     """
-    text, plan = _plan(Path(out))
-    axes = list(plan.get("axes", {}))
-    runs = _read_runs(out, axes)
+    outs = Tables(out).outs
+    text, plan, read_axes = _plan(outs[0])
+    axes = [axis.name for axis in read_axes]
+    sampled = [axis.name for axis in read_axes if axis.sampled is not None]
+    table = read(out, "select * from runs")
+    _check_columns(outs[0], table, axes)
+    runs: pd.DataFrame = table.to_pandas()
     if runs.empty:
-        raise ArgumentError("out", f"{out} has no runs yet")
+        raise ArgumentError("out", f"{outs[0]} has no runs yet")
     controllers = _controllers(runs, plan)
     failed = runs[runs["error"].notna()]
+    found = find_points(read_axes, plan.get("latin", {}).get("points", 1), table)
+    # Values that the plan does not have any more are the last ones.
+    runs["point"] = np.where(found < 0, np.iinfo(np.int64).max, found)
     # Sums of extreme values are infinite.
     with np.errstate(over="ignore", invalid="ignore"):
-        cube = Cube(runs, axes, _sampled(plan), controllers)
+        cube = Cube(runs, axes, sampled, controllers)
         levels, points = cube.levels()
         total = math.prod(cube.shape)
         summary = _summary(runs, cube, total, len(failed))
@@ -72,14 +83,13 @@ def sweep_page(out: str | Path) -> str:
         controllers, *map(_canonical, [plan["reference"]] if "reference" in plan else [])
     )
     listed_columns = [
-        "point",
         *axes,
         *(["controller"] if controllers != [""] else []),
         "seed",
         "error",
     ]
     moved = _names_files(plan)
-    source = "PLAN.toml" if moved else str(Path(out) / "plan.toml")
+    source = "PLAN.toml" if moved else str(outs[0] / "plan.toml")
     return render(
         "sweep.html",
         title=_title(axes),
@@ -93,11 +103,11 @@ def sweep_page(out: str | Path) -> str:
         errors=_errors(failed),
         failure_heads=[(name, "", "") for name in listed_columns],
         failures=_failures(failed, listed_columns),
-        failure_text=set(range(1, len(listed_columns))),
+        failure_text=set(range(len(listed_columns))),
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,
-        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(out)]),
+        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(outs[0])]) if not outs[1:] else "",
         data={
             "axes": [axis.to_json() for axis in cube.axes],
             "shape": list(cube.shape),
@@ -116,8 +126,8 @@ def sweep_page(out: str | Path) -> str:
     )
 
 
-def _plan(out: Path) -> tuple[str, JsonObject]:
-    """Read the plan as text and as data."""
+def _plan(out: Path) -> tuple[str, JsonObject, list[Axis]]:
+    """Read the plan as text and as data, and its axes."""
     from cwnd import toml as tomllib
 
     file = out / "plan.toml"
@@ -126,18 +136,22 @@ def _plan(out: Path) -> tuple[str, JsonObject]:
         plan = tomllib.loads(text)
     except (OSError, ValueError) as problem:
         raise ArgumentError("out", f"cannot read {file}: {problem}") from None
-    specs = plan.get("controllers", [])
-    listed = isinstance(specs, list) and isinstance(plan.get("axes", {}), dict)
+    specs, given = plan.get("controllers", []), plan.get("axes", {})
+    listed = isinstance(specs, list) and isinstance(given, dict)
+    listed &= isinstance(plan.get("latin", {}), dict)
     if not listed or not all(isinstance(spec, str) for spec in (*specs, plan.get("reference", ""))):
         raise ArgumentError("out", f"{file} is not the plan of a sweep")
-    return text, plan
+    try:
+        axes = [read_axis(name, values) for name, values in given.items()]
+    except ValueError as problem:
+        raise ArgumentError("out", f"cannot read {file}: {problem}") from None
+    return text, plan, axes
 
 
-def _read_runs(out: str | Path, axes: Sequence[str]) -> pd.DataFrame:
-    """Read the runs, and check that they have the columns of a sweep's."""
-    table = read(out, "select * from runs")
+def _check_columns(out: Path, table: pa.Table, axes: Sequence[str]) -> None:
+    """Raise an error for runs without the columns of a sweep's."""
     needed = {
-        **dict.fromkeys(("point", "seed"), types.is_integer),
+        "seed": types.is_integer,
         **dict.fromkeys(("controller", "error"), _is_text),
         "wall_s": _is_number,
         **dict.fromkeys(axes, _is_value),
@@ -152,8 +166,6 @@ def _read_runs(out: str | Path, axes: Sequence[str]) -> pd.DataFrame:
                 raise ArgumentError("out", f"{out} has no runs of a sweep: {name} has null values")
         elif name in needed:
             raise ArgumentError("out", f"{out} has no runs of a sweep with the column {name}")
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -169,15 +181,6 @@ def _is_number(kind: pa.DataType) -> bool:
 def _is_value(kind: pa.DataType) -> bool:
     """Test whether a column can be an axis."""
     return _is_text(kind) or _is_number(kind) or bool(types.is_boolean(kind))
-
-
-def _sampled(plan: JsonObject) -> list[str]:
-    """Return the axes of the Latin hypercube: ranges without a number of values."""
-    return [
-        name
-        for name, given in plan.get("axes", {}).items()
-        if isinstance(given, dict) and not given.keys() & {"count", "step"}
-    ]
 
 
 def _names_files(plan: JsonObject) -> bool:

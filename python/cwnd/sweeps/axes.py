@@ -10,17 +10,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cwnd.errors import PlanError
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
 MOST_VALUES = 100_000
 """Largest number of values of a range with ``step`` or ``count``; a plan keeps all in memory."""
+
+LATIN_POINT = "latin_point"
+"""Column of ``runs`` with the number of the point of a Latin hypercube."""
 
 _RANGE = ("from", "to", "step", "count", "log")
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)\s*", re.IGNORECASE)
@@ -142,14 +147,7 @@ def read_axis(name: str, given: object) -> Axis:
     (2, 5, 8)
     """
     if isinstance(given, list):
-        if not given:
-            raise PlanError("the list is empty")
-        for at, value in enumerate(given):
-            if not isinstance(value, str | int | float | list | dict):
-                raise PlanError(f"{value} is not a text, number, boolean, list or table")
-            if value in given[:at]:
-                raise PlanError(f"{json.dumps(value)} is listed twice")
-        return Axis(name, tuple(given))
+        return _read_list(name, given)
     if not isinstance(given, dict):
         raise PlanError(
             "needs a list of values, or a range such as { from = 1, to = 9, count = 5 }"
@@ -161,6 +159,22 @@ def read_axis(name: str, given: object) -> Axis:
         if key not in _RANGE:
             raise PlanError(f"unknown key {key!r}; the keys of a range are {', '.join(_RANGE)}")
     return _read_range(name, given)
+
+
+def _read_list(name: str, given: Sequence[Any]) -> Axis:
+    """Check a list of values."""
+    if not given:
+        raise PlanError("the list is empty")
+    for at, value in enumerate(given):
+        if not isinstance(value, str | int | float | list | dict):
+            raise PlanError(f"{value} is not a text, number, boolean, list or table")
+        if value in given[:at]:
+            raise PlanError(f"{json.dumps(value)} is listed twice")
+    axis = Axis(name, tuple(given))
+    columns = [axis.column(value) for value in given]
+    if len(set(columns)) < len(columns):
+        raise PlanError("a text and another value are written alike in the data set")
+    return axis
 
 
 def _read_range(name: str, given: Mapping[str, Any]) -> Axis:
@@ -249,6 +263,37 @@ def _in_unit(key: str, value: object, unit: str) -> float:
     raise PlanError(
         f"'from' and {key!r} need units of one kind: {unit or 'none'} and {own or 'none'}"
     )
+
+
+def find_points(axes: Sequence[Axis], latin: int, rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Find the points of rows of ``runs`` by the values of the axes.
+
+    Parameters
+    ----------
+    axes
+        The axes.
+    latin
+        Number of points of the Latin hypercube.
+    rows
+        Columns of the axes and `LATIN_POINT`.
+
+    Returns
+    -------
+    ndarray
+        The number of each row's point; -1 if an axis does not have the value.
+    """
+    numbers = np.zeros(rows.num_rows, np.int64)
+    known = np.ones(rows.num_rows, dtype=bool)
+    for axis in axes:
+        if axis.sampled is None:
+            kind = rows.schema.field(axis.name).type
+            values = pa.array([axis.column(value) for value in axis.values], kind)
+            at = pc.fill_null(pc.index_in(rows[axis.name], value_set=values), -1).to_numpy()
+            numbers = numbers * len(values) + at
+            known &= at >= 0
+    if any(axis.sampled is not None for axis in axes):
+        numbers = numbers * latin + rows[LATIN_POINT].to_numpy()
+    return np.where(known, numbers, -1)
 
 
 def latin_points(count: int, ranges: int, seed: int) -> npt.NDArray[np.float64]:

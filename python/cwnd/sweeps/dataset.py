@@ -18,6 +18,7 @@ from pyarrow import parquet
 from cwnd import interrupts
 from cwnd.errors import ArgumentError, DataSetWarning
 from cwnd.result import SCALES
+from cwnd.sweeps.axes import LATIN_POINT
 from cwnd.sweeps.manifest import (
     LOST,
     add_part,
@@ -63,7 +64,7 @@ TCP_CONVENTIONS = "tcp_conventions"
 """Column of ``runs`` with the conventions of the TCP flows, separated by commas."""
 
 _KEY = pa.field("key", pa.string(), nullable=False)
-_BEFORE = (_KEY, pa.field("point", pa.int64(), nullable=False))
+_LATIN = pa.field(LATIN_POINT, pa.int64(), nullable=False)
 _AFTER = (
     pa.field("controller", pa.string()),
     pa.field("reference", pa.string()),
@@ -77,7 +78,7 @@ _AFTER = (
 )
 _SHARE = pa.field("share", pa.float64())
 
-FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
+FIXED = frozenset(field.name for field in (_KEY, _LATIN, *_AFTER, _SHARE))
 """Columns of ``runs`` in every plan; axes cannot have these names."""
 
 
@@ -128,10 +129,11 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
         The plan.
     """
     types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
-    axes = [pa.field(axis.name, types[axis.kind], nullable=False) for axis in plan.axes]
+    kinds = {axis.name: types[axis.kind] for axis in plan.axes} | {LATIN_POINT: pa.int64()}
+    places = [pa.field(name, kinds[name], nullable=False) for name in plan.places]
     share = [] if plan.reference is None else [_SHARE]
     measures = [pa.field(name, pa.float64()) for name in plan.measures]
-    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share, *measures])
+    runs = pa.schema([_KEY, *places, *_AFTER, *share, *measures])
     kept = {"flows": FLOWS, "links": LINKS, "series": SERIES}
     return {"runs": runs, **{table: kept[table] for table in plan.keep}}
 
@@ -139,8 +141,8 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
 class DataSet:
     """A data set, opened to add runs; the files of its parts are checked first.
 
-    One process at a time writes where the file system has locks. Elsewhere several may: each
-    writes its own parts, and a run that was made twice counts once.
+    One process at a time writes all runs where the file system has locks. Elsewhere several may:
+    each writes its own parts, and a run that was made twice counts once.
 
     Parameters
     ----------
@@ -148,6 +150,9 @@ class DataSet:
         The directory; created if missing.
     plan
         The plan of the runs.
+    shard
+        ``(i, n)`` for the i-th of n equal shares of the plan's runs, from 1 on. Several processes
+        may write shares to one directory.
 
     Raises
     ------
@@ -161,18 +166,18 @@ class DataSet:
         Damaged parts were removed, or the file system has no locks.
     """
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: Plan, shard: tuple[int, int] = (1, 1)) -> None:
         self._path, self._plan = path, plan
         self._schemas, self._identity = schemas(plan), plan.identity
-        _check_directory(path)
+        check_directory(path)
         path.mkdir(parents=True, exist_ok=True)
-        check_folders(path)
-        self._lock = _lock(path)
+        self._lock = lock(path, shared=shard[1] > 1)
         try:
             self._present = self._open()
         except BaseException:
             os.close(self._lock)
             raise
+        self._missing = missing(self._present, shard)
         self._buffer: list[dict[str, pa.Table]] = []
         self._runs = self._bytes = 0
         self._since = time.monotonic()
@@ -193,10 +198,15 @@ class DataSet:
         """Return the number of runs of the plan present when opened."""
         return int(np.count_nonzero(self._present))
 
+    @property
+    def lacking(self) -> int:
+        """Number of the runs of `missing`."""
+        return int(np.count_nonzero(self._missing))
+
     def missing(self) -> Iterator[int]:
-        """Yield the numbers of the plan's runs that were missing when opened."""
-        for start in range(0, self._present.size, 1 << 16):
-            absent = np.flatnonzero(~self._present[start : start + (1 << 16)])
+        """Yield the numbers of the share's runs that were missing when opened."""
+        for start in range(0, self._missing.size, 1 << 16):
+            absent = np.flatnonzero(self._missing[start : start + (1 << 16)])
             yield from (start + absent).tolist()
 
     def add(self, tables: dict[str, pa.Table]) -> None:
@@ -236,21 +246,11 @@ class DataSet:
 
     def _open(self) -> npt.NDArray[np.bool_]:
         """Check the parts and remove damaged ones; return which of the plan's runs are present."""
-        parts = list_parts(self._path)
-        damages = {
-            part.name: damage
-            for part in parts
-            if (damage := part.damage(self._path, contents=True)) is not None
-        }
-        whole = [part for part in parts if part.name not in damages]
-        present = np.zeros(len(self._plan), dtype=bool)
-        for part in whole:
-            self._compare(part)
-            present[self._find_runs(part)] = True
+        parts, damages, present = inspect(self._path, self._plan)
         for part in parts:
             if part.name in damages:
-                remove_part(self._path, part)
-        remove_remains(self._path, whole)
+                remove_part(part)
+        remove_remains(self._path, [part for part in parts if part.name not in damages])
         write_file(self._path / PLAN, self._plan.text.encode())
         if damages:
             runs = sum(part.runs for part in parts if part.name in damages)
@@ -266,42 +266,99 @@ class DataSet:
         self._next = 1 + max((part.number for part in parts), default=0)
         return present
 
-    def _compare(self, part: Part) -> None:
-        """Raise an error if the plan differs in keys other than controllers and seeds."""
-        for name, value in self._identity.items():
-            if part.plan.get(name) != value:
-                raise ArgumentError(
-                    "out",
-                    f"{self._path} has runs of a plan with a different `{name}`: "
-                    "choose another directory",
-                )
 
-    def _find_runs(self, part: Part) -> npt.NDArray[np.int64]:
-        """Return the numbers of the plan's runs that a part has, without lost ones."""
-        plan = self._plan
-        columns = ["point", "controller", "reference", "seed", "code", "error"]
-        table = parquet.read_table(part.file(self._path, "runs"), columns=columns)
-        for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
-            now = plan.codes.get(row["controller"], row["code"])
-            if row["code"] != now:
-                of = "" if row["controller"] is None else f" of {row['controller']}"
-                raise ArgumentError(
-                    "out",
-                    f"{self._path} has runs{of} with different code ({row['code']}, now {now}): "
-                    "choose another directory",
-                )
-        lost = pc.fill_null(pc.starts_with(table["error"], LOST), fill_value=False)
-        same = pc.is_in(table["reference"], value_set=pa.array([plan.reference], pa.string()))
-        table = table.filter(pc.and_not(same, lost))
-        known = pa.array(plan.controllers, pa.string())
-        controllers = pc.fill_null(pc.index_in(table["controller"], value_set=known), -1).to_numpy()
-        points = _positions(table["point"].to_numpy(), plan.chosen_points)
-        seeds = _positions(table["seed"].to_numpy(), plan.seeds)
-        numbers: npt.NDArray[np.int64] = (seeds * len(plan.chosen_points) + points) * len(
-            known
-        ) + controllers
-        known_runs: npt.NDArray[np.bool_] = (seeds >= 0) & (points >= 0) & (controllers >= 0)
-        return numbers[known_runs]
+def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDArray[np.bool_]]:
+    """Check the parts of a data set, without changing it.
+
+    Parameters
+    ----------
+    path
+        The directory, which may be missing.
+    plan
+        The plan.
+
+    Returns
+    -------
+    parts : list of Part
+        All parts.
+    damages : dict
+        What is wrong with damaged parts, by their names.
+    present : ndarray
+        Which of the plan's runs the other parts have.
+
+    Raises
+    ------
+    ArgumentError
+        The directory contains something else, or runs that do not match the plan.
+    """
+    check_directory(path)
+    check_folders(path)
+    parts = list_parts(path)
+    damages = {
+        part.name: damage for part in parts if (damage := part.damage(contents=True)) is not None
+    }
+    present = np.zeros(len(plan), dtype=bool)
+    identity = plan.identity
+    for part in parts:
+        if part.name not in damages:
+            _compare(part, identity)
+            present[_find_runs(part, plan)] = True
+    return parts, damages, present
+
+
+def missing(present: npt.NDArray[np.bool_], shard: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Return which of the plan's runs belong to a share and are missing.
+
+    Parameters
+    ----------
+    present
+        Which of the plan's runs are present.
+    shard
+        As for `DataSet`.
+    """
+    numbers = np.arange(present.size, dtype=np.uint32)
+    # The offset prevents that a share has only some of the controllers.
+    own = (numbers + numbers // shard[1]) % shard[1] == shard[0] - 1
+    found: npt.NDArray[np.bool_] = own & ~present
+    return found
+
+
+def _compare(part: Part, identity: dict[str, str]) -> None:
+    """Raise an error if the plan differs in more than controllers, seeds and values of axes."""
+    for name, value in identity.items():
+        if part.plan.get(name) != value:
+            raise ArgumentError(
+                "out",
+                f"{part.out} has runs of a plan with a different `{name}`: "
+                "choose another directory",
+            )
+
+
+def _find_runs(part: Part, plan: Plan) -> npt.NDArray[np.int64]:
+    """Return the numbers of the plan's runs that a part has, without lost ones."""
+    columns = [*plan.places, "controller", "reference", "seed", "code", "error"]
+    table = parquet.read_table(part.file("runs"), columns=columns)
+    for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
+        now = plan.codes.get(row["controller"], row["code"])
+        if row["code"] != now:
+            of = "" if row["controller"] is None else f" of {row['controller']}"
+            raise ArgumentError(
+                "out",
+                f"{part.out} has runs{of} with different code ({row['code']}, now {now}): "
+                "choose another directory",
+            )
+    lost = pc.fill_null(pc.starts_with(table["error"], LOST), fill_value=False)
+    same = pc.is_in(table["reference"], value_set=pa.array([plan.reference], pa.string()))
+    table = table.filter(pc.and_not(same, lost))
+    known = pa.array(plan.controllers, pa.string())
+    controllers = pc.fill_null(pc.index_in(table["controller"], value_set=known), -1).to_numpy()
+    points = _positions(plan.find_points(table), plan.chosen_points)
+    seeds = _positions(table["seed"].to_numpy(), plan.seeds)
+    numbers: npt.NDArray[np.int64] = (seeds * len(plan.chosen_points) + points) * len(
+        known
+    ) + controllers
+    known_runs: npt.NDArray[np.bool_] = (seeds >= 0) & (points >= 0) & (controllers >= 0)
+    return numbers[known_runs]
 
 
 def _positions(values: npt.NDArray[Any], among: Sequence[int]) -> npt.NDArray[np.int64]:
@@ -313,31 +370,62 @@ def _positions(values: npt.NDArray[Any], among: Sequence[int]) -> npt.NDArray[np
     return np.where(known[found] == values, found, -1)
 
 
-def _lock(path: Path) -> int:
-    """Lock a data set; return the descriptor of the lock."""
+def lock(path: Path, *, shared: bool = False) -> int:
+    """Lock a data set for one writer.
+
+    Parameters
+    ----------
+    path
+        Its directory.
+    shared
+        Whether other writers of shares may lock the data set too.
+
+    Returns
+    -------
+    int
+        The descriptor of the lock, to close.
+
+    Raises
+    ------
+    ArgumentError
+        Another process writes to the data set.
+
+    Warns
+    -----
+    DataSetWarning
+        The file system has no locks.
+    """
     try:
-        lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        opened = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as problem:
         if problem.errno != errno.ELOOP:
             raise
         raise ArgumentError("out", f"{path / '.lock'} is a symbolic link") from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(opened, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(lock)
+        os.close(opened)
         raise ArgumentError("out", f"another sweep is writing to {path}") from None
     except OSError as problem:
+        if shared:
+            return opened
         warnings.warn(
             f"{path} cannot be locked ({problem.strerror}): do not start a second sweep there; "
             "it would make the same runs again",
             DataSetWarning,
             stacklevel=2,
         )
-    return lock
+    return opened
 
 
-def _check_directory(path: Path) -> None:
-    """Raise an error for a path that is not a directory, or has files of something else."""
+def check_directory(path: Path) -> None:
+    """Raise an error for a path that is not a directory, or has files of something else.
+
+    Parameters
+    ----------
+    path
+        The directory of a data set, which may be missing.
+    """
     if path.is_dir():
         # A sweep killed at its start leaves only hidden files.
         shown = any(not file.name.startswith(".") for file in path.iterdir())

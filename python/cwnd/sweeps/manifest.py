@@ -10,7 +10,8 @@ import secrets
 import stat
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +23,22 @@ from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import numpy.typing as npt
 
     from cwnd.records import JsonObject
+
+Outs: TypeAlias = "str | Path | Sequence[str | Path]"
+"""The directory of a data set, or those of several data sets of one plan."""
 
 MANIFEST = "manifest"
 """Folder with one JSON document for each part."""
 
 TABLES = ("flows", "links", "series")
 """Optional tables of a sweep, besides ``runs``."""
+
+GROUP_ROWS = 1 << 16
+"""Rows of a row group of a file; a query holds one in memory."""
 
 LOST = "lost: "
 """Prefix of the error of a run whose worker died; a resumed sweep repeats the run."""
@@ -50,6 +56,8 @@ class Part:
 
     Attributes
     ----------
+    out
+        The directory of the data set.
     name
         Name of its files, without the suffix: a number and the random token of the writer.
     runs
@@ -60,6 +68,7 @@ class Part:
         Size in bytes and SHA-256 of the file of each table.
     """
 
+    out: Path
     name: str
     runs: int
     plan: dict[str, str]
@@ -75,28 +84,27 @@ class Part:
         """Token of the process that wrote the part."""
         return self.name.split("-")[2]
 
-    def file(self, out: Path, table: str) -> Path:
+    @property
+    def document(self) -> Path:
+        """Path of the part's document in the manifest."""
+        return self.out / MANIFEST / f"{self.name}.json"
+
+    def file(self, table: str) -> Path:
         """Return the path of the part's file of a table."""
-        return out / table / f"{self.name}.parquet"
+        return self.out / table / f"{self.name}.parquet"
 
-    def document(self, out: Path) -> Path:
-        """Return the path of the part's document in the manifest."""
-        return out / MANIFEST / f"{self.name}.json"
-
-    def damage(self, out: Path, *, contents: bool) -> str | None:
+    def damage(self, *, contents: bool) -> str | None:
         """Return what is wrong with the files, or None.
 
         Parameters
         ----------
-        out
-            The directory of the data set.
         contents
             Whether to read the files and compare their checksums, and not only their sizes.
         """
         if not self.files:
             return f"{MANIFEST}: unreadable"
         for table, (size, checksum) in self.files.items():
-            file = self.file(out, table)
+            file = self.file(table)
             try:
                 found = file.lstat()
             except OSError as problem:
@@ -119,7 +127,7 @@ def list_parts(out: Path) -> list[Part]:
         The directory of the data set.
     """
     documents = (out / MANIFEST).glob("part-*.json")
-    return [_read(file) for file in sorted(documents) if _NAME.fullmatch(file.stem)]
+    return [_read(out, file) for file in sorted(documents) if _NAME.fullmatch(file.stem)]
 
 
 def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
@@ -132,8 +140,8 @@ def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
     parts
         Its parts.
     """
-    listed = {part.file(out, table) for part in parts for table in part.files}
-    listed |= {part.document(out) for part in parts}
+    listed = {part.file(table) for part in parts for table in part.files}
+    listed |= {part.document for part in parts}
     folders = [out / folder for folder in ("runs", *TABLES, MANIFEST)]
     files = [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())]
     return [file for file in (*files, *sorted(out.glob(".*.tmp"))) if file not in listed]
@@ -163,7 +171,7 @@ def verify(out: Path) -> JsonObject:
     others = [str(file.relative_to(out)) for file in unlisted(out, parts)]
     if not parts and not others:
         raise _empty(out)
-    damages = [(part, part.damage(out, contents=True)) for part in parts]
+    damages = [(part, part.damage(contents=True)) for part in parts]
     whole = [part for part, damage in damages if damage is None]
     return {
         "out": str(out),
@@ -196,38 +204,49 @@ def add_part(
     plan
         Identity of the plan.
     """
-    part = Part(f"part-{number:06}-{writer}", tables["runs"].num_rows, plan, {})
+    part = Part(out, f"part-{number:06}-{writer}", tables["runs"].num_rows, plan, {})
     try:
         for table in reversed(tables):
-            sink = pa.BufferOutputStream()
-            parquet.write_table(tables[table], sink, compression="zstd", write_page_checksum=True)
-            content = sink.getvalue()
+            content = encode(tables[table])
             _make_folder(out, table)
-            write_file(part.file(out, table), content)
+            write_file(part.file(table), content)
             part.files[table] = (content.size, hashlib.sha256(content).hexdigest())
         document = {"runs": part.runs, "plan": plan, "files": part.files}
         document["checksum"] = _checksum_of(document)
         text = json.dumps(document, indent=2)
         _make_folder(out, MANIFEST)
-        write_file(part.document(out), text.encode())
+        write_file(part.document, text.encode())
     except BaseException:
-        remove_part(out, part)
+        remove_part(part)
         raise
 
 
-def remove_part(out: Path, part: Part) -> None:
+def encode(table: pa.Table) -> pa.Buffer:
+    """Return the content of a table's file.
+
+    Parameters
+    ----------
+    table
+        Rows of a part.
+    """
+    sink = pa.BufferOutputStream()
+    parquet.write_table(
+        table, sink, compression="zstd", row_group_size=GROUP_ROWS, write_page_checksum=True
+    )
+    return sink.getvalue()
+
+
+def remove_part(part: Part) -> None:
     """Remove a part from the manifest, and its files.
 
     Parameters
     ----------
-    out
-        The directory of the data set.
     part
         The part.
     """
-    part.document(out).unlink(missing_ok=True)
+    part.document.unlink(missing_ok=True)
     for table in ("runs", *TABLES):
-        part.file(out, table).unlink(missing_ok=True)
+        part.file(table).unlink(missing_ok=True)
 
 
 def remove_remains(out: Path, parts: Sequence[Part]) -> None:
@@ -291,41 +310,57 @@ def write_file(path: Path, content: bytes | pa.Buffer) -> None:
 
 
 class Tables:
-    """The tables of a data set, for readers.
+    """The tables of a data set, or of several data sets of one plan, for readers.
 
     A run counts once: concurrent writers may have made it twice, and a resumed sweep repeats lost
     runs.
 
     Parameters
     ----------
-    out
-        The directory of the data set.
+    outs
+        The directory or directories.
+
+    Attributes
+    ----------
+    outs
+        The directories.
+    names
+        Names of the tables.
 
     Raises
     ------
     ArgumentError
-        The data set has no part, or a file of a part is missing or has another size.
+        A data set has no part, or a file of a part is missing or has another size; or the data
+        sets are of different plans, or made by different code.
     """
 
-    def __init__(self, out: Path) -> None:
-        check_folders(out)
-        self._out, self._parts = out, list_parts(out)
+    def __init__(self, outs: Outs) -> None:
+        self.outs = [Path(outs)] if isinstance(outs, str | Path) else [Path(out) for out in outs]
+        self._parts: list[Part] = []
+        for out in {out.resolve(): out for out in self.outs}.values():
+            check_folders(out)
+            parts = list_parts(out)
+            if not parts:
+                raise _empty(out)
+            for part in parts:
+                if damage := part.damage(contents=False):
+                    raise damaged(out, f"{part.name}: {damage}")
+            self._parts += parts
         if not self._parts:
-            raise _empty(out)
-        for part in self._parts:
-            if damage := part.damage(out, contents=False):
-                raise _damaged(out, f"{part.name}: {damage}")
+            raise ArgumentError("out", "name at least one directory")
         first = self._parts[0].files
         self.names = [table for table in ("runs", *TABLES) if table in first]
+        self._repeated: dict[int, pa.Array] = {}
+        if len(self.outs) > 1:
+            self._compare()
         self._repeated = self._find_repeated()
 
     def open(self, table: str) -> dataset.Dataset:
         """Return a table as an Arrow data set, which verifies the checksum of each page."""
-        whole = [part for part in self._parts if part.name not in self._repeated]
+        whole = [part for at, part in enumerate(self._parts) if at not in self._repeated]
         found = [self._scan(table, whole)] if whole else []
-        for name, keys in self._repeated.items():
-            (part,) = (part for part in self._parts if part.name == name)
-            rows = self._load(self._scan(table, [part]), None)
+        for at, keys in self._repeated.items():
+            rows = self._load(self._scan(table, [self._parts[at]]), None)
             kept = rows.filter(pc.invert(pc.is_in(rows["key"], value_set=keys)))
             found.append(dataset.dataset(kept))
         return found[0] if len(found) == 1 else dataset.dataset(found)
@@ -343,43 +378,57 @@ class Tables:
     def _scan(self, table: str, parts: Sequence[Part]) -> dataset.Dataset:
         """Return the files of some parts as an Arrow data set."""
         options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        files = [str(part.file(self._out, table)) for part in parts]
+        files = [str(part.file(table)) for part in parts]
         try:
             return dataset.dataset(
                 files, format=dataset.ParquetFileFormat(default_fragment_scan_options=options)
             )
         except (OSError, pa.ArrowInvalid) as problem:
-            raise _damaged(self._out, f"{table}: {problem}") from None
+            raise damaged(self._parts[0].out, f"{table}: {problem}") from None
 
     def _load(self, scan: dataset.Dataset, columns: list[str] | None) -> pa.Table:
         """Read columns of an Arrow data set."""
         try:
             return scan.to_table(columns=columns)
         except (OSError, pa.ArrowInvalid) as problem:
-            raise _damaged(self._out, str(problem)) from None
+            raise damaged(self._parts[0].out, str(problem)) from None
 
-    def _find_repeated(self) -> dict[str, pa.Array]:
+    def _compare(self) -> None:
+        """Raise an error if the data sets are of different plans or made by different code."""
+        first = self._parts[0]
+        for part in self._parts:
+            for name, value in first.plan.items():
+                if part.plan.get(name) != value:
+                    problem = f"are of plans with a different `{name}`"
+                    raise ArgumentError("out", f"{first.out} and {part.out} {problem}")
+        made = self.read("runs", ["controller", "code"]).group_by(["controller"])
+        for row in made.aggregate([("code", "distinct")]).to_pylist():
+            if len(row["code_distinct"]) > 1:
+                of = "" if row["controller"] is None else f" of {row['controller']}"
+                codes = " and ".join(sorted(row["code_distinct"]))
+                problem = f"the data sets have runs{of} with different code ({codes})"
+                raise ArgumentError("out", problem)
+
+    def _find_repeated(self) -> dict[int, pa.Array]:
         """Return the keys to skip in each part: of copies, and of lost runs that were repeated."""
         # A writer makes a run once.
-        if len({part.writer for part in self._parts}) == 1:
+        if len({(part.out, part.writer) for part in self._parts}) == 1:
             return {}
         hashes = [self._hash_keys(part) for part in self._parts]
         ordered = np.sort(np.concatenate(hashes))
         twice = ordered[1:][ordered[1:] == ordered[:-1]]
         if not twice.size:
             return {}
-        tables = [
-            self._find_keys(part, of, twice) for part, of in zip(self._parts, hashes, strict=True)
-        ]
+        tables = [self._find_keys(at, of, twice) for at, of in enumerate(hashes)]
         rows = pa.concat_tables(tables)
         order = [("key", "ascending"), ("lost", "ascending"), ("part", "ascending")]
-        repeated: dict[str, list[str]] = {}
+        repeated: dict[int, list[str]] = {}
         previous = None
         for row in rows.sort_by(order).select(["key", "part"]).to_pylist():
             if row["key"] == previous:
                 repeated.setdefault(row["part"], []).append(row["key"])
             previous = row["key"]
-        return {part: pa.array(keys, pa.string()) for part, keys in repeated.items()}
+        return {at: pa.array(keys, pa.string()) for at, keys in repeated.items()}
 
     def _hash_keys(self, part: Part) -> npt.NDArray[np.uint64]:
         """Return hashes of the keys of a part: 8 bytes instead of the 32 of a key."""
@@ -387,39 +436,47 @@ class Tables:
         return hash_array(keys.to_numpy(), categorize=False)
 
     def _find_keys(
-        self, part: Part, hashes: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
+        self, at: int, hashes: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
     ) -> pa.Table:
         """Return the keys of a part with some hashes, and which of these runs were lost."""
         found = np.isin(hashes, wanted)
-        rows = self._load(self._scan("runs", [part]), ["key", "error"]).filter(pa.array(found))
+        scan = self._scan("runs", [self._parts[at]])
+        rows = self._load(scan, ["key", "error"]).filter(pa.array(found))
         lost = pc.fill_null(pc.starts_with(rows["error"], LOST), fill_value=False)
-        name = pa.repeat(part.name, rows.num_rows)
-        return pa.table({"key": rows["key"], "lost": lost, "part": name})
+        return pa.table({"key": rows["key"], "lost": lost, "part": pa.repeat(at, rows.num_rows)})
 
 
-def _read(file: Path) -> Part:
+def _read(out: Path, file: Path) -> Part:
     """Read a document of the manifest; an invalid one is a part without files."""
     try:
         document: JsonObject = json.loads(file.read_bytes())
         checksum = document.pop("checksum")
         files = {table: (size, of) for table, (size, of) in document["files"].items()}
         if checksum == _checksum_of(document) and files.keys() <= {"runs", *TABLES}:
-            return Part(file.stem, document["runs"], document["plan"], files)
+            return Part(out, file.stem, document["runs"], document["plan"], files)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
-    return Part(file.stem, 0, {}, {})
+    return Part(out, file.stem, 0, {}, {})
+
+
+def damaged(out: Path, problem: str) -> ArgumentError:
+    """Return the error for a data set with a damaged file.
+
+    Parameters
+    ----------
+    out
+        The directory of the data set.
+    problem
+        What is wrong.
+    """
+    return ArgumentError(
+        "out", f"{out} is damaged ({problem}): the command of the sweep makes such runs again"
+    )
 
 
 def _empty(out: Path) -> ArgumentError:
     """Return the error for a directory without parts."""
     return ArgumentError("out", f"{out} has no runs of a sweep")
-
-
-def _damaged(out: Path, problem: str) -> ArgumentError:
-    """Return the error for a data set with a damaged file."""
-    return ArgumentError(
-        "out", f"{out} is damaged ({problem}): the command of the sweep makes such runs again"
-    )
 
 
 def _make_folder(out: Path, name: str) -> None:

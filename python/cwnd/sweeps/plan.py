@@ -12,14 +12,16 @@ from cwnd.errors import ArgumentError, PlanError
 from cwnd.measures import places_of_scenario, read_metric
 from cwnd.networks import DUMBBELL, dumbbell
 from cwnd.scenario import Scenario
-from cwnd.sweeps.axes import latin_points
+from cwnd.sweeps.axes import LATIN_POINT, find_points, latin_points
 from cwnd.sweeps.code import digest
 from cwnd.units import counted, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
     from cwnd.controller import Factory
     from cwnd.measures import Metric
@@ -154,6 +156,21 @@ class Plan:
             values[axis.name] = axis.values[at]
         return tuple(values[axis.name] for axis in self.axes)
 
+    def place(self, run: Run) -> JsonObject:
+        """Return the columns of ``runs`` that identify the point of a run."""
+        drawn = {LATIN_POINT: run.point % self.latin[0]} if self._sampled else {}
+        axes = zip(self.axes, run.values, strict=True)
+        return drawn | {axis.name: axis.column(value) for axis, value in axes}
+
+    @property
+    def places(self) -> list[str]:
+        """Names of the columns of `place`."""
+        return [*([LATIN_POINT] if self._sampled else []), *(axis.name for axis in self.axes)]
+
+    def find_points(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """Return the number of the point of each row, which has the columns of `place`, or -1."""
+        return find_points(self.axes, self.latin[0], rows)
+
     def scenario(self, run: Run) -> Scenario:
         """Build the scenario of a run.
 
@@ -242,12 +259,12 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Hashes of the keys that all runs of a data set share."""
+        """Hashes of what all runs of a data set share."""
         base = self.base.to_dict() if isinstance(self.base, Scenario) else self.base
-        axes = [(axis.name, axis.values, str(axis.sampled)) for axis in self.axes]
         parts = {
             "base": base,
-            "axes": [axes, self.latin],
+            "axes": [(axis.name, axis.kind, str(axis.sampled)) for axis in self.axes],
+            "latin": self.latin,
             "reference": self.reference is not None,
             "keep": sorted(self.keep),
             "measures": self.measures,

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from cwnd.controller import written_class
 from cwnd.errors import PlanError
-from cwnd.sweeps.work import Stopped, failed_batch, overtime, run_batch
+from cwnd.sweeps.work import Stopped, begun, failed_batch, overtime, run_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Lost(Exception):  # noqa: N818
 
 
 def run_apart(
-    packed: bytes, runs: Sequence[Run], stopped: Callable[[], bool]
+    packed: bytes, runs: Sequence[Run], stopped: Callable[[], bool], *, seconds: float
 ) -> dict[str, pa.Table]:
     """Execute runs in another process, which is killed if a run takes too long.
 
@@ -66,11 +66,14 @@ def run_apart(
         Runs of the plan.
     stopped
         Called several times a second; the process is killed when it returns true.
+    seconds
+        Wall time after which no other run is begun.
 
     Returns
     -------
     dict
-        Rows of each table of the plan. A failed run is a row of ``runs`` with its ``error``.
+        Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
+        begun. A failed run is a row of ``runs`` with its ``error``.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def run_apart(
     """
     plan: Plan = unpack(packed)
     found = []
-    for run in runs:
+    for run in begun(runs, seconds):
         process = _take() or _Process(stopped)
         try:
             found.append(process.ask((packed, run), plan.time_limit, stopped))

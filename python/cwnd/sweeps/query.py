@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
+from pyarrow import dataset
 
 from cwnd.errors import ArgumentError
 from cwnd.sweeps.manifest import TABLES, Tables
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     import pandas as pd
+
+    from cwnd.sweeps.manifest import Outs
+
+T = TypeVar("T")
+
+BATCH_ROWS = 1 << 14
+"""Rows of a batch that is decoded, and of a table of a streamed result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +48,8 @@ class Table:
     columns: list[tuple[str, str]]
 
 
-def query(out: str | Path, sql: str) -> pd.DataFrame:
-    """Query the data set of a sweep.
+def query(out: Outs, sql: str) -> pd.DataFrame:
+    """Query the data set of a sweep, or several data sets of one plan as one.
 
     The statement can use the table ``runs``, the tables ``flows``, ``links`` and ``series`` if the
     plan keeps them, and the functions ``bps`` and ``seconds``, which parse a rate or a time with
@@ -48,7 +58,7 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     Parameters
     ----------
     out
-        The directory of the sweep.
+        The directory of the sweep, or a sequence of directories.
     sql
         A statement in DuckDB's SQL. A column name with a dot needs double quotes:
         ``"dumbbell.rate"``.
@@ -61,8 +71,8 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        ``out`` is not a sweep's directory or is damaged, or DuckDB rejects the statement with
-        this message.
+        ``out`` is not a sweep's directory or is damaged, or the directories are of different plans,
+        or DuckDB rejects the statement with this message.
 
     Examples
     --------
@@ -75,7 +85,7 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     return frame
 
 
-def read(out: str | Path, sql: str) -> pa.Table:
+def read(out: Outs, sql: str) -> pa.Table:
     """Query the data set of a sweep, like `query`, into an Arrow table.
 
     Parameters
@@ -93,23 +103,116 @@ def read(out: str | Path, sql: str) -> pa.Table:
     ArgumentError
         As for `query`.
     """
+    with stream(out, sql) as result:
+        return without_decimals(pa.concat_tables([result.schema.empty_table(), *result]))
+
+
+class _Streamed(dataset.UnionDataset):  # type: ignore[misc]
+    """A data set that DuckDB reads row group by row group.
+
+    Arrow's own scanner reads ahead until it holds a gigabyte that was not consumed.
+    """
+
+    def scanner(self, **options: Any) -> _RowGroups:  # noqa: ANN401
+        """Return what DuckDB reads; it calls this method for each use of the table."""
+        return _RowGroups(self.schema, self.children, options)
+
+
+class _RowGroups:
+    """A scan of a table, as DuckDB uses one."""
+
+    def __init__(
+        self, schema: pa.Schema, tables: Sequence[dataset.Dataset], options: dict[str, Any]
+    ) -> None:
+        self._schema, self._tables, self._options = schema, tables, options
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the batches."""
+        empty = dataset.dataset(self._schema.empty_table())
+        schema = empty.scanner(**self._options).projected_schema
+        return pa.RecordBatchReader.from_batches(schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Decode the row groups one after the other."""
+        for table in self._tables:
+            for fragment in table.get_fragments():
+                for group in _split(fragment):
+                    yield from group.to_batches(
+                        schema=self._schema, batch_size=BATCH_ROWS, **self._options
+                    )
+
+
+def _split(fragment: dataset.Fragment) -> Sequence[dataset.Fragment]:
+    """Return the row groups of a file; rows in memory are one."""
+    is_file = isinstance(fragment, dataset.ParquetFileFragment)
+    return fragment.split_by_row_group() if is_file else [fragment]
+
+
+class Result:
+    """Rows of a query, in tables of some thousand rows.
+
+    Parameters
+    ----------
+    connection, reader
+        DuckDB's connection, and the reader of its result.
+
+    Attributes
+    ----------
+    schema
+        The columns, with DuckDB's decimals.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader) -> None:
+        self._connection, self._reader, self.schema = connection, reader, reader.schema
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        while True:
+            try:
+                batch = _apart(self._connection, self._reader.read_next_batch)
+            except StopIteration:
+                return
+            except (OSError, pa.ArrowException) as problem:
+                # A damaged page, or a value that a function refuses.
+                raise ArgumentError("sql", _first_line(problem)) from None
+            yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def stream(out: Outs, sql: str) -> Iterator[Result]:
+    """Query the data set of a sweep, like `query`, without holding the result in memory.
+
+    Parameters
+    ----------
+    out, sql
+        As for `query`.
+
+    Yields
+    ------
+    Result
+        Reads the rows, once.
+
+    Raises
+    ------
+    ArgumentError
+        As for `query`.
+    """
     with connect(out) as connection:
+
+        def start() -> pa.RecordBatchReader | None:
+            relation = connection.sql(sql)
+            return None if relation is None else relation.to_arrow_reader(BATCH_ROWS)
+
         try:
-            result = _execute(connection, sql)
-            if result is None:
-                raise ArgumentError("sql", "the statement returns no rows; use select")
-            return _without_decimals(result)
+            reader = _apart(connection, start)
         except duckdb.Error as problem:
             raise ArgumentError("sql", _message(problem, sql, connection)) from None
+        if reader is None:
+            raise ArgumentError("sql", "the statement returns no rows; use select")
+        yield Result(connection, reader)
 
 
-def _execute(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table | None:
-    """Execute a statement in a thread: DuckDB returns to Python, and to Ctrl-C, at its end."""
-
-    def work() -> pa.Table | None:
-        relation = connection.sql(sql)
-        return None if relation is None else relation.to_arrow_table()
-
+def _apart(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
+    """Call a function in a thread: DuckDB returns to Python, and to Ctrl-C, at its end."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         try:
@@ -121,7 +224,7 @@ def _execute(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table | None
                 wait([future], 0.05)
 
 
-def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
+def connect(out: Outs) -> duckdb.DuckDBPyConnection:
     """Open the data set of a sweep in DuckDB.
 
     The connection is in memory, without access to files: the tables are scans of Arrow data sets.
@@ -130,7 +233,7 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     Parameters
     ----------
     out
-        The directory of the sweep.
+        As for `query`.
 
     Returns
     -------
@@ -142,24 +245,25 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     ArgumentError
         ``out`` is not a sweep's directory, or is damaged.
     """
-    found = Tables(Path(out))
-    connection = duckdb.connect(
-        ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
-    )
+    found = Tables(out)
+    connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
+    # DuckDB prints its progress on standard output.
+    connection.execute("set enable_progress_bar = false; set lock_configuration = true")
     connection.create_function("bps", _bps, ["VARCHAR"], "DOUBLE")
     connection.create_function("seconds", _seconds, ["VARCHAR"], "DOUBLE")
     for name in found.names:
-        connection.register(name, found.open(name))
+        table = found.open(name)
+        connection.register(name, _Streamed(table.schema, [table]))
     return connection
 
 
-def tables(out: str | Path) -> list[Table]:
+def tables(out: Outs) -> list[Table]:
     """List the tables of a data set.
 
     Parameters
     ----------
     out
-        The directory of the sweep.
+        As for `query`.
 
     Returns
     -------
@@ -196,9 +300,14 @@ def _seconds(text: str) -> float:
     return parse_time(text)
 
 
+def _first_line(text: object) -> str:
+    """Return the message of an error, without DuckDB's excerpt of the statement."""
+    return " ".join(str(text).partition("\n\n")[0].split())
+
+
 def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
     """Return DuckDB's message on one line, with the tables, or the column that needs quotes."""
-    text = " ".join(str(problem).partition("\n\n")[0].split())
+    text = _first_line(problem)
     if match := re.match(r".*Table with name \S+ does not exist", text):
         names = [name for (name,) in connection.sql("show tables").fetchall()]
         return f"{match[0]}; the tables are {', '.join(names)}"
@@ -208,8 +317,19 @@ def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnect
     return text
 
 
-def _without_decimals(table: pa.Table) -> pa.Table:
-    """Convert decimal columns: DuckDB's sum of integers has 128 bits."""
+def without_decimals(table: pa.Table) -> pa.Table:
+    """Convert decimal columns: DuckDB's sum of integers has 128 bits.
+
+    Parameters
+    ----------
+    table
+        Rows of a result.
+
+    Returns
+    -------
+    pyarrow.Table
+        Decimals without fraction are integers if all of them fit, and others doubles.
+    """
     for at, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             column = table.column(at)

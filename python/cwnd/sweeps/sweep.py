@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import pandas as pd
+    from distributed import Client
 
     from cwnd.records import JsonObject
+    from cwnd.sweeps.manifest import Outs
     from cwnd.sweeps.plan import Plan, Run
     from cwnd.sweeps.workers import Workers
-
-BATCH_SECONDS = 1.0
-"""Target duration of a batch in seconds."""
 
 LARGEST_BATCH = 256
 """Largest number of runs in a batch."""
@@ -44,19 +43,26 @@ MOST_ERRORS = 10
 
 
 class Sweep:
-    """The data set of a sweep.
+    """The data set of a sweep, or several data sets of one plan as one.
 
     Parameters
     ----------
     out
-        Its directory.
+        Its directory, or the directories; a run in several of them counts once.
     made
         Number of runs added by the last call of `sweep`.
+
+    Attributes
+    ----------
+    out
+        The directory; the first one of several.
+    made
+        As given.
 
     Raises
     ------
     ArgumentError
-        The directory has no runs.
+        A directory has no runs, or the directories are of different plans.
 
     Examples
     --------
@@ -70,12 +76,13 @@ class Sweep:
     4
     """
 
-    def __init__(self, out: str | Path, *, made: int = 0) -> None:
-        self.out, self.made = Path(out), made
-        self._tables = Tables(self.out)
+    def __init__(self, out: Outs, *, made: int = 0) -> None:
+        self._tables = Tables(out)
+        self.out, self.made = self._tables.outs[0], made
 
     def __repr__(self) -> str:
-        return f"<Sweep {str(self.out)!r}: {len(self):,} runs, {self.failed:,} failed>"
+        outs = ", ".join(repr(str(out)) for out in self._tables.outs)
+        return f"<Sweep {outs}: {len(self):,} runs, {self.failed:,} failed>"
 
     def __len__(self) -> int:
         """Return the number of runs."""
@@ -131,7 +138,7 @@ class Sweep:
         """
         from cwnd.sweeps.query import query
 
-        return query(self.out, sql)
+        return query(self._tables.outs, sql)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page: maps, slices, table of the points, failed runs.
@@ -144,7 +151,7 @@ class Sweep:
         from cwnd.report.sweep import sweep_page
         from cwnd.result import write_text
 
-        write_text(path, sweep_page(self.out))
+        write_text(path, sweep_page(self._tables.outs))
 
     def to_json(self) -> JsonObject:
         """Return the size of the data set and the errors as plain data."""
@@ -176,7 +183,8 @@ def sweep(
     plan: PlanLike,
     *,
     out: str | Path,
-    dask: str | None = None,
+    dask: str | Client | None = None,
+    shard: tuple[int, int] = (1, 1),
     progress: Callable[[float], None] | None = None,
 ) -> Sweep:
     """Run every point of a plan, and write the figures to a Parquet data set.
@@ -192,8 +200,12 @@ def sweep(
     out
         The directory of the data set.
     dask
-        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, whose workers execute the
-        runs; by default the cores of this machine do.
+        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a
+        ``distributed.Client``, which remains open. Its workers execute the runs; by default the
+        cores of this machine do.
+    shard
+        ``(i, n)`` makes the i-th of n equal shares of the runs, from 1 on. The calls for all
+        shares may run at the same time, into one directory or into several.
     progress
         Called periodically with the completed fraction.
 
@@ -207,7 +219,7 @@ def sweep(
     PlanError
         The plan is invalid; the message names the file and the key.
     ArgumentError
-        ``out`` or ``dask`` is invalid.
+        ``out``, ``dask`` or ``shard`` is invalid.
     KernelError
         This machine or user cannot make runs in real time.
 
@@ -216,13 +228,15 @@ def sweep(
     DataSetWarning
         ``out`` has damaged parts, whose runs are made again, or cannot be locked.
     """
+    if not 1 <= shard[0] <= shard[1]:
+        raise ArgumentError("shard", f"{shard[0]}/{shard[1]} is not a share such as 1/8 or 8/8")
     plan = read_plan(plan)
     if plan.real:
         if dask is not None:
             raise ArgumentError("dask", f"a sweep on {plan.on} runs on this machine only")
         check_backend(plan.on)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
-    with workers, DataSet(Path(out), plan) as data:
+    with workers, DataSet(Path(out), plan, shard) as data:
         made = _MissingRuns(plan, data, workers).make(progress)
     return Sweep(out, made=made)
 
@@ -233,12 +247,13 @@ class _MissingRuns:
     def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
         self._plan, self._data, self._workers = plan, data, workers
         self._pending = map(plan.run, data.missing())
-        self._left = self._todo = max(len(plan) - len(data), 1)
+        self._returned: list[Run] = []
+        self._left = self._todo = max(data.lacking, 1)
         self._batches: dict[Future[Any], list[Run]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self._suspects: list[Run] = []
         self._alone = False
-        self._made, self._seconds = 0, 0.0
+        self._made = 0
 
     def make(self, progress: Callable[[float], None] | None) -> int:
         """Execute the runs; return their number."""
@@ -254,20 +269,20 @@ class _MissingRuns:
         """Submit batches until enough are in flight; return whether any are."""
         most = IN_FLIGHT * self._workers.slots()
         # Large batches have less overhead; small ones at the end keep all workers busy.
-        size = max(min(self._size(), self._left // (2 * most)), 1)
-        while len(self._batches) < most and (batch := list(islice(self._pending, size))):
-            self._left -= len(batch)
+        size = max(min(LARGEST_BATCH, self._left // (2 * most)), 1)
+        while len(self._batches) < most and (batch := self._take(size)):
             self._watch(self._workers.submit(batch), batch)
         if not self._batches and self._suspects:
             self._alone, batch = True, [self._suspects.pop()]
             self._watch(self._workers.submit(batch), batch)
         return bool(self._batches)
 
-    def _size(self) -> int:
-        """Estimate the number of runs that take `BATCH_SECONDS`."""
-        if not self._made:
-            return 1
-        return min(round(BATCH_SECONDS * self._made / self._seconds), LARGEST_BATCH)
+    def _take(self, size: int) -> list[Run]:
+        """Take up to ``size`` runs; those that other batches had no time for are the first."""
+        batch, self._returned = self._returned[:size], self._returned[size:]
+        batch += islice(self._pending, size - len(batch))
+        self._left -= len(batch)
+        return batch
 
     def _watch(self, future: Future[Any], batch: list[Run]) -> None:
         """Queue a batch when it completes."""
@@ -293,6 +308,7 @@ class _MissingRuns:
                 return
             tables = failed_batch(self._plan, batch, f"{LOST}{problem}")
         self._data.add(tables)
-        self._made += len(batch)
-        # Add 1 ms per run outside the engine; a failed run has no time of its own.
-        self._seconds += 1e-3 * len(batch) + (pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0)
+        made = tables["runs"].num_rows
+        self._made += made
+        self._left += len(batch) - made
+        self._returned += batch[made:]

@@ -20,7 +20,7 @@ from cwnd.sweeps.dataset import SERIES, TCP_CONVENTIONS, schemas
 from cwnd.sweeps.manifest import LOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cwnd.records import JsonObject
     from cwnd.scenario import Scenario
@@ -46,8 +46,8 @@ class _Overtime(Exception):  # noqa: N818
 def run_key(plan: Plan, run: Run) -> str:
     """Return the key of a run: a hash of its scenario, point, seed and code.
 
-    The key includes the point because two points may have equal scenarios: ``1mbit`` and
-    ``1000kbit``, or integers that a Latin hypercube drew twice.
+    The key includes the values of the axes because two points may have equal scenarios: ``1mbit``
+    and ``1000kbit``, or integers that a Latin hypercube drew twice.
 
     Parameters
     ----------
@@ -66,11 +66,16 @@ def run_key(plan: Plan, run: Run) -> str:
 
 def _key(plan: Plan, run: Run, scenario: str) -> str:
     """Hash all values that determine a run."""
-    return digest(f"{scenario}\n{run.point}\n{run.seed}\n{plan.codes[run.controller]}")
+    place = json.dumps(plan.place(run))
+    return digest(f"{scenario}\n{place}\n{run.seed}\n{plan.codes[run.controller]}")
 
 
 def run_batch(
-    plan: Plan, runs: Iterable[Run], stopped: Callable[[], bool] = lambda: False
+    plan: Plan,
+    runs: Iterable[Run],
+    stopped: Callable[[], bool] = lambda: False,
+    *,
+    seconds: float = math.inf,
 ) -> dict[str, pa.Table]:
     """Execute runs one after the other on this thread.
 
@@ -82,11 +87,14 @@ def run_batch(
         Runs of the plan.
     stopped
         Called several times a second; the current run stops when it returns true.
+    seconds
+        Wall time after which no other run is begun.
 
     Returns
     -------
     dict
-        Rows of each table of the plan. A failed run is a row of ``runs`` with its ``error``.
+        Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
+        begun. A failed run is a row of ``runs`` with its ``error``.
 
     Raises
     ------
@@ -96,7 +104,7 @@ def run_batch(
     of_schema = schemas(plan)
     rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
     series = []
-    for run in runs:
+    for run in begun(runs, seconds):
         row = _row(plan, run)
         rows["runs"].append(row)
         try:
@@ -124,6 +132,23 @@ def run_batch(
     if "series" in of_schema:
         tables["series"] = pa.concat_tables(series) if series else SERIES.empty_table()
     return tables
+
+
+def begun(runs: Iterable[Run], seconds: float) -> Iterator[Run]:
+    """Yield runs, the first one at least, until some wall time has passed.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    seconds
+        Wall time after which no other run is begun.
+    """
+    end = time.monotonic() + seconds
+    for run in runs:
+        yield run
+        if time.monotonic() >= end:
+            return
 
 
 def _result(plan: Plan, run: Run, scenario: Scenario, stopped: Callable[[], bool]) -> Result:
@@ -182,10 +207,8 @@ def failed_batch(plan: Plan, runs: Sequence[Run], error: str) -> dict[str, pa.Ta
 
 def _row(plan: Plan, run: Run) -> JsonObject:
     """Return the columns of a run that are known before it starts."""
-    axes = zip(plan.axes, run.values, strict=True)
     return {
-        "point": run.point,
-        **{axis.name: axis.column(value) for axis, value in axes},
+        **plan.place(run),
         "controller": run.controller,
         "reference": plan.reference,
         "seed": run.seed,

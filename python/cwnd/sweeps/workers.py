@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import pyarrow as pa
+    from distributed import Client
     from typing_extensions import Self
 
     from cwnd.sweeps.plan import Plan, Run
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10.0
 """Seconds in which the scheduler has to answer at the start of a sweep."""
+
+BATCH_SECONDS = 5.0
+"""Seconds after which a batch ends, and its other runs are in another batch."""
 
 CLOSE_SECONDS = 1.0
 """Seconds in which the scheduler has to confirm the end of a sweep."""
@@ -56,7 +60,7 @@ class Workers(Protocol):
         """Return the number of batches executed in parallel."""
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Start a batch, whose result is its tables, or the error `Lost`."""
+        """Start a batch, whose result is the tables of its first runs, or the error `Lost`."""
 
 
 class Cores:
@@ -107,8 +111,8 @@ class Cluster:
     ----------
     plan
         The plan of the runs.
-    address
-        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    dask
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which remains open.
 
     Raises
     ------
@@ -118,33 +122,20 @@ class Cluster:
         Dask is not installed.
     """
 
-    def __init__(self, plan: Plan, address: str) -> None:
+    def __init__(self, plan: Plan, dask: str | Client) -> None:
         require("--dask", "distributed")
-        self._plan, self._address = plan, address
+        self._plan, self._dask = plan, dask
+        self._running: set[Any] = set()
 
     def __enter__(self) -> Self:
-        from distributed import Client
-        from distributed.comm.addressing import get_address_host_port
-
-        make: Any = Client
-        place: Any = get_address_host_port
-        try:
-            # A client that fails to connect leaves a thread behind that disturbs the next client.
-            socket.create_connection(place(self._address), CONNECT_SECONDS).close()
-            # In a thread, as a notebook has an event loop in this one.
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(asyncio.run, self._knock()).result()
-            self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError, TypeError) as problem:
-            # Dask raises a TypeError for an address with TLS without certificates.
-            raise ArgumentError(
-                "dask",
-                f"no Dask scheduler answers at {self._address}: {' '.join(str(problem).split())}",
-            ) from None
+        if isinstance(self._dask, str):
+            self._client, self._address = connect(self._dask), self._dask
+        else:
+            self._client, self._address = _check_client(self._dask)
         try:
             self._check()
         except BaseException:
-            self._close()
+            self.__exit__(None, None, None)
             raise
         self._seen = time.monotonic()
         self._packed = pack(self._plan)
@@ -153,8 +144,12 @@ class Cluster:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Close the client; the scheduler then cancels its batches."""
-        self._close()
+        """Cancel the batches, and close the client unless it is the caller's."""
+        if isinstance(self._dask, str):
+            close(self._client)
+        elif self._running and self._client.status == "running":
+            with suppress(asyncio.TimeoutError, OSError):
+                self._client.cancel(list(self._running))
 
     def slots(self) -> int:
         """Return the current number of threads of all workers."""
@@ -169,25 +164,12 @@ class Cluster:
         """Start a batch."""
         return asyncio.run_coroutine_threadsafe(self._run(runs), self._client.loop.asyncio_loop)
 
-    async def _knock(self) -> None:
-        """Connect to the scheduler once: a client waits for its handshake without a limit."""
-        from distributed.comm.core import connect
-        from distributed.security import Security
-
-        open_comm: Any = connect
-        security: Any = Security
-        arguments = security().get_connection_args("client")
-        try:
-            comm = await asyncio.wait_for(open_comm(self._address, **arguments), CONNECT_SECONDS)
-        except asyncio.TimeoutError:
-            raise OSError(f"no handshake within {CONNECT_SECONDS:g} s") from None
-        comm.abort()
-
     async def _run(self, runs: Sequence[Run]) -> dict[str, pa.Table]:
         """Execute a batch and fetch its tables, in the client's thread."""
         from distributed import KilledWorker
 
         task: Any = self._client.submit(_run_packed, self._packed, runs, own_code(), pure=False)
+        self._running.add(task)
         try:
             while True:
                 # The result may be on a worker that does not answer; Dask then runs it again.
@@ -204,6 +186,8 @@ class Cluster:
             raise ArgumentError(
                 "dask", f"a worker cannot execute runs: {type(problem).__name__}: {problem}"
             ) from problem
+        finally:
+            self._running.discard(task)
 
     def _ask(self, ask: Callable[..., Any], seconds: float, *arguments: Any) -> Any:  # noqa: ANN401
         """Call a coroutine function of the client; raise an error if no answer comes in time."""
@@ -213,11 +197,6 @@ class Cluster:
             raise self._silent("scheduler", self._address, seconds) from None
         except OSError:
             raise self._gone("the scheduler") from None
-
-    def _close(self) -> None:
-        """Close the client, also if the scheduler does not answer."""
-        with suppress(asyncio.TimeoutError):
-            self._client.close(CLOSE_SECONDS)
 
     def _check(self) -> None:
         """Raise an error for a cluster without workers, or with workers of different code."""
@@ -289,6 +268,83 @@ class Cluster:
         )
 
 
+def connect(address: str) -> Any:  # noqa: ANN401
+    """Connect to a Dask scheduler.
+
+    Parameters
+    ----------
+    address
+        Its address, such as ``tcp://10.0.0.1:8786``.
+
+    Returns
+    -------
+    distributed.Client
+        The caller has to `close` it.
+
+    Raises
+    ------
+    ArgumentError
+        No scheduler answers.
+    """
+    from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
+
+    make: Any = Client
+    place: Any = get_address_host_port
+    try:
+        # A client that fails to connect leaves a thread behind that disturbs the next client.
+        socket.create_connection(place(address), CONNECT_SECONDS).close()
+        # In a thread, as a notebook has an event loop in this one.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, _knock(address)).result()
+        return make(address, set_as_default=False, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as problem:
+        # Dask raises a TypeError for an address with TLS without certificates.
+        raise ArgumentError(
+            "dask", f"no Dask scheduler answers at {address}: {' '.join(str(problem).split())}"
+        ) from None
+
+
+def close(client: Any) -> None:  # noqa: ANN401
+    """Close a client, also if the scheduler does not answer; the scheduler cancels its batches.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+    """
+    with suppress(asyncio.TimeoutError):
+        client.close(CLOSE_SECONDS)
+
+
+async def _knock(address: str) -> None:
+    """Connect to the scheduler once: a client waits for its handshake without a limit."""
+    from distributed.comm.core import connect
+    from distributed.security import Security
+
+    open_comm: Any = connect
+    security: Any = Security
+    arguments = security().get_connection_args("client")
+    try:
+        comm = await asyncio.wait_for(open_comm(address, **arguments), CONNECT_SECONDS)
+    except asyncio.TimeoutError:
+        raise OSError(f"no handshake within {CONNECT_SECONDS:g} s") from None
+    comm.abort()
+
+
+def _check_client(client: Any) -> tuple[Any, str]:  # noqa: ANN401
+    """Check a client of the caller; return it and the scheduler's address."""
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise ArgumentError("dask", f"{client!r} is neither an address nor a distributed.Client")
+    if client.asynchronous or client.status != "running":
+        problem = "asynchronous" if client.asynchronous else client.status
+        raise ArgumentError("dask", f"the client is {problem}: a sweep needs an open one")
+    scheduler: Any = client.scheduler
+    return client, scheduler.address
+
+
 def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
     """Execute runs on a worker, unless it has different code, until the task is cancelled."""
     from distributed import get_worker
@@ -305,4 +361,6 @@ def _execute(
     plan: Plan, packed: bytes, runs: Sequence[Run], stopped: Callable[[], bool]
 ) -> dict[str, pa.Table]:
     """Execute runs on this thread, or in another process if a controller is written in Python."""
-    return run_apart(packed, runs, stopped) if plan.factories else run_batch(plan, runs, stopped)
+    if plan.factories:
+        return run_apart(packed, runs, stopped, seconds=BATCH_SECONDS)
+    return run_batch(plan, runs, stopped, seconds=BATCH_SECONDS)
