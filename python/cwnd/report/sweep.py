@@ -14,9 +14,8 @@ from cwnd.conventions import conventions_facts
 from cwnd.errors import ArgumentError
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
-from cwnd.sweeps.axes import find_points, read_axis
+from cwnd.sweeps.axes import LATIN_POINT, find_points, read_axis
 from cwnd.sweeps.manifest import Tables
-from cwnd.sweeps.query import read
 from cwnd.sweeps.sweep import Sweep
 from cwnd.units import format_time
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import numpy.typing as npt
     import pandas as pd
 
     from cwnd.records import JsonObject
@@ -55,20 +55,26 @@ def sweep_page(out: Outs) -> str:
     ArgumentError
         ``out`` is not a sweep's directory, or has no runs yet.
     """
-    table = read(out, "select * from runs")
-    runs: pd.DataFrame = table.to_pandas()
-    outs = Tables(out).outs
-    if runs.empty:
-        raise ArgumentError("out", f"{outs[0]} has no runs yet")
-    text, plan, read_axes = _plan(outs[0])
+    tables = Tables(out)
+    text, plan, read_axes = _plan(tables.outs[0])
     axes = [axis.name for axis in read_axes]
     sampled = [axis.name for axis in read_axes if axis.sampled is not None]
+    drawn = [LATIN_POINT] if sampled else []
+    table = tables.read("runs", [*drawn, *axes, "controller", "seed", "error", "wall_s"])
+    runs: pd.DataFrame = table.to_pandas()
+    if runs.empty:
+        raise ArgumentError("out", f"{tables.outs[0]} has no runs yet")
     controllers = _controllers(runs, plan)
     latin = plan.get("latin", {}).get("points", 1)
     points = find_points(read_axes, latin, table)
     # Values that the plan does not have any more are the last ones.
     runs["point"] = np.where(points < 0, np.iinfo(np.int64).max, points)
-    cube = Cube(runs, axes, sampled, controllers)
+    columns = tables.open("runs").schema.names
+
+    def values(name: str) -> npt.NDArray[np.float64] | None:
+        return tables.read("runs", [name])[name].to_numpy() if name in columns else None
+
+    cube = Cube(runs, axes, sampled, controllers, values)
     levels, points = cube.levels()
     shades = colors(
         controllers, *map(_canonical, [plan["reference"]] if "reference" in plan else [])
@@ -82,7 +88,7 @@ def sweep_page(out: Outs) -> str:
         "error",
     ]
     moved = _names_files(plan)
-    source = "PLAN.toml" if moved else str(outs[0] / "plan.toml")
+    source = "PLAN.toml" if moved else str(tables.outs[0] / "plan.toml")
     return render(
         "sweep.html",
         title=_title(axes),
@@ -103,7 +109,7 @@ def sweep_page(out: Outs) -> str:
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,
-        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(outs[0])]) if not outs[1:] else "",
+        rerun=_rerun(source, tables.outs),
         data={
             "axes": [axis.to_json() for axis in cube.axes],
             "shape": list(cube.shape),
@@ -120,6 +126,11 @@ def sweep_page(out: Outs) -> str:
             "rows": MOST_ROWS,
         },
     )
+
+
+def _rerun(source: str, outs: Sequence[Path]) -> str:
+    """Return the command that continues the sweep; empty for several data sets."""
+    return shlex.join(["cwnd", "sweep", source, "--out", str(outs[0])]) if len(outs) == 1 else ""
 
 
 def _plan(out: Path) -> tuple[str, JsonObject, list[Axis]]:
