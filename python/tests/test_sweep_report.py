@@ -5,6 +5,7 @@ import gzip
 import itertools
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,15 @@ def runs():
     return runs_of(["rate", "rtt"], points, CONTROLLERS)
 
 
+def cube_of(runs, axes, sampled, controllers):
+    """Make a cube of a table with all metrics."""
+
+    def values(name):
+        return runs[name].to_numpy(float) if name in runs else None
+
+    return Cube(runs, axes, sampled, controllers, values)
+
+
 def write(home, runs, plan):
     home.mkdir()
     add_part(home, 1, "a" * 16, {"runs": pa.Table.from_pandas(runs)}, {})
@@ -78,7 +88,7 @@ def find(level, metric, controller, bound="mean", **at):
 
 
 def test_axes_are_ordered_by_their_quantities(runs):
-    cube = Cube(runs, ["rate", "rtt"], [], CONTROLLERS)
+    cube = cube_of(runs, ["rate", "rtt"], [], CONTROLLERS)
     assert [axis.labels for axis in cube.axes] == [["2mbit", "10mbit"], ["5ms", "20ms", "80ms"]]
     assert cube.axes[1].places == [0.005, 0.02, 0.08]
     assert [axis.unit for axis in cube.axes] == ["bit/s", "s"]
@@ -89,7 +99,7 @@ def test_axes_are_ordered_by_their_quantities(runs):
 def test_values_that_are_no_quantities_keep_the_order_of_the_plan():
     axes = ["queue", "tcp.ecn", "limit"]
     points = itertools.product(["red", "droptail"], [True, False], ["20p", "1.5bdp"])
-    cube = Cube(runs_of(axes, points), axes, [], ["reno"])
+    cube = cube_of(runs_of(axes, points), axes, [], ["reno"])
     assert [axis.labels for axis in cube.axes] == [
         ["red", "droptail"],
         ["true", "false"],
@@ -100,7 +110,7 @@ def test_values_that_are_no_quantities_keep_the_order_of_the_plan():
 
 @pytest.mark.parametrize(("metric", "factor"), [("jain", 1), ("goodput_bps", 1e-6)])
 def test_levels_are_means_over_seeds_and_axes(runs, metric, factor):
-    levels, points = Cube(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
+    levels, points = cube_of(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
     assert sorted(levels) == ["", "0", "0,1", "1"]
     assert points.tolist() == list(range(6))
     of = runs[runs["controller"] == "reno"]
@@ -123,7 +133,7 @@ def test_missing_values_move_no_mean(runs):
     failed = (runs["controller"] == "simd") & (runs["rate"] == "10mbit")
     runs.loc[failed & (runs["rtt"] == "5ms") & (runs["seed"] == 3), "jain"] = np.nan
     runs.loc[failed & (runs["rtt"] == "80ms"), "jain"] = np.nan
-    levels, _ = Cube(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
+    levels, _ = cube_of(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
     assert find(levels["0,1"], "jain", 0, d0=1, d1=0) == 0.55
     assert find(levels["0,1"], "jain", 0, d0=1, d1=1) == 0.6
     assert find(levels["0,1"], "jain", 0, d0=1, d1=2) is None
@@ -133,13 +143,13 @@ def test_missing_values_move_no_mean(runs):
     # Without a complete seed there is a mean, but no interval.
     for seed, rtt in ((1, "20ms"), (2, "20ms")):
         runs.loc[failed & (runs["rtt"] == rtt) & (runs["seed"] == seed), "jain"] = np.nan
-    levels, _ = Cube(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
+    levels, _ = cube_of(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
     assert find(levels["0"], "jain", 0, d0=1) == pytest.approx((0.55 + 0.7) / 2)
     assert find(levels["0"], "jain", 0, "low", d0=1) is None
 
 
 def test_one_seed_has_no_intervals(runs):
-    levels, _ = Cube(runs[runs["seed"] == 1], ["rate", "rtt"], [], CONTROLLERS).levels()
+    levels, _ = cube_of(runs[runs["seed"] == 1], ["rate", "rtt"], [], CONTROLLERS).levels()
     assert levels["0"]["low"] is None
     assert find(levels["0,1"], "jain", 0, d0=0, d1=0) is not None
 
@@ -148,7 +158,7 @@ def test_the_axes_of_a_hypercube_share_a_dimension():
     draws = [("3mbit", "9ms"), ("1mbit", "7ms"), ("2mbit", "8ms"), ("4mbit", "6ms")]
     points = [(flows, *draw) for flows in (2, 8) for draw in draws]
     runs = runs_of(["flows", "rate", "rtt"], points)
-    cube = Cube(runs, ["flows", "rate", "rtt"], ["rate", "rtt"], ["reno"])
+    cube = cube_of(runs, ["flows", "rate", "rtt"], ["rate", "rtt"], ["reno"])
     assert cube.shape == (2, 4)
     assert [axis.dimension for axis in cube.axes] == [0, 1, 1]
     assert list(zip(cube.axes[1].labels, cube.axes[2].labels, strict=True)) == draws
@@ -168,7 +178,7 @@ def test_a_page_has_room_for_so_many_numbers(axes, sampled, points):
     runs = runs_of(axes, points, ["reno", "simd"], seeds=[1, 2])
     for metric in ("loss_rate", "mark_rate", "cov_2rtt", "cov_10rtt", "cov_50rtt", "share"):
         runs[metric] = runs["jain"]
-    cube = Cube(runs, axes, sampled, ["reno", "simd"])
+    cube = cube_of(runs, axes, sampled, ["reno", "simd"])
     levels, kept = cube.levels()
     count = sum(
         len(numbers)
@@ -295,3 +305,38 @@ def test_the_command_writes_the_page(command, runs, tmp_path):
     assert done.stdout == ""
     assert done.stderr == f"report: {report}\n"
     assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+PEAK = """
+import resource, sys
+from cwnd.cli import run
+print(run(sys.argv[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+"""A command that prints its status and its peak of memory in megabytes."""
+
+
+def test_the_memory_of_a_page_is_small(complete, tmp_path):
+    """A page of 200,000 runs needs some 60 MB; all runs at once would need 240 MB."""
+    number = np.arange(200_000)
+    metrics = {name: np.random.default_rng(1).random(len(number)) for name in METRICS}
+    runs = pd.DataFrame(
+        {
+            "key": [f"{one:032x}" for one in number],
+            "rate": np.array([f"{rate}mbit" for rate in range(1, 101)])[number % 100],
+            "controller": np.array(["reno", "simd"])[number // 100 % 2],
+            "seed": number // 200,
+            "error": pd.Series([None] * len(number), dtype="string"),
+            "wall_s": 0.1,
+            "tcp_conventions": "linux",
+            **metrics,
+        }
+    )
+    rates = {"rate": {"from": "1mbit", "to": "100mbit", "count": 100}}
+    home = write(tmp_path / "out", runs, plan_of(rates, controllers=["reno", "simd"]))
+    peaks = []
+    for arguments in (["select 1 a"], ["--report", tmp_path / "page.html"]):
+        done = complete(sys.executable, "-c", PEAK, "query", home, *arguments)
+        status, peak = done.stdout.split()[-2:]
+        assert status == "0", done.stderr
+        peaks.append(int(peak))
+    assert peaks[1] - peaks[0] < 120

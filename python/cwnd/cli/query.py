@@ -75,18 +75,16 @@ def save_sweep_report(out: Outs, path: str) -> None:
     """
     from cwnd.sweeps.sweep import Sweep
 
+    _return_memory()
     Sweep(out).report(path)
     echo(f"report: {path}", err=True)
 
 
 def _print_result(out: Outs, sql: str, *, as_json: bool, as_csv: bool) -> None:
     """Run a statement and print its result, some thousand rows at a time."""
-    import pyarrow as pa
-
     from cwnd.sweeps.query import stream
 
-    # The default pool keeps some ten megabytes that were freed.
-    pa.set_memory_pool(pa.system_memory_pool())
+    _return_memory()
     with stream(out, sql) as result:
         if as_csv:
             _print_csv(result)
@@ -96,6 +94,13 @@ def _print_result(out: Outs, sql: str, *, as_json: bool, as_csv: bool) -> None:
             from cwnd.cli.tables import print_rows
 
             print_rows(result)
+
+
+def _return_memory() -> None:
+    """Return freed memory to the system, of which Arrow's default allocator keeps a part."""
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def _print_csv(result: Result) -> None:

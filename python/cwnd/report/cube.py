@@ -15,7 +15,7 @@ from cwnd.stats import estimate
 from cwnd.units import parse_rate, parse_size, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
     import pandas as pd
@@ -76,13 +76,17 @@ class Cube:
     Parameters
     ----------
     runs
-        The table ``runs``, with the number of the point in the order of the plan as ``point``.
+        Axes, ``controller``, ``seed`` and ``error`` of each run, and the number of its point in the
+        order of the plan as ``point``.
     axes
         Names of the axes.
     sampled
         Names of the axes of a Latin hypercube.
     controllers
         The controllers, in the order of the page; one empty name for those of the base.
+    values
+        Function that returns the values of a metric for each of ``runs``; None without it. The cube
+        holds one metric at a time.
 
     Attributes
     ----------
@@ -108,14 +112,15 @@ class Cube:
         axes: Sequence[str],
         sampled: Sequence[str],
         controllers: Sequence[str],
+        values: Callable[[str], npt.NDArray[np.float64] | None],
     ) -> None:
-        runs = runs.sort_values("point", kind="stable")
+        order = np.argsort(runs["point"].to_numpy(), kind="stable")
         listed = [name for name in axes if name not in sampled]
         groups = [[name] for name in listed] + ([list(sampled)] if sampled else [])
         places = []
         self.axes: list[Axis] = []
         for dimension, names in enumerate(groups):
-            codes, distinct = _distinct(runs[names])
+            codes, distinct = _distinct(runs[names], order)
             places.append(codes)
             self.axes += [_axis(name, dimension, distinct[name].tolist()) for name in names]
         self.axes.sort(key=lambda axis: list(axes).index(axis.name))
@@ -130,15 +135,15 @@ class Cube:
         self.failed = np.zeros(cells, int)
         np.add.at(self.runs, at, 1)
         np.add.at(self.failed, at, runs["error"].notna().to_numpy(int))
-        self.columns: list[Column] = []
-        self._values: list[npt.NDArray[np.float64]] = []
         self.repeated = bool(seeds.max())
-        for column in SWEEP_COLUMNS:
-            if column.figure in runs and runs[column.figure].notna().any():
-                values = np.full((*cells, int(seeds.max()) + 1), np.nan)
-                values[(*at, seeds)] = runs[column.figure].to_numpy(float)
-                self.columns.append(column)
-                self._values.append(values)
+        self._cube = (*cells, int(seeds.max()) + 1)
+        self._at = np.ravel_multi_index((*at, seeds), self._cube)
+        self._read = values
+        self.columns: list[Column] = [
+            column
+            for column in SWEEP_COLUMNS
+            if (found := values(column.figure)) is not None and not np.isnan(found).all()
+        ]
 
     def levels(self) -> tuple[JsonObject, npt.NDArray[np.intp]]:
         """Average over every choice of dimensions, as far as the page has room.
@@ -162,14 +167,23 @@ class Cube:
             # The points of an incomplete grid are for the table only.
             kept = min(total, MOST_POINTS if self.sampled is None else room // each * 2 // 3)
         points = np.arange(kept) * total // kept
-        levels = {_key(every): self._level(every, points, bounds=self.repeated)}
+        chosen = [(every, points, self.repeated)]
         room -= kept * each
         for dimensions in sorted(_subsets(every), key=self._cells):
             cells = self._cells(dimensions)
             if cells <= room:
                 bounds = self.repeated and 3 * cells <= room
-                levels[_key(dimensions)] = self._level(dimensions, np.arange(cells), bounds=bounds)
+                chosen.append((dimensions, np.arange(cells), bounds))
                 room -= 3 * cells if bounds else cells
+        levels = {
+            _key(dimensions): self._level(dimensions, at, bounds=bounds)
+            for dimensions, at, bounds in chosen
+        }
+        for column in self.columns:
+            values = np.full(self._cube, np.nan)
+            values.ravel()[self._at] = self._read(column.figure)
+            for dimensions, at, _ in chosen:
+                self._fill(levels[_key(dimensions)], dimensions, at, column, values)
         return levels, points
 
     def _cells(self, dimensions: Sequence[int]) -> int:
@@ -179,28 +193,32 @@ class Cube:
     def _level(
         self, dimensions: Sequence[int], cells: npt.NDArray[np.intp], *, bounds: bool
     ) -> JsonObject:
-        """Average over the dimensions that do not remain."""
+        """Return a level without means."""
         left = [self.shape[dimension] for dimension in dimensions]
         at = np.unravel_index(cells, left) if left else ()
-        level: JsonObject = {
+        return {
             "at": {str(d): places.tolist() for d, places in zip(dimensions, at, strict=True)},
             "mean": {},
-            "low": {},
-            "high": {},
+            "low": {} if bounds else None,
+            "high": {} if bounds else None,
         }
-        for column, values in zip(self.columns, self._values, strict=True):
-            front = np.moveaxis(values, [1 + d for d in dimensions], range(1, 1 + len(left)))
-            flat = front.reshape(len(self.controllers), math.prod(left), -1, values.shape[-1])
-            found = [
-                _estimates(part[cells], range_of(column.figure), column.factor) for part in flat
-            ]
-            for name, numbers in zip(
-                ("mean", "low", "high"), zip(*found, strict=True), strict=True
-            ):
+
+    def _fill(
+        self,
+        level: JsonObject,
+        dimensions: Sequence[int],
+        cells: npt.NDArray[np.intp],
+        column: Column,
+        values: npt.NDArray[np.float64],
+    ) -> None:
+        """Average a metric over the dimensions that do not remain in a level."""
+        left = [self.shape[dimension] for dimension in dimensions]
+        front = np.moveaxis(values, [1 + d for d in dimensions], range(1, 1 + len(left)))
+        flat = front.reshape(len(self.controllers), math.prod(left), -1, values.shape[-1])
+        found = [_estimates(part[cells], range_of(column.figure), column.factor) for part in flat]
+        for name, numbers in zip(("mean", "low", "high"), zip(*found, strict=True), strict=True):
+            if level[name] is not None:
                 level[name][column.figure] = list(numbers)
-        if not bounds:
-            level["low"] = level["high"] = None
-        return level
 
 
 def _estimates(
@@ -238,20 +256,27 @@ def _short(value: float, factor: float) -> float | None:
     return float(f"{value * factor:.4g}") if math.isfinite(value) else None
 
 
-def _distinct(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
+def _distinct(
+    columns: pd.DataFrame, order: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
     """Return the index of each row among the distinct rows, and the distinct rows.
 
-    Numbers are sorted; other values keep the order of the runs.
+    Numbers are sorted; other values keep the given order.
     """
-    distinct = columns.drop_duplicates(ignore_index=True)
-    name = columns.columns[0]
-    if len(columns.columns) == 1:
-        places = _places(distinct[name].tolist())[0]
-        if places is not None:
-            distinct = distinct.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
-    numbered = distinct.assign(**{"": np.arange(len(distinct))})
-    codes = columns.merge(numbered, how="left", on=list(columns.columns))[""]
-    return codes.to_numpy(np.intp), distinct
+    names = list(columns.columns)
+    # Rows of equal values have one number, which needs less memory than a join.
+    numbers = columns.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
+    _, first = np.unique(numbers[order], return_index=True)
+    places = order[np.sort(first)]
+    distinct = columns.iloc[places].reset_index(drop=True)
+    if len(names) == 1:
+        quantities = _places(distinct[names[0]].tolist())[0]
+        if quantities is not None:
+            sorting = np.argsort(quantities, kind="stable")
+            places, distinct = places[sorting], distinct.iloc[sorting].reset_index(drop=True)
+    index = np.empty(len(places), np.intp)
+    index[numbers[places]] = np.arange(len(places))
+    return index[numbers], distinct
 
 
 def _axis(name: str, dimension: int, values: list[object]) -> Axis:

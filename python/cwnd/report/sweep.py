@@ -16,10 +16,9 @@ from cwnd.errors import ArgumentError
 from cwnd.figures import SWEEP_COLUMNS
 from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
-from cwnd.sweeps.axes import find_points, read_axis
+from cwnd.sweeps.axes import LATIN_POINT, find_points, read_axis
 from cwnd.sweeps.dataset import TCP_CONVENTIONS
 from cwnd.sweeps.manifest import Tables
-from cwnd.sweeps.query import read
 from cwnd.sweeps.sweep import Sweep
 from cwnd.units import format_time
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import numpy.typing as npt
     import pandas as pd
     import pyarrow as pa
 
@@ -59,12 +59,18 @@ def sweep_page(out: Outs) -> str:
     ArgumentError
         ``out`` is not a sweep's directory, or has no runs yet.
     """
-    outs = Tables(out).outs
+    tables = Tables(out)
+    outs = tables.outs
     text, plan, read_axes = _plan(outs[0])
     axes = [axis.name for axis in read_axes]
     sampled = [axis.name for axis in read_axes if axis.sampled is not None]
-    table = read(out, "select * from runs")
-    _check_columns(outs[0], table, axes)
+    drawn = [LATIN_POINT] if sampled else []
+    schema = tables.open("runs").schema
+    _check_columns(outs[0], schema, axes, drawn)
+    table = tables.read("runs", [*drawn, *axes, "controller", "seed", "error", "wall_s"])
+    for name in ("seed", *drawn):
+        if table[name].null_count:
+            raise ArgumentError("out", f"{outs[0]} has no runs of a sweep: {name} has null values")
     runs: pd.DataFrame = table.to_pandas()
     if runs.empty:
         raise ArgumentError("out", f"{outs[0]} has no runs yet")
@@ -73,9 +79,13 @@ def sweep_page(out: Outs) -> str:
     found = find_points(read_axes, plan.get("latin", {}).get("points", 1), table)
     # Values that the plan does not have any more are the last ones.
     runs["point"] = np.where(found < 0, np.iinfo(np.int64).max, found)
+
+    def values(name: str) -> npt.NDArray[np.float64] | None:
+        return tables.read("runs", [name])[name].to_numpy() if name in schema.names else None
+
     # Sums of extreme values are infinite.
     with np.errstate(over="ignore", invalid="ignore"):
-        cube = Cube(runs, axes, sampled, controllers)
+        cube = Cube(runs, axes, sampled, controllers, values)
         levels, points = cube.levels()
         total = math.prod(cube.shape)
         summary = _summary(runs, cube, total, len(failed))
@@ -107,7 +117,7 @@ def sweep_page(out: Outs) -> str:
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,
-        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(outs[0])]) if not outs[1:] else "",
+        rerun=_rerun(source, outs),
         data={
             "axes": [axis.to_json() for axis in cube.axes],
             "shape": list(cube.shape),
@@ -124,6 +134,11 @@ def sweep_page(out: Outs) -> str:
             "rows": MOST_ROWS,
         },
     )
+
+
+def _rerun(source: str, outs: Sequence[Path]) -> str:
+    """Return the command that continues the sweep; empty for several data sets."""
+    return shlex.join(["cwnd", "sweep", source, "--out", str(outs[0])]) if len(outs) == 1 else ""
 
 
 def _plan(out: Path) -> tuple[str, JsonObject, list[Axis]]:
@@ -148,22 +163,20 @@ def _plan(out: Path) -> tuple[str, JsonObject, list[Axis]]:
     return text, plan, axes
 
 
-def _check_columns(out: Path, table: pa.Table, axes: Sequence[str]) -> None:
+def _check_columns(out: Path, schema: pa.Schema, axes: Sequence[str], drawn: Sequence[str]) -> None:
     """Raise an error for runs without the columns of a sweep's."""
     needed = {
-        "seed": types.is_integer,
+        **dict.fromkeys(("seed", *drawn), types.is_integer),
         **dict.fromkeys(("controller", "error"), _is_text),
         "wall_s": _is_number,
         **dict.fromkeys(axes, _is_value),
     }
     others = {column.figure: _is_number for column in SWEEP_COLUMNS} | {TCP_CONVENTIONS: _is_text}
     for name, fits in (others | needed).items():
-        if name in table.column_names:
-            kind = table.schema.field(name).type
+        if name in schema.names:
+            kind = schema.field(name).type
             if not fits(kind):
                 raise ArgumentError("out", f"{out} has no runs of a sweep: {name} is {kind}")
-            if fits is types.is_integer and table[name].null_count:
-                raise ArgumentError("out", f"{out} has no runs of a sweep: {name} has null values")
         elif name in needed:
             raise ArgumentError("out", f"{out} has no runs of a sweep with the column {name}")
 
