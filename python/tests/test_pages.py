@@ -369,7 +369,7 @@ def test_plots_are_saved(server, browser, tmp_path):
 
 def test_many_points_are_drawn_with_webgl(server, browser):
     rows = [(n, n / 2000, "reno", 1, None, n / 2000, 0.5) for n in range(2000)]
-    names = ["point", "flow[0].load", "controller", "seed", "error", "jain", "wall_s"]
+    names = ["latin_point", "flow[0].load", "controller", "seed", "error", "jain", "wall_s"]
     home = server.home / "many"
     home.mkdir()
     frame = pd.DataFrame(rows, columns=names).assign(tcp_conventions="linux")

@@ -71,7 +71,7 @@ COMMANDS = {
     "evaluate": (SIMULATE, ["evaluate", "reno", "--quick"]),
     "sweep": (SIMULATE, ["sweep", "plan.toml", "--out", "out"]),
     "sweep a law": (None, ["sweep", "law-plan.toml", "--out", "out"]),
-    "query": (("cwnd.sweeps.query", "_execute"), ["query", "small", JOIN]),
+    "query": (("cwnd.sweeps.query", "_apart"), ["query", "small", JOIN]),
     "reproduce": (("multiprocessing.pool:Pool", "imap_unordered"), ["reproduce", "--quick"]),
     "model": (None, ["model", "stationary-figures", *LAW]),
     "emulate": (None, ["emulate", "--", "sh", "-c", "echo at work >&2; exec sleep 60"]),

@@ -53,7 +53,6 @@ def frame(**columns) -> pd.DataFrame:
     """Make a table of runs as a sweep writes it."""
     table = {
         "key": ["a", "b"],
-        "point": [0, 1],
         "rate": ["1mbit", "2mbit"],
         "controller": ["reno", "reno"],
         "seed": [1, 1],
@@ -336,14 +335,11 @@ NESTED = pd.Series([[[1]], [[2]]])
 DATA_SETS = {
     "bytes": b"PAR1" + bytes(range(256)) + b"PAR1",
     "nothing": b"",
-    "no point": frame(point=None),
     "no seed": frame(seed=None),
     "no controller": frame(controller=None),
     "no error": frame(error=None),
     "no time": frame(wall_s=None),
     "no axis": frame(rate=None),
-    "text as a point": frame(point=["a", "b"]),
-    "missing points": frame(point=[None, None]),
     "text as a seed": frame(seed=["a", "b"]),
     "missing seeds": frame(seed=[np.nan, 1.0]),
     "number as a controller": frame(controller=[1, 2]),
@@ -384,8 +380,8 @@ def test_a_damaged_second_part_is_one_line(sql, tmp_path, capsys):
 EXTREME = {
     "infinite": frame(jain=[np.inf, -np.inf], wall_s=[np.inf, np.nan]),
     "largest": frame(jain=[1.7e308, -1.7e308], wall_s=[1.7e308, 1.7e308]),
-    "numbers": frame(point=[2**62, -(2**62)], seed=[2**62, -(2**62)]),
-    "twice": frame(point=[0, 0], rate=["1mbit", "1mbit"]),
+    "numbers": frame(seed=[2**62, -(2**62)]),
+    "twice": frame(rate=["1mbit", "1mbit"]),
     "axis": frame(rate=[np.inf, np.nan]),
     "missing": frame(rate=[None, None], jain=[np.nan, np.nan]),
 }

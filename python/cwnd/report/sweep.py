@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from pyarrow import types
 
 from cwnd._native import canonical
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     import pandas as pd
-    import pyarrow as pa
 
     from cwnd.records import JsonObject
     from cwnd.sweeps.axes import Axis
@@ -75,10 +75,13 @@ def sweep_page(out: Outs) -> str:
     if runs.empty:
         raise ArgumentError("out", f"{outs[0]} has no runs yet")
     controllers = _controllers(runs, plan)
-    failed = runs[runs["error"].notna()]
-    found = find_points(read_axes, plan.get("latin", {}).get("points", 1), table)
+    try:
+        found = find_points(read_axes, plan.get("latin", {}).get("points", 1), table)
+    except pa.ArrowInvalid as problem:
+        raise ArgumentError("out", f"{outs[0]} has no runs of a sweep: {problem}") from None
     # Values that the plan does not have any more are the last ones.
     runs["point"] = np.where(found < 0, np.iinfo(np.int64).max, found)
+    failed = runs[runs["error"].notna()]
 
     def values(name: str) -> npt.NDArray[np.float64] | None:
         return tables.read("runs", [name])[name].to_numpy() if name in schema.names else None
