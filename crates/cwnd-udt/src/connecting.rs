@@ -197,12 +197,35 @@ impl Connecting {
         if answer.request != Request::Confirm && !self.is_compatible(answer) {
             return Outcome::Failed(CloseReason::Incompatible);
         }
-        self.peer = Some(*answer);
+        // A confirmation of UDT4 has the packet size that this end has offered, and not that of its own buffers.
+        let least = self.peer.map_or(u32::MAX, |peer| peer.packet_size);
+        let answer = Handshake { packet_size: answer.packet_size.min(least), ..*answer };
+        self.peer = Some(answer);
         if first || self.request.request == Request::Rendezvous {
             self.request.request = Request::Agree;
             self.next_send = now;
             return Outcome::Pending;
         }
-        Outcome::Open(*answer)
+        Outcome::Open(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cwnd::Spec;
+
+    /// UDT4 with a smaller packet size confirms this end's size, which its buffers do not hold.
+    #[test]
+    fn a_confirmation_does_not_raise_the_packet_size() {
+        let config = Config::new(Spec::parse("udt").unwrap());
+        let (now, ip) = (Time::ZERO, "192.0.2.1".parse().unwrap());
+        let mut ours = Connecting::new(&config, now, (1, Seq::new(5)), ip, true);
+        let offer = Handshake { packet_size: 1000, socket: 2, ..*ours.request() };
+        assert!(matches!(ours.handle(now, &offer, LENGTH, false), Outcome::Pending));
+        let request = Request::Confirm;
+        let confirmation = Handshake { packet_size: 1500, request, ..offer };
+        let outcome = ours.handle(now, &confirmation, LENGTH, false);
+        assert!(matches!(outcome, Outcome::Open(peer) if peer.packet_size == 1000));
     }
 }
