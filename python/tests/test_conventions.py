@@ -190,7 +190,7 @@ def test_a_reproduction_names_the_conventions_of_each_exhibit(tmp_path, capsys):
     scenario = {"toml": None, "varied": "", "inferred": [], "conventions": ["ns2", "rfc5681"]}
     exhibit = {"id": "fig-1", "title": "Shares", "new": False, "seconds": 1.0, "seeds": 5}
     exhibit |= {"scenario": scenario, "claims": [], "trials": [], "figures": [], "tables": []}
-    paper = {"paper": "simd", "title": "SIMD", "citation": "", "headlines": []}
+    paper = {"paper": "simd", "title": "SIMD", "citation": "", "headlines": [], "parts": []}
     counts = dict.fromkeys(RATINGS, 0)
     document = {"papers": [paper | {"exhibits": [exhibit]}], "summary": counts, "checks": counts}
     write_report(document, tmp_path, quick=True)
