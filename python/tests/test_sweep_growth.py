@@ -204,6 +204,19 @@ def test_commands_are_refused_in_a_line(out, capsys, arguments, text):
     pd.testing.assert_frame_equal(before, cwnd.Sweep(out).runs)
 
 
+def test_an_estimate_survives_a_law_that_ends_its_process(tmp_path, command):
+    (tmp_path / "mine.py").write_text(
+        "import os\nclass Dies:\n"
+        "    def grow(self, w, acked, cx): os._exit(3)\n"
+        "    def cut(self, w, why, cx): return w / 2\n"
+    )
+    plan = tmp_path / "plan.toml"
+    plan.write_text('controllers = ["mine.py:Dies"]\n[base]\ntime = "1s"\nflows = 1\n')
+    done = command("sweep", plan, "--out", tmp_path / "out", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "1 run to make" in done.stdout
+
+
 def test_an_estimate_makes_nothing(out, tmp_path, capsys):
     plan = read_plan({**PLAN, "seeds": 20})
     none = tmp_path / "none"

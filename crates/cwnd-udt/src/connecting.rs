@@ -127,23 +127,8 @@ impl Connecting {
         is_ours: bool,
     ) -> Outcome {
         if self.rendezvous {
-            self.handle_rendezvous(now, answer)
-        } else {
-            self.handle_answer(now, answer, length, is_ours)
+            return self.handle_rendezvous(now, answer);
         }
-    }
-
-    fn is_compatible(&self, answer: &Handshake) -> bool {
-        answer.version == VERSION && answer.socket_type == self.request.socket_type
-    }
-
-    fn handle_answer(
-        &mut self,
-        now: Time,
-        answer: &Handshake,
-        length: usize,
-        is_ours: bool,
-    ) -> Outcome {
         // A listener repeats the initial sequence number: the sender of an answer without it has not seen the request.
         if answer.initial != self.request.initial {
             return Outcome::Pending;
@@ -180,6 +165,10 @@ impl Connecting {
             }
             _ => Outcome::Pending,
         }
+    }
+
+    fn is_compatible(&self, answer: &Handshake) -> bool {
+        answer.version == VERSION && answer.socket_type == self.request.socket_type
     }
 
     fn handle_rendezvous(&mut self, now: Time, answer: &Handshake) -> Outcome {

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from cwnd.sweeps.dataset import inspect, missing, schemas
 from cwnd.sweeps.manifest import encode
+from cwnd.sweeps.processes import Lost
 from cwnd.sweeps.reading import PlanLike, read_plan
-from cwnd.sweeps.work import run_batch
+from cwnd.sweeps.work import failed_batch
 from cwnd.sweeps.workers import Cores
 
 if TYPE_CHECKING:
@@ -60,14 +61,14 @@ def estimate(plan: PlanLike, *, out: str | Path, shard: tuple[int, int] = (1, 1)
     plan, out = read_plan(plan), Path(out)
     present = inspect(out, plan)[2]
     lacking = np.flatnonzero(missing(present, shard))
-    cores = Cores(plan).slots()
+    cores = Cores(plan)
     found: JsonObject = {
         "out": str(out),
         "runs": len(plan),
         "present": int(np.count_nonzero(present)),
         "missing": lacking.size,
         "sampled": 0,
-        "cores": cores,
+        "cores": cores.slots(),
         "core_s": None,
         "time_s": None,
         "bytes": None,
@@ -90,15 +91,20 @@ def _choose(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return numbers[np.random.default_rng(1).integers(ends[:-1], ends[1:])]
 
 
-def _measure(plan: Plan, runs: Sequence[Run], count: int, cores: int) -> JsonObject:
+def _measure(plan: Plan, runs: Sequence[Run], count: int, cores: Cores) -> JsonObject:
     """Make some runs; return the estimate for ``count`` such runs."""
     # A sample that is cut short must not have the first points only.
     left = random.Random(1).sample(runs, len(runs))  # noqa: S311
     made: list[dict[str, pa.Table]] = []
     times = [time.monotonic()]
-    while left and times[-1] - times[0] < SAMPLE_SECONDS:
-        made.append(run_batch(plan, [left.pop()]))
-        times.append(time.monotonic())
+    with cores:
+        while left and times[-1] - times[0] < SAMPLE_SECONDS:
+            batch = [left.pop()]
+            try:
+                made.append(cores.submit(batch).result())
+            except Lost as problem:
+                made.append(failed_batch(plan, batch, str(problem)))
+            times.append(time.monotonic())
     # The first run imports modules.
     first = min(1, len(made) - 1)
     each = (times[-1] - times[first]) / (len(made) - first)
@@ -110,6 +116,6 @@ def _measure(plan: Plan, runs: Sequence[Run], count: int, cores: int) -> JsonObj
     return {
         "sampled": len(made),
         "core_s": count * each,
-        "time_s": count * max(each / cores, held),
+        "time_s": count * max(each / cores.slots(), held),
         "bytes": round(count * size / len(made)),
     }
