@@ -211,7 +211,7 @@ def test_an_estimate_survives_a_law_that_ends_its_process(tmp_path, command):
         "    def cut(self, w, why, cx): return w / 2\n"
     )
     plan = tmp_path / "plan.toml"
-    plan.write_text('controllers = ["mine.py:Dies"]\n[base]\ntime = "1s"\nflows = 1\n')
+    plan.write_text('controllers = ["mine.py:Dies"]\n[base]\ntime = "20s"\nflows = 1\n')
     done = command("sweep", plan, "--out", tmp_path / "out", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "1 run to make" in done.stdout
