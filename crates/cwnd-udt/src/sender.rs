@@ -20,8 +20,8 @@ use cwnd::{Acked, AnyController, Controller, Cut, Dur, Event, Limit, Output, Rat
 pub const SYN: Dur = Dur::from_millis(10);
 /// The shortest retransmission timeout, in nanoseconds.
 pub const MIN_EXPIRY: u64 = 300_000_000;
-/// Expiries of the retransmission timer in a row that suggest a black hole: as many as the probes of RFC 8899 (section 5.1.2).
-const BLACK_HOLE_EXPIRIES: u64 = 3;
+/// Losses of a packet in a row that suggest a black hole: MAX_PROBES of RFC 8899 (section 5.1.2).
+const BLACK_HOLE_LOSSES: u8 = 3;
 /// The longest delay that the pacer compensates: a system timer may be one tick of 4 ms late.
 const CATCH_UP: Dur = Dur::from_millis(5);
 /// The number of packets before UDT4's arrival rate is usable: its filter of intervals starts with values of one
@@ -161,10 +161,13 @@ impl Sender {
         self.output
     }
 
-    /// Whether the retransmission timer has expired several times in a row, as if the path did not carry packets of this
-    /// size any more: a black hole (RFC 8899, section 4.3).
+    /// Whether the first missing packet was lost several times in a row, as if the path did not carry packets of its
+    /// size any more: a black hole (RFC 8899, section 4.3). Smaller packets may arrive, and so may loss reports. A full
+    /// receiver drops packets of any size.
     pub(crate) fn suspects_black_hole(&self) -> bool {
-        self.expiries >= BLACK_HOLE_EXPIRIES
+        let una = self.buffer.una();
+        let missing = una < self.buffer.next() && self.flow_window() > 2;
+        missing && self.buffer.sends(una) > BLACK_HOLE_LOSSES
     }
 
     pub(crate) fn limit(&self) -> Limit {

@@ -1,7 +1,7 @@
 //! Discovery of the path MTU by padded requests (RFC 8899).
 
-use crate::common::{KEY, client, config, server};
-use cwnd::Time;
+use crate::common::{KEY, PERFECT, Pair, client, config, server};
+use cwnd::{Dur, Time};
 use cwnd_udt::handshake::MAX_PACKET_SIZE;
 use cwnd_udt::{Answer, Config, Connection, Listener, Seq, SocketType};
 
@@ -72,4 +72,25 @@ fn a_listener_without_probes_gets_the_configured_size() {
 #[test]
 fn lost_probes_are_repeated_and_then_the_smallest_size_is_used() {
     assert_eq!(full_datagram(500, 500, false, &[1500, 1280, 576]), 576);
+}
+
+/// The path loses full packets from the middle of a transfer on, but neither small packets nor control packets.
+#[test]
+fn a_black_hole_is_suspected_though_small_packets_arrive() {
+    for law in ["cubic", "reno", "udt", "bbr"] {
+        for seed in 1..=20 {
+            let config = config(law);
+            let mut pair = Pair::connecting([&config, &config], 1, PERFECT, seed).connect();
+            pair.exchange([&[1; 300_000], &[]], Dur::from_secs(5.0));
+            assert!(!pair.ends[0].suspects_black_hole());
+            pair.path.largest = 1000;
+            let limit = pair.now + Dur::from_secs(5.0);
+            while !pair.ends[0].suspects_black_hole() {
+                let size = 1 + pair.random.below(9000) as usize;
+                pair.ends[0].write(&vec![2; size]).unwrap();
+                assert!(pair.step());
+                assert!(pair.now < limit, "{law}, seed {seed}: {:?}", pair.ends[0].counters());
+            }
+        }
+    }
 }

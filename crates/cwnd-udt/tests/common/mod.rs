@@ -55,6 +55,8 @@ pub(crate) struct Path {
     pub flip: f64,
     /// The period in which all datagrams are lost.
     pub outage: (Time, Time),
+    /// Larger datagrams are lost.
+    pub largest: usize,
 }
 
 pub(crate) const PERFECT: Path = Path {
@@ -66,6 +68,7 @@ pub(crate) const PERFECT: Path = Path {
     duplicate: 0.0,
     flip: 0.0,
     outage: (Time::NEVER, Time::NEVER),
+    largest: usize::MAX,
 };
 
 /// Two connections and the path between them.
@@ -187,7 +190,8 @@ impl Pair {
         let full = path.nanos_per_byte > 0.0 && waits / path.nanos_per_byte > path.queue;
         let out = path.outage.0 <= self.now && self.now < path.outage.1;
         let hole = from == 0 && self.hole.is_some_and(|seq| datagram[..4] == seq.to_be_bytes());
-        if full || out || hole || self.random.chance(path.loss) {
+        let large = datagram.len() > path.largest;
+        if full || out || hole || large || self.random.chance(path.loss) {
             return;
         }
         self.free_at[from] = now + waits + took;
