@@ -17,7 +17,7 @@ from cwnd.sweeps.dataset import TCP_CONVENTIONS, DataSet
 from cwnd.sweeps.manifest import Tables
 from cwnd.sweeps.reading import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch
-from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
+from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending, pack, run_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,7 +234,7 @@ def sweep(
         if dask is not None:
             raise ArgumentError("dask", f"a sweep on {plan.on} runs on this machine only")
         check_backend(plan.on)
-    workers = Cores(plan) if dask is None else Cluster(plan, dask)
+    workers = Cores(plan) if dask is None else Cluster(dask, run_packed, pack(plan))
     with workers, DataSet(Path(out), plan, shard) as data:
         made = _MissingRuns(plan, data, workers).make(progress)
     return Sweep(out, made=made)

@@ -125,10 +125,13 @@ class Cluster:
 
     Parameters
     ----------
-    plan
-        The plan of the runs.
     dask
         Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which remains open.
+    task
+        Function of a module of cwnd that the workers call, with ``shared`` and what `submit` is
+        given.
+    shared
+        First arguments of the function.
 
     Raises
     ------
@@ -138,9 +141,9 @@ class Cluster:
         Dask is not installed.
     """
 
-    def __init__(self, plan: Plan, dask: str | Client) -> None:
+    def __init__(self, dask: str | Client, task: Callable[..., Any], *shared: object) -> None:
         require("--dask", "distributed")
-        self._plan, self._dask = plan, dask
+        self._dask, self._task, self._shared = dask, task, shared
         self._running: set[Any] = set()
 
     def __enter__(self) -> Self:
@@ -155,7 +158,6 @@ class Cluster:
             self.__exit__(None, None, None)
             raise
         self._seen = time.monotonic()
-        self._packed = _pack(self._plan)
         return self
 
     def __exit__(
@@ -179,17 +181,17 @@ class Cluster:
             raise self._gone("every worker")
         return max(sum(threads.values()), 1)
 
-    def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Start a batch."""
+    def submit(self, work: object) -> Future[Any]:
+        """Start a call of the function."""
         # Futures of `Client.get_executor` never finish if a result is lost with its worker.
-        future: Future[dict[str, pa.Table]] = self._client.submit(
-            _run_packed, self._packed, runs, own_code(), pure=False
+        future: Future[Any] = self._client.submit(
+            _checked, own_code(), self._task, *self._shared, work, pure=False
         )
         self._running.add(future)
         return future
 
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a completed batch, or raise `Lost` or `Pending`."""
+    def result(self, future: Future[Any]) -> Any:  # noqa: ANN401
+        """Return the result of a completed call, or raise `Lost` or `Pending`."""
         from distributed import KilledWorker
         from distributed import TimeoutError as ClusterTimeoutError
 
@@ -266,17 +268,19 @@ def connect(address: str) -> Any:  # noqa: ANN401
     ArgumentError
         No scheduler answers.
     """
-    from distributed import Client
+    from distributed import Client, Security
     from distributed.comm.addressing import get_address_host_port
 
     make: Any = Client
     place: Any = get_address_host_port
+    security: Any = Security()  # type: ignore[no-untyped-call]
     try:
         # A client that fails to connect leaves a thread behind that disturbs the next client.
+        if address.startswith("tls:") and not security.get_connection_args("client")["ssl_context"]:
+            raise ValueError("TLS needs certificates: distributed.comm.tls of Dask's configuration")  # noqa: TRY301
         socket.create_connection(place(address), CONNECT_SECONDS).close()
         client = make(address, set_as_default=False, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, TypeError) as problem:
-        # Dask raises a TypeError for an address with TLS without certificates.
+    except (OSError, ValueError) as problem:
         raise ArgumentError(
             "dask", f"no Dask scheduler answers at {address}: {' '.join(str(problem).split())}"
         ) from None
@@ -295,8 +299,14 @@ def _open_client(client: object) -> Any:  # noqa: ANN401
     return client
 
 
-def _pack(plan: Plan) -> bytes:
-    """Pickle a plan with its controllers' classes, as workers do not have their files."""
+def pack(plan: Plan) -> bytes:
+    """Pickle a plan with its controllers' classes, as workers do not have their files.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    """
     import cloudpickle  # type: ignore[import-untyped]
 
     modules = {
@@ -345,8 +355,21 @@ def _unpack(packed: bytes) -> Any:  # noqa: ANN401
     return cloudpickle.loads(packed)
 
 
-def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
-    """Execute runs on a worker, unless it has different code."""
+def _checked(code: str, task: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401
+    """Call a function on a worker, unless the worker has different code."""
     if own_code() != code:
         raise RuntimeError("a worker has another version of cwnd, NumPy or SciPy")
+    return task(*arguments)
+
+
+def run_packed(packed: bytes, runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """Execute runs on a worker.
+
+    Parameters
+    ----------
+    packed
+        The plan, as of `pack`.
+    runs
+        Runs of the plan.
+    """
     return run_batch(_unpack(packed), runs, seconds=BATCH_SECONDS)
