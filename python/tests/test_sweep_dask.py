@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import click
 import dask
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+import yaml
+from distributed import Client, LocalCluster, Security
 
 import cwnd
 from cwnd.cli.cluster import open_cluster
@@ -315,6 +318,20 @@ def test_tls_without_certificates_is_refused(cluster, plan, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_tls_with_certificates_of_ones_own(plan, local, tmp_path):
+    """The recipe of docs/scale.md."""
+    text = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    scripts = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    (commands,) = (script for script in scripts if "x509" in script)
+    subprocess.run(["sh", "-ec", commands], cwd=tmp_path, check=True, capture_output=True)
+    (settings,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    found = yaml.safe_load(settings.replace("/home/me/tls", str(tmp_path)))
+    merged = dask.config.merge(dask.config.config, found)
+    with dask.config.set(merged), cluster_of(1, "tls://", Security()) as secure:
+        assert secure.scheduler_address.startswith("tls://")
+        same(local, cwnd.sweep(plan, out=tmp_path / "out", dask=secure.scheduler_address))
+
+
 def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
     with (
         cluster_of(0) as empty,
@@ -323,13 +340,14 @@ def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
         cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
 
 
-def cluster_of(workers):
+def cluster_of(workers, protocol="tcp://", security=None):
     """Start a scheduler and workers in this process."""
     return LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
         processes=False,
-        protocol="tcp://",
+        protocol=protocol,
+        security=security,
         dashboard_address=":0",
         silence_logs=50,
     )
