@@ -20,6 +20,7 @@ from distributed import Client, LocalCluster, Security
 import cwnd
 from cwnd.cli.cluster import open_cluster
 from cwnd.errors import ArgumentError
+from cwnd.papers.runner import reproduce
 from cwnd.sweeps import sweep as sweeping
 
 pytestmark = pytest.mark.slow
@@ -209,6 +210,26 @@ def test_workers_of_an_adaptive_cluster_are_called(plan, local, tmp_path, capsys
             said = f"cwnd: waiting for 2 workers at {address}, at most 30 minutes\n"
             assert capsys.readouterr().err == said
             same(local, cwnd.sweep(plan, out=tmp_path, dask=client))
+
+
+def test_a_cluster_reproduces_what_the_cores_do(cluster, tmp_path):
+    made = {}
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        for name, dask in (("cores", None), ("cluster", client)):
+            seen: list[float] = []
+            out = tmp_path / name
+            document = reproduce(
+                ["simd"], quick=True, exhibit="fig-1", out=out, dask=dask, progress=seen.append
+            )
+            assert seen == [1.0]
+            for paper in document["papers"]:
+                for exhibit in paper["exhibits"]:
+                    exhibit.pop("seconds")
+            files = {file.name: file.read_bytes() for file in (out / "figures").iterdir()}
+            made[name] = document, files
+            assert not (out / ".parts").exists()
+    assert made["cores"] == made["cluster"]
+    assert made["cores"][1]
 
 
 def test_a_killed_worker_loses_nothing(cluster, plan, local, tmp_path, monkeypatch):

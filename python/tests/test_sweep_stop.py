@@ -16,6 +16,7 @@ import pytest
 from distributed import Client
 
 import cwnd
+from cwnd.cli.cluster import open_cluster
 from cwnd.errors import ArgumentError
 
 PLAN = """
@@ -154,6 +155,15 @@ def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monke
         cwnd.sweep(plan, out=tmp_path, dask=address, progress=stop)
     one_line(caught, f"the scheduler at {address} has not answered for 1 s")
     assert 0 < len(cwnd.Sweep(tmp_path)) < 1000
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_scheduler_that_stops_while_the_command_waits_for_workers_is_named(cluster, monkeypatch):
+    scheduler, address, *_ = cluster
+    monkeypatch.setattr("cwnd.cli.cluster.say", lambda _: scheduler.send_signal(signal.SIGSTOP))
+    with pytest.raises(ArgumentError) as caught, open_cluster(address, None, 2):
+        pass
+    one_line(caught, f"the scheduler at {address} has not answered for 1 s")
 
 
 def test_runs_of_a_worker_that_stops_are_given_to_others(cluster, dask, tmp_path):

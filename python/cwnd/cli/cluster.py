@@ -119,12 +119,14 @@ def _read_address(path: Path) -> str:
 
 def _wait_for_workers(client: Any, address: str, count: int) -> None:  # noqa: ANN401
     """Wait until a cluster has enough workers, with tasks that make an adaptive one start them."""
+    from cwnd.sweeps.workers import SILENT_SECONDS, ask
+
     end = time.monotonic() + 60 * WAIT_MINUTES
     workers = f"{counted(count, 'worker')} at {address}"
     calls: list[Any] = []
     said = False
     try:
-        while len(threads := client.nthreads()) < count:
+        while len(threads := ask(client, client.scheduler.ncores, SILENT_SECONDS)) < count:
             if time.monotonic() > end:
                 found = f"{len(threads)} of {workers} after {WAIT_MINUTES} minutes"
                 raise ArgumentError("wait-workers", found)

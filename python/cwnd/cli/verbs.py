@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from cwnd.cli.agree import agree
 from cwnd.cli.check import check_expectations, print_run
+from cwnd.cli.cluster import open_cluster, with_cluster
 from cwnd.cli.config import VARIABLE, name_variables, read_config
 from cwnd.cli.credentials import keygen
 from cwnd.cli.emulate import emulate
@@ -354,6 +355,7 @@ def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @click.option("--exhibit", metavar="ID", help="Only the exhibits with this ID, such as table-1.")
 @click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
 @click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")
+@with_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--out",
@@ -362,7 +364,15 @@ def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> l
     show_default=True,
     help="Directory of the report.",
 )
-def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) -> None:  # noqa: ANN401, FBT001
+def reproduce(
+    papers: tuple[str, ...],
+    exhibit: str | None,
+    quick: bool,  # noqa: FBT001
+    repeat: int | None,
+    as_json: bool,  # noqa: FBT001
+    out: str,
+    **cluster: Any,  # noqa: ANN401
+) -> None:
     """Reproduce the evaluation of each PAPER, or of all.
 
     PAPER is simd, gaimd, aira, daimd, aiad, today (BBR, CUBIC, Copa and C4) or beyond (all laws).
@@ -371,10 +381,18 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
     The same command resumes an interrupted run.
     """
     check_directory("out", Path(out))
-    with show_progress("reproducing") as progress:
+    with open_cluster(**cluster) as client, show_progress("reproducing") as progress:
         from cwnd.papers.runner import reproduce as reproduce_papers
 
-        document = reproduce_papers(papers, out=out, progress=progress, **options)
+        document = reproduce_papers(
+            papers,
+            exhibit=exhibit,
+            quick=quick,
+            repeat=repeat,
+            out=out,
+            dask=client,
+            progress=progress,
+        )
     if as_json:
         print_json(document)
     else:

@@ -1,4 +1,4 @@
-"""Run exhibits on all cores, and resume an interrupted run."""
+"""Run exhibits on all cores or on a Dask cluster, and resume an interrupted run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import os
 import shutil
 import signal
 import time
+from functools import partial
 from importlib.resources import as_file
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
@@ -25,13 +29,30 @@ from cwnd.papers.text import read_text
 from cwnd.result import dumps, jsonable, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from distributed import Client
 
     from cwnd.records import JsonObject
 
 _COMPUTED = "Formulas and models, without a simulation."
 _PARTS = ".parts"
 """Folder with the results of an unfinished run."""
+
+_DRAWING = Lock()
+
+Parts: TypeAlias = "dict[tuple[str, str], JsonObject]"
+"""Results of exhibits by paper and ID."""
+
+
+class _Job(NamedTuple):
+    """Exhibits with runs in common, the options, and a key of options and code."""
+
+    names: list[tuple[str, str]]
+    quick: bool
+    repeat: int | None
+    key: str
 
 
 @with_notebook_bar
@@ -42,6 +63,7 @@ def reproduce(
     quick: bool = False,
     repeat: int | None = None,
     out: str | Path,
+    dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> JsonObject:
     """Run the papers' exhibits and write a report.
@@ -62,6 +84,8 @@ def reproduce(
     out
         Directory of the report. The same call resumes an interrupted run with the results found
         there.
+    dask
+        Address of a Dask scheduler whose workers run the exhibits, or a ``distributed.Client``.
     progress
         Called periodically with the completed fraction.
 
@@ -75,9 +99,9 @@ def reproduce(
     Raises
     ------
     ArgumentError
-        A paper or an exhibit does not exist, or ``repeat`` is not positive.
+        A paper or an exhibit does not exist, ``repeat`` is not positive, or ``dask`` is invalid.
     MissingExtraError
-        Jinja2 or Matplotlib is not installed.
+        Jinja2, Matplotlib or, with ``dask``, Dask is not installed.
     """
     require("reproduce", "jinja2", "matplotlib")
     from cwnd.papers.report import write_report
@@ -93,20 +117,12 @@ def reproduce(
     done = {e: part for e in chosen if (part := _read_part(parts, e, key)) is not None}
     left = _groups(e for e in chosen if e not in done)
     total = sum(e.cost for e in chosen)
-    if left:
-        cores = len(os.sched_getaffinity(0))
-        workers = min(cores, len(left))
-        threads = cores // workers
-        jobs = [
-            ([(e.paper, e.id) for e in group], quick, repeat, threads, out, key) for group in left
-        ]
-        # Processes, not threads: exhibits spend much time in Python code and in drawing.
-        with multiprocessing.get_context("spawn").Pool(workers, _start) as pool:
-            for parts_done in pool.imap_unordered(_work, jobs):
-                for (paper, name), part in parts_done.items():
-                    done[_find(chosen, paper, name)] = part
-                if progress is not None:
-                    progress(sum(e.cost for e in done) / total)
+    jobs = [_Job([(e.paper, e.id) for e in group], quick, repeat, key) for group in left]
+    for parts_done in _on_cores(jobs, out) if dask is None else _on_cluster(jobs, out, dask):
+        for (paper, name), part in parts_done.items():
+            done[_find(chosen, paper, name)] = part
+        if progress is not None:
+            progress(sum(e.cost for e in done) / total)
     document = _document([(e, done[e]) for e in chosen])
     write_text(out / "results.json", dumps(document) + "\n")
     write_report(document, out, quick=quick, repeat=repeat)
@@ -158,26 +174,80 @@ def _find(known: list[Exhibit], paper: str, name: str) -> Exhibit:
     return next(e for e in known if (e.paper, e.id) == (paper, name))
 
 
+def _on_cores(jobs: Sequence[_Job], out: Path) -> Iterator[Parts]:
+    """Run jobs in processes of this machine."""
+    if not jobs:
+        return
+    cores = len(os.sched_getaffinity(0))
+    workers = min(cores, len(jobs))
+    work = partial(_work, out, cores // workers)
+    # Processes, not threads: exhibits spend much time in Python code and in drawing.
+    with multiprocessing.get_context("spawn").Pool(workers, _start) as pool:
+        yield from pool.imap_unordered(work, jobs)
+
+
+def _on_cluster(jobs: Sequence[_Job], out: Path, dask: str | Client) -> Iterator[Parts]:
+    """Run jobs on the workers of a Dask cluster, and write their files here."""
+    from cwnd.sweeps.processes import Lost
+    from cwnd.sweeps.workers import Cluster
+
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    with Cluster(dask, _work_remotely) as cluster:
+        running = {cluster.submit(job): job for job in jobs}
+        for future in running:
+            future.add_done_callback(ended.put)
+        while running:
+            # Raises an error if all workers are gone.
+            cluster.slots()
+            try:
+                future = ended.get(timeout=1.0)
+                parts, files = future.result()
+            except Empty:
+                continue
+            except Lost:
+                names = ", ".join(f"{paper} {name}" for paper, name in running[future].names)
+                problem = f"workers died repeatedly in {names}; the same command resumes"
+                raise ArgumentError("dask", problem) from None
+            del running[future]
+            # The stored results are the last ones, as in `_run`.
+            for name, content in sorted(files.items(), reverse=True):
+                unfinished = (out / name).with_suffix(".new")
+                unfinished.write_bytes(content)
+                unfinished.replace(out / name)
+            yield parts
+
+
 def _start() -> None:
     """Ignore interrupts in a worker; the parent process terminates its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(
-    job: tuple[list[tuple[str, str]], bool, int | None, int, Path, str],
-) -> dict[tuple[str, str], JsonObject]:
+def _work(out: Path, threads: int, job: _Job) -> Parts:
     """Run exhibits with runs in common, in a worker process."""
-    names, quick, repeat, threads, out, key = job
     known: Known = {}
     return {
         (paper, name): _run(
             _find(exhibits(paper), paper, name),
-            Lab(quick=quick, repeat=repeat, threads=threads, known=known),
+            Lab(quick=job.quick, repeat=job.repeat, threads=threads, known=known),
             out,
-            key,
+            job.key,
         )
-        for paper, name in names
+        for paper, name in job.names
     }
+
+
+def _work_remotely(job: _Job) -> tuple[Parts, dict[str, bytes]]:
+    """Run exhibits on a worker of a cluster; return their results and the written files."""
+    require("reproduce", "matplotlib")
+    if _key(quick=job.quick, repeat=job.repeat) != job.key:
+        raise RuntimeError("a worker has another version of cwnd")
+    with TemporaryDirectory() as folder:
+        out = Path(folder)
+        for name in ("figures", _PARTS):
+            (out / name).mkdir()
+        parts = _work(out, 1, job)
+        files = [file for file in out.rglob("*") if file.is_file()]
+        return parts, {str(file.relative_to(out)): file.read_bytes() for file in files}
 
 
 def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
@@ -189,8 +259,10 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
     files = out / "figures"
     figures = [(f"{exhibit.id}-{f.name}".removesuffix("-"), f) for f in found.figures]
     tables = [(f"{exhibit.id}-{t.name}", t) for t in found.tables]
-    for name, figure in figures:
-        draw(figure, files / f"{exhibit.paper}-{name}")
+    # Matplotlib is not safe for threads, of which a worker of a cluster may have several.
+    with _DRAWING:
+        for name, figure in figures:
+            draw(figure, files / f"{exhibit.paper}-{name}")
     for name, table in tables:
         write_table(table, files / f"{exhibit.paper}-{name}")
     text = exhibit.text
@@ -277,8 +349,7 @@ def _read_part(parts: Path, exhibit: Exhibit, key: str) -> JsonObject | None:
 
 def _key(*, quick: bool, repeat: int | None) -> str:
     """Return a key of all inputs of a run: options and code."""
-    digest = hashlib.sha256(f"{_native.version()} {quick} {repeat}".encode())
-    digest.update(Path(_native.__file__).read_bytes())
+    digest = hashlib.sha256(f"{_native.version()} {_native.sources()} {quick} {repeat}".encode())
     with as_file(resources("cwnd")) as package:
         for file in sorted(package.rglob("*")):
             if file.suffix in {".py", ".toml"}:

@@ -15,10 +15,10 @@ from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend
 from cwnd.sweeps.dataset import TCP_CONVENTIONS, DataSet
 from cwnd.sweeps.manifest import LOST, Tables
-from cwnd.sweeps.processes import Lost
+from cwnd.sweeps.processes import Lost, pack
 from cwnd.sweeps.reading import PlanLike, read_plan
 from cwnd.sweeps.work import failed_batch
-from cwnd.sweeps.workers import Cluster, Cores
+from cwnd.sweeps.workers import Cluster, Cores, run_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,7 +235,7 @@ def sweep(
         if dask is not None:
             raise ArgumentError("dask", f"a sweep on {plan.on} runs on this machine only")
         check_backend(plan.on)
-    workers = Cores(plan) if dask is None else Cluster(plan, dask)
+    workers = Cores(plan) if dask is None else Cluster(dask, run_packed, pack(plan))
     with workers, DataSet(Path(out), plan, shard) as data:
         made = _MissingRuns(plan, data, workers).make(progress)
     return Sweep(out, made=made)

@@ -109,10 +109,13 @@ class Cluster:
 
     Parameters
     ----------
-    plan
-        The plan of the runs.
     dask
         Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which remains open.
+    task
+        Function of a module of cwnd that the workers call, with ``shared`` and what `submit` is
+        given.
+    shared
+        First arguments of the function.
 
     Raises
     ------
@@ -122,9 +125,9 @@ class Cluster:
         Dask is not installed.
     """
 
-    def __init__(self, plan: Plan, dask: str | Client) -> None:
+    def __init__(self, dask: str | Client, task: Callable[..., Any], *shared: object) -> None:
         require("--dask", "distributed")
-        self._plan, self._dask = plan, dask
+        self._dask, self._task, self._shared = dask, task, shared
         self._running: set[Any] = set()
 
     def __enter__(self) -> Self:
@@ -138,7 +141,6 @@ class Cluster:
             self.__exit__(None, None, None)
             raise
         self._seen = time.monotonic()
-        self._packed = pack(self._plan)
         return self
 
     def __exit__(
@@ -153,50 +155,42 @@ class Cluster:
 
     def slots(self) -> int:
         """Return the current number of threads of all workers."""
-        threads: dict[str, int] = self._ask(self._client.scheduler.ncores, SILENT_SECONDS)
+        threads: dict[str, int] = ask(self._client, self._client.scheduler.ncores, SILENT_SECONDS)
         if threads:
             self._seen = time.monotonic()
         elif time.monotonic() - self._seen > SILENT_SECONDS:
-            raise self._gone("every worker")
+            raise _gone("every worker", self._address)
         return max(sum(threads.values()), 1)
 
-    def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Start a batch."""
-        return asyncio.run_coroutine_threadsafe(self._run(runs), self._client.loop.asyncio_loop)
+    def submit(self, work: object) -> Future[Any]:
+        """Start a call of the function, whose result may be the error `Lost`."""
+        return asyncio.run_coroutine_threadsafe(self._run(work), self._client.loop.asyncio_loop)
 
-    async def _run(self, runs: Sequence[Run]) -> dict[str, pa.Table]:
-        """Execute a batch and fetch its tables, in the client's thread."""
+    async def _run(self, work: object) -> Any:  # noqa: ANN401
+        """Call the function and fetch its result, in the client's thread."""
         from distributed import KilledWorker
 
-        task: Any = self._client.submit(_run_packed, self._packed, runs, own_code(), pure=False)
+        task: Any = self._client.submit(
+            _checked, own_code(), self._task, *self._shared, work, pure=False
+        )
         self._running.add(task)
         try:
             while True:
                 # The result may be on a worker that does not answer; Dask then runs it again.
                 with suppress(asyncio.TimeoutError):
-                    tables: dict[str, pa.Table] = await task.result(timeout=CONNECT_SECONDS)
-                    return tables
+                    return await task.result(timeout=CONNECT_SECONDS)
         except Lost:
             raise
         except KilledWorker:
             raise Lost("its worker died repeatedly") from None
         except asyncio.CancelledError:
-            raise self._gone("the scheduler") from None
+            raise _gone("the scheduler", self._address) from None
         except Exception as problem:
             raise ArgumentError(
-                "dask", f"a worker cannot execute runs: {type(problem).__name__}: {problem}"
+                "dask", f"a worker failed: {type(problem).__name__}: {problem}"
             ) from problem
         finally:
             self._running.discard(task)
-
-    def _ask(self, ask: Callable[..., Any], seconds: float, *arguments: Any) -> Any:  # noqa: ANN401
-        """Call a coroutine function of the client; raise an error if no answer comes in time."""
-        try:
-            return self._client.sync(ask, *arguments, callback_timeout=seconds)
-        except asyncio.TimeoutError:
-            raise self._silent("scheduler", self._address, seconds) from None
-        except OSError:
-            raise self._gone("the scheduler") from None
 
     def _check(self) -> None:
         """Raise an error for a cluster without workers, or with workers of different code."""
@@ -209,7 +203,7 @@ class Cluster:
                 return ""
             return own_code()
 
-        workers = list(self._ask(self._client.scheduler.ncores, CONNECT_SECONDS))
+        workers = list(ask(self._client, self._client.scheduler.ncores, CONNECT_SECONDS))
         if not workers:
             raise ArgumentError(
                 "dask",
@@ -239,33 +233,58 @@ class Cluster:
                 raise ArgumentError("dask", f"the worker at {worker} has {problem}")
 
     def _ask_each(
-        self, workers: Sequence[str], ask: Callable[[list[str]], Awaitable[dict[str, Any]]]
+        self, workers: Sequence[str], call: Callable[[list[str]], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
         """Ask each worker, all at once; the answers of those that have not left meanwhile."""
 
         async def one(worker: str) -> dict[str, Any]:
             try:
                 # The worker imports cwnd, perhaps from a slow file system.
-                return await asyncio.wait_for(ask([worker]), SILENT_SECONDS)
+                return await asyncio.wait_for(call([worker]), SILENT_SECONDS)
             except asyncio.TimeoutError:
-                raise self._silent("worker", worker, SILENT_SECONDS) from None
+                raise _silent("worker", worker, SILENT_SECONDS) from None
 
         async def every() -> dict[str, Any]:
             answers = await asyncio.gather(*map(one, workers))
             return {worker: of for answer in answers for worker, of in answer.items()}
 
-        answers: dict[str, Any] = self._ask(every, 2 * SILENT_SECONDS)
+        answers: dict[str, Any] = ask(self._client, every, 2 * SILENT_SECONDS)
         return answers
 
-    def _silent(self, who: str, address: str, seconds: float) -> ArgumentError:
-        return ArgumentError(
-            "dask", f"the {who} at {address} has not answered for {seconds:g} s: is it stopped?"
-        )
 
-    def _gone(self, who: str) -> ArgumentError:
-        return ArgumentError(
-            "dask", f"{who} at {self._address} is gone; the same command resumes the sweep"
-        )
+def ask(client: Any, call: Callable[..., Any], seconds: float) -> Any:  # noqa: ANN401
+    """Call a coroutine function of a client.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+    call
+        The function, without arguments.
+    seconds
+        Time for the answer.
+
+    Raises
+    ------
+    ArgumentError
+        No answer comes in time, or the scheduler is gone.
+    """
+    try:
+        return client.sync(call, callback_timeout=seconds)
+    except asyncio.TimeoutError:
+        raise _silent("scheduler", client.scheduler.address, seconds) from None
+    except OSError:
+        raise _gone("the scheduler", client.scheduler.address) from None
+
+
+def _silent(who: str, address: str, seconds: float) -> ArgumentError:
+    return ArgumentError(
+        "dask", f"the {who} at {address} has not answered for {seconds:g} s: is it stopped?"
+    )
+
+
+def _gone(who: str, address: str) -> ArgumentError:
+    return ArgumentError("dask", f"{who} at {address} is gone; the same command resumes")
 
 
 def connect(address: str) -> Any:  # noqa: ANN401
@@ -345,12 +364,30 @@ def _check_client(client: Any) -> tuple[Any, str]:  # noqa: ANN401
     return client, scheduler.address
 
 
-def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
-    """Execute runs on a worker, unless it has different code, until the task is cancelled."""
+def _checked(code: str, task: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401
+    """Call a function on a worker, unless the worker has different code."""
+    if own_code() != code:
+        raise RuntimeError("it has another version of cwnd, NumPy or SciPy")
+    return task(*arguments)
+
+
+def run_packed(packed: bytes, runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """Execute runs on a worker until the task is cancelled.
+
+    Parameters
+    ----------
+    packed
+        The plan, as of `pack`.
+    runs
+        Runs of the plan.
+
+    Returns
+    -------
+    dict[str, pyarrow.Table]
+        Tables of the first runs, by name.
+    """
     from distributed import get_worker
 
-    if own_code() != code:
-        raise RuntimeError("a worker has another version of cwnd, NumPy or SciPy")
     worker: Any = get_worker()
     task = worker.state.tasks[worker.get_current_task()]
     # Dask forgets a cancelled task, but does not stop its thread.
