@@ -18,7 +18,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get install -y -qq $(1) 2>/dev/null || { $$as apt-get update -qq && $$as apt-get install -y -qq $(1); }; }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement agreement-linux cards ns3 fuzz instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
+	@echo "make bench-disturbed   compare a sweep under kills, stops, bit flips and a full disk with an undisturbed one, as root: 10 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
 	@echo "make agreement-linux   record the kernel's own Reno, CUBIC and BBR for docs/validation.md: 70 minutes of real time, as root"
 	@echo "make cards   evaluate every controller and write docs/cards: an hour of two cores"
@@ -154,6 +155,9 @@ bench-paths: build iperf3
 
 bench-sweep: build
 	$(BIN)/python bench/sweep.py
+
+bench-disturbed: build
+	$(BIN)/python bench/disturbed.py
 
 agreement: build
 	$(BIN)/python bench/agreement.py

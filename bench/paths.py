@@ -4,10 +4,12 @@
                           [--kernel NAME] [SPEC ...]
 
 Each cell is one `cwnd perf` through `cwnd emulate`, with a DropTail queue of one bandwidth-delay
-product and random loss in each direction: the goodput in Mb/s over the whole test including slow
-start, the median of the rounds. The best of cwnd's controllers is in bold. The kernel's CUBIC and
-BBR use the same paths with iperf3. The whole table takes about 25 minutes. Needs root. Without
-iperf3, or without a controller in the kernel, its columns are omitted with a message.
+product and random loss in each direction: the goodput in Mb/s over the whole test including
+slow start, the median of the rounds, in which all controllers take turns. The best of cwnd's
+controllers is in bold. The kernel's CUBIC and BBR use the same paths with iperf3; with several
+rounds, a second table has the ratios of cwnd's controllers to those of the same name in the kernel.
+The whole table takes about 25 minutes. Needs root. Without iperf3, or without a controller in the
+kernel, its columns are omitted with a message.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tables import table
+
+import cwnd.stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,21 +103,16 @@ def behind(case: Case, seed: int, client: str, seconds: int) -> float:
     return float(document["end"]["sum_received"]["bits_per_second"]) / 1e6
 
 
-def measure(case: Case, client: str, options: argparse.Namespace) -> float:
-    """Return the median of the rounds."""
-    runs = [behind(case, 1 + n, client, options.seconds) for n in range(options.rounds)]
-    return statistics.median(runs)
-
-
 def rows(
     cases: list[Case], clients: dict[str, str], options: argparse.Namespace
-) -> Iterator[list[float]]:
-    """Measure all clients on each path."""
+) -> Iterator[dict[str, list[float]]]:
+    """Measure all clients on each path, in turn in each round."""
     for case in cases:
-        row = []
-        for name, client in clients.items():
-            row.append(measure(case, client, options))
-            print(f"{case}: {name}: {row[-1]:.1f} Mb/s", file=sys.stderr, flush=True)
+        row: dict[str, list[float]] = {name: [] for name in clients}
+        for seed in range(1, 1 + options.rounds):
+            for name, client in clients.items():
+                row[name].append(behind(case, seed, client, options.seconds))
+                print(f"{case}: {name}: {row[name][-1]:.1f} Mb/s", file=sys.stderr, flush=True)
         yield row
 
 
@@ -130,13 +129,21 @@ def kernels(names: list[str]) -> list[str]:
     return [name for name in names if name in known]
 
 
-def cells(row: list[float], count: int) -> list[str]:
-    """Format a row, with the best of the first `count` values in bold."""
+def cells(measured: dict[str, list[float]], count: int) -> list[str]:
+    """Format the medians of a row, with the best of the first `count` values in bold."""
+    row = [statistics.median(values) for values in measured.values()]
     best = max((value for value in row[:count] if value == value), default=0.0)  # noqa: PLR0124
     return [
         f"**{value:.1f}**" if index < count and value == best else f"{value:.1f}"
         for index, value in enumerate(row)
     ]
+
+
+def ratios(row: dict[str, list[float]], names: list[str]) -> Iterator[str]:
+    """Format the ratios of controllers to those of the kernel, with 95 % intervals."""
+    for name in names:
+        found = cwnd.stats.estimate_ratio(row[name], row[f"kernel {name}"])
+        yield f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def main() -> None:
@@ -150,16 +157,16 @@ def main() -> None:
     parser.add_argument(
         "--loss", action="append", help=f"of {', '.join(LOSSES).replace('%', '%%')}; repeatable"
     )
-    parser.add_argument("--kernel", action="append", help=f"of {', '.join(KERNELS)}; or none")
+    parser.add_argument(
+        "--kernel", action="append", help=f"by default {', '.join(KERNELS)}; or none"
+    )
     options = parser.parse_args()
     chosen = [options.rate or RATES, options.rtt or RTTS, options.loss or LOSSES]
     cases = [Case(*words) for words in itertools.product(*chosen)]
     kernel_names = kernels([name for name in options.kernel or KERNELS if name != "none"])
     common = f"$CWND_PEER --time {options.seconds}"
-    cwnd = " ".join(CWND)
-    clients = {
-        spec: f"{cwnd} perf -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs
-    }
+    perf = f"{' '.join(CWND)} perf"
+    clients = {spec: f"{perf} -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs}
     clients |= {
         f"kernel {name}": f"iperf3 -c {common} -p {PORT + 1} -J -C {name}" for name in kernel_names
     }
@@ -176,6 +183,11 @@ def main() -> None:
     ]
     title = f"Goodput in Mb/s over {options.seconds} s, queue of one BDP"
     table(title, ("rate, RTT, loss", *clients), lines)
+    both = [name for name in options.specs if name in kernel_names]
+    if both and options.rounds > 1:
+        lines = [[str(case), *ratios(row, both)] for case, row in zip(cases, measured, strict=True)]
+        title = f"Goodput, divided by the kernel's, {options.rounds} rounds, with 95 % intervals"
+        table(title, ("rate, RTT, loss", *both), lines)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
     python bench/transfer.py [--rounds 5] [--files 10000] [--large 1000] [NAME ...]
 
 Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing
-to do (`again`), and one large file (`large`). Each round runs both programs in turn and measures
-the time from the start to the end of the sending process; the ratio is that of the medians. Without
-rsync its column is omitted with a message. The files are in TMPDIR, which should be an idle disk.
+to do (`again`), and one large file (`large`). Each round runs rsync, cwnd without encryption and
+cwnd with a shared key in turn and measures the time from the start to the end of the sending
+process; the ratios are those of the medians to rsync's. Without rsync its column is omitted with a
+message. The files are in TMPDIR, which should be an idle disk.
 """
 
 from __future__ import annotations
@@ -79,19 +80,21 @@ def stopping(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 @contextmanager
-def cwnd_receiver(out: Path) -> Iterator[Receiver]:
+def cwnd_receiver(name: str, out: Path, *credentials: str) -> Iterator[Receiver]:
     """Run `cwnd recv` on a free port."""
-    arguments = ["recv", "--port", "0", "--out", str(out), "--reserve", "0%"]
     program = str(Path(sys.executable).parent / "cwnd")
+    arguments = ["--port", "0", "--out", str(out), "--reserve", "0%", *credentials]
     process = subprocess.Popen(
-        [program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [program, "recv", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     with stopping(process):
         assert process.stderr is not None
         found = re.search(r"port (\d+)", process.stderr.readline())
         assert found is not None
         address = f"127.0.0.1:{found[1]}"
-        yield Receiver("cwnd", lambda source: [program, "send", str(source), address], out)
+        yield Receiver(
+            name, lambda source: [program, "send", str(source), address, *credentials], out
+        )
 
 
 @contextmanager
@@ -158,21 +161,31 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         many, large = make_sources(folder, arguments.files, arguments.large)
-        inboxes = [folder / "cwnd" / "in", folder / "rsync" / "in"]
+        inboxes = [folder / name / "in" for name in ("rsync", "clear", "keyed")]
         for inbox in inboxes:
             inbox.mkdir(parents=True)
-        with cwnd_receiver(inboxes[0]) as cwnd, rsync_or_nothing(inboxes[1]) as others:
-            receivers = [cwnd, *others]
+        key = str(folder / "key")
+        subprocess.run([sys.executable, "-m", "cwnd", "keygen", key], check=True)
+        with (
+            rsync_or_nothing(inboxes[0]) as others,
+            cwnd_receiver("cwnd", inboxes[1]) as clear,
+            cwnd_receiver("cwnd with a key", inboxes[2], "--key", key) as keyed,
+        ):
+            receivers = [*others, clear, keyed]
             rows = []
             for name in names:
                 source = large if name == "large" else many
                 seconds = measure(receivers, source, arguments.rounds, fresh=name != "again")
                 medians = [statistics.median(taken) for taken in seconds]
-                ratio = f"{medians[0] / medians[1]:.2f}" if others else ""
-                rows.append([name, *(f"{median:.2f}" for median in medians), ratio])
+                ratios = [f"{median / medians[0]:.2f}" for median in medians[1:] if others]
+                rows.append([name, *(f"{median:.2f}" for median in medians), *ratios])
     sources = f"{arguments.files} files of {SMALL_BYTES} bytes, one of {arguments.large} MB"
     title = f"{sources}: seconds, medians of {arguments.rounds} rounds"
-    table(title, ["case", *(receiver.name for receiver in receivers), "ratio"], rows)
+    table(
+        title,
+        ["case", *(each.name for each in receivers), *(["ratio", "with a key"] if others else [])],
+        rows,
+    )
 
 
 @contextmanager
