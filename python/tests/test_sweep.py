@@ -412,6 +412,47 @@ flows = 2
 """
 
 
+class Add:
+    """Adds a packet in each round trip, and halves the window."""
+
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w / 2
+
+
+@pytest.mark.parametrize("law", ["reno", Add])
+def test_an_interrupt_keeps_the_finished_runs_of_a_batch(tmp_path, monkeypatch, law):
+    finished = 0
+
+    def count(runs, seconds):
+        nonlocal finished
+        for run in runs:
+            yield run
+            finished += 1
+
+    def interrupt(done: float) -> None:
+        assert done == 0.0
+        if finished > 0:
+            raise KeyboardInterrupt
+
+    # A batch takes longer than any test.
+    for module in ("work", "processes"):
+        monkeypatch.setattr(f"cwnd.sweeps.{module}.begun", count)
+    plan = {
+        "base": {"rate": "20mbit", "time": "20s", "flows": 2},
+        "controllers": [law],
+        "seeds": 100_000,
+        "time_limit": "1h",
+    }
+    with pytest.raises(KeyboardInterrupt):
+        cwnd.sweep(plan, out=tmp_path, progress=interrupt)
+    made = cwnd.Sweep(tmp_path)
+    assert len(made) >= finished > 0
+    assert made.failed == 0
+
+
 def test_an_interrupted_sweep_goes_on(tmp_path, spawn, command):
     path, out = tmp_path / "plan.toml", tmp_path / "out"
     path.write_text(LONG)

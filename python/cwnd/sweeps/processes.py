@@ -65,7 +65,7 @@ def run_apart(
     runs
         Runs of the plan.
     stopped
-        Called several times a second; the process is killed when it returns true.
+        Called several times a second; the process is killed once it has returned true.
     seconds
         Wall time after which no other run is begun.
 
@@ -73,21 +73,21 @@ def run_apart(
     -------
     dict
         Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
-        begun. A failed run is a row of ``runs`` with its ``error``.
+        begun and not stopped. A failed run is a row of ``runs`` with its ``error``.
 
     Raises
     ------
     Lost
         The process died.
-    Stopped
-        ``stopped`` returned true.
     """
     plan: Plan = unpack(packed)
-    found = []
+    found = [failed_batch(plan, [], "")]
     for run in begun(runs, seconds):
-        process = _take() or _Process(stopped)
         try:
+            process = _take() or _Process(stopped)
             found.append(process.ask((packed, run), plan.time_limit, stopped))
+        except Stopped:
+            break
         except TimeoutError:
             found.append(failed_batch(plan, [run], overtime(plan)))
         else:

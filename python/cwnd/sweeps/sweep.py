@@ -257,13 +257,24 @@ class _MissingRuns:
 
     def make(self, progress: Callable[[float], None] | None) -> int:
         """Execute the runs; return their number."""
-        while self._submit_batches():
-            for future in self._wait_for_batches():
-                self._end(future, self._batches.pop(future))
-            self._data.flush_old()
-            if progress is not None:
-                progress(min(self._made / self._todo, 1.0))
+        try:
+            while self._submit_batches():
+                for future in self._wait_for_batches():
+                    self._end(future, self._batches.pop(future))
+                self._data.flush_old()
+                if progress is not None:
+                    progress(min(self._made / self._todo, 1.0))
+        except BaseException:
+            self._workers.stop()
+            self._keep()
+            raise
         return self._made
+
+    def _keep(self) -> None:
+        """Add the rows of batches that have ended meanwhile."""
+        for future in self._batches:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._data.add(future.result())
 
     def _submit_batches(self) -> bool:
         """Submit batches until enough are in flight; return whether any are."""

@@ -86,7 +86,7 @@ def run_batch(
     runs
         Runs of the plan.
     stopped
-        Called several times a second; the current run stops when it returns true.
+        Called several times a second; no more runs are made once it has returned true.
     seconds
         Wall time after which no other run is begun.
 
@@ -94,12 +94,7 @@ def run_batch(
     -------
     dict
         Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
-        begun. A failed run is a row of ``runs`` with its ``error``.
-
-    Raises
-    ------
-    Stopped
-        ``stopped`` returned true.
+        begun and not stopped. A failed run is a row of ``runs`` with its ``error``.
     """
     of_schema = schemas(plan)
     rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
@@ -120,7 +115,8 @@ def run_batch(
             if "series" in of_schema:
                 series.append(_series(row["key"], result))
         except Stopped:
-            raise
+            rows["runs"].pop()
+            break
         except _Late as problem:
             row["error"] = f"{LOST}{problem}"
         except _Overtime:

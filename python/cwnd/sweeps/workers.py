@@ -62,6 +62,9 @@ class Workers(Protocol):
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Start a batch, whose result is the tables of its first runs, or the error `Lost`."""
 
+    def stop(self) -> None:
+        """Stop the batches that may keep their first runs."""
+
 
 class Cores:
     """The cores of this machine, with one thread each; runs release the interpreter's lock.
@@ -91,9 +94,8 @@ class Cores:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Cancel the queued batches and stop the running ones."""
-        self._stop.set()
-        self._pool.shutdown(cancel_futures=True)
+        """Stop the batches."""
+        self.stop()
 
     def slots(self) -> int:
         """Return the number of cores."""
@@ -102,6 +104,11 @@ class Cores:
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Start a batch."""
         return self._pool.submit(_execute, self._plan, self._packed, runs, self._stop.is_set)
+
+    def stop(self) -> None:
+        """Cancel the queued batches, and end the running ones with the runs that they have made."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
 
 
 class Cluster:
@@ -161,6 +168,9 @@ class Cluster:
         elif time.monotonic() - self._seen > SILENT_SECONDS:
             raise _gone("every worker", self._address)
         return max(sum(threads.values()), 1)
+
+    def stop(self) -> None:
+        """Do nothing: a batch that is cancelled at the end has no result."""
 
     def submit(self, work: object) -> Future[Any]:
         """Start a call of the function, whose result may be the error `Lost`."""
