@@ -50,7 +50,7 @@ class Disturbed:
 
     def __init__(self, plan: Path, out: Path, seed: int) -> None:
         self._random = random.Random(seed)
-        self._out, self._log = out, (out.parent / "log").open("w")
+        self._out, self._log = out, tempfile.TemporaryFile("w")
         os.environ["DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL"] = "5s"
         self._scheduler, address = self._dask("scheduler", "--host", "127.0.0.1", "--port", "0")
         self._worker = ("worker", address, "--nthreads", "1", "--no-nanny")

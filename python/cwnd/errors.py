@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -38,6 +40,23 @@ class DataSetWarning(UserWarning):
 
 class KernelError(ValueError):
     """The kernel lacks a capability or denies it to this user; the message names it."""
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Name a file in the errors of its writing, such as that of a full disk.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None:
+            problem.filename = str(path)
+        raise
 
 
 def read_argument(name: str, parse: Callable[[V], T], value: V) -> T:

@@ -12,6 +12,7 @@ import numpy as np
 from cwnd import metrics
 from cwnd.application import group_flows
 from cwnd.completion import RunTransfers, transfers_json, transfers_of
+from cwnd.errors import naming
 from cwnd.extras import require
 from cwnd.units import format_rate
 
@@ -585,4 +586,5 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file."""
     from pathlib import Path
 
-    Path(path).write_text(text, encoding="utf-8")
+    with naming(path):
+        Path(path).write_text(text, encoding="utf-8")

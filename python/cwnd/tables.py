@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd.extras import require
-from cwnd.result import dumps
+from cwnd.result import dumps, write_text
 
 require("cwnd.tables", "pyarrow")
 import pyarrow as pa  # noqa: E402
@@ -181,7 +181,7 @@ def _write(home: Path, tables: dict[str, pa.Table], name: str, figures: JsonObje
         csv.write_csv(table, home / f"{each}.csv")
         written += [home / f"{each}.parquet", home / f"{each}.csv"]
     document = home / name
-    document.write_text(dumps(figures) + "\n", encoding="utf-8")
+    write_text(document, dumps(figures) + "\n")
     return [*written, document]
 
 

@@ -202,6 +202,11 @@ def test_run_writes_packets(command, scenario_file, tmp_path):
     assert pcap.read_bytes()[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1", b"\x0a\x0d\x0d\x0a")
 
 
+def test_a_full_disk_is_one_line_with_the_file(command, scenario_file):
+    done = command("run", scenario_file, "--report", "/dev/full")
+    assert (done.returncode, done.stderr) == (2, "cwnd: /dev/full: No space left on device\n")
+
+
 def test_lookahead_does_not_change_the_document(command, scenario_file):
     ways = [(), ("--no-lookahead",)]
     runs = [command("run", scenario_file, "--json", *options) for options in ways]

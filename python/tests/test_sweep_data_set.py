@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -276,6 +277,22 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
         assert calls[at - 1] == ("sync", temporary)
         assert calls[at + 1] == ("sync", target.parent)
     assert ("sync", tmp_path) in calls
+
+
+def test_a_full_disk_is_named_and_the_same_command_resumes(isolated, tmp_path):
+    plan, out = tmp_path / "plan.toml", tmp_path / "disk/out"
+    plan.write_text('controllers = ["reno"]\nseeds = 3\n[base]\ntime = "1s"\n')
+    sweep = f'"{sys.executable}" -m cwnd sweep {plan} --out {out}'
+    done = isolated(f"""
+    mkdir {out.parent} && mount -t tmpfs -o size=64k none {out.parent}
+    head -c 57344 /dev/zero > {out.parent}/ballast
+    {sweep}
+    echo "status $?"
+    rm {out.parent}/ballast
+    {sweep}
+    """)
+    assert "status 2\n3 runs in" in done.stdout, done.stderr
+    assert re.search(rf"cwnd: {out}/[a-z]+/\S+\.parquet: No space left on device\n", done.stderr)
 
 
 def test_a_full_disk_leaves_no_part(tmp_path, monkeypatch):

@@ -104,9 +104,9 @@ def emulate(
     for line in summarise(measured):
         say(line)
     if result is not None:
-        from cwnd.result import dumps
+        from cwnd.result import dumps, write_text
 
-        Path(result).write_text(dumps(to_json(measured, seed)) + "\n")
+        write_text(result, dumps(to_json(measured, seed)) + "\n")
     click.get_current_context().exit(status)
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pandas.util import hash_array
 from pyarrow import dataset, parquet
 
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, naming
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -298,7 +298,7 @@ def write_file(path: Path, content: bytes | pa.Buffer) -> None:
     temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        with open(os.open(temporary, flags, 0o666), "wb") as file:  # noqa: PTH123
+        with naming(path), open(os.open(temporary, flags, 0o666), "wb") as file:  # noqa: PTH123
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
