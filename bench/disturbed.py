@@ -3,9 +3,9 @@
     python bench/disturbed.py [--runs 100000] [--seed 1]
 
 Every ten seconds a worker or the command is killed. One worker is stopped and never continues, the
-disk fills up once, and one bit of a part is flipped after each of the first two kills of the
-command. Killed workers are replaced, and the same command is repeated until it succeeds. The status
-is 1 if a row of the two data sets differs. Only root can mount the small disk.
+disk fills up once, and one bit of a part is flipped after each of two kills of the command. Killed
+workers are replaced, and the same command is repeated until it succeeds. The status is 1 if a row
+of the two data sets differs. Only root can mount the small disk.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 PERIOD = 10.0
 """Seconds between two kills."""
 
+FLIPS = 2
+"""Number of flipped bits."""
+
 DISK = 256
 """Size in megabytes of the disk."""
 
@@ -50,7 +53,7 @@ class Disturbed:
 
     def __init__(self, plan: Path, out: Path, seed: int) -> None:
         self._random = random.Random(seed)
-        self._out, self._log = out, tempfile.TemporaryFile("w")
+        self._out, self._log = out, (out.parents[1] / "log").open("w")
         os.environ["DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL"] = "5s"
         self._scheduler, address = self._dask("scheduler", "--host", "127.0.0.1", "--port", "0")
         self._worker = ("worker", address, "--nthreads", "1", "--no-nanny")
@@ -79,8 +82,8 @@ class Disturbed:
     def run(self) -> None:
         """Repeat the command until it succeeds."""
         events = itertools.chain(
-            ["worker", "command", "stop", "worker", "command", "disk"],
-            itertools.cycle(["worker", "command"]),
+            ["worker", "stop", "worker", "command", "worker", "disk"],
+            itertools.cycle(["worker", "worker", "worker", "command"]),
         )
         running = self._start()
         while True:
@@ -105,8 +108,9 @@ class Disturbed:
         if event == "command":
             running.kill()
             running.wait()
-            if self.done[event] <= 2:
-                self._flip()
+            parts = sorted(self._out.glob("*/*.parquet"))
+            if parts and self.done.get("flip", 0) < FLIPS:
+                self._flip(self._random.choice(parts))
         elif event == "disk":
             self._fill(running)
         else:
@@ -118,9 +122,8 @@ class Disturbed:
                 worker.kill()
             self._workers.append(self._dask(*self._worker)[0])
 
-    def _flip(self) -> None:
+    def _flip(self, part: Path) -> None:
         """Flip one bit of a part."""
-        part = self._random.choice(sorted(self._out.glob("*/*.parquet")))
         data = bytearray(part.read_bytes())
         bit = self._random.randrange(8 * len(data))
         data[bit // 8] ^= 1 << bit % 8

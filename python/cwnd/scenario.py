@@ -352,8 +352,24 @@ _KEY = re.compile(r"([A-Za-z_]+)((?:\[[0-9]+\])*)")
 """A key of a path, with indices of list items."""
 
 
-def _replace(document: JsonObject, path: str, value: object) -> None:
-    """Set the value at a path of a scenario."""
+def value_at(document: JsonObject, path: str) -> object:
+    """Return the value at a path of a scenario, which exists.
+
+    Parameters
+    ----------
+    document
+        The scenario.
+    path
+        The path.
+    """
+    place: Any = document
+    for key in _keys(path):
+        place = place[key]
+    return place
+
+
+def _keys(path: str) -> list[str | int]:
+    """Parse a path."""
     keys: list[str | int] = []
     for part in path.split("."):
         match = _KEY.fullmatch(part)
@@ -362,6 +378,12 @@ def _replace(document: JsonObject, path: str, value: object) -> None:
                 "set", f"{path!r} is not a path such as dumbbell.rate or flow[0].count"
             )
         keys += [match[1], *(int(number) for number in re.findall("[0-9]+", match[2]))]
+    return keys
+
+
+def _replace(document: JsonObject, path: str, value: object) -> None:
+    """Set the value at a path of a scenario."""
+    keys = _keys(path)
     place: Any = document
     for at, key in enumerate(keys):
         so_far = _path(keys[:at]) or "the scenario"

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -261,3 +262,74 @@ def test_the_commands(out, tmp_path, capsys):
     assert capsys.readouterr().out == f"8 runs removed from {out}\n"
     assert run([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"out": str(out), "forgotten": 0}
+
+
+TRACES = """
+base = "net/net.toml"
+controllers = ["reno"]
+[axes]
+"dumbbell.trace" = ["one.txt", "two.txt"]
+"""
+NET = """
+duration = "2s"
+[dumbbell]
+delay = "10ms"
+queue = { kind = "droptail", limit = 50 }
+trace = "../one.txt"
+[[flow]]
+controller = "reno"
+"""
+
+
+@pytest.fixture
+def traces(tmp_path, monkeypatch) -> Path:
+    """Write a plan with an axis of files, which are beside the plan and not where the test runs."""
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/net.toml").write_text(NET)
+    (tmp_path / "one.txt").write_text("1\n2\n3\n")
+    (tmp_path / "two.txt").write_text("5\n10\n")
+    (tmp_path / "plan.toml").write_text(TRACES)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "two.txt").write_text("1\n")
+    monkeypatch.chdir(elsewhere)
+    return tmp_path
+
+
+def test_the_files_of_an_axis_are_beside_the_plan(traces):
+    plan = read_plan(traces / "plan.toml")
+    rates = [plan.scenario(plan.run(n)).to_dict()["dumbbell"]["trace"]["rate"] for n in (0, 1)]
+    assert rates == [[1, 2, 3], [5, 10]]
+    assert list(cwnd.sweep(plan, out=traces / "out").runs["dumbbell.trace"]) == [
+        "one.txt",
+        "two.txt",
+    ]
+    (traces / "two.txt").unlink()
+    with pytest.raises(PlanError, match=r"axes: dumbbell\.trace: .*/two\.txt: No such file"):
+        read_plan(traces / "plan.toml")
+
+
+def test_an_axis_of_files_grows_and_a_changed_file_is_refused(traces):
+    out, plan = traces / "out", traces / "plan.toml"
+    cwnd.sweep(plan, out=out)
+    (traces / "three.txt").write_text("7\n")
+    plan.write_text(TRACES.replace('"two.txt"', '"two.txt", "three.txt"'))
+    assert cwnd.sweep(plan, out=out).made == 1
+    for name in ("two.txt", "three.txt"):
+        before = (traces / name).read_text()
+        (traces / name).write_text("3\n")
+        with pytest.raises(ArgumentError, match=rf"different `dumbbell\.trace: {name}`"):
+            cwnd.sweep(plan, out=out)
+        (traces / name).write_text(before)
+    assert cwnd.sweep(plan, out=out).made == 0
+
+
+def test_a_base_in_python_keeps_the_contents_of_its_files(traces, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base = cwnd.Scenario.from_toml(traces / "net/net.toml").to_dict()
+    base["dumbbell"]["trace"] = "two.txt"
+    plan = {"base": base, "controllers": ["reno"], "seeds": 2}
+    cwnd.sweep(plan, out=tmp_path / "out")
+    (tmp_path / "two.txt").write_text("1\n")
+    with pytest.raises(ArgumentError, match="different `base`"):
+        cwnd.sweep(plan, out=tmp_path / "out")

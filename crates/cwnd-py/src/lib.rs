@@ -17,9 +17,10 @@ mod udt;
 
 use cwnd_sim::scenario::{self, Scenario};
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 create_exception!(
@@ -55,6 +56,23 @@ fn load(text: &str, origin: &str) -> PyResult<String> {
     let read = |name: &str| read_file(&home.join(name));
     let scenario = Scenario::from_toml_with(text, origin, &read).map_err(scenario_error)?;
     Ok(scenario.to_json())
+}
+
+/// Reads a scenario in JSON and the files that it names, in the folder `home`. Returns it as JSON with their contents,
+/// and the names of the files.
+#[pyfunction]
+fn resolve(scenario_json: &str, home: &str) -> PyResult<(String, Vec<String>)> {
+    let names = RefCell::new(Vec::new());
+    let missing = Cell::new(false);
+    let read = |name: &str| {
+        names.borrow_mut().push(name.to_owned());
+        read_file(&Path::new(home).join(name)).inspect_err(|_| missing.set(true))
+    };
+    match Scenario::from_json_with(scenario_json, &read) {
+        Ok(scenario) => Ok((scenario.to_json(), names.into_inner())),
+        Err(error) if missing.get() => Err(PyFileNotFoundError::new_err(error.to_string())),
+        Err(error) => Err(scenario_error(error)),
+    }
 }
 
 /// Checks a scenario in JSON and says what it is compiled to.
@@ -100,6 +118,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sources, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(resolve, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;

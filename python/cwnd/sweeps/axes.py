@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ LATIN_POINT = "latin_point"
 """Column of ``runs`` with the number of the point of a Latin hypercube."""
 
 _RANGE = ("from", "to", "step", "count", "log")
-_QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)\s*", re.IGNORECASE)
+QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,14 @@ class Axis:
         The distinct values; empty for a range to sample.
     sampled
         The range from which a Latin hypercube draws the values; None for a list.
+    contents
+        Values with the contents of files in the place of their names, by the columns of the values.
     """
 
     name: str
     values: tuple[Any, ...]
     sampled: Range | None = None
+    contents: Mapping[object, Any] = field(default_factory=dict)
 
     @property
     def examples(self) -> tuple[Any, Any]:
@@ -121,6 +124,10 @@ class Axis:
     def column(self, value: object) -> object:
         """Convert a value for the column; tables and lists become JSON text."""
         return value if self.kind != "string" or isinstance(value, str) else json.dumps(value)
+
+    def content(self, value: object) -> object:
+        """Return a value as the scenario has it, with the contents of files that it names."""
+        return self.contents.get(self.column(value), value)
 
 
 def read_axis(name: str, given: object) -> Axis:
@@ -239,7 +246,7 @@ def _quantity(key: str, value: object) -> tuple[float, str]:
     """Split a value into its number and its unit."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value), ""
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    match = QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None or not match[2]:
         raise PlanError(f'{key!r} must be a number, optionally with a unit, such as "10mbit"')
     number = float(match[1])

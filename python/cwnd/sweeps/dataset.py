@@ -326,7 +326,8 @@ def missing(present: npt.NDArray[np.bool_], shard: tuple[int, int]) -> npt.NDArr
 def _compare(part: Part, identity: dict[str, str]) -> None:
     """Raise an error if the plan differs in more than controllers, seeds and values of axes."""
     for name, value in identity.items():
-        if part.plan.get(name) != value:
+        # A value of an axis that names a file may be new.
+        if part.plan.get(name, value) != value:
             raise ArgumentError(
                 "out",
                 f"{part.out} has runs of a plan with a different `{name}`: "

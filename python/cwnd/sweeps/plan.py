@@ -179,7 +179,8 @@ class Plan:
         ValueError
             The values are invalid; ``ScenarioError`` and ``ArgumentError`` are ValueErrors.
         """
-        values = {axis.name: value for axis, value in zip(self.axes, run.values, strict=True)}
+        places = zip(self.axes, run.values, strict=True)
+        values = {axis.name: axis.content(value) for axis, value in places}
         if isinstance(self.base, Scenario):
             scenario = self.base
         else:
@@ -270,6 +271,8 @@ class Plan:
             "measures": self.measures,
             "on": self.on,
         }
+        for axis in self.axes:
+            parts |= {f"{axis.name}: {name}": of for name, of in axis.contents.items()}
         return {
             name: digest(json.dumps(part, sort_keys=True, default=str))
             for name, part in parts.items()

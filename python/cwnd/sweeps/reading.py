@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,15 +18,17 @@ from cwnd.errors import PlanError
 from cwnd.networks import DUMBBELL
 from cwnd.real import BACKENDS
 from cwnd.running import LARGEST_SEED
-from cwnd.scenario import Scenario
-from cwnd.sweeps.axes import Axis, read_axis
+from cwnd.scenario import Scenario, value_at
+from cwnd.sweeps.axes import QUANTITY, Axis, read_axis
 from cwnd.sweeps.code import code_hash
 from cwnd.sweeps.dataset import FIXED
 from cwnd.sweeps.manifest import TABLES
-from cwnd.sweeps.plan import Plan
+from cwnd.sweeps.plan import Plan, Run
 from cwnd.units import parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cwnd.controller import Factory, Spec
     from cwnd.records import JsonObject
 
@@ -84,6 +88,16 @@ def read_plan(source: PlanLike) -> Plan:
         raise PlanError(f"{origin}: {mistake}") from None
     plan.check()
     return plan
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value that are not quantities."""
+    if isinstance(value, str):
+        if QUANTITY.fullmatch(value) is None:
+            yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
@@ -151,7 +165,28 @@ class _Reader:
         )
         if len(plan) > MOST_RUNS:
             raise PlanError(f"{plan}: a sweep can have at most {MOST_RUNS:,} runs")
-        return plan
+        axes = tuple(self._with_contents(plan, number) for number in range(len(axes)))
+        return replace(plan, axes=axes)
+
+    def _with_contents(self, plan: Plan, number: int) -> Axis:
+        """Return an axis with the contents of the files that its values name."""
+        axis, first, contents = plan.axes[number], plan.values(0), {}
+        for value in axis.values:
+            texts = set(_texts(value))
+            if not texts:
+                continue
+            values = (*first[:number], value, *first[number + 1 :])
+            run = Run(0, values, plan.controllers[0], plan.seeds[0])
+            try:
+                text, names = _native.resolve(plan.scenario(run).to_json(), str(self._home))
+            except FileNotFoundError as problem:
+                raise PlanError(f"axes: {problem}") from None
+            except (ValueError, TypeError):
+                # The check of the plan or a run reports it.
+                continue
+            if texts.intersection(names):
+                contents[axis.column(value)] = value_at(json.loads(text), axis.name)
+        return replace(axis, contents=contents)
 
     def _base(self) -> Scenario | JsonObject:
         """Parse the base."""
@@ -161,11 +196,19 @@ class _Reader:
         if not isinstance(base, dict):
             raise PlanError("base: must be the path of a scenario file, or a table")
         if "duration" in base:
-            return Scenario(base)
+            return self._with_files(Scenario(base))
         for key in base:
             if key not in DUMBBELL:
                 raise PlanError(f"base.{key}: unknown key; the keys are {', '.join(DUMBBELL)}")
         return base
+
+    def _with_files(self, scenario: Scenario) -> Scenario:
+        """Return a scenario with the contents of the files that it names."""
+        try:
+            text, names = _native.resolve(scenario.to_json(), str(self._home))
+        except FileNotFoundError as problem:
+            raise PlanError(f"base: {problem}") from None
+        return Scenario(json.loads(text), scenario.controllers) if names else scenario
 
     def _scenario(self, path: Path) -> Scenario:
         """Read a scenario file; paths of Python controllers become relative to the plan."""
