@@ -6,7 +6,7 @@ mod offers;
 use crate::channel::{Failure, IDLE_TIMEOUT, Reader, Writer, stopped, unexpected};
 use crate::event::Event;
 use crate::folder::{FolderView, Identity, Refusal};
-use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, WINDOW, violation};
+use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, ProtocolError, WINDOW, violation};
 use crate::names::printable;
 use crate::part::Content;
 use crate::ranges::Ranges;
@@ -30,6 +30,7 @@ const SPACE_CHECK: u64 = 64 << 20;
 /// An offer without its last answer.
 #[derive(Debug)]
 struct PendingOffer {
+    number: u64,
     path: Vec<u8>,
     mode: u16,
     size: u64,
@@ -108,6 +109,46 @@ impl PendingOffer {
     /// Whether it is large: it may keep a partial file open.
     fn is_large(&self) -> bool {
         self.content.size.is_none_or(|size| size > crate::hash::BLOCK)
+    }
+}
+
+/// What a frame means for its offer.
+enum Step {
+    Pending,
+    /// The last answer of the offer.
+    Last(Decision),
+}
+
+/// Why the processing of a frame stops.
+enum Stop {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl From<Refusal> for Stop {
+    fn from(why: Refusal) -> Self {
+        Stop::Refused(why)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<ProtocolError> for Stop {
+    fn from(error: ProtocolError) -> Self {
+        Stop::Failed(error.into())
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Refused(why) => fatal(&why),
+            Stop::Failed(failure) => failure,
+        }
     }
 }
 
@@ -252,10 +293,16 @@ impl<'m, 'o> Receiver<'m, 'o> {
         match frame {
             Frame::Plan(plan) => self.receive_plan(plan),
             Frame::Offer(offer) if self.plan.is_some() => self.offer(&offer),
-            Frame::Claim { number, first, values } => self.compare(number, first, values),
-            Frame::Block(block) => self.block(&block),
-            Frame::Hole { number, first, count } => self.hole(number, first, count),
-            Frame::End { number, size, root } => self.end(number, Ended { size, root }),
+            Frame::Claim { number, first, values } => {
+                self.update(number, |this, item| this.compare(item, first, values))
+            }
+            Frame::Block(block) => self.update(block.number, |this, item| this.block(item, &block)),
+            Frame::Hole { number, first, count } => {
+                self.update(number, |this, item| this.hole(item, first, count))
+            }
+            Frame::End { number, size, root } => {
+                self.update(number, |this, item| this.end(item, Ended { size, root }))
+            }
             Frame::Abort { number, reason } => self.abort(number, reason),
             Frame::Counted if self.survey => self.end_survey(),
             Frame::Stop { again, reason } => Err(stopped(again, reason, "the sender")),
@@ -333,15 +380,43 @@ impl<'m, 'o> Receiver<'m, 'o> {
         Ok(())
     }
 
-    /// Removes a pending offer, before its last answer.
-    fn remove_offer(&mut self, number: u64) -> Option<PendingOffer> {
-        let item = self.pending.remove(&number)?;
+    /// Processes a frame about a pending offer. A refusal ends the offer, and a failure the connection.
+    fn update(
+        &mut self,
+        number: u64,
+        process: impl FnOnce(&mut Self, &mut PendingOffer) -> Result<Step, Stop>,
+    ) -> Result<(), Failure> {
+        let Some(mut item) = self.pending.remove(&number) else {
+            return self.check_offered(number);
+        };
+        match process(self, &mut item) {
+            Ok(Step::Pending) => {}
+            Ok(Step::Last(decision)) => {
+                self.close(&item);
+                self.answer(number, decision, 0, "");
+                return Ok(());
+            }
+            Err(Stop::Refused(why)) if !why.is_fatal() => {
+                discard(&item);
+                self.close(&item);
+                return self.refuse(number, &item.path, &why);
+            }
+            Err(stop) => {
+                self.pending.insert(number, item);
+                return Err(stop.into());
+            }
+        }
+        self.pending.insert(number, item);
+        Ok(())
+    }
+
+    /// Ends an offer that is not pending any more, before its last answer.
+    fn close(&mut self, item: &PendingOffer) {
         self.large -= usize::from(item.is_large());
-        if !item.is_large() && part_is_open(&item) {
+        if !item.is_large() && part_is_open(item) {
             self.open -= 1;
         }
-        self.release(&item);
-        Some(item)
+        self.release(item);
     }
 
     /// Unlocks the file of an offer.
@@ -362,16 +437,12 @@ impl<'m, 'o> Receiver<'m, 'o> {
         self.writer.put(&Frame::Answer { number, decision, first, reason: reason.as_bytes() });
     }
 
-    /// Refuses an offer, and removes its partial file, which cannot be completed.
+    /// Refuses an offer that is not pending.
     fn refuse(&mut self, number: u64, path: &[u8], why: &Refusal) -> Result<(), Failure> {
         if why.is_fatal() {
-            return Err(Failure::give_up(format!("{why} at the receiver")));
+            return Err(fatal(why));
         }
         let reason = why.to_string();
-        if let Some(item) = self.pending.get(&number) {
-            discard(item);
-        }
-        self.remove_offer(number);
         if !self.survey {
             self.meter.error(Some(path), &reason);
         }
@@ -380,13 +451,12 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn abort(&mut self, number: u64, reason: &[u8]) -> Result<(), Failure> {
-        if !self.pending.contains_key(&number) {
+        let Some(item) = self.pending.remove(&number) else {
             return self.check_offered(number);
-        }
+        };
         // What was received is compared with the next offer.
-        if let Some(item) = self.remove_offer(number) {
-            self.meter.error(Some(&item.path), &format!("not sent: {}", printable(reason)));
-        }
+        self.close(&item);
+        self.meter.error(Some(&item.path), &format!("not sent: {}", printable(reason)));
         Ok(())
     }
 
@@ -401,7 +471,11 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 }
 
-/// Removes the partial file of an offer.
+fn fatal(why: &Refusal) -> Failure {
+    Failure::give_up(format!("{why} at the receiver"))
+}
+
+/// Removes the partial file of an offer, which cannot be completed.
 fn discard(item: &PendingOffer) {
     if let State::Arriving(Arriving { lock, .. }) = &item.state {
         lock.with(|part| part.take().inspect(crate::part::Part::discard));

@@ -1,8 +1,8 @@
 //! Decisions of a receiver on offers.
 
 use super::{
-    Arriving, Comparing, ExistingData, PendingOffer, Receiver, State, WAIT_TIMEOUT, count_file,
-    superseded,
+    Arriving, Comparing, ExistingData, PendingOffer, Receiver, State, Stop, WAIT_TIMEOUT,
+    count_file, superseded,
 };
 use crate::channel::Failure;
 use crate::event::FileOutcome;
@@ -139,6 +139,7 @@ impl Receiver<'_, '_> {
     fn offer_file(&mut self, number: u64, offer: &Offer<'_>) -> Result<(), Failure> {
         let size = (offer.what == What::File).then_some(offer.size);
         let item = PendingOffer {
+            number,
             path: offer.path.into(),
             mode: offer.mode,
             size: offer.size,
@@ -149,18 +150,20 @@ impl Receiver<'_, '_> {
             counted: false,
             moved: 0,
         };
-        self.judge(number, item)
+        self.judge(item)
     }
 
     /// Decides on the offer of a file, and answers.
-    fn judge(&mut self, number: u64, mut item: PendingOffer) -> Result<(), Failure> {
+    fn judge(&mut self, mut item: PendingOffer) -> Result<(), Failure> {
+        let number = item.number;
         let verdict = match self.judge_file(&item) {
             Ok(verdict) => verdict,
             Err(why) => return self.refuse(number, &item.path, &why),
         };
         match verdict {
             Verdict::Present(file_identity) => {
-                self.present(number, &item, file_identity);
+                self.present(&item, file_identity);
+                self.answer(number, Decision::Present, 0, "");
                 return Ok(());
             }
             Verdict::Arrive(arriving, first) => {
@@ -196,29 +199,19 @@ impl Receiver<'_, '_> {
         self.insert(number, item)
     }
 
-    /// Reports a file that is already complete, and answers.
-    pub(super) fn present(&mut self, number: u64, item: &PendingOffer, file_identity: Identity) {
-        self.remember(number, item.linked, file_identity, item.size);
-        if self.survey {
-            // The offer after the survey is reported.
-            self.answer(number, Decision::Present, 0, "");
-            return;
+    /// Reports a file that is already complete, unless the offer after the survey does.
+    pub(super) fn present(&mut self, item: &PendingOffer, file_identity: Identity) {
+        self.remember(item, file_identity);
+        if !self.survey {
+            self.meter.progress.done_bytes += item.size;
+            self.meter.file(&item.path, FileOutcome::Present, item.size, 0);
         }
-        self.meter.progress.done_bytes += item.size;
-        self.meter.file(&item.path, FileOutcome::Present, item.size, 0);
-        self.answer(number, Decision::Present, 0, "");
     }
 
     /// Records a file that hard links may refer to.
-    pub(super) fn remember(
-        &mut self,
-        number: u64,
-        linked: bool,
-        file_identity: Identity,
-        size: u64,
-    ) {
-        if linked && self.originals.len() < ORIGINALS {
-            self.originals.insert(number, (file_identity, size));
+    pub(super) fn remember(&mut self, item: &PendingOffer, file_identity: Identity) {
+        if item.linked && self.originals.len() < ORIGINALS {
+            self.originals.insert(item.number, (file_identity, item.size));
         }
     }
 
@@ -326,8 +319,9 @@ impl Receiver<'_, '_> {
             .map(|(number, _)| *number)
             .collect();
         for number in numbers {
-            if let Some(item) = self.remove_offer(number) {
-                self.judge(number, item)?;
+            if let Some(item) = self.pending.remove(&number) {
+                self.close(&item);
+                self.judge(item)?;
             }
         }
         Ok(())
@@ -336,9 +330,9 @@ impl Receiver<'_, '_> {
     /// Runs `work` on the partial file of an offer, unless another connection has taken over.
     pub(super) fn with_part<T>(
         lock: &FileLock,
-        work: impl FnOnce(&mut Option<Part>) -> T,
-    ) -> Result<T, Failure> {
-        lock.with(work).ok_or_else(superseded)
+        work: impl FnOnce(&mut Option<Part>) -> Result<T, Refusal>,
+    ) -> Result<T, Stop> {
+        Ok(lock.with(work).ok_or_else(superseded)??)
     }
 }
 
