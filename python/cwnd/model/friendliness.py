@@ -17,9 +17,11 @@ from cwnd.model.quantities import Beta, GaimdBeta, Loss, Packets, Unit, document
 from cwnd.model.throughput import Formula, find_formula, formula_arguments
 
 Exponent: TypeAlias = Annotated[
-    npt.ArrayLike, "The law's exponents; (0, 1) is AIMD, (1, 0) IIAD, (1/2, 1/2) SQRT"
+    npt.ArrayLike, "The law's exponents, at least 0; (0, 1) is AIMD, (1, 0) IIAD, (1/2, 1/2) SQRT"
 ]
-FriendlyExponent: TypeAlias = Annotated[npt.ArrayLike, "The law's exponents, whose sum is 1"]
+FriendlyExponent: TypeAlias = Annotated[
+    npt.ArrayLike, "The law's exponents, at least 0, whose sum is 1"
+]
 FriendlyIncrease: TypeAlias = Annotated[Value, "Increase", Unit("packets/RTT")]
 LossWindow: TypeAlias = Annotated[Packets, "Window at the last loss"]
 SimdAlpha: TypeAlias = Annotated[
