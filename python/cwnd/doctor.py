@@ -85,7 +85,7 @@ def examine() -> list[Finding]:
 
 def _extras() -> Iterator[Finding]:
     """Check the libraries of the package and of each of its extras."""
-    required = ["click", "griffelib", "numpy", "rich", "scipy", "tomli-w"]
+    required = ["click", "numpy", "rich", "scipy", "tomli-w"]
     if sys.platform == "linux":
         required.append("pyroute2")
     yield Finding("libraries", present=True, detail=_versions(required), purpose="all commands")

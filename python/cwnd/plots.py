@@ -289,7 +289,7 @@ def plot_model(
         axes.set_ylabel(label.replace(name, model.name, 1) if name == "value" else label)
         axes.grid(alpha=0.25)
         _tidy(axes)
-    x_label = model.label(over) if over in dict(model.entry.fields) else over
+    x_label = model.label(over) if over in model.units else over
     for axes in panels[-across:]:
         axes.set_xlabel(model.parameters[over].axis if over in model.parameters else x_label)
     title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 40 + 40 * across)

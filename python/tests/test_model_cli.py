@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import re
 import subprocess
 import sys
+import typing
 
 import numpy as np
 import pytest
 
+import cwnd
 from cwnd.cli import run
 from cwnd.errors import ArgumentError
 from cwnd.model.catalog import ENTRIES, Range, find_model, models
+from cwnd.model.quantities import find_doc
 from cwnd.model.throughput import pftk
 from cwnd.plots import plot_model
 
@@ -66,6 +71,49 @@ def test_every_model_tells_all_about_itself(model):
         told,
     )
     assert all(parameter.text for parameter in model.parameters.values())
+    # The documentation of the function has the same texts.
+    entries = {
+        name: text
+        for names, text in re.findall(
+            r"^(\w.*) : .*\n((?: {4}.*\n?)+)", model.function.__doc__, re.MULTILINE
+        )
+        for name in names.split(", ")
+    }
+    for name in inspect.signature(model.function).parameters:
+        assert entries[name].strip()
+        if name in model.parameters:
+            text = " ".join(entries[name].split()).replace("``", "")
+            assert text == model.parameters[name].text
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_units_of_times_and_rates(model):
+    kinds = {"s": ("time", "40ms", 0.04), "bit/s": ("rate", "7mbit", 7e6)}
+    for parameter in model.parameters.values():
+        kind, given, expected = kinds.get(parameter.doc.unit, ("", "", 0.0))
+        if kind:
+            assert parameter.kind == kind
+            assert parameter.read(given) == pytest.approx(expected)
+        else:
+            assert parameter.kind not in ("time", "rate")
+
+
+@pytest.mark.parametrize("name", sorted(set(cwnd.model.__all__) - {"catalog"}))
+def test_public_parameters_are_described(name):
+    module = importlib.import_module(f"cwnd.model.{name}")
+    own = [
+        v
+        for n, v in vars(module).items()
+        if getattr(v, "__module__", "") == module.__name__ and n[0] != "_"
+    ]
+    described = 0
+    for found in filter(callable, own):
+        if inspect.isclass(found) or inspect.isfunction(found):
+            hints = typing.get_type_hints(found, include_extras=True)
+            hints.pop("return", None)
+            assert all(find_doc(hint)[1].what for hint in hints.values()), found
+            described += len(hints)
+    assert described > 5
 
 
 def test_names_are_different():
@@ -236,7 +284,7 @@ def test_laws_of_the_registry(command):
 def test_help_has_the_facts(command):
     done = command("model", "simd-eq8", "--help")
     assert done.returncode == 0
-    for words in ("SIMD, Eq. 8", "Packets per second", "--max-window", "128 in the paper"):
+    for words in ("SIMD, Eq. 8", "Rate (packets/s)", "--max-window", "128 in the paper"):
         assert words in " ".join(done.stdout.split())
 
 

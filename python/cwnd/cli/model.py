@@ -95,7 +95,7 @@ def _describe(model: Model) -> JsonObject:
     return {
         "name": model.name,
         "summary": model.summary,
-        "units": dict(model.entry.fields) or {"value": model.entry.unit},
+        "units": model.units,
         "parameters": [
             {
                 "name": parameter.name,

@@ -1,9 +1,11 @@
 """Models of the papers: each function cites its equation and states its units.
 
 Functions accept numbers and arrays, which are broadcast, and return a number for numbers and an
-array otherwise. Unless a function says otherwise, rates are in packets per second, times in
-seconds, windows in packets. `p` is the probability of a loss event. `beta` is the fraction of the
-window GIVEN UP on a loss (1/2 for TCP), even if a paper writes the fraction kept.
+array otherwise. An argument outside its domain is an `ArgumentError`, which names the argument; an
+unknown law or one of the wrong kind is a `SpecError`. Unless a function says otherwise, rates are
+in packets per second, times in seconds, windows in packets. `p` is the probability of a loss event.
+`beta` is the fraction of the window GIVEN UP on a loss (1/2 for TCP), even if a paper writes the
+fraction kept.
 
 =================  ===============================================================================
 `throughput`       sending rates and response functions of the loss probability; inverses

@@ -13,7 +13,7 @@ to the total rate y, in seconds per packet. The paper's p₀' = ∂p/∂x has tw
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,38 @@ from cwnd.model.checks import (
     probability,
     whole,
 )
+from cwnd.model.quantities import PacketRate, Rate, Seconds, Unit, Whole, document
+
+CAPACITY = "Rate C of the link"
+DELAY = "Round-trip propagation delay d"
+FLOWS = "Number of flows, N"
+LOSS_AT_CAPACITY = "Loss probability at a total rate of C"
+RATIO = (
+    "Upper limit of the estimate divided by C; 1 for AIAD_φ (case 1), gamma/rho for AIAD_κ (case 2)"
+)
+
+Capacity: TypeAlias = Annotated[PacketRate, CAPACITY]
+Delay: TypeAlias = Annotated[Seconds, DELAY]
+Eta: TypeAlias = Annotated[
+    npt.ArrayLike, "Propagation delay divided by round-trip time, η; above 0, at most 1"
+]
+Finite: TypeAlias = Annotated[npt.ArrayLike, "Real, finite numbers"]
+Flows: TypeAlias = Annotated[Whole, FLOWS]
+ForwardCapacity: TypeAlias = Annotated[PacketRate, "Rate C of the forward link"]
+LossAtRest: TypeAlias = Annotated[npt.ArrayLike, "Loss probability at the equilibrium"]
+LossSlope: TypeAlias = Annotated[
+    npt.ArrayLike, "Derivative dp/dy with respect to the total rate", Unit("s/packet")
+]
+Ratio: TypeAlias = Annotated[npt.ArrayLike, RATIO]
 
 Moving: TypeAlias = Literal["one", "all"]
 """Meaning of x in p₀' = ∂p/∂x, with y = Σx: the rate of ``one`` flow while the others are constant,
 as in the derivation of K₁, so that p₀' = dp/dy; or of ``all`` flows, which change together, so that
 p₀' = N·dp/dy."""
+
+MeaningOfSlope: TypeAlias = Annotated[
+    Moving, "Meaning of p₀'; ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`"
+]
 
 _BRANCHES = (0, 1, -1, 2, -2)
 """Branches of Lambert's W that are searched for the rightmost root."""
@@ -41,27 +68,14 @@ _LARGEST_EXPONENT = 500.0
 """Exponent above which W is computed from its logarithm."""
 
 
-def phi(rate: npt.ArrayLike, total: npt.ArrayLike, capacity: npt.ArrayLike) -> Value:
+def phi(
+    rate: Annotated[PacketRate, "The flow's sending rate x; at most ``total``"],
+    total: Annotated[
+        PacketRate, "Sending rate y of all flows; at least C for a saturated link, as Eq. 2 assumes"
+    ],
+    capacity: ForwardCapacity,
+) -> Rate:
     """Receiving rate of a flow through a saturated link: φ = C·x/y (AIAD, Eq. 2).
-
-    Parameters
-    ----------
-    rate
-        The flow's sending rate x in packets per second.
-    total
-        Sending rate y of all flows, at least C for a saturated link, as Eq. 2 assumes.
-    capacity
-        Rate C of the forward link.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second.
-
-    Raises
-    ------
-        An argument outside its domain, or a flow's rate above the total.
-        An argument outside its domain, or a flow's rate above the total.
 
     Examples
     --------
@@ -75,36 +89,18 @@ def phi(rate: npt.ArrayLike, total: npt.ArrayLike, capacity: npt.ArrayLike) -> V
 
 
 def kappa(
-    received: npt.ArrayLike,
-    all_received: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    gamma: npt.ArrayLike = 1,
-    rho: npt.ArrayLike = 0.04,
-) -> Value:
+    received: Annotated[PacketRate, "The flow's receiving rate φ; at most ``all_received``"],
+    all_received: Annotated[
+        PacketRate,
+        "Receiving rate of all flows; times rho it is y_b, the rate of ACKs in packet lengths",
+    ],
+    capacity: ForwardCapacity,
+    gamma: Annotated[npt.ArrayLike, "Rate of the reverse link divided by C"] = 1,
+    rho: Annotated[npt.ArrayLike, "Length of an ACK divided by that of a packet"] = 0.04,
+) -> Rate:
     """Rate estimate from ACKs through a saturated reverse link: κ = gamma·C·φ/y_b (AIAD, Eq. 3).
 
-    Parameters
-    ----------
-    received
-        The flow's receiving rate φ in packets per second.
-    all_received
-        Receiving rate of all flows; times rho it is y_b, the rate of ACKs in packet lengths.
-    capacity
-        Rate C of the forward link.
-    gamma
-        Rate of the reverse link divided by C.
-    rho
-        Length of an ACK divided by that of a packet.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second; with the paper's 40 and 1000 bytes up to 25 times C.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain, or a flow's rate above the total.
+    With the paper's 40 and 1000 bytes the estimate is up to 25 times C.
 
     Examples
     --------
@@ -121,47 +117,24 @@ def kappa(
 class Equilibrium(NamedTuple):
     """Equilibrium of equal flows: rates in packets per second, times in seconds."""
 
-    rate: Value
-    estimate: Value
-    rtt: Value
-    queue_delay: Value
-    eta: Value
+    rate: Annotated[Value, "Rate x₀ of a flow", Unit("packets/s")]
+    estimate: Annotated[Value, "Estimate ratio·x₀", Unit("packets/s")]
+    rtt: Annotated[Value, "Round-trip time τ", Unit("s")]
+    queue_delay: Annotated[Value, "Queueing delay τ - d", Unit("s")]
+    eta: Annotated[Value, "d/τ"]
 
 
 def equilibrium(
-    flows: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    delay: npt.ArrayLike,
-    p0: npt.ArrayLike,
-    ratio: npt.ArrayLike = 1,
+    flows: Flows,
+    capacity: Capacity,
+    delay: Delay,
+    p0: Annotated[npt.ArrayLike, LOSS_AT_CAPACITY],
+    ratio: Ratio = 1,
 ) -> Equilibrium:
     """Equilibrium of equal flows with an infinite queue: x₀ = C/N, τ from ẋ = 0 (AIAD, Eq. 4).
 
     1/τ² = (1 - ratio·d/τ)·x₀²·p₀ always has one root, and ratio·η < 1 holds there with η = d/τ. For
     larger ratio·η, which Eq. 7 still allows, no equilibrium exists.
-
-    Parameters
-    ----------
-    flows
-        Number of flows, N.
-    capacity
-        Rate C of the link in packets per second.
-    delay
-        Round-trip propagation delay d in seconds.
-    p0
-        Loss probability at a total rate of C.
-    ratio
-        1 for AIAD_φ, gamma/rho for AIAD_κ.
-
-    Returns
-    -------
-    Equilibrium
-        ``rate`` x₀, ``estimate`` ratio·x₀, ``rtt`` τ, ``queue_delay`` τ - d and ``eta``.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -179,51 +152,24 @@ def equilibrium(
 class Gains(NamedTuple):
     """K₁ and K₂ of δẋ(t) = K₁δx(t) + K₂δx(t - τ), per second."""
 
-    k1: Value
-    k2: Value
+    k1: Annotated[Value, "K₁", Unit("1/s")]
+    k2: Annotated[Value, "K₂", Unit("1/s")]
 
 
 def gains(
-    flows: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    eta: npt.ArrayLike,
-    p0: npt.ArrayLike,
-    slope: npt.ArrayLike,
-    ratio: npt.ArrayLike = 1,
-    moving: Moving = "one",
+    flows: Flows,
+    capacity: Capacity,
+    eta: Eta,
+    p0: LossAtRest,
+    slope: LossSlope,
+    ratio: Ratio = 1,
+    moving: MeaningOfSlope = "one",
 ) -> Gains:
     """Gains of the linear system of one flow (AIAD, Eq. 5, cases 1 and 2).
 
     K₁ = (ratio·η(N-1)/N² - 1/N)·C·p₀, K₂ = (ratio·η - 1)/N·C·(p₀ + p₀'C/N). K₁ is for one flow that
     changes while the others are constant. With ``moving="all"`` K₂ is for all flows together, as in
     `mode_gains`, which has the gains of the whole system. The queue, and so τ, is constant.
-
-    Parameters
-    ----------
-    flows
-        Number of flows, N.
-    capacity
-        Rate C of the link in packets per second.
-    eta
-        Propagation delay divided by round-trip time, η, above 0, at most 1.
-    p0
-        Loss probability at the equilibrium.
-    slope
-        Derivative dp/dy with respect to the total rate, in seconds per packet.
-    ratio
-        1 for AIAD_φ, gamma/rho for AIAD_κ.
-    moving
-        Meaning of p₀': ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`.
-
-    Returns
-    -------
-    Gains
-        Per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -241,19 +187,19 @@ def gains(
 class ModeGains(NamedTuple):
     """Gains of the mode of all flows together, and of flows against each other, per second."""
 
-    together_k1: Value
-    together_k2: Value
-    against_k1: Value
-    against_k2: Value
+    together_k1: Annotated[Value, "K₁ of all flows together", Unit("1/s")]
+    together_k2: Annotated[Value, "K₂ of all flows together", Unit("1/s")]
+    against_k1: Annotated[Value, "K₁ of flows against each other", Unit("1/s")]
+    against_k2: Annotated[Value, "K₂ of flows against each other", Unit("1/s")]
 
 
 def mode_gains(
-    flows: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    eta: npt.ArrayLike,
-    p0: npt.ArrayLike,
-    slope: npt.ArrayLike,
-    ratio: npt.ArrayLike = 1,
+    flows: Flows,
+    capacity: Capacity,
+    eta: Eta,
+    p0: LossAtRest,
+    slope: LossSlope,
+    ratio: Ratio = 1,
 ) -> ModeGains:
     """Gains of the modes of N equal flows: the linear system of Eq. 4 with a constant queue.
 
@@ -261,31 +207,6 @@ def mode_gains(
     the loss: K₁ = -x₀p₀, K₂ = (ratio·η - 1)·x₀(p₀ + N·x₀·dp/dy). If they change against each other,
     the loss is constant: K₁ = K₂ = (ratio·η - 1)·x₀p₀. The system is stable if both modes are. With
     one flow, the first mode is the paper's system (`gains`).
-
-    Parameters
-    ----------
-    flows
-        Number of flows, N.
-    capacity
-        Rate C of the link in packets per second.
-    eta
-        Propagation delay divided by round-trip time, η, above 0, at most 1.
-    p0
-        Loss probability at the equilibrium.
-    slope
-        Derivative dp/dy with respect to the total rate, in seconds per packet.
-    ratio
-        1 for AIAD_φ, gamma/rho for AIAD_κ.
-
-    Returns
-    -------
-    ModeGains
-        Per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -301,9 +222,9 @@ def mode_gains(
 class Margins(NamedTuple):
     """Margins of Lemma 1: a condition holds if its margin is above 0."""
 
-    first: Value
-    second: Value
-    third: Value
+    first: Annotated[Value, "1 - b"]
+    second: Annotated[Value, "-c - b"]
+    third: Annotated[Value, "√(a₁² + b²) + c; NaN for b ≥ 1, where a₁ does not exist"]
 
     @property
     def stable(self) -> bool | npt.NDArray[np.bool_]:
@@ -312,26 +233,11 @@ class Margins(NamedTuple):
         return bool(good) if good.ndim == 0 else np.asarray(good)
 
 
-def lemma1(b: npt.ArrayLike, c: npt.ArrayLike) -> Margins:
+def lemma1(b: Finite, c: Finite) -> Margins:
     """Test whether all roots of be^λ + c - λe^λ = 0 have Re λ < 0 (AIAD, Lemma 1; Johari & Tan).
 
     With b = τK₁ and c = τK₂: (i) b < 1, (ii) b < -c, (iii) -c < √(a₁² + b²), where a₁ in (0, π)
     solves a = b·tan a, π/2 for b = 0.
-
-    Parameters
-    ----------
-    b, c
-        Real numbers.
-
-    Returns
-    -------
-    Margins
-        1 - b, -c - b and √(a₁² + b²) + c; the last is NaN for b ≥ 1, where a₁ does not exist.
-
-    Raises
-    ------
-    ArgumentError
-        A number that is not finite.
 
     Examples
     --------
@@ -352,25 +258,16 @@ def lemma1(b: npt.ArrayLike, c: npt.ArrayLike) -> Margins:
     return Margins(plain(1 - b), plain(-c - b), plain(third))
 
 
-def rightmost_root(b: npt.ArrayLike, c: npt.ArrayLike) -> complex | npt.NDArray[np.complex128]:
+def rightmost_root(
+    b: Annotated[npt.ArrayLike, "τK₁; finite and real"],
+    c: Annotated[npt.ArrayLike, "τK₂; finite and real"],
+) -> Annotated[
+    complex | npt.NDArray[np.complex128],
+    "λ = sτ with a non-negative imaginary part; a disturbance evolves as e^(λt/τ)",
+]:
     """Find the root of be^λ + c - λe^λ = 0 (AIAD, Eq. 6) with the largest real part.
 
     (λ - b)e^(λ-b) = ce^(-b), so the roots are λ = b + W(ce^(-b)) over the branches of Lambert's W.
-
-    Parameters
-    ----------
-    b, c
-        τK₁ and τK₂, real.
-
-    Returns
-    -------
-    complex or ndarray
-        λ = sτ with a non-negative imaginary part; a disturbance evolves as e^(λt/τ).
-
-    Raises
-    ------
-    ArgumentError
-        A number that is not finite.
 
     Examples
     --------
@@ -387,46 +284,19 @@ def rightmost_root(b: npt.ArrayLike, c: npt.ArrayLike) -> complex | npt.NDArray[
 
 
 def queue_delay_bound(
-    flows: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    p0: npt.ArrayLike,
-    slope: npt.ArrayLike,
-    delay: npt.ArrayLike = 0,
-    ratio: npt.ArrayLike = 1,
-    moving: Moving = "one",
-) -> Value:
+    flows: Flows,
+    capacity: Capacity,
+    p0: LossAtRest,
+    slope: LossSlope,
+    delay: Annotated[Seconds, "Round-trip propagation delay d; not needed for φ"] = 0,
+    ratio: Ratio = 1,
+    moving: MeaningOfSlope = "one",
+) -> Annotated[Value, "Queueing delay below which the condition holds", Unit("s")]:
     """Queueing delay that suffices for condition (iii): πN/(2C(p₀ + p₀'C/N)) + (ratio - 1)d (AIAD).
 
     The bound uses the smallest value of √(a₁² + b²) for b < 0, π/2. With ``moving="all"`` and
     ratio·η < 1 a delay below the bound makes both modes of `mode_gains` stable, and so the linear
     system of all N flows. With ``"one"`` this holds in general for N = 1 only.
-
-    Parameters
-    ----------
-    flows
-        Number of flows, N.
-    capacity
-        Rate C of the link in packets per second.
-    p0
-        Loss probability at the equilibrium.
-    slope
-        Derivative dp/dy with respect to the total rate, in seconds per packet.
-    delay
-        Round-trip propagation delay d in seconds; not needed for φ.
-    ratio
-        1 for AIAD_φ (case 1), gamma/rho for AIAD_κ (case 2).
-    moving
-        Meaning of p₀': ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`.
-
-    Returns
-    -------
-    float or ndarray
-        Seconds; queueing delays below it satisfy the condition.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -443,36 +313,15 @@ def queue_delay_bound(
 
 
 def estimate_bound(
-    flows: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    p0: npt.ArrayLike,
-    slope: npt.ArrayLike,
-    moving: Moving = "one",
-) -> Value:
+    flows: Flows,
+    capacity: Capacity,
+    p0: LossAtRest,
+    slope: LossSlope,
+    moving: MeaningOfSlope = "one",
+) -> Annotated[Value, "Bound; above 1, with limit 1 for many flows"]:
     """Bound of ratio·η from condition (ii): (2N + Cp₀'/p₀)/(2N + Cp₀'/p₀ - 1) (AIAD, Eq. 7).
 
-    Parameters
-    ----------
-    flows
-        Number of flows, N.
-    capacity
-        Rate C of the link in packets per second.
-    p0
-        Loss probability at the equilibrium.
-    slope
-        Derivative dp/dy with respect to the total rate, in seconds per packet.
-    moving
-        Meaning of p₀': ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`.
-
-    Returns
-    -------
-    float or ndarray
-        Above 1, with limit 1 for many flows. An equilibrium needs ratio·η < 1: see `equilibrium`.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    An equilibrium needs ratio·η < 1: see `equilibrium`.
 
     Examples
     --------
@@ -485,28 +334,15 @@ def estimate_bound(
     return plain(top / (top - 1))
 
 
-def buffer_bound(capacity: npt.ArrayLike, delay: npt.ArrayLike, ratio: npt.ArrayLike = 25) -> Value:
+def buffer_bound(
+    capacity: Capacity,
+    delay: Delay,
+    ratio: Annotated[npt.ArrayLike, "gamma/rho"] = 25,
+) -> Annotated[Value, "Capacity of the queues of both directions together", Unit("packets")]:
     """Queue capacity that AIAD_κ needs with many flows: (ratio - 1)·C·d (AIAD, section IV).
 
-    Parameters
-    ----------
-    capacity
-        Rate C of the link in packets per second.
-    delay
-        Round-trip propagation delay d in seconds.
-    ratio
-        gamma/rho: 25, as in the paper's Q > 24Cd, for equal link rates, packets of 1000 bytes and
-        ACKs of 40 bytes.
-
-    Returns
-    -------
-    float or ndarray
-        Packets, in the queues of both directions together.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    A ``ratio`` of 25, as in the paper's Q > 24Cd, is for equal link rates, packets of 1000 bytes
+    and ACKs of 40 bytes.
 
     Examples
     --------
@@ -562,3 +398,6 @@ def _root(b: Array, c: Array, branch: int) -> npt.NDArray[np.complex128]:
         large = large - (large + np.log(large) - log) * large / (large + 1)
     found = b + np.where(small, direct, large)
     return np.asarray(np.where(c == 0, b, found), dtype=np.complex128)
+
+
+document(globals())

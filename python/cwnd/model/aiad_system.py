@@ -13,13 +13,20 @@ loss max(0, 1 - C/y) is unsuitable: it is 0 at y = C, where the equilibrium must
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
+from cwnd.model.aiad import CAPACITY, DELAY, FLOWS, LOSS_AT_CAPACITY, RATIO
 from cwnd.model.checks import Array, non_negative, positive, probability, whole
+from cwnd.model.quantities import PacketRate, Unit, document
+
+Duration: TypeAlias = Annotated[float, "Duration", Unit("s")]
+OneCapacity: TypeAlias = Annotated[float, CAPACITY, Unit("packets/s")]
+OneLoss: TypeAlias = Annotated[float, LOSS_AT_CAPACITY]
+OneRatio: TypeAlias = Annotated[float, RATIO]
+Sharpness: TypeAlias = Annotated[float, "s of p(y) = min(1, p₀(y/C)^s); at least 0"]
 
 _STEPS_PER_DELAY = 16
 _MOST_STEPS = 2_000_000
@@ -31,29 +38,6 @@ _LEAST_TOTAL = 1e-12
 class System:
     """AIAD flows on one link.
 
-    Parameters
-    ----------
-    capacity
-        Rate C of the link in packets per second.
-    delays
-        Round-trip propagation delay of each flow in seconds.
-    p0
-        Loss probability at a total rate of C.
-    sharpness
-        s of p(y) = min(1, p₀(y/C)^s), at least 0.
-    ratio
-        1 for AIAD_φ, gamma/rho for AIAD_κ.
-    buffer
-        Capacity of the queue in packets; infinite by default.
-    held
-        Whether the queue, and so every delay, stays constant, as the linear system of Eq. 5
-        assumes.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
-
     Examples
     --------
     >>> system = System(capacity=100.0, delays=(0.1,), p0=0.01, sharpness=2.0)
@@ -61,13 +45,13 @@ class System:
     6.18034
     """
 
-    capacity: float
-    delays: tuple[float, ...]
-    p0: float
-    sharpness: float
-    ratio: float = 1.0
-    buffer: float = np.inf
-    held: bool = False
+    capacity: OneCapacity
+    delays: Annotated[tuple[float, ...], "Round-trip propagation delay of each flow", Unit("s")]
+    p0: OneLoss
+    sharpness: Sharpness
+    ratio: OneRatio = 1.0
+    buffer: Annotated[float, "Capacity of the queue; infinite by default", Unit("packets")] = np.inf
+    held: Annotated[bool, "Whether the queue and every delay stay constant, as in Eq. 5"] = False
 
     def __post_init__(self) -> None:
         """Validate every argument."""
@@ -83,10 +67,7 @@ class System:
     def rest(self) -> Rest:
         """Find the equilibrium for an infinite queue: Σ xᵢ = C with every ẋᵢ = 0.
 
-        Returns
-        -------
-        Rest
-            Rates and queue. If the queue is above ``buffer``, there is no such equilibrium.
+        If the queue is above ``buffer``, there is no such equilibrium.
         """
         from scipy.optimize import brentq
 
@@ -114,73 +95,55 @@ class System:
 
 
 class Rest(NamedTuple):
-    """Equilibrium: rate of each flow in packets per second, queue in packets."""
+    """Equilibrium of a system."""
 
-    rates: Array
-    queue: float
+    rates: Annotated[Array, "Rate of each flow", Unit("packets/s")]
+    queue: Annotated[float, "Queue", Unit("packets")]
 
 
 class Motion(NamedTuple):
     """Solution of a system over time.
 
-    ``time`` has the steps in seconds, ``rates`` one row per step and one column per flow in packets
-    per second, ``queue`` packets. ``error`` is the largest difference from the solution with twice
-    the step, relative to the largest rate. The actual error is a fifteenth of that for a smooth
-    solution, and larger if a kink of the history, or an empty or full queue, is within a step. A
-    value near 1 means that the step is too long for the system.
+    The actual error is a fifteenth of ``error`` for a smooth solution, and larger if a kink of the
+    history, or an empty or full queue, is within a step. An ``error`` near 1 means that the step is
+    too long for the system.
     """
 
-    time: Array
-    rates: Array
-    queue: Array
-    error: float
+    time: Annotated[Array, "Ends of the coarse steps", Unit("s")]
+    rates: Annotated[Array, "Rates; one row per step and one column per flow", Unit("packets/s")]
+    queue: Annotated[Array, "Queue", Unit("packets")]
+    error: Annotated[
+        float,
+        "Largest difference from the solution with twice the step, relative to the largest rate",
+    ]
 
 
 class Course(NamedTuple):
-    """Time in seconds, total rate in packets per second, queue in packets, and the error."""
+    """Solution for equal flows over time."""
 
-    time: Array
-    total: Array
-    queue: Array
-    error: float
+    time: Annotated[Array, "Time", Unit("s")]
+    total: Annotated[Array, "Rate of all flows", Unit("packets/s")]
+    queue: Annotated[Array, "Queue", Unit("packets")]
+    error: Annotated[float, "Relative error by step halving"]
 
 
 def integrate(
-    system: System,
-    duration: float,
-    rates: npt.ArrayLike,
-    queue: float,
+    system: Annotated[System, "Flows and link"],
+    duration: Duration,
+    rates: Annotated[PacketRate, "Initial rate of each flow; one number for equal rates"],
+    queue: Annotated[float, "Initial queue; at most the buffer", Unit("packets")],
     *,
-    step: float | None = None,
+    step: Annotated[
+        float | None,
+        "Length of a coarse step; at most the shortest delay; 1/16 of it by default",
+        Unit("s"),
+    ] = None,
 ) -> Motion:
     """Integrate Eq. 4 over time, and again with half the step to estimate the error.
 
     Method of steps with the classical fourth-order Runge-Kutta formula; the history is interpolated
-    by cubic Hermite polynomials. Before 0 the rates are constant. SciPy's solvers do not support
-    delays.
-
-    Parameters
-    ----------
-    system
-        Flows and link.
-    duration
-        Duration in seconds.
-    rates
-        Initial rate of each flow in packets per second; one number for equal rates.
-    queue
-        Initial queue in packets.
-    step
-        Length of a coarse step in seconds, at most the shortest delay; 1/16 of it by default.
-
-    Returns
-    -------
-    Motion
-        Solution at the ends of the coarse steps, computed with the fine steps.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain, or too many steps.
+    by cubic Hermite polynomials. Before 0 the rates are constant. The result has the ends of the
+    coarse steps, computed with the fine steps. SciPy's solvers do not support delays.
 
     Examples
     --------
@@ -291,46 +254,16 @@ class _Solver:
 
 
 def motion(
-    flows: int,
-    capacity: float,
-    delay: float,
-    p0: float,
-    sharpness: float,
-    ratio: float = 1,
-    duration: float = 30,
-    kick: float = 1.05,
+    flows: Annotated[int, FLOWS],
+    capacity: OneCapacity,
+    delay: Annotated[float, DELAY, Unit("s")],
+    p0: OneLoss,
+    sharpness: Sharpness,
+    ratio: OneRatio = 1,
+    duration: Duration = 30,
+    kick: Annotated[float, "Initial rate divided by the rate at equilibrium"] = 1.05,
 ) -> Course:
     """Simulate equal flows that all start off their equilibrium together (AIAD, Eq. 4).
-
-    Parameters
-    ----------
-    flows
-        Number of flows, N.
-    capacity
-        Rate C of the link in packets per second.
-    delay
-        Round-trip propagation delay d in seconds.
-    p0
-        Loss probability at a total rate of C.
-    sharpness
-        s of p(y) = min(1, p₀(y/C)^s).
-    ratio
-        1 for AIAD_φ, gamma/rho for AIAD_κ.
-    duration
-        Duration in seconds.
-    kick
-        Initial rate divided by the rate at equilibrium.
-
-    Returns
-    -------
-    Course
-        Time in seconds, all flows' rate in packets per second, queue in packets, and the relative
-        error by step halving.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -343,3 +276,6 @@ def motion(
     rest = system.rest()
     moved = integrate(system, duration, rest.rates * positive("kick", kick), rest.queue)
     return Course(moved.time, moved.rates.sum(axis=1), moved.queue, moved.error)
+
+
+document(globals())

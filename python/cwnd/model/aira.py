@@ -6,13 +6,24 @@ time, windows in packets. A loss rate is the ratio of packets lost to packets se
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
 from cwnd.model.checks import Array, Value, between, non_negative, plain, positive, whole
+from cwnd.model.quantities import Packets, PacketsPerRtt, Seconds, Unit, Whole, document
+
+RoundIncrease: TypeAlias = Annotated[PacketsPerRtt, "The round's increase a"]
+FlowIncrease: TypeAlias = Annotated[PacketsPerRtt, "The flow's increase a"]
+RoundLoss: TypeAlias = Annotated[npt.ArrayLike, "The round's loss rate p; from 0 to 1"]
+RoundDuration: TypeAlias = Annotated[
+    Seconds, "Duration R_D1 of a round of a flow with a = 1; by default in rounds"
+]
+Window: TypeAlias = Annotated[Packets, "Window"]
+Slope: TypeAlias = Annotated[Value, "Growth", Unit("packets/ACK")]
+Duration: TypeAlias = Annotated[Value, "Time; in the unit of ``round_duration``"]
 
 LEAST_INCREASE = 0.1
 """Lower bound of the increase in packets per round-trip time (section 6.1)."""
@@ -24,29 +35,8 @@ _EXTRA = 0.3
 """Rounds for the growth from W to 3W/2 in Eq. 24."""
 
 
-def desired_slope_decrease(
-    increase: npt.ArrayLike, loss: npt.ArrayLike, window: npt.ArrayLike
-) -> Value:
+def desired_slope_decrease(increase: RoundIncrease, loss: RoundLoss, window: Window) -> Slope:
     """Growth per ACK that would have caused no loss: a(1-p)/W (AIRA, Eq. 12, 13).
-
-    Parameters
-    ----------
-    increase
-        The round's increase a, in packets per round-trip time.
-    loss
-        The round's loss rate, from 0 to 1.
-    window
-        Window in packets.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per ACK.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -58,33 +48,12 @@ def desired_slope_decrease(
 
 
 def desired_slope_increase(
-    increase: npt.ArrayLike,
-    loss: npt.ArrayLike,
-    previous_loss: npt.ArrayLike,
-    window: npt.ArrayLike,
-) -> Value:
+    increase: RoundIncrease,
+    loss: RoundLoss,
+    previous_loss: Annotated[npt.ArrayLike, "The loss rate p' of the previous round; from 0 to 1"],
+    window: Window,
+) -> Slope:
     """Growth per ACK that would have used the spare rate: a(1+φ)/W, φ = p' - p (AIRA, Eq. 20, 21).
-
-    Parameters
-    ----------
-    increase
-        The round's increase a, in packets per round-trip time.
-    loss
-        The round's loss rate p, from 0 to 1.
-    previous_loss
-        The loss rate p' of the previous round.
-    window
-        Window in packets.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per ACK.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -97,30 +66,15 @@ def desired_slope_increase(
 
 
 def next_increase(
-    increase: npt.ArrayLike, loss: npt.ArrayLike, previous_loss: npt.ArrayLike
-) -> Value:
+    increase: RoundIncrease,
+    loss: RoundLoss,
+    previous_loss: Annotated[
+        npt.ArrayLike, "The loss rate p' of the previous round; from 0 to 1; 0 in the first round"
+    ],
+) -> Annotated[Value, "Increase", Unit("packets/RTT")]:
     """Increase of the next round, before bounds are applied (AIRA, Eq. 5, 14).
 
     a(1-p) if the loss rate rose, a(1+p'-p) if it fell, a if it is unchanged.
-
-    Parameters
-    ----------
-    increase
-        The round's increase a, in packets per round-trip time.
-    loss
-        The round's loss rate p, from 0 to 1.
-    previous_loss
-        The loss rate p' of the previous round; 0 in the first round.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per round-trip time.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -133,23 +87,14 @@ def next_increase(
     return plain(increase * factor)
 
 
-def mail(rounds: npt.ArrayLike) -> Value:
+def mail(
+    rounds: Annotated[Whole, "Rounds completed"],
+) -> Annotated[
+    Value,
+    "Lower bound of the increase; from 1 down to 0.1 at 100 rounds, then constant",
+    Unit("packets/RTT"),
+]:
     """Minimum Additive Increase Limit after a number of rounds: 1 - 0.9·R% (AIRA, Eq. 23).
-
-    Parameters
-    ----------
-    rounds
-        Rounds completed, a whole number.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per round-trip time: from 1 down to 0.1 at 100 rounds, then constant.
-
-    Raises
-    ------
-    ArgumentError
-        The number of rounds is not a whole number.
 
     Examples
     --------
@@ -160,23 +105,10 @@ def mail(rounds: npt.ArrayLike) -> Value:
     return plain(np.maximum(LEAST_INCREASE, fallen))
 
 
-def reset_threshold(window: npt.ArrayLike) -> Value:
+def reset_threshold(
+    window: Annotated[Packets, "Peak W of the window in previous rounds"],
+) -> Annotated[Value, "Window", Unit("packets")]:
     """Window at which the increase is reset to 1: 3W/2 (AIRA, section 6.3).
-
-    Parameters
-    ----------
-    window
-        Peak W of the window in previous rounds, in packets.
-
-    Returns
-    -------
-    float or ndarray
-        Packets.
-
-    Raises
-    ------
-    ArgumentError
-        The window is not above 0.
 
     Examples
     --------
@@ -186,28 +118,11 @@ def reset_threshold(window: npt.ArrayLike) -> Value:
     return plain(RESET * positive("window", window))
 
 
-def extra_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Value:
+def extra_time(increase: FlowIncrease, round_duration: RoundDuration = 1) -> Duration:
     """Time to grow from W to 3W/2, as printed: 0.3·R/a (AIRA, T_x of Eq. 24).
 
     The paper does not derive 0.3. A round is the growth by W/2, so that linear growth by another
     W/2 takes one more round, not 0.3 rounds.
-
-    Parameters
-    ----------
-    increase
-        The flow's increase a, in packets per round-trip time.
-    round_duration
-        Duration of a round of a flow with a = 1: R_D1 in seconds; by default in rounds.
-
-    Returns
-    -------
-    float or ndarray
-        In the unit of ``round_duration``.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -218,25 +133,8 @@ def extra_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Va
     return plain(_EXTRA * duration / positive("increase", increase))
 
 
-def total_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Value:
+def total_time(increase: FlowIncrease, round_duration: RoundDuration = 1) -> Duration:
     """Time of a round and the growth to 3W/2: 1.3·R/a (AIRA, TotalT_x of Eq. 25).
-
-    Parameters
-    ----------
-    increase
-        The flow's increase a, in packets per round-trip time.
-    round_duration
-        Duration of a round of a flow with a = 1: R_D1 in seconds; by default in rounds.
-
-    Returns
-    -------
-    float or ndarray
-        In the unit of ``round_duration``.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -250,46 +148,28 @@ def total_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Va
 class Rounds(NamedTuple):
     """Rounds of one flow: one element for each round, at its end; see `one_flow`."""
 
-    increase: Array
-    loss: Array
-    packets: Array
-    seconds: Array
+    increase: Annotated[Array, "Increase of each round", Unit("packets/RTT")]
+    loss: Annotated[Array, "Loss rate of each round"]
+    packets: Annotated[Array, "Packets sent until the end of each round", Unit("packets")]
+    seconds: Annotated[Array, "Time at the end of each round", Unit("s")]
 
 
 def one_flow(
-    rounds: int, rate: float, rtt: float, queue: float, *, lost: float = 1, slowest: bool = False
+    rounds: Annotated[int, "Number of rounds"],
+    rate: Annotated[float, "Rate of the link", Unit("packets/s")],
+    rtt: Annotated[float, "Round-trip time without queueing", Unit("s")],
+    queue: Annotated[float, "Capacity of the queue", Unit("packets")],
+    *,
+    lost: Annotated[
+        float, "Packets lost at the end of each round; at most those of a round", Unit("packets")
+    ] = 1,
+    slowest: Annotated[bool, "Whether the increase is the lower bound MAIL"] = False,
 ) -> Rounds:
     """Simulate a single flow on a DropTail link, round by round (AIRA, Fig. 14).
 
     The window grows from half its peak to the peak, rate·RTT + queue, by ``a`` per round-trip time,
-    which is w/rate while there is a queue. A round carries 3W²/(8a) packets.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds.
-    rate
-        Rate of the link in packets per second.
-    rtt
-        Round-trip time without queueing, in seconds.
-    queue
-        Capacity of the queue in packets.
-    lost
-        Packets lost at the end of each round.
-    slowest
-        Whether the increase is the lower bound MAIL, instead of the result of the rules for the
-        round's losses: the longest possible rounds.
-
-    Returns
-    -------
-    Rounds
-        ``increase`` and ``loss`` of each round; ``packets`` sent and ``seconds`` elapsed at its
-        end.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain, or ``lost`` above the packets of a round.
+    which is w/rate while there is a queue. A round carries 3W²/(8a) packets. With ``slowest`` MAIL
+    replaces the result of the rules for the round's losses: the longest possible rounds.
 
     Examples
     --------
@@ -318,3 +198,6 @@ def one_flow(
         increase, before = float(next_increase(increase, rates[number], before)), rates[number]
     packets, seconds = np.cumsum(area / increases), np.cumsum(duration / increases)
     return Rounds(increases, rates, packets, seconds)
+
+
+document(globals())

@@ -1,8 +1,8 @@
-"""Models by name, with descriptions from their docstrings and signatures, for the command line.
+"""Models by name, with descriptions from their annotations and docstrings, for the command line.
 
 The name of a model is the function's name with hyphens, prefixed with the module's short name
-unless the module has formulas of several papers. Parameters documented in seconds or in bits per
-second may be given with units.
+unless the module has formulas of several papers. Parameters in seconds or in bits per second may be
+given with units.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from cwnd.errors import ArgumentError, read_argument
+from cwnd.model.quantities import Doc, accepts, find_doc, with_unit
 from cwnd.model.throughput import FORMULAS
 from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
@@ -32,126 +34,87 @@ _COMMON = ("throughput", "friendliness")
 """Modules whose models have no prefix."""
 
 
-_TIMES = ("rtt", "rto")
-"""Parameters that are times although a docstring may not state their unit."""
-
-_UNITS = {"time": "s", "rate": "bit/s"}
-"""Units of parameters by kind."""
-
-_LONGEST_LABEL = 72
-"""Longest description of a parameter in a plot, in characters."""
-
-_PPS = "packets/s"
-_FILL_AND_SHARE = (("t1", "RTT"), ("delta", "packets"), ("t2", "RTT"))
-_BALANCE = (
-    ("window", "packets"),
-    ("rtt", "s"),
-    ("rate", _PPS),
-    ("queue", "packets"),
-    ("loss", ""),
-)
+_KINDS = {"s": "time", "bit/s": "rate"}
+"""Kinds of the parameters that accept units, by unit."""
 
 
 class Entry(NamedTuple):
-    """A model's module and function, and the units of its result, or of the result's fields."""
+    """A model's module and function."""
 
     module: str
     function: str
-    unit: str = ""
-    fields: tuple[tuple[str, str], ...] = ()
 
 
 ENTRIES = (
-    Entry("throughput", "square_root", _PPS),
-    Entry("throughput", "pftk", _PPS),
-    Entry("throughput", "gaimd", _PPS),
-    Entry("throughput", "gaimd_td", "s/packet"),
-    Entry("throughput", "gaimd_to", "s/packet"),
+    Entry("throughput", "square_root"),
+    Entry("throughput", "pftk"),
+    Entry("throughput", "gaimd"),
+    Entry("throughput", "gaimd_td"),
+    Entry("throughput", "gaimd_to"),
     Entry("throughput", "gaimd_timeout_probability"),
-    Entry("throughput", "simd_eq8", _PPS),
-    Entry("throughput", "reno_response", "packets"),
-    Entry("throughput", "scalable_response", "packets"),
-    Entry("throughput", "highspeed_response", "packets"),
-    Entry("throughput", "bic_response", "packets"),
-    Entry("throughput", "udt_response", "packets/SYN"),
+    Entry("throughput", "simd_eq8"),
+    Entry("throughput", "reno_response"),
+    Entry("throughput", "scalable_response"),
+    Entry("throughput", "highspeed_response"),
+    Entry("throughput", "bic_response"),
+    Entry("throughput", "udt_response"),
     Entry("throughput", "loss_for_rate"),
-    Entry("friendliness", "aimd_alpha", "packets/RTT"),
-    Entry("friendliness", "aimd_alpha_timeouts", "packets/RTT"),
-    Entry("friendliness", "simd_alpha", "√packets/RTT"),
-    Entry("friendliness", "simd_alpha_periodic", "√packets/RTT"),
+    Entry("friendliness", "aimd_alpha"),
+    Entry("friendliness", "aimd_alpha_timeouts"),
+    Entry("friendliness", "simd_alpha"),
+    Entry("friendliness", "simd_alpha_periodic"),
     Entry("friendliness", "binomial_is_friendly"),
     Entry("friendliness", "binomial_alpha"),
     Entry("friendliness", "friendliness_ratio"),
-    Entry("synchronous", "convergence", fields=_FILL_AND_SHARE),
-    Entry("synchronous", "table1", fields=_FILL_AND_SHARE),
-    Entry("synchronous", "epoch_length", "RTT"),
+    Entry("synchronous", "convergence"),
+    Entry("synchronous", "table1"),
+    Entry("synchronous", "epoch_length"),
     Entry("synchronous", "contraction"),
-    Entry("synchronous", "fairness_epochs", "epochs"),
-    Entry("synchronous", "epoch_sum", "RTT"),
+    Entry("synchronous", "fairness_epochs"),
+    Entry("synchronous", "epoch_sum"),
     Entry("synchronous", "simd_fairer"),
-    Entry("law", "cut", "packets"),
-    Entry(
-        "stationary",
-        "figures",
-        fields=(
-            ("mean", "packets"),
-            ("cv", ""),
-            ("low", "packets"),
-            ("median", "packets"),
-            ("high", "packets"),
-            ("rate", _PPS),
-            ("loss_events", ""),
-            ("epoch", "s"),
-        ),
-    ),
-    Entry("stationary", "aimd_moments", fields=(("mean", "packets"), ("variance", "packets²"))),
-    Entry("fluid", "red_equilibrium", fields=_BALANCE),
-    Entry("fluid", "droptail_equilibrium", fields=_BALANCE),
-    Entry("daimd", "increase_per_syn", "packets/SYN"),
-    Entry("daimd", "increase_per_second", _PPS),
-    Entry("daimd", "stage_increase", "packets/SYN"),
-    Entry("daimd", "stage_end", "packets/SYN"),
-    Entry("daimd", "equilibrium", "packets/SYN"),
-    Entry("daimd", "equilibrium_bps", "bit/s"),
+    Entry("law", "cut"),
+    Entry("stationary", "figures"),
+    Entry("stationary", "aimd_moments"),
+    Entry("fluid", "red_equilibrium"),
+    Entry("fluid", "droptail_equilibrium"),
+    Entry("daimd", "increase_per_syn"),
+    Entry("daimd", "increase_per_second"),
+    Entry("daimd", "stage_increase"),
+    Entry("daimd", "stage_end"),
+    Entry("daimd", "equilibrium"),
+    Entry("daimd", "equilibrium_bps"),
     Entry("daimd", "stable_stage"),
-    Entry("daimd", "trajectory", "packets/SYN"),
-    Entry("daimd", "time_to_fraction", "s"),
-    Entry("daimd", "tcp_recovery_time", "s"),
-    Entry("daimd", "expected_change", "packets/SYN²"),
-    Entry("daimd", "rate_of_change", "packets/SYN²"),
-    Entry("daimd", "marginal_utility", "SYN/packet"),
+    Entry("daimd", "trajectory"),
+    Entry("daimd", "time_to_fraction"),
+    Entry("daimd", "tcp_recovery_time"),
+    Entry("daimd", "expected_change"),
+    Entry("daimd", "rate_of_change"),
+    Entry("daimd", "marginal_utility"),
     Entry("daimd", "utility"),
     Entry("daimd_sharing", "friendliness_ratio"),
     Entry("daimd_sharing", "friendly_margin"),
     Entry("daimd_sharing", "estimate_error_ratio"),
-    Entry("daimd_sharing", "least_rate", "bit/s"),
-    Entry("aiad", "phi", _PPS),
-    Entry("aiad", "kappa", _PPS),
-    Entry(
-        "aiad",
-        "equilibrium",
-        fields=(("rate", _PPS), ("estimate", _PPS), ("rtt", "s"), ("queue_delay", "s")),
-    ),
-    Entry("aiad", "gains", "1/s"),
-    Entry("aiad", "mode_gains", "1/s"),
+    Entry("daimd_sharing", "least_rate"),
+    Entry("aiad", "phi"),
+    Entry("aiad", "kappa"),
+    Entry("aiad", "equilibrium"),
+    Entry("aiad", "gains"),
+    Entry("aiad", "mode_gains"),
     Entry("aiad", "lemma1"),
     Entry("aiad", "rightmost_root"),
-    Entry("aiad", "queue_delay_bound", "s"),
+    Entry("aiad", "queue_delay_bound"),
     Entry("aiad", "estimate_bound"),
-    Entry("aiad", "buffer_bound", "packets"),
-    Entry("aiad_system", "motion", fields=(("time", "s"), ("total", _PPS), ("queue", "packets"))),
-    Entry("aira", "desired_slope_decrease", "packets/ACK"),
-    Entry("aira", "desired_slope_increase", "packets/ACK"),
-    Entry("aira", "next_increase", "packets/RTT"),
-    Entry("aira", "mail", "packets/RTT"),
-    Entry("aira", "reset_threshold", "packets"),
+    Entry("aiad", "buffer_bound"),
+    Entry("aiad_system", "motion"),
+    Entry("aira", "desired_slope_decrease"),
+    Entry("aira", "desired_slope_increase"),
+    Entry("aira", "next_increase"),
+    Entry("aira", "mail"),
+    Entry("aira", "reset_threshold"),
     Entry("aira", "extra_time"),
     Entry("aira", "total_time"),
-    Entry(
-        "aira",
-        "one_flow",
-        fields=(("increase", "packets/RTT"), ("packets", "packets"), ("seconds", "s")),
-    ),
+    Entry("aira", "one_flow"),
 )
 """All models of the command line."""
 
@@ -210,15 +173,20 @@ class Parameter:
         Whether it has no default.
     default
         Default; None if the function chooses it.
-    text
-        Description from the docstring.
+    doc
+        Description.
     """
 
     name: str
     kind: str
     required: bool
     default: Any
-    text: str
+    doc: Doc
+
+    @property
+    def text(self) -> str:
+        """The description as a sentence, for people."""
+        return self.doc.text.replace("``", "")
 
     def read(self, text: str) -> float | str | Range | list[float | str]:
         """Parse a value, a range ``A..B`` of values, or a list of values with commas.
@@ -240,10 +208,10 @@ class Parameter:
 
         Examples
         --------
-        >>> rtt = Parameter("rtt", "time", True, None, "")
+        >>> rtt = find_model("pftk").parameters["rtt"]
         >>> rtt.read("10ms..1s"), rtt.read("10ms, 1s")
         (Range(low=0.01, high=1.0), [0.01, 1.0])
-        >>> Parameter("spec", "text", True, None, "").read("reno,aimd(0.31, 1/8)")
+        >>> find_model("law-cut").parameters["spec"].read("reno,aimd(0.31, 1/8)")
         ['reno', 'aimd(0.31, 1/8)']
         """
         # Commas within a specification separate its parameters.
@@ -272,7 +240,7 @@ class Parameter:
 
         Examples
         --------
-        >>> Parameter("rtt", "time", True, None, "").write(0.1)
+        >>> find_model("pftk").parameters["rtt"].write(0.1)
         'rtt = 100 ms'
         """
         if isinstance(value, str):
@@ -284,7 +252,7 @@ class Parameter:
 
     @property
     def axis(self) -> str:
-        """The name and the first words of the description, as the label of a plot's axis.
+        """The name, the description and the unit, as the label of a plot's axis.
 
         Examples
         --------
@@ -293,12 +261,11 @@ class Parameter:
         >>> find_model("pftk").parameters["rtt"].axis
         'rtt: round-trip time (s)'
         """
-        words = re.split(r"[.,:;(]| in (?:seconds|bits per second)", self.text)[0].strip()
-        if words.startswith("As for") or not 0 < len(words) < _LONGEST_LABEL:
-            name = self.name
-        else:
-            name = f"{self.name}: {words[0].lower()}{words[1:]}"
-        return _with_unit(name, _UNITS.get(self.kind, ""))
+        what = self.doc.what.replace("``", "")
+        # A symbol or an acronym keeps its capital.
+        plain = what[1:2].islower() or what.startswith("A ")
+        words = what[0].lower() + what[1:] if plain else what
+        return with_unit(f"{self.name}: {words}", self.doc.unit)
 
     def _number(self, text: str) -> float:
         if self.kind == "time":
@@ -333,15 +300,27 @@ class Model:
     entry: Entry
     function: Callable[..., Any]
 
-    @cached_property
-    def _sections(self) -> dict[str, Any]:
-        """Sections of the docstring by kind; ``text`` precedes them."""
-        from griffe import Docstring, parse_numpy
+    @property
+    def _prose(self) -> tuple[str, str]:
+        """First line of the docstring, and the paragraphs between it and the sections."""
+        text = (inspect.getdoc(self.function) or "").replace("``", "")
+        first, _, rest = re.split(r"\n\n(?=\w+\n---)", text)[0].partition("\n")
+        return first, rest.strip()
 
-        text = (self.function.__doc__ or "").replace("``", "")
-        return {
-            part.kind.value: part.value for part in parse_numpy(Docstring(text), warnings=False)
-        }
+    @cached_property
+    def _hints(self) -> dict[str, tuple[Any, Doc]]:
+        """Type and description of each parameter, and of the result as ``return``."""
+        hints = get_type_hints(self.function, include_extras=True)
+        return {name: find_doc(hint) for name, hint in hints.items()}
+
+    @cached_property
+    def _fields(self) -> dict[str, Doc]:
+        """Descriptions of the fields of the result; empty if it has none."""
+        kind, _ = self._hints["return"]
+        if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
+            return {}
+        hints = get_type_hints(kind, include_extras=True)
+        return {name: find_doc(hint)[1] for name, hint in hints.items()}
 
     def label(self, column: str) -> str:
         """Return a parameter or a column of the result with its unit.
@@ -357,8 +336,8 @@ class Model:
         ('rtt (s)', 'value (packets/s)')
         """
         if column in self.parameters:
-            return _with_unit(column, _UNITS.get(self.parameters[column].kind, ""))
-        return _with_unit(column, self.unit(column))
+            return with_unit(column, self.parameters[column].doc.unit)
+        return with_unit(column, self.unit(column))
 
     def unit(self, column: str) -> str:
         """Return the unit of a column of the result; empty if it has none.
@@ -374,28 +353,39 @@ class Model:
         >>> find_model("pftk").unit("value"), find_model("aiad-equilibrium").unit("rtt")
         ('packets/s', 's')
         """
-        return dict(self.entry.fields).get(column.removesuffix("_result"), self.entry.unit)
+        return self.units.get(column.removesuffix("_result"), "")
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the result by field, or of its ``value``; empty strings for none.
+
+        Examples
+        --------
+        >>> find_model("pftk").units, find_model("aiad-gains").units
+        ({'value': 'packets/s'}, {'k1': '1/s', 'k2': '1/s'})
+        """
+        docs = self._fields or {"value": self._hints["return"][1]}
+        return {name: doc.unit for name, doc in docs.items()}
 
     @property
     def summary(self) -> str:
         """First line of the docstring."""
-        return str(self._sections["text"].partition("\n")[0])
+        return self._prose[0]
 
     @property
     def facts(self) -> str:
         """Docstring between the first line and the sections."""
-        return str(self._sections["text"].partition("\n")[2].strip())
+        return self._prose[1]
 
     @property
     def returns(self) -> str:
-        """Description of the result, from the docstring or its class; empty if neither has one."""
-        described = " ".join(part.description for part in self._sections.get("returns", []))
-        if described:
-            return " ".join(described.split())
-        kind = str(inspect.signature(self.function).return_annotation)
-        found = getattr(import_module(self.function.__module__), kind, None)
-        text = inspect.getdoc(found) if inspect.isclass(found) else None
-        return text.splitlines()[0].replace("``", "") if text else ""
+        """Description of the result, or of its class and fields; empty if it has none."""
+        kind, doc = self._hints["return"]
+        if not self._fields:
+            return doc.text.replace("``", "")
+        title = (inspect.getdoc(kind) or "").partition("\n")[0]
+        fields = (f"{name}: {doc.text}" for name, doc in self._fields.items())
+        return " ".join([title, *fields]).replace("``", "")
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -403,25 +393,20 @@ class Model:
         return dict(self._find_parameters())
 
     def _find_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Extract the parameters from the signature and the docstring."""
-        sections = self._sections.get("parameters", [])
-        texts = {part.name: " ".join(part.description.split()) for part in sections}
-        open_ended = False
-        for name, found in inspect.signature(self.function).parameters.items():
-            if found.kind is inspect.Parameter.VAR_KEYWORD:
-                open_ended = True
-                continue
-            required = found.default is inspect.Parameter.empty
-            text = texts.get(name, "")
-            kind = "time" if name in _TIMES else _kind(str(found.annotation), text)
-            default = None if required else found.default
-            yield name, Parameter(name, kind, required, default, text)
-        if open_ended:
-            known = set(inspect.signature(self.function).parameters) | {"p"}
+        """Extract the parameters from the signature."""
+        known = inspect.signature(self.function).parameters
+        for name, found in known.items():
+            if found.kind is not inspect.Parameter.VAR_KEYWORD:
+                kind, doc = self._hints[name]
+                required = found.default is inspect.Parameter.empty
+                default = None if required else found.default
+                yield name, Parameter(name, _kind(kind, doc), required, default, doc)
+        if any(found.kind is inspect.Parameter.VAR_KEYWORD for found in known.values()):
+            seen = {*known, "p"}
             for formula in FORMULAS.values():
                 for name, parameter in Model("", self.entry, formula).parameters.items():
-                    if name not in known:
-                        known.add(name)
+                    if name not in seen:
+                        seen.add(name)
                         yield name, dataclasses.replace(parameter, required=False, default=None)
 
     def evaluate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -436,11 +421,6 @@ class Model:
         -------
         dict
             Each field of the result, or ``value``: a number, or a one-dimensional array.
-
-        Raises
-        ------
-        ArgumentError
-            An argument outside its domain.
 
         Examples
         --------
@@ -533,30 +513,20 @@ def models() -> list[Model]:
     return [find_model(_name(entry)) for entry in ENTRIES]
 
 
-def _with_unit(name: str, unit: str) -> str:
-    """Add a unit to a name, if it has one."""
-    return f"{name} ({unit})" if unit else name
-
-
 def _name(entry: Entry) -> str:
     """Return the name of a model."""
     name = entry.function.replace("_", "-")
     return name if entry.module in _COMMON else f"{entry.module.split('_')[0]}-{name}"
 
 
-def _kind(annotation: str, text: str) -> str:
+def _kind(annotation: object, doc: Doc) -> str:
     """Return the kind of a parameter."""
-    if annotation == "bool":
+    if annotation is bool:
         return "flag"
-    if "ArrayLike" not in annotation and annotation.partition(" ")[0] not in ("int", "float"):
+    if not accepts(annotation, int, float, npt.ArrayLike):
         return "text"
-    if re.search(r"\bseconds\b(?! per)", text) and "per second" not in text:
-        return "time"
-    if "bits per second" in text:
-        return "rate"
-    if annotation == "int" or re.search(r"^Number of |^Stage k|\bwhole number", text):
-        return "whole"
-    return "number"
+    whole = "whole" if doc.whole or annotation is int else "number"
+    return _KINDS.get(doc.unit, whole)
 
 
 def _columns(result: object) -> dict[str, Any]:

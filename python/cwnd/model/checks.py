@@ -1,4 +1,8 @@
-"""Common code of the models: domains of arguments, and conversion of results."""
+"""Common code of the models: domains of arguments, and conversion of results.
+
+A check takes the name of an argument and its values. It returns the values as an array, or raises
+an `ArgumentError` if an element is out of range.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,6 @@ Value: TypeAlias = float | Array
 def plain(values: npt.ArrayLike) -> Value:
     """Convert a zero-dimensional array to a number; return other arrays unchanged.
 
-    Parameters
-    ----------
-    values
-        A result of any shape.
-
     Examples
     --------
     >>> plain(np.array(2.5)), plain(np.array([2.5])).tolist()
@@ -32,21 +31,7 @@ def plain(values: npt.ArrayLike) -> Value:
 
 
 def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Array:
-    """Validate numbers above 0.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    values
-        The argument.
-    infinite
-        Whether infinity is allowed.
-
-    Raises
-    ------
-    ArgumentError
-        An element is out of range.
+    """Validate numbers above 0, finite unless ``infinite``.
 
     Examples
     --------
@@ -59,14 +44,7 @@ def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Arr
 
 
 def non_negative(name: str, values: npt.ArrayLike) -> Array:
-    """Validate finite numbers of at least 0; errors as for `positive`.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    values
-        The argument.
+    """Validate finite numbers of at least 0.
 
     Examples
     --------
@@ -78,14 +56,7 @@ def non_negative(name: str, values: npt.ArrayLike) -> Array:
 
 
 def probability(name: str, values: npt.ArrayLike) -> Array:
-    """Validate probabilities above 0 and at most 1; errors as for `positive`.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    values
-        The argument.
+    """Validate probabilities above 0 and at most 1.
 
     Examples
     --------
@@ -97,14 +68,7 @@ def probability(name: str, values: npt.ArrayLike) -> Array:
 
 
 def fraction(name: str, values: npt.ArrayLike) -> Array:
-    """Validate fractions above 0 and below 1; errors as for `positive`.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    values
-        The argument.
+    """Validate fractions above 0 and below 1.
 
     Examples
     --------
@@ -116,16 +80,7 @@ def fraction(name: str, values: npt.ArrayLike) -> Array:
 
 
 def between(name: str, values: npt.ArrayLike, low: float, high: float) -> Array:
-    """Validate numbers from ``low`` to ``high``, both included; errors as for `positive`.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    values
-        The argument.
-    low, high
-        The bounds.
+    """Validate numbers from ``low`` to ``high``, both included.
 
     Examples
     --------
@@ -137,16 +92,7 @@ def between(name: str, values: npt.ArrayLike, low: float, high: float) -> Array:
 
 
 def whole(name: str, values: npt.ArrayLike, least: int = 0) -> Array:
-    """Validate whole numbers, and convert them to floats; errors as for `positive`.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    values
-        The argument.
-    least
-        Smallest allowed number.
+    """Validate whole numbers of at least ``least``, and convert them to floats.
 
     Examples
     --------

@@ -9,6 +9,8 @@ the link in bits per second. In stage k, L - C(x) is in (10^(e-k-1), 10^(e-k)], 
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +25,22 @@ from cwnd.model.checks import (
     probability,
     whole,
 )
+from cwnd.model.quantities import (
+    BitRate,
+    Bytes,
+    Capacity,
+    OneCapacity,
+    PacketRate,
+    PacketsPerSyn,
+    Rtt,
+    Stage,
+    Unit,
+    document,
+)
+
+Change: TypeAlias = Annotated[Value, "Change in each SYN", Unit("packets/SYN²")]
+LossProbability: TypeAlias = Annotated[npt.ArrayLike, "Probability of a loss; above 0, at most 1"]
+RatePerSyn: TypeAlias = Annotated[PacketsPerSyn, "Rate x"]
 
 SYN = 0.01
 """UDT's control interval in seconds."""
@@ -43,23 +61,10 @@ _STAGES = 40
 """Number of stages in the utility; the last of 40 is 10^-40 of the capacity."""
 
 
-def exponent(capacity_bps: npt.ArrayLike) -> Array:
+def exponent(
+    capacity_bps: Annotated[BitRate, "Capacity L, or any rate"],
+) -> Annotated[Array, "Whole numbers"]:
     """Find e with 10^(e-1) < L ≤ 10^e, regardless of rounding errors (DAIMD, section III).
-
-    Parameters
-    ----------
-    capacity_bps
-        Capacity L, or any rate, in bits per second.
-
-    Returns
-    -------
-    ndarray
-        Whole numbers.
-
-    Raises
-    ------
-    ArgumentError
-        A capacity that is not above 0.
 
     Examples
     --------
@@ -72,26 +77,13 @@ def exponent(capacity_bps: npt.ArrayLike) -> Array:
     return np.where(10**found < capacity, found + 1, found)
 
 
-def increase_per_syn(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def increase_per_syn(
+    rate: Annotated[PacketsPerSyn, "Rate x in packets of 1500 bytes"],
+    capacity_bps: Capacity,
+) -> Annotated[Value, "Increase in each SYN", Unit("packets/SYN")]:
     """Increase of UDT in one SYN: 10^(⌈log(L - C(x))⌉ - 9) (DAIMD, Eq. 9).
 
-    Parameters
-    ----------
-    rate
-        Rate x in packets of 1500 bytes per SYN.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per SYN, added each SYN; 0 from the capacity on, where the paper's logarithm is
-        undefined.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    The increase is 0 from the capacity on, where the paper's logarithm is undefined.
 
     Examples
     --------
@@ -103,28 +95,11 @@ def increase_per_syn(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
 
 
 def increase_per_second(
-    rate: npt.ArrayLike, capacity_bps: npt.ArrayLike, packet_bytes: npt.ArrayLike = PACKET_BYTES
-) -> Value:
+    rate: Annotated[PacketRate, "Rate x"],
+    capacity_bps: Capacity,
+    packet_bytes: Annotated[Bytes, "Packet size S"] = PACKET_BYTES,
+) -> Annotated[Value, "Increase in each SYN; 0 from the capacity on", Unit("packets/s")]:
     """Increase of UDT in one SYN: 10^(⌈log(L - C(x))⌉ - 9) · 1500/S · 1/SYN (DAIMD, Eq. 8).
-
-    Parameters
-    ----------
-    rate
-        Rate x in packets per second.
-    capacity_bps
-        Capacity L in bits per second.
-    packet_bytes
-        Packet size S in bytes.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second, added each SYN; 0 from the capacity on.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -136,25 +111,10 @@ def increase_per_second(
     return plain(_increase(spare) * PACKET_BYTES / size / SYN)
 
 
-def stage_increase(stage: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def stage_increase(
+    stage: Stage, capacity_bps: Capacity
+) -> Annotated[Value, "Increase in each SYN", Unit("packets/SYN")]:
     """Increase of a stage: α_k = 10^(e - k - 9) (DAIMD, Eq. 11).
-
-    Parameters
-    ----------
-    stage
-        Stage k: 0 is the first.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per SYN, added each SYN.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -164,25 +124,10 @@ def stage_increase(stage: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     return plain(10 ** (exponent(capacity_bps) - whole("stage", stage) - TAU))
 
 
-def stage_end(stage: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def stage_end(
+    stage: Stage, capacity_bps: Capacity
+) -> Annotated[Value, "Rate", Unit("packets/SYN")]:
     """Rate at which a stage ends: L - 10^(e - k - 1) (DAIMD, section III).
-
-    Parameters
-    ----------
-    stage
-        Stage k: 0 is the first.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per SYN.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -194,29 +139,12 @@ def stage_end(stage: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     return plain(end / BITS_PER_SYN)
 
 
-def equilibrium(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0) -> Value:
+def equilibrium(
+    p: LossProbability, capacity_bps: Capacity, stage: Stage = 0
+) -> Annotated[Value, "Rate; may be outside the stage: see `stable_stage`", Unit("packets/SYN")]:
     """Equilibrium rate of a stage: (-α + √(α² + 4βα/p))/(2β) (DAIMD, Eq. 10).
 
     Eq. 12 is its limit for small p: `cwnd.model.throughput.udt_response`.
-
-    Parameters
-    ----------
-    p
-        Probability of a loss, above 0, at most 1.
-    capacity_bps
-        Capacity L in bits per second.
-    stage
-        Stage k: 0 is the first.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per SYN. The rate may be outside the stage; see `stable_stage`.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -230,36 +158,15 @@ def equilibrium(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayL
 
 
 def equilibrium_bps(
-    p: npt.ArrayLike,
-    capacity_bps: npt.ArrayLike,
-    stage: npt.ArrayLike = 0,
+    p: LossProbability,
+    capacity_bps: Capacity,
+    stage: Stage = 0,
     *,
-    printed: bool = False,
-) -> Value:
+    printed: Annotated[bool, "Whether to use the printed exponent"] = False,
+) -> Annotated[Value, "Rate", Unit("bit/s")]:
     """Rate of Eq. 12 in bits per second: 3.6/SYN · p^-0.5 · 10^((e-k-1)/2) (DAIMD, Eq. 13).
 
     The paper prints 10^((e-k+1)/2), ten times the value of its Eq. 12 and first line of Eq. 13.
-
-    Parameters
-    ----------
-    p
-        Probability of a loss, above 0, at most 1.
-    capacity_bps
-        Capacity L in bits per second.
-    stage
-        Stage k: 0 is the first.
-    printed
-        Whether to use the printed exponent.
-
-    Returns
-    -------
-    float or ndarray
-        Bits per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -271,30 +178,17 @@ def equilibrium_bps(
 
 
 def stable_stage(
-    p: npt.ArrayLike, capacity_bps: npt.ArrayLike, *, printed: bool = False
-) -> int | npt.NDArray[np.int64]:
+    p: LossProbability,
+    capacity_bps: Capacity,
+    *,
+    printed: Annotated[bool, "Whether to use the printed d"] = False,
+) -> Annotated[
+    int | npt.NDArray[np.int64],
+    "The smallest k whose `equilibrium_bps` is not beyond the stage's end",
+]:
     """Stage of a flow's equilibrium: ⌈e - 1 - 2 log(√(d² + L) - d)⌉⁺ (DAIMD, Eq. 14).
 
     d = 1.8/(SYN√p). The paper prints 18, from the error in its Eq. 13.
-
-    Parameters
-    ----------
-    p
-        Probability of a loss, above 0, at most 1.
-    capacity_bps
-        Capacity L in bits per second.
-    printed
-        Whether to use the printed d.
-
-    Returns
-    -------
-    int or ndarray
-        The smallest k whose `equilibrium_bps` is not beyond the stage's end.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -309,27 +203,12 @@ def stable_stage(
     return int(stage) if stage.ndim == 0 else stage.astype(np.int64)
 
 
-def trajectory(intervals: int, capacity_bps: float, start: float = 0.0) -> Array:
+def trajectory(
+    intervals: Annotated[int, "Number of SYN intervals"],
+    capacity_bps: OneCapacity,
+    start: Annotated[float, "Initial rate", Unit("packets/SYN")] = 0.0,
+) -> Annotated[Array, "``intervals + 1`` rates; the first is ``start``", Unit("packets/SYN")]:
     """Rate of a flow without loss for each SYN (DAIMD, Eq. 15).
-
-    Parameters
-    ----------
-    intervals
-        Number of SYN intervals.
-    capacity_bps
-        Capacity L in bits per second.
-    start
-        Initial rate in packets per SYN.
-
-    Returns
-    -------
-    ndarray
-        ``intervals + 1`` rates in packets per SYN; the first is ``start``.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -351,29 +230,15 @@ def trajectory(intervals: int, capacity_bps: float, start: float = 0.0) -> Array
     return rates
 
 
-def time_to_fraction(fraction: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def time_to_fraction(
+    fraction: Annotated[npt.ArrayLike, "Fraction of the capacity; from 0 to below 1"],
+    capacity_bps: Capacity,
+) -> Annotated[Value, "Time", Unit("s")]:
     """Time from 0 to a fraction of the capacity, without loss (DAIMD, section III, after Eq. 15).
 
     Growth is linear within a stage. It reaches 0.9 after 7.5 s on any link, and each further
-    digit 9 takes another 7.5 s.
-
-    Parameters
-    ----------
-    fraction
-        Fraction of the capacity, from 0 to below 1.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Seconds. `trajectory` may be 0.1 s faster per stage, as the step that ends a stage may equal
-        up to ten steps of the next.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    digit 9 takes another 7.5 s. `trajectory` may be 0.1 s faster per stage, as the step that ends a
+    stage may equal up to ten steps of the next.
 
     Examples
     --------
@@ -395,31 +260,14 @@ def time_to_fraction(fraction: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Va
 
 
 def tcp_recovery_time(
-    rate_bps: npt.ArrayLike, rtt: npt.ArrayLike, packet_bytes: npt.ArrayLike = 1472
-) -> Value:
+    rate_bps: Annotated[BitRate, "Rate before the loss"],
+    rtt: Rtt,
+    packet_bytes: Annotated[Bytes, "Packet size that the rate includes"] = 1472,
+) -> Annotated[Value, "Time", Unit("s")]:
     """Time for TCP to regain a rate after one loss: W/2 round-trip times (DAIMD, section III).
 
     The paper's 28 min at 1 Gb/s and 4 h 43 min at 10 Gb/s, 200 ms, are for packets of 1472 bytes:
     1500 bytes less the headers of IP and UDP.
-
-    Parameters
-    ----------
-    rate_bps
-        Rate before the loss in bits per second.
-    rtt
-        Round-trip time in seconds.
-    packet_bytes
-        Bytes per packet that the rate includes.
-
-    Returns
-    -------
-    float or ndarray
-        Seconds.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -431,30 +279,15 @@ def tcp_recovery_time(
     return plain(window / 2 * rtt)
 
 
-def expected_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def expected_change(
+    rate: RatePerSyn,
+    p: Annotated[npt.ArrayLike, "Probability of a loss; from 0 to 1"],
+    capacity_bps: Capacity,
+) -> Change:
     """Mean change of the rate, with a decrease for each lost packet (DAIMD, Eq. 3).
 
     The x packets of a SYN are lost independently, so that P(0) = (1 - p)^x and the sum over
     P(i) (1 - (1 - β)^i) is 1 - (1 - βp)^x.
-
-    Parameters
-    ----------
-    rate
-        Rate x in packets per SYN.
-    p
-        Probability of a loss, from 0 to 1.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per SYN, per SYN.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -466,27 +299,15 @@ def expected_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.Arr
     return plain((1 - p) ** x * increase - (1 - (1 - BETA * p) ** x) * x)
 
 
-def rate_of_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def rate_of_change(
+    rate: RatePerSyn,
+    p: Annotated[
+        npt.ArrayLike,
+        "Probability of a loss; from 0 to 1; that of a loss in a SYN, x·p, is at most 1",
+    ],
+    capacity_bps: Capacity,
+) -> Change:
     """Change of the rate at a loss probability: (1 - xp)α(x) - βx²p (DAIMD, Eq. 4).
-
-    Parameters
-    ----------
-    rate
-        Rate x in packets per SYN.
-    p
-        Probability of a loss, from 0 to 1. The probability of a loss in a SYN, x·p, is at most 1.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per SYN, per SYN.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -500,25 +321,10 @@ def rate_of_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.Arra
     return plain((1 - x * p) * increase - BETA * x**2 * p)
 
 
-def marginal_utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def marginal_utility(
+    rate: RatePerSyn, capacity_bps: Capacity
+) -> Annotated[Value, "Marginal utility", Unit("SYN/packet")]:
     """Loss probability at which a rate is constant: U'(x) = α/(xα + βx²) (DAIMD, Eq. 5, 6).
-
-    Parameters
-    ----------
-    rate
-        Rate x in packets per SYN.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Per packet per SYN.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -530,27 +336,13 @@ def marginal_utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     return plain(increase / (x * increase + BETA * x**2))
 
 
-def utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def utility(
+    rate: Annotated[PacketsPerSyn, "Rate x; below the capacity"],
+    capacity_bps: Capacity,
+) -> Annotated[Value, "Utility; the constant of stage 0 is 0"]:
     """Integrate the utility U(x) = ∫ α/(xα + βx²) dx, stage by stage (DAIMD, Eq. 6).
 
     Within a stage it is ln(x/(α_k + βx)) plus a constant that makes U continuous.
-
-    Parameters
-    ----------
-    rate
-        Rate x in packets per SYN, below the capacity.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        A number; the constant of stage 0 is 0.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -583,3 +375,6 @@ def _increase(spare_bps: Array) -> Array:
 def _log_utility(x: Array, increase: Value) -> Array:
     """Return the integral of 1/x - β/(α + βx)."""
     return np.asarray(np.log(x / (increase + BETA * x)), dtype=float)
+
+
+document(globals())

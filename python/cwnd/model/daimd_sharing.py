@@ -5,37 +5,23 @@ L is the capacity of a link in bits per second; `cwnd.model.daimd` defines stage
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
 from cwnd.model.checks import Value, between, plain, positive, whole
 from cwnd.model.daimd import SYN, TAU, exponent
+from cwnd.model.quantities import BitRate, Capacity, Rtt, Unit, Whole, document
 
 
 def friendliness_ratio(
-    rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0
-) -> Value:
+    rtt: Rtt,
+    capacity_bps: Capacity,
+    stage: Annotated[Whole, "Stage k of UDT; 0, the first, is the most aggressive"] = 0,
+) -> Annotated[Value, "Ratio; at most 1 if UDT's rate does not exceed TCP's"]:
     """Ratio of UDT's rate to TCP's at equal loss: RTT/SYN · 10^((e-k-9)/2) · √6 (DAIMD, Eq. 19).
-
-    Parameters
-    ----------
-    rtt
-        Round-trip time in seconds.
-    capacity_bps
-        Capacity L in bits per second.
-    stage
-        Stage k of UDT: 0, the first, is the most aggressive.
-
-    Returns
-    -------
-    float or ndarray
-        At most 1 if UDT's rate does not exceed TCP's.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -46,25 +32,12 @@ def friendliness_ratio(
     return plain(positive("rtt", rtt) / SYN * 10 ** (power / 2) * np.sqrt(6))
 
 
-def friendly_margin(rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+def friendly_margin(
+    rtt: Rtt, capacity_bps: Capacity
+) -> Annotated[Value, "Margin; at least 1 if the condition holds"]:
     """Margin of the condition for UDT's friendliness: SYN²·10⁸/6 over RTT²·L (DAIMD, Eq. 20).
 
-    Parameters
-    ----------
-    rtt
-        Round-trip time in seconds.
-    capacity_bps
-        Capacity L in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        At least 1 if the condition holds; it is sufficient, not necessary.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    The condition is sufficient, not necessary.
 
     Examples
     --------
@@ -75,27 +48,15 @@ def friendly_margin(rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     return plain(SYN**2 * 1e8 / 6 / (rtt**2 * positive("capacity_bps", capacity_bps)))
 
 
-def estimate_error_ratio(error: npt.ArrayLike) -> Value:
+def estimate_error_ratio(
+    error: Annotated[
+        npt.ArrayLike, "Relative error ε of one flow's estimate; above -0.9 and below 9"
+    ],
+) -> Annotated[Value, "The larger rate divided by the smaller"]:
     """Largest ratio of two flows' rates if one estimates L as (1+ε)L (DAIMD, section VII).
 
-    The fourth condition is printed as -0.9 < ε ≤ 0.5; -0.5 is used instead, the third condition's
-    bound.
-
-    Parameters
-    ----------
-    error
-        Relative error ε of one flow's estimate of a capacity that is a power of 10, above -0.9 and
-        below 9.
-
-    Returns
-    -------
-    float or ndarray
-        The larger rate divided by the smaller.
-
-    Raises
-    ------
-    ArgumentError
-        An error outside (-0.9, 9).
+    The capacity is a power of 10. The fourth condition is printed as -0.9 < ε ≤ 0.5; -0.5 is used
+    instead, the third condition's bound.
 
     Examples
     --------
@@ -115,28 +76,14 @@ def estimate_error_ratio(error: npt.ArrayLike) -> Value:
     )
 
 
-def least_rate(capacity_bps: npt.ArrayLike, wider_bps: npt.ArrayLike) -> Value:
+def least_rate(
+    capacity_bps: Annotated[BitRate, "L₂; at most L₁"],
+    wider_bps: Annotated[BitRate, "L₁"],
+) -> Annotated[Value, "Rate", Unit("bit/s")]:
     """Lower bound of the rate of the flow with the narrower bottleneck: L₂/2 (DAIMD, section IV).
 
     Flows F1 and F2 share a link of L₁; F2 also crosses a link of L₂ < L₁. From Eq. 16 and 17:
     x₂ ≥ L₂ - (L₁ - x₁) = L₂ - x₂.
-
-    Parameters
-    ----------
-    capacity_bps
-        L₂ in bits per second.
-    wider_bps
-        L₁ in bits per second.
-
-    Returns
-    -------
-    float or ndarray
-        Bits per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain, or L₂ > L₁.
 
     Examples
     --------
@@ -147,3 +94,6 @@ def least_rate(capacity_bps: npt.ArrayLike, wider_bps: npt.ArrayLike) -> Value:
     if np.any(narrow > wide):
         raise ArgumentError("capacity_bps", "must not be above wider_bps")
     return plain(np.broadcast_arrays(narrow / 2, wide)[0])
+
+
+document(globals())

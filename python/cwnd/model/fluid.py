@@ -24,19 +24,26 @@ Queues are in waiting packets, rates in packets per second, times in seconds.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
+from cwnd.controller import Spec
 from cwnd.errors import ArgumentError
 from cwnd.model import checks, law
+from cwnd.model.checks import Array
+from cwnd.model.quantities import OneRtt, Unit, document
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cwnd.controller import Spec
-    from cwnd.model.checks import Array
+Count: TypeAlias = Annotated[int, "Number of flows"]
+DropProbability: TypeAlias = Annotated[float, "Probability that a packet is dropped"]
+LargestDrop: TypeAlias = Annotated[float, "Drop probability at ``high``"]
+Limit: TypeAlias = Annotated[float, "Capacity of the queue", Unit("packets")]
+LinkCapacity: TypeAlias = Annotated[float, "Capacity of the link", Unit("packets/s")]
+Propagation: TypeAlias = Annotated[float, "Round-trip propagation time", Unit("s")]
+QueueSize: TypeAlias = Annotated[float, "Queue", Unit("packets")]
+Threshold: TypeAlias = Annotated[float, "Thresholds of the averaged queue", Unit("packets")]
 
 LEAST_WINDOW = 2.0
 """Smallest window of the model in packets; below it timeouts dominate, not the law."""
@@ -48,62 +55,34 @@ FOLLOWS_THE_PATH = ("aiad", "westwood", "vegas")
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """A class of equal flows.
+    """A class of equal flows."""
 
-    Attributes
-    ----------
-    spec
-        Their law.
-    count
-        Number of flows.
-    rtt
-        Round-trip propagation time in seconds.
-    """
-
-    spec: Spec
-    count: int
-    rtt: float
+    spec: Annotated[Spec, "Their law"]
+    count: Count
+    rtt: Propagation
 
 
 @dataclass(frozen=True, slots=True)
 class Red:
     """A RED queue, as ns-2 defines it.
 
-    Attributes
-    ----------
-    limit
-        Capacity in packets.
-    low, high
-        The thresholds of the averaged queue, in packets.
-    max_p
-        Drop probability at ``high``.
-    weight
-        Weight of a packet's arrival in the average.
-    gentle
-        Whether the probability rises linearly to 1 at twice ``high``, or jumps to 1 at ``high``.
-    wait
-        Whether RED waits between drops (ns-2's ``wait_``): the number of packets between drops is
-        then uniform on 1/b to 2/b for a probability b, otherwise on 1 to 1/b.
+    If it is not gentle, the probability jumps to 1 at ``high``. For a probability b the number of
+    packets between drops is uniform on 1/b to 2/b if RED waits, and on 1 to 1/b if not.
     """
 
-    limit: float
-    low: float
-    high: float
-    max_p: float = 0.1
-    weight: float = 0.002
-    gentle: bool = True
-    wait: bool = True
+    limit: Limit
+    low: Threshold
+    high: Threshold
+    max_p: LargestDrop = 0.1
+    weight: Annotated[float, "Weight of a packet's arrival in the average"] = 0.002
+    gentle: Annotated[bool, "Whether the probability rises linearly to 1 at twice ``high``"] = True
+    wait: Annotated[bool, "Whether RED waits between drops (ns-2's ``wait_``)"] = True
 
-    def drops(self, average: float) -> float:
+    def drops(self, average: Annotated[float, "Averaged queue", Unit("packets")]) -> float:
         """Return the fraction of arriving packets that RED drops.
 
         For RED's probability b the mean number of packets between drops is (3 / b - 1) / 2 if RED
         waits, and (1 / b + 1) / 2 if not.
-
-        Parameters
-        ----------
-        average
-            Averaged queue in packets.
 
         Examples
         --------
@@ -121,13 +100,10 @@ class Red:
             return 1.0
         return 2 * b / (3 - b) if self.wait else 2 * b / (1 + b)
 
-    def average(self, drops: float) -> float:
+    def average(
+        self, drops: Annotated[float, "Fraction of the packets; above 0 and below 1"]
+    ) -> float:
         """Return the averaged queue for a fraction of dropped packets; inverse of `drops`.
-
-        Parameters
-        ----------
-        drops
-            Fraction of the packets, above 0 and below 1.
 
         Examples
         --------
@@ -143,77 +119,55 @@ class Red:
 
 @dataclass(frozen=True, slots=True)
 class DropTail:
-    """A DropTail queue.
+    """A DropTail queue."""
 
-    Attributes
-    ----------
-    limit
-        Capacity in packets.
-    """
-
-    limit: float
+    limit: Limit
 
 
 Queue: TypeAlias = Red | DropTail
+Classes: TypeAlias = Annotated[Flows | Sequence[Flows], "One or several classes of flows"]
+LinkQueue: TypeAlias = Annotated[
+    Queue, "Queue of the link: `Red` or `DropTail`; DropTail is full at equilibrium"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
-    """Equilibrium: windows, rates and round-trip times of each class.
+    """Equilibrium: windows, rates and round-trip times of each class."""
 
-    Attributes
-    ----------
-    window, rtt, rate
-        Of one flow of each class: packets, seconds, packets sent per second.
-    queue
-        Queue in packets.
-    loss
-        Probability that a packet is dropped.
-    """
-
-    window: Array
-    rtt: Array
-    rate: Array
-    queue: float
-    loss: float
+    window: Annotated[Array, "Window of one flow of each class", Unit("packets")]
+    rtt: Annotated[Array, "Round-trip time of each class", Unit("s")]
+    rate: Annotated[Array, "Sending rate of one flow of each class", Unit("packets/s")]
+    queue: QueueSize
+    loss: DropProbability
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """The `Equilibrium` of equal flows."""
 
-    window: float
-    rtt: float
-    rate: float
-    queue: float
-    loss: float
+    window: Annotated[float, "Window of a flow", Unit("packets")]
+    rtt: OneRtt
+    rate: Annotated[float, "Sending rate of a flow", Unit("packets/s")]
+    queue: QueueSize
+    loss: DropProbability
 
 
 @dataclass(frozen=True, slots=True)
 class Transient:
     """Solution over time, one row for each step.
 
-    Attributes
-    ----------
-    time
-        Time in seconds.
-    window
-        Window of one flow of each class in packets, one column for each class.
-    queue, average
-        Queue and RED's average of it, in packets.
-    loss
-        Probability that an arriving packet is dropped.
-    error
-        Largest relative difference of the windows' and the queue's means over the second half from
-        those of a run with twice the step.
+    The ``error`` compares the means of the windows and the queue over the second half.
     """
 
-    time: Array
-    window: Array
-    queue: Array
-    average: Array
-    loss: Array
-    error: float
+    time: Annotated[Array, "Time", Unit("s")]
+    window: Annotated[
+        Array, "Window of one flow of each class; one column for each class", Unit("packets")
+    ]
+    queue: Annotated[Array, "Queue", Unit("packets")]
+    average: Annotated[Array, "RED's average of the queue", Unit("packets")]
+    loss: Annotated[Array, "Probability that an arriving packet is dropped"]
+    error: Annotated[float, "Largest relative difference from a run with twice the step"]
 
 
 class _Law:
@@ -271,25 +225,14 @@ class _Law:
         return look
 
 
-def equilibrium(flows: Flows | Sequence[Flows], capacity: float, queue: Queue) -> Equilibrium:
+def equilibrium(flows: Classes, capacity: LinkCapacity, queue: LinkQueue) -> Equilibrium:
     """Find the equilibrium of gains and losses, and of arrivals and departures.
-
-    Parameters
-    ----------
-    flows
-        One or several classes of flows.
-    capacity
-        Capacity of the link in packets per second.
-    queue
-        Queue of the link: `Red` or `DropTail`; DropTail is full at equilibrium.
 
     Raises
     ------
     ArgumentError
-        An argument out of range; a law whose cycle does not repeat or that depends on its path;
-        windows below 2 packets; a RED queue that would be full.
-    SpecError
-        Not a registered window law.
+        A law whose cycle does not repeat or that depends on its path; windows below 2 packets; a
+        RED queue that would be full.
 
     Examples
     --------
@@ -333,37 +276,31 @@ def equilibrium(flows: Flows | Sequence[Flows], capacity: float, queue: Queue) -
 
 
 def transient(
-    flows: Flows | Sequence[Flows],
-    capacity: float,
-    queue: Queue,
-    duration: float,
+    flows: Classes,
+    capacity: LinkCapacity,
+    queue: LinkQueue,
+    duration: Annotated[float, "Duration", Unit("s")],
     *,
-    start: Sequence[float] | None = None,
-    step: float | None = None,
+    start: Annotated[
+        Sequence[float] | None,
+        "Initial windows, one for each class; 2 by default; the queue is empty at first",
+        Unit("packets"),
+    ] = None,
+    step: Annotated[
+        float | None,
+        "Step; 1/50 of the shortest round-trip propagation time by default, at most 1/4 of it",
+        Unit("s"),
+    ] = None,
 ) -> Transient:
     """Integrate the fluid over time, with its delays.
 
     Heun's method with a fixed step and interpolation of delayed values; repeated with twice the
     step to estimate the error. SciPy's solvers do not support delays.
 
-    Parameters
-    ----------
-    flows, capacity, queue
-        As for `equilibrium`.
-    duration
-        Duration in seconds.
-    start
-        Initial windows in packets, one for each class; 2 by default. The queue is empty at first.
-    step
-        Step in seconds; 1/50 of the shortest round-trip propagation time by default, at most 1/4 of
-        it.
-
     Raises
     ------
     ArgumentError
-        An argument out of range; a law whose cycle does not repeat or that depends on its path.
-    SpecError
-        Not a registered window law.
+        A law whose cycle does not repeat or that depends on its path.
 
     Examples
     --------
@@ -395,38 +332,20 @@ def transient(
 
 
 def red_equilibrium(
-    spec: Spec,
-    count: int,
-    rtt: float,
-    capacity: float,
+    spec: law.WindowLaw,
+    count: Count,
+    rtt: Propagation,
+    capacity: LinkCapacity,
     *,
-    low: float,
-    high: float,
-    max_p: float = 0.1,
+    low: Annotated[float, "RED's lower threshold", Unit("packets")],
+    high: Annotated[
+        float, "RED's upper threshold; the queue's capacity is twice ``high``", Unit("packets")
+    ],
+    max_p: LargestDrop = 0.1,
 ) -> Point:
     """Return the equilibrium of flows of one law at a RED queue (gentle, with waiting).
 
-    Misra, Gong and Towsley 2000.
-
-    Parameters
-    ----------
-    spec
-        A specification of a window law.
-    count
-        Number of flows.
-    rtt
-        Round-trip propagation time in seconds.
-    capacity
-        Capacity of the link in packets/s.
-    low, high
-        RED's thresholds in packets; the queue's capacity is twice ``high``.
-    max_p
-        Drop probability at ``high``.
-
-    Raises
-    ------
-    ArgumentError, SpecError
-        As for `equilibrium`.
+    Misra, Gong and Towsley 2000. Errors are those of `equilibrium`.
 
     Examples
     --------
@@ -439,29 +358,15 @@ def red_equilibrium(
 
 
 def droptail_equilibrium(
-    spec: Spec, count: int, rtt: float, capacity: float, limit: float
+    spec: law.WindowLaw,
+    count: Count,
+    rtt: Propagation,
+    capacity: LinkCapacity,
+    limit: Limit,
 ) -> Point:
     """Return the equilibrium of flows of one law at a DropTail queue, which is full.
 
-    Misra, Gong and Towsley 2000.
-
-    Parameters
-    ----------
-    spec
-        A specification of a window law.
-    count
-        Number of flows.
-    rtt
-        Round-trip propagation time in seconds.
-    capacity
-        Capacity of the link in packets/s.
-    limit
-        Capacity of the queue in packets.
-
-    Raises
-    ------
-    ArgumentError, SpecError
-        As for `equilibrium`.
+    Misra, Gong and Towsley 2000. Errors are those of `equilibrium`.
 
     Examples
     --------
@@ -562,3 +467,6 @@ def _read(
     if not given:
         raise ArgumentError("flows", "must be at least one class of flows")
     return [_Law(each, c, limit) for each in given], c, queue
+
+
+document(globals())

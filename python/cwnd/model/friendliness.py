@@ -6,36 +6,33 @@ time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
 from cwnd.model.checks import Value, fraction, non_negative, plain, positive, probability
-from cwnd.model.throughput import find_formula, formula_arguments
+from cwnd.model.quantities import Beta, GaimdBeta, Loss, Packets, Unit, document
+from cwnd.model.throughput import Formula, find_formula, formula_arguments
 
-if TYPE_CHECKING:
-    from cwnd.model.throughput import Formula
+Exponent: TypeAlias = Annotated[
+    npt.ArrayLike, "The law's exponents, at least 0; (0, 1) is AIMD, (1, 0) IIAD, (1/2, 1/2) SQRT"
+]
+FriendlyExponent: TypeAlias = Annotated[
+    npt.ArrayLike, "The law's exponents, at least 0, whose sum is 1"
+]
+FriendlyIncrease: TypeAlias = Annotated[Value, "Increase", Unit("packets/RTT")]
+LossWindow: TypeAlias = Annotated[Packets, "Window at the last loss"]
+SimdAlpha: TypeAlias = Annotated[
+    Value,
+    "SIMD's α; in t round-trip times the window grows by α²t²/4 packets",
+    Unit("√packets/RTT"),
+]
 
 
-def aimd_alpha(beta: npt.ArrayLike) -> Value:
+def aimd_alpha(beta: Beta) -> FriendlyIncrease:
     """Friendly increase of AIMD without timeouts: 3β/(2-β) (SIMD, section 2; Floyd et al. 2000).
-
-    Parameters
-    ----------
-    beta
-        Fraction of the window given up on a loss.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per round-trip time.
-
-    Raises
-    ------
-    ArgumentError
-        A fraction outside (0, 1).
 
     Examples
     --------
@@ -46,23 +43,8 @@ def aimd_alpha(beta: npt.ArrayLike) -> Value:
     return plain(3 * beta / (2 - beta))
 
 
-def aimd_alpha_timeouts(beta: npt.ArrayLike) -> Value:
+def aimd_alpha_timeouts(beta: GaimdBeta) -> FriendlyIncrease:
     """Friendly increase of AIMD with timeouts: 4(1-(1-β)²)/3 (GAIMD, section 1).
-
-    Parameters
-    ----------
-    beta
-        Fraction of the window given up on a loss (the paper's β is one less this).
-
-    Returns
-    -------
-    float or ndarray
-        Packets per round-trip time.
-
-    Raises
-    ------
-    ArgumentError
-        A fraction outside (0, 1).
 
     Examples
     --------
@@ -73,25 +55,8 @@ def aimd_alpha_timeouts(beta: npt.ArrayLike) -> Value:
     return plain(4 * beta * (2 - beta) / 3)
 
 
-def simd_alpha_periodic(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
+def simd_alpha_periodic(beta: Beta, max_window: LossWindow) -> SimdAlpha:
     """Friendly α of SIMD for periodic losses: 3√β/((1-2β/3)√W) (SIMD, Eq. 5).
-
-    Parameters
-    ----------
-    beta
-        Fraction of the window given up on a loss.
-    max_window
-        Window at the last loss, in packets.
-
-    Returns
-    -------
-    float or ndarray
-        SIMD's α: in t round-trip times the window grows by α²t²/4 packets.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -102,25 +67,8 @@ def simd_alpha_periodic(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value
     return plain(3 * np.sqrt(beta) / ((1 - 2 * beta / 3) * np.sqrt(window)))
 
 
-def simd_alpha(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
+def simd_alpha(beta: Beta, max_window: LossWindow) -> SimdAlpha:
     """Friendly α of SIMD for random losses: 3√β/((1-2β/3)√(2W)) (SIMD, Eq. 3).
-
-    Parameters
-    ----------
-    beta
-        Fraction of the window given up on a loss.
-    max_window
-        Window at the last loss, in packets.
-
-    Returns
-    -------
-    float or ndarray
-        SIMD's α: in t round-trip times the window grows by α²t²/4 packets.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -130,26 +78,11 @@ def simd_alpha(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
     return plain(simd_alpha_periodic(beta, max_window) / np.sqrt(2))
 
 
-def binomial_is_friendly(k: npt.ArrayLike, l: npt.ArrayLike) -> bool | npt.NDArray[np.bool_]:  # noqa: E741
+def binomial_is_friendly(k: Exponent, l: Exponent) -> bool | npt.NDArray[np.bool_]:  # noqa: E741
     """Test whether a binomial law can be TCP-friendly: k + l = 1 (Bansal & Balakrishnan 2001).
 
     The window grows by α/wᵏ per round-trip time and falls by βwˡ on a loss. Its mean is
     proportional to p^(-1/(k+l+1)), so that only k + l = 1 gives TCP's exponent of 1/2.
-
-    Parameters
-    ----------
-    k, l
-        The law's exponents: (0, 1) is AIMD, (1, 0) IIAD, (1/2, 1/2) SQRT.
-
-    Returns
-    -------
-    bool or ndarray
-        Whether it can.
-
-    Raises
-    ------
-    ArgumentError
-        An exponent below 0.
 
     Examples
     --------
@@ -162,11 +95,13 @@ def binomial_is_friendly(k: npt.ArrayLike, l: npt.ArrayLike) -> bool | npt.NDArr
 
 
 def binomial_alpha(
-    beta: npt.ArrayLike,
-    k: npt.ArrayLike,
-    l: npt.ArrayLike,  # noqa: E741
-    max_window: npt.ArrayLike = np.inf,
-) -> Value:
+    beta: Annotated[Packets, "Packets given up on a loss; βwˡ, less than the window"],
+    k: FriendlyExponent,
+    l: FriendlyExponent,  # noqa: E741
+    max_window: Annotated[
+        Packets, "Window at a loss; the limit of large windows by default"
+    ] = np.inf,
+) -> Annotated[Value, "α; the window grows by α/wᵏ packets per round-trip time"]:
     """Friendly α of a binomial law with k + l = 1, for periodic losses.
 
     Between losses wᵏ dw = α dt takes the window from W - βWˡ to W. With T round-trip times and X
@@ -176,25 +111,6 @@ def binomial_alpha(
 
     This is 3β/(2-β) for AIMD at any W, and 3β/2 in the limit of large W for every other law: for
     IIAD β = 2/3 requires α = 1, as in the SIMD paper's runs.
-
-    Parameters
-    ----------
-    beta
-        Packets given up on a loss: βwˡ.
-    k, l
-        The law's exponents, whose sum is 1.
-    max_window
-        Window at a loss in packets; the limit of large windows by default.
-
-    Returns
-    -------
-    float or ndarray
-        α: the window grows by α/wᵏ packets per round-trip time.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain; a loss that would take the whole window.
 
     Examples
     --------
@@ -220,30 +136,18 @@ def binomial_alpha(
 
 
 def friendliness_ratio(
-    first: str | Formula, second: str | Formula, p: npt.ArrayLike, **parameters: npt.ArrayLike
-) -> Value:
+    first: Annotated[
+        str | Formula,
+        "Numerator; a name in `cwnd.model.throughput.FORMULAS`, or a function of ``p``",
+    ],
+    second: Annotated[str | Formula, "Denominator; a name or a function as for ``first``"],
+    p: Loss,
+    **parameters: Annotated[npt.ArrayLike, "Other arguments of the formulas"],
+) -> Annotated[Value, "Ratio; 1 for equal rates"]:
     """Ratio of the rates of two formulas at equal loss.
 
-    Parameters
-    ----------
-    first, second
-        Names in `cwnd.model.throughput.FORMULAS`, or functions of ``p``: numerator and
-        denominator.
-    p
-        Probability of a loss event, above 0, at most 1.
-    parameters
-        Other arguments of the formulas. A formula receives those it has; to pass different values
-        to both, give functions.
-
-    Returns
-    -------
-    float or ndarray
-        1 for equal rates.
-
-    Raises
-    ------
-    ArgumentError
-        A parameter that neither formula has, or an argument outside its domain.
+    A formula receives the parameters that it has; one that neither has is an error. To pass
+    different values to both, give functions.
 
     Examples
     --------
@@ -262,3 +166,6 @@ def friendliness_ratio(
         for function, arguments in zip(functions, taken, strict=True)
     )
     return plain(first_rate / second_rate)
+
+
+document(globals())

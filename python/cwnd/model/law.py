@@ -9,30 +9,38 @@ Windows are in packets and at least 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from cwnd import _native
-from cwnd.controller import read_controller
+from cwnd.controller import Spec, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import checks
+from cwnd.model.checks import Array, Value
+from cwnd.model.quantities import OneRtt, Packets, Unit, document
 from cwnd.registry import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    from cwnd.controller import Spec
-    from cwnd.model.checks import Array, Value
 
 T = TypeVar("T")
 
 Per: TypeAlias = Literal["ack", "round"]
 """How to step a window law: by every acknowledgement, as implemented, or by one acknowledgement of
 the whole window per round trip, which is the rule that papers print."""
+
+AtLoss: TypeAlias = Annotated[
+    bool, "Whether ``window`` is the window at a loss; growth then starts from the reduced window"
+]
+Law: TypeAlias = Annotated[Spec, "A specification"]
+WindowLaw: TypeAlias = Annotated[Spec, "A specification of a window law"]
+PacketSize: TypeAlias = Annotated[int, "Packet size", Unit("bytes")]
+FirstWindow: TypeAlias = Annotated[
+    float, "The window when congestion avoidance begins; at least 1", Unit("packets")
+]
+Stepping: TypeAlias = Annotated[
+    Per, "Whether to acknowledge every packet (``ack``), or a whole window at once (``round``)"
+]
 
 RTT_S = 0.1
 PACKET_BYTES = 1500
@@ -41,22 +49,14 @@ MOST_STEPS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sawtooth:
-    """A law between periodic losses, all at the same window; arrays of one shape.
+    """A law between periodic losses, all at the same window; arrays of one shape."""
 
-    Attributes
-    ----------
-    at_loss, after
-        The window at a loss and after it, in packets.
-    rounds
-        Round-trip times from a loss to the next, with one window sent in each.
-    packets
-        Packets acknowledged in that time.
-    """
-
-    at_loss: Array
-    after: Array
-    rounds: Array
-    packets: Array
+    at_loss: Annotated[Array, "The window at a loss", Unit("packets")]
+    after: Annotated[Array, "The window after a loss", Unit("packets")]
+    rounds: Annotated[
+        Array, "Round-trip times from a loss to the next; one window is sent in each", Unit("RTT")
+    ]
+    packets: Annotated[Array, "Packets acknowledged in that time", Unit("packets")]
 
     @property
     def increase(self) -> Array:
@@ -69,18 +69,8 @@ class Sawtooth:
         return np.asarray(1 - self.after / self.at_loss)
 
 
-def specification(spec: Spec) -> str:
+def specification(spec: Annotated[Spec, "A controller; as for `cwnd.compare`"]) -> str:
     """Return the name of a controller.
-
-    Parameters
-    ----------
-    spec
-        As for `cwnd.compare`.
-
-    Raises
-    ------
-    SpecError
-        An unknown name or parameter, or a value out of range.
 
     Examples
     --------
@@ -91,21 +81,15 @@ def specification(spec: Spec) -> str:
 
 
 def step(
-    call: Callable[..., T],
-    spec: Spec | list[Spec] | tuple[Spec, ...],
-    *values: Any,  # noqa: ANN401
-    **options: Any,  # noqa: ANN401
+    call: Annotated[Callable[..., T], "The function"],
+    spec: Annotated[
+        Spec | list[Spec] | tuple[Spec, ...],
+        "Its first argument; a controller as for `cwnd.compare`, or a list or tuple of them",
+    ],
+    *values: Annotated[Any, "Its other positional arguments"],  # noqa: ANN401
+    **options: Annotated[Any, "Its named arguments"],  # noqa: ANN401
 ) -> T:
     """Call a function of `cwnd._native` that steps one or several controllers.
-
-    Parameters
-    ----------
-    call
-        The function.
-    spec
-        Its first argument: a controller as for `cwnd.compare`, or a list or tuple of them.
-    *values, **options
-        Its other arguments.
 
     Raises
     ------
@@ -120,13 +104,8 @@ def step(
     return call(many(stepped) if many else stepped[0], *values, **options)
 
 
-def is_rate_law(spec: Spec) -> bool:
+def is_rate_law(spec: Law) -> bool:
     """Test whether a law controls a rate with its own timer, instead of a window.
-
-    Parameters
-    ----------
-    spec
-        A specification.
 
     Examples
     --------
@@ -137,42 +116,19 @@ def is_rate_law(spec: Spec) -> bool:
 
 
 def acks(
-    spec: Spec,
-    window: float,
-    count: int,
+    spec: WindowLaw,
+    window: FirstWindow,
+    count: Annotated[int, "Number of acknowledgements"],
     *,
-    rtt: float = RTT_S,
-    packet: int = PACKET_BYTES,
-    at_loss: bool = False,
-) -> Array:
+    rtt: OneRtt = RTT_S,
+    packet: PacketSize = PACKET_BYTES,
+    at_loss: AtLoss = False,
+) -> Annotated[
+    Array, "``count + 1`` windows; before the first acknowledgement and after each", Unit("packets")
+]:
     """Step a window law by acknowledgements of one packet each.
 
-    Parameters
-    ----------
-    spec
-        A specification of a window law.
-    window
-        The window when congestion avoidance begins, in packets.
-    count
-        Acknowledgements.
-    rtt
-        Round-trip time in seconds; some laws depend on clock time.
-    packet
-        Packet size in bytes.
-    at_loss
-        Whether ``window`` is the window at a loss, so that growth starts from the reduced window.
-
-    Returns
-    -------
-    array
-        ``count + 1`` windows: before the first acknowledgement and after each.
-
-    Raises
-    ------
-    ArgumentError
-        A window below 1, a negative count, a round-trip time or packet that is not above 0.
-    SpecError
-        Not a window law.
+    Some laws depend on clock time, and so on ``rtt``.
 
     Examples
     --------
@@ -193,48 +149,21 @@ def acks(
 
 
 def rounds(
-    spec: Spec,
-    window: float,
-    count: int,
+    spec: Law,
+    window: FirstWindow,
+    count: Annotated[int, "Number of round-trip times"],
     *,
-    rtt: float = RTT_S,
-    packet: int = PACKET_BYTES,
-    capacity: float | None = None,
-    per: Per = "ack",
-    at_loss: bool = False,
-) -> Array:
+    rtt: OneRtt = RTT_S,
+    packet: PacketSize = PACKET_BYTES,
+    capacity: Annotated[
+        float | None, "Capacity of the link; only rate laws need it", Unit("packets/RTT")
+    ] = None,
+    per: Stepping = "ack",
+    at_loss: AtLoss = False,
+) -> Annotated[
+    Array, "``count + 1`` windows; before the first round and after each", Unit("packets")
+]:
     """Step any law by round-trip times without losses.
-
-    Parameters
-    ----------
-    spec
-        A specification.
-    window
-        The window when congestion avoidance begins, in packets.
-    count
-        Round-trip times.
-    rtt
-        Round-trip time in seconds.
-    packet
-        Packet size in bytes.
-    capacity
-        Capacity of the link in packets per round-trip time; only rate laws need it.
-    per
-        Whether to acknowledge every packet, or a whole window at once.
-    at_loss
-        Whether ``window`` is the window at a loss, so that growth starts from the reduced window.
-
-    Returns
-    -------
-    array
-        ``count + 1`` windows: before the first round and after each.
-
-    Raises
-    ------
-    ArgumentError
-        As for `acks`; a rate law without a capacity.
-    SpecError
-        Not a law of the registry.
 
     Examples
     --------
@@ -260,34 +189,15 @@ def rounds(
 
 
 def cut(
-    spec: Spec, window: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
-) -> Value:
+    spec: Law,
+    window: Annotated[Packets, "Windows at the loss; at least 1, of any shape"],
+    *,
+    rtt: OneRtt = RTT_S,
+    packet: PacketSize = PACKET_BYTES,
+) -> Annotated[Value, "Windows after the loss; of the same shape", Unit("packets")]:
     """Return the window after the first loss that a law experiences.
 
     RFC 5681, section 3.1, for Reno; the decrease of each law's own paper.
-
-    Parameters
-    ----------
-    spec
-        A specification.
-    window
-        Windows at the loss in packets, of any shape.
-    rtt
-        Round-trip time in seconds.
-    packet
-        Packet size in bytes.
-
-    Returns
-    -------
-    float or array
-        Windows after the loss, of the same shape.
-
-    Raises
-    ------
-    ArgumentError
-        A window below 1, a round-trip time or packet that is not above 0.
-    SpecError
-        Not a law of the registry.
 
     Examples
     --------
@@ -301,26 +211,12 @@ def cut(
     return checks.plain(after.reshape(array.shape))
 
 
-def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bool:
+def forgets(spec: WindowLaw, *, rtt: OneRtt = RTT_S, packet: PacketSize = PACKET_BYTES) -> bool:
     """Test whether a window law's state after a loss depends only on the window at the loss.
 
     Empirical test: the law reaches the same windows through four histories, and has to behave
     equally after each. CUBIC's and BIC's fast convergence, AIRA's loss rates and Westwood's
     estimate fail.
-
-    Parameters
-    ----------
-    spec
-        A specification of a window law.
-    rtt
-        Round-trip time in seconds.
-    packet
-        Packet size in bytes.
-
-    Raises
-    ------
-    SpecError
-        Not a window law.
 
     Examples
     --------
@@ -331,29 +227,20 @@ def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bo
 
 
 def sawtooth(
-    spec: Spec, at_loss: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
+    spec: WindowLaw,
+    at_loss: Annotated[Packets, "Windows at the loss; at least 2, of any shape"],
+    *,
+    rtt: OneRtt = RTT_S,
+    packet: PacketSize = PACKET_BYTES,
 ) -> Sawtooth:
     """Step a window law between losses at the same window until the cycle repeats.
 
     From windows of 128 packets on, each round has only 64 acknowledgements, of several packets.
 
-    Parameters
-    ----------
-    spec
-        A specification of a window law.
-    at_loss
-        Windows at the loss in packets, of any shape.
-    rtt
-        Round-trip time in seconds.
-    packet
-        Packet size in bytes.
-
     Raises
     ------
     ArgumentError
-        A window below 2; a law whose cycle does not repeat, or whose loss reduces nothing.
-    SpecError
-        Not a window law.
+        A law whose cycle does not repeat, or whose loss reduces nothing.
 
     Examples
     --------
@@ -374,18 +261,8 @@ def sawtooth(
     return Sawtooth(array, after, took, packets)
 
 
-def whole_rounds(per: str) -> bool:
+def whole_rounds(per: Annotated[str, "``ack`` or ``round``"]) -> bool:
     """Validate ``per``; true if one acknowledgement covers a whole window.
-
-    Parameters
-    ----------
-    per
-        ``"ack"`` or ``"round"``.
-
-    Raises
-    ------
-    ArgumentError
-        The value is neither.
 
     Examples
     --------
@@ -426,3 +303,6 @@ def _require_number(name: str, array: Array) -> float:
     if array.ndim:
         raise ArgumentError(name, "must be one number, not an array")
     return float(array)
+
+
+document(globals())

@@ -27,20 +27,27 @@ for such laws, and `aimd_moments` has a closed form for AIMD at small ``p``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Annotated, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cwnd import _native
+from cwnd.controller import Spec
 from cwnd.errors import ArgumentError
 from cwnd.model import checks, law
-from cwnd.model.checks import plain
+from cwnd.model.checks import Array, Value, plain
+from cwnd.model.quantities import GaimdBeta, Increase, OneRtt, Unit, document
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+_EPOCH = "Mean time between two reductions"
+_LOSS_EVENTS = (
+    "Reductions per packet sent; below ``p``, as the losses of one round cause one reduction"
+)
+_RATE = "Sending rate, retransmissions included"
 
-    from cwnd.controller import Spec
-    from cwnd.model.checks import Array, Value
+Ideal: TypeAlias = Annotated[
+    bool, "Whether to omit the round-trip time of recovery; every loss then causes a reduction"
+]
 
 POINTS = 200
 LEAST_P = 1e-6
@@ -52,16 +59,10 @@ COARSE = 50
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Mean and variance of a window over time: numbers, or arrays of one shape.
+    """Mean and variance of a window over time: numbers, or arrays of one shape."""
 
-    Attributes
-    ----------
-    mean, variance
-        Of the window, in packets and packets squared.
-    """
-
-    mean: Value
-    variance: Value
+    mean: Annotated[Value, "Mean of the window", Unit("packets")]
+    variance: Annotated[Value, "Variance of the window", Unit("packets²")]
 
     @property
     def cv(self) -> Value:
@@ -71,37 +72,26 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Stationary:
-    """Stationary distribution of a window law under random losses.
+    """Stationary distribution of a window law under random losses."""
 
-    Attributes
-    ----------
-    p, rtt
-        Probability that a packet is lost, and round-trip time in seconds.
-    grid
-        Windows in packets, ascending.
-    over_time, at_loss
-        Probabilities of the grid's windows: over time, and at a loss just before the reduction.
-    mean, variance
-        Of the window over time, in packets and packets squared; computed from the law's windows,
-        not from the grid.
-    rate
-        Packets sent per second, retransmissions included.
-    loss_events
-        Reductions per packet sent; below ``p``, as the losses of one round cause one reduction.
-    epoch
-        Mean time between two reductions, in seconds.
-    """
-
-    p: float
-    rtt: float
-    grid: Array
-    over_time: Array
-    at_loss: Array
-    mean: float
-    variance: float
-    rate: float
-    loss_events: float
-    epoch: float
+    p: Annotated[float, "Probability that a packet is lost"]
+    rtt: OneRtt
+    grid: Annotated[Array, "Windows in ascending order", Unit("packets")]
+    over_time: Annotated[Array, "Probabilities of the grid's windows over time"]
+    at_loss: Annotated[
+        Array, "Probabilities of the grid's windows at a loss, just before the reduction"
+    ]
+    mean: Annotated[
+        float,
+        "Mean of the window over time; computed from the law's windows, not from the grid",
+        Unit("packets"),
+    ]
+    variance: Annotated[
+        float, "Variance of the window over time; computed as the mean", Unit("packets²")
+    ]
+    rate: Annotated[float, _RATE, Unit("packets/s")]
+    loss_events: Annotated[float, _LOSS_EVENTS]
+    epoch: Annotated[float, _EPOCH, Unit("s")]
 
     @property
     def cv(self) -> float:
@@ -113,32 +103,18 @@ class Stationary:
         """Variance over time of window / round-trip time, in packets²/s²."""
         return self.variance / self.rtt**2
 
-    def quantile(self, q: npt.ArrayLike) -> Value:
+    def quantile(
+        self, q: Annotated[npt.ArrayLike, "Fractions of the time; above 0 and below 1"]
+    ) -> Value:
         """Return quantiles of the window over time, in packets.
 
         Divided by the round-trip time they are quantiles of the rate.
-
-        Parameters
-        ----------
-        q
-            Fractions of the time, above 0 and below 1.
-
-        Raises
-        ------
-        ArgumentError
-            A fraction is out of range.
         """
         shares = checks.fraction("q", q)
         return plain(np.interp(shares, np.cumsum(self.over_time), self._edges()[1:]))
 
     def density(self) -> tuple[Array, Array]:
-        """Return the density of the window over time.
-
-        Returns
-        -------
-        windows, density
-            The grid in packets, and the density in 1/packets.
-        """
+        """Return the grid in packets and the density of the window over time in 1/packets."""
         return self.grid, np.asarray(self.over_time / np.diff(self._edges()))
 
     def _edges(self) -> Array:
@@ -149,69 +125,43 @@ class Stationary:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of a stationary distribution: numbers, or arrays of one shape.
+    """Figures of a stationary distribution: numbers, or arrays of one shape."""
 
-    Attributes
-    ----------
-    mean, cv
-        Of the window over time: packets, and the coefficient of variation.
-    low, median, high
-        Quantiles of the window at 5, 50 and 95 % of the time, in packets.
-    rate, loss_events, epoch
-        As in `Stationary`: packets/s, reductions per packet, seconds.
-    """
-
-    mean: Value
-    cv: Value
-    low: Value
-    median: Value
-    high: Value
-    rate: Value
-    loss_events: Value
-    epoch: Value
+    mean: Annotated[Value, "Mean of the window over time", Unit("packets")]
+    cv: Annotated[Value, "Coefficient of variation of the window"]
+    low: Annotated[Value, "Quantile of the window at 5 % of the time", Unit("packets")]
+    median: Annotated[Value, "Quantile of the window at 50 % of the time", Unit("packets")]
+    high: Annotated[Value, "Quantile of the window at 95 % of the time", Unit("packets")]
+    rate: Annotated[Value, _RATE, Unit("packets/s")]
+    loss_events: Annotated[Value, _LOSS_EVENTS]
+    epoch: Annotated[Value, _EPOCH, Unit("s")]
 
 
 def stationary(
-    spec: Spec,
-    p: float,
+    spec: Annotated[
+        Spec,
+        "A specification of a window law; its state after a loss depends only on the window there",
+    ],
+    p: Annotated[float, "Probability that a packet is lost; from 1e-6 to 0.5"],
     *,
-    rtt: float = law.RTT_S,
-    ideal: bool = False,
-    points: int = POINTS,
-    packet: int = law.PACKET_BYTES,
+    rtt: Annotated[
+        float,
+        "Round-trip time; affects the window only of laws that depend on clock time",
+        Unit("s"),
+    ] = law.RTT_S,
+    ideal: Ideal = False,
+    points: Annotated[int, "Number of grid points"] = POINTS,
+    packet: law.PacketSize = law.PACKET_BYTES,
 ) -> Stationary:
     """Compute the stationary distribution of a window law under Bernoulli losses.
 
     The run time is proportional to ``points / p``: about a second at 200 points and ``p`` = 1e-4.
-
-    Parameters
-    ----------
-    spec
-        A specification of a window law whose state after a loss depends only on the window there.
-    p
-        Probability that a packet is lost, from 1e-6 to 0.5.
-    rtt
-        Round-trip time in seconds. Only for laws that depend on clock time does it affect the
-        window.
-    ideal
-        Whether to omit the round-trip time of recovery, so that every loss causes a reduction.
-    points
-        Number of grid points, which are geometrically spaced. The error is proportional to the
-        inverse square.
-    packet
-        Packet size in bytes.
-
-    Returns
-    -------
-    Stationary
-        Distribution, moments, rate and losses.
+    The points are geometrically spaced. The error is proportional to their inverse square.
 
     Raises
     ------
     ArgumentError
-        An argument out of range, or a law with more memory, whose chain has several dimensions.
-    SpecError
-        Not a registered window law.
+        A law with more memory, whose chain has several dimensions.
 
     Examples
     --------
@@ -275,27 +225,15 @@ def stationary(
 
 
 def figures(
-    spec: Spec, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False
+    spec: law.WindowLaw,
+    p: Annotated[npt.ArrayLike, "Probabilities that a packet is lost; from 1e-6 to 0.5"],
+    *,
+    rtt: OneRtt = law.RTT_S,
+    ideal: Ideal = False,
 ) -> Figures:
     """Summarise the stationary distribution at one or many loss rates.
 
     Ott, Kemperman and Mathis 1996, for any law without memory beyond its window at a loss.
-
-    Parameters
-    ----------
-    spec
-        A specification of a window law.
-    p
-        Probabilities that a packet is lost, from 1e-6 to 0.5.
-    rtt
-        Round-trip time in seconds.
-    ideal
-        Whether to omit the round-trip time of recovery, so that every loss causes a reduction.
-
-    Raises
-    ------
-    ArgumentError, SpecError
-        As for `stationary`.
 
     Examples
     --------
@@ -313,7 +251,11 @@ def figures(
     return Figures(*(plain(columns[..., i]) for i in range(columns.shape[-1])))
 
 
-def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) -> Moments:
+def aimd_moments(
+    alpha: Increase,
+    beta: GaimdBeta,
+    p: Annotated[npt.ArrayLike, "Probability that a packet is lost; small"],
+) -> Moments:
     """Return mean and variance of AIMD's window over time in the limit of small ``p``.
 
     With ``X = W² / 2`` at a loss, ``X' = (1 - beta)² X + alpha E``, E exponential of mean ``1 /
@@ -323,20 +265,6 @@ def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) ->
     TCP congestion avoidance*, 1996). The mean time between losses is ``beta W / alpha`` round-trip
     times, in which ``1 / p`` packets are sent, so that the mean window is ``alpha / (p beta E W)``.
     The second moment follows from equal gains and losses, ``alpha = p beta E W²``.
-
-    Parameters
-    ----------
-    alpha
-        Packets gained per round-trip time.
-    beta
-        Fraction given up (1 minus the GAIMD paper's β).
-    p
-        Probability that a packet is lost, small.
-
-    Raises
-    ------
-    ArgumentError
-        An argument out of range.
 
     Examples
     --------
@@ -370,3 +298,6 @@ def _stationary_vector(moves: Array) -> Array:
     right = np.zeros(size)
     right[-1] = 1.0
     return np.asarray(np.clip(np.linalg.solve(system, right), 0.0, None))
+
+
+document(globals())

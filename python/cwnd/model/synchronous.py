@@ -15,24 +15,52 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from cwnd import _native
+from cwnd.controller import Spec
 from cwnd.errors import ArgumentError
 from cwnd.model import checks, law
-from cwnd.model.checks import plain
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from cwnd.controller import Spec
-    from cwnd.model.checks import Array, Value
-    from cwnd.model.law import Per
+from cwnd.model.checks import Array, Value, plain
+from cwnd.model.quantities import OneRtt, Packets, Unit, document
 
 Name: TypeAlias = Literal["tcp", "aimd", "iiad", "simd"]
 """A law of the SIMD paper's Table 1."""
+
+_FAIR = "Difference of two windows that is considered fair"
+_LINE = "The paper's W"
+
+ClockRtt: TypeAlias = Annotated[
+    OneRtt, "Round-trip time; for laws that depend on clock time, and for rate laws"
+]
+EpochWindow: TypeAlias = Annotated[
+    Packets, "Windows at the beginning of the epoch, just after a loss"
+]
+Fair: TypeAlias = Annotated[Packets, _FAIR]
+FirstWindow: TypeAlias = Annotated[Packets, "Initial windows of congestion avoidance; broadcast"]
+InFlight: TypeAlias = Annotated[
+    float, "Packets that the flows can have in flight without a loss", Unit("packets")
+]
+InitialWindow: TypeAlias = Annotated[
+    Packets, "Initial windows; in any order, broadcast, with a sum of at most ``capacity``"
+]
+Line: TypeAlias = Annotated[Packets, _LINE]
+LineWindow: TypeAlias = Annotated[
+    Packets, "Windows on the efficiency line, at the first loss; positive after a loss"
+]
+Reduction: TypeAlias = Annotated[
+    npt.ArrayLike | None,
+    "Fraction of the window given up (IIAD: packets); the paper's by default; TCP's is 1/2",
+]
+Share: TypeAlias = Annotated[
+    npt.ArrayLike, "Different allocations as fractions of the capacity; with a sum below 1"
+]
+Start: TypeAlias = Annotated[Array, "Starting points", Unit("packets")]
+TableLaw: TypeAlias = Annotated[Name, "A law; ``tcp``, ``aimd``, ``iiad`` or ``simd``"]
+Total: TypeAlias = Annotated[Array, "``t1 + t2`` of each law", Unit("RTT")]
 
 BETAS: dict[Name, float] = {"tcp": 1 / 2, "aimd": 1 / 16, "iiad": 2 / 3, "simd": 1 / 16}
 """Fraction of the window (for IIAD: packets) given up in the paper's runs."""
@@ -41,72 +69,53 @@ MOST_ROUNDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Windows of flows in the synchronous model, one row per round and one column per flow.
+    """Windows of flows in the synchronous model, one row per round and one column per flow."""
 
-    Attributes
-    ----------
-    windows
-        At the start (row 0) and at the end of each round, before its loss; in packets.
-    after
-        Windows after the loss, if there is one.
-    losses
-        Row numbers of rounds that end with a loss.
-    """
-
-    windows: Array
-    after: Array
-    losses: npt.NDArray[np.intp]
+    windows: Annotated[
+        Array,
+        "Windows at the start (row 0) and at the end of each round, before its loss",
+        Unit("packets"),
+    ]
+    after: Annotated[Array, "Windows after the loss, if there is one", Unit("packets")]
+    losses: Annotated[npt.NDArray[np.intp], "Row numbers of rounds that end with a loss"]
 
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """Convergence of two flows to efficiency and fairness: numbers, or arrays of one shape.
+    """Convergence of two flows to efficiency and fairness: numbers, or arrays of one shape."""
 
-    Attributes
-    ----------
-    t1
-        Round-trip times until the efficiency line; infinite if it is not reached.
-    delta
-        Difference of the windows at that time, in packets.
-    t2
-        Further round-trip times until the windows differ by less than epsilon; infinite if they do
-        not within the limit.
-    epochs
-        Number of losses in ``t2``.
-    """
-
-    t1: Value
-    delta: Value
-    t2: Value
-    epochs: Value
+    t1: Annotated[
+        Value,
+        "Round-trip times until the efficiency line; infinite if it is not reached",
+        Unit("RTT"),
+    ]
+    delta: Annotated[Value, "Difference of the windows at that time", Unit("packets")]
+    t2: Annotated[
+        Value,
+        "Further round-trip times until the difference is below epsilon; infinite beyond the limit",
+        Unit("RTT"),
+    ]
+    epochs: Annotated[Value, "Number of losses in ``t2``"]
 
 
 @dataclass(frozen=True, slots=True)
 class Table1:
-    """A row of the SIMD paper's Table 1: ``t1``, ``t2`` in round trips, ``delta`` in packets."""
+    """A row of the SIMD paper's Table 1."""
 
-    t1: Value
-    delta: Value
-    t2: Value
+    t1: Annotated[Value, "Round-trip times until the efficiency line", Unit("RTT")]
+    delta: Annotated[Value, "Difference of the windows at that time", Unit("packets")]
+    t2: Annotated[Value, "Further round-trip times until the difference is fair", Unit("RTT")]
 
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Convergence times for starting points in the plane of two windows.
+    """Convergence times for starting points in the plane of two windows."""
 
-    Attributes
-    ----------
-    w1, w2
-        Starting points in packets.
-    simd, aimd, iiad
-        ``t1 + t2`` of each law, in round-trip times.
-    """
-
-    w1: Array
-    w2: Array
-    simd: Array
-    aimd: Array
-    iiad: Array
+    w1: Start
+    w2: Start
+    simd: Total
+    aimd: Total
+    iiad: Total
 
     @property
     def simd_faster(self) -> npt.NDArray[np.bool_]:
@@ -120,39 +129,21 @@ class Plane:
 
 
 def trajectory(
-    specs: Spec | Sequence[Spec],
-    windows: Sequence[float],
-    capacity: float,
-    rounds: int,
+    specs: Annotated[Spec | Sequence[Spec], "A specification for each flow, or one for all"],
+    windows: Annotated[
+        Sequence[float],
+        "Initial windows of congestion avoidance; one for each flow",
+        Unit("packets"),
+    ],
+    capacity: InFlight,
+    rounds: Annotated[int, "Number of rounds"],
     *,
-    rtt: float = law.RTT_S,
-    per: Per = "ack",
+    rtt: ClockRtt = law.RTT_S,
+    per: law.Stepping = "ack",
 ) -> Trajectory:
     """Step flows round by round.
 
-    Parameters
-    ----------
-    specs
-        A specification for each flow, or one for all.
-    windows
-        Initial windows of congestion avoidance in packets.
-    capacity
-        Packets that the flows can have in flight without a loss; rate laws receive a capacity of
-        ``capacity / rtt``.
-    rounds
-        Number of rounds.
-    rtt
-        Round-trip time in seconds, for laws that depend on clock time and for the control intervals
-        of rate laws.
-    per
-        Whether to acknowledge every packet (``"ack"``), or a whole window at once (``"round"``).
-
-    Raises
-    ------
-    ArgumentError
-        An argument out of range, no flow, or a wrong number of specifications.
-    SpecError
-        Not a registered law.
+    Rate laws receive a capacity of ``capacity / rtt``; ``rtt`` also sets their control intervals.
 
     Examples
     --------
@@ -182,40 +173,21 @@ def trajectory(
 
 
 def convergence(
-    specs: Spec | tuple[Spec, Spec],
-    w1: npt.ArrayLike,
-    w2: npt.ArrayLike,
-    capacity: float,
-    epsilon: float,
+    specs: Annotated[Spec | tuple[Spec, Spec], "The law of both flows, or one law for each"],
+    w1: FirstWindow,
+    w2: FirstWindow,
+    capacity: InFlight,
+    epsilon: Annotated[float, _FAIR, Unit("packets")],
     *,
-    rtt: float = law.RTT_S,
-    per: Per = "ack",
-    limit: int = MOST_ROUNDS,
+    rtt: ClockRtt = law.RTT_S,
+    per: law.Stepping = "ack",
+    limit: Annotated[int, "Largest number of rounds"] = MOST_ROUNDS,
 ) -> Convergence:
     """Simulate two flows until they use and share a link, for one or many starting points.
 
     The paper's T1, Delta and T2 without its approximations. The difference is checked on the line,
-    at the end of each round and after each loss; T2 ends when it is first below ``epsilon``.
-
-    Parameters
-    ----------
-    specs
-        The law of both flows, or one law for each.
-    w1, w2
-        Initial windows of congestion avoidance in packets; broadcast.
-    capacity, rtt, per
-        As for `trajectory`.
-    epsilon
-        Difference of two windows that is considered fair, in packets.
-    limit
-        Largest number of rounds.
-
-    Raises
-    ------
-    ArgumentError
-        An argument out of range.
-    SpecError
-        Not a registered law.
+    at the end of each round and after each loss; T2 ends when it is first below ``epsilon``. Rate
+    laws receive a capacity of ``capacity / rtt``; ``rtt`` also sets their control intervals.
 
     Examples
     --------
@@ -247,37 +219,18 @@ def convergence(
 
 
 def table1(
-    name: Name,
-    w1: npt.ArrayLike,
-    w2: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    epsilon: npt.ArrayLike,
-    beta: npt.ArrayLike | None = None,
+    name: TableLaw,
+    w1: InitialWindow,
+    w2: InitialWindow,
+    capacity: Line,
+    epsilon: Fair,
+    beta: Reduction = None,
 ) -> Table1:
     """Return the closed forms of the SIMD paper's Table 1 (derived in its appendix A).
 
     ``delta`` is the difference where the efficiency line is first reached. ``t2`` starts there and
     assumes epochs of the length near fairness. IIAD's ``t2`` is a lower bound, as the paper says.
     Flows may start on the line.
-
-    Parameters
-    ----------
-    name
-        ``"tcp"``, ``"aimd"``, ``"iiad"`` or ``"simd"``.
-    w1, w2
-        Initial windows in packets, in any order; their sum is at most ``capacity``.
-    capacity
-        The paper's W, in packets.
-    epsilon
-        Difference that is considered fair, in packets.
-    beta
-        Fraction of the window that a loss takes (for IIAD: packets); the paper's by default. TCP's
-        is 1/2.
-
-    Raises
-    ------
-    ArgumentError
-        An unknown law, or an argument out of range.
 
     Examples
     --------
@@ -305,26 +258,12 @@ def table1(
 
 
 def epoch_length(
-    name: Name, w1: npt.ArrayLike, w2: npt.ArrayLike, beta: npt.ArrayLike | None = None
-) -> Value:
+    name: TableLaw, w1: EpochWindow, w2: EpochWindow, beta: Reduction = None
+) -> Annotated[Value, "Length L", Unit("RTT")]:
     """Return the round-trip times L of a congestion epoch, from loss to loss (appendix A.2).
 
     The appendix writes some of them in terms of W, which is ``(w1 + w2) / (1 - beta)`` there, and
     ``w1 + w2 + 2 beta`` for IIAD.
-
-    Parameters
-    ----------
-    name
-        A law, as for `table1`.
-    w1, w2
-        Windows at the beginning of the epoch, just after a loss, in packets.
-    beta
-        Reduction at a loss, as for `table1`.
-
-    Raises
-    ------
-    ArgumentError
-        As for `table1`.
 
     Examples
     --------
@@ -336,22 +275,14 @@ def epoch_length(
     return plain(_epoch_length(name, a, c, b))
 
 
-def contraction(name: Name, capacity: npt.ArrayLike, beta: npt.ArrayLike | None = None) -> Value:
+def contraction(
+    name: TableLaw,
+    capacity: Annotated[
+        Packets, "The paper's W; only IIAD's contraction depends on it, and that is a lower bound"
+    ],
+    beta: Reduction = None,
+) -> Annotated[Value, "Factor"]:
     """Return the factor by which an epoch reduces two windows' difference (appendix A.2).
-
-    Parameters
-    ----------
-    name
-        A law, as for `table1`.
-    capacity
-        The paper's W in packets; only IIAD's contraction depends on it, and that is a lower bound.
-    beta
-        Reduction at a loss, as for `table1`.
-
-    Raises
-    ------
-    ArgumentError
-        As for `table1`.
 
     Examples
     --------
@@ -362,31 +293,13 @@ def contraction(name: Name, capacity: npt.ArrayLike, beta: npt.ArrayLike | None 
 
 
 def fairness_epochs(
-    name: Name,
-    delta: npt.ArrayLike,
-    capacity: npt.ArrayLike,
-    epsilon: npt.ArrayLike,
-    beta: npt.ArrayLike | None = None,
-) -> Value:
+    name: TableLaw,
+    delta: Annotated[Packets, "Difference of the windows on the efficiency line"],
+    capacity: Line,
+    epsilon: Fair,
+    beta: Reduction = None,
+) -> Annotated[Value, "T2", Unit("epochs")]:
     """Return T2 in congestion epochs, not rounded (appendix A.2): a logarithm of epsilon / Delta.
-
-    Parameters
-    ----------
-    name
-        A law, as for `table1`.
-    delta
-        Difference of the windows on the efficiency line, in packets.
-    capacity
-        The paper's W, in packets.
-    epsilon
-        Difference that is considered fair, in packets.
-    beta
-        Reduction at a loss, as for `table1`.
-
-    Raises
-    ------
-    ArgumentError
-        As for `table1`.
 
     Examples
     --------
@@ -405,33 +318,17 @@ def fairness_epochs(
 
 
 def epoch_sum(
-    name: Name,
-    w1: npt.ArrayLike,
-    w2: npt.ArrayLike,
-    epsilon: npt.ArrayLike,
-    beta: npt.ArrayLike | None = None,
-) -> Value:
+    name: TableLaw,
+    w1: LineWindow,
+    w2: LineWindow,
+    epsilon: Fair,
+    beta: Reduction = None,
+) -> Annotated[Value, "T2", Unit("RTT")]:
     """Sum the round-trip times of epochs until fairness: T2 "iteratively" (appendix A.2).
 
     Each epoch begins with the reduced windows, has the length of `epoch_length` for these, and ends
     on the line with the increments derived in the appendix. Unlike Table 1 it does not assume equal
     lengths of all epochs.
-
-    Parameters
-    ----------
-    name
-        A law, as for `table1`.
-    w1, w2
-        Windows on the efficiency line, at the first loss, in packets.
-    epsilon
-        Difference that is considered fair, in packets.
-    beta
-        Reduction at a loss, as for `table1`.
-
-    Raises
-    ------
-    ArgumentError
-        As for `table1`; windows that would be negative after a loss.
 
     Examples
     --------
@@ -463,21 +360,11 @@ def epoch_sum(
     return plain(total)
 
 
-def simd_fairer(x1: npt.ArrayLike, x2: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def simd_fairer(x1: Share, x2: Share) -> npt.NDArray[np.bool_]:
     """Test where SIMD reaches the efficiency line at a fairer point than AIMD (figure 4a).
 
     Compares the fairness index max(x1/x2, x2/x1) of the two intersections of section 4.2; the
     paper's condition x1 + x2 > 1/3 is not used.
-
-    Parameters
-    ----------
-    x1, x2
-        Two different allocations as fractions of the capacity with a sum below 1; broadcast.
-
-    Raises
-    ------
-    ArgumentError
-        A share out of range, or a sum that is too large.
 
     Examples
     --------
@@ -493,31 +380,17 @@ def simd_fairer(x1: npt.ArrayLike, x2: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def plane(
-    w1: npt.ArrayLike,
-    w2: npt.ArrayLike,
+    w1: InitialWindow,
+    w2: InitialWindow,
     *,
-    capacity: float = 100.0,
-    epsilon: float = 1.0,
-    beta: float = 1 / 16,
-    exact: bool = False,
+    capacity: Annotated[float, _LINE, Unit("packets")] = 100.0,
+    epsilon: Annotated[float, _FAIR, Unit("packets")] = 1.0,
+    beta: Annotated[float, "Fraction given up by SIMD and AIMD; IIAD is (1, 2/3)"] = 1 / 16,
+    exact: Annotated[
+        bool, "Whether to step the laws by round trips, instead of using Table 1"
+    ] = False,
 ) -> Plane:
     """Compare the laws' convergence times for points of the plane (figure 4c).
-
-    Parameters
-    ----------
-    w1, w2
-        Starting points in packets, with a sum of at most ``capacity``; broadcast.
-    capacity, epsilon
-        The paper's W and epsilon, in packets.
-    beta
-        Fraction given up by SIMD and AIMD; IIAD is (1, 2/3).
-    exact
-        Whether to step the laws by round-trip times, instead of using Table 1's closed forms.
-
-    Raises
-    ------
-    ArgumentError
-        As for `table1`.
 
     Examples
     --------
@@ -599,3 +472,6 @@ def _fairness_epochs(name: Name, delta: Array, w: Array, epsilon: Array, b: Arra
     """Return the logarithm of epsilon / delta to the base of the contraction, at least 0."""
     ratio = np.maximum(delta / epsilon, 1.0)
     return np.asarray(-np.log(ratio) / np.log(_contraction(name, w, b)))
+
+
+document(globals())

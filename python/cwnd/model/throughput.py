@@ -10,7 +10,8 @@ fraction given up on a loss. The GAIMD paper's β is the fraction kept: its (0.3
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,37 +19,35 @@ import numpy.typing as npt
 from cwnd.errors import ArgumentError
 from cwnd.model.checks import Value, fraction, plain, positive, probability, whole
 from cwnd.model.daimd import exponent
+from cwnd.model.quantities import (
+    Beta,
+    Capacity,
+    GaimdBeta,
+    Increase,
+    Loss,
+    Packets,
+    Rate,
+    Rtt,
+    Seconds,
+    Stage,
+    Unit,
+    document,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Formula: TypeAlias = Callable[..., Value]
+AckRatio: TypeAlias = Annotated[
+    npt.ArrayLike, "Packets acknowledged by one ACK; 2 with delayed ACKs"
+]
+Formula: TypeAlias = Callable[..., Value]
+MeanWindow: TypeAlias = Annotated[Value, "Mean window", Unit("packets")]
+Rto: TypeAlias = Annotated[Seconds, "First timeout"]
+TimePerPacket: TypeAlias = Annotated[Value, "Time per packet", Unit("s/packet")]
 
 _LEAST_LOSS = 1e-30
 """Smallest loss probability of the inverse, lower than on any link."""
 
 
-def square_root(p: npt.ArrayLike, rtt: npt.ArrayLike, b: npt.ArrayLike = 1) -> Value:
+def square_root(p: Loss, rtt: Rtt, b: AckRatio = 1) -> Rate:
     """Rate of TCP by the square-root law: √(3/(2bp))/RTT (Mathis et al. 1997; GAIMD, section 2.3).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    rtt
-        Round-trip time in seconds.
-    b
-        Packets acknowledged by one ACK: 2 with delayed ACKs.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -60,38 +59,15 @@ def square_root(p: npt.ArrayLike, rtt: npt.ArrayLike, b: npt.ArrayLike = 1) -> V
 
 
 def pftk(
-    p: npt.ArrayLike,
-    rtt: npt.ArrayLike,
-    rto: npt.ArrayLike,
-    b: npt.ArrayLike = 1,
-    max_window: npt.ArrayLike = np.inf,
-) -> Value:
+    p: Loss,
+    rtt: Rtt,
+    rto: Rto,
+    b: AckRatio = 1,
+    max_window: Annotated[Packets, "Largest window; unlimited by default"] = np.inf,
+) -> Rate:
     """Rate of TCP with timeouts, Padhye et al. 1998, approximate model (GAIMD, section 2.3).
 
     min(max_window/RTT, 1/(RTT√(2bp/3) + RTO·min(1, 3√(3bp/8))·p(1+32p²))).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    rtt
-        Round-trip time in seconds.
-    rto
-        First timeout in seconds.
-    b
-        Packets acknowledged by one ACK: 2 with delayed ACKs.
-    max_window
-        Largest window in packets; unlimited by default.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -106,39 +82,14 @@ def pftk(
 
 
 def gaimd(
-    p: npt.ArrayLike,
-    rtt: npt.ArrayLike,
-    rto: npt.ArrayLike,
-    b: npt.ArrayLike = 1,
-    alpha: npt.ArrayLike = 1,
-    beta: npt.ArrayLike = 0.5,
-) -> Value:
+    p: Loss,
+    rtt: Rtt,
+    rto: Rto,
+    b: AckRatio = 1,
+    alpha: Increase = 1,
+    beta: GaimdBeta = 0.5,
+) -> Rate:
     """Rate of AIMD(α, β) with timeouts: 1/(TD + TO) (GAIMD, Eq. 2).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    rtt
-        Round-trip time in seconds.
-    rto
-        First timeout in seconds.
-    b
-        Packets acknowledged by one ACK: 2 with delayed ACKs.
-    alpha
-        Increase in packets per round-trip time.
-    beta
-        Fraction of the window given up on a loss (the paper's β is one less this).
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -151,36 +102,15 @@ def gaimd(
 
 
 def gaimd_td(
-    p: npt.ArrayLike,
-    rtt: npt.ArrayLike,
-    b: npt.ArrayLike = 1,
-    alpha: npt.ArrayLike = 1,
-    beta: npt.ArrayLike = 0.5,
-) -> Value:
+    p: Loss,
+    rtt: Rtt,
+    b: AckRatio = 1,
+    alpha: Increase = 1,
+    beta: GaimdBeta = 0.5,
+) -> TimePerPacket:
     """Mean time per packet in congestion avoidance: RTT√(2bβp/(α(2-β))) (GAIMD, Eq. 3).
 
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    rtt
-        Round-trip time in seconds.
-    b
-        Packets acknowledged by one ACK: 2 with delayed ACKs.
-    alpha
-        Increase in packets per round-trip time.
-    beta
-        Fraction of the window given up on a loss (the paper's β is one less this).
-
-    Returns
-    -------
-    float or ndarray
-        Seconds per packet: the rate without timeouts is its inverse.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    The rate without timeouts is its inverse.
 
     Examples
     --------
@@ -193,36 +123,13 @@ def gaimd_td(
 
 
 def gaimd_to(
-    p: npt.ArrayLike,
-    rto: npt.ArrayLike,
-    b: npt.ArrayLike = 1,
-    alpha: npt.ArrayLike = 1,
-    beta: npt.ArrayLike = 0.5,
-) -> Value:
+    p: Loss,
+    rto: Rto,
+    b: AckRatio = 1,
+    alpha: Increase = 1,
+    beta: GaimdBeta = 0.5,
+) -> TimePerPacket:
     """Mean time per packet in timeouts: RTO·Q·p(1+32p²) (GAIMD, Eq. 4).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    rto
-        First timeout in seconds.
-    b
-        Packets acknowledged by one ACK: 2 with delayed ACKs.
-    alpha
-        Increase in packets per round-trip time.
-    beta
-        Fraction of the window given up on a loss (the paper's β is one less this).
-
-    Returns
-    -------
-    float or ndarray
-        Seconds per packet.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -235,33 +142,12 @@ def gaimd_to(
 
 
 def gaimd_timeout_probability(
-    p: npt.ArrayLike,
-    b: npt.ArrayLike = 1,
-    alpha: npt.ArrayLike = 1,
-    beta: npt.ArrayLike = 0.5,
-) -> Value:
+    p: Loss,
+    b: AckRatio = 1,
+    alpha: Increase = 1,
+    beta: GaimdBeta = 0.5,
+) -> Annotated[Value, "Probability; from 0 to 1"]:
     """Probability that a loss is a timeout: min(1, 3√(β(2-β)bp/(2α))) (GAIMD, Q of section 2.3).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    b
-        Packets acknowledged by one ACK: 2 with delayed ACKs.
-    alpha
-        Increase in packets per round-trip time.
-    beta
-        Fraction of the window given up on a loss (the paper's β is one less this).
-
-    Returns
-    -------
-    float or ndarray
-        Between 0 and 1.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -274,42 +160,19 @@ def gaimd_timeout_probability(
 
 
 def simd_eq8(
-    p: npt.ArrayLike,
-    rtt: npt.ArrayLike,
-    rto: npt.ArrayLike,
-    alpha: npt.ArrayLike = 1,
-    beta: npt.ArrayLike = 0.5,
-    max_window: npt.ArrayLike = np.inf,
-) -> Value:
+    p: Loss,
+    rtt: Rtt,
+    rto: Rto,
+    alpha: Increase = 1,
+    beta: Beta = 0.5,
+    max_window: Annotated[
+        Packets, "Largest window; unlimited by default, 128 in the paper's runs"
+    ] = np.inf,
+) -> Rate:
     """Rate of AIMD(α, β) with timeouts and a largest window (SIMD, Eq. 8).
 
     The text prints p behind the radicals. Here p is under them, as in GAIMD's Eq. 2, which gives
     the TCP-friendly equation at (1, 1/2) as the text states.
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    rtt
-        Round-trip time in seconds.
-    rto
-        First timeout in seconds.
-    alpha
-        Increase in packets per round-trip time.
-    beta
-        Fraction of the window given up on a loss.
-    max_window
-        Largest window in packets; unlimited by default, 128 in the paper's runs.
-
-    Returns
-    -------
-    float or ndarray
-        Packets per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
 
     Examples
     --------
@@ -320,23 +183,8 @@ def simd_eq8(
     return plain(np.minimum(most, gaimd(p, rtt, rto, 1, alpha, beta)))
 
 
-def reno_response(p: npt.ArrayLike) -> Value:
+def reno_response(p: Loss) -> MeanWindow:
     """Mean window of TCP Reno: 1.22 p^-0.5, as printed (DAIMD, Table 6).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-
-    Returns
-    -------
-    float or ndarray
-        Packets.
-
-    Raises
-    ------
-    ArgumentError
-        A loss probability outside its domain.
 
     Examples
     --------
@@ -346,25 +194,10 @@ def reno_response(p: npt.ArrayLike) -> Value:
     return plain(1.22 * probability("p", p) ** -0.5)
 
 
-def scalable_response(p: npt.ArrayLike) -> Value:
+def scalable_response(p: Loss) -> MeanWindow:
     """Mean window of Scalable TCP: 0.8/p, as printed (DAIMD, Table 6).
 
     The constant matches the printed increase 0.1w; Kelly's constant 0.01 gives 0.08/p.
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-
-    Returns
-    -------
-    float or ndarray
-        Packets.
-
-    Raises
-    ------
-    ArgumentError
-        A loss probability outside its domain.
 
     Examples
     --------
@@ -374,23 +207,8 @@ def scalable_response(p: npt.ArrayLike) -> Value:
     return plain(0.8 / probability("p", p))
 
 
-def highspeed_response(p: npt.ArrayLike) -> Value:
+def highspeed_response(p: Loss) -> MeanWindow:
     """Mean window of HighSpeed TCP: 0.12 p^-0.835 (DAIMD, Table 6; RFC 3649, section 5).
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-
-    Returns
-    -------
-    float or ndarray
-        Packets.
-
-    Raises
-    ------
-    ArgumentError
-        A loss probability outside its domain.
 
     Examples
     --------
@@ -400,25 +218,10 @@ def highspeed_response(p: npt.ArrayLike) -> Value:
     return plain(0.12 * probability("p", p) ** -0.835)
 
 
-def bic_response(p: npt.ArrayLike) -> Value:
+def bic_response(p: Loss) -> MeanWindow:
     """Mean window of BIC TCP: 24.65 p^-0.5, as printed (DAIMD, Table 6).
 
     AIMD(32, 1/8) alone, which the paper calls close, gives 15.5 p^-0.5.
-
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-
-    Returns
-    -------
-    float or ndarray
-        Packets.
-
-    Raises
-    ------
-    ArgumentError
-        A loss probability outside its domain.
 
     Examples
     --------
@@ -428,27 +231,12 @@ def bic_response(p: npt.ArrayLike) -> Value:
     return plain(24.65 * probability("p", p) ** -0.5)
 
 
-def udt_response(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0) -> Value:
+def udt_response(
+    p: Loss, capacity_bps: Capacity, stage: Stage = 0
+) -> Annotated[Value, "Mean rate", Unit("packets/SYN")]:
     """Mean rate of UDT in one stage: 3·10^((-k+⌈log L⌉-9)/2) p^-0.5 (DAIMD, Eq. 12, Table 6).
 
-    Parameters
-    ----------
-    p
-        Probability of a loss event, above 0, at most 1.
-    capacity_bps
-        Capacity L of the link in bits per second.
-    stage
-        Stage k: 0 is the first.
-
-    Returns
-    -------
-    float or ndarray
-        Packets of 1500 bytes per SYN (0.01 s): 100 times that are packets per second.
-
-    Raises
-    ------
-    ArgumentError
-        An argument outside its domain.
+    Packets have 1500 bytes. A SYN is 0.01 s: 100 times the rate is in packets per second.
 
     Examples
     --------
@@ -478,20 +266,11 @@ FORMULAS: Mapping[str, Formula] = {
 """Formulas by name; all decrease with p."""
 
 
-def find_formula(name: str, formula: str | Formula) -> Formula:
-    """Find a formula by name.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    formula
-        A name in `FORMULAS`, or a function of ``p``, which is returned.
-
-    Raises
-    ------
-    ArgumentError
-        No such formula.
+def find_formula(
+    name: Annotated[str, "Name of the argument, for errors"],
+    formula: Annotated[str | Formula, "A name in `FORMULAS`, or a function of ``p``"],
+) -> Formula:
+    """Find a formula by name; return a function unchanged.
 
     Examples
     --------
@@ -506,16 +285,10 @@ def find_formula(name: str, formula: str | Formula) -> Formula:
 
 
 def formula_arguments(
-    formula: Formula, given: Mapping[str, npt.ArrayLike]
+    formula: Annotated[Formula, "A function of ``p``, its first parameter"],
+    given: Annotated[Mapping[str, npt.ArrayLike], "Arguments by name"],
 ) -> dict[str, npt.ArrayLike]:
     """Select the arguments that a formula has besides p.
-
-    Parameters
-    ----------
-    formula
-        A function of ``p``, its first parameter.
-    given
-        Arguments by name.
 
     Raises
     ------
@@ -535,23 +308,15 @@ def formula_arguments(
 
 
 def loss_for_rate(
-    rate: npt.ArrayLike, formula: str | Formula, **parameters: npt.ArrayLike
-) -> Value:
+    rate: Annotated[
+        npt.ArrayLike, "Rate in the formula's unit; packets/s, or packets for a response function"
+    ],
+    formula: Annotated[str | Formula, "A name in `FORMULAS`, or a decreasing function of ``p``"],
+    **parameters: Annotated[
+        npt.ArrayLike, "The formula's other arguments; broadcast with ``rate``"
+    ],
+) -> Annotated[Value, "Probability of a loss event; in double precision"]:
     """Loss probability at which a formula gives a rate: the inverse of a decreasing formula.
-
-    Parameters
-    ----------
-    rate
-        In the unit of the formula: packets per second, or packets for a response function.
-    formula
-        A name in `FORMULAS`, or a decreasing function of ``p``.
-    parameters
-        The formula's other arguments, broadcast with ``rate``.
-
-    Returns
-    -------
-    float or ndarray
-        Probability of a loss event, in double precision.
 
     Raises
     ------
@@ -595,3 +360,6 @@ def _solve(rate: float, formula: Formula, arguments: dict[str, float]) -> float:
         least = float(formula(1.0, **arguments))
         raise ArgumentError("rate", f"must be at least {least:.6g}, the formula's value at p = 1")
     return float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-15, maxiter=200)))
+
+
+document(globals())
