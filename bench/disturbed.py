@@ -167,28 +167,34 @@ def main() -> None:
         os.environ["CWND_MOUNTED"] = "1"
         os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
     with tempfile.TemporaryDirectory() as folder:
-        home, disk = Path(folder), Path(folder) / "disk"
+        disk = Path(folder) / "disk"
         disk.mkdir()
         mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}m", "none", str(disk)]
         subprocess.run(mount, check=True)
-        plan = home / "plan.toml"
-        plan.write_text(tomli_w.dumps({**PLAN, "seeds": options.runs // 20}))
-        begin = time.monotonic()
-        cwnd.sweep(plan, out=home / "whole")
-        print(f"{options.runs:,} runs undisturbed: {time.monotonic() - begin:.0f} s")
-        disturbed = Disturbed(plan, disk / "out", options.seed)
-        begin = time.monotonic()
         try:
-            disturbed.run()
+            same = compare(Path(folder), disk, options)
         finally:
-            disturbed.end()
-        seconds = time.monotonic() - begin
-        print(f"on two workers, disturbed: {seconds:.0f} s; {disturbed.done}")
-        pairs = zip(rows(home / "whole"), rows(disk / "out"), strict=True)
-        same = all(one.equals(other) for one, other in pairs)
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-        print("all rows are equal" if same else "rows differ")
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    print("all rows are equal" if same else "rows differ")
     sys.exit(not same)
+
+
+def compare(home: Path, disk: Path, options: argparse.Namespace) -> bool:
+    """Make the sweep twice; return whether all rows are equal."""
+    plan = home / "plan.toml"
+    plan.write_text(tomli_w.dumps({**PLAN, "seeds": options.runs // 20}))
+    begin = time.monotonic()
+    cwnd.sweep(plan, out=home / "whole")
+    print(f"{options.runs:,} runs undisturbed: {time.monotonic() - begin:.0f} s", flush=True)
+    disturbed = Disturbed(plan, disk / "out", options.seed)
+    begin = time.monotonic()
+    try:
+        disturbed.run()
+    finally:
+        disturbed.end()
+    print(f"on two workers, disturbed: {time.monotonic() - begin:.0f} s; {disturbed.done}")
+    pairs = zip(rows(home / "whole"), rows(disk / "out"), strict=True)
+    return all(one.equals(other) for one, other in pairs)
 
 
 if __name__ == "__main__":
