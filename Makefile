@@ -18,7 +18,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get install -y -qq $(1) 2>/dev/null || { $$as apt-get update -qq && $$as apt-get install -y -qq $(1); }; }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -42,6 +42,7 @@ help:
 	@echo "make cards   evaluate every controller and write docs/cards: an hour of two cores"
 	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: a quarter of an hour of one core"
 	@echo "make fuzz    feed what comes from the network, and key files, to a fuzzer, a minute each"
+	@echo "make deny    check licences, sources and security advisories of the locked crates, from the network"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make clean   remove what these made"
 
@@ -181,6 +182,14 @@ fuzz:
 	for target in $(FUZZ_TARGETS); do \
 		cargo +nightly fuzz run --fuzz-dir fuzz $$target -- -max_total_time=60 -max_len=2000 || exit 1; \
 	done
+
+# Its rules are in deny.toml. It fetches the RustSec advisories from GitHub; `make check` therefore leaves it out.
+DENY := target/tools/bin/cargo-deny
+deny: $(DENY)
+	nice $(DENY) --locked check
+
+$(DENY):
+	nice cargo install cargo-deny --version 0.20.2 --locked --quiet --root target/tools
 
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write

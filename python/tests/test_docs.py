@@ -81,6 +81,13 @@ def test_commands_of_the_documents_have_these_options(path):
                 assert word.partition("=")[0] in known, words
 
 
+def test_the_index_has_every_document_once():
+    index = (ROOT / "docs/README.md").read_text("utf-8")
+    linked = re.findall(r"^\* \[.*?\]\((\w+\.md)\):", index, re.MULTILINE)
+    documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(linked) == sorted(documents)
+
+
 def test_the_readme_has_commands():
     assert {words[0] for words in commands(ROOT / "README.md")} >= {
         *("compare", "run", "sweep", "query", "reproduce", "model", "emulate", "kernel", "agree"),

@@ -113,6 +113,12 @@ def test_contributing_is_true():
         assert (ROOT / path).exists(), path
 
 
+def test_the_citation_has_the_version():
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {manifest['workspace']['package']['version']}" in citation
+
+
 def test_every_file_of_rust_tests_is_compiled():
     """Cargo finds no files in these crates: the manifest or `all.rs` has to name them."""
     for binary in ROOT.glob("crates/*/tests/all.rs"):

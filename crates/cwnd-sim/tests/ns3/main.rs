@@ -1,8 +1,8 @@
 //! Comparison of the simulator with recorded results of ns-3.37.
 //!
 //! `validation/ns3` has the program for ns-3, its parameters and its results. Each run of ns-3 is repeated here with the same start
-//! times and round-trip times; only random losses and the decisions of PIE differ. `docs/validation.md` has the tables and explains the
-//! differences. This prints the tables:
+//! times and round-trip times; only random losses and the decisions of PIE differ. `docs/validation.md` explains the differences. This
+//! writes all results to `validation/ns3/results.csv`:
 //!
 //! ```sh
 //! cargo test -p cwnd-sim --test ns3 -- --ignored --nocapture report
@@ -14,7 +14,7 @@
 #[path = "../oracle/compare.rs"]
 mod compare;
 
-use compare::{Allowed, Measured, Row, Run, check, each, print, run};
+use compare::{Allowed, Measured, Row, Run, check, each, print, run, write};
 use serde_json::Value;
 
 #[test]
@@ -57,16 +57,20 @@ fn bbr() {
     check(&rows("bbr"));
 }
 
-/// Prints all tables of `docs/validation.md`.
+/// Writes `validation/ns3/results.csv`, or prints the tables that `NS3` selects.
 #[test]
-#[ignore = "prints tables for the documentation"]
+#[ignore = "writes data for the documentation"]
 fn report() {
     let wanted = std::env::var("NS3").unwrap_or_default();
-    for group in ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"] {
-        if group.contains(&wanted) {
-            println!("\n## {group}\n");
-            print(&rows(group));
-        }
+    let groups = ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"];
+    let chosen = groups.into_iter().filter(|group| group.contains(&wanted));
+    let found: Vec<_> = chosen.map(|group| (group, rows(group))).collect();
+    if wanted.is_empty() {
+        return write("ns3/results.csv", "ns-3", &found);
+    }
+    for (group, rows) in found {
+        println!("\n## {group}\n");
+        print(&rows);
     }
 }
 

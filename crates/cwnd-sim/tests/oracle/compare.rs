@@ -1,5 +1,7 @@
 //! Recorded results of ns-2, runs of scenarios, and the comparison of both.
 
+use std::fmt::Write;
+use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -377,4 +379,17 @@ pub(crate) fn print(rows: &[Row]) {
         let cells: Vec<_> = columns.iter().map(cell).collect();
         println!("| {} | {} |", of_case[0].case, cells.join(" | "));
     }
+}
+
+/// Writes the rows of all tables to a CSV file in `validation`, a line for each row.
+pub(crate) fn write(file: &str, reference: &str, tables: &[(&str, Vec<Row>)]) {
+    let mut text = format!("table,case,quantity,{reference},cwnd\n");
+    for (table, rows) in tables {
+        for Row { case, what, ns2, cwnd, .. } in rows {
+            let (ns2, cwnd) = (short(ns2.mean), short(cwnd.mean));
+            writeln!(text, "{table},\"{case}\",\"{what}\",{ns2},{cwnd}").expect("memory");
+        }
+    }
+    let path = format!("{}/../../validation/{file}", env!("CARGO_MANIFEST_DIR"));
+    fs::write(path, text).expect("a file in validation");
 }

@@ -1,8 +1,8 @@
 //! Comparison of the simulator with recorded results of ns-2.35.
 //!
 //! The JSON files in this folder have the parameters and results of ns-2. Each module writes the same experiment as a
-//! scenario, runs it, and returns a [`Row`] with both results and the allowed difference. `docs/validation.md` has the
-//! tables and explains the differences. This prints the tables:
+//! scenario, runs it, and returns a [`Row`] with both results and the allowed difference. `docs/validation.md` explains
+//! the differences. This writes all results to `validation/ns2.csv`:
 //!
 //! ```sh
 //! cargo test -p cwnd-sim --test oracle -- --ignored --nocapture report
@@ -17,7 +17,7 @@ mod random_loss;
 mod red;
 mod unchecked;
 
-use compare::{Row, check, print};
+use compare::{Row, check, print, write};
 
 #[test]
 fn deterministic_cases() {
@@ -39,9 +39,9 @@ fn loss_and_mark_rates_of_red() {
     check(&red::rows(red::Cases::Some));
 }
 
-/// Prints all tables of `docs/validation.md`, in some minutes.
+/// Writes `validation/ns2.csv` in some minutes, or prints the tables that `ORACLE` selects.
 #[test]
-#[ignore = "prints tables for the documentation"]
+#[ignore = "writes data for the documentation"]
 fn report() {
     type Table = (&'static str, fn() -> Vec<Row>);
     let tables: [Table; 8] = [
@@ -55,10 +55,13 @@ fn report() {
         ("daimd_table5", unchecked::daimd),
     ];
     let wanted = std::env::var("ORACLE").unwrap_or_default();
-    for (name, rows) in tables {
-        if name.contains(&wanted) {
-            println!("\n## {name}\n");
-            print(&rows());
-        }
+    let chosen = tables.into_iter().filter(|(name, _)| name.contains(&wanted));
+    let found: Vec<_> = chosen.map(|(name, rows)| (name, rows())).collect();
+    if wanted.is_empty() {
+        return write("ns2.csv", "ns-2", &found);
+    }
+    for (name, rows) in found {
+        println!("\n## {name}\n");
+        print(&rows);
     }
 }
