@@ -17,40 +17,17 @@ mod transfers;
 mod video;
 
 use crate::driver::{Driver, Payload};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Idle, Writable};
 use crate::engine::clock::Clock;
-use crate::engine::net::{LIFE, Net, SOURCE};
-use crate::engine::packet::Packet;
+use crate::engine::net::{LIFE, Net, Place};
+use crate::engine::packet::{Packet, SOURCE};
 use crate::engine::schedule::NONE;
 use crate::network::{Application, Conventions, Flow, Times, Traffic};
 use crate::record::FlowRecord;
 use crate::rng::Rng;
-use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller};
 pub use source::DataSource;
 use transfers::Transfers;
-
-/// An idle period of a sender, for the restart after it (RFC 5681 section 4.1).
-#[derive(Clone, Copy)]
-pub(crate) struct Idle {
-    /// Time of the last transmission.
-    pub since: u64,
-    /// The initial window in packets.
-    pub initial_window: u32,
-}
-
-/// A sender to which an application writes.
-pub(crate) trait Writable: Endpoint {
-    /// Replaces the flow's data by that of an application, before the start.
-    fn open(&mut self);
-
-    /// Makes the first `packets` packets of the flow available, and sends what the controller permits. A smaller number than
-    /// before withdraws data that has not been sent. Returns the number available then.
-    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64;
-
-    /// Packets from the start of the flow up to the first unacknowledged one.
-    fn acknowledged(&self) -> u64;
-}
 
 /// Figures of an application by name.
 type Figures = Vec<(&'static str, f64)>;

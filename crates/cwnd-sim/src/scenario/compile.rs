@@ -15,7 +15,7 @@ use super::routes::Routes;
 use super::topology::{Topology, check_name};
 use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
 use crate::cast::to_index;
-use crate::network::{self, Flow, InvalidField, Network, Traffic};
+use crate::network::{self, Flow, InvalidField, Network, Traffic, shown};
 use crate::rng::Rng;
 
 /// The largest number of flows of a scenario.
@@ -352,7 +352,7 @@ fn check_starts(group: &Group, size: u64) -> Result<(), Problem> {
     match group.stop {
         Some(stop) if stop.nanos() <= latest => problem(
             format!("{}.stop", group.key),
-            format!("stops at {stop}, but starts as late as {}", Span::shown(latest)),
+            format!("stops at {stop}, but starts as late as {}", shown(Dur::from_nanos(latest))),
         ),
         _ => Ok(()),
     }
@@ -476,7 +476,7 @@ fn ends(
             format!(
                 "{} is less than the {} from \"{}\" to \"{}\" and back without access links",
                 wanted.low(),
-                Span::shown(rtt),
+                shown(Dur::from_nanos(rtt)),
                 name(from),
                 name(to)
             ),
