@@ -328,15 +328,16 @@ impl Tcp {
                 "a clock's granularity cannot be zero; write 1ns for an ideal clock",
             );
         }
-        let rtos = [self.min_rto, self.max_rto, self.initial_rto];
-        let [min_rto, max_rto, initial_rto] = rtos.map(shown);
-        if self.max_rto.is_zero() || self.min_rto > self.max_rto {
+        let (min_rto, max_rto) = (self.min_rto, self.max_rto);
+        if max_rto.is_zero() || min_rto > max_rto {
+            let (min_rto, max_rto) = (shown(min_rto), shown(max_rto));
             return invalid(
                 "max_rto",
                 format!("max_rto {max_rto} is less than min_rto {min_rto}, or zero"),
             );
         }
-        if self.initial_rto.is_zero() || self.initial_rto > self.max_rto {
+        if self.initial_rto.is_zero() || self.initial_rto > max_rto {
+            let (initial_rto, max_rto) = (shown(self.initial_rto), shown(max_rto));
             return invalid(
                 "initial_rto",
                 format!(

@@ -7,7 +7,7 @@ use cwnd::{Dur, Time};
 
 use super::arrivals::Process;
 use super::error::{Problem, problem};
-use super::format::{Access, Scenario};
+use super::format::{Access, MOST_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue::{self, LinkUse};
 use super::queue_format::{Queue, QueueKind};
@@ -18,8 +18,6 @@ use crate::cast::to_index;
 use crate::network::{self, Flow, InvalidField, Network, Traffic, shown};
 use crate::rng::Rng;
 
-/// The largest number of flows of a scenario.
-pub const MOST_FLOWS: u64 = 1_000_000;
 /// The largest number of links on the paths of all flows together. They take half a gigabyte.
 const MOST_HOPS: u64 = 50_000_000;
 
