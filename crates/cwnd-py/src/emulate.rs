@@ -1,6 +1,7 @@
 //! Emulated links, for `cwnd emulate`.
 
-use crate::{read_scenario, records, scenario_error};
+use crate::records;
+use crate::scenario::{read_scenario, scenario_error};
 use cwnd_linux::emulate::{Emulation, Options, Report, RunningCommand};
 use cwnd_sim::network::Link;
 use numpy::IntoPyArray;

@@ -1,6 +1,6 @@
 //! The controllers of the Linux kernel, for `cwnd.kernel`.
 
-use crate::SpecError;
+use crate::registry::SpecError;
 use cwnd::Spec;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
 use numpy::IntoPyArray;

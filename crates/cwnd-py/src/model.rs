@@ -1,7 +1,8 @@
 //! Laws without a network, for the models in Python, which check the arguments.
 
 use crate::custom::{Failure, Given};
-use crate::{SpecError, parallel};
+use crate::parallel;
+use crate::registry::SpecError;
 use cwnd::model::{self, Alone, Epoch, Path, Pattern, Plane};
 use cwnd::{Dur, Law, MakeController, Rate, RateLaw, Settings};
 use numpy::ndarray::Array2;

@@ -1,8 +1,9 @@
 //! Scenarios in real time, for `cwnd run --on`.
 
 use crate::linux::KernelError;
-use crate::simulate::Finished;
-use crate::{ScenarioError, emulate, read_scenario, records, scenario_error};
+use crate::records::Finished;
+use crate::scenario::{ScenarioError, read_scenario, scenario_error};
+use crate::{emulate, records};
 use cwnd_linux::run::{self, Backend, Error};
 use cwnd_sim::{Options, Simulation};
 use pyo3::exceptions::PyValueError;

@@ -1,12 +1,23 @@
 //! Records as Python dictionaries with NumPy arrays.
 
-use crate::simulate::Finished;
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
-use cwnd_sim::record::{FlowRecord, LinkRecord, Transfer};
+use cwnd_sim::record::{FlowRecord, LinkRecord, Records, Transfer};
 use cwnd_sim::scenario::Conventions;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use std::sync::Arc;
+
+/// A run with what it was made from.
+pub(crate) struct Finished {
+    pub name: String,
+    pub seed: u64,
+    pub network: Arc<Network>,
+    /// Conventions of the TCP flows; empty if the backend has its own TCP.
+    pub conventions: Vec<Conventions>,
+    pub records: Records,
+    pub wall: f64,
+}
 
 /// One finished run.
 pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {

@@ -1,11 +1,14 @@
 //! The registry of controllers as Python dictionaries.
 
-use crate::SpecError;
 use cwnd::Spec;
 use cwnd::registry::{self, Domain, Kind, Parameter, Range};
 use cwnd_sim::network::kernel_name;
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+
+create_exception!(cwnd._native, SpecError, PyValueError, "A controller's specification is wrong.");
 
 /// Every controller of the registry.
 #[pyfunction]

@@ -1,10 +1,10 @@
 //! Runs simulations on all cores with the interpreter's lock released.
 
 use crate::custom::{Factory, Failure};
-use crate::{ScenarioError, read_scenario, records, scenario_error};
+use crate::records::{self, Finished};
+use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use cwnd::{Controller, MakeController, Settings};
 use cwnd_sim::network::{Network, Traffic};
-use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Conventions;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
@@ -23,17 +23,6 @@ const SLICE: u64 = 200_000;
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Progress is counted in this many parts of a run.
 const PARTS: f64 = 1e6;
-
-/// A run with what it was made from.
-pub(crate) struct Finished {
-    pub name: String,
-    pub seed: u64,
-    pub network: Arc<Network>,
-    /// Conventions of the TCP flows; empty if the backend has its own TCP.
-    pub conventions: Vec<Conventions>,
-    pub records: Records,
-    pub wall: f64,
-}
 
 struct Job {
     name: String,

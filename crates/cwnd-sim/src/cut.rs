@@ -1,7 +1,6 @@
 //! Partitioning of a network for two threads: it is cut at its longest links, whose delay is the lookahead of the partitions.
 
-use crate::endpoint::simulated;
-use crate::network::{Link, Network, Traffic};
+use crate::network::{Link, Network, Traffic, simulated};
 use cwnd::{Controller, Dur, MakeController, Settings};
 use std::collections::HashMap;
 use std::sync::Arc;

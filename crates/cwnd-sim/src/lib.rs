@@ -12,7 +12,9 @@ mod cut;
 mod driver;
 mod endpoint;
 mod engine;
+mod flows;
 pub mod network;
+mod options;
 mod paced;
 mod partition;
 mod pcap;
@@ -30,5 +32,6 @@ mod udt;
 
 pub use application::DataSource;
 pub use engine::tap::Seen;
+pub use options::{FindController, Options, SimulationError};
 pub use pcap::PcapWriter;
-pub use simulation::{FindController, Options, Simulation, SimulationError};
+pub use simulation::Simulation;

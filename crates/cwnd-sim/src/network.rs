@@ -17,9 +17,12 @@ pub use impairments::{
 };
 pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub use validate::{InvalidField, NetworkError};
-pub(crate) use validate::{LONGEST, RATES, check_times};
+pub(crate) use validate::{LONGEST, RATES, check_times, shown};
 
+use crate::cast::low32;
+use cwnd::registry::Spec;
 use cwnd::{Dur, Time};
+use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use std::sync::Arc;
 
 /// A network, its traffic, and the times of a run.
@@ -277,6 +280,9 @@ pub enum SlowStart {
     HyStartLinux,
 }
 
+/// Bytes of the IP, UDP and UDT headers of a packet.
+pub(crate) const UDT_HEADERS: u32 = low32((HEADER + IP_UDP_HEADERS) as u64);
+
 /// A UDT connection, simulated with the protocol implementation `cwnd-udt`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Udt {
@@ -330,6 +336,19 @@ pub fn custom_name(spec: &str) -> Option<&str> {
 #[must_use]
 pub fn kernel_name(spec: &str) -> Option<&str> {
     spec.strip_prefix("kernel:")
+}
+
+/// Parses the specification of a TCP flow's controller that the caller does not resolve. A controller of the Linux kernel is
+/// simulated by the registry's controller of the same name.
+///
+/// # Errors
+/// The specification is invalid, or the registry has no controller of that name.
+pub(crate) fn simulated(spec: &str) -> Result<Spec, String> {
+    let Some(name) = kernel_name(spec) else {
+        return Spec::parse(spec).map_err(|error| error.to_string());
+    };
+    let unknown = |_| format!("{spec}: the simulator has no controller {name}");
+    Spec::parse(name).map_err(unknown)
 }
 
 /// Whether names of controllers, flows, links and nodes may contain a character.

@@ -5,19 +5,17 @@
 //! retransmits the packets listed in NAKs. If the controller uses the receiver's estimate of the link capacity, every
 //! sixteenth packet starts a packet pair.
 
-use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::driver::{Driver, Payload};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Idle, Writable};
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, SINK, SOURCE, TIMERS};
-use crate::engine::packet::{Extra, Packet, flags};
+use crate::engine::net::{Net, Place, TIMERS};
+use crate::engine::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};
-use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;

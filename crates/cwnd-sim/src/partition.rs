@@ -3,16 +3,17 @@
 use crate::cast::{saturate32, to_index};
 use crate::cut::Cut;
 use crate::driver::Payload;
-use crate::endpoint::{self, Endpoint, FlowPlan, Specs};
+use crate::endpoint::Endpoint;
 use crate::engine::link::capacity;
-use crate::engine::net::{Delivery, LIFE, Net, Next, SINK, SOURCE, TIMERS};
+use crate::engine::net::{Delivery, LIFE, Net, Next, Place, TIMERS};
+use crate::engine::packet::{SINK, SOURCE};
 use crate::engine::tap::Tap;
+use crate::flows::{FlowPlan, Specs, create};
 use crate::network::Network;
+use crate::options::{Options, SimulationError};
 use crate::record::{FlowRecord, LinkRecord, Records};
 use crate::samples::Samples;
-use crate::simulation::{Options, SimulationError};
 use crate::sync::Peer;
-use crate::tcp::sender::Place;
 use std::sync::Arc;
 
 /// A flow during a run.
@@ -315,7 +316,7 @@ impl Partition {
             let options = Options { record_events: self.record_events, ..Options::default() };
             let place = place(&self.net, hops, flow);
             let flow = &self.network.flows[self.net.order.index(flow)];
-            endpoint::create(flow, place, hops[SINK], self.seed, &options, &mut self.specs)
+            create(flow, place, hops[SINK], self.seed, &options, &mut self.specs)
                 .expect("a controller that was created before")
         });
         let left = to_index(self.net.observations.sample_count().saturating_sub(before));

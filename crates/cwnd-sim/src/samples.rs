@@ -4,7 +4,7 @@ use crate::cast::{saturate32, to_index};
 use crate::driver::Payload;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
-use crate::engine::net::{SINK, SOURCE};
+use crate::engine::packet::{SINK, SOURCE};
 use crate::record::FlowSeries;
 
 /// The samples of a flow, in rows.

@@ -1,61 +1,15 @@
 //! A run, from the first event to the records.
 
 use crate::cut::Cut;
-use crate::endpoint::settings;
 use crate::engine::tap::Seen;
-use crate::network::{Network, NetworkError, Traffic};
+use crate::flows::settings;
+use crate::network::{Network, Traffic};
+use crate::options::{Options, SimulationError};
 use crate::partition::{End, Partition};
 use crate::record::Records;
 use crate::sync::Peer;
-use cwnd::{MakeController, Settings};
+use cwnd::Settings;
 use std::sync::Arc;
-
-/// Why a network cannot be simulated.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SimulationError {
-    /// A flow's controller is unknown or its parameters are wrong.
-    #[error("flow {flow}: {message}")]
-    Controller {
-        /// The flow's name.
-        flow: String,
-        /// What was wrong and what is allowed.
-        message: String,
-    },
-    /// The network has an invalid field.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// Event keys have too few bits for the links and timers at this duration.
-    #[error("{duration} s is too long for a network with {sources} links and timers")]
-    TooLong {
-        /// Duration of the network in seconds.
-        duration: f64,
-        /// Number of links and timers.
-        sources: usize,
-    },
-}
-
-/// Returns the factory of the controllers of a specification, if there is one.
-pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 'a;
-
-/// Options of a run. The results depend on none of them, except that `custom` provides controllers.
-pub struct Options<'a> {
-    /// Finds the controllers whose specifications are not for the registry ([`crate::network::custom_name`]).
-    pub custom: Option<&'a FindController<'a>>,
-    /// Records the events and outputs of every controller.
-    pub record_events: bool,
-    /// Runs on two threads if the network can be partitioned such that both have enough work.
-    pub two_threads: bool,
-    /// Processes packets ahead of the clock where nothing can precede them. Without it every arrival and every departure of a packet
-    /// is an event: a reference for tests, at half the speed.
-    pub lookahead: bool,
-}
-
-impl Default for Options<'_> {
-    /// One thread, with lookahead, without records of events.
-    fn default() -> Self {
-        Options { custom: None, record_events: false, two_threads: false, lookahead: true }
-    }
-}
 
 /// A network during a run. Simulations share no mutable state and may run in parallel.
 pub struct Simulation {

@@ -4,13 +4,12 @@ use crate::cast::{low32, whole};
 use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, TIMERS};
+use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::packet::{Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Traffic;
 use crate::record::FlowRecord;
 use crate::rng::Rng;
-use crate::tcp::sender::Place;
 use cwnd::{AnyController, Dur, Time};
 
 enum Pattern {

@@ -2,26 +2,22 @@
 //!
 //! The simulated network carries packets of the datagrams' sizes. The contents are passed outside the network, in order.
 
-use crate::application::{Idle, Writable};
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::driver::{Driver, Payload};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Idle, Writable};
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, SINK, SOURCE};
-use crate::engine::packet::{Contents, Packet, flags};
+use crate::engine::net::{Net, Place};
+use crate::engine::packet::{Contents, Packet, SINK, SOURCE, flags};
 use crate::engine::schedule::NONE;
-use crate::network::Udt;
+use crate::network::{UDT_HEADERS, Udt};
 use crate::record::{CutRecord, FlowRecord};
 use crate::rng::Rng;
-use crate::tcp::sender::Place;
 use cwnd::{AnyController, MakeController, Settings, Spec, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Bytes of the IP, UDP and UDT headers of a packet.
-pub(crate) const HEADERS: u32 = low32((HEADER + IP_UDP_HEADERS) as u64);
 /// A client retries for a day, so that a flow does not give up under heavy loss.
 const CONNECT_TIMEOUT: cwnd::Dur = cwnd::Dur::from_millis(24 * 3_600_000);
 /// Packets written ahead of the transmission: two, so that both packets of a pair are available.
@@ -34,7 +30,7 @@ const PORTS: [u16; 2] = [9, 49_152];
 /// Returns the connection's configuration for flow `index`.
 fn config(udt: &Udt, make: Arc<dyn MakeController>, seed: u64, index: usize) -> Config {
     Config {
-        packet_size: udt.packet + HEADERS,
+        packet_size: udt.packet + UDT_HEADERS,
         flow_window: udt.window,
         send_buffer: udt.window,
         receive_buffer: udt.window,
@@ -111,7 +107,7 @@ impl UdtFlow {
             clock,
             hops: [hop, back],
             timer,
-            below: (udt.header - HEADERS) as usize,
+            below: (udt.header - UDT_HEADERS) as usize,
             source: Connection::connect(&config, start, id, Seq::new(initial), address(SINK).ip()),
             sink: Sink::Listening(Listener::new(key, SocketType::Stream)),
             due: [NONE; 2],
@@ -235,7 +231,7 @@ impl UdtFlow {
 
     /// Writes data up to [`AHEAD`] packets ahead of the transmission.
     fn write(&mut self, now: Time) {
-        let payload = u64::from(self.config.packet_size - HEADERS);
+        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
         while self.left > 0 && self.written - self.source.counters().byte_sent < AHEAD * payload {
             let most = to_index(payload.min(self.left));
             let zeros = &self.data[HEADER..HEADER + most];
@@ -294,7 +290,7 @@ impl Endpoint for UdtFlow {
     }
 
     fn total(&self) -> Option<u64> {
-        let payload = u64::from(self.config.packet_size - HEADERS);
+        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
         (self.left == 0 && !self.open).then(|| self.written.div_ceil(payload))
     }
 
@@ -340,7 +336,7 @@ impl Writable for UdtFlow {
     }
 
     fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, _: Option<Idle>) -> u64 {
-        let payload = u64::from(self.config.packet_size - HEADERS);
+        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
         let left = packets.saturating_mul(payload).saturating_sub(self.written);
         let (left, available) = match packets {
             u64::MAX => (u64::MAX, u64::MAX),
@@ -352,7 +348,7 @@ impl Writable for UdtFlow {
     }
 
     fn acknowledged(&self) -> u64 {
-        let payload = u64::from(self.config.packet_size - HEADERS);
+        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
         (self.written - self.source.unacknowledged()) / payload
     }
 }

@@ -15,6 +15,7 @@ mod handshake;
 mod hostile;
 mod invariants;
 mod laws;
+mod layers;
 mod ledbat;
 mod links;
 mod linux;

@@ -1,7 +1,20 @@
 //! Events of a transfer, as plain values that are serialised to JSON.
 
-use crate::report::Shares;
 use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Shares of the time by limit. They sum to 1; empty without measurements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Shares(pub BTreeMap<&'static str, f64>);
+
+impl Shares {
+    pub(crate) fn new<const N: usize>(times: [(&'static str, f64); N]) -> Self {
+        let sum: f64 = times.iter().map(|(_, time)| time).sum();
+        let divisor = if sum > 0.0 { sum } else { return Shares::default() };
+        Shares(times.into_iter().map(|(name, time)| (name, time / divisor)).collect())
+    }
+}
 
 /// Outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,10 +1,9 @@
 //! Measurement of a transfer: progress, rates, and the limits of the rate.
 
-use crate::event::{End, Event, FileOutcome, Observe, Outcome, Progress};
+use crate::event::{End, Event, FileOutcome, Observe, Outcome, Progress, Shares};
 use crate::names::printable;
 use crate::stream::{Limits, PathStats, Stream};
-use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Interval of progress events.
@@ -13,19 +12,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const RATE_SAMPLES: usize = 10;
 /// Maximum number of events about single files in a receiver's transfer, so that senders cannot fill a log.
 const MAX_FILE_EVENTS: u64 = 1000;
-
-/// Shares of the time by limit. They sum to 1; empty without measurements.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Shares(pub BTreeMap<&'static str, f64>);
-
-impl Shares {
-    fn new<const N: usize>(times: [(&'static str, f64); N]) -> Self {
-        let sum: f64 = times.iter().map(|(_, time)| time).sum();
-        let divisor = if sum > 0.0 { sum } else { return Shares::default() };
-        Shares(times.into_iter().map(|(name, time)| (name, time / divisor)).collect())
-    }
-}
 
 /// Current activity of the thread that runs a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,6 +248,7 @@ impl<'a> Meter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn shares_sum_to_one() {

@@ -3,7 +3,6 @@
 use crate::channel::Failure;
 use crate::event::{End, Event, Observe};
 use crate::report::Meter;
-use crate::select::Select;
 use crate::sender::{EntryState, Sender, Task};
 use crate::source::Source;
 use crate::stream::{PathStats, Stream};
@@ -12,31 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use crate::sender::SendOptions;
+
 /// Delay before the second attempt; it doubles with each attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// Maximum delay between two attempts.
 const MAX_DELAY: Duration = Duration::from_secs(8);
 /// Timeout for the last acknowledgement.
 const CLOSING: Duration = Duration::from_secs(5);
-
-/// Options of a sender.
-#[derive(Clone, Debug)]
-pub struct SendOptions {
-    /// Include and exclude patterns.
-    pub select: Select,
-    /// Compare files by hashes, not by size and time.
-    pub checksum: bool,
-    /// Write nothing at the receiver.
-    pub dry_run: bool,
-    /// Number of further attempts if there is no connection, or it fails.
-    pub retry: u32,
-}
-
-impl Default for SendOptions {
-    fn default() -> Self {
-        SendOptions { select: Select::default(), checksum: false, dry_run: false, retry: 5 }
-    }
-}
 
 /// Stops transfers from another thread.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use crate::frame::{What, What::*};
 use crate::hash::{BLOCK, Tree, blocks};
 use crate::names::printable;
 use crate::report::{Activity, Meter};
-use crate::send::SendOptions;
+use crate::select::Select;
 use crate::source::{Opener, Source};
 use crate::stream::Stream;
 use replies::{Reply, ReplyQueue};
@@ -24,6 +24,25 @@ use std::time::{Duration, Instant};
 const REASON_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes per write; the progress is reported between writes.
 const WRITE_SIZE: usize = 1 << 16;
+
+/// Options of a sender.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// Include and exclude patterns.
+    pub select: Select,
+    /// Compare files by hashes, not by size and time.
+    pub checksum: bool,
+    /// Write nothing at the receiver.
+    pub dry_run: bool,
+    /// Number of further attempts if there is no connection, or it fails.
+    pub retry: u32,
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        SendOptions { select: Select::default(), checksum: false, dry_run: false, retry: 5 }
+    }
+}
 
 /// State of an entry, over all attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,6 +38,7 @@
 //! credentials does not answer clients with credentials. [`Config::admission`](crate::Config::admission) restricts the
 //! client addresses.
 
+mod accept_queue;
 mod connection;
 mod driver;
 mod endpoint;

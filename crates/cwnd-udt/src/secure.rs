@@ -68,48 +68,12 @@ pub use seal::{Exhausted, Opener, Refusals, Sealer};
 pub use shared_key::{Key, KeyError};
 #[cfg(all(unix, feature = "net"))]
 pub(crate) use wire::DESTINATION;
-pub use wire::{OVERHEAD, destination, is_hello, is_reset, is_secure_datagram, packet_size};
+pub use wire::{
+    OVERHEAD, Refused, destination, is_hello, is_reset, is_secure_datagram, packet_size,
+};
 
 use reset::Token;
 use wire::Keys;
-
-/// Why a datagram is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Refused {
-    /// Neither a sealed datagram nor a datagram of the handshake, or not for this end.
-    #[error("not a sealed datagram of this connection")]
-    Foreign,
-    /// A request with another protocol version.
-    #[error("the peer uses another protocol version")]
-    Version,
-    /// A request without credentials.
-    #[error("the peer has no credentials")]
-    NoKey,
-    /// A request or an answer that is damaged, or was made with another key or code, or with an unlisted public key.
-    #[error("the peer has another key")]
-    WrongKey,
-    /// A sealed datagram of an unknown session.
-    #[error("unknown session")]
-    Unknown,
-    /// The one-time code was spent or revoked.
-    #[error("the code is no longer valid")]
-    Revoked,
-    /// The credentials cannot be used by a client.
-    #[error(transparent)]
-    Credentials(CredentialsError),
-    /// Too many handshakes are pending.
-    #[error("too many pending handshakes")]
-    Busy,
-    /// A duplicate, or a datagram whose counter is below the replay window.
-    #[error("a replayed datagram")]
-    Replayed,
-    /// A datagram that is damaged, or was not made with this connection's keys.
-    #[error("a damaged or forged datagram")]
-    Forged,
-    /// The system's random number generator failed.
-    #[error("the system's random number generator failed")]
-    NoRandom,
-}
 
 /// The encryption of one connection, at one end.
 #[derive(Debug)]

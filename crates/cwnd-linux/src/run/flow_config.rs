@@ -12,9 +12,29 @@ use cwnd_udt::handshake::MIN_PACKET_SIZE;
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 
 use super::notes::Notes;
-use super::{Backend, Error, sys};
+use super::sys;
 use crate::bpf::{Implementation, is_implemented};
 use crate::emulate;
+
+/// Backend of a scenario in real time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The kernel's TCP for flows of TCP, UDT sockets for flows of UDT.
+    Linux,
+    /// UDT sockets for all flows of TCP and UDT.
+    Udt,
+}
+
+impl Backend {
+    /// Returns the backend of a name: `linux` or `udt`.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "linux" => Some(Backend::Linux),
+            "udt" => Some(Backend::Udt),
+            _ => None,
+        }
+    }
+}
 
 /// Bytes of the IP and TCP headers, and of the timestamp option.
 const TCP_HEADERS: u32 = 40;
@@ -91,12 +111,12 @@ pub(super) fn flow_configs(
     network: &Network,
     backend: Backend,
     notes: &mut Notes,
-) -> Result<Vec<FlowConfig>, Error> {
+) -> Result<Vec<FlowConfig>, String> {
     let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
     let flow = |(index, spec): (usize, &network::Flow)| {
         let protocol = protocol_config(network, spec, backend, &available, notes);
         let (packet_size, packets, initial_window, protocol) =
-            protocol.map_err(|why| Error::Scenario(format!("flow {}: {why}", spec.name)))?;
+            protocol.map_err(|why| format!("flow {}: {why}", spec.name))?;
         Ok(FlowConfig {
             name: spec.name.clone(),
             index: index as u32,
@@ -110,7 +130,7 @@ pub(super) fn flow_configs(
             protocol,
         })
     };
-    let flows = network.flows.iter().enumerate().map(flow).collect::<Result<_, Error>>()?;
+    let flows = network.flows.iter().enumerate().map(flow).collect::<Result<_, String>>()?;
     let is_connection =
         |flow: &&network::Flow| matches!(*flow.traffic, Traffic::Tcp(_) | Traffic::Udt(_));
     notes.set_flows(network.flows.iter().filter(is_connection).count());

@@ -18,6 +18,8 @@ mod threads;
 mod udp;
 mod udt;
 
+pub use flow_config::Backend;
+
 use std::collections::HashMap;
 use std::io;
 use std::thread;
@@ -40,26 +42,6 @@ use threads::FlowThreads;
 const POLL_INTERVAL: Dur = Dur::from_millis(5);
 /// Interval at which the progress is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Backend of a scenario in real time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// The kernel's TCP for flows of TCP, UDT sockets for flows of UDT.
-    Linux,
-    /// UDT sockets for all flows of TCP and UDT.
-    Udt,
-}
-
-impl Backend {
-    /// Returns the backend of a name: `linux` or `udt`.
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "linux" => Some(Backend::Linux),
-            "udt" => Some(Backend::Udt),
-            _ => None,
-        }
-    }
-}
 
 /// An error of a run.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +92,7 @@ impl RunningFlow {
 /// # Errors
 /// The backend does not support a controller or another part of the scenario.
 pub fn check(network: &Network, backend: Backend) -> Result<(), Error> {
-    flow_configs(network, backend, &mut Notes::default()).map(drop)
+    flow_configs(network, backend, &mut Notes::default()).map(drop).map_err(Error::Scenario)
 }
 
 /// Runs `network` in real time. Calls `progress` every 50 ms with the completed fraction of the run; if it
@@ -128,7 +110,7 @@ pub fn run(
     mut progress: impl FnMut(f64) -> bool,
 ) -> Result<Option<RunOutcome>, Error> {
     let mut notes = Notes::default();
-    let configs = flow_configs(network, backend, &mut notes)?;
+    let configs = flow_configs(network, backend, &mut notes).map_err(Error::Scenario)?;
     let mut kernel_controllers = KernelControllers::load(&configs)?;
     let testbed = Testbed::new(network, &emulate::Options { seed, ..Default::default() })?;
     // Dropped in reverse order: first the threads, then the network, then the controllers.

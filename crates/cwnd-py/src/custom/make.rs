@@ -6,7 +6,7 @@ use super::object::Object;
 use super::rate::PyRateLaw;
 use super::whole::PyController;
 use super::window::PyWindowLaw;
-use crate::SpecError;
+use crate::registry::SpecError;
 use cwnd::laws::{Aimd, AnyLaw, AnyRateLaw};
 use cwnd::registry::Kind;
 use cwnd::{AnyController, MakeController, Settings, Spec};

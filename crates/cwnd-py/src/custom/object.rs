@@ -1,7 +1,7 @@
 //! A Python controller as an object: calls of its hooks, their answers, copies.
 
 use super::failure::Failure;
-use crate::SpecError;
+use crate::registry::SpecError;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

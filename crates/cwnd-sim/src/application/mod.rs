@@ -9,6 +9,7 @@
 //! queues. From the arrival of a request to the acknowledgement of the response passes one path and one return path, as passes
 //! for the client from sending the request to the end of the response.
 
+mod flow;
 mod media;
 mod on_off;
 mod request;
@@ -16,41 +17,13 @@ mod source;
 mod transfers;
 mod video;
 
-use crate::driver::{Driver, Payload};
-use crate::endpoint::Endpoint;
-use crate::engine::clock::Clock;
-use crate::engine::net::{LIFE, Net, SOURCE};
-use crate::engine::packet::Packet;
-use crate::engine::schedule::NONE;
-use crate::network::{Application, Conventions, Flow, Times, Traffic};
-use crate::record::FlowRecord;
-use crate::rng::Rng;
-use crate::tcp::sender::Place;
-use cwnd::{AnyController, Controller};
+pub(crate) use flow::ApplicationFlow;
 pub use source::DataSource;
+
+use crate::engine::clock::Clock;
+use crate::network::Times;
+use crate::rng::Rng;
 use transfers::Transfers;
-
-/// An idle period of a sender, for the restart after it (RFC 5681 section 4.1).
-#[derive(Clone, Copy)]
-pub(crate) struct Idle {
-    /// Time of the last transmission.
-    pub since: u64,
-    /// The initial window in packets.
-    pub initial_window: u32,
-}
-
-/// A sender to which an application writes.
-pub(crate) trait Writable: Endpoint {
-    /// Replaces the flow's data by that of an application, before the start.
-    fn open(&mut self);
-
-    /// Makes the first `packets` packets of the flow available, and sends what the controller permits. A smaller number than
-    /// before withdraws data that has not been sent. Returns the number available then.
-    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64;
-
-    /// Packets from the start of the flow up to the first unacknowledged one.
-    fn acknowledged(&self) -> u64;
-}
 
 /// Figures of an application by name.
 type Figures = Vec<(&'static str, f64)>;
@@ -166,145 +139,5 @@ impl Writer {
             }
         }
         self.packets = packets;
-    }
-}
-
-/// The ends of a flow with an application.
-pub(crate) struct ApplicationFlow<E> {
-    sender: E,
-    source: DataSource,
-    timer: usize,
-    /// Packets sent, and the time of the last transmission.
-    sent: (u64, u64),
-    /// The initial window in packets; `None` if idle periods do not reduce the window.
-    initial_window: Option<u32>,
-}
-
-impl<E: Writable> ApplicationFlow<E> {
-    /// Adds the application of `flow` to `sender`.
-    pub(crate) fn new(
-        application: &Application,
-        flow: &Flow,
-        mut sender: E,
-        place: Place,
-        seed: u64,
-    ) -> Self {
-        let (payload, initial_window) = match &*flow.traffic {
-            Traffic::Tcp(tcp) => {
-                let restarts = matches!(tcp.conventions, Conventions::Rfc | Conventions::Linux);
-                (tcp.packet, restarts.then_some(tcp.initial_window))
-            }
-            Traffic::Udt(udt) => (udt.packet, None),
-            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, None),
-        };
-        sender.open();
-        let source = DataSource::with_clock(application, payload, place.clock, seed, place.flow);
-        ApplicationFlow { sender, source, timer: place.timer, sent: (0, 0), initial_window }
-    }
-
-    /// Lets the application act at `now`, and arms its timer.
-    fn advance(&mut self, net: &mut Net, now: u64) {
-        self.source.begin(now);
-        loop {
-            let sent = self.sender.sent().packets;
-            if sent > self.sent.0 {
-                self.sent = (sent, now);
-            }
-            let (sender, payload) = (&self.sender, self.source.payload());
-            let rate = || controller_rate(sender, payload);
-            let Some(packets) = self.source.act(sender.acknowledged(), rate) else { break };
-            let since = self.sent.1;
-            let idle = self.initial_window.map(|initial_window| Idle { since, initial_window });
-            let available = self.sender.make_available(net, now, packets, idle);
-            self.source.made_available(available);
-        }
-        let due = self.source.due_at();
-        if due != NONE {
-            net.arm(self.timer + LIFE, due);
-        }
-    }
-}
-
-/// Returns the rate that a sender's controller allows: its pacing rate, or else a window in each round-trip time.
-fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
-    let (driver, controller) = sender.controller()?;
-    let output = controller.output();
-    let packets = match output.pace {
-        Some(pace) => 1.0 / pace.period().as_secs(),
-        None if driver.last_rtt == 0 => return None,
-        None => output.window.get() / driver.clock.seconds(driver.last_rtt),
-    };
-    Some(packets * f64::from(payload) * 8.0)
-}
-
-impl<E: Writable> Endpoint for ApplicationFlow<E> {
-    fn start(&mut self, net: &mut Net, now: u64) {
-        self.sent.1 = now;
-        self.sender.start(net, now);
-        self.source.start_at(now);
-        self.advance(net, now);
-    }
-
-    fn stop(&mut self, net: &mut Net, now: u64) {
-        self.source.stop_at(now);
-        self.advance(net, now);
-        self.sender.stop(net, now);
-    }
-
-    fn act(&mut self, net: &mut Net, now: u64) {
-        self.advance(net, now);
-    }
-
-    fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
-        self.sender.wake(net, now, side);
-        if side == SOURCE {
-            self.advance(net, now);
-        }
-    }
-
-    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
-        let finished = self.sender.receive(net, now, packet);
-        if packet.side() == SOURCE {
-            self.advance(net, now);
-        }
-        finished
-    }
-
-    fn sent(&self) -> Payload {
-        self.sender.sent()
-    }
-
-    fn total(&self) -> Option<u64> {
-        self.sender.total()
-    }
-
-    fn arrived(&self) -> Payload {
-        self.sender.arrived()
-    }
-
-    fn received(&self) -> u64 {
-        self.sender.received()
-    }
-
-    fn last_new(&self) -> u64 {
-        self.sender.last_new()
-    }
-
-    fn marked(&self) -> u64 {
-        self.sender.marked()
-    }
-
-    fn begin_measurement(&mut self, now: u64, side: usize) {
-        self.sender.begin_measurement(now, side);
-    }
-
-    fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        self.sender.controller()
-    }
-
-    fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord) {
-        let acknowledged = self.sender.acknowledged();
-        (record.transfers, record.application) = self.source.results_at(end, acknowledged);
-        Box::new(self.sender).finish(end, clock, record);
     }
 }

@@ -14,8 +14,8 @@
 //! lookahead. Links with neither a delay nor a transmission time, and endpoints whose first link is one, process events only.
 
 use super::link::Link;
-use super::net::{LIFE, Net, SINK, SOURCE};
-use super::packet::Packet;
+use super::net::{LIFE, Net};
+use super::packet::{Packet, SINK, SOURCE};
 use super::schedule::NONE;
 use crate::network::Network;
 

@@ -8,7 +8,7 @@ use super::flow_order::FlowOrder;
 use super::link::{Enqueued, Link, NO_LINK};
 use super::lookahead::SingleFeeder;
 use super::observation::Observations;
-use super::packet::{Extra, Extras, Packet, flags};
+use super::packet::{Extra, Extras, Packet, SINK, SOURCE, flags};
 use super::route::{Routes, Step};
 use super::schedule::{NONE, Schedule};
 use super::tap::{self, Tap};
@@ -19,9 +19,19 @@ use std::collections::VecDeque;
 
 /// Timers of a flow: of its source, of its sink, and of its start and stop.
 pub(crate) const TIMERS: usize = 3;
-pub(crate) const SOURCE: usize = 0;
-pub(crate) const SINK: usize = 1;
 pub(crate) const LIFE: usize = 2;
+
+/// The position of a sender in the network.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub clock: Clock,
+    pub flow: u32,
+    /// The first hop of the route.
+    pub hop: u32,
+    pub timer: usize,
+    /// Whether a link of either route reorders packets.
+    pub reordered: bool,
+}
 
 pub(crate) struct Net {
     pub clock: Clock,

@@ -1,10 +1,12 @@
 //! Packets of 16 bytes, and side tables for the contents of some acknowledgements. The route of a packet identifies its
 //! flow.
 
-use super::net::{SINK, SOURCE};
 use crate::cast::low32;
-use crate::tcp::accecn::Feedback;
 use std::collections::VecDeque;
+
+/// The ends of a flow, as indices.
+pub(crate) const SOURCE: usize = 0;
+pub(crate) const SINK: usize = 1;
 
 /// A packet in flight: two words, held in two registers. A structure of smaller fields would be written in parts and
 /// read as a whole, which stalls: store forwarding fails.
@@ -120,6 +122,23 @@ pub(crate) mod flags {
     pub(crate) const DATALESS: u16 = ACK | CONTROL;
 }
 
+/// The option of AccECN (RFC 9768 section 3.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AccEcnOption {
+    pub kind: u8,
+    /// The fields in the order of the option, of which the first `count` are present.
+    pub fields: [u32; 3],
+    pub count: u8,
+}
+
+/// The AccECN feedback of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Feedback {
+    /// The ACE field: the flags AE, CWR and ECE from the most significant bit (RFC 9768 section 3.2.2).
+    pub ace: u8,
+    pub option: Option<AccEcnOption>,
+}
+
 /// The contents of some acknowledgements besides their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
@@ -129,7 +148,6 @@ pub(crate) struct Extra {
     /// The receiver's timestamp and the echo of the sender's, in ticks (RFC 7323).
     pub stamp: u32,
     pub echo: u32,
-    /// AccECN's feedback (RFC 9768).
     pub accecn: Option<Feedback>,
 }
 

@@ -3,6 +3,8 @@
 
 /// Larger than any key.
 pub(crate) const NONE: u64 = u64::MAX;
+/// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them do not overflow.
+pub(super) const AFTER_END: u64 = 1 << 62;
 
 /// A min-heap. Block 0 holds the children of the root; block `at + 1` holds the children of the key at index `at` of the
 /// flattened blocks. A step down reads one cache line and selects the least key without a branch.

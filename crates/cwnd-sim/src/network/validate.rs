@@ -1,9 +1,9 @@
 //! The values that can be simulated. The scenario compiler applies the same rules.
 
-use super::{Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, Udt};
-use crate::scenario::units::Span;
-use crate::udt::HEADERS;
-use cwnd::Dur;
+use super::{
+    Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, UDT_HEADERS, Udt,
+};
+use cwnd::{Dur, Time};
 use cwnd_udt::handshake::{MAX_FLOW_WINDOW, MIN_PACKET_SIZE};
 use std::ops::RangeInclusive;
 
@@ -62,9 +62,14 @@ pub(super) fn invalid<T>(field: &'static str, message: impl Into<String>) -> Che
     Err(InvalidField { field, message: message.into() })
 }
 
-/// Shows a time with its unit.
-fn shown(span: Dur) -> Span {
-    Span::shown(span.as_nanos())
+/// Writes a time with its unit, as in a scenario: `100ms`.
+pub(crate) fn shown(span: Dur) -> String {
+    let nanos = span.as_nanos();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    match units.iter().find(|(_, scale)| nanos.is_multiple_of(*scale)) {
+        Some((unit, scale)) => format!("{}{unit}", nanos / scale),
+        None => format!("{nanos}ns"),
+    }
 }
 
 impl Network {
@@ -209,7 +214,7 @@ impl Link {
 impl Flow {
     fn check(&self) -> Checked {
         if self.stop < self.start {
-            let [start, stop] = [self.start, self.stop].map(|at| Span::shown(at.as_nanos()));
+            let [start, stop] = [self.start, self.stop].map(|at| shown(at.since(Time::ZERO)));
             return invalid("stop", format!("stops at {stop}, before it starts at {start}"));
         }
         if self.bytes.is_some() || self.application.is_some() {
@@ -323,15 +328,16 @@ impl Tcp {
                 "a clock's granularity cannot be zero; write 1ns for an ideal clock",
             );
         }
-        let [min_rto, max_rto, initial_rto] =
-            [self.min_rto, self.max_rto, self.initial_rto].map(shown);
-        if max_rto == Span::ZERO || min_rto > max_rto {
+        let (min_rto, max_rto) = (self.min_rto, self.max_rto);
+        if max_rto.is_zero() || min_rto > max_rto {
+            let (min_rto, max_rto) = (shown(min_rto), shown(max_rto));
             return invalid(
                 "max_rto",
                 format!("max_rto {max_rto} is less than min_rto {min_rto}, or zero"),
             );
         }
-        if initial_rto == Span::ZERO || initial_rto > max_rto {
+        if self.initial_rto.is_zero() || self.initial_rto > max_rto {
+            let (initial_rto, max_rto) = (shown(self.initial_rto), shown(max_rto));
             return invalid(
                 "initial_rto",
                 format!(
@@ -415,16 +421,16 @@ impl Conventions {
 impl Udt {
     /// Checks the options of a UDT connection. The controller is not checked.
     pub(crate) fn check(&self) -> Checked {
-        if self.header < HEADERS {
+        if self.header < UDT_HEADERS {
             return invalid(
                 "header",
                 format!(
-                    "{} is less than the {HEADERS} bytes of IP's, UDP's and UDT's headers",
+                    "{} is less than the {UDT_HEADERS} bytes of IP's, UDP's and UDT's headers",
                     self.header
                 ),
             );
         }
-        check_packet(self.packet, self.header, MIN_PACKET_SIZE - HEADERS)?;
+        check_packet(self.packet, self.header, MIN_PACKET_SIZE - UDT_HEADERS)?;
         check_data(self.bytes)?;
         if !(2..=MAX_FLOW_WINDOW).contains(&self.window) {
             return invalid(

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ReadFile;
+use super::document::ReadFile;
 use super::error::{Problem, problem};
-use super::format::Flow;
 use super::units::{BitRate, Bytes, Span, shorten};
 use crate::cast::whole;
 use crate::network::{self, InvalidField, pareto_min};
@@ -206,19 +205,6 @@ pub struct Arrivals {
     pub sizes: Sizes,
 }
 
-impl Flow {
-    /// Replaces the names of files of sizes by their contents. `key` is that of the table.
-    pub(super) fn read_sizes(&mut self, key: &str, files: &ReadFile) -> Result<(), Problem> {
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.sizes.resolve(&format!("{key}.arrivals.sizes"), files)?;
-        }
-        if let Some(Application::Request { sizes, .. }) = &mut self.source {
-            sizes.resolve(&format!("{key}.source.sizes"), files)?;
-        }
-        Ok(())
-    }
-}
-
 /// Names the key of an invalid field.
 fn at_key(key: &str) -> impl Fn(InvalidField) -> Problem {
     move |InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message)
@@ -325,7 +311,7 @@ impl Times {
 
 impl Sizes {
     /// Replaces the name of a file by its contents, which `files` returns.
-    fn resolve(&mut self, key: &str, files: &ReadFile) -> Result<(), Problem> {
+    pub(super) fn resolve(&mut self, key: &str, files: &ReadFile) -> Result<(), Problem> {
         let Sizes::File(name) = self else { return Ok(()) };
         let (path, text) = files(name).map_err(|message| {
             let name = shorten(name);

@@ -3,8 +3,8 @@
 use cwnd::Dur;
 
 use super::application::Arrivals;
-use super::compile::MOST_FLOWS;
 use super::error::{Problem, problem};
+use super::format::MOST_FLOWS;
 use crate::cast::{to_index, whole};
 use crate::network::{Link, Sizes, Traffic};
 use crate::rng::Rng;

@@ -7,7 +7,7 @@ use cwnd::{Dur, Time};
 
 use super::arrivals::Process;
 use super::error::{Problem, problem};
-use super::format::{Access, Scenario};
+use super::format::{Access, MOST_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue::{self, LinkUse};
 use super::queue_format::{Queue, QueueKind};
@@ -15,11 +15,9 @@ use super::routes::Routes;
 use super::topology::{Topology, check_name};
 use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
 use crate::cast::to_index;
-use crate::network::{self, Flow, InvalidField, Network, Traffic};
+use crate::network::{self, Flow, InvalidField, Network, Traffic, shown};
 use crate::rng::Rng;
 
-/// The largest number of flows of a scenario.
-pub const MOST_FLOWS: u64 = 1_000_000;
 /// The largest number of links on the paths of all flows together. They take half a gigabyte.
 const MOST_HOPS: u64 = 50_000_000;
 
@@ -352,7 +350,7 @@ fn check_starts(group: &Group, size: u64) -> Result<(), Problem> {
     match group.stop {
         Some(stop) if stop.nanos() <= latest => problem(
             format!("{}.stop", group.key),
-            format!("stops at {stop}, but starts as late as {}", Span::shown(latest)),
+            format!("stops at {stop}, but starts as late as {}", shown(Dur::from_nanos(latest))),
         ),
         _ => Ok(()),
     }
@@ -476,7 +474,7 @@ fn ends(
             format!(
                 "{} is less than the {} from \"{}\" to \"{}\" and back without access links",
                 wanted.low(),
-                Span::shown(rtt),
+                shown(Dur::from_nanos(rtt)),
                 name(from),
                 name(to)
             ),

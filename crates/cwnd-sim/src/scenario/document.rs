@@ -4,6 +4,20 @@ use super::error::{Problem, problem};
 use serde_json::{Map, Number, Value};
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
+/// Reads a file that a scenario names. Returns its path for error messages and its text, or why it cannot be read.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), String> + 'a;
+
+/// Whether a value is the default and need not be written.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+pub(super) fn is_true(value: &bool) -> bool {
+    *value
+}
+pub(super) fn yes() -> bool {
+    true
+}
+
 /// Converts JSON. A null means that the key is not given.
 pub(super) fn from_json(text: &str) -> Result<Value, Problem> {
     let mut value: Value = serde_json::from_str(text)

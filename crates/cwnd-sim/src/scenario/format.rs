@@ -6,21 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::application::{Application, Arrivals};
+use super::document::{is_default, is_true, yes};
 use super::link::{Chain, Dumbbell, Link};
 pub(super) use super::queue_format::Queue;
 use super::tcp::TcpOptions;
 use super::units::{BitRate, Bytes, Probability, Span, SpanRange};
 
-/// Whether a value is the default and need not be written.
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-pub(super) fn is_true(value: &bool) -> bool {
-    *value
-}
-pub(super) fn yes() -> bool {
-    true
-}
+/// The largest number of flows of a scenario.
+pub const MOST_FLOWS: u64 = 1_000_000;
 fn one() -> u64 {
     1
 }

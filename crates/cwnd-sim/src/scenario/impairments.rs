@@ -7,9 +7,8 @@ use cwnd::Dur;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ReadFile;
+use super::document::{ReadFile, is_default};
 use super::error::{Problem, problem};
-use super::format::is_default;
 use super::link::LinkKeys;
 use super::units::{BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange};
 use crate::network::{

@@ -45,10 +45,10 @@ mod topology;
 pub mod units;
 
 pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTable};
-pub use compile::MOST_FLOWS;
+pub use document::ReadFile;
 pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Cbr, Expectation, Flow, Pareto, Protocol, Scenario};
+pub use format::{Access, Cbr, Expectation, Flow, MOST_FLOWS, Pareto, Protocol, Scenario};
 pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
@@ -169,7 +169,12 @@ impl Scenario {
             }
         }
         for (at, flow) in self.flow.iter_mut().enumerate() {
-            flow.read_sizes(&format!("flow[{at}]"), files)?;
+            if let Some(arrivals) = &mut flow.arrivals {
+                arrivals.sizes.resolve(&format!("flow[{at}].arrivals.sizes"), files)?;
+            }
+            if let Some(Application::Request { sizes, .. }) = &mut flow.source {
+                sizes.resolve(&format!("flow[{at}].source.sizes"), files)?;
+            }
         }
         Ok(())
     }
@@ -200,9 +205,6 @@ impl Scenario {
         Plan::new(self, seed).map(Plan::network).map_err(|problem| problem.at("", None))
     }
 }
-
-/// Reads a file that a scenario names. Returns its path for error messages and its text, or why it cannot be read.
-pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), String> + 'a;
 
 fn no_files(name: &str) -> Result<(String, String), String> {
     Err(format!("the file \"{}\" cannot be read here", units::shorten(name)))

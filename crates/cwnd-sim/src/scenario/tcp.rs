@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::ecn::Ecn;
 use super::error::{Problem, problem};
 use super::units::{Bytes, Span, Timestamps};
-use crate::network::{self, InvalidField, Tcp, TcpExtensions, Udt};
-use crate::udt::HEADERS;
+use crate::network::{self, InvalidField, Tcp, TcpExtensions, UDT_HEADERS, Udt};
 
 /// Options of TCP. The defaults depend on `conventions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -321,7 +320,7 @@ pub(super) fn compile_udt(
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
         packet: layers.size(|o| o.packet, UDT_PACKET),
-        header: layers.size(|o| o.header, HEADERS),
+        header: layers.size(|o| o.header, UDT_HEADERS),
         window: layers.get(|o| o.window).unwrap_or(WINDOW),
     };
     udt.check().map_err(|invalid| layers.problem(invalid))?;

@@ -4,7 +4,7 @@
 //! A flow sends data in one direction, and its acknowledgements are not ECN-capable. Not modelled: tests of the path and fallbacks
 //! (sections 3.2.2.3, 3.2.2.4 and 3.2.3.2), and the AccECN option of the SYN/ACK.
 
-use crate::engine::packet::{Packet, flags};
+use crate::engine::packet::{AccEcnOption, Feedback, Packet, flags};
 
 /// The number of values of the ACE field.
 const DIVACE: u32 = 1 << 3;
@@ -24,15 +24,6 @@ struct Counters {
     e0b: u32,
     e1b: u32,
     ceb: u32,
-}
-
-/// The AccECN option (section 3.2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AccEcnOption {
-    kind: u8,
-    /// The fields in the order of the option, of which the first `count` are present.
-    fields: [u32; 3],
-    count: u8,
 }
 
 impl AccEcnOption {
@@ -76,14 +67,6 @@ impl AccEcnOption {
         }
         bytes
     }
-}
-
-/// The feedback of an acknowledgement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Feedback {
-    /// The ACE field: the flags AE, CWR and ECE from the most significant bit (section 3.2.2).
-    pub ace: u8,
-    pub option: Option<AccEcnOption>,
 }
 
 /// The ACE field of data packets: their receiver counts no marks on acknowledgements.

@@ -19,13 +19,12 @@ pub(crate) mod sender;
 mod tlp;
 mod tso;
 
-use crate::application::{Idle, Writable};
 use crate::cast::low32;
 use crate::driver::{Driver, Payload};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Idle, Writable};
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, SINK};
-use crate::engine::packet::{Packet, flags};
+use crate::engine::net::{Net, Place};
+use crate::engine::packet::{Packet, SINK, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
@@ -35,7 +34,7 @@ use receiver::Receiver;
 use recovery::LossRecovery;
 pub(crate) use rfc::Rfc;
 pub(crate) use selective::Selective;
-use sender::{Place, Sender};
+use sender::Sender;
 
 /// A TCP connection with the loss recovery `R`.
 pub(crate) struct TcpFlow<R: LossRecovery> {

@@ -493,7 +493,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::net::SINK;
+    use crate::engine::packet::SINK;
     use crate::engine::tap::Seen;
     use crate::network::Traffic;
     use crate::scenario::Scenario;

@@ -8,7 +8,7 @@ use super::scoreboard::{Losses, Newly, Scoreboard};
 use crate::cast::{low32, saturate32, to_index, whole};
 use crate::driver::{Driver, Payload};
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, TIMERS};
+use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
@@ -18,18 +18,6 @@ use crate::segment_size::{SegmentSize, SizeChanges};
 use cwnd::AnyController;
 use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, Marked, Packets, Time};
 use std::num::NonZeroU64;
-
-/// The position of a sender in the network.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub clock: Clock,
-    pub flow: u32,
-    /// The first hop of the route.
-    pub hop: u32,
-    pub timer: usize,
-    /// Whether a link of either route reorders packets.
-    pub reordered: bool,
-}
 
 /// What packet 0 carries.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! The driver thread of a port: receives datagrams, drives connections, and sleeps until the next timer.
 
+use super::accept_queue::AcceptQueue;
 use super::connection::{DriveResult, SharedConnection};
 use super::handshake::Action;
-use super::listener::AcceptQueue;
 use super::port::{Port, Role};
 use super::rate_limit::RateLimits;
 use super::socket::{ReceiveBuffers, Socket};

@@ -120,6 +120,46 @@ impl Endpoint {
     }
 }
 
+impl UdtStream {
+    /// Connects to a listener from a new UDP port, and waits until the connection is open.
+    ///
+    /// # Errors
+    /// If the name has no address, no listener answers within [`Config::connect_timeout`], or the listener refuses.
+    pub fn connect(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
+        try_addresses(addr, |peer| Endpoint::for_peer(peer)?.connect(peer, config))
+    }
+
+    /// As [`connect`](Self::connect), in any async runtime.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_async(peer: SocketAddr, config: &Config) -> io::Result<Self> {
+        Endpoint::for_peer(peer)?.connect_async(peer, config).await
+    }
+
+    /// Starts to connect and returns at once; [`connected_until`](Self::connected_until) waits until the connection is
+    /// open.
+    ///
+    /// # Errors
+    /// If no UDP port can be opened, or the credentials cannot be used to connect.
+    pub fn connecting(peer: SocketAddr, config: &Config) -> io::Result<Self> {
+        Endpoint::for_peer(peer)?.connecting(peer, config)
+    }
+
+    /// Connects to `peer` by rendezvous from the port `local`: both ends connect to each other, and neither listens.
+    /// This works through network address translators that admit answers to outgoing datagrams.
+    ///
+    /// # Errors
+    /// If the port cannot be opened, or the peer does not connect within [`Config::connect_timeout`].
+    pub fn rendezvous(
+        local: impl ToSocketAddrs,
+        peer: SocketAddr,
+        config: &Config,
+    ) -> io::Result<Self> {
+        Endpoint::bind(local)?.rendezvous(peer, config)
+    }
+}
+
 /// Calls `attempt` for each address and returns the first success, or the last error.
 pub(super) fn try_addresses<T>(
     addr: impl ToSocketAddrs,

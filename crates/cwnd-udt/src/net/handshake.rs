@@ -1,8 +1,8 @@
 //! The listener's side of a handshake before the connection exists: UDT's cookies, sessions of clients with
 //! credentials, and the limits of both.
 
-use super::port::random;
 use super::rate_limit::RateLimits;
+use super::socket::random;
 use crate::secure::{Credentials, Refused, Reply, Responder, Session, destination, is_hello};
 use crate::{Answer, Config, Incoming, Listener};
 use cwnd::{Dur, Time};

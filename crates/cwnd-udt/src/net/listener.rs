@@ -1,114 +1,14 @@
-//! Listeners: the accept queue, and the application's interface.
+//! Listeners: the application's interface.
 
-use super::connection::SharedConnection;
+use super::accept_queue::AcceptQueue;
 use super::endpoint::Endpoint;
-use super::handshake::{Action, HandshakeResponder};
-use super::rate_limit::RateLimits;
 use super::stream::UdtStream;
 use crate::Config;
-use crate::secure::Credentials;
-use cwnd::Time;
-use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Instant;
-
-/// The capacity of the accept queue.
-const BACKLOG: usize = 128;
-
-/// The contents of an accept queue.
-#[derive(Debug, Default)]
-struct Backlog {
-    streams: VecDeque<UdtStream>,
-    /// Tasks that wait for a connection.
-    tasks: Vec<Waker>,
-    /// The error that ended the listener.
-    failure: Option<(io::ErrorKind, String)>,
-}
-
-/// The connections that wait for `accept`. The driver adds them, and the application removes them.
-#[derive(Debug)]
-pub(super) struct AcceptQueue {
-    responder: HandshakeResponder,
-    pub config: Config,
-    backlog: Mutex<Backlog>,
-    /// The connection added last.
-    latest: Mutex<Weak<SharedConnection>>,
-    signal: Condvar,
-}
-
-impl AcceptQueue {
-    fn lock(&self) -> MutexGuard<'_, Backlog> {
-        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether clients must prove credentials.
-    pub(super) fn requires_credentials(&self) -> bool {
-        self.responder.requires_credentials()
-    }
-
-    /// Whether a client at `ip` is answered; `open_connections` counts the open connections of that address.
-    pub(super) fn admits(&self, ip: IpAddr, open_connections: impl FnOnce() -> usize) -> bool {
-        let admission = &self.config.admission;
-        admission.allows(ip) && admission.per_address.is_none_or(|max| open_connections() < max)
-    }
-
-    pub(super) fn spend_code(&self) {
-        self.responder.spend_code();
-    }
-
-    /// Processes a client's datagram: see [`HandshakeResponder::handle`].
-    pub(super) fn handle(
-        &self,
-        at: (Time, SocketAddr),
-        datagram: &mut [u8],
-        limits: &mut RateLimits,
-        id: impl FnMut() -> u32,
-    ) -> Action {
-        let has_room = || self.lock().streams.len() < BACKLOG;
-        self.responder.handle(at, datagram, limits, id, has_room)
-    }
-
-    /// Adds a new connection. With a one-time code it replaces the previous one, which is aborted.
-    pub(super) fn push(&self, connection: Arc<SharedConnection>) {
-        if let Some(Credentials::Code(_)) = self.config.credentials {
-            let newest = Arc::downgrade(&connection);
-            let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-            let previous = std::mem::replace(&mut *latest, newest);
-            drop(latest);
-            if let Some(previous) = previous.upgrade() {
-                previous.abort();
-            }
-        }
-        let mut backlog = self.lock();
-        backlog.streams.push_back(UdtStream::new(connection));
-        self.notify(backlog);
-    }
-
-    /// Ends the listener with an error.
-    pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
-        let mut backlog = self.lock();
-        backlog.failure = Some((kind, text.into()));
-        self.notify(backlog);
-    }
-
-    fn notify(&self, mut backlog: MutexGuard<'_, Backlog>) {
-        let tasks = std::mem::take(&mut backlog.tasks);
-        drop(backlog);
-        self.signal.notify_all();
-        tasks.into_iter().for_each(Waker::wake);
-    }
-
-    fn pop(backlog: &mut Backlog) -> Option<io::Result<UdtStream>> {
-        if let Some(stream) = backlog.streams.pop_front() {
-            return Some(Ok(stream));
-        }
-        let (kind, text) = backlog.failure.clone()?;
-        Some(Err(io::Error::new(kind, text)))
-    }
-}
 
 /// A UDT socket that accepts connections.
 ///
@@ -130,13 +30,7 @@ impl UdtListener {
     }
 
     pub(super) fn new(endpoint: Endpoint, config: &Config) -> io::Result<Self> {
-        let accept_queue = Arc::new(AcceptQueue {
-            responder: HandshakeResponder::new(config, endpoint.local_addr())?,
-            config: config.clone(),
-            backlog: Mutex::default(),
-            latest: Mutex::default(),
-            signal: Condvar::new(),
-        });
+        let accept_queue = Arc::new(AcceptQueue::new(config, endpoint.local_addr())?);
         let port = endpoint.port();
         let mut table = port.table();
         if table.accept_queue.is_some() {

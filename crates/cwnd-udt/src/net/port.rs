@@ -1,10 +1,10 @@
 //! A UDP port: its socket, its connections, and the thread that drives them.
 
+use super::accept_queue::AcceptQueue;
 use super::connection::SharedConnection;
 use super::driver;
-use super::listener::AcceptQueue;
 use super::protection::{Protection, inner_config};
-use super::socket::Socket;
+use super::socket::{Socket, random};
 use crate::config::counted_address;
 use crate::secure::{Session, destination, is_reset, is_secure_datagram};
 use crate::{Config, Connection, Demultiplexer, Incoming, Route, Seq};
@@ -123,13 +123,6 @@ pub(super) struct Port {
     released: AtomicBool,
     /// The driver has failed.
     failed: AtomicBool,
-}
-
-/// Returns random bytes of the system.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes)
 }
 
 impl Port {

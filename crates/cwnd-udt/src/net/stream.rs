@@ -1,11 +1,10 @@
 //! The application's interface of a connection, blocking and asynchronous.
 
 use super::connection::{SharedConnection, Side, State};
-use super::endpoint::{Endpoint, try_addresses};
 use crate::secure::PublicKey;
-use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
+use crate::{CloseReason, Connection, Error, SocketType, Stats};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -70,44 +69,6 @@ impl UdtStream {
 
     fn connection(&self) -> &Arc<SharedConnection> {
         &self.0.connection
-    }
-
-    /// Connects to a listener from a new UDP port, and waits until the connection is open.
-    ///
-    /// # Errors
-    /// If the name has no address, no listener answers within [`Config::connect_timeout`], or the listener refuses.
-    pub fn connect(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
-        try_addresses(addr, |peer| Endpoint::for_peer(peer)?.connect(peer, config))
-    }
-
-    /// As [`connect`](Self::connect), in any async runtime.
-    ///
-    /// # Errors
-    /// As [`connect`](Self::connect).
-    pub async fn connect_async(peer: SocketAddr, config: &Config) -> io::Result<Self> {
-        Endpoint::for_peer(peer)?.connect_async(peer, config).await
-    }
-
-    /// Starts to connect and returns at once; [`connected_until`](Self::connected_until) waits until the connection is
-    /// open.
-    ///
-    /// # Errors
-    /// If no UDP port can be opened, or the credentials cannot be used to connect.
-    pub fn connecting(peer: SocketAddr, config: &Config) -> io::Result<Self> {
-        Endpoint::for_peer(peer)?.connecting(peer, config)
-    }
-
-    /// Connects to `peer` by rendezvous from the port `local`: both ends connect to each other, and neither listens.
-    /// This works through network address translators that admit answers to outgoing datagrams.
-    ///
-    /// # Errors
-    /// If the port cannot be opened, or the peer does not connect within [`Config::connect_timeout`].
-    pub fn rendezvous(
-        local: impl ToSocketAddrs,
-        peer: SocketAddr,
-        config: &Config,
-    ) -> io::Result<Self> {
-        Endpoint::bind(local)?.rendezvous(peer, config)
     }
 
     /// The peer's address.

@@ -1,23 +1,12 @@
 //! Key files. Secrets are read only if no other user can access the file, and existing files are not overwritten.
 
-use ring::rand::{SecureRandom, SystemRandom};
-use std::io;
-
-/// Returns random bytes of the system.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let failed = |_| io::Error::other("the system's random number generator failed");
-    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
-    Ok(bytes)
-}
-
 #[cfg(all(unix, feature = "net"))]
 mod unix {
-    use super::*;
     use crate::secure::KeyPair;
+    use crate::secure::shared_key::random;
     use std::ffi::OsString;
     use std::fs::{File, OpenOptions};
-    use std::io::{Read, Write};
+    use std::io::{self, Read, Write};
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::{Path, PathBuf};
 
@@ -125,6 +114,7 @@ mod tests {
     use super::*;
     use crate::secure::{Key, KeyPair, PublicKey};
     use std::fs::{self, Permissions};
+    use std::io;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 //! X25519 key pairs and their text formats.
 
-use super::file::random;
-use super::shared_key::derive;
+use super::shared_key::{derive, random};
 use base64ct::{Base64, Encoding};
 use ring::hmac;
 use snow::params::DHChoice;

@@ -1,6 +1,6 @@
 //! One-time codes: short texts that one user tells another.
 
-use super::file::random;
+use super::shared_key::random;
 use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;

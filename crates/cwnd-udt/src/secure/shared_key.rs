@@ -1,7 +1,8 @@
 //! Shared keys and their file format.
 
+use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hkdf, hmac};
-use std::fmt;
+use std::{fmt, io};
 use subtle::ConstantTimeEq;
 
 /// The minimum length of a key in bytes.
@@ -10,6 +11,14 @@ const MIN_LEN: usize = 32;
 const MAX_FILE_LEN: usize = 1024;
 /// The minimum number of distinct bytes: 32 random bytes have fewer with a probability below 10⁻²⁴.
 const MIN_DISTINCT_BYTES: usize = 12;
+
+/// Returns random bytes of the system.
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let failed = |_| io::Error::other("the system's random number generator failed");
+    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
 
 /// Derives a key of 32 bytes for `purpose` from a secret by HKDF-SHA-256 (RFC 5869).
 pub(super) fn derive(salt: &[u8], secret: &[u8], purpose: &[u8]) -> [u8; 32] {

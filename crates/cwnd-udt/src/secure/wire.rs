@@ -1,9 +1,47 @@
 //! The wire format of the handshake and of sealed datagrams: see `docs/udt.md`, "Credentials".
 
-use super::Refused;
+use super::credentials::CredentialsError;
 use crate::packet::IP_UDP_HEADERS;
 use snow::HandshakeState;
 use std::ops::Range;
+
+/// Why a datagram is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refused {
+    /// Neither a sealed datagram nor a datagram of the handshake, or not for this end.
+    #[error("not a sealed datagram of this connection")]
+    Foreign,
+    /// A request with another protocol version.
+    #[error("the peer uses another protocol version")]
+    Version,
+    /// A request without credentials.
+    #[error("the peer has no credentials")]
+    NoKey,
+    /// A request or an answer that is damaged, or was made with another key or code, or with an unlisted public key.
+    #[error("the peer has another key")]
+    WrongKey,
+    /// A sealed datagram of an unknown session.
+    #[error("unknown session")]
+    Unknown,
+    /// The one-time code was spent or revoked.
+    #[error("the code is no longer valid")]
+    Revoked,
+    /// The credentials cannot be used by a client.
+    #[error(transparent)]
+    Credentials(CredentialsError),
+    /// Too many handshakes are pending.
+    #[error("too many pending handshakes")]
+    Busy,
+    /// A duplicate, or a datagram whose counter is below the replay window.
+    #[error("a replayed datagram")]
+    Replayed,
+    /// A datagram that is damaged, or was not made with this connection's keys.
+    #[error("a damaged or forged datagram")]
+    Forged,
+    /// The system's random number generator failed.
+    #[error("the system's random number generator failed")]
+    NoRandom,
+}
 
 /// The protocol version.
 pub(super) const VERSION: u8 = 2;

@@ -24,7 +24,7 @@ use super::histogram::Histogram;
 use super::observation::{LinkSamples, Observations};
 use super::packet::{Packet, flags};
 use super::ring::Ring;
-use super::schedule::NONE;
+use super::schedule::{AFTER_END, NONE};
 use crate::cast::saturate32;
 use crate::network;
 use crate::record::LinkRecord;
@@ -33,9 +33,6 @@ use gate::Gate;
 use loss::Loss;
 use scheduled::Scheduled;
 use service::{Left, Service, Transmission, Varying};
-
-/// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them do not overflow.
-const AFTER_END: u64 = 1 << 62;
 
 /// The index of no link.
 pub(crate) const NO_LINK: usize = usize::MAX;
@@ -136,7 +133,8 @@ impl Link {
         let varying = Varying::new(link, clock, index, seed);
         let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
         // Without a transmission time nothing queues.
-        let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
+        let discipline =
+            queues.then(|| discipline::create(&link.queue, clock, index, seed)).flatten();
         let mut link = Link {
             busy: 0,
             service,

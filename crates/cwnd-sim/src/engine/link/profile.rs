@@ -3,7 +3,6 @@
 //! A profile depends on its parameters and on its own random stream only. The departures of a FIFO link are therefore known at the
 //! arrivals, as with a constant rate.
 
-use super::service::Planned;
 use crate::cast::whole;
 use crate::engine::clock::Clock;
 use crate::network::{self, Cellular, Change, Impairments, Leo, Model, OPPORTUNITY, Trace};
@@ -307,6 +306,21 @@ impl Opportunities {
             count += u64::from(at >= from);
         }
     }
+}
+
+/// A packet whose departure is known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Planned {
+    /// Time of arrival at the queue.
+    pub arrived: u64,
+    /// Beginning and end of its transmission.
+    pub start: u64,
+    pub departs: u64,
+    pub size: u64,
+    /// Its bytes in the last opportunities that it uses.
+    pub last: u64,
+    /// Bytes of the shaper's tokens after its own.
+    pub tokens: f64,
 }
 
 /// A transmitter whose rate varies.

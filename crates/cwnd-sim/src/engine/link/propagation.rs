@@ -1,10 +1,10 @@
 //! Propagation whose delay varies, with jitter, aggregation of acknowledgements and reordering.
 
-use super::AFTER_END;
 use super::profile::{self, Profile};
 use crate::cast::whole;
 use crate::engine::clock::Clock;
 use crate::engine::packet::flags;
+use crate::engine::schedule::AFTER_END;
 use crate::network::{self, Impairments};
 use crate::rng::Rng;
 

@@ -3,9 +3,10 @@
 //! Required by disciplines that decide at departure. With a discipline that decides at arrival the results are those of the fast path.
 
 use super::discipline::{Discipline, Effects, Fifo, Queued};
-use super::{AFTER_END, Counters, Link};
+use super::{Counters, Link};
 use crate::engine::link::admission::Occupancy;
 use crate::engine::packet::{Packet, flags};
+use crate::engine::schedule::AFTER_END;
 
 /// The queue of the scheduled path.
 enum Buffer {

@@ -1,12 +1,12 @@
 //! The transmitter of a link.
 
-use super::AFTER_END;
-use super::profile::Rate;
+use super::profile::{Planned, Rate};
 use super::propagation::Propagation;
 use super::token_bucket::TokenBucket;
 use crate::cast::whole;
 use crate::engine::clock::Clock;
 use crate::engine::ring::Ring;
+use crate::engine::schedule::AFTER_END;
 use crate::network;
 
 /// Fractional bits of the ticks per byte.
@@ -80,21 +80,6 @@ pub(super) struct Transmission {
     pub free: u64,
     /// Time of arrival at the far end.
     pub arrives: u64,
-}
-
-/// A packet whose departure is known.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Planned {
-    /// Time of arrival at the queue.
-    arrived: u64,
-    /// Beginning and end of its transmission.
-    pub start: u64,
-    pub departs: u64,
-    pub size: u64,
-    /// Its bytes in the last opportunities that it uses.
-    pub last: u64,
-    /// Bytes of the shaper's tokens after its own.
-    tokens: f64,
 }
 
 /// A transmitter and a propagation delay of which one varies or depends on the packet.

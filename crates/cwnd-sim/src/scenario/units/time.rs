@@ -40,11 +40,6 @@ impl Span {
         Span(if nanos < LONGEST.0 { nanos } else { LONGEST.0 })
     }
 
-    /// Creates a span from nanoseconds for display. It may exceed [`LONGEST`].
-    pub(crate) const fn shown(nanos: u64) -> Self {
-        Span(nanos)
-    }
-
     /// The span as a duration.
     pub const fn dur(self) -> Dur {
         Dur::from_nanos(self.0)
@@ -89,11 +84,7 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-        match units.iter().find(|(_, scale)| self.0.is_multiple_of(*scale)) {
-            Some((unit, scale)) => write!(f, "{}{unit}", self.0 / scale),
-            None => write!(f, "{}ns", self.0),
-        }
+        f.write_str(&network::shown(self.dur()))
     }
 }
 

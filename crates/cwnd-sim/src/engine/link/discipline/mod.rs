@@ -5,6 +5,7 @@
 
 mod codel;
 mod dualpi2;
+mod factory;
 mod flow_queues;
 mod fq;
 mod fq_codel;
@@ -12,11 +13,11 @@ mod pie;
 #[cfg(test)]
 mod tests;
 
+pub(super) use factory::create;
+
 use super::admission::Occupancy;
-use crate::engine::clock::Clock;
 use crate::engine::packet::{Packet, flags};
-use crate::network::{Queue, QueueLimit};
-use crate::rng::Rng;
+use crate::network::QueueLimit;
 use std::collections::VecDeque;
 
 /// A packet in the queue.
@@ -95,26 +96,6 @@ pub(super) trait Discipline: Send {
     /// Whether the discipline uses the hash of a packet's flow.
     fn uses_flows(&self) -> bool {
         false
-    }
-}
-
-/// Returns the discipline of link number `index`; `None` for those that decide at arrival only.
-pub(super) fn new(
-    queue: &Queue,
-    clock: Clock,
-    index: usize,
-    seed: u64,
-) -> Option<Box<dyn Discipline>> {
-    let rng = |name| Rng::new(seed, name, index as u64);
-    match queue {
-        Queue::DropTail { .. } | Queue::Red(_) => None,
-        Queue::Codel(codel) => Some(Box::new(codel::Codel::new(codel, clock))),
-        Queue::FqCodel(fq_codel) => {
-            Some(Box::new(fq_codel::FqCodel::new(fq_codel, clock, rng("flow hash").bits())))
-        }
-        Queue::Fq(fq) => Some(Box::new(fq::Fq::new(fq, clock, rng("flow hash").bits()))),
-        Queue::Pie(pie) => Some(Box::new(pie::Pie::new(pie, clock, rng("pie")))),
-        Queue::DualPi2(dualpi2) => Some(Box::new(dualpi2::DualPi2::new(dualpi2, clock))),
     }
 }
 
