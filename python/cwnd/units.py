@@ -226,6 +226,11 @@ def format_rate(bps: float, digits: int = 4) -> str:
 def format_size(count: float) -> str:
     """Format a number of bytes for people, in powers of 1000.
 
+    Parameters
+    ----------
+    count
+        Number of bytes.
+
     Examples
     --------
     >>> format_size(999), format_size(1_234_567), format_size(2 * 10**13)
