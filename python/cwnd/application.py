@@ -20,28 +20,15 @@ _NUMBERED = re.compile(r"(.+)-[1-9][0-9]*")
 
 
 class FlowGroups(NamedTuple):
-    """Flows of a run: those that are shown one by one, and groups of finite flows.
-
-    Attributes
-    ----------
-    single
-        Flows that are shown one by one.
-    groups
-        More than `MOST_MEMBERS` finite flows that have one name and one controller, by that name.
-    """
+    """Flows of a run: those that are shown one by one, and groups of finite flows."""
 
     single: list[FlowRecord]
     groups: dict[str, list[FlowRecord]]
+    """More than `MOST_MEMBERS` finite flows that have one name and one controller, by that name."""
 
 
 def group_flows(flows: Sequence[FlowRecord]) -> FlowGroups:
-    """Separate groups of finite flows, such as those of ``arrivals``, from other flows.
-
-    Parameters
-    ----------
-    flows
-        Flows of a run.
-    """
+    """Separate groups of finite flows, such as those of ``arrivals``, from other flows."""
     finite = groups_by_name([flow for flow in flows if flow["bytes"] is not None])
     groups = {name: found for name, found in finite.items() if len(found) > MOST_MEMBERS}
     inside = {flow["name"] for found in groups.values() for flow in found}
@@ -49,13 +36,7 @@ def group_flows(flows: Sequence[FlowRecord]) -> FlowGroups:
 
 
 def groups_by_name(flows: Iterable[FlowRecord]) -> dict[str, list[FlowRecord]]:
-    """Group flows by their names without numbers; also by controller if names are ambiguous.
-
-    Parameters
-    ----------
-    flows
-        Flows of a run.
-    """
+    """Group flows by their names without numbers; also by controller if names are ambiguous."""
     members: dict[tuple[str, str], list[FlowRecord]] = {}
     for flow in flows:
         key = name_of_group(flow["name"]), flow["controller"]
@@ -82,13 +63,6 @@ def name_of_group(flow: str) -> str:
 def group_name(table: Mapping[str, object], kind: str) -> str:
     """Return the name of a group of flows: its own, or else the controller's or the table's.
 
-    Parameters
-    ----------
-    table
-        The group.
-    kind
-        The name of the table, such as ``flow``.
-
     Examples
     --------
     >>> group_name({"controller": "simd(beta=1/16)"}, "flow"), group_name({}, "cbr")
@@ -105,15 +79,7 @@ def group_name(table: Mapping[str, object], kind: str) -> str:
 def transfers(flow: FlowRecord) -> TransfersRecord:
     """Return the transfers of a flow: those of its application, or its one amount of data.
 
-    Parameters
-    ----------
-    flow
-        The record of a flow.
-
-    Returns
-    -------
-    dict
-        Arrays ``begin``, ``bytes`` and ``end``. An endless flow without an application has none.
+    An endless flow without an application has none.
     """
     if flow["transfers"] is not None:
         return flow["transfers"]

@@ -41,29 +41,10 @@ def read_values(
     table: str = "",
     example: str = "PATH=VALUE, such as dumbbell.rate=20mbit",
 ) -> dict[str, object]:
-    """Parse the arguments of ``--set``.
+    """Parse ``PATH=VALUE`` arguments of ``--set``, for `Scenario.with_values`.
 
-    Parameters
-    ----------
-    texts
-        ``PATH=VALUE`` each. Booleans, numbers, lists, inline tables and quoted strings are read as
-        TOML; any other value is a string, as in a scenario file.
-    option
-        The option, for errors.
-    table
-        The path of the table that the paths begin at.
-    example
-        What a text looks like, for errors.
-
-    Returns
-    -------
-    dict
-        The values by path, for `Scenario.with_values`.
-
-    Raises
-    ------
-    ArgumentError
-        A text is not an assignment, or a rate, time or size lacks its unit.
+    Booleans, numbers, lists, inline tables and quoted strings are read as TOML; any other value is
+    a string. Errors name ``option`` and show ``example``; the paths begin at ``table``.
 
     Examples
     --------
@@ -84,33 +65,12 @@ def read_values(
 
 
 def check_values(values: Mapping[str, object]) -> None:
-    """Raise an error for text without a unit where a rate, time or size is expected.
-
-    Parameters
-    ----------
-    values
-        Values by path; numbers are in SI base units.
-
-    Raises
-    ------
-    ArgumentError
-        A unit is missing.
-    """
+    """Reject text that lacks the unit of a rate, time or size; numbers are in SI units."""
     _convert_all(values, check_unit)
 
 
 def write_values(values: Mapping[str, object]) -> list[str]:
     """Format values as words of a command line.
-
-    Parameters
-    ----------
-    values
-        Values by path.
-
-    Returns
-    -------
-    list of str
-        ``--set`` and ``PATH=VALUE`` for each.
 
     Examples
     --------

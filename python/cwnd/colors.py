@@ -26,19 +26,7 @@ PALETTE = (
 
 
 def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str, str]:
-    """Assign each controller a color.
-
-    Parameters
-    ----------
-    controllers
-        Their names, in the order in which they are shown.
-        The controller that is drawn in grey.
-        The one that is grey.
-
-    Returns
-    -------
-    dict
-        A color such as ``#2f6fdb`` for each name. After ten of them the colors repeat.
+    """Assign each controller a color such as ``#2f6fdb``: grey for the reference, else one of ten.
 
     Examples
     --------
@@ -57,19 +45,7 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def strokes(color: str, count: int) -> list[tuple[str, str]]:
-    """Return distinguishable line styles of one color: four shades of it, then dashes.
-
-    Parameters
-    ----------
-    color
-        Such as ``#2f6fdb``.
-    count
-        How many lines, at most 16.
-
-    list of tuple
-    -------
-    list of tuple
-        A color and one of `DASHES` for each line, all different.
+    """Return up to 16 distinguishable line styles of one color: four shades of it, then `DASHES`.
 
     Examples
     --------
@@ -84,13 +60,6 @@ def strokes(color: str, count: int) -> list[tuple[str, str]]:
 
 def shades(color: str, count: int) -> list[str]:
     """Make lighter and darker versions of a color, for flows of one controller.
-
-    Parameters
-    ----------
-    color
-        Such as ``#2f6fdb``.
-    count
-        Number of shades.
 
     Examples
     --------

@@ -21,36 +21,20 @@ if TYPE_CHECKING:
 
 
 class RunTransfers(NamedTuple):
-    """Transfers of some flows of a run, one value each.
-
-    Attributes
-    ----------
-    begin
-        Beginning in seconds.
-    bytes
-        Size in bytes of payload.
-    fct
-        Completion time in seconds; NaN if it is incomplete.
-    slowdown
-        Completion time over that on the empty path; NaN if one of them is unknown.
-    """
+    """Transfers of some flows of a run, one value each."""
 
     begin: Series
+    """Seconds."""
     bytes: Series
+    """Payload."""
     fct: Series
+    """Completion time in seconds; NaN if it is incomplete."""
     slowdown: Series
+    """Completion time over that on the empty path; NaN if one of them is unknown."""
 
 
 def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
-    """Return the transfers of some flows that begin after the warm-up.
-
-    Parameters
-    ----------
-    result
-        The run.
-    flows
-        Flows of the run.
-    """
+    """Return the transfers of some flows that begin after the warm-up."""
     made = [(i, f) for i, f in enumerate(flows) if f["transfers"] is not None]
     several = {i for i, _ in made}
     single = [(i, flow) for i, flow in enumerate(flows) if i not in several]

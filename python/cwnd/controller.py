@@ -300,27 +300,11 @@ _FILE = re.compile(r"(?P<path>.*?\.py)(:(?P<law>.*))?", re.DOTALL)
 
 
 def read_controller(controller: Spec) -> tuple[str, Factory | None]:
-    """Return the name by which scenarios and results know a controller, and what makes it.
+    """Return the name of a controller, and the factory of one written in Python.
 
-    Parameters
-    ----------
-    controller
-        As for `cwnd.compare`.
-
-    Returns
-    -------
-    name : str
-        The canonical specification; of a class, a ``functools.partial`` or an instance,
-        ``python:`` with the name of the class and its arguments.
-    factory : callable or None
-        None for a controller of the registry or of the kernel.
-
-    Raises
-    ------
-    SpecError
-        The specification is wrong, or its file cannot be read or run.
-    TypeError
-        The object is no controller.
+    The name is the canonical specification, or ``python:`` with the name of the class and its
+    arguments. A wrong specification or file is a SpecError, an object that is no controller a
+    TypeError.
 
     Examples
     --------
@@ -352,13 +336,6 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
 def move_specification(spec: str, home: Path) -> str:
     """Make a specification that names a file relative to ``home`` relative to the work directory.
 
-    Parameters
-    ----------
-    spec
-        Any specification; others are returned as they are.
-    home
-        The directory that the file is relative to.
-
     Examples
     --------
     >>> move_specification("mine.py:Law(beta=1/8)", Path("runs"))
@@ -369,18 +346,10 @@ def move_specification(spec: str, home: Path) -> str:
 
 
 def command_specification(name: str, factory: Factory | None) -> str | None:
-    """Return the specification of a controller for the command line.
+    """Return the specification of a controller for the command line; None without one.
 
-    Parameters
-    ----------
-    name, factory
-        As `read_controller` returns them.
-
-    Returns
-    -------
-    str or None
-        None if the controller is not defined at the top of a file, or if the attributes of an
-        instance are not the arguments that make it.
+    There is none if the controller is not defined at the top of a file, or if the attributes of an
+    instance are not the arguments that make it.
     """
     if not name.startswith(_PYTHON):
         return name
@@ -404,13 +373,7 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
 
 
 def written_class(factory: Factory | None) -> Any:  # noqa: ANN401
-    """Return the class or function behind what makes a controller.
-
-    Parameters
-    ----------
-    factory
-        As `read_controller` returns it.
-    """
+    """Return the class or function behind what makes a controller."""
     made: object = factory
     if isinstance(made, functools.partial):
         made = made.func
@@ -418,39 +381,13 @@ def written_class(factory: Factory | None) -> Any:  # noqa: ANN401
 
 
 def add_controller(known: dict[str, Factory], name: str, factory: Factory) -> None:
-    """Note a controller written in Python under its name.
-
-    Parameters
-    ----------
-    known
-        Where to note it.
-    name
-        The name that scenarios use.
-    factory
-        What makes it.
-
-    Raises
-    ------
-    ArgumentError
-        Another one has that name.
-    """
+    """Add a controller written in Python; ArgumentError if another one has its name."""
     if known.setdefault(name, factory) != factory:
         raise ArgumentError("controllers", f"two different classes are called {name}")
 
 
 def explain_failure(problem: BaseException) -> str | None:
-    """Say where in a controller's file an exception was raised.
-
-    Parameters
-    ----------
-    problem
-        The exception.
-
-    Returns
-    -------
-    str or None
-        One line with the file and the line; None if no such file was running.
-    """
+    """Name the file and line of a controller that raised; None if none was running."""
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if frame.filename in _files:
             where = f"{_files[frame.filename]}:{frame.lineno}: in {frame.name}"
@@ -459,18 +396,7 @@ def explain_failure(problem: BaseException) -> str | None:
 
 
 def controller_kind(controller: object) -> Kind:
-    """Return the kind of a controller by its methods.
-
-    Parameters
-    ----------
-    controller
-        An instance.
-
-    Raises
-    ------
-    TypeError
-        It has the methods of no kind or of two, or only some of one kind.
-    """
+    """Return the kind of a controller; TypeError if its methods are not those of one kind."""
     return _native.controller_kind(controller)
 
 

@@ -17,17 +17,7 @@ pages, which are made without the compiled module, list them."""
 
 
 def read_conventions(name: str) -> str:
-    """Check the name of conventions.
-
-    Parameters
-    ----------
-    name
-        The name.
-
-    Raises
-    ------
-    ValueError
-        There are no such conventions; the message lists them.
+    """Check the name of conventions; the message of the ValueError lists them.
 
     Examples
     --------
@@ -47,11 +37,6 @@ def read_conventions(name: str) -> str:
 def all_conventions(found: Iterable[Iterable[str]]) -> list[str]:
     """Merge the conventions of several runs; each is listed once.
 
-    Parameters
-    ----------
-    found
-        The conventions of each run.
-
     Examples
     --------
     >>> all_conventions([["rfc"], ["rfc", "linux"]])
@@ -62,11 +47,6 @@ def all_conventions(found: Iterable[Iterable[str]]) -> list[str]:
 
 def conventions_text(names: Iterable[str]) -> str:
     """Name the conventions of the TCP flows; empty without any.
-
-    Parameters
-    ----------
-    names
-        The conventions, each once.
 
     Examples
     --------
@@ -79,11 +59,6 @@ def conventions_text(names: Iterable[str]) -> str:
 
 def conventions_facts(names: Iterable[str]) -> list[tuple[str, str, str]]:
     """Return `conventions_text` as a fact of a page: term, value and an empty remark.
-
-    Parameters
-    ----------
-    names
-        The conventions, each once.
 
     Examples
     --------

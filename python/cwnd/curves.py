@@ -21,42 +21,18 @@ MOST_LINES = 16
 
 
 class Line(NamedTuple):
-    """Line style of a flow.
-
-    Attributes
-    ----------
-    flow
-        The flow.
-    name
-        Its name, with its controller.
-    color
-        Such as ``#2f6fdb``.
-    dash
-        ``solid``, ``dash``, ``dot`` or ``dashdot``. The pair of color and dash is unique in the
-        plot.
-    """
+    """Line style of a flow."""
 
     flow: FlowRecord
     name: str
+    """With its controller."""
     color: str
     dash: str
+    """``solid``, ``dash``, ``dot`` or ``dashdot``; each pair of color and dash is unique."""
 
 
 def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
-    """Choose the flows to draw, equally many of each controller, and their line styles.
-
-    Parameters
-    ----------
-    flows
-        The flows of a run.
-    colors
-        The color of each controller.
-
-    Returns
-    -------
-    list of Line
-        At most `MOST_LINES`.
-    """
+    """Choose the flows to draw, equally many of each controller, and their line styles."""
     seen: Counter[str] = Counter()
     rank = []
     for flow in flows:
@@ -80,22 +56,7 @@ def _label(flow: FlowRecord) -> str:
 
 
 def while_active(flow: FlowRecord, time: Series, values: Series) -> tuple[Series, Series]:
-    """Restrict a series of a flow to the time from its start to its completion or stop.
-
-    Parameters
-    ----------
-    flow
-        The flow.
-    time
-        Times of the samples in seconds.
-    values
-        Values at those times, such as the flow's window.
-
-    Returns
-    -------
-    time, values : ndarray
-        The samples in that time.
-    """
+    """Restrict a series of a flow to the time from its start to its completion or stop."""
     # `completed_s` is NaN for a flow that never completed; min() then keeps `stop_s`.
     here = (time >= flow["start_s"]) & (time <= min(flow["stop_s"], flow["completed_s"]))
     return time[here], values[here]
@@ -106,13 +67,7 @@ def group_lines(
 ) -> list[tuple[str, str, list[FlowRecord]]]:
     """Return the label, the color and the flows of each group of finite flows.
 
-    Parameters
-    ----------
-    groups
-        Flows of each group, by its name.
-    colors
-        The color of each controller. The groups have other colors, and those of the reference a
-        darker grey.
+    Their colors differ from those of ``colors``; the groups of the reference have a darker grey.
     """
     free = [color for color in PALETTE if color not in colors.values()] or [REFERENCE]
     found = []
@@ -134,23 +89,14 @@ def sent_bytes(flows: list[FlowRecord]) -> Series:
 
 
 def capacity_of(link: LinkRecord) -> Series | None:
-    """Return the capacity of a link at the samples in bit/s; None if it does not vary.
-
-    Parameters
-    ----------
-    link
-        Record of the link.
-    """
+    """Return the capacity of a link at the samples in bit/s; None if it does not vary."""
     return link["capacity_bps"] if link["capacity_bps"].size else None
 
 
 def limit_of(link: LinkRecord) -> Series | None:
     """Return what limits the rate of a link at the samples, in bit/s; None if it is constant.
 
-    Parameters
-    ----------
-    link
-        Record of the link. The token rate of a policer or a shaper is a limit.
+    The token rate of a policer or a shaper is a limit.
     """
     tokens = link["token_rate_bps"]
     capacity = capacity_of(link)
@@ -164,26 +110,10 @@ def limit_of(link: LinkRecord) -> Series | None:
 def throughput(
     time: Series, packets: Series, packet_bytes: float, scale: float
 ) -> tuple[Series, Series]:
-    """Return a flow's throughput as a step line that ends at the last sample.
+    """Return a flow's throughput in bit/s as the edges and rates of a step line.
 
-    Parameters
-    ----------
-    time
-        Times of the samples in seconds.
-    packets
-        Packets sent since the start, at those times.
-    packet_bytes
-        Payload of a packet in bytes.
-    scale
-        Length of an interval in seconds. The last interval ends at the last sample and is 0.5 to
-        1.5 times as long.
-
-    Returns
-    -------
-    edges : ndarray
-        Beginning of each interval, and the end of the last one.
-    rates : ndarray
-        Bits per second from each edge on; the rate of the last interval appears twice.
+    ``packets`` counts from the start. Intervals have ``scale`` seconds, the last one 0.5 to 1.5
+    times as many: it ends at the last sample, and its rate appears twice.
 
     Examples
     --------
@@ -201,18 +131,6 @@ def throughput(
 
 def thin(time: Series, values: Series, most: int) -> tuple[Series, Series]:
     """Reduce the points of a series: keep the first, the last and the extremes of equal parts.
-
-    Parameters
-    ----------
-    time, values
-        The series.
-    most
-        Largest number of points to keep, at least 4.
-
-    Returns
-    -------
-    time, values : ndarray
-        The remaining points.
 
     Examples
     --------

@@ -38,24 +38,14 @@ _PROGRAMS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of the check for one dependency.
-
-    Attributes
-    ----------
-    name
-        Name of the dependency.
-    present
-        Whether it is installed.
-    detail
-        Its version or path, or what is missing.
-    purpose
-        What it is needed for.
-    """
+    """Result of the check for one dependency."""
 
     name: str
     present: bool
     detail: str
+    """Version or path, or what is missing."""
     purpose: str
+    """What the dependency is needed for."""
 
     def to_json(self) -> JsonObject:
         """Return the finding as plain data."""
@@ -63,13 +53,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Check all dependencies.
-
-    Returns
-    -------
-    list of Finding
-        Required dependencies first, then optional ones.
-    """
+    """Check all dependencies, required ones first."""
     from cwnd import __version__
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

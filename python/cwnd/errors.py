@@ -44,13 +44,7 @@ class KernelError(ValueError):
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Name a file in the errors of its writing, such as that of a full disk.
-
-    Parameters
-    ----------
-    path
-        The file.
-    """
+    """Name a file in the errors of its writing, such as that of a full disk."""
     try:
         yield
     except OSError as problem:
@@ -60,27 +54,7 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 def read_argument(name: str, parse: Callable[[V], T], value: V) -> T:
-    """Parse an argument; errors name the argument.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    parse
-        Parser that raises ValueError for an invalid value.
-    value
-        The value.
-
-    Returns
-    -------
-    object
-        Result of ``parse``.
-
-    Raises
-    ------
-    ArgumentError
-        ``parse`` rejected the value.
-    """
+    """Parse an argument; invalid values raise an ArgumentError that names it."""
     try:
         return parse(value)
     except ValueError as mistake:

@@ -30,24 +30,14 @@ _PERCENT = re.compile(r"([0-9.eE+-]+)\s*%")
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A bound on a metric.
-
-    Attributes
-    ----------
-    metric
-        The metric, such as ``goodput.reno``.
-    bound
-        As in the file, such as ``>= 4mbit``.
-    operator
-        The relation of the metric to the limit.
-    limit
-        In bits per second, seconds, or without unit.
-    """
+    """A bound on a metric."""
 
     metric: Metric
     bound: str
+    """As in the file, such as ``>= 4mbit``."""
     operator: Operator
     limit: float
+    """In bits per second, seconds, or without unit."""
 
     def check(self, result: Result) -> Outcome:
         """Measure the metric in a run, and compare it with the limit."""
@@ -58,22 +48,13 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An expectation with the measured value.
-
-    Attributes
-    ----------
-    expectation
-        The expectation.
-    value
-        The metric in bits per second, seconds, or without unit; NaN if the run does not determine
-        it.
-    holds
-        Whether the value is within the bound; false for NaN.
-    """
+    """An expectation with the measured value."""
 
     expectation: Expectation
     value: float
+    """In bits per second, seconds, or without unit; NaN if the run does not determine it."""
     holds: bool
+    """False for NaN."""
 
     @property
     def text(self) -> str:
@@ -100,29 +81,10 @@ def read_expectations(
     file: Path | None = None,
     duration_s: float = math.inf,
 ) -> list[Expectation]:
-    """Read the table ``[expect]`` of a scenario.
+    """Read the table ``[expect]`` of a scenario, in the order of the names.
 
-    Parameters
-    ----------
-    table
-        The table: bounds by metric, nested as in the file.
-    places
-        The groups of flows and the links that names may refer to.
-    file
-        The scenario file, for error messages.
-    duration_s
-        Length of the run in seconds, which a part of the run may not exceed.
-
-    Returns
-    -------
-    list of Expectation
-        In the order of the names.
-
-    Raises
-    ------
-    ScenarioError
-        A metric, group, link, unit or operator is wrong. The message names the file, the line and
-        the key.
+    A ScenarioError names ``file``, the line and the key; no part of the run may exceed
+    ``duration_s``.
 
     Examples
     --------
@@ -175,12 +137,7 @@ def _read(name: str, bound: str, places: Places, duration_s: float) -> Expectati
 
 
 def read_bound(bound: str) -> tuple[Operator, str]:
-    """Split a bound into its operator and its value.
-
-    Raises
-    ------
-    ValueError
-        The text is not a bound.
+    """Split a bound into its operator and its value; ValueError if the text is not a bound.
 
     Examples
     --------
@@ -195,12 +152,7 @@ def read_bound(bound: str) -> tuple[Operator, str]:
 
 
 def read_limit(dimension: Dimension, text: str) -> float:
-    """Read the value of a bound in the unit of a metric.
-
-    Raises
-    ------
-    ValueError
-        The value is invalid or has another unit.
+    """Read the value of a bound in the unit of a metric; ValueError if it is invalid.
 
     Examples
     --------

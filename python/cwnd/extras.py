@@ -17,37 +17,14 @@ class MissingExtraError(ModuleNotFoundError):
 
 
 def find_missing(extra: str) -> list[str]:
-    """List the libraries of an extra that are not installed.
-
-    Parameters
-    ----------
-    extra
-        A key of `EXTRAS`.
-
-    Returns
-    -------
-    list of str
-        Names of modules, without those of the included extras.
-    """
+    """List the modules of an extra that are not installed, without those of the included extras."""
     return [library for library in EXTRAS[extra] if find_spec(library) is None]
 
 
 def require(feature: str, *libraries: str) -> None:
-    """Raise an error if a library that a feature needs is not installed.
+    """Raise MissingExtraError if a library that a feature needs is not installed.
 
-    The libraries are not imported.
-
-    Parameters
-    ----------
-    feature
-        The subject of the message, such as ``--report``.
-    *libraries
-        Names of modules in `EXTRAS`.
-
-    Raises
-    ------
-    MissingExtraError
-        At least one is not installed.
+    ``feature`` is the subject of the message. The libraries are not imported.
 
     Examples
     --------

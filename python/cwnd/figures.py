@@ -21,28 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of a comparison as a column of a table.
-
-    Attributes
-    ----------
-    figure
-        Its name in a row.
-    title, unit
-        Title and unit of the column.
-    meaning
-        Its meaning, in one sentence.
-    factor
-        Conversion factor from the figure to the unit shown.
-    digits
-        Decimal places shown.
-    """
+    """A figure of a comparison as a column of a table."""
 
     figure: str
+    """Its name in a row."""
     title: str
     unit: str
     meaning: str
     factor: float
+    """Conversion factor from the figure to the unit shown."""
     digits: int
+    """Decimal places shown."""
 
     def mean(self, value: Estimate) -> str:
         """Format the mean."""
@@ -69,18 +58,7 @@ _JAIN = Column("jain", "Jain", "", "Jain's fairness index of all flows; 1 is equ
 
 
 def alone_columns(comparison: Comparison) -> list[Column]:
-    """Choose the columns for controllers alone.
-
-    Parameters
-    ----------
-    comparison
-        Result of ``compare``.
-
-    Returns
-    -------
-    list of Column
-        The columns from left to right.
-    """
+    """Choose the columns for controllers alone, from left to right."""
     return [
         _GOODPUT,
         Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
@@ -94,18 +72,7 @@ def alone_columns(comparison: Comparison) -> list[Column]:
 
 
 def against_columns(comparison: Comparison) -> list[Column]:
-    """Choose the columns for controllers against the reference.
-
-    Parameters
-    ----------
-    comparison
-        Result of ``compare``.
-
-    Returns
-    -------
-    list of Column
-        The columns from left to right.
-    """
+    """Choose the columns for controllers against the reference, from left to right."""
     other = comparison.reference
     return [
         Column("share", "share", "", f"A flow's share against {other}'s; 0.5 is equal.", 1, 3),
@@ -141,16 +108,7 @@ def _variation_column(comparison: Comparison) -> Column:
 
 
 def number(value: float | None, digits: int, factor: float = 1.0) -> str:
-    """Format a number with a fixed number of decimals; a dash if it is unknown.
-
-    Parameters
-    ----------
-    value
-        The number.
-    digits
-        Decimal places.
-    factor
-        Factor to multiply the number by first.
+    """Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
 
     Examples
     --------
@@ -164,13 +122,6 @@ def number(value: float | None, digits: int, factor: float = 1.0) -> str:
 
 def interval_text(value: Estimate, digits: int, factor: float = 1.0) -> str:
     """Format the interval of an estimate; empty without one.
-
-    Parameters
-    ----------
-    value
-        The estimate.
-    digits, factor
-        As for `number`.
 
     Examples
     --------
@@ -186,11 +137,6 @@ def interval_text(value: Estimate, digits: int, factor: float = 1.0) -> str:
 def figure_text(value: float | str | None) -> str:
     """Format a figure of a reproduction: text unchanged, numbers with four significant digits.
 
-    Parameters
-    ----------
-    value
-        The figure; None is shown as a dash.
-
     Examples
     --------
     >>> figure_text(0.0314159), figure_text("smaller"), figure_text(None)
@@ -202,13 +148,7 @@ def figure_text(value: float | str | None) -> str:
 
 
 def measured_text(claim: JsonObject) -> str:
-    """Format the measurement of a claim, with its interval.
-
-    Parameters
-    ----------
-    claim
-        ``Claim.to_json()``.
-    """
+    """Format the measurement of ``Claim.to_json()``, with its interval."""
     text = figure_text(claim["measured"])
     if claim["interval"]:
         text += " ({} to {})".format(*map(figure_text, claim["interval"]))
@@ -216,13 +156,7 @@ def measured_text(claim: JsonObject) -> str:
 
 
 def network_text(network: JsonObject) -> str:
-    """Describe the network of a comparison in one line.
-
-    Parameters
-    ----------
-    network
-        ``Comparison.network``.
-    """
+    """Describe ``Comparison.network`` in one line."""
     length = length_text(network["duration_s"], network["warmup_s"])
     return f"{path_text(network)}; {network['repeat']} × {length}"
 
@@ -241,11 +175,6 @@ def join_parts(*parts: str) -> str:
 def length_text(duration_s: float, warmup_s: float) -> str:
     """Format the length of a run and of its warm-up.
 
-    Parameters
-    ----------
-    duration_s, warmup_s
-        Both in seconds; the warm-up may be 0.
-
     Examples
     --------
     >>> length_text(20, 5), length_text(20, 0)
@@ -258,11 +187,6 @@ def length_text(duration_s: float, warmup_s: float) -> str:
 def warmup_text(warmup_s: float) -> str:
     """Format the length of a warm-up.
 
-    Parameters
-    ----------
-    warmup_s
-        Length in seconds.
-
     Examples
     --------
     >>> warmup_text(5), warmup_text(0)
@@ -272,12 +196,7 @@ def warmup_text(warmup_s: float) -> str:
 
 
 def limit_text(network: JsonObject) -> str:
-    """Return the finite limit of a queue with its unit.
-
-    Parameters
-    ----------
-    network
-        ``queue_limit`` and ``queue_limit_unit`` of ``Comparison.network`` or of a link.
+    """Return the finite limit of the queue of ``Comparison.network`` or of a link, with its unit.
 
     Examples
     --------
@@ -288,13 +207,7 @@ def limit_text(network: JsonObject) -> str:
 
 
 def path_text(network: JsonObject) -> str:
-    """Describe the flows of a comparison and their path, without the length of the runs.
-
-    Parameters
-    ----------
-    network
-        ``Comparison.network``.
-    """
+    """Describe the flows and the path of ``Comparison.network``, without the length of the runs."""
     queue = network["queue"]
     name = "" if queue else f" of {network['scenario']}"
     limit = "infinite queue"
@@ -316,12 +229,7 @@ def path_text(network: JsonObject) -> str:
 
 
 def changes_text(network: JsonObject) -> str:
-    """Format the values set on a comparison's network; empty without any.
-
-    Parameters
-    ----------
-    network
-        ``Comparison.network``.
+    """Format the values set on ``Comparison.network``; empty without any.
 
     Examples
     --------
@@ -332,13 +240,7 @@ def changes_text(network: JsonObject) -> str:
 
 
 def rtt_text(network: JsonObject) -> str:
-    """Format the round-trip time of a comparison's network; lists and ranges as in the argument.
-
-    Parameters
-    ----------
-    network
-        ``Comparison.network``.
-    """
+    """Format the round-trip time of ``Comparison.network``; lists and ranges as in the argument."""
     asked: str = network["rtt"] or ""
     return asked if "," in asked or ".." in asked else format_time(network["rtt_s"])
 
@@ -352,13 +254,7 @@ PLACES = {
 
 
 def run_text(result: Result) -> str:
-    """Describe a run in one line.
-
-    Parameters
-    ----------
-    result
-        A run.
-    """
+    """Describe a run in one line."""
     engine = result.record["engine"]
     wall = format_time(float(f"{engine['wall_s']:.2g}"))
     return join_parts(
@@ -370,13 +266,7 @@ def run_text(result: Result) -> str:
 
 
 def caveats(results: Iterable[Result]) -> list[str]:
-    """Return notes on runs in real time, one line each: approximations, and emulator limits.
-
-    Parameters
-    ----------
-    results
-        Runs.
-    """
+    """Return notes on runs in real time, one line each: approximations, and emulator limits."""
     runs = list(results)
     lines = [f"{run.on}: {note}" for run in runs for note in run.notes]
     for on in dict.fromkeys(run.on for run in runs):
@@ -391,11 +281,6 @@ def caveats(results: Iterable[Result]) -> list[str]:
 def agreement_text(backends: Sequence[str]) -> str:
     """Name the backends, the reference last.
 
-    Parameters
-    ----------
-    backends
-        Their names.
-
     Examples
     --------
     >>> agreement_text(["sim", "udt", "linux"])
@@ -405,12 +290,7 @@ def agreement_text(backends: Sequence[str]) -> str:
 
 
 def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Count the figures with each verdict, one line for each backend.
-
-    Parameters
-    ----------
-    counts
-        ``Agreement.counts``.
+    """Count the figures with each verdict of ``Agreement.counts``, one line for each backend.
 
     Examples
     --------
@@ -431,12 +311,7 @@ def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def limits_text(limited: Limited) -> str:
-    """Describe what limited a flow's rate.
-
-    Parameters
-    ----------
-    limited
-        Seconds by cause.
+    """Describe what limited a flow's rate, from the seconds of each cause.
 
     Examples
     --------
@@ -462,31 +337,17 @@ MOST_ROWS = 40
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table of text.
-
-    Attributes
-    ----------
-    heads
-        Title, unit and meaning of each column.
-    rows
-        The cells of each row, in the order of ``heads``.
-    more
-        Number of omitted rows.
-    """
+    """A table of text."""
 
     heads: list[tuple[str, str, str]]
+    """Title, unit and meaning of each column."""
     rows: list[list[str]]
     more: int = 0
+    """Number of omitted rows."""
 
 
 def flow_sheet(document: JsonObject) -> Sheet:
-    """Tabulate the flows of a run.
-
-    Parameters
-    ----------
-    document
-        ``Result.to_json()``.
-    """
+    """Tabulate the flows of a run."""
     return Sheet(
         [
             ("flow", "", ""),
@@ -520,13 +381,7 @@ def flow_sheet(document: JsonObject) -> Sheet:
 
 
 def link_sheet(document: JsonObject) -> Sheet:
-    """Tabulate the links of a run where a queue can form, highest utilisation first.
-
-    Parameters
-    ----------
-    document
-        ``Result.to_json()``.
-    """
+    """Tabulate the links of a run where a queue can form, highest utilisation first."""
     finite = [link for link in document["links"] if link["rate_bps"] is not None]
     finite.sort(key=lambda link: link["utilization"], reverse=True)
     return Sheet(
@@ -567,13 +422,7 @@ def _rate_text(link: JsonObject) -> str:
 
 
 def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
-    """List the metrics of a run: title, value and remark.
-
-    Parameters
-    ----------
-    metrics
-        ``Result.to_json()["metrics"]``.
-    """
+    """List title, value and remark of each metric of a run, ``Result.to_json()["metrics"]``."""
     delay = metrics["queueing_delay_s"]
     goodput = number(metrics["goodput_bps"], 2, 1e-6)
     items = [
@@ -632,13 +481,7 @@ _APPLICATION = {
 
 
 def application_sheet(document: JsonObject) -> Sheet:
-    """Tabulate the figures of video and media sources, over the whole run.
-
-    Parameters
-    ----------
-    document
-        ``Result.to_json()``.
-    """
+    """Tabulate the figures of video and media sources, over the whole run."""
     flows = [flow for flow in document["flows"] if flow["application"]]
     shown = [name for name in _APPLICATION if any(name in flow["application"] for flow in flows)]
     rows = [

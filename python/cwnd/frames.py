@@ -83,15 +83,7 @@ class Frame(pd.DataFrame):
 
 
 def show_columns(frame: pd.DataFrame, names: Sequence[str]) -> Frame:
-    """Choose the displayed columns, or figures, of a frame.
-
-    Parameters
-    ----------
-    frame
-        The frame.
-    names
-        Names from left to right; the first `MOST_COLUMNS` of those that exist are displayed.
-    """
+    """Choose the displayed columns, or figures, of a frame: the first `MOST_COLUMNS` that exist."""
     known = frame.columns.get_level_values(0)
     made = Frame(frame)
     made._shown = [name for name in names if name in known][:MOST_COLUMNS]  # noqa: SLF001

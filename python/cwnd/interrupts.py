@@ -39,13 +39,7 @@ def install() -> None:
 
 
 def report() -> int:
-    """Print that the command was interrupted.
-
-    Returns
-    -------
-    int
-        The exit status: 128 and the number of the signal.
-    """
+    """Print that the command was interrupted; return 128 and the number of the signal."""
     _reported.set()
     sys.stderr.write("cwnd: interrupted\n")
     sys.stderr.flush()

@@ -64,21 +64,12 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of checking one requirement of the kernel controllers.
-
-    Attributes
-    ----------
-    name
-        The requirement.
-    fine
-        Whether it is met.
-    detail
-        What was found, or what is missing and how to fix it.
-    """
+    """Result of checking one requirement of the kernel controllers."""
 
     name: str
     fine: bool
     detail: str
+    """What was found, or what is missing and how to fix it."""
 
     def to_json(self) -> JsonObject:
         """Return the finding as plain data."""

@@ -22,34 +22,21 @@ _EXTENSIONS = 1 << (2 - 1) | 1 << (4 - 1)
 
 @dataclass(frozen=True, slots=True)
 class KernelSocket:
-    """A TCP socket of the kernel.
-
-    Attributes
-    ----------
-    controller
-        The kernel's name of its congestion controller.
-    local, peer
-        Addresses and ports of the two ends.
-    inode
-        Inode number of the socket.
-    window
-        Congestion window in packets.
-    ssthresh
-        Slow-start threshold in packets.
-    rtt_s
-        Smoothed round-trip time in seconds; NaN before the first sample.
-    retransmissions
-        Retransmitted packets.
-    """
+    """A TCP socket of the kernel."""
 
     controller: str
+    """The kernel's name of the congestion controller."""
     local: tuple[str, int]
     peer: tuple[str, int]
     inode: int
     window: int
+    """Congestion window in packets."""
     ssthresh: int
+    """Slow-start threshold in packets."""
     rtt_s: float
+    """Smoothed round-trip time; NaN before the first sample."""
     retransmissions: int
+    """Retransmitted packets."""
 
     def to_json(self) -> JsonObject:
         """Return the socket as plain data."""
@@ -59,18 +46,7 @@ class KernelSocket:
 
 
 def kernel_sockets() -> list[KernelSocket]:
-    """List the TCP sockets of this network namespace, except listening ones.
-
-    Returns
-    -------
-    list of KernelSocket
-        IPv4 sockets, then IPv6 sockets.
-
-    Raises
-    ------
-    KernelError
-        The system is not Linux.
-    """
+    """List the TCP sockets of this network namespace, except listening ones: IPv4, then IPv6."""
     if not sys.platform.startswith("linux"):
         raise KernelError("this is not Linux")
     # pyroute2 runs an event loop, and a thread can run only one: a notebook's thread runs one.
@@ -79,23 +55,7 @@ def kernel_sockets() -> list[KernelSocket]:
 
 
 def sockets_of(pid: int) -> set[int]:
-    """Return the sockets of a process.
-
-    Parameters
-    ----------
-    pid
-        Process ID.
-
-    Returns
-    -------
-    set of int
-        Inode numbers of its sockets.
-
-    Raises
-    ------
-    KernelError
-        There is no such process, or this user may not inspect it.
-    """
+    """Return the inodes of a process's sockets; KernelError if it cannot be inspected."""
     try:
         links = list(Path(f"/proc/{pid}/fd").iterdir())
     except FileNotFoundError:

@@ -15,18 +15,8 @@ def attach(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Create ``__getattr__`` and ``__dir__`` for a package.
 
-    Parameters
-    ----------
-    package
-        Name of the package.
-    home
-        The submodule that defines each public name, relative to the package. The name of a
-        submodule itself maps to an empty string.
-
-    Returns
-    -------
-    tuple of callable
-        ``__getattr__`` and ``__dir__``.
+    ``home`` maps each public name to the submodule that defines it, relative to the package, and
+    the name of a submodule to an empty string.
     """
 
     def get(name: str) -> object:

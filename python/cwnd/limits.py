@@ -53,12 +53,7 @@ _SHORTEST_QUEUE_S = 0.001
 
 
 def read_limited(stats: Mapping[str, Any]) -> dict[str, float]:
-    """Return the seconds for which each limit held back a connection's sender.
-
-    Parameters
-    ----------
-    stats
-        Result of `cwnd.udt.Connection.stats`.
+    """Return the seconds for which each limit held back a sender, from `cwnd.udt.Connection.stats`.
 
     Examples
     --------
@@ -132,15 +127,7 @@ class Path:
         self._lost_in_queue = 0
 
     def add(self, rtt_s: float, lost: int) -> None:
-        """Add a sample.
-
-        Parameters
-        ----------
-        rtt_s
-            Smoothed round-trip time in seconds; 0 is ignored.
-        lost
-            Packets lost so far.
-        """
+        """Add a sample: smoothed round-trip time (0 is ignored), packets lost so far."""
         if rtt_s <= 0:
             return
         self._least = min(self._least, rtt_s)
@@ -173,13 +160,7 @@ class Path:
 
 
 def check_state(value: object) -> PathState | None:
-    """Validate the state of a path that a peer sent.
-
-    Raises
-    ------
-    ValueError
-        It is neither a state nor None.
-    """
+    """Validate the state of a path that a peer sent, or None; otherwise ValueError."""
     if value is not None and value not in _PATHS:
         raise ValueError(value)
     return value
@@ -192,12 +173,7 @@ def advise(
 ) -> str | None:
     """Return one sentence of advice if a limit applied for more than a third of the time.
 
-    Parameters
-    ----------
-    shares
-        Shares of time by limit.
-    state, controller
-        State of the path and the sender's controller, to advise another controller.
+    The state of the path and the sender's controller serve to advise another controller.
 
     Examples
     --------

@@ -58,40 +58,24 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric with a name.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    dimension
-        Its dimension, which the unit of a bound must have.
-    statistics
-        Names of its statistics.
-    of_flows
-        Returns the metric of the run's measured flows, or of a group. None if it has no such form.
-    of_link
-        Returns the metric of a link. Without ``of_flows`` the metric of the run is that of the
-        bottleneck.
-    of_bottleneck
-        Whether the metric of the run is that of the bottleneck although groups have it too.
-    of_run
-        Returns a metric that only the whole run has.
-    of_span
-        Returns the metric of flows between two times.
-    of_rate
-        Whether the name contains a rate.
-    """
+    """A metric with a name."""
 
     name: str
     dimension: Dimension
+    """The unit of a bound must have this dimension."""
     statistics: tuple[str, ...] = ()
     of_flows: OfFlows | None = None
+    """Returns the metric of the run's measured flows, or of a group."""
     of_link: OfLink | None = None
+    """Returns the metric of a link; that of the run, without ``of_flows``, is the bottleneck's."""
     of_bottleneck: bool = False
+    """Whether the metric of the run is that of the bottleneck although groups have it too."""
     of_run: Callable[[Result], float] | None = None
+    """Returns a metric that only the whole run has."""
     of_span: OfSpan | None = None
+    """Returns the metric of flows between two times."""
     of_rate: bool = False
+    """Whether the name contains a rate."""
 
     def shown(self, value: float) -> str:
         """Format a value for people: a fraction of packets or of a rate in percent.
@@ -106,16 +90,9 @@ class Measure:
         return format_value(self.dimension, value)
 
     def value(self, result: Result, statistic: str, place: str) -> float:
-        """Return the metric in a run.
+        """Return the metric in a run, by the default statistic if that is empty.
 
-        Parameters
-        ----------
-        result
-            The run.
-        statistic
-            One of ``statistics``, or empty for the default one.
-        place
-            A group of flows, a flow or a link; empty for the whole run.
+        ``place`` is a group of flows, a flow or a link; empty for the whole run.
         """
         if self.of_run is not None:
             return self.of_run(result)
@@ -132,30 +109,19 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of certain flows or of a link, by its full name.
-
-    Attributes
-    ----------
-    name
-        The name, such as ``goodput.min.reno`` or ``goodput.reno@10s..20s``.
-    measure
-        The metric.
-    statistic
-        One of the metric's statistics; empty for the default one.
-    place
-        A group of flows, a flow or a link; empty for the whole run.
-    rate_bps
-        Rate in the name; NaN without one.
-    span
-        Part of the run; None for all of it after the warm-up.
-    """
+    """A metric of certain flows or of a link, by its full name."""
 
     name: str
+    """Such as ``goodput.min.reno`` or ``goodput.reno@10s..20s``."""
     measure: Measure
     statistic: str = ""
+    """Empty for the default one."""
     place: str = ""
+    """A group of flows, a flow or a link; empty for the whole run."""
     rate_bps: float = math.nan
+    """Rate in the name; NaN without one."""
     span: Span | None = None
+    """Part of the run; None for all of it after the warm-up."""
 
     def value(self, result: Result) -> float:
         """Return the metric in bits per second, seconds, or without unit; NaN if unknown."""
@@ -166,20 +132,9 @@ class Metric:
 
 
 def read_metric(name: str, places: Places) -> Metric:
-    """Read the full name of a metric.
+    """Read a metric's name ``METRIC[.STATISTIC][.PLACE]``, for some metrics with ``@FROM..TO``.
 
-    Parameters
-    ----------
-    name
-        ``METRIC``, ``METRIC.STATISTIC``, ``METRIC.PLACE`` or ``METRIC.STATISTIC.PLACE``, and for
-        some metrics ``@FROM..TO``.
-    places
-        The groups of flows and the links that the name may refer to.
-
-    Raises
-    ------
-    ValueError
-        The name is wrong; the message says what is allowed.
+    A ValueError says what is allowed.
 
     Examples
     --------
@@ -211,15 +166,7 @@ def read_metric(name: str, places: Places) -> Metric:
 
 
 def places_of_scenario(scenario: Scenario, links: Sequence[str]) -> Places:
-    """Return the groups and links of a valid scenario before its run.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    links
-        Names of its links, from ``Scenario.validate()``.
-    """
+    """Return the groups and links of a valid scenario before its run."""
     document = scenario.to_dict()
     groups = set()
     for table in ("flow", "cbr", "pareto"):
@@ -231,13 +178,7 @@ def places_of_scenario(scenario: Scenario, links: Sequence[str]) -> Places:
 
 
 def places_of_run(record: RunRecord) -> Places:
-    """Return the groups and links of a run.
-
-    Parameters
-    ----------
-    record
-        The record of the run.
-    """
+    """Return the groups and links of a run."""
     names = {flow["name"] for flow in record["flows"]}
     groups = names | {match[1] for name in names if (match := _NUMBERED.fullmatch(name))}
     return Places(frozenset(groups), frozenset(link["name"] for link in record["links"]))
@@ -273,15 +214,7 @@ def format_value(dimension: Dimension, value: float) -> str:
 
 
 def flows_of(result: Result, group: str) -> list[FlowRecord]:
-    """Return the flows of a group, or the flow of that name.
-
-    Parameters
-    ----------
-    result
-        The run.
-    group
-        Name of the group: its flows have this name, or this name and a number.
-    """
+    """Return the flows whose name is that of the group, or that and a number."""
     alone = [flow for flow in result.record["flows"] if flow["name"] == group]
     if alone:
         return alone

@@ -83,31 +83,21 @@ _ARGUMENTS = {
 
 @dataclass(frozen=True)
 class Network:
-    """A network on which controllers are compared.
-
-    Attributes
-    ----------
-    scenario
-        The network with all its flows.
-    values
-        Values set on the scenario, by path; ``scenario`` already contains them.
-    words
-        Arguments that select the network on a command line; None if it was built in Python.
-    asked
-        The requested values, by their names in the JSON document.
-    arguments
-        Scenario keys by the argument that sets them.
-    rtt_s, link
-        Round-trip time without queueing, and the name of the bottleneck; None before a run.
-    """
+    """A network on which controllers are compared."""
 
     scenario: Scenario
     values: Mapping[str, object]
+    """Set on the scenario, by path; ``scenario`` already contains them."""
     words: Sequence[str] | None
+    """Arguments that select the network on a command line; None if it was built in Python."""
     asked: JsonObject
+    """The requested values, by their names in the JSON document."""
     arguments: Mapping[str, str] = field(default_factory=dict)
+    """Scenario keys by the argument that sets them."""
     rtt_s: float | None = None
+    """Without queueing; None before a run."""
     link: str | None = None
+    """Name of the bottleneck; None before a run."""
 
     @property
     def sample_s(self) -> float:
@@ -125,19 +115,7 @@ class Network:
     def sampled(self, runs: int, flows: int, duration_s: float) -> Network:
         """Return the network with the sampling rate adapted to the memory limit.
 
-        Parameters
-        ----------
-        runs
-        Number of runs.
-        flows
-            Flows in each.
-        duration_s
-        Length of each in seconds.
-
-        Raises
-        ------
-        ArgumentError
-        There are too many flows.
+        With too many flows it raises an ArgumentError.
         """
         if flows * runs > MOST_FLOWS_ALTOGETHER:
             raise ArgumentError(
@@ -152,30 +130,13 @@ class Network:
         return replace(self, scenario=self.scenario.with_values({"sample": needed}))
 
     def with_controllers(self, one: Spec, other: Spec | None, turn: int) -> Scenario:
-        """Return the network with the controllers of a case, validated.
-
-        Parameters
-        ----------
-        one, other, turn
-            As for `Scenario.with_controllers`.
-
-        Raises
-        ------
-        ScenarioError, ArgumentError
-            The controllers do not fit the network.
-        """
+        """Return the network with the controllers of a case, validated."""
         scenario = self.scenario.with_controllers(one, other, turn=turn)
         self.check(scenario)
         return scenario
 
     def check(self, scenario: Scenario) -> tuple[int, float]:
-        """Return the number of flows and the length in seconds; errors name the argument.
-
-        Parameters
-        ----------
-        scenario
-            This network with controllers.
-        """
+        """Return the number of flows and the length in seconds; errors name the argument."""
         try:
             compiled = scenario.validate()
         except _native.ScenarioError as mistake:
@@ -186,13 +147,7 @@ class Network:
         return compiled["flows"], compiled["duration_s"]
 
     def seen(self, run: Result) -> Network:
-        """Return the network with the round-trip time and bottleneck found in its first run.
-
-        Parameters
-        ----------
-        run
-            The first run.
-        """
+        """Return the network with the round-trip time and bottleneck found in its first run."""
         trips = [flow["min_rtt_s"] for flow in run.measured_flows]
         known = [trip for trip in trips if math.isfinite(trip)]
         # Two digits: the estimate is from a single run.
@@ -200,24 +155,12 @@ class Network:
         return replace(self, rtt_s=rtt, link=run.bottleneck["name"])
 
     def bottleneck(self, run: Result) -> LinkRecord:
-        """Return the link whose figures are reported, the same one in all runs.
-
-        Parameters
-        ----------
-        run
-            Any run.
-        """
+        """Return the link whose figures are reported, the same one in all runs."""
         links = (link for link in run.record["links"] if link["name"] == self.link)
         return next(links, run.bottleneck)
 
     def describe(self, run: Result) -> JsonObject:
-        """Describe the network, with estimates from its first run.
-
-        Parameters
-        ----------
-        run
-            The first run.
-        """
+        """Describe the network, with estimates from its first run."""
         link = self.bottleneck(run)
         flows, limit = run.measured_flows, link["queue_limit"]
         packet, rtt = flows[0]["packet_bytes"], self.rtt_s or math.nan
@@ -242,21 +185,10 @@ class Network:
 def dumbbell(
     arguments: JsonObject, values: Mapping[str, object], *, controllers: int = 1
 ) -> Network:
-    """Create a dumbbell.
+    """Create a dumbbell from all arguments of `DUMBBELL`, as for `cwnd.compare`.
 
-    Parameters
-    ----------
-    arguments
-        All of `DUMBBELL`, as for `cwnd.compare`; ``queue`` may be a table of a scenario file.
-    values
-        Values to set, by path.
-    controllers
-        Number of controllers that evenly share the flows of each round-trip time.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is invalid.
+    ``queue`` may be a table of a scenario file; ``controllers`` is the number of controllers that
+    evenly share the flows of each round-trip time.
     """
     rate, rtt, queue, flows, time, warmup, loss, conventions = (
         arguments[name] for name in DUMBBELL
@@ -314,20 +246,7 @@ def dumbbell(
 
 
 def any_network(network: Scenario | str | Path, values: Mapping[str, object]) -> Network:
-    """Use a scenario as a network.
-
-    Parameters
-    ----------
-    network
-        The scenario, or the path of its file.
-    values
-        Values to set, by path.
-
-    Raises
-    ------
-    ScenarioError, OSError
-        The scenario is invalid, or its file cannot be read.
-    """
+    """Use a scenario, or the file of one, as a network."""
     path = None if isinstance(network, Scenario) else str(network)
     scenario = network if isinstance(network, Scenario) else Scenario.from_toml(Path(network))
     asked = {"file": path, "rtt": None, "queue": None, "loss": None}
@@ -336,13 +255,7 @@ def any_network(network: Scenario | str | Path, values: Mapping[str, object]) ->
 
 
 def measured_controllers(scenario: Scenario) -> dict[str, Spec]:
-    """Return the controllers of a scenario's measured flows, by name.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    """
+    """Return the controllers of a scenario's measured flows, by name."""
     flows = scenario.to_dict().get("flow", [])
     names = [flow["controller"] for flow in flows if flow.get("measured", True)]
     made = scenario.controllers

@@ -41,11 +41,6 @@ def with_notebook_bar(function: Callable[P, T]) -> Callable[P, T]:
 
     Called in a notebook without ``progress``, the function shows a progress bar after `PATIENCE`
     seconds until it returns. Elsewhere the function is called unchanged.
-
-    Parameters
-    ----------
-    function
-        The function.
     """
 
     @functools.wraps(function)

@@ -49,18 +49,7 @@ class Picture(Figure):
 
 
 def plot_result(result: Result) -> Figure:
-    """Draw windows, throughput and the bottleneck's queue over time.
-
-    Parameters
-    ----------
-    result
-        A run.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Three panels with a common time axis.
-    """
+    """Draw windows, throughput and the bottleneck's queue over time."""
     figure = Picture(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
@@ -103,18 +92,7 @@ def plot_result(result: Result) -> Figure:
 
 
 def plot_transfers(result: Result) -> Figure:
-    """Draw completion times and slowdowns by size, and Jain's index over time.
-
-    Parameters
-    ----------
-    result
-        A run.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The distribution of completion times and percentiles of the slowdown, above Jain's index.
-    """
+    """Draw completion times and slowdowns by size, and Jain's index over time."""
     from cwnd import metrics
     from cwnd.transfer_sheet import size_text
 
@@ -153,18 +131,7 @@ def plot_transfers(result: Result) -> Figure:
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
-    """Draw fairness, smoothness and queue of all controllers, and one window of each.
-
-    Parameters
-    ----------
-    comparison
-        Result of ``compare``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Three panels of figures with intervals above a window plot for each controller.
-    """
+    """Draw fairness, smoothness and queue of all controllers, and one window of each."""
     alone, against = comparison.rows_alone, comparison.rows_against
     height = 1.6 + 0.35 * len(alone)
     figure = Picture(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
@@ -201,18 +168,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
 
 
 def plot_agreement(agreement: Agreement) -> Figure:
-    """Draw windows and the bottleneck's queue on each backend side by side.
-
-    Parameters
-    ----------
-    agreement
-        Result of ``agree``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One column for each backend, for its first seed, with common axes.
-    """
+    """Draw windows and the bottleneck's queue on each backend side by side."""
     count = len(agreement.results)
     figure = Picture(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
     panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
@@ -250,23 +206,8 @@ def plot_model(
 ) -> Figure:
     """Draw the results of a model over one of its parameters or over time.
 
-    Parameters
-    ----------
-    model
-        The model.
-    curves
-        Name of each curve and its columns, the same columns for all curves. The first column is
-        the x-axis; each other column has a panel.
-    fixed
-        The other parameters, for the title.
-    logarithmic
-        Whether the x-axis is logarithmic. A y-axis is then logarithmic if its values span a wide
-        range.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel for each column, side by side if there are more than three.
+    All curves have the same columns: the first is the x-axis, each other one has a panel. With
+    ``logarithmic``, a y-axis is logarithmic too if its values span a wide range.
     """
     over, *names = curves[0][1]
     across = 1 if len(names) < 4 else 2

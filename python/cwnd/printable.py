@@ -9,17 +9,10 @@ if TYPE_CHECKING:
 
 
 def printable(text: str, quote: Callable[[str], str] = ascii) -> str:
-    r"""Escape the characters of a text that are not printable.
+    r"""Escape the characters of a text that are not printable, line breaks included.
 
     A terminal obeys some of them, such as escape sequences, and hides others, such as marks that
-    reverse the order of a line. A line break is one of them.
-
-    Parameters
-    ----------
-    text
-        Text of any origin.
-    quote
-        Returns the escaped form of a character between quotes.
+    reverse the order of a line. ``quote`` returns the escaped form of a character between quotes.
 
     Examples
     --------

@@ -25,25 +25,7 @@ BACKENDS = ("sim", "udt", "linux")
 
 
 def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
-    """Check that a backend exists and can run scenarios on this machine.
-
-    Parameters
-    ----------
-    on
-        One of `BACKENDS`.
-    scenarios
-        The scenarios to run.
-
-    Raises
-    ------
-    ArgumentError
-        There is no such backend, or it does not support a controller written in Python.
-    KernelError
-        The backend needs Linux, or privileges that this user lacks.
-    ScenarioError
-        A scenario needs a feature that the backend lacks, such as a controller without a kernel
-        implementation.
-    """
+    """Raise an error unless a backend exists and can run scenarios on this machine."""
     if on not in BACKENDS:
         raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
     if on == "sim":
@@ -61,13 +43,7 @@ def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
 
 
 def emulates() -> None:
-    """Create and remove an emulated link, which takes milliseconds.
-
-    Raises
-    ------
-    OSError
-        This machine or user does not support emulated links.
-    """
+    """Create and remove an emulated link in milliseconds; OSError if that is impossible."""
     _native.Emulation(read_links({}), 1, None)
 
 
@@ -79,33 +55,10 @@ def run_real(
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
 ) -> Result:
-    """Run one scenario in real time; call `check_backend` first.
+    """Run one scenario in real time on ``udt`` or ``linux``; call `check_backend` first.
 
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    seed
-        Seed of all random values: starts, delays, random loss, RED. Runs in real time still differ
-        in their timing.
-    on
-        ``udt`` or ``linux``.
-    progress
-        Called periodically with the completed fraction.
-    scales
-        As for `cwnd.result.Result`.
-
-    Returns
-    -------
-    Result
-        Like the simulator's, with notes and the reason why the emulator was the bottleneck, if so.
-
-    Raises
-    ------
-    KernelError
-        This machine or user does not support the run.
-    ScenarioError
-        The scenario is invalid, or the backend does not support it.
+    ``seed`` determines all random values: starts, delays, random loss, RED. Runs still differ in
+    their timing. The result has notes, and the reason why the emulator was the bottleneck, if so.
     """
     try:
         real = _native.run_real(scenario.to_json(), seed, on, progress)

@@ -16,27 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of an algorithm.
-
-    Attributes
-    ----------
-    name, symbol
-        Its name in a specification and its symbol in the paper.
-    meaning, unit
-        What it is, and in what unit.
-    default, range
-        As they are written in a specification.
-    choices
-        The words it may be; empty when it is a number.
-    """
+    """A parameter of an algorithm."""
 
     name: str
     symbol: str
+    """Its symbol in the paper."""
     meaning: str
     unit: str
     default: str
     range: str
+    """``default`` and ``range`` are as in a specification."""
     choices: list[str]
+    """The words it may be; empty when it is a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +101,9 @@ def algorithms() -> list[Algorithm]:
 
 
 def describe(spec: Spec) -> Algorithm:
-    """Describe a controller.
+    """Describe a controller, whatever the parameters in its specification.
 
-    Parameters
-    ----------
-    spec
-        As for `cwnd.compare`. Parameters in it are ignored.
-
-    Returns
-    -------
-    Algorithm
-        Of one written in Python: what its docstring and its signature say.
-
-    Raises
-    ------
-    SpecError
-        The specification is wrong.
+    One written in Python is described by its docstring and its signature.
 
     Examples
     --------

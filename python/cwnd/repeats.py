@@ -20,21 +20,7 @@ MOST_REAL = 20
 
 
 def read_repeat(repeat: Repeat, first: int, *, real: bool = False) -> tuple[int, int]:
-    """Return the first and the largest number of repeats.
-
-    Parameters
-    ----------
-    repeat
-        The requested number.
-    first
-        Number of repeats that ``auto`` starts with.
-    real
-        Whether the runs take real time.
-
-    Raises
-    ------
-    ArgumentError
-        The value is neither a positive number nor ``auto``.
+    """Return the first and the largest number of repeats; ``auto`` starts with ``first``.
 
     Examples
     --------
@@ -64,13 +50,6 @@ def targets(first: int, most: int) -> Iterator[int]:
 
 def repeats_text(repeat: int, undecided: list[str]) -> str:
     """Describe how many repeats ``auto`` made, and which verdicts are still undecided.
-
-    Parameters
-    ----------
-    repeat
-        Number of repeats.
-    undecided
-        Undecided verdicts.
 
     Examples
     --------

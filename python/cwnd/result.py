@@ -476,18 +476,10 @@ class Result:
 
 
 def default_scales(record: RunRecord) -> list[float]:
-    """Choose the time scales of smoothness as multiples of the round-trip time.
+    """Choose the time scales of smoothness in seconds, as multiples of the round-trip time.
 
-    Parameters
-    ----------
-    record
-        The simulator's record.
-
-    Returns
-    -------
-    list of float
-        ``SCALES`` times the median of the flows' smallest round-trip times (or the sampling
-        period, if longer), in seconds to two digits.
+    They are ``SCALES`` times the median of the flows' smallest round-trip times (or the sampling
+    period, if longer), to two digits.
     """
     rtts = sorted(f["min_rtt_s"] for f in record["flows"] if math.isfinite(f["min_rtt_s"]))
     sample = record["duration_s"] / max(record["time"].size - 1, 1)
@@ -548,13 +540,7 @@ def dumps(document: JsonObject) -> str:
 
 
 def link_json(link: LinkRecord) -> JsonObject:
-    """Return the figures of a link.
-
-    Parameters
-    ----------
-    link
-        Record of the link.
-    """
+    """Return the figures of a link."""
     return {
         "name": link["name"],
         "rate_bps": link["rate_bps"],

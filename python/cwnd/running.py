@@ -112,25 +112,10 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     threads: int = 0,
 ) -> list[Result]:
-    """Simulate many scenarios in parallel.
+    """Simulate many scenarios, with a seed each, in parallel.
 
-    Parameters
-    ----------
-    jobs
-        Scenarios with their seeds.
-    pcap
-        Name of a link, and the capture file for its packets; only with one job.
-    lookahead
-        As for `run`.
-    progress
-        Called periodically with the completed fraction.
-    threads
-        Number of threads; 0 for one per core.
-
-    Returns
-    -------
-    list of Result
-        In the order of the jobs.
+    ``pcap`` is the name of a link and the capture file for its packets, only with one job; 0
+    ``threads`` means one per core.
     """
     return measure(
         jobs, lambda _, run: run, pcap=pcap, lookahead=lookahead, progress=progress, threads=threads
@@ -148,26 +133,11 @@ def measure(
     threads: int = 0,
     on: str = "sim",
 ) -> list[T]:
-    """Run many scenarios in parallel, and keep a part of each result.
+    """Run many scenarios as `simulate` does, and return what ``keep`` returns for each, in order.
 
-    Parameters
-    ----------
-    jobs
-        Scenarios with their seeds.
-    keep
-        Called with the number of a job and its result as soon as the job is complete, while others
-        run. Its return value is kept.
-    pcap, lookahead, progress, threads
-        As for `simulate`.
-    scales
-        Time scales of smoothness in seconds; chosen for each run by default.
-    on
-        Backend. Runs in real time are sequential, as they would disturb each other.
-
-    Returns
-    -------
-    list
-        The return values of ``keep`` in the order of the jobs.
+    ``keep`` is called with the number of a job and its result as soon as the job is complete, while
+    others run. ``scales`` are time scales of smoothness in seconds. Runs in real time are
+    sequential, as they would disturb each other.
     """
     controllers: dict[str, Factory] = {}
     for scenario, seed in jobs:
@@ -201,18 +171,7 @@ def measure(
 
 
 def check_seed(seed: int) -> None:
-    """Raise an error for a seed that is out of range.
-
-    Parameters
-    ----------
-    seed
-        The seed.
-
-    Raises
-    ------
-    ArgumentError
-        It is not an unsigned 64-bit number.
-    """
+    """Raise an ArgumentError for a seed that is not an unsigned 64-bit number."""
     if not 0 <= seed <= LARGEST_SEED:
         raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
 
@@ -220,15 +179,5 @@ def check_seed(seed: int) -> None:
 def part_of(
     progress: Callable[[float], None], done: int, part: int, jobs: int
 ) -> Callable[[float], None]:
-    """Map the completed fraction of some jobs to that of all jobs, which have equal length.
-
-    Parameters
-    ----------
-    progress
-        Receives the completed fraction of all jobs.
-    done
-        Number of jobs completed before these.
-    part, jobs
-        Number of these jobs, and of all.
-    """
+    """Map the completed fraction of ``part`` jobs, after ``done`` ones, to that of all jobs."""
     return lambda fraction: progress((done + fraction * part) / jobs)

@@ -353,15 +353,7 @@ _KEY = re.compile(r"([A-Za-z_]+)((?:\[[0-9]+\])*)")
 
 
 def value_at(document: JsonObject, path: str) -> object:
-    """Return the value at a path of a scenario, which exists.
-
-    Parameters
-    ----------
-    document
-        The scenario.
-    path
-        The path.
-    """
+    """Return the value at a path of a scenario, which exists."""
     place: Any = document
     for key in _keys(path):
         place = place[key]

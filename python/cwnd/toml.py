@@ -17,19 +17,7 @@ DEEPEST = 64
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse TOML.
-
-    Parameters
-    ----------
-    text
-        The text.
-
-    Raises
-    ------
-    TOMLDecodeError
-        The text is not TOML, is nested more deeply than `DEEPEST`, or has a number with too many
-        digits.
-    """
+    """Parse TOML; deeper nesting than `DEEPEST` and overlong numbers are a TOMLDecodeError too."""
     try:
         document = tomllib.loads(text)
     except RecursionError:

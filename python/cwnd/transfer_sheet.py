@@ -30,13 +30,7 @@ def size_text(low: float, high: float) -> str:
 
 
 def group_sheet(result: Result) -> Sheet | None:
-    """Tabulate the groups of finite flows; None without any.
-
-    Parameters
-    ----------
-    result
-        The run.
-    """
+    """Tabulate the groups of finite flows; None without any."""
     rows = []
     for name, flows in group_flows(result.record["flows"]).groups.items():
         found = result.transfers(flows)
@@ -77,13 +71,7 @@ def group_sheet(result: Result) -> Sheet | None:
 
 
 def transfer_sheet(document: JsonObject) -> Sheet | None:
-    """Tabulate completion times and slowdowns by size; None without complete transfers.
-
-    Parameters
-    ----------
-    document
-        ``Result.to_json()``.
-    """
+    """Tabulate completion times and slowdowns by size; None without complete transfers."""
     found = document["metrics"]["transfers"]
     if found is None or not found["by_size"]:
         return None

@@ -106,22 +106,7 @@ def parse_time(value: Quantity, *, zero: bool = False) -> float:
 
 
 def scenario_time(value: Quantity) -> float:
-    """Parse a time of a scenario file, where a number without unit is in seconds.
-
-    Parameters
-    ----------
-    value
-        Seconds, also as text, or text with a unit.
-
-    Returns
-    -------
-    float
-        Seconds, zero or more.
-
-    Raises
-    ------
-    ValueError
-        Not a time.
+    """Parse a time of a scenario file as seconds, which a number without unit is too; 0 is allowed.
 
     Examples
     --------
@@ -174,19 +159,7 @@ def parse_size(value: Quantity) -> int:
 
 
 def check_unit(kind: Kind, value: object) -> None:
-    """Raise an error for text without a unit.
-
-    Parameters
-    ----------
-    kind
-        Kind of the quantity.
-    value
-        The text, or a range ``A..B`` of two; numbers and 0 need no unit.
-
-    Raises
-    ------
-    ValueError
-        The unit is missing.
+    """Raise a ValueError for text, or a range ``A..B`` of two, without a unit; 0 needs none.
 
     Examples
     --------
@@ -252,6 +225,11 @@ def format_rate(bps: float, digits: int = 4) -> str:
 
 def format_size(count: float) -> str:
     """Format a number of bytes for people, in powers of 1000.
+
+    Parameters
+    ----------
+    count
+        Number of bytes.
 
     Examples
     --------

@@ -50,32 +50,23 @@ RARE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A figure and its tolerance.
-
-    Attributes
-    ----------
-    name
-        Its name, as in JSON.
-    title, unit
-        Its name and unit in tables.
-    factor
-        Conversion factor from the figure to the unit shown.
-    digits
-        Decimal places shown.
-    tolerance
-        Largest relative deviation of the ratio of two means from 1.
-    ratio
-        For rates of rare events, used instead of ``tolerance``: the ratio of two means may be from
-        1 / ``ratio`` to ``ratio``, and rates below `RARE` count as equal. 0 for other figures.
-    """
+    """A figure and its tolerance."""
 
     name: str
+    """As in JSON."""
     title: str
     unit: str
     factor: float
+    """Conversion factor from the figure to the unit shown."""
     digits: int
+    """Decimal places shown."""
     tolerance: float = 0.05
+    """Largest relative deviation of the ratio of two means from 1."""
     ratio: float = 0.0
+    """For rates of rare events: the ratio of two means may be from 1 / ``ratio`` to ``ratio``.
+
+    Rates below `RARE` count as equal. 0 for other figures, which have a ``tolerance``.
+    """
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -118,46 +109,29 @@ OF_FLOWS = (
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """Equivalence test of one figure on a backend against the first backend.
-
-    Attributes
-    ----------
-    on
-        The backend that is compared with the first one.
-    word
-        ``agrees``, ``differs``, ``undecided`` or, without data, ``unknown``; see `RULE`.
-    ratio
-        Mean divided by the first backend's mean, with its interval; NaN if the latter is 0.
-    text
-        The word, with the deviation unless the backends agree.
-    """
+    """Equivalence test of one figure on a backend against the first backend."""
 
     on: str
+    """The backend that is compared with the first one."""
     word: str
+    """``agrees``, ``differs``, ``undecided`` or, without data, ``unknown``; see `RULE`."""
     ratio: Estimate
+    """Mean divided by the first backend's mean, with its interval; NaN if the latter is 0."""
     text: str
+    """The word, with the deviation unless the backends agree."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure on all backends.
-
-    Attributes
-    ----------
-    of
-        `NETWORK`, or the group of flows.
-    kind
-        The figure.
-    values
-        Its values, one for each seed, by backend.
-    slack
-        Absolute difference of two means that is always tolerated, in the figure's unit.
-    """
+    """One figure on all backends."""
 
     of: str
+    """`NETWORK`, or the group of flows."""
     kind: Kind
     values: dict[str, list[float]]
+    """One value for each seed, by backend."""
     slack: float
+    """Absolute difference of two means that is always tolerated, in the figure's unit."""
 
     @property
     def title(self) -> str:
@@ -196,23 +170,9 @@ class Row:
 def judge(
     on: str, kind: Kind, first: Sequence[float], other: Sequence[float], slack: float
 ) -> Equivalence:
-    """Test whether two backends agree in a figure, by `RULE`.
+    """Test whether two backends agree in a figure, by `RULE`; values are paired by seed.
 
-    Parameters
-    ----------
-    on
-        The other backend.
-    kind
-        The figure.
-    first, other
-        Its values on the first and on the other backend, one for each seed, in the same order.
-    slack
-        Absolute difference of the means that is always tolerated.
-
-    Returns
-    -------
-    Equivalence
-        The word, the ratio and the text.
+    ``slack`` is the absolute difference of the means that is always tolerated.
 
     Examples
     --------

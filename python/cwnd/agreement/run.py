@@ -111,24 +111,7 @@ def _extend(
 
 
 def check_backends(on: Sequence[str], scenario: Scenario) -> None:
-    """Raise an error for backends that cannot be compared.
-
-    Parameters
-    ----------
-    on
-        Names of backends.
-    scenario
-        The scenario to run on them.
-
-    Raises
-    ------
-    ArgumentError
-        Fewer than two or repeated backends, or one that cannot run the scenario.
-    KernelError
-        A backend is not available on this machine.
-    ScenarioError
-        A backend does not support the scenario.
-    """
+    """Raise an error for backends that cannot be compared, or that cannot run the scenario here."""
     for place in on:
         check_backend(place, [scenario])
     if "sim" in on and not scenario.controllers:

@@ -23,19 +23,11 @@ BROKEN_PIPE = 141
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line.
+    """Run the command line, and return the exit status.
 
-    Parameters
-    ----------
-    arguments
-        The arguments after the name of the command.
-
-    Returns
-    -------
-    int
-        The exit status: 0 for success; 1 if a transfer or test failed or something was not sent;
-        2 for an error of the user, with one line on standard error; 130 if interrupted, or 143 by
-        SIGTERM; 141 if standard output was closed by its reader.
+    It is 0 for success; 1 if a transfer or test failed or something was not sent; 2 for an error of
+    the user, with one line on standard error; 130 if interrupted, or 143 by SIGTERM; 141 if
+    standard output was closed by its reader.
     """
     try:
         status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)

@@ -17,22 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> None:
-    """Check the names, units and operators of ``[expect]`` before the run.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    links
-        Names of its links.
-    file
-        Its file, for error messages.
-
-    Raises
-    ------
-    cwnd.ScenarioError
-        There are no expectations, or one of them is invalid.
-    """
+    """Check the names, units and operators of ``[expect]`` before the run."""
     from cwnd.expect import read_expectations
     from cwnd.measures import places_of_scenario
     from cwnd.units import parse_time
@@ -45,22 +30,7 @@ def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> 
 
 
 def print_run(result: Result, *, as_json: bool, check: bool) -> int:
-    """Print a run, or with ``check`` one line for each expectation.
-
-    Parameters
-    ----------
-    result
-        The run.
-    as_json
-        Whether to print one JSON document.
-    check
-        Whether to check the expectations.
-
-    Returns
-    -------
-    int
-        The exit status: 1 if an expectation failed.
-    """
+    """Print a run, or with ``check`` one line for each expectation; return the exit status."""
     outcomes = result.check() if check else None
     if as_json:
         document = result.to_json()

@@ -33,13 +33,7 @@ CALLS = 20
 
 
 def with_cluster(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the options --dask, --scheduler-file and --wait-workers.
-
-    Parameters
-    ----------
-    command
-        The command; it passes ``dask``, ``scheduler_file`` and ``wait_workers`` to `open_cluster`.
-    """
+    """Add --dask, --scheduler-file and --wait-workers, the arguments of `open_cluster`."""
     for option in (
         click.option(
             "--wait-workers",
@@ -67,23 +61,7 @@ def with_cluster(command: Callable[..., T]) -> Callable[..., T]:
 def open_cluster(
     dask: str | None, scheduler_file: str | None, wait_workers: int | None
 ) -> Iterator[Client | None]:
-    """Connect to the scheduler that the options name, and wait for its workers.
-
-    Parameters
-    ----------
-    dask, scheduler_file, wait_workers
-        Values of the options.
-
-    Yields
-    ------
-    distributed.Client or None
-        The client; None without a scheduler.
-
-    Raises
-    ------
-    ArgumentError
-        No scheduler answers, or too few workers appear in `WAIT_MINUTES`.
-    """
+    """Connect to the scheduler of the options, if any, and wait for its workers."""
     if dask is not None and scheduler_file is not None:
         raise click.UsageError("--dask and --scheduler-file are mutually exclusive")
     if scheduler_file is not None:

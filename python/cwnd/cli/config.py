@@ -30,12 +30,7 @@ def default_path() -> Path:
 def name_variables(command: click.Command, prefix: str = PREFIX) -> None:
     """Assign an environment variable to each option of a command and of its subcommands.
 
-    Parameters
-    ----------
-    command
-        The command.
-    prefix
-        Prefix of the variables' names: the names of the commands down to this one.
+    ``prefix`` has the names of the commands down to this one.
     """
     for key, option in _options(command):
         option.envvar = f"{prefix}_{key}".upper().replace("-", "_")
@@ -45,24 +40,9 @@ def name_variables(command: click.Command, prefix: str = PREFIX) -> None:
 
 
 def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
-    """Read defaults of options from a configuration file.
+    """Read the ``default_map`` of a Click context from a configuration file.
 
-    Parameters
-    ----------
-    root
-        The command whose subcommands are the tables of the file.
-    path
-        The file; None for the default one, which need not exist.
-
-    Returns
-    -------
-    dict
-        The ``default_map`` of a Click context.
-
-    Raises
-    ------
-    click.UsageError
-        The file cannot be read, or has an unknown table or key or an invalid value.
+    Without ``path`` the default file is read, which need not exist.
     """
     chosen = default_path() if path is None else Path(path)
     try:

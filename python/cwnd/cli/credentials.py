@@ -31,13 +31,7 @@ _NEAREST_FIRST = (
 
 
 def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --key, --pair and --peers.
-
-    Parameters
-    ----------
-    command
-        The command; it receives them as ``key``, ``pair`` and ``peers``.
-    """
+    """Add --key, --pair and --peers."""
     for option in (
         click.option(
             "--peers",
@@ -60,26 +54,11 @@ def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_credentials(host: str | None = None) -> dict[str, Any]:
-    """Read the credentials of the current command.
+    """Read the credentials of the current command, as options of `cwnd.udt`.
 
-    Options on the command line override environment variables, and these override the
-    configuration file; so ``--insecure`` disables a ``key`` in the file.
-
-    Parameters
-    ----------
-    host
-        The host to connect to; None to listen.
-
-    Returns
-    -------
-    dict
-        Options of `cwnd.udt.connect` or `cwnd.udt.listen`; empty without credentials. ``code`` is
-        True for a listener that has to generate one.
-
-    Raises
-    ------
-    click.UsageError
-        A file cannot be read, others can access it, or options are mutually exclusive.
+    Options on the command line override environment variables, and these override the configuration
+    file; so ``--insecure`` disables a ``key`` in the file. ``code`` is True for a listener, without
+    ``host``, that has to generate one.
     """
     given = _nearest_credentials()
     kinds = {_KINDS[name] for name in given}
@@ -155,18 +134,7 @@ def _read_peers(path: str, host: str | None) -> list[str]:
 
 
 def ask_code(*, standard_input_is_taken: bool) -> str:
-    """Ask for a one-time code, or read it from the first line of standard input.
-
-    Parameters
-    ----------
-    standard_input_is_taken
-        Whether standard input is the data to send.
-
-    Raises
-    ------
-    click.UsageError
-        There is no code.
-    """
+    """Ask for a one-time code, or read it from the first line of standard input."""
     if standard_input_is_taken:
         raise click.UsageError("--code -: standard input cannot carry both the code and the data")
     if sys.stdin.isatty():

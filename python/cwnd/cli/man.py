@@ -16,20 +16,7 @@ _SYNTAX = re.compile(r"`([^`]+)`")
 
 
 def pages(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    """Generate the manual pages of a command and of its subcommands.
-
-    Parameters
-    ----------
-    command
-        The command.
-    name
-        Its full name, such as ``cwnd`` or ``cwnd send``.
-
-    Yields
-    ------
-    tuple of str
-        Name of a file, such as ``cwnd-send.1``, and its contents.
-    """
+    """Generate file name and contents of the manual pages of a command and its subcommands."""
     yield f"{name.replace(' ', '-')}.1", _page(command, name)
     if isinstance(command, click.Group):
         for inner in command.commands:

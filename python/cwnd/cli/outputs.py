@@ -35,13 +35,7 @@ PLOTS = (".png", ".svg")
 
 
 def with_outputs(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the options --plot, --report and --json.
-
-    Parameters
-    ----------
-    command
-        The command; it receives them as ``plot``, ``report`` and ``as_json``.
-    """
+    """Add the options --plot, --report and --json (``as_json``)."""
     for option in (
         click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
         click.option("--report", type=click.Path(), help="Write a self-contained HTML page."),
@@ -52,13 +46,7 @@ def with_outputs(command: Callable[..., T]) -> Callable[..., T]:
 
 
 def with_values(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the option --set, which replaces values of a scenario.
-
-    Parameters
-    ----------
-    command
-        The command; it receives the texts as ``assignments``.
-    """
+    """Add the option --set, which replaces values of a scenario, as ``assignments``."""
     option = click.option(
         "--set",
         "assignments",
@@ -70,15 +58,7 @@ def with_values(command: Callable[..., T]) -> Callable[..., T]:
 
 
 def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
-    """Write the report and the plot, and print their paths.
-
-    Parameters
-    ----------
-    outcome
-        The result to show.
-    report, plot
-        Files; None to omit one.
-    """
+    """Write the report and the plot, and print their paths."""
     if report is not None:
         outcome.report(report)
         echo(f"report: {report}", err=True)
@@ -87,19 +67,7 @@ def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str
 
 
 def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> None:
-    """Print an estimate of the time that runs in real time will take.
-
-    Parameters
-    ----------
-    on
-        Backend.
-    runs
-        Number of runs.
-    seconds
-        Length of each in seconds.
-    at_most
-        Whether ``runs`` is an upper bound.
-    """
+    """Print an estimate of the time that runs of ``seconds`` each will take in real time."""
     each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
     least = "at most " if at_most else ""
     say(f"on {on} in real time: {least}{each}: {format_time(runs * seconds)}")
@@ -108,22 +76,7 @@ def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> No
 def check_outputs(
     *, report: str | None, plot: str | None, pcap: str | None = None, trace: str | None = None
 ) -> None:
-    """Check that outputs can be written, before any work is done.
-
-    Parameters
-    ----------
-    report, plot, pcap
-        Files to write.
-    trace
-        A directory for several files.
-
-    Raises
-    ------
-    click.UsageError
-        An output cannot be written.
-    cwnd.MissingExtraError
-        A library that an output needs is not installed.
-    """
+    """Check that outputs can be written, before any work is done; ``trace`` is a directory."""
     for option, path, libraries in (
         ("--report", report, ("jinja2", "plotly")),
         ("--plot", plot, ("matplotlib",)),
@@ -141,28 +94,14 @@ def check_outputs(
 
 
 def print_json(document: JsonObject) -> None:
-    """Print one JSON document.
-
-    Parameters
-    ----------
-    document
-        The document.
-    """
+    """Print one JSON document."""
     from cwnd.result import dumps
 
     echo_json(dumps(document))
 
 
 def save_plot(figure: Figure, path: str) -> None:
-    """Write a figure, and print its path.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    path
-        A file with one of the suffixes in `PLOTS`.
-    """
+    """Write a figure, and print its path."""
     figure.savefig(path, dpi=150)
     echo(f"plot: {path}", err=True)
 
@@ -171,15 +110,7 @@ def save_plot(figure: Figure, path: str) -> None:
 def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
     """Show a progress bar on standard error if that is a terminal and the work takes long.
 
-    Parameters
-    ----------
-    task
-        Label of the bar.
-
-    Yields
-    ------
-    callable or None
-        Function to call with the completed fraction; None if no bar can be shown.
+    Yield a function that takes the completed fraction; None if no bar can be shown.
     """
     if not sys.stderr.isatty():
         yield None
@@ -254,20 +185,7 @@ class _Bar:
 
 
 def check_file(option: str, path: Path) -> None:
-    """Check that a file can be written.
-
-    Parameters
-    ----------
-    option
-        Name of the option for the error message.
-    path
-        The file.
-
-    Raises
-    ------
-    click.UsageError
-        The file cannot be written.
-    """
+    """Check that a file can be written."""
     existed = path.exists()
     try:
         with path.open("ab"):
@@ -279,20 +197,7 @@ def check_file(option: str, path: Path) -> None:
 
 
 def check_directory(option: str, path: Path) -> None:
-    """Check that files can be written to a directory; create it if missing.
-
-    Parameters
-    ----------
-    option
-        Name of the option for the error message.
-    path
-        The directory.
-
-    Raises
-    ------
-    click.UsageError
-        The directory cannot be created or written to.
-    """
+    """Check that files can be written to a directory; create it if missing."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

@@ -29,24 +29,7 @@ class NoConnection(ConnectionError):  # noqa: N818
 
 
 def split_address(text: str, port: int) -> tuple[str, int]:
-    """Split HOST:PORT.
-
-    Parameters
-    ----------
-    text
-        A name or address, with or without a port; an IPv6 address with a port is in brackets.
-    port
-        The default port.
-
-    Returns
-    -------
-    tuple
-        Host and port.
-
-    Raises
-    ------
-    click.UsageError
-        The text is not an address.
+    """Split HOST[:PORT]; an IPv6 address with a port is in brackets.
 
     Examples
     --------
@@ -79,20 +62,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def resolve(host: str, port: int, family: int = 0) -> list[str]:
-    """Return the addresses of a host.
-
-    Parameters
-    ----------
-    host, port
-        Name or address, and port.
-    family
-        `socket.AF_INET` or `socket.AF_INET6` to restrict the version of IP.
-
-    Raises
-    ------
-    click.UsageError
-        The host has no such address.
-    """
+    """Return the addresses of a host; 0 is any family, `socket.AF_INET6` only IPv6."""
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
@@ -131,23 +101,10 @@ def is_loopback(address: str) -> bool:
 
 
 def open_connection(host: str, port: int, *, family: int = 0, **options: Any) -> Connection:  # noqa: ANN401
-    """Connect to the first address of a host that answers.
+    """Connect to the first address of a host that answers, with options of `cwnd.udt.connect`.
 
-    Parameters
-    ----------
-    host, port
-        Name or address, and port.
-    family
-        As for `resolve`.
-    **options
-        Options of `cwnd.udt.connect`.
-
-    Raises
-    ------
-    NoConnection
-        No address answers.
-    click.UsageError
-        No address answers, and credentials are given, which the peer may not share.
+    If none does, raise `NoConnection`, or a UsageError with credentials, which the peer may not
+    share.
     """
     from cwnd.udt import connect
 
@@ -180,22 +137,9 @@ with_mtu = click.option(
 
 
 def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401
-    """Listen on a port.
+    """Listen on a port, or for 0 on any free port, with options of `cwnd.udt.listen`.
 
-    Parameters
-    ----------
-    port
-        The port; 0 for any free port.
-    host
-        The address to listen on; by default all IPv6 and IPv4 addresses, or all IPv4 addresses on
-        a host without IPv6.
-    **options
-        Options of `cwnd.udt.listen`.
-
-    Raises
-    ------
-    click.UsageError
-        The port is in use, or the address does not belong to this host.
+    The default is all IPv6 and IPv4 addresses, or all IPv4 addresses on a host without IPv6.
     """
     from cwnd.udt import listen
 

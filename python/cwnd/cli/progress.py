@@ -39,18 +39,9 @@ _WIDE = 110
 
 
 class Monitor:
-    """Prints the events of transfers.
+    """Prints the events of transfers, as JSON lines with ``as_json``.
 
-    Parameters
-    ----------
-    verb
-        Verb for files: ``sent`` or ``received``.
-    as_json
-        Whether to print events as JSON lines.
-    names
-        Names of the peers by public key.
-    dry_run
-        Whether the transfer is a dry run.
+    ``verb`` is ``sent`` or ``received``; ``names`` are the peers' by public key.
     """
 
     def __init__(

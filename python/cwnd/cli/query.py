@@ -64,15 +64,7 @@ def query(
 
 
 def save_sweep_report(out: Outs, path: str) -> None:
-    """Write the HTML page of a sweep, and print its path.
-
-    Parameters
-    ----------
-    out
-        The directory of the sweep, or several.
-    path
-        The file to write.
-    """
+    """Write the HTML page of a sweep, and print its path."""
     from cwnd.sweeps.sweep import Sweep
 
     _return_memory()

@@ -89,13 +89,7 @@ _TEXT_WIDTH = 40
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print the verdicts and their figures.
-
-    Parameters
-    ----------
-    comparison
-        Result of ``compare``.
-    """
+    """Print the verdicts and their figures."""
     console = _console()
     console.print(Text(network_text(comparison.network), style="dim"))
     _print_caveats(console, comparison.results)
@@ -114,13 +108,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def print_result(result: Result) -> None:
-    """Print the figures of a run.
-
-    Parameters
-    ----------
-    result
-        A run.
-    """
+    """Print the figures of a run."""
     console = _console()
     console.print(Text(run_text(result), style="dim"))
     _print_caveats(console, [result])
@@ -143,13 +131,7 @@ def print_result(result: Result) -> None:
 
 
 def print_agreement(agreement: Agreement) -> None:
-    """Print the figures of each backend side by side, with the verdicts.
-
-    Parameters
-    ----------
-    agreement
-        Result of ``agree``.
-    """
+    """Print the figures of each backend side by side, with the verdicts."""
     console = _console()
     backends, first = list(agreement.results), agreement.runs[0]
     repeat = len(agreement.results[backends[0]])
@@ -191,13 +173,7 @@ def print_agreement(agreement: Agreement) -> None:
 
 
 def print_sweep(sweep: Sweep) -> None:
-    """Print the number of runs in a data set, and the errors of failed ones.
-
-    Parameters
-    ----------
-    sweep
-        The data set.
-    """
+    """Print the number of runs in a data set, and the errors of failed ones."""
     console = _console()
     document = sweep.to_json()
     before = document["runs"] - document["made"]
@@ -211,13 +187,7 @@ def print_sweep(sweep: Sweep) -> None:
 
 
 def print_estimate(found: JsonObject) -> None:
-    """Print the missing runs of a sweep, and the estimate of their time and size.
-
-    Parameters
-    ----------
-    found
-        As `cwnd.sweeps.estimate.estimate` returns it.
-    """
+    """Print the missing runs, the time and the size that `cwnd.sweeps.estimate.estimate` found."""
     console = _console()
     missing = counted(found["missing"], "run")
     console.print(Text(f"{found['present']:,} of {found['runs']:,} runs are in {found['out']}"))
@@ -242,13 +212,7 @@ def _long_time(seconds: float) -> str:
 
 
 def print_verification(found: JsonObject) -> None:
-    """Print the damaged parts of a data set, and the number of runs to make again.
-
-    Parameters
-    ----------
-    found
-        As `cwnd.sweeps.manifest.verify` returns it.
-    """
+    """Print the damaged parts that `cwnd.sweeps.manifest.verify` found."""
     console = _console()
     whole = f"{counted(found['runs'], 'run')} in {counted(found['parts'], 'part')}"
     console.print(Text(f"{whole} in {found['out']} match their checksums"))
@@ -266,15 +230,7 @@ def print_verification(found: JsonObject) -> None:
 
 
 def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
-    """Print the grades of each card by section, and the worst findings.
-
-    Parameters
-    ----------
-    cards
-        The cards.
-    changes
-        What changed since an older card.
-    """
+    """Print the grades by section, the worst findings, and changes since an older card."""
     from cwnd.evaluation.card import SECTIONS
 
     console = _console()
@@ -296,13 +252,7 @@ def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
 
 
 def print_tests(tests: Sequence[JsonObject]) -> None:
-    """Print the tests of an evaluation, one row each.
-
-    Parameters
-    ----------
-    tests
-        As ``cwnd evaluate --list --json`` prints them.
-    """
+    """Print the tests of an evaluation, of ``cwnd evaluate --list --json``, one row each."""
     table = _table("", ("section", "test", "networks", "quick", "title"))
     for column in table.columns[:-1]:
         column.no_wrap = True
@@ -313,13 +263,7 @@ def print_tests(tests: Sequence[JsonObject]) -> None:
 
 
 def print_networks(tests: Sequence[JsonObject]) -> None:
-    """Print the networks of some tests, one row each, as ``--cell`` accepts them.
-
-    Parameters
-    ----------
-    tests
-        As for `print_tests`.
-    """
+    """Print the networks of some tests, one row each, as ``--cell`` accepts them."""
     from cwnd.evaluation.label import ONLY
 
     table = _table("", ("test", "network", "quick"))
@@ -332,13 +276,7 @@ def print_networks(tests: Sequence[JsonObject]) -> None:
 
 
 def print_reproduction(document: JsonObject) -> None:
-    """Print the papers' main claims and the verdicts on each exhibit.
-
-    Parameters
-    ----------
-    document
-        Result of ``reproduce``.
-    """
+    """Print the papers' main claims and the verdicts on each exhibit."""
     console = _console()
     for paper in document["papers"]:
         if paper["headlines"]:
@@ -374,13 +312,7 @@ def print_reproduction(document: JsonObject) -> None:
 
 
 def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
-    """Print a list of controllers.
-
-    Parameters
-    ----------
-    algorithms
-        The controllers.
-    """
+    """Print a list of controllers."""
     table = _table("", ("name", "parameters", "source"))
     for algorithm in algorithms:
         parameters = ", ".join(f"{p.name}={p.default}" for p in algorithm.parameters if p.default)
@@ -389,13 +321,7 @@ def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
 
 
 def print_algorithm(algorithm: Algorithm) -> None:
-    """Print the description of a controller.
-
-    Parameters
-    ----------
-    algorithm
-        The controller.
-    """
+    """Print the description of a controller."""
     console = _console()
     console.print(Text(f"{algorithm.name}: {algorithm.title}", style="bold"))
     console.print(Text(algorithm.summary))
@@ -420,13 +346,7 @@ def print_algorithm(algorithm: Algorithm) -> None:
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """Print the results of checking dependencies.
-
-    Parameters
-    ----------
-    findings
-        Result of ``doctor``.
-    """
+    """Print the results of checking dependencies."""
     table = _table("", ("", "name", "detail", "purpose"))
     for finding in findings:
         mark = Text("yes", style="green") if finding.present else Text("no", style="yellow")
@@ -435,13 +355,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
 
 
 def print_rows(result: QueryResult) -> None:
-    """Print the result of a query: the first rows, and the columns that fit on the terminal.
-
-    Parameters
-    ----------
-    result
-        The result.
-    """
+    """Print the result of a query: the first rows, and the columns that fit on the terminal."""
     import pyarrow as pa
 
     from cwnd.sweeps.query import without_decimals
@@ -482,15 +396,7 @@ def print_rows(result: QueryResult) -> None:
 
 
 def print_sweep_tables(tables: Sequence[SweepTable], failed: int) -> None:
-    """Print the tables of a sweep's data set.
-
-    Parameters
-    ----------
-    tables
-        Description of the tables.
-    failed
-        Number of failed runs.
-    """
+    """Print the tables of a sweep's data set."""
     console = _console()
     for listed in tables:
         note = f", {failed:,} failed" if listed.name == "runs" else ""

@@ -15,35 +15,15 @@ from cwnd.printable import printable
 
 
 def echo(*lines: str, err: bool = False) -> None:
-    """Print lines.
-
-    Parameters
-    ----------
-    *lines
-        The lines; one with a line break stays one line, with the break escaped.
-    err
-        Whether to print on standard error.
-    """
+    """Print each line as one line: a line break in it is escaped."""
     click.echo("\n".join(map(printable, lines)), err=err)  # noqa: TID251
 
 
 def echo_json(text: str) -> None:
-    """Print JSON; characters that are not printable are escaped as in JSON.
-
-    Parameters
-    ----------
-    text
-        The document.
-    """
+    """Print JSON; characters that are not printable are escaped as in JSON."""
     click.echo("\n".join(printable(line, json.dumps) for line in text.split("\n")))  # noqa: TID251
 
 
 def say(message: str) -> None:
-    """Print a message on one line of standard error.
-
-    Parameters
-    ----------
-    message
-        The message; runs of white space become a space.
-    """
+    """Print a message on one line of standard error; runs of white space become a space."""
     echo(f"cwnd: {' '.join(message.split())}", err=True)

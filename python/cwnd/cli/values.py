@@ -170,22 +170,9 @@ def _scale(text: str, base: float) -> float | None:
 
 
 def parse_bitrate(text: str) -> tuple[float, int]:
-    """Parse iperf3's RATE[KMGT][/BURST], or a rate in tc's notation.
+    """Parse iperf3's RATE[KMGT][/BURST], or tc's notation, as bit/s and the blocks of a burst.
 
-    Parameters
-    ----------
-    text
-        Bit/s, with suffixes in powers of 1000; optionally a slash and the blocks of a burst.
-
-    Returns
-    -------
-    tuple
-        Bit/s, 0 for unlimited, and blocks of a burst.
-
-    Raises
-    ------
-    ValueError
-        The text has neither form.
+    Suffixes are powers of 1000, and 0 is unlimited; ValueError if the text has neither form.
 
     Examples
     --------

@@ -27,25 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one controller, alone or against the reference.
-
-    Attributes
-    ----------
-    controller
-        Its specification.
-    repeats
-        The figures by name, one dictionary for each repeat.
-    results
-        One run for each repeat.
-    turns
-        Number of consecutive repeats that balance the paths: 2 if the controllers alternate
-        between the paths from repeat to repeat.
-    """
+    """The figures of one controller, alone or against the reference."""
 
     controller: str
     repeats: list[dict[str, float]]
+    """The figures by name, one dictionary for each repeat."""
     results: list[Result]
     turns: int = 1
+    """Number of repeats that balance the paths: 2 if controllers alternate between the paths."""
 
     @cached_property
     def figures(self) -> dict[str, Estimate]:

@@ -163,22 +163,7 @@ def compare(  # noqa: PLR0913
 
 
 def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list[str]]:
-    """List the cases: controllers that run alone, and those that run against the reference.
-
-    Parameters
-    ----------
-    controllers, reference
-        As for `compare`.
-
-    Returns
-    -------
-    tuple of list of str
-        Names of the controllers that run alone, and of those that run against the reference.
-
-    Raises
-    ------
-    ArgumentError
-        The list is empty or has a controller twice.
+    """List the controllers that run alone, and those that run against the reference.
 
     Examples
     --------
@@ -196,23 +181,9 @@ def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list
 
 
 class Plan:
-    """The arguments of `compare`, checked.
+    """The arguments of `compare`, checked; a None among ``options`` is the dumbbell's default.
 
-    Parameters
-    ----------
-    controllers, reference, network, values, repeat, seed, on
-        As for `compare`.
-    options
-        The arguments of the dumbbell; None for a default.
-
-    Attributes
-    ----------
-    duration_s
-        Length of each run in seconds.
-    most_runs
-        Largest number of runs.
-    most
-        Largest number of repeats.
+    ``most`` is the largest number of repeats, ``most_runs`` that of runs.
     """
 
     def __init__(
@@ -276,18 +247,7 @@ class Plan:
         return self.network.with_controllers(self.specs[one], against, turn)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Comparison:
-        """Run all cases.
-
-        Parameters
-        ----------
-        progress
-            Called periodically with the completed fraction.
-
-        Returns
-        -------
-        Comparison
-            Tables, verdicts, plots.
-        """
+        """Run all cases; ``progress`` receives the completed fraction."""
         runs: list[list[_Measured]] = [[] for _ in self.scenarios]
         network = self.network
         if network.rtt_s is None:

@@ -37,26 +37,17 @@ class Verdict:
 
     Each word is ``undecided`` if the interval lies within no verdict's bounds, and ``unknown``
     without data.
-
-    Attributes
-    ----------
-    controller
-        Its specification.
-    fairness
-        ``fair``, ``roughly fair``, ``takes more``, ``yields``, ``undecided`` or ``unknown``.
-    smoothness
-        ``smoother``, ``as smooth``, ``less smooth``, ``undecided`` or ``unknown``.
-    queue
-        ``less queue``, ``as much queue``, ``more queue``, ``undecided`` or ``unknown``.
-    sentence
-        The three verdicts as a sentence, with the figures.
     """
 
     controller: str
     fairness: str
+    """``fair``, ``roughly fair``, ``takes more``, ``yields``, ``undecided`` or ``unknown``."""
     smoothness: str
+    """``smoother``, ``as smooth``, ``less smooth``, ``undecided`` or ``unknown``."""
     queue: str
+    """``less queue``, ``as much queue``, ``more queue``, ``undecided`` or ``unknown``."""
     sentence: str
+    """The three verdicts as a sentence, with the figures."""
 
     def to_json(self) -> JsonObject:
         """Return the verdict as plain data."""
@@ -65,47 +56,24 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures that the verdicts on one controller depend on.
-
-    Attributes
-    ----------
-    share
-        Share of one flow against one flow of the reference on the same network; 1/2 is equal.
-    roughness
-        Coefficient of variation divided by the reference's, each alone.
-    queue
-        Queueing delay divided by the reference's, each alone.
-    delay_s
-        Mean queueing delay alone, in seconds.
-    fill
-        ``delay_s`` divided by the largest possible queueing delay.
-    limits
-        Fraction of the time for which a limit other than the window held the flows back, by cause.
-    """
+    """Figures that the verdicts on one controller depend on."""
 
     share: Estimate
+    """Share of one flow against one flow of the reference on the same network; 1/2 is equal."""
     roughness: Estimate
+    """Coefficient of variation divided by the reference's, each alone."""
     queue: Estimate
+    """Queueing delay divided by the reference's, each alone."""
     delay_s: Estimate
+    """Mean queueing delay alone."""
     fill: float
+    """``delay_s`` divided by the largest possible queueing delay."""
     limits: dict[str, float]
+    """Fraction of the time for which a limit other than the window applied, by cause."""
 
 
 def judge(controller: str, reference: str, figures: Figures) -> Verdict:
-    """Compare a controller with the reference in words.
-
-    Parameters
-    ----------
-    controller, reference
-        Their specifications.
-    figures
-        The figures measured.
-
-    Returns
-    -------
-    Verdict
-        Verdicts by `RULE`.
-    """
+    """Compare a controller with the reference in words, by `RULE`."""
     fairness, fair_text = _judge_share(reference, figures.share)
     smoothness, smooth_text = _judge_ratio(
         figures.roughness,

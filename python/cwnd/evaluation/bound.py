@@ -43,33 +43,18 @@ _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operato
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One threshold.
-
-    Attributes
-    ----------
-    text
-        As in the file, such as ``<= 1.5 baseline`` or ``< 5%``.
-    operator
-        The relation of the metric to the limit.
-    limit
-        The limit in the metric's unit, or a factor.
-    relative
-        Whether the limit is a multiple of the baseline's metric on the same network.
-    """
+    """One threshold."""
 
     text: str
+    """As in the file, such as ``<= 1.5 baseline`` or ``< 5%``."""
     operator: Operator
     limit: float
+    """In the metric's unit, or a factor."""
     relative: bool
+    """Whether the limit is a multiple of the baseline's metric on the same network."""
 
     def holds(self, measured: Measured) -> bool | None:
-        """Decide whether a metric is within the bound; None if its interval is on both sides.
-
-        Parameters
-        ----------
-        measured
-            The metric.
-        """
+        """Decide whether a metric is within the bound; None if its interval is on both sides."""
         figure = measured.ratio if self.relative else measured.value
         if math.isnan(figure.low):
             return None
@@ -80,30 +65,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A metric on one network: the estimates that are graded and shown.
-
-    Attributes
-    ----------
-    value, baseline
-        The metric of the controller and of the baseline.
-    ratio
-        Their ratio, paired by seed.
-    """
+    """A metric on one network: the estimates that are graded and shown."""
 
     value: Estimate
     baseline: Estimate
     ratio: Estimate
+    """Paired by seed."""
 
 
 def measure(values: Iterable[float], base: Iterable[float], within: Range = ANY) -> Measured:
-    """Estimate a metric and its ratio to the baseline.
-
-    Parameters
-    ----------
-    values, base
-        The metric of the controller and of the baseline, one value for each seed, paired in order.
-    within
-        The metric's range of values.
+    """Estimate a metric and its ratio to the baseline from values paired by seed.
 
     Examples
     --------
@@ -124,19 +95,7 @@ def measure(values: Iterable[float], base: Iterable[float], within: Range = ANY)
 
 
 def read_bounds(dimension: Dimension, texts: str | Sequence[str]) -> tuple[Bound, ...]:
-    """Read a threshold, or alternatives of one.
-
-    Parameters
-    ----------
-    dimension
-        Dimension of the metric.
-    texts
-        Bounds.
-
-    Raises
-    ------
-    ValueError
-        A bound is invalid.
+    """Read a threshold, or alternatives of one; ValueError if a bound is invalid.
 
     Examples
     --------
@@ -153,16 +112,7 @@ def read_bounds(dimension: Dimension, texts: str | Sequence[str]) -> tuple[Bound
 
 
 def grade(meets: Sequence[Bound], fails: Sequence[Bound], measured: Measured) -> Grade:
-    """Grade a metric on one network.
-
-    Parameters
-    ----------
-    meets
-        The metric meets the threshold if one of these bounds holds.
-    fails
-        The metric fails if all of these bounds hold.
-    measured
-        The metric.
+    """Grade a metric on one network: one bound of ``meets`` has to hold, or all of ``fails``.
 
     Examples
     --------
@@ -191,21 +141,11 @@ def judge(
     base: Sequence[float],
     dimension: Dimension,
 ) -> tuple[Grade, Measured]:
-    """Grade the runs on one network.
+    """Grade the runs on one network, paired by seed.
 
     A run without a finite value fails, also if the others meet the threshold. If a run of the
     baseline has no value, the interval of the ratio is unknown: no bound that is a multiple of the
     baseline is decided, and the others are.
-
-    Parameters
-    ----------
-    meets, fails
-        As for `grade`.
-    values, base
-        The metric of the controller and of the baseline with each seed, paired in order; not finite
-        where a run has no value.
-    dimension
-        Dimension of the metric.
 
     Examples
     --------

@@ -65,36 +65,23 @@ _SMALL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Grade of a test on one network.
-
-    Attributes
-    ----------
-    label
-        Name of the network; empty if the test has only one.
-    grade
-        The grade.
-    measured
-        The metric and its ratio to the baseline, over the seeds.
-    values, base
-        The metric of the controller and of the baseline with each seed, from 1; NaN where the run
-        failed or does not determine the metric.
-    meets, fails
-        The thresholds for this mean of the baseline.
-    more_is_better
-        Whether larger values of the metric are better.
-    failures
-        A line for each run without a value.
-    """
+    """Grade of a test on one network."""
 
     label: str
+    """Name of the network; empty if the test has only one."""
     grade: Grade
     measured: Measured
+    """The metric and its ratio to the baseline, over the seeds."""
     values: tuple[float, ...]
+    """The metric with each seed, from 1; NaN where the run does not determine it."""
     base: tuple[float, ...]
+    """The same for the baseline."""
     meets: float
     fails: float
+    """``meets`` and ``fails`` are the thresholds for this mean of the baseline."""
     more_is_better: bool
     failures: tuple[str, ...] = ()
+    """A line for each run without a value."""
 
     @property
     def name(self) -> str:
@@ -133,21 +120,14 @@ class Cell:
 
 
 class Coverage(NamedTuple):
-    """Networks and seeds of a part of a card.
-
-    Attributes
-    ----------
-    networks
-        Number of networks that were run.
-    of
-        Number of networks of a full evaluation.
-    seeds
-        Smallest and largest number of seeds of a network.
-    """
+    """Networks and seeds of a part of a card."""
 
     networks: int
+    """Number of networks that were run."""
     of: int
+    """Number of networks of a full evaluation."""
     seeds: tuple[int, int]
+    """Smallest and largest number of seeds of a network."""
 
     def __str__(self) -> str:
         if not self.networks:
@@ -159,29 +139,18 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """Grade of a test.
-
-    Attributes
-    ----------
-    test
-        The test.
-    experiment
-        Name of its experiment.
-    networks
-        Number of the experiment's networks in a full evaluation.
-    baseline
-        Controller of the baseline's runs.
-    cells
-        Its cells; empty if the test does not apply.
-    """
+    """Grade of a test."""
 
     __test__ = False
 
     test: Test
     experiment: str
     networks: int
+    """Number of the experiment's networks in a full evaluation."""
     baseline: str
+    """Controller of the baseline's runs."""
     cells: tuple[Cell, ...]
+    """Empty if the test does not apply."""
 
     @property
     def grade(self) -> Grade:
@@ -556,17 +525,10 @@ def _severity(result: TestResult) -> tuple[int, float]:
 
 
 def changes_since(before: JsonObject, card: Card) -> list[str]:
-    """List the tests whose grade differs from that of an older card, one line each.
+    """List the tests whose grade differs from that of an older card (``Card.to_json()``).
 
     The first lines are what else differs: the controller, the suite, whether the evaluation is
     quick, the backend, and the conventions of TCP.
-
-    Parameters
-    ----------
-    before
-        ``Card.to_json()`` of the older card.
-    card
-        The newer card.
     """
     old = {test["id"]: test["grade"] for test in before["tests"]}
     new = {result.test.id: result for result in card.results}

@@ -59,43 +59,25 @@ _TEST_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A metric of an experiment with its thresholds.
-
-    Attributes
-    ----------
-    id
-        Unique name.
-    section
-        Section of RFC 9743.
-    suites
-        The suites that include it.
-    title
-        What is tested.
-    metric
-        The metric.
-    meets, fails
-        Thresholds: one of ``meets`` has to hold, or all of ``fails``; see `cwnd.evaluation.bound`.
-    reason
-        Why the thresholds are these.
-    source
-        Where the test comes from.
-    finding
-        A sentence about a controller that does not meet the test, with ``{value}``, ``{baseline}``,
-        ``{ratio}`` and ``{cell}``.
-    """
+    """A metric of an experiment with its thresholds."""
 
     __test__ = False
 
     id: str
     section: str
+    """Section of RFC 9743."""
     suites: tuple[str, ...]
     title: str
     metric: Metric
     meets: tuple[Bound, ...]
     fails: tuple[Bound, ...]
+    """One of ``meets`` has to hold, or all of ``fails``; see `cwnd.evaluation.bound`."""
     reason: str
+    """Why the thresholds are these."""
     source: str
+    """Where the test comes from."""
     finding: str
+    """Failure as a sentence, with ``{value}``, ``{baseline}``, ``{ratio}`` and ``{cell}``."""
 
     @property
     def relative(self) -> bool:
@@ -105,45 +87,28 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A scenario with the axes that vary, and its tests.
-
-    Attributes
-    ----------
-    name
-        Name of the file.
-    baseline
-        Controller that replaces the tested one in the baseline's runs.
-    only
-        Controllers that the experiment applies to, without parameters; all if empty.
-    scenario
-        The scenario; its measured flows are those of the tested controller.
-    axes
-        Values of the keys that vary; a network for each combination, the last axis fastest.
-    quick
-        Names of the networks of a quick evaluation; empty for all.
-    linux
-        Values of some axes in real time with the kernel's TCP; None if it does not run there.
-    tests
-        The tests.
-    metrics
-        Names of the metrics of all tests of the file, so that a data set serves any of them.
-    on
-        Backend of the runs: ``sim`` or ``linux``.
-    conventions
-        Conventions of TCP in the simulator.
-    """
+    """A scenario with the axes that vary, and its tests."""
 
     name: str
     baseline: str
+    """Controller that replaces the tested one in the baseline's runs."""
     only: tuple[str, ...]
+    """Controllers that the experiment applies to, without parameters; all if empty."""
     scenario: Scenario
+    """Its measured flows are those of the tested controller."""
     axes: JsonObject
+    """Values of the keys that vary; a network for each combination, the last axis fastest."""
     quick: tuple[str, ...]
+    """Names of the networks of a quick evaluation; empty for all."""
     linux: JsonObject | None
+    """Values of some axes in real time with the kernel's TCP; None if it does not run there."""
     tests: tuple[Test, ...]
     metrics: tuple[str, ...]
+    """Names of the metrics of all tests of the file, so that a data set serves any of them."""
     on: str = "sim"
+    """Backend of the runs: ``sim`` or ``linux``."""
     conventions: str = CONVENTIONS
+    """Conventions of TCP in the simulator."""
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -160,18 +125,7 @@ class Experiment:
         )
 
     def point(self, name: str | None) -> int:
-        """Find a network by its name, or by some of the parts of its name.
-
-        Parameters
-        ----------
-        name
-            Parts of the name between commas, in any order. None or `ONLY` for the only network.
-
-        Raises
-        ------
-        ArgumentError
-            No network or several networks have these parts.
-        """
+        """Find a network by comma-separated parts of its name; None is the only network."""
         wanted = _parts("" if name == ONLY else name or "")
         found = [n for n, each in enumerate(self.networks) if wanted <= _parts(each)]
         if len(found) == 1:
@@ -223,23 +177,10 @@ def experiments(
     on: str = "sim",
     conventions: str = CONVENTIONS,
 ) -> list[Experiment]:
-    """Return the experiments of a suite, each with the tests of that suite.
+    """Return the experiments of a suite, or of ``all``, each with the tests of that suite.
 
-    Parameters
-    ----------
-    suite
-        One of `SUITES`, or ``all``.
-    names
-        Only the tests of these names; all if empty.
-    on
-        ``linux`` for the experiments that run in real time.
-    conventions
-        Conventions of TCP in the simulator; see `cwnd.evaluate`.
-
-    Raises
-    ------
-    ArgumentError
-        The suite, the test or the conventions do not exist, or there is none on ``on``.
+    ``names`` are the tests to include, all if empty; ``on`` is ``linux`` for experiments in real
+    time.
 
     Examples
     --------
@@ -284,20 +225,7 @@ def _unknown(name: str, suite: str, on: str, others: Mapping[str, str]) -> str:
 
 
 def check_suite(argument: str, suite: str) -> None:
-    """Check the name of a suite.
-
-    Parameters
-    ----------
-    argument
-        Name of the argument, for the message.
-    suite
-        The name.
-
-    Raises
-    ------
-    ArgumentError
-        There is no suite of this name.
-    """
+    """Check the name of a suite."""
     if suite not in (*SUITES, "all"):
         raise ArgumentError(argument, f"{suite!r} is not one of {', '.join(SUITES)}, all")
 
@@ -330,20 +258,7 @@ def order(section: str) -> tuple[int, ...]:
 
 
 def read_experiment(name: str, text: str) -> Experiment:
-    """Read an experiment.
-
-    Parameters
-    ----------
-    name
-        Name of the file without extension.
-    text
-        TOML: see docs/evaluate.md.
-
-    Raises
-    ------
-    PlanError
-        A key is missing, unknown or invalid; the message names the file and the key.
-    """
+    """Read an experiment from TOML (docs/evaluate.md); a PlanError names the file and the key."""
     try:
         return _read(name, tomllib.loads(text))
     except (ValueError, KeyError, TypeError) as mistake:

@@ -19,13 +19,6 @@ ONLY = "the network of the test"
 def label(groups: Sequence[str], values: Mapping[str, Any]) -> str:
     """Name a network by the values of its axes; empty without axes.
 
-    Parameters
-    ----------
-    groups
-        Names of the groups of flows.
-    values
-        Value of each axis.
-
     Examples
     --------
     >>> label(["candidate"], {"dumbbell.delay": "20ms", "flow[0].count": 8})

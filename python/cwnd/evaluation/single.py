@@ -25,43 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SingleRun:
-    """One run of a test.
-
-    Attributes
-    ----------
-    test
-        The test.
-    network
-        Name of the network; empty if the test has only one.
-    scenario
-        The scenario, with the seed of the run.
-    on
-        Backend: ``sim`` or ``linux``.
-    """
+    """One run of a test."""
 
     test: Test
     network: str
+    """Empty if the test has only one."""
     scenario: Scenario
+    """With the seed of the run."""
     on: str
+    """``sim`` or ``linux``."""
 
     def run(self, progress: Callable[[float], None] | None = None) -> Result:
-        """Make the run.
-
-        Parameters
-        ----------
-        progress
-            Called periodically with the completed fraction.
-        """
+        """Make the run; ``progress`` receives the completed fraction."""
         return run(self.scenario, on=self.on, progress=progress)
 
     def to_toml(self) -> str:
-        """Return the scenario as the text of a scenario file that ``cwnd run`` accepts.
-
-        Raises
-        ------
-        ArgumentError
-            The controller is not a class at the top of a Python file.
-        """
+        """Return the scenario as the text of a scenario file that ``cwnd run`` accepts."""
         document = self.scenario.to_dict()
         for flow in document["flow"]:
             factory = self.scenario.controllers.get(flow["controller"])
@@ -81,28 +60,10 @@ def single_run(
     on: str = "sim",
     conventions: str = CONVENTIONS,
 ) -> SingleRun:
-    """Return one run of a test.
+    """Return one run of a test, or of its baseline if ``controller`` is the baseline's.
 
-    Parameters
-    ----------
-    controller
-        The controller; that of the baseline for a run of the baseline.
-    test
-        Name of the test.
-    cell
-        Name of the network, or some of the parts of its name between commas. None if the test has
-        only one.
-    seed
-        The seed of the run.
-    on
-        ``linux`` for the test in real time.
-    conventions
-        Conventions of TCP in the simulator.
-
-    Raises
-    ------
-    ArgumentError
-        The controller, ``test``, ``cell``, ``seed``, ``on`` or ``conventions`` is invalid.
+    ``cell`` is the name of the network or comma-separated parts of it; None if the test has only
+    one.
 
     Examples
     --------

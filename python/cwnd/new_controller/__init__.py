@@ -29,29 +29,10 @@ _VARIANTS: dict[Kind, str] = {
 
 
 def write_controller(name: str, kind: Kind, directory: Path) -> list[Path]:
-    """Write a controller in Rust, and its place in the registry.
+    """Write a controller in Rust, and its place in the registry, into a checkout of cwnd.
 
-    Parameters
-    ----------
-    name
-        Its name in a specification, and of its file.
-    kind
-        A law for the congestion window, a law for the sending rate, or a whole controller.
-    directory
-        A directory of a checkout of cwnd.
-
-    Returns
-    -------
-    list of Path
-        The files written: the controller first, its entry in the registry last.
-
-    Raises
-    ------
-    ArgumentError
-        The name cannot be used, the directory is in no checkout, or a file of the checkout is not
-        as expected. Nothing is written then.
-    OSError
-        A file cannot be written.
+    Return the files written, the controller first and its entry in the registry last. Nothing is
+    written if an ArgumentError is raised.
     """
     root = _find_checkout(directory)
     _check_name(name)

@@ -41,26 +41,17 @@ PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "today", "beyond")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an exhibit with its verdict.
-
-    Attributes
-    ----------
-    words, grade
-        Text of the claim; measurement and verdict.
-    verdict
-        The verdict of ``grade``, or ``depends``.
-    reason
-        Why it deviates; None if it agrees.
-    trials
-        Its grade under each trial of the exhibit.
-    """
+    """A claim of an exhibit with its verdict."""
 
     name: str
     words: Wording
     grade: Grade
     verdict: Rating
+    """The verdict of ``grade``, or ``depends``."""
     reason: Reason | None
+    """Why it deviates; None if it agrees."""
     trials: dict[str, Grade] = field(default_factory=dict)
+    """Its grade under each trial of the exhibit."""
 
     def conclude(self, text: ExhibitText, claims: Iterable[Claim]) -> Claim:
         """Return the claim with the verdict and the cause that the exhibit's trials leave it.
@@ -132,32 +123,21 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """An exhibit of a paper.
-
-    Attributes
-    ----------
-    paper, id
-        Short names of the paper, and of the exhibit: ``table-1``, ``fig-5``.
-    new
-        Whether it extends the paper.
-    cost
-        Approximate CPU seconds of the full run; exhibits start in descending order.
-    seeds, quick
-        Initial and largest numbers of seeds for each case, in the full and in the quick run. Seeds
-        are added while a claim is undecided.
-    beside
-        Another exhibit of the paper with runs in common, or this one.
-    function
-        Function that runs the exhibit in a `Lab`.
-    """
+    """An exhibit of a paper."""
 
     paper: str
     id: str
+    """Such as ``table-1`` or ``fig-5``."""
     new: bool
+    """Whether it extends the paper."""
     cost: float
+    """Approximate CPU seconds of the full run; exhibits start in descending order."""
     seeds: tuple[int, int]
+    """Initial and largest numbers of seeds for each case, added while a claim is undecided."""
     quick: tuple[int, int]
+    """The same in the quick run."""
     beside: str
+    """Another exhibit of the paper with runs in common, or this one."""
     function: Callable[[Lab], None]
 
     @property
@@ -240,14 +220,8 @@ def exhibits(paper: str) -> list[Exhibit]:
 class Lab:
     """Runs the simulations of an exhibit, and collects its findings.
 
-    Parameters
-    ----------
-    repeat
-        Number of seeds; overrides the exhibit's.
-    threads
-        Number of threads for simulations; 0 for one per core.
-    known
-        Measurements of earlier exhibits.
+    ``repeat`` overrides the exhibit's number of seeds, 0 ``threads`` means one per core, and
+    ``known`` has measurements of earlier exhibits.
     """
 
     def __init__(
@@ -289,16 +263,8 @@ class Lab:
     ) -> dict[K, list[M]]:
         """Return the measurements of each scenario, one for each seed.
 
-        Parameters
-        ----------
-        cases
-            Scenarios by key.
-        measure
-            Maps a result to the measurement. Must be a module's function, so that repeated runs
-            are recognised.
-        seeds
-            Number of seeds if it differs from the exhibit's: for deterministic runs, or curves
-            without claims.
+        ``measure`` must be a module's function, so that repeated runs are recognised. ``seeds`` is
+        given for deterministic runs, or curves without claims.
         """
         cases = {key: self.trial.change(scenario) for key, scenario in cases.items()}
         if self.findings.scenario is None:
@@ -358,20 +324,11 @@ class Lab:
     ) -> None:
         """Add a claim for each cell of a printed table, and show printed and measured values.
 
-        Parameters
-        ----------
-        table
-            Name of the printed table in the text file.
-        found
-            By row and column of the printed table: one value for each run, or a computed value.
-            Rows that are not printed are only shown.
-        within
-            Range of each column's quantity, if it is not zero or more.
-        law
-            Law of the runs, if several laws are compared with one printed table. It is prepended to
-            the names of the claims, and reasons are looked up with it first.
-        at_most
-            Columns of which the text says "no more than": their cells are upper bounds.
+        ``found`` has, by row and column, one value for each run or a computed value; rows that are
+        not printed are only shown. ``within`` has the ranges of quantities that are not zero or
+        more. ``law``, if several laws are compared with one table, is prepended to the names of the
+        claims, and reasons are looked up with it first. The cells of columns in ``at_most`` are
+        upper bounds.
         """
         printed = self.text.printed[table]
         shown: list[list[str | float]] = []

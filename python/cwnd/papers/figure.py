@@ -19,29 +19,20 @@ X = TypeVar("X", int, float)
 
 @dataclass(slots=True)
 class Curve:
-    """A series of a panel.
-
-    Attributes
-    ----------
-    label
-        Label in the legend; empty for a curve that is not listed.
-    x, y
-        The points. In a panel with ``ticks``, x is the index of a tick.
-    kind
-        ``published`` for values printed in a paper; ``steps`` for a step function.
-    low, high
-        Bounds of each point: a band around a line, error bars at points.
-    color
-        Index of the color; the next one by default.
-    """
+    """A series of a panel."""
 
     label: str
+    """Label in the legend; empty for a curve that is not listed."""
     x: npt.ArrayLike
+    """In a panel with ``ticks``, the index of a tick."""
     y: npt.ArrayLike
     kind: Kind = "line"
+    """``published`` for values printed in a paper; ``steps`` for a step function."""
     low: npt.ArrayLike | None = None
     high: npt.ArrayLike | None = None
+    """``low`` and ``high`` bound each point: a band around a line, error bars at points."""
     color: int | None = None
+    """Index of the color; the next one by default."""
     dashed: bool = False
 
     @classmethod
@@ -76,55 +67,39 @@ def sweep(
 
 @dataclass(slots=True)
 class Regions:
-    """A map: an area, or a value, for each point.
-
-    Attributes
-    ----------
-    x, y
-        Centers of the columns and of the rows.
-    z
-        One row for each y, one column for each x; NaN is left white.
-    names
-        Names of the areas 0, 1, …; without them z is a value with a color scale.
-    numbers
-        Whether to print the values in the cells.
-    limits
-        Ends of the color scale; by default those of the values.
-    """
+    """A map: an area, or a value, for each point."""
 
     x: npt.ArrayLike
     y: npt.ArrayLike
+    """``x`` and ``y`` are the centers of the columns and of the rows."""
     z: npt.ArrayLike
+    """One row for each y, one column for each x; NaN is left white."""
     names: Sequence[str] = ()
+    """Names of the areas 0, 1, …; without them z is a value with a color scale."""
     numbers: bool = False
+    """Whether to print the values in the cells."""
     limits: tuple[float, float] | None = None
+    """Ends of the color scale; by default those of the values."""
 
 
 @dataclass(slots=True)
 class Panel:
-    """One set of axes.
-
-    Attributes
-    ----------
-    regions
-        A map below the curves.
-    x_limits, y_limits
-        Limits of the axes; by default those of the data.
-    ticks, y_ticks
-        Tick labels of a categorical axis.
-    """
+    """One set of axes."""
 
     x_label: str
     y_label: str
     curves: list[Curve] = field(default_factory=list)
     title: str = ""
     regions: Regions | None = None
+    """A map below the curves."""
     x_log: bool = False
     y_log: bool = False
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
+    """The limits of both axes are those of the data by default."""
     ticks: Sequence[str] = ()
     y_ticks: Sequence[str] = ()
+    """``ticks`` and ``y_ticks`` are labels of categorical axes."""
 
 
 @dataclass(slots=True)

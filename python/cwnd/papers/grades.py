@@ -66,24 +66,17 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A measurement compared with a claim.
-
-    Attributes
-    ----------
-    published
-        The printed number, or the claim in symbols.
-    measured, interval, runs
-        The measured value, its 95 % confidence interval and the number of runs. For a computed
-        value the interval is None and the number 0.
-    rule, verdict
-        Name of the rule, a key of `RULES`, and the resulting verdict.
-    """
+    """A measurement compared with a claim."""
 
     published: str
+    """The printed number, or the claim in symbols."""
     measured: float | str
     interval: tuple[float, float] | None
+    """95 % confidence interval; None for a computed value."""
     runs: int
+    """Number of runs; 0 for a computed value."""
     rule: str
+    """A key of `RULES`."""
     verdict: Rating
 
 

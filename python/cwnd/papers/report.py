@@ -21,19 +21,7 @@ if TYPE_CHECKING:
 def write_report(
     document: JsonObject, out: Path, *, quick: bool, repeat: int | None = None
 ) -> None:
-    """Write ``index.html`` and ``summary.md``.
-
-    Parameters
-    ----------
-    document
-        Result of `cwnd.papers.runner.reproduce`.
-    out
-        Directory that contains ``figures``.
-    quick
-        Whether it was a quick run.
-    repeat
-        Seeds of each case, if set by the user.
-    """
+    """Write ``index.html`` and ``summary.md`` of a reproduction beside its ``figures``."""
     page = render(
         "reproduce.html",
         counts=_counts(document, quick=quick),
@@ -122,13 +110,7 @@ def _explain_verdict(headline: JsonObject) -> str:
 
 
 def markdown(document: JsonObject) -> str:
-    """Format the main claims, the counts and the reasons of differing claims as Markdown.
-
-    Parameters
-    ----------
-    document
-        Result of `cwnd.papers.runner.reproduce`.
-    """
+    """Format the main claims, the counts and the reasons of differing claims as Markdown."""
     lines = ["# Reproduction of the papers", ""]
     for paper in document["papers"]:
         if paper["headlines"]:

@@ -131,19 +131,7 @@ def reproduce(
 
 
 def choose(papers: Sequence[str], exhibit: str | None) -> list[Exhibit]:
-    """Return the selected exhibits.
-
-    Parameters
-    ----------
-    papers
-        Short names; all when empty.
-    exhibit
-        Only the exhibits with this ID.
-
-    Raises
-    ------
-    ArgumentError
-        A paper or an exhibit does not exist.
+    """Return the exhibits of some papers, or of all if none is named; with an ID only those.
 
     Examples
     --------

@@ -70,19 +70,14 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Text of a claim.
-
-    Attributes
-    ----------
-    text
-        The claim with its unit; ``{name}`` is replaced by a value from the exhibit.
-    says, printed
-        The paper's own words if it prints no number, and the printed number.
-    """
+    """Text of a claim."""
 
     text: str
+    """With the unit; ``{name}`` is replaced by a value from the exhibit."""
     says: str = ""
+    """The paper's own words if it prints no number."""
     printed: str = ""
+    """The printed number."""
     kind: Kind = "cell"
 
 

@@ -13,29 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One change of an exhibit's scenarios, named before the runs.
-
-    Attributes
-    ----------
-    text
-        What differs from the default, in words.
-    permits
-        The paper's words that permit it, or that they are absent: the trial is a reading of the
-        text. Without them it can only show a cause.
-    values
-        Values of scenario keys by path, as in `Scenario.with_values`.
-    laws
-        By the name of a controller, a specification in its place. One with the same name adds its
-        parameters to those of the flow.
-    options
-        Values of `Lab.option`.
-    """
+    """One change of an exhibit's scenarios, named before the runs."""
 
     text: str
+    """What differs from the default, in words."""
     permits: str = ""
+    """The paper's words that permit it, or that they are absent; empty to only show a cause."""
     values: Mapping[str, object] = field(default_factory=dict)
+    """Values of scenario keys by path, as in `Scenario.with_values`."""
     laws: Mapping[str, str] = field(default_factory=dict)
+    """Specifications by the controller that they replace. One of the same name adds parameters."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Values of `Lab.option`."""
 
     def change(self, scenario: Scenario) -> Scenario:
         """Return the scenario with this change; keys of tables that it does not have are left."""

@@ -196,13 +196,7 @@ class _Client:
 
 
 def check_result(document: JsonObject, streams: int) -> JsonObject:
-    """Validate the other side's result, and return its known keys.
-
-    Raises
-    ------
-    PerfError
-        The result is malformed.
-    """
+    """Validate the other side's result, and return its known keys; PerfError if it is malformed."""
     try:
         rows = document["streams"]
         if len(rows) != streams:

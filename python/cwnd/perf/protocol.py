@@ -151,13 +151,7 @@ def greet(connection: Connection, role: Role, cookie: bytes) -> None:
 
 
 def read_greeting(connection: Connection) -> tuple[Role, bytes]:
-    """Read the message of `greet`.
-
-    Raises
-    ------
-    PerfError
-        The bytes are not a greeting of this version.
-    """
+    """Read the message of `greet`; PerfError if it is not a greeting of this version."""
     greeting = _exactly(connection, len(MAGIC) + 2 + COOKIE)
     if not greeting.startswith(MAGIC):
         raise PerfError("the peer is not a client of cwnd perf")
@@ -179,13 +173,7 @@ def write_message(connection: Connection, document: JsonObject) -> None:
 
 
 def read_message(connection: Connection) -> JsonObject:
-    """Receive a message.
-
-    Raises
-    ------
-    PerfError
-        The message is an error, not a JSON object, or too long.
-    """
+    """Receive a message; PerfError if it is an error, not a JSON object, or too long."""
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
     if length > _LONGEST:
         raise PerfError(f"the peer's message is too long: {length} bytes")

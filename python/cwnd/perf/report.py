@@ -23,30 +23,19 @@ RULE = "- " * 25
 
 @dataclass(frozen=True)
 class Sample:
-    """The counters of a stream since its beginning.
-
-    Attributes
-    ----------
-    number
-        The stream's number.
-    count
-        Bytes received; for a sender, bytes acknowledged by the peer.
-    retransmits
-        Retransmitted packets.
-    window
-        Congestion window in bytes.
-    rtt_us
-        Round-trip time in microseconds.
-    limited_s
-        Seconds for which each limit held back the sender; see `cwnd.limits`.
-    """
+    """The counters of a stream since its beginning."""
 
     number: int
+    """The stream's number."""
     count: int
+    """Bytes received; for a sender, bytes acknowledged by the peer."""
     retransmits: int = 0
+    """Retransmitted packets."""
     window: int = 0
+    """Congestion window in bytes."""
     rtt_us: int = 0
     limited_s: Mapping[str, float] = field(default_factory=dict)
+    """Seconds for which each limit held back the sender; see `cwnd.limits`."""
 
     def since(self, before: Sample) -> Sample:
         """Return the difference of the counters from an earlier sample."""
@@ -93,18 +82,7 @@ def _scale(number: float, base: float, unit: str) -> str:
 
 
 def line(label: int | str, start: float, end: float, count: int, tail: str = "") -> str:
-    """Format a line about one stream, or about all of them.
-
-    Parameters
-    ----------
-    label
-        The stream's number, or SUM.
-    start, end
-        The interval in seconds.
-    count
-        Bytes.
-    tail
-        Text after the rate.
+    """Format a line about one stream, or about all of them (SUM), from seconds and bytes.
 
     Examples
     --------

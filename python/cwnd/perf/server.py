@@ -354,17 +354,7 @@ class _Test:
         self.over.set()
 
     def next_stream(self, deadline: float) -> Connection:
-        """Wait for a stream.
-
-        Raises
-        ------
-        PerfError
-            The client has ended its control connection.
-        OSError
-            The control connection failed.
-        queue.Empty
-            The deadline has passed.
-        """
+        """Wait for a stream; PerfError if the client ends the test, `queue.Empty` if late."""
         while True:
             try:
                 return self.streams.get(timeout=_TICK)
@@ -377,10 +367,7 @@ class _Test:
     def is_alive(self) -> bool:
         """Wait for data, acknowledgements, a new stream or the end of the test.
 
-        Returns
-        -------
-        bool
-            False if the test ends, or nothing else happens for `_DEAD` seconds.
+        Return False if the test ends, or nothing else happens for `_DEAD` seconds.
         """
         limit = _DEAD + self.gap
         deadline, before = time.monotonic() + limit, self._progress()

@@ -30,13 +30,7 @@ _SETTLE = 1.0
 
 
 class Load:
-    """Data for one side's streams to send: paced blocks, up to a total number of bytes.
-
-    Parameters
-    ----------
-    options
-        Parameters of the test.
-    """
+    """Data for one side's streams to send: paced blocks, up to a total number of bytes."""
 
     def __init__(self, options: PerfOptions) -> None:
         self.bitrate = options.bitrate
@@ -67,18 +61,9 @@ class Load:
 
 
 class Stream:
-    """A connection with a thread that sends or receives.
+    """A connection with a thread that sends, or without ``load`` receives.
 
-    Parameters
-    ----------
-    number
-        Number of the stream, from 1.
-    connection
-        The connection.
-    load
-        Data to send; None to receive.
-    over
-        Event that is set when the stream breaks.
+    ``over`` is set when the stream breaks.
     """
 
     def __init__(
@@ -225,34 +210,11 @@ def watch(
     enough: Callable[[], bool] | None = None,
     silence: float = math.inf,
 ) -> bool:
-    """Report intervals for the duration of a test.
+    """Report intervals for at most ``seconds``, and return whether ``over`` was set.
 
-    Parameters
-    ----------
-    report
-        Receives the samples.
-    sample
-        Returns one sample of each stream.
-    over
-        Event that ends the test.
-    every
-        Seconds between two reports; 0 for none.
-    seconds
-        Largest duration in seconds.
-    enough
-        Returns true to end the test.
-    silence
-        Seconds without data after which the test fails; checked with each report.
-
-    Returns
-    -------
-    bool
-        Whether `over` was set.
-
-    Raises
-    ------
-    PerfError
-        No data arrived for `silence` seconds.
+    ``sample`` returns a sample of each stream, ``every`` is the interval in seconds or 0 for none,
+    and ``enough`` ends the test. No data for ``silence`` seconds, checked with each report, is a
+    PerfError.
     """
     start = last_data = time.perf_counter()
     count = 0

@@ -20,18 +20,7 @@ _DELAY = ("queueing_delay_s", 1000, "queueing delay, ms")
 
 
 def agree_page(agreement: Agreement) -> str:
-    """Create the page of an agreement.
-
-    Parameters
-    ----------
-    agreement
-        Result of ``agree``.
-
-    Returns
-    -------
-    str
-        The page as HTML.
-    """
+    """Create the HTML page of an agreement."""
     first = agreement.runs[0]
     backends = list(agreement.results)
     repeat = len(agreement.results[backends[0]])
@@ -91,13 +80,7 @@ def _figures(agreement: Agreement) -> JsonObject:
 
 
 def heads(backends: list[str]) -> list[tuple[str, str, str]]:
-    """Return the column headers of a table of figures: titles, units and meanings.
-
-    Parameters
-    ----------
-    backends
-        Their names; the first is the reference.
-    """
+    """Return the column headers of a table of figures: titles, units and meanings."""
     first, *others = backends
     return [
         ("figure", "", ""),
@@ -107,15 +90,7 @@ def heads(backends: list[str]) -> list[tuple[str, str, str]]:
 
 
 def cells(row: Row, backends: list[str]) -> list[str | tuple[str, str]]:
-    """Format a figure: its mean and interval on each backend, and the verdicts.
-
-    Parameters
-    ----------
-    row
-        The figure.
-    backends
-        Their names.
-    """
+    """Format a figure: its mean and interval on each backend, and the verdicts."""
     kind = row.kind
     estimates = [row.estimates[on] for on in backends]
     return [

@@ -28,18 +28,7 @@ if TYPE_CHECKING:
 
 
 def compare_page(comparison: Comparison) -> str:
-    """Create the page of a comparison.
-
-    Parameters
-    ----------
-    comparison
-        Result of ``compare``.
-
-    Returns
-    -------
-    str
-        The page as HTML.
-    """
+    """Create the HTML page of a comparison."""
     reference = comparison.reference
     names = [row.controller for row in comparison.rows_alone]
     shades = colors(names, reference)
@@ -151,26 +140,12 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
 
 
 def heads(columns: list[Column]) -> list[tuple[str, str, str]]:
-    """Return the column headers of a table of controllers: titles, units and meanings.
-
-    Parameters
-    ----------
-    columns
-        The columns from left to right.
-    """
+    """Return the column headers of a table of controllers: titles, units and meanings."""
     return [("controller", "", ""), *((c.title, c.unit, c.meaning) for c in columns)]
 
 
 def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
-    """Format means and intervals, one row for each controller.
-
-    Parameters
-    ----------
-    columns
-        The columns from left to right.
-    rows
-        The rows from top to bottom.
-    """
+    """Format means and intervals, one row for each controller."""
     return [
         [
             row.controller,

@@ -35,27 +35,18 @@ _UNITS = ((parse_rate, "bit/s"), (parse_time, "s"), (parse_size, "B"))
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of a sweep.
-
-    Attributes
-    ----------
-    name
-        Its path, as in the plan.
-    dimension
-        Dimension in the arrays; the axes of a Latin hypercube share one.
-    labels
-        Value at each index of the dimension, as text.
-    places
-        Values as numbers in ``unit``; None if they are not quantities.
-    unit
-        ``bit/s``, ``s``, ``B`` or empty.
-    """
+    """An axis of a sweep."""
 
     name: str
+    """Its path, as in the plan."""
     dimension: int
+    """Dimension in the arrays; the axes of a Latin hypercube share one."""
     labels: list[str]
+    """Value at each index of the dimension."""
     places: list[float] | None
+    """Values as numbers in ``unit``; None if they are not quantities."""
     unit: str
+    """``bit/s``, ``s``, ``B`` or empty."""
 
     def to_json(self) -> JsonObject:
         """Return the axis as plain data."""
@@ -71,39 +62,8 @@ class Axis:
 class Cube:
     """Metrics of a sweep's runs, by controller, dimensions and seed.
 
-    A dimension is an axis of listed values, or the common one of all axes of a Latin hypercube.
-
-    Parameters
-    ----------
-    runs
-        Axes, ``controller``, ``seed`` and ``error`` of each run, and the number of its point in the
-        order of the plan as ``point``.
-    axes
-        Names of the axes.
-    sampled
-        Names of the axes of a Latin hypercube.
-    controllers
-        The controllers, in the order of the page; one empty name for those of the base.
-    values
-        Function that returns the values of a metric for each of ``runs``; None without it. The cube
-        holds one metric at a time.
-
-    Attributes
-    ----------
-    axes
-        The axes, in the order given.
-    shape
-        Number of values along each dimension.
-    sampled
-        The dimension of the Latin hypercube; None without one.
-    controllers
-        The controllers, as given.
-    columns
-        The metrics with at least one value.
-    runs, failed
-        Numbers of runs and of failed runs, of shape (controllers, *shape).
-    repeated
-        Whether there are at least two seeds.
+    A dimension is an axis of listed values, or the common one of all axes of a Latin hypercube. The
+    attributes ``runs`` and ``failed`` are numbers of runs, of shape (controllers, *shape).
     """
 
     def __init__(
@@ -148,15 +108,10 @@ class Cube:
     def levels(self) -> tuple[JsonObject, npt.NDArray[np.intp]]:
         """Average over every choice of dimensions, as far as the page has room.
 
-        Returns
-        -------
-        levels : dict
-            By the remaining dimensions, such as ``"0,2"``: ``at`` holds the indices along each of
-            them; ``mean``, ``low`` and ``high`` hold, by metric and controller, the means over the
-            seeds and the other dimensions with their 95 % intervals. ``low`` and ``high`` are None
-            with one seed or without room.
-        points : ndarray
-            The points in the level with all dimensions: all points, unless there are too many.
+        The levels are by their dimensions, such as ``"0,2"``, with the indices ``at`` each of them
+        and, by metric and controller, ``mean``, ``low`` and ``high`` over the seeds and the other
+        dimensions: 95 % intervals, None with one seed or without room. The second value has
+        the points of the level with all dimensions: all points, unless there are too many.
         """
         every = tuple(range(len(self.shape)))
         total = math.prod(self.shape)
@@ -287,11 +242,6 @@ def _axis(name: str, dimension: int, values: list[object]) -> Axis:
 
 def label(value: object) -> str:
     """Format a value of an axis.
-
-    Parameters
-    ----------
-    value
-        A text, a number or a boolean.
 
     Examples
     --------

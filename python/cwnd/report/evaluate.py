@@ -52,18 +52,7 @@ _DECADE = 10.0
 
 
 def card_page(card: Card) -> str:
-    """Create the page of a card.
-
-    Parameters
-    ----------
-    card
-        The card.
-
-    Returns
-    -------
-    str
-        The page as HTML.
-    """
+    """Create the HTML page of a card."""
     return render(
         "evaluate.html",
         title=card.title,
@@ -93,14 +82,9 @@ def card_page(card: Card) -> str:
 
 
 def cards_page(cards: Sequence[Card], files: Sequence[str]) -> str:
-    """Create a table of several cards: a row for each section, a column for each card.
+    """Create a table of several cards of one suite: a row for each section, a column for each card.
 
-    Parameters
-    ----------
-    cards
-        The cards, of one suite.
-    files
-        The page of each card, relative to this page.
+    ``files`` are the pages of the cards, relative to this page.
     """
     sections = list(dict.fromkeys(section for card in cards for section in card.sections))
     return render(
@@ -166,15 +150,6 @@ def plot(result: TestResult, cells: Sequence[Cell], layout: _Layout) -> Markup:
     thin bar below is the interval of the ratio to the baseline, times the baseline's mean, if a
     threshold is a multiple of the baseline. A vertical line is the threshold of ``meets``, a dashed
     one that of ``fails``.
-
-    Parameters
-    ----------
-    result
-        The test.
-    cells
-        The networks.
-    layout
-        Where the labels are.
     """
     test = result.test
     scale = _Scale(cells, layout)
@@ -230,15 +205,7 @@ def _word(grade: str) -> str:
 
 
 class _Scale:
-    """Horizontal axis of a plot: linear from 0, or logarithmic.
-
-    Parameters
-    ----------
-    cells
-        The networks whose values it has to contain.
-    layout
-        Sizes of the plot.
-    """
+    """Horizontal axis of a plot: linear from 0, or logarithmic."""
 
     def __init__(self, cells: Sequence[Cell], layout: _Layout) -> None:
         self._layout = layout

@@ -50,27 +50,10 @@ PAGE_POINTS = 1_200_000
 
 
 def render(template: str, **context: object) -> str:
-    """Render a template of ``cwnd/report/templates``.
+    """Render a template of ``cwnd/report/templates`` as HTML without external resources.
 
-    Text is escaped, and a missing name is an error.
-
-    Parameters
-    ----------
-    template
-        Name of the template, such as ``run.html``.
-    **context
-        Variables of the template. Pages with plots need ``data``, embedded as JSON with null for
-        numbers that are not finite.
-
-    Returns
-    -------
-    str
-        A complete HTML document without external resources.
-
-    Raises
-    ------
-    jinja2.UndefinedError
-        The context lacks a name that the template uses.
+    Text is escaped, and a missing name is an error. Pages with plots need ``data``, embedded as
+    JSON with null for numbers that are not finite.
 
     Examples
     --------
@@ -129,20 +112,9 @@ def run_data(
     rtt: bool = False,
     **labels: str,
 ) -> JsonObject:
-    """Return the data of one run's plot.
+    """Return the data of one run's plot, with at most ``points`` points per line.
 
-    Parameters
-    ----------
-    result
-        The run.
-    colors
-        The color of each controller.
-    points
-        Largest number of points per line.
-    rtt
-        Whether the plot has the round-trip times.
-    **labels
-        Labels besides the seed by which the page selects the run.
+    By the seed and ``labels`` the page selects the run.
     """
     flows = result.measured_flows
     single, groups = group_flows(flows)
@@ -189,15 +161,7 @@ def run_data(
 def points_of(results: Iterable[Result]) -> int:
     """Return the number of points per line for a page with these runs.
 
-    Parameters
-    ----------
-    results
-        The runs.
-
-    Returns
-    -------
-    int
-        `MOST_POINTS`, or fewer if all lines together would exceed `PAGE_POINTS`.
+    It is `MOST_POINTS`, or fewer if all lines together would exceed `PAGE_POINTS`.
     """
     count = sum(2 * min(len(run.measured_flows), MOST_LINES) + 1 for run in results)
     return min(max(PAGE_POINTS // max(count, 1), FEWEST_POINTS), MOST_POINTS)

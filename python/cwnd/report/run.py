@@ -28,18 +28,7 @@ if TYPE_CHECKING:
 
 
 def run_page(result: Result) -> str:
-    """Create the page of a run.
-
-    Parameters
-    ----------
-    result
-        The run.
-
-    Returns
-    -------
-    str
-        The page as HTML.
-    """
+    """Create the HTML page of a run."""
     document = result.to_json_without_groups()
     shades = colors(flow["controller"] for flow in result.measured_flows)
     single, groups = group_flows(result.measured_flows)

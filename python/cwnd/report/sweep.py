@@ -42,23 +42,7 @@ MOST_FAILURES = 100
 
 
 def sweep_page(out: Outs) -> str:
-    """Create the page of a sweep.
-
-    Parameters
-    ----------
-    out
-        The directory of the sweep, or those of several data sets of one plan.
-
-    Returns
-    -------
-    str
-        The page as HTML.
-
-    Raises
-    ------
-    ArgumentError
-        ``out`` is not a sweep's directory, or has no runs yet.
-    """
+    """Create the HTML page of a sweep, from its data set or from several of one plan."""
     tables = Tables(out)
     outs = tables.outs
     text, plan, read_axes = _plan(outs[0])

@@ -21,13 +21,7 @@ MOST_POINTS = 400
 
 
 def fairness_data(result: Result) -> JsonObject | None:
-    """Return Jain's index over time; None with fewer than two flows at a time.
-
-    Parameters
-    ----------
-    result
-        The run.
-    """
+    """Return Jain's index over time; None with fewer than two flows at a time."""
     found = result.jain_over_time()
     if not np.isfinite(found.worst):
         return None
@@ -50,15 +44,7 @@ def _ends(found: metrics.JainSeries) -> str:
 def transfers_data(result: Result) -> JsonObject | None:
     """Return distributions of completion times and percentiles of slowdown by size.
 
-    Parameters
-    ----------
-    result
-        The run.
-
-    Returns
-    -------
-    dict or None
-        None without complete transfers.
+    They are None without complete transfers.
     """
     found = result.transfers()
     sizes = metrics.by_size(found.bytes, found.fct)

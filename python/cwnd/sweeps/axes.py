@@ -33,25 +33,17 @@ QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)
 
 @dataclass(frozen=True)
 class Range:
-    """Values between two ends, both included.
-
-    Attributes
-    ----------
-    low, high
-        The ends, in ``unit``.
-    unit
-        The unit of all values; that of the lower end.
-    log
-        Whether the values are spaced evenly on a logarithmic scale.
-    whole
-        Whether the values are integers.
-    """
+    """Values between two ends, both included."""
 
     low: float
+    """``low`` and ``high`` are in ``unit``."""
     high: float
     unit: str
+    """The unit of all values; that of the lower end."""
     log: bool
+    """Whether the values are spaced evenly on a logarithmic scale."""
     whole: bool
+    """Whether the values are integers."""
 
     def at(self, fraction: float) -> str | int | float:
         """Return the value at a fraction of the range; integers get equal parts of the range."""
@@ -85,24 +77,16 @@ class Range:
 
 @dataclass(frozen=True)
 class Axis:
-    """A key of the base scenario that varies.
-
-    Attributes
-    ----------
-    name
-        Its path, as in the plan.
-    values
-        The distinct values; empty for a range to sample.
-    sampled
-        The range from which a Latin hypercube draws the values; None for a list.
-    contents
-        Values with the contents of files in the place of their names, by the columns of the values.
-    """
+    """A key of the base scenario that varies."""
 
     name: str
+    """Its path, as in the plan."""
     values: tuple[Any, ...]
+    """The distinct values; empty for a range to sample."""
     sampled: Range | None = None
+    """The range from which a Latin hypercube draws the values; None for a list."""
     contents: Mapping[object, Any] = field(default_factory=dict)
+    """Values with the contents of files instead of their names, by the columns of the values."""
 
     @property
     def examples(self) -> tuple[Any, Any]:
@@ -131,20 +115,10 @@ class Axis:
 
 
 def read_axis(name: str, given: object) -> Axis:
-    """Parse an axis.
+    """Parse an axis; a PlanError says why it is invalid.
 
-    Parameters
-    ----------
-    name
-        Path of the key.
-    given
-        A list of values, or a table with ``from`` and ``to``, and ``step`` or ``count``, and
-        ``log``.
-
-    Raises
-    ------
-    PlanError
-        The axis is invalid; the message says why.
+    ``given`` is a list of values, or a table with ``from`` and ``to``, and ``step`` or ``count``,
+    and ``log``.
 
     Examples
     --------
@@ -273,21 +247,9 @@ def _in_unit(key: str, value: object, unit: str) -> float:
 
 
 def find_points(axes: Sequence[Axis], latin: int, rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Find the points of rows of ``runs`` by the values of the axes.
+    """Find the points of rows of ``runs`` by the values of the axes; -1 if an axis lacks the value.
 
-    Parameters
-    ----------
-    axes
-        The axes.
-    latin
-        Number of points of the Latin hypercube.
-    rows
-        Columns of the axes and `LATIN_POINT`.
-
-    Returns
-    -------
-    ndarray
-        The number of each row's point; -1 if an axis does not have the value.
+    ``latin`` is the number of points of the Latin hypercube; ``rows`` includes `LATIN_POINT`.
     """
     numbers = np.zeros(rows.num_rows, np.int64)
     known = np.ones(rows.num_rows, dtype=bool)
@@ -304,22 +266,9 @@ def find_points(axes: Sequence[Axis], latin: int, rows: pa.Table) -> npt.NDArray
 
 
 def latin_points(count: int, ranges: int, seed: int) -> npt.NDArray[np.float64]:
-    """Draw a Latin hypercube.
+    """Draw a Latin hypercube: one row of fractions of the ranges for each point.
 
-    Parameters
-    ----------
-    count
-        Number of points.
-    ranges
-        Number of dimensions.
-    seed
-        Seed of the points.
-
-    Returns
-    -------
-    ndarray
-        One row for each point: fractions of the ranges. Each of ``count`` equal parts of a range
-        has one point.
+    Each of ``count`` equal parts of a range has one point.
     """
     from scipy.stats import qmc
 

@@ -30,11 +30,6 @@ LIBRARIES = ("numpy", "scipy")
 def digest(text: str) -> str:
     """Return a hash of a text as 32 hexadecimal digits.
 
-    Parameters
-    ----------
-    text
-        The text.
-
     Examples
     --------
     >>> digest("cwnd")[:8]
@@ -46,12 +41,7 @@ def digest(text: str) -> str:
 def code_hash(factories: Iterable[Factory], on: str) -> str:
     """Return cwnd's version, and a hash of its code and of the files of some controllers.
 
-    Parameters
-    ----------
-    factories
-        The controllers written in Python.
-    on
-        Backend of the runs. Those in real time also depend on the kernel.
+    Runs in real time also depend on the kernel.
     """
     hashed = hashlib.sha256(own_code().encode())
     if on != "sim":

@@ -121,13 +121,7 @@ SERIES = _columns("time_s flow controller window ssthresh rtt_s sent delivered")
 
 
 def schemas(plan: Plan) -> dict[str, pa.Schema]:
-    """Return the schema of each table of a plan.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    """
+    """Return the schema of each table of a plan."""
     types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
     kinds = {axis.name: types[axis.kind] for axis in plan.axes} | {LATIN_POINT: pa.int64()}
     places = [pa.field(name, kinds[name], nullable=False) for name in plan.places]
@@ -142,28 +136,8 @@ class DataSet:
     """A data set, opened to add runs; the files of its parts are checked first.
 
     One process at a time writes all runs where the file system has locks. Elsewhere several may:
-    each writes its own parts, and a run that was made twice counts once.
-
-    Parameters
-    ----------
-    path
-        The directory; created if missing.
-    plan
-        The plan of the runs.
-    shard
-        ``(i, n)`` for the i-th of n equal shares of the plan's runs, from 1 on. Several processes
-        may write shares to one directory.
-
-    Raises
-    ------
-    ArgumentError
-        The directory contains something else, or runs that do not match the plan, or another
-        process writes to it.
-
-    Warns
-    -----
-    DataSetWarning
-        Damaged parts were removed, or the file system has no locks.
+    each writes its own parts, and a run that was made twice counts once. Several processes may
+    write shares to one directory: ``shard`` is ``(i, n)`` for the i-th of n equal ones, from 1 on.
     """
 
     def __init__(self, path: Path, plan: Plan, shard: tuple[int, int] = (1, 1)) -> None:
@@ -210,13 +184,7 @@ class DataSet:
             yield from (start + absent).tolist()
 
     def add(self, tables: dict[str, pa.Table]) -> None:
-        """Buffer the tables of some runs; write a part if enough are buffered.
-
-        Parameters
-        ----------
-        tables
-            Rows of each table.
-        """
+        """Buffer the rows of each table of some runs; write a part if enough are buffered."""
         self._buffer.append(tables)
         self._bytes += sum(table.nbytes for table in tables.values())
         self._runs += tables["runs"].num_rows
@@ -268,28 +236,10 @@ class DataSet:
 
 
 def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDArray[np.bool_]]:
-    """Check the parts of a data set, without changing it.
+    """Check the parts of a data set, whose directory may be missing, without changing it.
 
-    Parameters
-    ----------
-    path
-        The directory, which may be missing.
-    plan
-        The plan.
-
-    Returns
-    -------
-    parts : list of Part
-        All parts.
-    damages : dict
-        What is wrong with damaged parts, by their names.
-    present : ndarray
-        Which of the plan's runs the other parts have.
-
-    Raises
-    ------
-    ArgumentError
-        The directory contains something else, or runs that do not match the plan.
+    Return all parts, the faults of damaged ones by name, and which of the plan's runs the others
+    have.
     """
     check_directory(path)
     check_folders(path)
@@ -307,15 +257,7 @@ def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDA
 
 
 def missing(present: npt.NDArray[np.bool_], shard: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Return which of the plan's runs belong to a share and are missing.
-
-    Parameters
-    ----------
-    present
-        Which of the plan's runs are present.
-    shard
-        As for `DataSet`.
-    """
+    """Return which of the plan's runs belong to a share and are missing."""
     numbers = np.arange(present.size, dtype=np.uint32)
     # The offset prevents that a share has only some of the controllers.
     own = (numbers + numbers // shard[1]) % shard[1] == shard[0] - 1
@@ -372,29 +314,10 @@ def _positions(values: npt.NDArray[Any], among: Sequence[int]) -> npt.NDArray[np
 
 
 def lock(path: Path, *, shared: bool = False) -> int:
-    """Lock a data set for one writer.
+    """Lock a data set for one writer, and return the descriptor of the lock, to close.
 
-    Parameters
-    ----------
-    path
-        Its directory.
-    shared
-        Whether other writers of shares may lock the data set too.
-
-    Returns
-    -------
-    int
-        The descriptor of the lock, to close.
-
-    Raises
-    ------
-    ArgumentError
-        Another process writes to the data set.
-
-    Warns
-    -----
-    DataSetWarning
-        The file system has no locks.
+    ``shared`` admits other writers of shares; without locks in the file system there is a
+    DataSetWarning.
     """
     try:
         opened = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
@@ -420,13 +343,7 @@ def lock(path: Path, *, shared: bool = False) -> int:
 
 
 def check_directory(path: Path) -> None:
-    """Raise an error for a path that is not a directory, or has files of something else.
-
-    Parameters
-    ----------
-    path
-        The directory of a data set, which may be missing.
-    """
+    """Raise an error for a path that is not a directory, or has files of something else."""
     if path.is_dir():
         # A sweep killed at its start leaves only hidden files.
         shown = any(not file.name.startswith(".") for file in path.iterdir())

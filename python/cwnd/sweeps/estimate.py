@@ -36,27 +36,11 @@ SAMPLE_SECONDS = 5.0
 def estimate(plan: PlanLike, *, out: str | Path, shard: tuple[int, int] = (1, 1)) -> JsonObject:
     """Estimate the time and the size of a sweep, from a sample of the missing runs.
 
-    Nothing is written. Runs in real time are not made: they take the scenario's duration.
-
-    Parameters
-    ----------
-    plan, out, shard
-        As for `cwnd.sweep`.
-
-    Returns
-    -------
-    dict
-        Plain data: ``runs`` of the plan, ``present`` and ``missing`` ones (of the share); numbers
-        of ``sampled`` runs and of ``cores``; ``core_s``, the time of the missing runs on one core,
-        and ``time_s`` on all cores of this machine, in seconds; ``bytes`` on the disk. The last
-        three are None if nothing could be measured.
-
-    Raises
-    ------
-    PlanError
-        The plan is invalid.
-    ArgumentError
-        ``out`` has something else, or runs of another plan.
+    Nothing is written, and runs in real time are not made: they take the scenario's duration. The
+    result has numbers of ``runs`` of the plan, ``present`` and ``missing`` ones (of the share),
+    ``sampled`` ones and ``cores``; the time of the missing runs on one core, ``core_s``, and on
+    all, ``time_s``; and ``bytes`` on the disk. The last three are None if nothing could be
+    measured.
     """
     plan, out = read_plan(plan), Path(out)
     present = inspect(out, plan)[2]

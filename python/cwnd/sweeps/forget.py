@@ -16,33 +16,11 @@ from cwnd.sweeps.query import read
 
 
 def forget(out: str | Path, where: str) -> int:
-    """Remove runs from a data set.
+    """Remove runs from a data set, and return their number.
 
-    A part with such runs is replaced by one with its other runs, which is written before the old
-    one is removed: a process that is killed loses no other run, and the same call continues.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    where
-        A condition in SQL on the columns of ``runs``, such as ``controller = 'cubic'``.
-
-    Returns
-    -------
-    int
-        Number of removed runs.
-
-    Raises
-    ------
-    ArgumentError
-        ``out`` is not a sweep's directory, is damaged, or another process writes to it; or DuckDB
-        rejects the condition with this message.
-
-    Warns
-    -----
-    DataSetWarning
-        The file system has no locks.
+    ``where`` is an SQL condition on the columns of ``runs``. A part with such runs is replaced by
+    one with its other runs, which is written before the old one is removed: a process that is
+    killed loses no other run, and the same call continues.
     """
     out = Path(out)
     # The statement has no access to files.

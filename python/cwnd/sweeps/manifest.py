@@ -52,27 +52,17 @@ _REMAINS = re.compile(rf"{_NAME.pattern}\.(parquet|json)|\.[0-9a-f]{{32}}\.tmp")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a data set: one file in each table, with a common name.
-
-    Attributes
-    ----------
-    out
-        The directory of the data set.
-    name
-        Name of its files, without the suffix: a number and the random token of the writer.
-    runs
-        Number of runs; 0 if the manifest is unreadable.
-    plan
-        Identity of the plan.
-    files
-        Size in bytes and SHA-256 of the file of each table.
-    """
+    """A part of a data set: one file in each table, with a common name."""
 
     out: Path
     name: str
+    """Name of its files, without the suffix: a number and the random token of the writer."""
     runs: int
+    """Number of runs; 0 if the manifest is unreadable."""
     plan: dict[str, str]
+    """Identity of the plan."""
     files: dict[str, tuple[int, str]]
+    """Size in bytes and SHA-256 of the file of each table."""
 
     @property
     def number(self) -> int:
@@ -94,13 +84,7 @@ class Part:
         return self.out / table / f"{self.name}.parquet"
 
     def damage(self, *, contents: bool) -> str | None:
-        """Return what is wrong with the files, or None.
-
-        Parameters
-        ----------
-        contents
-            Whether to read the files and compare their checksums, and not only their sizes.
-        """
+        """Return what is wrong with the sizes of the files, and their ``contents``, or None."""
         if not self.files:
             return f"{MANIFEST}: unreadable"
         for table, (size, checksum) in self.files.items():
@@ -119,27 +103,13 @@ class Part:
 
 
 def list_parts(out: Path) -> list[Part]:
-    """Return the parts in the manifest of a data set, in the order of their names.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    """
+    """Return the parts in the manifest of a data set, in the order of their names."""
     documents = (out / MANIFEST).glob("part-*.json")
     return [_read(out, file) for file in sorted(documents) if _NAME.fullmatch(file.stem)]
 
 
 def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
-    """Return the files that belong to no part: copies, and remains of killed sweeps.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    parts
-        Its parts.
-    """
+    """Return the files that belong to no part: copies, and remains of killed sweeps."""
     listed = {part.file(table) for part in parts for table in part.files}
     listed |= {part.document for part in parts}
     folders = [out / folder for folder in ("runs", *TABLES, MANIFEST)]
@@ -148,24 +118,7 @@ def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
 
 
 def verify(out: Path) -> JsonObject:
-    """Compare all files of a data set with its manifest.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-
-    Returns
-    -------
-    dict
-        Plain data: ``parts`` and ``runs`` that are whole, the ``damaged`` parts with their
-        problems and numbers of runs, and the names of files that belong to no part.
-
-    Raises
-    ------
-    ArgumentError
-        ``out`` is not a sweep's directory.
-    """
+    """Compare all files of a data set with its manifest."""
     check_folders(out)
     parts = list_parts(out)
     others = [str(file.relative_to(out)) for file in unlisted(out, parts)]
@@ -191,18 +144,7 @@ def add_part(
 ) -> None:
     """Write a part; it belongs to the data set when its document in the manifest has its name.
 
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    number
-        Number of the part.
-    writer
-        Random token of this process, in 16 hexadecimal digits.
-    tables
-        Rows of each table; the last one is written first.
-    plan
-        Identity of the plan.
+    ``writer`` is a random token of 16 hexadecimal digits; the last of ``tables`` is written first.
     """
     part = Part(out, f"part-{number:06}-{writer}", tables["runs"].num_rows, plan, {})
     try:
@@ -222,13 +164,7 @@ def add_part(
 
 
 def encode(table: pa.Table) -> pa.Buffer:
-    """Return the content of a table's file.
-
-    Parameters
-    ----------
-    table
-        Rows of a part.
-    """
+    """Return the content of a table's file."""
     sink = pa.BufferOutputStream()
     parquet.write_table(
         table, sink, compression="zstd", row_group_size=GROUP_ROWS, write_page_checksum=True
@@ -237,28 +173,14 @@ def encode(table: pa.Table) -> pa.Buffer:
 
 
 def remove_part(part: Part) -> None:
-    """Remove a part from the manifest, and its files.
-
-    Parameters
-    ----------
-    part
-        The part.
-    """
+    """Remove a part from the manifest, and its files."""
     part.document.unlink(missing_ok=True)
     for table in ("runs", *TABLES):
         part.file(table).unlink(missing_ok=True)
 
 
 def remove_remains(out: Path, parts: Sequence[Part]) -> None:
-    """Remove what killed sweeps left behind.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    parts
-        Its parts.
-    """
+    """Remove what killed sweeps left behind."""
     # Younger files may be those of a sweep on another machine, whose lock is invisible here.
     old = time.time() - REMAINS_SECONDS
     for file in unlisted(out, parts):
@@ -267,13 +189,7 @@ def remove_remains(out: Path, parts: Sequence[Part]) -> None:
 
 
 def check_folders(out: Path) -> None:
-    """Raise an error for a table that is a symbolic link, or a data set of an older version.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    """
+    """Raise an error for a table that is a symbolic link, or a data set of an older version."""
     for folder in ("runs", *TABLES, MANIFEST):
         if (out / folder).is_symlink():
             raise ArgumentError("out", f"{out / folder} is a symbolic link: no sweep writes there")
@@ -288,12 +204,7 @@ def check_folders(out: Path) -> None:
 def write_file(path: Path, content: bytes | pa.Buffer) -> None:
     """Write a file durably: it has its name when its content is on the disk.
 
-    Parameters
-    ----------
-    path
-        The file. A symbolic link of this name is replaced and not followed.
-    content
-        The content.
+    A symbolic link of this name is replaced and not followed.
     """
     temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -313,25 +224,7 @@ class Tables:
     """The tables of a data set, or of several data sets of one plan, for readers.
 
     A run counts once: concurrent writers may have made it twice, and a resumed sweep repeats lost
-    runs.
-
-    Parameters
-    ----------
-    outs
-        The directory or directories.
-
-    Attributes
-    ----------
-    outs
-        The directories.
-    names
-        Names of the tables.
-
-    Raises
-    ------
-    ArgumentError
-        A data set has no part, or a file of a part is missing or has another size; or the data
-        sets are of different plans, or made by different code.
+    runs. Missing or truncated parts, or different plans or code, are an ArgumentError.
     """
 
     def __init__(self, outs: Outs) -> None:
@@ -366,13 +259,7 @@ class Tables:
         return found[0] if len(found) == 1 else dataset.dataset(found)
 
     def read(self, table: str, columns: list[str] | None = None) -> pa.Table:
-        """Read a table, or some of its columns.
-
-        Raises
-        ------
-        ArgumentError
-            A page is damaged.
-        """
+        """Read a table, or some of its columns; ArgumentError if a page is damaged."""
         return self._load(self.open(table), columns)
 
     def _scan(self, table: str, parts: Sequence[Part]) -> dataset.Dataset:
@@ -460,15 +347,7 @@ def _read(out: Path, file: Path) -> Part:
 
 
 def damaged(out: Path, problem: str) -> ArgumentError:
-    """Return the error for a data set with a damaged file.
-
-    Parameters
-    ----------
-    out
-        The directory of the data set.
-    problem
-        What is wrong.
-    """
+    """Return the error for a data set with a damaged file."""
     return ArgumentError(
         "out", f"{out} is damaged ({problem}): the command of the sweep makes such runs again"
     )

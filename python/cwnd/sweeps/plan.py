@@ -33,79 +33,50 @@ MOST_CHECKED = 10_000
 
 
 class Run(NamedTuple):
-    """One run of a sweep.
-
-    Attributes
-    ----------
-    point
-        Number of the point.
-    values
-        Value of each axis.
-    controller
-        Controller of the measured flows; None for those of the base.
-    seed
-        Seed of the run.
-    """
+    """One run of a sweep."""
 
     point: int
+    """Number of the point."""
     values: tuple[Any, ...]
+    """Value of each axis."""
     controller: str | None
+    """Controller of the measured flows; None for those of the base."""
     seed: int
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a sweep, created by `cwnd.sweeps.reading.read_plan`.
-
-    Attributes
-    ----------
-    origin
-        Name of the plan in messages.
-    text
-        The plan as TOML.
-    base
-        Base scenario, or arguments of the dumbbell.
-    axes
-        Keys of the base that vary.
-    latin
-        Number of points of the sampled axes, and seed of the sample.
-    controllers
-        Controllers of the measured flows; a single None for those of the base.
-    reference
-        Controller of every second measured flow.
-    seeds
-        Seeds of the runs at each point.
-    keep
-        Tables to write besides ``runs``.
-    measures
-        Names of further metrics in ``runs``, as in ``[expect]``.
-    on
-        Backend of the runs: one of `cwnd.real.BACKENDS`.
-    time_limit
-        Wall time in seconds after which a simulated run fails.
-    factories
-        Factories of the controllers written in Python, by name.
-    codes
-        Hash of the code that each controller's runs depend on, by controller.
-    chosen
-        Numbers of the points to run; None for all.
-    """
+    """Plan of a sweep, created by `cwnd.sweeps.reading.read_plan`."""
 
     origin: str
+    """Name of the plan in messages."""
     text: str
+    """The plan as TOML."""
     base: Scenario | JsonObject
+    """Base scenario, or arguments of the dumbbell."""
     axes: tuple[Axis, ...]
     latin: tuple[int, int]
+    """Number of points of the sampled axes, and seed of the sample."""
     controllers: tuple[str | None, ...]
+    """Controllers of the measured flows; a single None for those of the base."""
     reference: str | None
+    """Controller of every second measured flow."""
     seeds: Sequence[int]
+    """Seeds of the runs at each point."""
     keep: tuple[str, ...]
+    """Tables to write besides ``runs``."""
     measures: tuple[str, ...]
+    """Names of further metrics in ``runs``, as in ``[expect]``."""
     on: str
+    """One of `cwnd.real.BACKENDS`."""
     time_limit: float
+    """Wall time in seconds after which a simulated run fails."""
     factories: dict[str, Factory]
+    """Factories of the controllers written in Python, by name."""
     codes: dict[str | None, str]
+    """Hash of the code that each controller's runs depend on, by controller."""
     chosen: tuple[int, ...] | None = None
+    """Numbers of the points to run; None for all."""
 
     @property
     def real(self) -> bool:
@@ -172,13 +143,7 @@ class Plan:
         return find_points(self.axes, self.latin[0], rows)
 
     def scenario(self, run: Run) -> Scenario:
-        """Build the scenario of a run.
-
-        Raises
-        ------
-        ValueError
-            The values are invalid; ``ScenarioError`` and ``ArgumentError`` are ValueErrors.
-        """
+        """Build the scenario of a run; ValueError if the values are invalid."""
         places = zip(self.axes, run.values, strict=True)
         values = {axis.name: axis.content(value) for axis, value in places}
         if isinstance(self.base, Scenario):
@@ -193,13 +158,7 @@ class Plan:
         return scenario.with_controllers(run.controller, self.reference, turn=run.seed % 2)
 
     def check(self) -> None:
-        """Validate the scenarios of every controller and of up to `MOST_CHECKED` points.
-
-        Raises
-        ------
-        PlanError
-            A scenario is invalid.
-        """
+        """Validate the scenarios of every controller and of up to `MOST_CHECKED` points."""
         seed, first = self.seeds[0], self.values(0)
         for controller in self.controllers[1:]:
             self._check(Run(0, first, controller, seed))

@@ -56,29 +56,11 @@ class Lost(Exception):  # noqa: N818
 def run_apart(
     packed: bytes, runs: Sequence[Run], stopped: Callable[[], bool], *, seconds: float
 ) -> dict[str, pa.Table]:
-    """Execute runs in another process, which is killed if a run takes too long.
+    """Execute runs in another process, which is killed if a run takes too long; `Lost` if it died.
 
-    Parameters
-    ----------
-    packed
-        Result of `pack`.
-    runs
-        Runs of the plan.
-    stopped
-        Called several times a second; the process is killed once it has returned true.
-    seconds
-        Wall time after which no other run is begun.
-
-    Returns
-    -------
-    dict
-        Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
-        begun and not stopped. A failed run is a row of ``runs`` with its ``error``.
-
-    Raises
-    ------
-    Lost
-        The process died.
+    ``stopped`` is called several times a second; the process is killed once it has returned true.
+    No run begins after ``seconds`` of wall time. ``runs`` has a row for each of the first runs that
+    were begun and not stopped, that of a failed run with its ``error``.
     """
     plan: Plan = unpack(packed)
     found = [failed_batch(plan, [], "")]
@@ -163,13 +145,7 @@ class _Process:
 
 
 def serve(descriptor: int) -> None:
-    """Execute the runs that are requested on a connection, until it closes.
-
-    Parameters
-    ----------
-    descriptor
-        The connection's file descriptor.
-    """
+    """Execute the runs that are requested on a connection, a file descriptor, until it closes."""
     connection = Connection(descriptor)
     requests: SimpleQueue[tuple[bytes, Run]] = SimpleQueue()
     Thread(target=_listen, args=[connection, requests], daemon=True).start()
@@ -189,18 +165,7 @@ def _listen(connection: Connection, requests: SimpleQueue[tuple[bytes, Run]]) ->
 
 
 def pack(plan: Plan) -> bytes:
-    """Pickle a plan with its controllers' classes, as other processes may not have their files.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Raises
-    ------
-    PlanError
-        A controller cannot be pickled.
-    """
+    """Pickle a plan with its controllers' classes, as other processes may not have their files."""
     import cloudpickle  # type: ignore[import-untyped]
 
     modules = {
@@ -248,13 +213,7 @@ def _make_code(make: Callable[..., CodeType], arguments: Sequence[Any], file: st
 
 @lru_cache(maxsize=4)
 def unpack(packed: bytes) -> Any:  # noqa: ANN401
-    """Unpickle a plan; cached for all batches of a sweep.
-
-    Parameters
-    ----------
-    packed
-        Result of `pack`.
-    """
+    """Unpickle a plan of `pack`; cached for all batches of a sweep."""
     import cloudpickle
 
     return cloudpickle.loads(packed)

@@ -31,48 +31,20 @@ BATCH_ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a data set.
-
-    Attributes
-    ----------
-    name
-        Name in SQL.
-    rows
-        Number of rows.
-    columns
-        Name and SQL type of each column.
-    """
+    """A table of a data set."""
 
     name: str
     rows: int
     columns: list[tuple[str, str]]
+    """Name and SQL type of each column."""
 
 
 def query(out: Outs, sql: str) -> pd.DataFrame:
-    """Query the data set of a sweep, or several data sets of one plan as one.
+    """Query the data set of a sweep, or several data sets of one plan as one, in DuckDB's SQL.
 
     The statement can use the table ``runs``, the tables ``flows``, ``links`` and ``series`` if the
     plan keeps them, and the functions ``bps`` and ``seconds``, which parse a rate or a time with
     its unit. It cannot access other files or change the data set.
-
-    Parameters
-    ----------
-    out
-        The directory of the sweep, or a sequence of directories.
-    sql
-        A statement in DuckDB's SQL. A column name with a dot needs double quotes:
-        ``"dumbbell.rate"``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each row of the result.
-
-    Raises
-    ------
-    ArgumentError
-        ``out`` is not a sweep's directory or is damaged, or the directories are of different plans,
-        or DuckDB rejects the statement with this message.
 
     Examples
     --------
@@ -88,20 +60,7 @@ def query(out: Outs, sql: str) -> pd.DataFrame:
 def read(out: Outs, sql: str) -> pa.Table:
     """Query the data set of a sweep, like `query`, into an Arrow table.
 
-    Parameters
-    ----------
-    out, sql
-        As for `query`.
-
-    Returns
-    -------
-    pyarrow.Table
-        The result; decimals are doubles, and sums of integers are integers if they fit.
-
-    Raises
-    ------
-    ArgumentError
-        As for `query`.
+    Decimals are doubles, and sums of integers are integers if they fit.
     """
     with stream(out, sql) as result:
         return without_decimals(pa.concat_tables([result.schema.empty_table(), *result]))
@@ -149,18 +108,7 @@ def _split(fragment: dataset.Fragment) -> Sequence[dataset.Fragment]:
 
 
 class Result:
-    """Rows of a query, in tables of some thousand rows.
-
-    Parameters
-    ----------
-    connection, reader
-        DuckDB's connection, and the reader of its result.
-
-    Attributes
-    ----------
-    schema
-        The columns, with DuckDB's decimals.
-    """
+    """Rows of a query, in tables of some thousand rows; ``schema`` has DuckDB's decimals."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader) -> None:
         self._connection, self._reader, self.schema = connection, reader, reader.schema
@@ -179,23 +127,7 @@ class Result:
 
 @contextmanager
 def stream(out: Outs, sql: str) -> Iterator[Result]:
-    """Query the data set of a sweep, like `query`, without holding the result in memory.
-
-    Parameters
-    ----------
-    out, sql
-        As for `query`.
-
-    Yields
-    ------
-    Result
-        Reads the rows, once.
-
-    Raises
-    ------
-    ArgumentError
-        As for `query`.
-    """
+    """Query the data set of a sweep, like `query`, without holding the result in memory."""
     with connect(out) as connection:
 
         def start() -> pa.RecordBatchReader | None:
@@ -225,25 +157,10 @@ def _apart(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
 
 
 def connect(out: Outs) -> duckdb.DuckDBPyConnection:
-    """Open the data set of a sweep in DuckDB.
+    """Open the data set of a sweep in DuckDB; the caller has to close the connection.
 
     The connection is in memory, without access to files: the tables are scans of Arrow data sets.
     Its configuration is locked.
-
-    Parameters
-    ----------
-    out
-        As for `query`.
-
-    Returns
-    -------
-    duckdb.DuckDBPyConnection
-        The caller has to close it.
-
-    Raises
-    ------
-    ArgumentError
-        ``out`` is not a sweep's directory, or is damaged.
     """
     found = Tables(out)
     connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
@@ -258,23 +175,7 @@ def connect(out: Outs) -> duckdb.DuckDBPyConnection:
 
 
 def tables(out: Outs) -> list[Table]:
-    """List the tables of a data set.
-
-    Parameters
-    ----------
-    out
-        As for `query`.
-
-    Returns
-    -------
-    list of Table
-        The tables, ``runs`` first.
-
-    Raises
-    ------
-    ArgumentError
-        ``out`` is not a sweep's directory, or is damaged.
-    """
+    """List the tables of a data set, ``runs`` first."""
     found = []
     with connect(out) as connection:
         try:
@@ -320,15 +221,7 @@ def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnect
 def without_decimals(table: pa.Table) -> pa.Table:
     """Convert decimal columns: DuckDB's sum of integers has 128 bits.
 
-    Parameters
-    ----------
-    table
-        Rows of a result.
-
-    Returns
-    -------
-    pyarrow.Table
-        Decimals without fraction are integers if all of them fit, and others doubles.
+    Decimals without fraction are integers if all of them fit, and others doubles.
     """
     for at, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):

@@ -48,20 +48,10 @@ _KEYS = (
 
 
 def read_plan(source: PlanLike) -> Plan:
-    """Read and validate the plan of a sweep.
+    """Read and validate the plan of a sweep; a PlanError names the file and the key.
 
-    Parameters
-    ----------
-    source
-        The path of a TOML file, or its contents as plain data; there, controllers may be Python
-        objects. docs/sweep.md describes the keys.
-
-    Raises
-    ------
-    PlanError
-        The plan is invalid; the message names the file and the key.
-    OSError
-        The file cannot be read.
+    ``source`` is the path of a TOML file, or its contents as plain data; there, controllers may be
+    Python objects. docs/sweep.md describes the keys.
 
     Examples
     --------

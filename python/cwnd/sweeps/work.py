@@ -48,13 +48,6 @@ def run_key(plan: Plan, run: Run) -> str:
 
     The key includes the values of the axes because two points may have equal scenarios: ``1mbit``
     and ``1000kbit``, or integers that a Latin hypercube drew twice.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    run
-        A run of the plan.
     """
     try:
         scenario = plan.scenario(run).to_json()
@@ -79,22 +72,9 @@ def run_batch(
 ) -> dict[str, pa.Table]:
     """Execute runs one after the other on this thread.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    runs
-        Runs of the plan.
-    stopped
-        Called several times a second; no more runs are made once it has returned true.
-    seconds
-        Wall time after which no other run is begun.
-
-    Returns
-    -------
-    dict
-        Rows of each table of the plan; ``runs`` has a row for each of the first runs that were
-        begun and not stopped. A failed run is a row of ``runs`` with its ``error``.
+    ``stopped`` is called several times a second; no more runs are made once it has returned true,
+    and none begins after ``seconds`` of wall time. ``runs`` has a row for each of the first runs
+    that were begun and not stopped, that of a failed run with its ``error``.
     """
     of_schema = schemas(plan)
     rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
@@ -131,15 +111,7 @@ def run_batch(
 
 
 def begun(runs: Iterable[Run], seconds: float) -> Iterator[Run]:
-    """Yield runs, the first one at least, until some wall time has passed.
-
-    Parameters
-    ----------
-    runs
-        The runs.
-    seconds
-        Wall time after which no other run is begun.
-    """
+    """Yield runs, the first one at least, until some wall time has passed."""
     end = time.monotonic() + seconds
     for run in runs:
         yield run
@@ -174,28 +146,12 @@ def _result(plan: Plan, run: Run, scenario: Scenario, stopped: Callable[[], bool
 
 
 def overtime(plan: Plan) -> str:
-    """Return the error of a run that took longer than the plan allows.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    """
+    """Return the error of a run that took longer than the plan allows."""
     return f"the run took more than {plan.time_limit:g} s"
 
 
 def failed_batch(plan: Plan, runs: Sequence[Run], error: str) -> dict[str, pa.Table]:
-    """Return the rows of failed runs.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    runs
-        The runs.
-    error
-        The reason.
-    """
+    """Return the rows of failed runs."""
     rows = [{**_row(plan, run), "key": run_key(plan, run), "error": error} for run in runs]
     of_schema = schemas(plan)
     return {name: _table(rows if name == "runs" else [], of) for name, of in of_schema.items()}

@@ -71,11 +71,6 @@ class Cores:
 
     Runs with controllers written in Python are in a process for each thread. There is one thread
     for runs in real time.
-
-    Parameters
-    ----------
-    plan
-        The plan of the runs.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -114,22 +109,9 @@ class Cores:
 class Cluster:
     """The workers of a Dask cluster. They need the same versions as this process, but no files.
 
-    Parameters
-    ----------
-    dask
-        Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which remains open.
-    task
-        Function of a module of cwnd that the workers call, with ``shared`` and what `submit` is
-        given.
-    shared
-        First arguments of the function.
-
-    Raises
-    ------
-    ArgumentError
-        No scheduler answers, it has no workers, or a worker has different code.
-    MissingExtraError
-        Dask is not installed.
+    ``dask`` is the address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which
+    remains open. The workers call ``task``, a function of a module of cwnd, with ``shared`` and
+    what `submit` is given.
     """
 
     def __init__(self, dask: str | Client, task: Callable[..., Any], *shared: object) -> None:
@@ -263,22 +245,7 @@ class Cluster:
 
 
 def ask(client: Any, call: Callable[..., Any], seconds: float) -> Any:  # noqa: ANN401
-    """Call a coroutine function of a client.
-
-    Parameters
-    ----------
-    client
-        A ``distributed.Client``.
-    call
-        The function, without arguments.
-    seconds
-        Time for the answer.
-
-    Raises
-    ------
-    ArgumentError
-        No answer comes in time, or the scheduler is gone.
-    """
+    """Call a coroutine function of a client; ArgumentError if there is no answer in ``seconds``."""
     try:
         return client.sync(call, callback_timeout=seconds)
     except asyncio.TimeoutError:
@@ -298,23 +265,7 @@ def _gone(who: str, address: str) -> ArgumentError:
 
 
 def connect(address: str) -> Any:  # noqa: ANN401
-    """Connect to a Dask scheduler.
-
-    Parameters
-    ----------
-    address
-        Its address, such as ``tcp://10.0.0.1:8786``.
-
-    Returns
-    -------
-    distributed.Client
-        The caller has to `close` it.
-
-    Raises
-    ------
-    ArgumentError
-        No scheduler answers.
-    """
+    """Connect to the Dask scheduler at an address; the caller has to `close` the client."""
     from distributed import Client
     from distributed.comm.addressing import get_address_host_port
 
@@ -335,13 +286,7 @@ def connect(address: str) -> Any:  # noqa: ANN401
 
 
 def close(client: Any) -> None:  # noqa: ANN401
-    """Close a client, also if the scheduler does not answer; the scheduler cancels its batches.
-
-    Parameters
-    ----------
-    client
-        A ``distributed.Client``.
-    """
+    """Close a client, also if the scheduler does not answer; the scheduler cancels its batches."""
     with suppress(asyncio.TimeoutError):
         client.close(CLOSE_SECONDS)
 
@@ -382,20 +327,7 @@ def _checked(code: str, task: Callable[..., Any], *arguments: object) -> Any:  #
 
 
 def run_packed(packed: bytes, runs: Sequence[Run]) -> dict[str, pa.Table]:
-    """Execute runs on a worker until the task is cancelled.
-
-    Parameters
-    ----------
-    packed
-        The plan, as of `pack`.
-    runs
-        Runs of the plan.
-
-    Returns
-    -------
-    dict[str, pyarrow.Table]
-        Tables of the first runs, by name.
-    """
+    """Execute runs of a plan of `pack` on a worker until the task is cancelled."""
     from distributed import get_worker
 
     worker: Any = get_worker()
