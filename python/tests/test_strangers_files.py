@@ -21,6 +21,7 @@ from cwnd.cli.terminal import echo_json
 from cwnd.papers import runner
 from cwnd.papers.exhibit import exhibits
 from cwnd.sweeps.manifest import MANIFEST, _checksum_of
+from cwnd.sweeps.reading import read_plan
 
 EVIL = "x\x1b]52;c;aGk=\x07\x9b2J\x7f\u202e\u2028\rcwnd: all is well\n\x1b[2J"
 """Text that writes to the clipboard, clears the screen and feigns a line."""
@@ -64,12 +65,12 @@ def frame(**columns) -> pd.DataFrame:
     return pd.DataFrame({name: v for name, v in (table | columns).items() if v is not None})
 
 
-def add_file(home, number, runs):
+def add_file(home, number, runs, identity=None):
     """Add a part of a table or of bytes, with its checksum in the manifest."""
     name = f"part-{number:06}-0123456789abcdef"
     content = runs if isinstance(runs, bytes) else runs.to_parquet()
     files = {"runs": (len(content), hashlib.sha256(content).hexdigest())}
-    document = {"runs": 2, "plan": {}, "files": files}
+    document = {"runs": 2, "plan": identity or {}, "files": files}
     document["checksum"] = _checksum_of(document)
     for folder, part in (("runs", content), (MANIFEST, json.dumps(document).encode())):
         (home / folder).mkdir(parents=True, exist_ok=True)
@@ -357,6 +358,15 @@ DATA_SETS = {
 def test_the_report_of_a_crafted_data_set_is_one_line(garbage, tmp_path, capsys):
     out = make_data(tmp_path / "o", DATA_SETS[garbage])
     check_one_line(["query", out, "--report", tmp_path / "r.html"], capsys)
+
+
+@pytest.mark.parametrize("garbage", DATA_SETS)
+def test_resuming_into_a_crafted_data_set_of_the_same_plan_is_one_line(garbage, tmp_path, capsys):
+    plan = written(tmp_path / "plan.toml", PLAN)
+    add_file(tmp_path / "o", 1, DATA_SETS[garbage], read_plan(plan).identity)
+    status, _, err = run(["sweep", plan, "--out", tmp_path / "o"], capsys)
+    # The first line is the size of the plan.
+    assert (status, err.count("\n")) == (2, 2), err
 
 
 @pytest.mark.parametrize("garbage", DATA_SETS)

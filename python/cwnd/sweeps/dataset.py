@@ -142,7 +142,7 @@ class DataSet:
 
     def __init__(self, path: Path, plan: Plan, shard: tuple[int, int] = (1, 1)) -> None:
         self._path, self._plan = path, plan
-        self._schemas, self._identity = schemas(plan), plan.identity
+        self._schemas, self._identity = schemas(plan), plan.identity | plan.files
         check_directory(path)
         path.mkdir(parents=True, exist_ok=True)
         self._lock = lock(path, shared=shard[1] > 1)
@@ -248,10 +248,13 @@ def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDA
         part.name: damage for part in parts if (damage := part.damage(contents=True)) is not None
     }
     present = np.zeros(len(plan), dtype=bool)
-    identity = plan.identity
+    identity, files, columns = plan.identity, plan.files, schemas(plan)["runs"]
     for part in parts:
         if part.name not in damages:
-            _compare(part, identity)
+            # A value of an axis that names a file may be new.
+            _compare(part, identity | {name: files[name] for name in files.keys() & part.plan})
+            if not parquet.read_schema(part.file("runs")).equals(columns):
+                raise ArgumentError("out", f"{part.file('runs')} has other columns than the plan")
             present[_find_runs(part, plan)] = True
     return parts, damages, present
 
@@ -268,8 +271,7 @@ def missing(present: npt.NDArray[np.bool_], shard: tuple[int, int]) -> npt.NDArr
 def _compare(part: Part, identity: dict[str, str]) -> None:
     """Raise an error if the plan differs in more than controllers, seeds and values of axes."""
     for name, value in identity.items():
-        # A value of an axis that names a file may be new.
-        if part.plan.get(name, value) != value:
+        if part.plan.get(name) != value:
             raise ArgumentError(
                 "out",
                 f"{part.out} has runs of a plan with a different `{name}`: "

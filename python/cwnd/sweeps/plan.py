@@ -230,12 +230,18 @@ class Plan:
             "measures": self.measures,
             "on": self.on,
         }
-        for axis in self.axes:
-            parts |= {f"{axis.name}: {name}": of for name, of in axis.contents.items()}
-        return {
-            name: digest(json.dumps(part, sort_keys=True, default=str))
-            for name, part in parts.items()
-        }
+        return _digests(parts)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Hashes of the contents of the files that values of axes name."""
+        return _digests(
+            {
+                f"{axis.name}: {name}": content
+                for axis in self.axes
+                for name, content in axis.contents.items()
+            }
+        )
 
     @property
     def chosen_points(self) -> Sequence[int]:
@@ -249,6 +255,13 @@ class Plan:
     @cached_property
     def _sampled(self) -> list[Axis]:
         return [axis for axis in self.axes if axis.sampled is not None]
+
+
+def _digests(parts: JsonObject) -> dict[str, str]:
+    """Hash each value."""
+    return {
+        name: digest(json.dumps(part, sort_keys=True, default=str)) for name, part in parts.items()
+    }
 
 
 def _dumbbell(arguments: JsonObject) -> Scenario:
