@@ -78,9 +78,9 @@ def add_file(home, number, runs, identity=None):
         written(home / folder / f"{name}.{suffix}", part)
 
 
-def make_data(home, runs=None, plan=None):
+def make_data(home, runs=None, plan=None, identity=None):
     """Make a data set of some runs, of a table or of bytes."""
-    add_file(home, 1, frame() if runs is None else runs)
+    add_file(home, 1, frame() if runs is None else runs, identity)
     text = toml(axes={"rate": ["1mbit", "2mbit"]}, controllers=["reno"]) if plan is None else plan
     (home / "plan.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     return home
@@ -360,10 +360,23 @@ def test_the_report_of_a_crafted_data_set_is_one_line(garbage, tmp_path, capsys)
     check_one_line(["query", out, "--report", tmp_path / "r.html"], capsys)
 
 
+def test_resuming_into_a_data_set_with_another_type_of_a_column_is_one_line(tmp_path, capsys):
+    plan = written(tmp_path / "plan.toml", PLAN)
+    assert run(["sweep", plan, "--out", tmp_path / "made"], capsys)[0] == 0
+    made = next((tmp_path / "made/runs").iterdir())
+    for column in pd.read_parquet(made):
+        out = tmp_path / f"forged-{column}"
+        runs = pd.read_parquet(made).assign(**{column: [[0]]})
+        make_data(out, runs, PLAN, read_plan(plan).identity)
+        status, _, err = run(["sweep", plan, "--out", out], capsys)
+        assert (status, err.count("\n")) == (2, 2), err
+        assert "other columns than the plan" in err
+
+
 @pytest.mark.parametrize("garbage", DATA_SETS)
 def test_resuming_into_a_crafted_data_set_of_the_same_plan_is_one_line(garbage, tmp_path, capsys):
     plan = written(tmp_path / "plan.toml", PLAN)
-    add_file(tmp_path / "o", 1, DATA_SETS[garbage], read_plan(plan).identity)
+    make_data(tmp_path / "o", DATA_SETS[garbage], PLAN, read_plan(plan).identity)
     status, _, err = run(["sweep", plan, "--out", tmp_path / "o"], capsys)
     # The first line is the size of the plan.
     assert (status, err.count("\n")) == (2, 2), err

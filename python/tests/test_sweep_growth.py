@@ -300,10 +300,8 @@ def test_the_files_of_an_axis_are_beside_the_plan(traces):
     plan = read_plan(traces / "plan.toml")
     rates = [plan.scenario(plan.run(n)).to_dict()["dumbbell"]["trace"]["rate"] for n in (0, 1)]
     assert rates == [[1, 2, 3], [5, 10]]
-    assert list(cwnd.sweep(plan, out=traces / "out").runs["dumbbell.trace"]) == [
-        "one.txt",
-        "two.txt",
-    ]
+    made = cwnd.sweep(plan, out=traces / "out").runs
+    assert set(made["dumbbell.trace"]) == {"one.txt", "two.txt"}
     (traces / "two.txt").unlink()
     with pytest.raises(PlanError, match=r"axes: dumbbell\.trace: .*/two\.txt: No such file"):
         read_plan(traces / "plan.toml")
@@ -315,6 +313,8 @@ def test_an_axis_of_files_grows_and_a_changed_file_is_refused(traces):
     (traces / "three.txt").write_text("7\n")
     plan.write_text(TRACES.replace('"two.txt"', '"two.txt", "three.txt"'))
     assert cwnd.sweep(plan, out=out).made == 1
+    cwnd.sweep(plan, out=traces / "other")
+    assert len(cwnd.Sweep([traces / "other", out])) == 3
     for name in ("two.txt", "three.txt"):
         before = (traces / name).read_text()
         (traces / name).write_text("3\n")

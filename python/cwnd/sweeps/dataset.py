@@ -253,8 +253,13 @@ def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDA
         if part.name not in damages:
             # A value of an axis that names a file may be new.
             _compare(part, identity | {name: files[name] for name in files.keys() & part.plan})
-            if not parquet.read_schema(part.file("runs")).equals(columns):
-                raise ArgumentError("out", f"{part.file('runs')} has other columns than the plan")
+            file = part.file("runs")
+            try:
+                same = parquet.read_schema(file).equals(columns)
+            except pa.ArrowInvalid as problem:
+                raise ArgumentError("out", f"{file}: {problem}") from None
+            if not same:
+                raise ArgumentError("out", f"{file} has other columns than the plan")
             present[_find_runs(part, plan)] = True
     return parts, damages, present
 

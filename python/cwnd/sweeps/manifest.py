@@ -282,12 +282,14 @@ class Tables:
 
     def _compare(self) -> None:
         """Raise an error if the data sets are of different plans or made by different code."""
-        first = self._parts[0]
+        # Not all parts have the same files as values of axes.
+        seen: dict[str, tuple[str, Path]] = {}
         for part in self._parts:
-            for name, value in first.plan.items():
-                if part.plan.get(name) != value:
+            for name, value in part.plan.items():
+                first, out = seen.setdefault(name, (value, part.out))
+                if value != first:
                     problem = f"are of plans with a different `{name}`"
-                    raise ArgumentError("out", f"{first.out} and {part.out} {problem}")
+                    raise ArgumentError("out", f"{out} and {part.out} {problem}")
         made = self.read("runs", ["controller", "code"]).group_by(["controller"])
         for row in made.aggregate([("code", "distinct")]).to_pylist():
             if len(row["code_distinct"]) > 1:
