@@ -69,6 +69,7 @@ __all__ = [
     "law_sawtooth",
     "load",
     "loss_chain",
+    "resolve",
     "run_real",
     "schema",
     "simulate",
