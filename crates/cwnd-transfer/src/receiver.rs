@@ -390,24 +390,22 @@ impl<'m, 'o> Receiver<'m, 'o> {
             return self.check_offered(number);
         };
         match process(self, &mut item) {
-            Ok(Step::Pending) => {}
             Ok(Step::Last(decision)) => {
                 self.close(&item);
                 self.answer(number, decision, 0, "");
-                return Ok(());
+                Ok(())
             }
             Err(Stop::Refused(why)) if !why.is_fatal() => {
                 discard(&item);
                 self.close(&item);
-                return self.refuse(number, &item.path, &why);
+                self.refuse(number, &item.path, &why)
             }
-            Err(stop) => {
+            other => {
                 self.pending.insert(number, item);
-                return Err(stop.into());
+                other?;
+                Ok(())
             }
         }
-        self.pending.insert(number, item);
-        Ok(())
     }
 
     /// Ends an offer that is not pending any more, before its last answer.
