@@ -102,6 +102,7 @@ checks: instruction-counts lint doc stubtest smoke new-controller
 lint: dev clippy mypy
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-logo --no-cache
 
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from tables import table
 
 import cwnd
-from cwnd.agreement.outcome import NETWORK
-from cwnd.figures import number
+from cwnd._runs.text import number
+from cwnd._tasks.agreement.outcome import NETWORK
 
 if TYPE_CHECKING:
-    from cwnd.agreement.outcome import Row
+    from cwnd._tasks.agreement.outcome import Row
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GROUP = "law"

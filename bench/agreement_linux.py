@@ -31,15 +31,15 @@ import numpy as np
 from tables import table
 
 import cwnd
-from cwnd.agreement.outcome import NETWORK, OF_FLOWS, OF_NETWORK, RARE, Agreement
-from cwnd.figures import number
-from cwnd.running import measure
+from cwnd._runs.run import measure
+from cwnd._runs.text import number
+from cwnd._tasks.agreement.outcome import NETWORK, OF_FLOWS, OF_NETWORK, RARE, Agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.records import JsonObject
-    from cwnd.result import Result
+    from cwnd._base.records import JsonObject
+    from cwnd._runs.result import Result
 
 RESULTS = Path(__file__).parent.parent / "validation" / "linux" / "results.json"
 RTTS_MS = (20, 80)

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 import quick
 
 import cwnd
-from cwnd.evaluation.card import SECTIONS
-from cwnd.registry import algorithms
-from cwnd.result import dumps
+from cwnd._controllers.registry import algorithms
+from cwnd._runs.result import dumps
+from cwnd._tasks.evaluation.card import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cwnd.evaluation.bound import Grade
-    from cwnd.evaluation.card import Card
-    from cwnd.registry import Algorithm
+    from cwnd._controllers.registry import Algorithm
+    from cwnd._tasks.evaluation.bound import Grade
+    from cwnd._tasks.evaluation.card import Card
 
 CARDS = Path(__file__).parent.parent / "docs" / "cards"
 SOURCE = "## Source and deviations"

@@ -7,7 +7,7 @@ import statistics
 from stages import run
 from tables import table
 
-from cwnd.networks import DUMBBELL, dumbbell
+from cwnd._runs.networks import DUMBBELL, dumbbell
 
 ROUNDS = 5
 CONVENTIONS = ("rfc5681", "rfc", "linux")

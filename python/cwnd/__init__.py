@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import attach
+from cwnd._base.lazy import attach
 
 if TYPE_CHECKING:
     from cwnd import (
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
         udt,
         units,
     )
+    from cwnd._base.extras import MissingExtraError
+    from cwnd._base.version import __version__
+    from cwnd._controllers.registry import Algorithm, algorithms, canonical
     from cwnd._native import ScenarioError, SpecError
-    from cwnd.agreement.outcome import Agreement
-    from cwnd.agreement.run import agree
-    from cwnd.comparison.outcome import Comparison
-    from cwnd.comparison.run import compare
+    from cwnd._papers.runner import reproduce
+    from cwnd._runs.result import Result
+    from cwnd._runs.run import run
+    from cwnd._runs.scenario import Scenario
+    from cwnd._sweeps.sweep import Sweep, sweep
+    from cwnd._tasks.agreement.outcome import Agreement
+    from cwnd._tasks.agreement.run import agree
+    from cwnd._tasks.comparison.outcome import Comparison
+    from cwnd._tasks.comparison.run import compare
+    from cwnd._tasks.evaluation.card import Card
+    from cwnd._tasks.evaluation.evaluate import evaluate
     from cwnd.controller import Controller, RateLaw, WindowLaw
-    from cwnd.evaluation.card import Card
-    from cwnd.evaluation.evaluate import evaluate
-    from cwnd.extras import MissingExtraError
-    from cwnd.papers.runner import reproduce
-    from cwnd.registry import Algorithm, algorithms, canonical
-    from cwnd.result import Result
-    from cwnd.running import run
-    from cwnd.scenario import Scenario
-    from cwnd.sweeps.sweep import Sweep, sweep
-    from cwnd.version import __version__
 
 __all__ = [
     "Agreement",
@@ -91,27 +91,27 @@ if not TYPE_CHECKING:
         __name__,
         dict.fromkeys(__all__, "")
         | {
-            "Agreement": "agreement.outcome",
-            "Algorithm": "registry",
-            "Card": "evaluation.card",
-            "Comparison": "comparison.outcome",
+            "Agreement": "_tasks.agreement.outcome",
+            "Algorithm": "_controllers.registry",
+            "Card": "_tasks.evaluation.card",
+            "Comparison": "_tasks.comparison.outcome",
             "Controller": "controller",
-            "MissingExtraError": "extras",
+            "MissingExtraError": "_base.extras",
             "RateLaw": "controller",
-            "Result": "result",
-            "Scenario": "scenario",
+            "Result": "_runs.result",
+            "Scenario": "_runs.scenario",
             "ScenarioError": "_native",
             "SpecError": "_native",
-            "Sweep": "sweeps.sweep",
+            "Sweep": "_sweeps.sweep",
             "WindowLaw": "controller",
-            "__version__": "version",
-            "agree": "agreement.run",
-            "algorithms": "registry",
-            "canonical": "registry",
-            "compare": "comparison.run",
-            "evaluate": "evaluation.evaluate",
-            "reproduce": "papers.runner",
-            "run": "running",
-            "sweep": "sweeps.sweep",
+            "__version__": "_base.version",
+            "agree": "_tasks.agreement.run",
+            "algorithms": "_controllers.registry",
+            "canonical": "_controllers.registry",
+            "compare": "_tasks.comparison.run",
+            "evaluate": "_tasks.evaluation.evaluate",
+            "reproduce": "_papers.runner",
+            "run": "_runs.run",
+            "sweep": "_sweeps.sweep",
         },
     )

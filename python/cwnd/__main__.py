@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from cwnd import interrupts
+from cwnd._base import interrupts
 
 
 def main() -> None:
     """Run the command line and exit with its status."""
     try:
         interrupts.install()
-        from cwnd.cli import run
+        from cwnd._cli import run
     except KeyboardInterrupt:
         sys.exit(interrupts.report())
     sys.exit(run(sys.argv[1:]))

@@ -4,9 +4,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from cwnd.controller import Factory, Kind
-from cwnd.emulation import EmulationRecord
-from cwnd.records import (
+from cwnd._base.records import (
     AlgorithmRecord,
     Compiled,
     KernelFlowRecord,
@@ -15,6 +13,8 @@ from cwnd.records import (
     RunRecord,
     Series,
 )
+from cwnd.controller import Factory, Kind
+from cwnd.emulation import EmulationRecord
 from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")

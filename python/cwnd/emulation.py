@@ -9,15 +9,15 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from cwnd import toml as tomllib
-from cwnd.assignment import link_keys, read_values
+from cwnd._base import toml as tomllib
+from cwnd._runs.scenario_keys import link_keys, read_values
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Kind, check_unit, format_rate, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cwnd.records import JsonObject, LinkRecord, Series
+    from cwnd._base.records import JsonObject, LinkRecord, Series
 
 KEYS = ("rate", "delay", "queue", "loss")
 """Keys of a link with an option of their own, as in scenario files."""
@@ -127,8 +127,7 @@ def read_links(
     """
     import tomli_w
 
-    from cwnd import ScenarioError
-    from cwnd._native import load
+    from cwnd._native import ScenarioError, load
 
     for key, kind in _UNITS.items():
         read_argument(key, partial(check_unit, kind), shared.get(key))
@@ -274,7 +273,7 @@ def to_json(record: EmulationRecord, seed: int) -> JsonObject:
     seed
         The seed of random loss and RED.
     """
-    from cwnd.result import jsonable, link_json
+    from cwnd._runs.result import jsonable, link_json
 
     links = [
         link_json(link) | {"queue": link["queue"].tolist(), "lost": link["drops_series"].tolist()}

@@ -24,7 +24,7 @@ from cwnd.errors import KernelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.records import JsonObject, KernelFlowRecord
+    from cwnd._base.records import JsonObject, KernelFlowRecord
 
 __all__ = [
     "Instance",

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwnd.extras import require
-from cwnd.result import dumps, write_text
+from cwnd._base.extras import require
+from cwnd._runs.result import dumps, write_text
 
 require("cwnd.tables", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
 if TYPE_CHECKING:
-    from cwnd.comparison.outcome import Comparison
-    from cwnd.records import JsonObject
-    from cwnd.result import Result
+    from cwnd import Comparison
+    from cwnd._base.records import JsonObject
+    from cwnd._runs.result import Result
 
 
 def samples(result: Result) -> pa.Table:

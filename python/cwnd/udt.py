@@ -33,14 +33,14 @@ import re
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
-from cwnd.controller import read_controller
-from cwnd.credentials import (
+from cwnd._runs.credentials import (
     generate_code,
     generate_key,
     generate_pair,
     read_peers,
     read_secret,
 )
+from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Quantity, parse_rate, parse_time
 

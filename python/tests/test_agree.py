@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import cwnd
-import cwnd.real
+import cwnd._runs.real_time
 from cwnd import _native
-from cwnd.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
-from cwnd.cli import run as command_line
+from cwnd._cli import run as command_line
+from cwnd._tasks.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
 from cwnd.errors import ArgumentError, KernelError
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +67,7 @@ def real(monkeypatch):
     monkeypatch.setattr(_native, "run_real", fake, raising=False)
     if not hasattr(_native, "check_real"):
         monkeypatch.setattr(_native, "check_real", lambda *_: None, raising=False)
-    monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
+    monkeypatch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
     monkeypatch.setattr(sys, "platform", "linux")
     return fake
 
@@ -361,7 +361,7 @@ def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, sa
     def refuse(*_):
         raise _native.KernelError(problem) if isinstance(problem, str) else problem
 
-    monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
+    monkeypatch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
     monkeypatch.setattr(_native, "run_real", refuse, raising=False)
     assert command_line(["run", str(scenario_file), "--on", "linux"]) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
@@ -415,7 +415,7 @@ def test_without_rights_nothing_is_announced(real, scenario_file, monkeypatch, c
     def refuse() -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(cwnd.real, "emulates", refuse)
+    monkeypatch.setattr(cwnd._runs.real_time, "emulates", refuse)
     for verb in (["run", "--on", "udt"], ["agree", "--on", "sim,udt"]):
         assert command_line([*verb, str(scenario_file)]) == 2
         said = capsys.readouterr()
@@ -430,7 +430,7 @@ def reason() -> str | None:
     if not sys.platform.startswith("linux"):
         return "this is not Linux"
     try:
-        cwnd.real.emulates()
+        cwnd._runs.real_time.emulates()
     except OSError as problem:
         return f"no link can be emulated here: {problem}"
     missing = [name for name, present, _ in _native.kernel_check() if not present]

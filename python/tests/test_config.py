@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from cwnd.cli import run
-from cwnd.cli.config import read_config
-from cwnd.cli.verbs import cwnd
+from cwnd._cli import run
+from cwnd._cli.config import read_config
+from cwnd._cli.verbs import cwnd
 
 
 @pytest.fixture

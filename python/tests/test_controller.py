@@ -12,10 +12,10 @@ import pytest
 
 import cwnd
 from cwnd import SpecError
+from cwnd._controllers.registry import describe
 from cwnd.controller import command_specification, explain_failure, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import law, stationary, synchronous
-from cwnd.registry import describe
 
 LAW = '''
 class Law:

@@ -9,6 +9,7 @@ import pytest
 
 import cwnd
 from cwnd import SpecError, events, udt
+from cwnd._controllers.registry import describe
 from cwnd.controller import (
     ControllerHooks,
     Cut,
@@ -19,7 +20,6 @@ from cwnd.controller import (
     read_controller,
 )
 from cwnd.model import law
-from cwnd.registry import describe
 
 NANOS = 1e9
 

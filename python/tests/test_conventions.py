@@ -7,26 +7,26 @@ import json
 import pytest
 
 import cwnd
-from cwnd.agreement.outcome import Agreement
-from cwnd.assignment import schema
-from cwnd.cli import run as command_line
-from cwnd.cli.tables import print_agreement, print_reproduction
-from cwnd.conventions import CONVENTIONS, NAMES
+from cwnd._cli import run as command_line
+from cwnd._cli.tables import print_agreement, print_reproduction
+from cwnd._papers.exhibit import Lab
+from cwnd._papers.grades import RATINGS
+from cwnd._papers.report import write_report
+from cwnd._papers.text import ExhibitText
+from cwnd._runs.conventions import CONVENTIONS, NAMES
+from cwnd._runs.networks import DUMBBELL
+from cwnd._runs.scenario_keys import schema
+from cwnd._show.notebook import comparison_html, result_html
+from cwnd._show.report.agree import agree_page
+from cwnd._show.report.compare import compare_page
+from cwnd._show.report.evaluate import card_page, cards_page
+from cwnd._show.report.run import run_page
+from cwnd._show.report.sweep import sweep_page
+from cwnd._sweeps.reading import read_plan
+from cwnd._tasks.agreement.outcome import Agreement
+from cwnd._tasks.evaluation.card import changes_since
+from cwnd._tasks.evaluation.experiment import experiments
 from cwnd.errors import ArgumentError
-from cwnd.evaluation.card import changes_since
-from cwnd.evaluation.experiment import experiments
-from cwnd.networks import DUMBBELL
-from cwnd.notebook import comparison_html, result_html
-from cwnd.papers.exhibit import Lab
-from cwnd.papers.grades import RATINGS
-from cwnd.papers.report import write_report
-from cwnd.papers.text import ExhibitText
-from cwnd.report.agree import agree_page
-from cwnd.report.compare import compare_page
-from cwnd.report.evaluate import card_page, cards_page
-from cwnd.report.run import run_page
-from cwnd.report.sweep import sweep_page
-from cwnd.sweeps.reading import read_plan
 
 SMALL = {"rate": "5mbit", "rtt": "40ms", "time": "4s", "repeat": 2, "flows": 2}
 ARGUMENTS = ["--rate", "5mbit", "--rtt", "40ms", "--time", "4s", "--repeat", "2", "--flows", "2"]

@@ -11,8 +11,8 @@ import click
 import pytest
 
 import cwnd
-from cwnd.cli.verbs import cwnd as command
-from cwnd.sweeps.reading import read_plan
+from cwnd._cli.verbs import cwnd as command
+from cwnd._sweeps.reading import read_plan
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

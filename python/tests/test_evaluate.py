@@ -11,13 +11,13 @@ from distributed import LocalCluster
 from jsonschema import Draft202012Validator
 
 import cwnd
+from cwnd._runs.scenario import Scenario
+from cwnd._show.report.evaluate import cards_page
+from cwnd._tasks.evaluation.bound import grade, measure, read_bounds, worst
+from cwnd._tasks.evaluation.card import NOT_JUDGED, SECTIONS, changes_since
+from cwnd._tasks.evaluation.experiment import SUITES, experiments, order, read_experiment
+from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
 from cwnd.errors import ArgumentError, DataSetWarning, PlanError
-from cwnd.evaluation.bound import grade, measure, read_bounds, worst
-from cwnd.evaluation.card import NOT_JUDGED, SECTIONS, changes_since
-from cwnd.evaluation.experiment import SUITES, experiments, order, read_experiment
-from cwnd.evaluation.schema import card_schema, evaluation_schema
-from cwnd.report.evaluate import cards_page
-from cwnd.scenario import Scenario
 from cwnd.stats import COUNT, UNIT
 
 LAWS = Path(__file__).with_name("broken_laws.py")
@@ -61,7 +61,7 @@ def shorten(test, end, monkeypatch):
     scenario = Scenario({**long.scenario.to_dict(), "duration": end})
     metrics = tuple(one.metric.name for one in long.tests)
     short = replace(long, name=f"{long.name}-short", scenario=scenario, metrics=metrics)
-    monkeypatch.setattr("cwnd.evaluation.evaluate.experiments", lambda *_: [short])
+    monkeypatch.setattr("cwnd._tasks.evaluation.evaluate.experiments", lambda *_: [short])
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import cwnd
-from cwnd import cli
-from cwnd.cli import tables
+from cwnd import _cli as cli
+from cwnd._cli import tables
+from cwnd._sweeps import work
+from cwnd._tasks.evaluation import experiment as module
+from cwnd._tasks.evaluation.bound import grade, measure, read_bounds
+from cwnd._tasks.evaluation.card import Card
+from cwnd._tasks.evaluation.experiment import BADGES, SUITES, experiments, order, read_experiment
+from cwnd._tasks.evaluation.label import ONLY
+from cwnd._tasks.evaluation.single import single_run
 from cwnd.errors import ArgumentError, PlanError
-from cwnd.evaluation import experiment as module
-from cwnd.evaluation.bound import grade, measure, read_bounds
-from cwnd.evaluation.card import Card
-from cwnd.evaluation.experiment import BADGES, SUITES, experiments, order, read_experiment
-from cwnd.evaluation.label import ONLY
-from cwnd.evaluation.single import single_run
 from cwnd.stats import UNIT
-from cwnd.sweeps import work
 
 LAWS = """
 class Sound:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd import toml as tomllib
+from cwnd._base import toml as tomllib
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

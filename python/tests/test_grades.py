@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cwnd.papers import grades
-from cwnd.papers.headlines import headlines, judge
-from cwnd.papers.text import Headline
+from cwnd._papers import grades
+from cwnd._papers.headlines import headlines, judge
+from cwnd._papers.text import Headline
 from cwnd.stats import ANY, UNIT
 
 FINITE = st.floats(-1e6, 1e6)

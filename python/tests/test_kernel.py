@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from cwnd import kernel
-from cwnd.cli import run
+from cwnd._cli import run
+from cwnd._runs.kernel_sockets import kernel_sockets, sockets_of
 from cwnd.errors import KernelError
-from cwnd.kernel_sockets import kernel_sockets, sockets_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
 

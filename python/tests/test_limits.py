@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cwnd.limits import Path, advise, check_state
+from cwnd._runs.transport_limits import Path, advise, check_state
 
 QUEUE = [(0.040, 0), (0.070, 0), (0.080, 9), (0.078, 20)]
 """Round-trip times and losses of a flow that fills a queue."""

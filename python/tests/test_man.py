@@ -8,9 +8,9 @@ import subprocess
 import click
 import pytest
 
-from cwnd.cli import run
-from cwnd.cli.man import pages
-from cwnd.cli.verbs import cwnd
+from cwnd._cli import run
+from cwnd._cli.man import pages
+from cwnd._cli.verbs import cwnd
 
 
 @pytest.fixture(scope="module")

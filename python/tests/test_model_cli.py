@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.cli import run
+from cwnd._cli import run
+from cwnd._show.plots import plot_model
 from cwnd.errors import ArgumentError
 from cwnd.model.catalog import ENTRIES, Range, find_model, models
 from cwnd.model.quantities import find_doc
 from cwnd.model.throughput import pftk
-from cwnd.plots import plot_model
 
 NETWORK = ("--rtt", "100ms", "--rto", "400ms")
 
@@ -335,5 +335,5 @@ def test_ranges():
 
 
 def test_the_command_line_starts_without_numpy():
-    code = "import sys, cwnd.cli; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy')))"
+    code = "import sys, cwnd._cli; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

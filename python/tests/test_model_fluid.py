@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import cwnd
+from cwnd._runs.run import simulate
 from cwnd.errors import ArgumentError
 from cwnd.model.fluid import DropTail, Flows, Red, equilibrium, transient
 from cwnd.model.stationary import stationary
-from cwnd.running import simulate
 
 CAPACITY = 3750.0  # 30 Mb/s in packets of 1000 bytes
 STEADY = Red(limit=1000, low=20, high=600)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import cwnd
+from cwnd._runs.run import simulate
 from cwnd.errors import ArgumentError
 from cwnd.model import throughput
 from cwnd.model.stationary import aimd_moments, figures, stationary
-from cwnd.running import simulate
 
 GAIMD = [(1, 0.5), (0.31, 0.125), (0.2, 0.125), (3 / 31, 1 / 16)]
 

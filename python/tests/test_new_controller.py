@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cwnd.cli import run
+from cwnd._cli import run
 
 ROOT = Path(__file__).parents[2]
 CODE = Path("crates/cwnd/src")

@@ -12,9 +12,10 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 import cwnd
-from cwnd.agreement.outcome import Agreement
-from cwnd.frames import Frame
-from cwnd.notebook import MOST_ROWS, with_notebook_bar
+from cwnd._base.progress import with_notebook_bar
+from cwnd._runs.data_frames import Frame
+from cwnd._show.notebook import MOST_ROWS
+from cwnd._tasks.agreement.outcome import Agreement
 
 pytestmark = pytest.mark.slow
 
@@ -165,7 +166,7 @@ def execute(*sources: str) -> list:
 def test_a_bar_and_a_plot_in_a_notebook():
     _, bar, quiet, plot = execute(
         """
-import cwnd, cwnd.notebook
+import cwnd, cwnd._base.progress
 from IPython import display
 shown = []
 show = display.display
@@ -173,12 +174,12 @@ display.display = lambda data, **options: shown.append(data) or show(data, **opt
 scenario = cwnd.Scenario.dumbbell(rate="20mbit", time="30s").add_flow("reno", count=4)
 """,
         """
-cwnd.notebook.PATIENCE = cwnd.notebook.INTERVAL = 0.0
+cwnd._base.progress.PATIENCE = cwnd._base.progress.INTERVAL = 0.0
 result = cwnd.run(scenario)
 print(shown)
 """,
         """
-cwnd.notebook.PATIENCE = 60.0
+cwnd._base.progress.PATIENCE = 60.0
 result = cwnd.run(scenario)
 """,
         "result.plot()",

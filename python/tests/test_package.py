@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd import toml as tomllib
+from cwnd._base import toml as tomllib
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ def test_the_version_imports_little():
     command = [sys.executable, "-X", "importtime", "-m", "cwnd", "--version"]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "cwnd.cli" in loaded
+    assert "cwnd._cli" in loaded
     heavy = {"numpy", "pandas", "matplotlib", "plotly", "pyarrow", "scipy", "rich", "distributed"}
     assert heavy.isdisjoint(loaded)
 
@@ -90,7 +90,7 @@ def test_controllers_of_the_kernel_are_no_algorithms():
     with pytest.raises(cwnd.SpecError, match="it has no parameters"):
         cwnd.canonical("kernel:cubic(beta=1/2)")
     with pytest.raises(cwnd.SpecError, match="the Linux kernel's own"):
-        cwnd.registry.describe("kernel:cubic")
+        cwnd._controllers.registry.describe("kernel:cubic")
 
 
 @pytest.mark.parametrize("name", [a.name for a in cwnd.algorithms()])

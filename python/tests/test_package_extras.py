@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd import toml as tomllib
-from cwnd.doctor import examine
-from cwnd.extras import EXTRAS, require
+from cwnd._base import toml as tomllib
+from cwnd._base.extras import EXTRAS, require
+from cwnd._cli.doctor import examine
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = [library for libraries in EXTRAS.values() for library in libraries]
@@ -84,8 +84,8 @@ def test_commands_without_extras(scenario_file):
         ("result.flows", "Result.flows needs pandas"),
         ("result.links", "Result.links needs pandas"),
         ("result.cuts", "cwnd.tables needs pyarrow"),
-        ("result.plot()", "cwnd.plots needs matplotlib"),
-        ("result.report('x.html')", "cwnd.report needs jinja2 and plotly"),
+        ("result.plot()", "a plot needs matplotlib"),
+        ("result.report('x.html')", "a report needs jinja2 and plotly"),
         ("cwnd.tables", "cwnd.tables needs pyarrow"),
     ],
 )

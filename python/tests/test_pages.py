@@ -23,12 +23,12 @@ import pytest
 import tomli_w
 
 import cwnd
-import cwnd.real
+import cwnd._runs.real_time
 from cwnd import _native
-from cwnd.papers.report import write_report
-from cwnd.papers.runner import reproduce
-from cwnd.report.evaluate import cards_page
-from cwnd.sweeps.manifest import add_part
+from cwnd._papers.report import write_report
+from cwnd._papers.runner import reproduce
+from cwnd._show.report.evaluate import cards_page
+from cwnd._sweeps.manifest import add_part
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -243,7 +243,7 @@ def write_agree(path, evil):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_native, "run_real", run_real)
         patch.setattr(_native, "check_real", lambda *_: None)
-        patch.setattr(cwnd.real, "emulates", lambda: None)
+        patch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
         agreement = cwnd.agree(scenario_of(evil), on=["sim", "linux"], repeat=2)
     spoil(agreement.runs, evil)
     agreement.report(path)

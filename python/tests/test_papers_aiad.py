@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import cwnd
+from cwnd._papers.aiad import analysis, measures
+from cwnd._papers.aiad.exhibits import TICK
+from cwnd._papers.aiad.networks import KAPPA, PHI, RHO, letter, lossy_reverse, steady_reverse
+from cwnd._papers.exhibit import Lab, exhibits
 from cwnd.model import aiad as model
-from cwnd.papers.aiad import analysis, measures
-from cwnd.papers.aiad.exhibits import TICK
-from cwnd.papers.aiad.networks import KAPPA, PHI, RHO, letter, lossy_reverse, steady_reverse
-from cwnd.papers.exhibit import Lab, exhibits
 
 
 def test_every_exhibit_of_the_list_is_there():

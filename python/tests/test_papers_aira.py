@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cwnd.papers.aira import claims, framework, rules, sensitivity
-from cwnd.papers.aira import networks as net
-from cwnd.papers.aira.measures import (
+from cwnd._papers.aira import claims, framework, rules, sensitivity
+from cwnd._papers.aira import networks as net
+from cwnd._papers.aira.measures import (
     LEAVE,
     Reset,
     Traced,
@@ -21,10 +21,10 @@ from cwnd.papers.aira.measures import (
     together,
     traced,
 )
-from cwnd.papers.aira.reset import steps, two_rounds
-from cwnd.papers.exhibit import Lab, exhibits
-from cwnd.papers.trial import Trial
-from cwnd.running import run
+from cwnd._papers.aira.reset import steps, two_rounds
+from cwnd._papers.exhibit import Lab, exhibits
+from cwnd._papers.trial import Trial
+from cwnd._runs.run import run
 
 IDS = (
     *("table-1", "fig-1", "section-4-2", "section-4-3", "fig-9", "fig-10-11", "table-3"),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.papers.beyond.exhibits import Meetings, Met, meet
-from cwnd.papers.beyond.networks import GRID, HALVES, LAWS, QUARTER, SMALL, Network, versus
-from cwnd.papers.exhibit import exhibits
+from cwnd._papers.beyond.exhibits import Meetings, Met, meet
+from cwnd._papers.beyond.networks import GRID, HALVES, LAWS, QUARTER, SMALL, Network, versus
+from cwnd._papers.exhibit import exhibits
 
 
 def test_the_exhibit_is_new():

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from cwnd import run
+from cwnd._papers.daimd import measures as read
+from cwnd._papers.daimd import networks as net
+from cwnd._papers.daimd.analysis import at_edge, larger_ratio, same_stage, three
+from cwnd._papers.daimd.sharing import stage_rate
+from cwnd._papers.exhibit import Lab, exhibits
+from cwnd._papers.text import read_text
 from cwnd.model import daimd as model
-from cwnd.papers.daimd import measures as read
-from cwnd.papers.daimd import networks as net
-from cwnd.papers.daimd.analysis import at_edge, larger_ratio, same_stage, three
-from cwnd.papers.daimd.sharing import stage_rate
-from cwnd.papers.exhibit import Lab, exhibits
-from cwnd.papers.text import read_text
 
 SCENARIOS = {
     "climb": (net.climb(net.without_window(net.LAW, 10.0), 10.0, 0.2, 1.0, 2.0), 2),

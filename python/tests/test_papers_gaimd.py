@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from cwnd._papers.draw import draw, write_table
+from cwnd._papers.exhibit import Lab, exhibits
+from cwnd._papers.figure import Curve, Figure, Panel, Table
+from cwnd._papers.gaimd import measures, rounds
+from cwnd._papers.gaimd import networks as net
+from cwnd._papers.gaimd.formula import LAWS
+from cwnd._runs.run import run
 from cwnd.model.throughput import gaimd, gaimd_td, gaimd_timeout_probability
-from cwnd.papers.draw import draw, write_table
-from cwnd.papers.exhibit import Lab, exhibits
-from cwnd.papers.figure import Curve, Figure, Panel, Table
-from cwnd.papers.gaimd import measures, rounds
-from cwnd.papers.gaimd import networks as net
-from cwnd.papers.gaimd.formula import LAWS
-from cwnd.running import run
 
 CLOCK = (0.01, 0.2)
 

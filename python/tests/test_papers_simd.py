@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.papers.exhibit import Lab, exhibits
-from cwnd.papers.simd import networks
-from cwnd.papers.simd.loss import periodic_epoch
-from cwnd.papers.simd.measures import (
+from cwnd._papers.exhibit import Lab, exhibits
+from cwnd._papers.simd import networks
+from cwnd._papers.simd.loss import periodic_epoch
+from cwnd._papers.simd.measures import (
     Epochs,
     Growth,
     Shares,

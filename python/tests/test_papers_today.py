@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.papers.exhibit import exhibits
-from cwnd.papers.networks import flow
-from cwnd.papers.today import measures
-from cwnd.papers.today.bbr import response
-from cwnd.papers.today.cao import GRID, RATES, RTTS, _half
-from cwnd.papers.today.networks import (
+from cwnd._papers.exhibit import exhibits
+from cwnd._papers.networks import flow
+from cwnd._papers.today import measures
+from cwnd._papers.today.bbr import response
+from cwnd._papers.today.cao import GRID, RATES, RTTS, _half
+from cwnd._papers.today.networks import (
     C4_ALONE,
     C4_CUBIC,
     C4_ITSELF,
@@ -32,7 +32,7 @@ from cwnd.papers.today.networks import (
     steps,
     versus,
 )
-from cwnd.papers.today.ware import fraction
+from cwnd._papers.today.ware import fraction
 
 SLOW = Place(10, 40)
 

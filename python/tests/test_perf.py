@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cwnd.cli import run
+from cwnd._cli import run
 from cwnd.perf import PerfError, PerfOptions, Server, measure
 from cwnd.perf import server as server_module
 from cwnd.perf.client import check_result

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from cwnd._sweeps.manifest import add_part
+from cwnd._sweeps.query import query, read, tables
+from cwnd._sweeps.sweep import Sweep
 from cwnd.errors import ArgumentError
-from cwnd.sweeps.manifest import add_part
-from cwnd.sweeps.query import query, read, tables
-from cwnd.sweeps.sweep import Sweep
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_the_command_prints_a_table(command, out):
 
 PEAK = """
 import resource, sys
-from cwnd.cli import run
+from cwnd._cli import run
 status = run(sys.argv[1:])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
 sys.exit(status)

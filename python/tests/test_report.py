@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.comparison.verdict import Figures, judge
-from cwnd.curves import lines, thin
-from cwnd.report.compare import compare_page
-from cwnd.report.page import FEWEST_POINTS, MOST_POINTS, PAGE_POINTS, points_of, render
-from cwnd.report.run import run_page
+from cwnd._show.chart_lines import lines, thin
+from cwnd._show.report.compare import compare_page
+from cwnd._show.report.page import FEWEST_POINTS, MOST_POINTS, PAGE_POINTS, points_of, render
+from cwnd._show.report.run import run_page
+from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, estimate
 
 
@@ -218,8 +218,8 @@ def test_reports_are_written(comparison, result, tmp_path):
 
 
 def test_the_page_of_a_run_draws_token_rates_and_tabulates_applications(tmp_path):
-    from cwnd.curves import limit_of
-    from cwnd.figures import application_sheet, link_sheet
+    from cwnd._show.chart_lines import limit_of
+    from cwnd._show.sheets import application_sheet, link_sheet
 
     text = (
         "duration = '10s'\n[dumbbell]\nrate = '20mbit'\ndelay = '10ms'\n"

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from cwnd import toml as tomllib
+from cwnd._base import toml as tomllib
+from cwnd._papers.exhibit import PAPERS, Exhibit, Lab, exhibits
+from cwnd._papers.figure import Curve, Figure, Panel, Regions
+from cwnd._papers.grades import RATINGS, RULES, at_least, less, number
+from cwnd._papers.headlines import OURS
+from cwnd._papers.runner import reproduce
+from cwnd._papers.text import CAUSES, KINDS, ExhibitText, Reason, Wording, read_text
+from cwnd._papers.trial import Trial
+from cwnd._runs.scenario import Scenario
 from cwnd.errors import ArgumentError
-from cwnd.papers.exhibit import PAPERS, Exhibit, Lab, exhibits
-from cwnd.papers.figure import Curve, Figure, Panel, Regions
-from cwnd.papers.grades import RATINGS, RULES, at_least, less, number
-from cwnd.papers.headlines import OURS
-from cwnd.papers.runner import reproduce
-from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Reason, Wording, read_text
-from cwnd.papers.trial import Trial
-from cwnd.scenario import Scenario
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def test_a_quick_run_of_all_papers(tmp_path):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_words_of_each_paper(paper):
     text = read_text(paper)
-    document = tomllib.loads(files("cwnd.papers").joinpath(paper, "paper.toml").read_text())
+    document = tomllib.loads(files("cwnd._papers").joinpath(paper, "paper.toml").read_text())
     assert set(text.exhibits) == {e.id for e in exhibits(paper)}
     for name, exhibit in text.exhibits.items():
         assert exhibit.title, name
@@ -422,7 +422,7 @@ def test_exhibits_beside_each_other_need_the_same_runs():
 
 
 def test_a_figure_becomes_two_files(tmp_path):
-    from cwnd.papers.draw import draw
+    from cwnd._papers.draw import draw
 
     areas = Regions([0, 1], [0, 1], [[0, 1], [1, float("nan")]], names=("below", "above"))
     panel = Panel(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import cwnd
+from cwnd._runs.run import measure
+from cwnd._show.sheets import path_text
 from cwnd.errors import ArgumentError
-from cwnd.figures import path_text
-from cwnd.running import measure
 
 FLOW_NAMES = {
     "name",
@@ -246,7 +246,7 @@ def test_runs_without_any_measured_flow():
 
 
 def _page(result):
-    from cwnd.report.run import run_page
+    from cwnd._show.report.run import run_page
 
     return run_page(result)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd.assignment import read_values, write_values
+from cwnd._runs.scenario_keys import read_values, write_values
 
 ROOT = Path(__file__).parents[2]
 

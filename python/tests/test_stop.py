@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd.real import emulates
+from cwnd._runs.real_time import emulates
 
 SECONDS = 4.0
 """Longest time from a signal to the end: two seconds on an idle machine."""
@@ -71,7 +71,7 @@ COMMANDS = {
     "evaluate": (SIMULATE, ["evaluate", "reno", "--quick"]),
     "sweep": (SIMULATE, ["sweep", "plan.toml", "--out", "out"]),
     "sweep a law": (None, ["sweep", "law-plan.toml", "--out", "out"]),
-    "query": (("cwnd.sweeps.query", "_apart"), ["query", "small", JOIN]),
+    "query": (("cwnd._sweeps.query", "_apart"), ["query", "small", JOIN]),
     "reproduce": (("multiprocessing.pool:Pool", "imap_unordered"), ["reproduce", "--quick"]),
     "model": (None, ["model", "stationary-figures", *LAW]),
     "emulate": (None, ["emulate", "--", "sh", "-c", "echo at work >&2; exec sleep 60"]),

@@ -14,14 +14,14 @@ import pytest
 import tomli_w
 
 import cwnd
-import cwnd.real
+import cwnd._runs.real_time
 from cwnd import _native, udt
-from cwnd.cli import run as command_line
-from cwnd.cli.terminal import echo_json
-from cwnd.papers import runner
-from cwnd.papers.exhibit import exhibits
-from cwnd.sweeps.manifest import MANIFEST, _checksum_of
-from cwnd.sweeps.reading import read_plan
+from cwnd._cli import run as command_line
+from cwnd._cli.terminal import echo_json
+from cwnd._papers import runner
+from cwnd._papers.exhibit import exhibits
+from cwnd._sweeps.manifest import MANIFEST, _checksum_of
+from cwnd._sweeps.reading import read_plan
 
 EVIL = "x\x1b]52;c;aGk=\x07\x9b2J\x7f\u202e\u2028\rcwnd: all is well\n\x1b[2J"
 """Text that writes to the clipboard, clears the screen and feigns a line."""
@@ -115,7 +115,7 @@ def real(monkeypatch):
 
     monkeypatch.setattr(_native, "run_real", run_real, raising=False)
     monkeypatch.setattr(_native, "check_real", lambda *_: None, raising=False)
-    monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
+    monkeypatch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
 
 
 TITLED = f"title = {json.dumps(EVIL)}\n{SCENARIO}"

@@ -16,13 +16,13 @@ import pytest
 from pyarrow import parquet
 
 import cwnd
+from cwnd._sweeps import dataset, work
+from cwnd._sweeps import sweep as sweeping
+from cwnd._sweeps.dataset import DataSet, schemas
+from cwnd._sweeps.reading import read_plan
+from cwnd._sweeps.work import failed_batch, run_batch
+from cwnd._sweeps.workers import Cores
 from cwnd.errors import ArgumentError, PlanError
-from cwnd.sweeps import dataset, work
-from cwnd.sweeps import sweep as sweeping
-from cwnd.sweeps.dataset import DataSet, schemas
-from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.work import failed_batch, run_batch
-from cwnd.sweeps.workers import Cores
 
 pytestmark = pytest.mark.slow
 
@@ -439,7 +439,7 @@ def test_an_interrupt_keeps_the_finished_runs_of_a_batch(tmp_path, monkeypatch, 
 
     # A batch takes longer than any test.
     for module in ("work", "processes"):
-        monkeypatch.setattr(f"cwnd.sweeps.{module}.begun", count)
+        monkeypatch.setattr(f"cwnd._sweeps.{module}.begun", count)
     plan = {
         "base": {"rate": "20mbit", "time": "20s", "flows": 2},
         "controllers": [law],
@@ -517,7 +517,7 @@ def test_memory_does_not_grow_with_the_runs():
     code = """
 import resource, sys, tempfile
 import cwnd
-from cwnd.sweeps import dataset
+from cwnd._sweeps import dataset
 dataset.PART_RUNS = 50
 plan = {"base": {"time": "1s", "flows": 1, "rate": "1mbit"}, "axes": {"sample": ["10ms"]},
         "controllers": ["reno"], "seeds": int(sys.argv[1]), "keep": ["series"]}

@@ -18,10 +18,10 @@ import yaml
 from distributed import Client, LocalCluster, Security
 
 import cwnd
-from cwnd.cli.cluster import open_cluster
+from cwnd._cli.cluster import open_cluster
+from cwnd._papers.runner import reproduce
+from cwnd._sweeps import sweep as sweeping
 from cwnd.errors import ArgumentError
-from cwnd.papers.runner import reproduce
-from cwnd.sweeps import sweep as sweeping
 
 pytestmark = pytest.mark.slow
 
@@ -199,7 +199,7 @@ def test_workers_of_an_adaptive_cluster_are_called(plan, local, tmp_path, capsys
     with cluster_of(0) as scaling:
         address = scaling.scheduler_address
         with monkeypatch.context() as short:
-            short.setattr("cwnd.cli.cluster.WAIT_MINUTES", 0)
+            short.setattr("cwnd._cli.cluster.WAIT_MINUTES", 0)
             problem = f"0 of 2 workers at {address} after 0 minutes"
             with pytest.raises(ArgumentError, match=problem), open_cluster(address, None, 2):
                 pass
@@ -265,7 +265,7 @@ def test_runs_that_end_their_worker_are_rows(cluster, plan, tmp_path):
 
 
 def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.own_code", lambda: "another")
+    monkeypatch.setattr("cwnd._sweeps.workers.own_code", lambda: "another")
     # The test before ended the workers; Dask starts others.
     with Client(cluster.scheduler_address, set_as_default=False) as client:
         client.wait_for_workers(1, timeout=60)
@@ -305,7 +305,7 @@ def test_workers_without_cwnd_or_with_another_python_are_refused(
 
 
 def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("cwnd._sweeps.workers.CONNECT_SECONDS", 0.5)
     with pytest.raises(ArgumentError, match="no Dask scheduler answers at tcp://127") as caught:
         cwnd.sweep(plan, out=tmp_path, dask="tcp://127.0.0.1:9")
     assert "\n" not in str(caught.value)
@@ -356,8 +356,8 @@ def cluster_of(workers, protocol="tcp://", security=None):
 
 
 def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.SILENT_SECONDS", 0.5)
-    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("cwnd._sweeps.workers.SILENT_SECONDS", 0.5)
+    monkeypatch.setattr("cwnd._sweeps.workers.CONNECT_SECONDS", 2.0)
     cluster = cluster_of(1)
     with cluster, pytest.raises(ArgumentError, match=r"every worker at .* is gone; the same"):
         cwnd.sweep(
@@ -370,7 +370,7 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
 
 
 def test_a_scheduler_that_goes_is_said(plan, local, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("cwnd._sweeps.workers.CONNECT_SECONDS", 2.0)
     cluster = cluster_of(1)
     gone = threading.Event()
 

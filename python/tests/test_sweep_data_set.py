@@ -18,13 +18,14 @@ import pytest
 from pyarrow import parquet
 
 import cwnd
-from cwnd import _native, measures
+from cwnd import _native
+from cwnd._runs import measures
+from cwnd._sweeps import code, manifest
+from cwnd._sweeps.dataset import DataSet
+from cwnd._sweeps.manifest import list_parts, verify
+from cwnd._sweeps.reading import read_plan
+from cwnd._sweeps.work import failed_batch, run_batch
 from cwnd.errors import ArgumentError, DataSetWarning
-from cwnd.sweeps import code, manifest
-from cwnd.sweeps.dataset import DataSet
-from cwnd.sweeps.manifest import list_parts, verify
-from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.work import failed_batch, run_batch
 
 pytestmark = pytest.mark.slow
 
@@ -104,8 +105,8 @@ def loaded():
 path = {str(tmp_path / "plan")!r}
 """
     make = f"""
-from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.code import own_modules
+from cwnd._sweeps.reading import read_plan
+from cwnd._sweeps.code import own_modules
 plan = read_plan({plan!r})
 with open(path, "wb") as file:
     pickle.dump(plan, file)
@@ -114,7 +115,7 @@ print(*sorted(module.__name__ for module in own_modules()))
     work = """
 with open(path, "rb") as file:
     plan = pickle.load(file)
-from cwnd.sweeps.work import run_batch
+from cwnd._sweeps.work import run_batch
 assert run_batch(plan, plan.runs())["runs"]["error"].null_count == 4
 print(*sorted(loaded() - {"cwnd._native"}))
 """
@@ -460,8 +461,8 @@ def test_the_command_refuses_in_a_line(command, arguments, text):
 SERVER = """
 import json, os, signal, sys, warnings
 import cwnd
-from cwnd.sweeps import dataset, sweep
-from cwnd.sweeps.workers import Cores
+from cwnd._sweeps import dataset, sweep
+from cwnd._sweeps.workers import Cores
 
 warnings.simplefilter("ignore")
 dataset.PART_RUNS = 3

@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 
 import cwnd
-from cwnd.cli import run
+from cwnd._cli import run
+from cwnd._sweeps import forget as forgetting
+from cwnd._sweeps.dataset import DataSet
+from cwnd._sweeps.estimate import estimate
+from cwnd._sweeps.forget import forget
+from cwnd._sweeps.manifest import list_parts, verify
+from cwnd._sweeps.reading import read_plan
+from cwnd._sweeps.work import run_batch
 from cwnd.errors import ArgumentError, PlanError
-from cwnd.sweeps import forget as forgetting
-from cwnd.sweeps.dataset import DataSet
-from cwnd.sweeps.estimate import estimate
-from cwnd.sweeps.forget import forget
-from cwnd.sweeps.manifest import list_parts, verify
-from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.work import run_batch
 
 pytestmark = pytest.mark.slow
 

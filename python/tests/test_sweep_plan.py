@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cwnd
+from cwnd._sweeps.axes import Range, latin_points, read_axis
+from cwnd._sweeps.dataset import schemas
+from cwnd._sweeps.plan import Run
+from cwnd._sweeps.reading import read_plan
 from cwnd.errors import PlanError
-from cwnd.sweeps.axes import Range, latin_points, read_axis
-from cwnd.sweeps.dataset import schemas
-from cwnd.sweeps.plan import Run
-from cwnd.sweeps.reading import read_plan
 from cwnd.units import parse_rate
 
 ROOT = Path(__file__).parents[2]

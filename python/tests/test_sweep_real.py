@@ -7,10 +7,10 @@ import json
 import pytest
 
 import cwnd
-import cwnd.real
+import cwnd._runs.real_time
 from cwnd import _native
+from cwnd._tasks.evaluation.experiment import experiments, read_experiment
 from cwnd.errors import ArgumentError, KernelError, PlanError
-from cwnd.evaluation.experiment import experiments, read_experiment
 
 PLAN = {
     "base": {"duration": "3s", "dumbbell": {"rate": "4mbit", "delay": "5ms"}, "flow": []},
@@ -71,7 +71,7 @@ def real(monkeypatch):
     monkeypatch.setattr(_native, "run_real", fake, raising=False)
     if not hasattr(_native, "check_real"):
         monkeypatch.setattr(_native, "check_real", lambda *_: None, raising=False)
-    monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
+    monkeypatch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
     monkeypatch.setattr("sys.platform", "linux")
     return fake
 
@@ -127,7 +127,7 @@ def test_missing_privileges_are_one_line(monkeypatch, tmp_path, real):
     def fails():
         raise PermissionError(1, "not permitted")
 
-    monkeypatch.setattr(cwnd.real, "emulates", fails)
+    monkeypatch.setattr(cwnd._runs.real_time, "emulates", fails)
     with pytest.raises(KernelError, match="--on linux needs root"):
         cwnd.sweep(PLAN, out=tmp_path)
     assert not real.runs
@@ -135,7 +135,7 @@ def test_missing_privileges_are_one_line(monkeypatch, tmp_path, real):
 
 def test_the_card_of_a_kernels_controller(real, monkeypatch, tmp_path):
     one = read_experiment("one", EXPERIMENT)
-    monkeypatch.setattr("cwnd.evaluation.experiment._all", lambda: (one,))
+    monkeypatch.setattr("cwnd._tasks.evaluation.experiment._all", lambda: (one,))
     (card,) = cwnd.evaluate(["kernel:reno"], on="linux", out=tmp_path)
     assert {controller for controller, *_ in real.runs} == {"kernel:reno", "kernel:cubic"}
     assert len(real.runs) == 2 * 3
@@ -158,7 +158,7 @@ def test_a_suite_without_tests_in_real_time():
 
 def test_every_experiment_in_real_time_is_supported(real):
     for each in experiments(on="linux"):
-        plan = cwnd.sweeps.reading.read_plan(each.plan(["kernel:bbr", "simd"], 3))
+        plan = cwnd._sweeps.reading.read_plan(each.plan(["kernel:bbr", "simd"], 3))
         assert plan.points == 1
     assert not real.runs
 

@@ -14,14 +14,14 @@ import pytest
 import tomli_w
 
 import cwnd
+from cwnd._show.report.cube import MOST_NUMBERS, Cube
+from cwnd._show.report.sweep import MOST_FAILURES, sweep_page
+from cwnd._show.sheets import SWEEP_COLUMNS
+from cwnd._sweeps.dataset import METRICS
+from cwnd._sweeps.manifest import add_part
 from cwnd.errors import ArgumentError
-from cwnd.figures import SWEEP_COLUMNS
 from cwnd.metrics import range_of
-from cwnd.report.cube import MOST_NUMBERS, Cube
-from cwnd.report.sweep import MOST_FAILURES, sweep_page
 from cwnd.stats import UNIT, estimate
-from cwnd.sweeps.dataset import METRICS
-from cwnd.sweeps.manifest import add_part
 
 pytestmark = pytest.mark.slow
 
@@ -309,7 +309,7 @@ def test_the_command_writes_the_page(command, runs, tmp_path):
 
 PEAK = """
 import resource, sys
-from cwnd.cli import run
+from cwnd._cli import run
 print(run(sys.argv[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 """A command that prints its status and its peak of memory in megabytes."""

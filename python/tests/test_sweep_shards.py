@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import cwnd
-from cwnd.cli import run
+from cwnd._cli import run
+from cwnd._sweeps import dataset
+from cwnd._sweeps.dataset import DataSet
+from cwnd._sweeps.reading import read_plan
+from cwnd._sweeps.work import run_batch
 from cwnd.errors import ArgumentError, DataSetWarning
-from cwnd.sweeps import dataset
-from cwnd.sweeps.dataset import DataSet
-from cwnd.sweeps.reading import read_plan
-from cwnd.sweeps.work import run_batch
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 
 import cwnd
-from cwnd.cli.cluster import open_cluster
+from cwnd._cli.cluster import open_cluster
 from cwnd.errors import ArgumentError
 
 PLAN = """
@@ -114,8 +114,8 @@ def one_line(caught, *words):
 
 @pytest.fixture
 def _soon(monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 1.0)
-    monkeypatch.setattr("cwnd.sweeps.workers.SILENT_SECONDS", 1.0)
+    monkeypatch.setattr("cwnd._sweeps.workers.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("cwnd._sweeps.workers.SILENT_SECONDS", 1.0)
 
 
 @pytest.mark.usefixtures("_soon")
@@ -147,7 +147,7 @@ def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monke
 
     def stop(done: float) -> None:
         if done > 0.01:
-            monkeypatch.setattr("cwnd.sweeps.workers.SILENT_SECONDS", 1.0)
+            monkeypatch.setattr("cwnd._sweeps.workers.SILENT_SECONDS", 1.0)
             scheduler.send_signal(signal.SIGSTOP)
 
     plan = QUICK | {"seeds": 1000}
@@ -160,7 +160,7 @@ def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monke
 @pytest.mark.usefixtures("_soon")
 def test_a_scheduler_that_stops_while_the_command_waits_for_workers_is_named(cluster, monkeypatch):
     scheduler, address, *_ = cluster
-    monkeypatch.setattr("cwnd.cli.cluster.say", lambda _: scheduler.send_signal(signal.SIGSTOP))
+    monkeypatch.setattr("cwnd._cli.cluster.say", lambda _: scheduler.send_signal(signal.SIGSTOP))
     with pytest.raises(ArgumentError) as caught, open_cluster(address, None, 2):
         pass
     one_line(caught, f"the scheduler at {address} has not answered for 1 s")

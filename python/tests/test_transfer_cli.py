@@ -20,9 +20,9 @@ import click
 import pytest
 
 from cwnd import udt
-from cwnd.cli import run
-from cwnd.cli.peers import is_loopback, split_address
-from cwnd.cli.progress import Monitor, describe_end, describe_progress
+from cwnd._cli import run
+from cwnd._cli.peers import is_loopback, split_address
+from cwnd._cli.progress import Monitor, describe_end, describe_progress
 
 PROGRESS = {
     "event": "progress",
@@ -547,7 +547,7 @@ def test_the_reader_of_events_may_go_away(start, receiver, tmp_path):
 
 
 def test_progress_without_a_terminal_is_lines(capsys, monkeypatch):
-    monkeypatch.setattr("cwnd.cli.progress._LINES_EVERY", 0.0)
+    monkeypatch.setattr("cwnd._cli.progress._LINES_EVERY", 0.0)
     with Monitor("sent", as_json=False) as monitor:
         monitor.observe(PROGRESS)
     assert capsys.readouterr() == ("", f"cwnd: {describe_progress(PROGRESS)}\n")
@@ -623,7 +623,7 @@ def test_holes_and_hard_links_were_not_present(tmp_path):
 def test_bars_on_a_terminal_fit_into_80_columns(tmp_path, spawn):
     script = (
         f"import time; PROGRESS = {PROGRESS!r}; END = {END!r}\n"
-        "from cwnd.cli.progress import Monitor\n"
+        "from cwnd._cli.progress import Monitor\n"
         "with Monitor('sent', as_json=False) as monitor:\n"
         "    for n in range(15):\n"
         "        monitor.observe(PROGRESS | {'done_bytes': 10 * n})\n"
@@ -659,7 +659,7 @@ def test_nothing_to_do_is_quick(start, receiver, tmp_path):
     for _ in range(6):
         # What other programs do on the machine slows both down.
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import cwnd.cli, cwnd.transfer"], check=True)
+        subprocess.run([sys.executable, "-c", "import cwnd._cli, cwnd.transfer"], check=True)
         imports.append(time.perf_counter() - began)
         began = time.perf_counter()
         assert finish(start("send", tmp_path / "f", f"127.0.0.1:{port}"))[0] == 0
@@ -670,7 +670,7 @@ def test_nothing_to_do_is_quick(start, receiver, tmp_path):
 
 def test_what_is_imported_for_a_transfer():
     script = (
-        "import sys, cwnd.cli, cwnd.transfer\n"
+        "import sys, cwnd._cli, cwnd.transfer\n"
         "slow = {'pandas', 'numpy', 'matplotlib', 'rich', 'scipy', 'plotly'} & set(sys.modules)\n"
         "assert not slow, slow\n"
     )

@@ -8,8 +8,8 @@ import pytest
 
 import cwnd
 from cwnd import metrics
-from cwnd.completion import transfers_of
-from cwnd.result import Result
+from cwnd._runs.flow_completion import transfers_of
+from cwnd._runs.result import Result
 
 WEB = """duration = "20s"
 warmup = "1s"
@@ -313,9 +313,9 @@ def test_totals_are_over_the_measured_time_and_indices_over_the_active_flows():
 
 
 def test_tables_have_groups_of_finite_flows_in_one_row(tmp_path):
-    from cwnd.application import group_flows
-    from cwnd.figures import flow_sheet
-    from cwnd.transfer_sheet import group_sheet
+    from cwnd._runs.flow_groups import group_flows
+    from cwnd._show.sheets import flow_sheet
+    from cwnd._show.transfer_sheet import group_sheet
 
     result = cwnd.run(cwnd.Scenario.from_toml(WEB_AND_LONG))
     web = group_flows(result.record["flows"]).groups["web"]
@@ -341,7 +341,7 @@ def test_the_line_of_a_window_ends_at_the_completion():
 
 
 def test_transfers_that_arrive_have_either_controller_in_a_comparison():
-    from cwnd.figures import against_columns
+    from cwnd._show.sheets import against_columns
 
     scenario = cwnd.Scenario.from_toml(WEB_AND_LONG)
     mixed = scenario.with_controllers("reno", "cubic", turn=1)

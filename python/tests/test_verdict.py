@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cwnd.comparison.verdict import Figures, judge
-from cwnd.repeats import MOST, targets
+from cwnd._runs.repetition import MOST, targets
+from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, Estimate, estimate
 
 NOTHING = estimate([])

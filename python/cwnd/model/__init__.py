@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import attach
+from cwnd._base.lazy import attach
 
 if TYPE_CHECKING:
     from cwnd.model import (

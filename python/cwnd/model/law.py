@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from cwnd import _native
+from cwnd._controllers.registry import describe
 from cwnd.controller import Spec, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import checks
 from cwnd.model.checks import Array, Value
 from cwnd.model.quantities import OneRtt, Packets, Unit, document
-from cwnd.registry import describe
 
 T = TypeVar("T")
 

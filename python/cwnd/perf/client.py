@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from cwnd.limits import LIMITS, check_state
+from cwnd._runs.transport_limits import LIMITS, check_state
 from cwnd.perf.protocol import (
     COOKIE,
     PATIENCE,
@@ -25,7 +25,7 @@ from cwnd.perf.streams import Load, Stream, watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cwnd.records import JsonObject
+    from cwnd._base.records import JsonObject
     from cwnd.udt import Connection
 
 Dial: TypeAlias = "Callable[[int | None], Connection]"

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from cwnd.limits import DEFAULT_CONTROLLER
-from cwnd.printable import printable
+from cwnd._base.printable import printable
+from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
 
 if TYPE_CHECKING:
-    from cwnd.records import JsonObject
+    from cwnd._base.records import JsonObject
     from cwnd.udt import Connection
 
 MAGIC = b"cwndprf"

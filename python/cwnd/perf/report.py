@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from cwnd.limits import Path, advise, conclude_limits, to_shares
+from cwnd._runs.transport_limits import Path, advise, conclude_limits, to_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd.limits import PathState
+    from cwnd._base.records import JsonObject
+    from cwnd._runs.transport_limits import PathState
     from cwnd.perf.protocol import PerfOptions
-    from cwnd.records import JsonObject
 
 RULE = "- " * 25
 
@@ -35,7 +35,7 @@ class Sample:
     """Congestion window in bytes."""
     rtt_us: int = 0
     limited_s: Mapping[str, float] = field(default_factory=dict)
-    """Seconds for which each limit held back the sender; see `cwnd.limits`."""
+    """Seconds for which each limit held back the sender; see `cwnd._runs.transport_limits`."""
 
     def since(self, before: Sample) -> Sample:
         """Return the difference of the counters from an earlier sample."""
@@ -345,7 +345,7 @@ class Report:
 
 def describe(options: PerfOptions) -> JsonObject:
     """Return the parameters of the test, the system and the time."""
-    from cwnd import __version__
+    from cwnd._base.version import __version__
 
     now = datetime.now(timezone.utc)
     return {

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from cwnd.limits import DEFAULT_CONTROLLER
+from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
 from cwnd.perf.protocol import (
     PATIENCE,
     PerfError,
@@ -27,7 +27,7 @@ from cwnd.perf.streams import Load, Stream, watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cwnd.records import JsonObject
+    from cwnd._base.records import JsonObject
     from cwnd.udt import Connection, Listener
 
 T = TypeVar("T")
@@ -265,7 +265,8 @@ class Server:
 
     def _second_listener(self, options: PerfOptions) -> Listener | None:
         """Listen on another port if this side sends with a controller other than the default."""
-        from cwnd import SpecError, canonical
+        from cwnd._controllers.registry import canonical
+        from cwnd._native import SpecError
 
         if not options.reverse:
             return None

@@ -9,16 +9,16 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from cwnd.limits import read_limited
+from cwnd._runs.transport_limits import read_limited
 from cwnd.perf.protocol import BLOCK, PerfError
 from cwnd.perf.report import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cwnd._base.records import JsonObject
     from cwnd.perf.protocol import PerfOptions
     from cwnd.perf.report import Report
-    from cwnd.records import JsonObject
     from cwnd.udt import Connection
 
 

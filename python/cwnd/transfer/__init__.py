@@ -27,8 +27,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _native
+from cwnd._runs.transport_limits import DEFAULT_CONTROLLER, Path, advise
 from cwnd.errors import ArgumentError
-from cwnd.limits import DEFAULT_CONTROLLER, Path, advise
 from cwnd.udt import Listener, client_options
 
 if TYPE_CHECKING:

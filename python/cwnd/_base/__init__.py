@@ -1,0 +1,1 @@
+"""Definitions that all parts share: missing extras, records, text, progress, lazy imports."""

@@ -1,0 +1,87 @@
+"""The command `agree`: one scenario on several backends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd._cli.outputs import (
+    announce,
+    check_outputs,
+    print_json,
+    save,
+    show_progress,
+    with_outputs,
+)
+from cwnd._cli.terminal import echo
+from cwnd._cli.values import REPEAT
+
+if TYPE_CHECKING:
+    from cwnd._runs.repetition import Repeat
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "--on",
+    default="sim,linux",
+    show_default=True,
+    metavar="sim,udt,linux",
+    help="Two or three backends; the first is the reference.",
+)
+@click.option(
+    "--repeat",
+    default=5,
+    show_default=True,
+    type=REPEAT,
+    metavar="N|auto",
+    help="Seeds on each backend; auto uses 5, 10 or 20, until every figure is decided.",
+)
+@click.option("--seed", type=int, help="The first seed; the scenario's seed by default.")
+@with_outputs
+def agree(
+    file: str,
+    on: str,
+    repeat: Repeat,
+    seed: int | None,
+    as_json: bool,  # noqa: FBT001
+    report: str | None,
+    plot: str | None,
+) -> None:
+    """Run the scenario FILE simulated and with real sockets, and test where they agree.
+
+    Real sockets are UDT's or the kernel's TCP, on an emulated network with the simulator's queues;
+    they need Linux and root. Each of their runs takes the scenario's duration in real time.
+    """
+    check_outputs(report=report, plot=plot)
+    from cwnd._runs.repetition import read_repeat, repeats_text
+    from cwnd._runs.run import check_seed
+    from cwnd._runs.scenario import Scenario
+    from cwnd._tasks.agreement.run import REPEATS, check_backends
+    from cwnd._tasks.agreement.run import agree as agree_backends
+
+    places = [place.strip() for place in on.split(",")]
+    scenario = Scenario.from_toml(Path(file))
+    check_backends(places, scenario)
+    if seed is not None:
+        check_seed(seed)
+    seconds = scenario.validate()["duration_s"]
+    real = [place for place in places if place != "sim"]
+    _, most = read_repeat(repeat, REPEATS, real=True)
+    announce(" and ".join(real), most * len(real), seconds, at_most=repeat == "auto")
+    with show_progress("running") as progress:
+        agreement = agree_backends(
+            Path(file), on=places, repeat=repeat, seed=seed, progress=progress
+        )
+    save(agreement, report, plot)
+    if as_json:
+        print_json(agreement.to_json())
+    else:
+        from cwnd._cli.tables import print_agreement
+
+        print_agreement(agreement)
+    if repeat == "auto":
+        made = repeats_text(len(agreement.results[places[0]]), agreement.undecided)
+        echo(made, err=True)

@@ -1,0 +1,161 @@
+"""The command `emulate`: a command behind an emulated link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from cwnd._cli.outputs import check_file
+from cwnd._cli.terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from cwnd._native import Emulation
+
+_RIGHTS = (
+    "an emulated link needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN) or a user namespace: "
+    "unshare --user --map-root-user --net cwnd emulate ..."
+)
+_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+_PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--rate", show_default="infinite", help="Rate in each direction.")
+@click.option("--delay", show_default="0ms", help="One-way propagation delay.")
+@click.option(
+    "--queue",
+    show_default="droptail",
+    metavar="SIZE|KIND|red-ecn|{...}",
+    help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, fq_codel, or a table.",
+)
+@click.option("--loss", show_default="0", help="Probability of random loss.")
+@click.option(
+    "--set",
+    "more",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Another key of a scenario's [[link]], such as jitter=5ms or trace=FILE; may be repeated.",
+)
+@click.option(
+    "--mtu",
+    default=1500,
+    show_default=True,
+    type=click.IntRange(576, 65535),
+    help="Largest packet in bytes.",
+)
+@click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
+@click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0, 2**64 - 1),
+    help="Seed of random loss and of RED.",
+)
+@click.option("--record", type=click.Path(), help="Write the fate of each packet as CSV.")
+@click.option("--result", type=click.Path(), help="Write the measurements as JSON.")
+def emulate(
+    command: tuple[str, ...],
+    more: tuple[str, ...],
+    up: str | None,
+    down: str | None,
+    mtu: int,
+    seed: int,
+    record: str | None,
+    result: str | None,
+    **link: str | None,
+) -> None:
+    """Run COMMAND in a network namespace whose only route is an emulated link.
+
+    The other end of the link is in the caller's network namespace; its address is in COMMAND's
+    variable CWND_PEER. Links can be nested; CWND_BASE is then the outermost end. The exit status is
+    COMMAND's, and all its processes end with it. The queues are the simulator's.
+    """
+    from cwnd.emulation import read_links, summarise, to_json
+
+    shared = {key: text for key, text in link.items() if text is not None}
+    scenario = read_links(shared, more=more, up=up, down=down, mtu=mtu)
+    program = shutil.which(command[0])
+    if program is None:
+        raise click.UsageError(f"no such command: {command[0]}")
+    for option, path in (("record", record), ("result", result)):
+        if path is not None:
+            check_file(option, Path(path))
+    emulation = _open(scenario, seed, record, mtu)
+    with _forward_signals(emulation):
+        try:
+            emulation.start(program, list(command[1:]))
+        except OSError as problem:
+            raise click.UsageError(f"cannot run {command[0]}: {problem.strerror}") from None
+        status = emulation.wait()
+        measured = emulation.stop()
+    for line in summarise(measured):
+        say(line)
+    if result is not None:
+        from cwnd._runs.result import dumps, write_text
+
+        write_text(result, dumps(to_json(measured, seed)) + "\n")
+    click.get_current_context().exit(status)
+
+
+def _open(scenario: str, seed: int, record: str | None, mtu: int) -> Emulation:
+    """Create the link, or raise an error that names the missing capability."""
+    if sys.platform != "linux":
+        raise click.UsageError("an emulated link needs Linux")
+    from cwnd._native import Emulation
+
+    try:
+        return Emulation(scenario, seed, record, mtu)
+    except OSError as problem:
+        _explain(problem)
+
+
+def _explain(problem: OSError) -> NoReturn:
+    if problem.errno in {errno.EPERM, errno.EACCES}:
+        raise click.UsageError(_RIGHTS) from None
+    if problem.errno in {errno.ENOENT, errno.ENODEV} and not Path("/dev/net/tun").exists():
+        raise click.UsageError("an emulated link needs /dev/net/tun") from None
+    reason = problem.strerror or str(problem)
+    raise click.UsageError(f"cannot create an emulated link: {reason}") from None
+
+
+@contextmanager
+def _forward_signals(emulation: Emulation) -> Iterator[None]:
+    """Forward signals to the command."""
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        # Signals from the keyboard reach the command directly.
+        if number not in _KEYBOARD or not _in_foreground():
+            with suppress(OSError, ValueError):
+                emulation.signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_foreground() -> bool:
+    """Test whether this process is in the terminal's foreground process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)

@@ -1,0 +1,45 @@
+"""The command `new-controller`: the files of a new controller in Rust, from a template."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd._cli.terminal import echo
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from cwnd._controllers.new_controller import Kind
+
+
+@click.command("new-controller")
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(["window", "rate", "whole"]),
+    default="window",
+    show_default=True,
+    help="A law for the congestion window, a law for the sending rate, or a whole controller.",
+)
+def new_controller(name: str, kind: Kind) -> None:
+    """Add a controller NAME in Rust to the checkout of cwnd around the working directory.
+
+    The new files implement plain AIMD with tests and a registry entry; edit the code, its card and
+    the entry. See CONTRIBUTING.md.
+    """
+    from cwnd._controllers.new_controller import write_controller
+
+    try:
+        written = [os.path.relpath(path) for path in write_controller(name, kind, Path.cwd())]
+    except ArgumentError as mistake:
+        raise click.UsageError(mistake.problem) from None
+    echo("written:")
+    for path in written:
+        echo(f"  {path}")
+    echo("next:")
+    echo(f"  edit {written[0]}, and the entry at the end of {written[-1]}")
+    echo("  cargo test -p cwnd")
+    echo(f"  make build && .venv/bin/cwnd compare {name} --report {name}.html")

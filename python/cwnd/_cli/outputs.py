@@ -1,0 +1,206 @@
+"""Outputs of commands: standard output, files, and a progress bar."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+import click
+
+from cwnd._base.extras import require
+from cwnd._base.progress import PATIENCE
+from cwnd._cli.terminal import echo, echo_json, say
+from cwnd.errors import DataSetWarning
+from cwnd.units import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from matplotlib.figure import Figure
+
+    from cwnd._base.records import JsonObject
+    from cwnd._runs.result import Result
+    from cwnd._tasks.agreement.outcome import Agreement
+    from cwnd._tasks.comparison.outcome import Comparison
+
+T = TypeVar("T")
+
+BACKEND_HELP = "Backend: sim, or in real time over an emulated network: udt, or linux (kernel TCP)."
+PLOTS = (".png", ".svg")
+
+
+def with_outputs(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the options --plot, --report and --json (``as_json``)."""
+    for option in (
+        click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
+        click.option("--report", type=click.Path(), help="Write a self-contained HTML page."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    ):
+        command = option(command)
+    return command
+
+
+def with_values(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the option --set, which replaces values of a scenario, as ``assignments``."""
+    option = click.option(
+        "--set",
+        "assignments",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Replace a value, such as dumbbell.rate=20mbit or flow[0].count=8; may be repeated.",
+    )
+    return option(command)
+
+
+def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
+    """Write the report and the plot, and print their paths."""
+    if report is not None:
+        outcome.report(report)
+        echo(f"report: {report}", err=True)
+    if plot is not None:
+        save_plot(outcome.plot(), plot)
+
+
+def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> None:
+    """Print an estimate of the time that runs of ``seconds`` each will take in real time."""
+    each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
+    least = "at most " if at_most else ""
+    say(f"on {on} in real time: {least}{each}: {format_time(runs * seconds)}")
+
+
+def check_outputs(
+    *, report: str | None, plot: str | None, pcap: str | None = None, trace: str | None = None
+) -> None:
+    """Check that outputs can be written, before any work is done; ``trace`` is a directory."""
+    for option, path, libraries in (
+        ("--report", report, ("jinja2", "plotly")),
+        ("--plot", plot, ("matplotlib",)),
+        ("--trace", trace, ("pandas", "pyarrow")),
+    ):
+        if path is not None:
+            require(option, *libraries)
+    if plot is not None and Path(plot).suffix.lower() not in PLOTS:
+        raise click.UsageError(f"--plot: {plot!r} must end in .png or .svg")
+    for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
+        if path is not None:
+            check_file(option, Path(path))
+    if trace is not None:
+        check_directory("trace", Path(trace))
+
+
+def print_json(document: JsonObject) -> None:
+    """Print one JSON document."""
+    from cwnd._runs.result import dumps
+
+    echo_json(dumps(document))
+
+
+def save_plot(figure: Figure, path: str) -> None:
+    """Write a figure, and print its path."""
+    figure.savefig(path, dpi=150)
+    echo(f"plot: {path}", err=True)
+
+
+@contextmanager
+def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a progress bar on standard error if that is a terminal and the work takes long.
+
+    Yield a function that takes the completed fraction; None if no bar can be shown.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(task)
+    try:
+        yield bar.update
+    finally:
+        bar.close()
+
+
+@contextmanager
+def echo_warnings() -> Iterator[None]:
+    """Print warnings about data sets as one line each on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataSetWarning)
+        show = warnings.showwarning
+
+        def tell(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, DataSetWarning):
+                say(str(message))
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = tell
+        yield
+
+
+class _Bar:
+    """A progress bar that appears after a delay."""
+
+    def __init__(self, task: str) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task(task, total=1.0)
+        self._start = time.monotonic()
+        self._shown = False
+
+    def update(self, fraction: float) -> None:
+        """Show the completed fraction."""
+        if not self._shown and time.monotonic() - self._start > PATIENCE:
+            self._progress.start()
+            self._shown = True
+        self._progress.update(self._task, completed=fraction)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._shown:
+            self._progress.stop()
+
+
+def check_file(option: str, path: Path) -> None:
+    """Check that a file can be written."""
+    existed = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as problem:
+        raise click.UsageError(f"--{option}: cannot write {path}: {problem.strerror}") from None
+    if not existed:
+        path.unlink()
+
+
+def check_directory(option: str, path: Path) -> None:
+    """Check that files can be written to a directory; create it if missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise click.UsageError(f"--{option}: cannot create {path}: {problem.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise click.UsageError(f"--{option}: cannot write to {path}")

@@ -1,0 +1,242 @@
+"""The command `perf`: throughput tests over UDT, with iperf3's options."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from cwnd._cli.credentials import read_credentials, with_keys
+from cwnd._cli.outputs import print_json
+from cwnd._cli.peers import (
+    FAILED,
+    NoConnection,
+    explain,
+    fail,
+    open_connection,
+    open_listener,
+    resolve,
+    with_mtu,
+)
+from cwnd._cli.terminal import echo
+from cwnd._cli.values import BITRATE, CONTROLLER, COUNT
+from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
+
+if TYPE_CHECKING:
+    from cwnd.udt import Connection, Listener
+
+PORT = 5201
+"""Default port, as in iperf3."""
+
+_PER_ADDRESS = 160
+"""Connections per address: those of the largest test, and of clients that are refused."""
+
+_SHORTEST_INTERVAL = 0.1
+_CLIENT_ONLY = (
+    "time",
+    "bytes",
+    "bitrate",
+    "omit",
+    "parallel",
+    "reverse",
+    "congestion",
+    "interval",
+)
+_NO_UDP = (
+    "-u: UDT always runs over UDP, and has no test of unreliable datagrams: iperf3 -u measures them"
+)
+
+
+@click.command()
+@click.option("-s", "--server", is_flag=True, help="Run as a server.")
+@click.option("-c", "--client", metavar="HOST", help="Run as a client of the server HOST.")
+@click.option("-p", "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
+@click.option("-B", "--bind", metavar="ADDRESS", help="Local address to use.")
+@click.option("-4", "--version4", is_flag=True, help="Use IPv4 only.")
+@click.option("-6", "--version6", is_flag=True, help="Use IPv6 only.")
+@click.option("-1", "--one-off", is_flag=True, help="Server: exit after one test.")
+@click.option(
+    "-t",
+    "--time",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(1e-3, 86400),
+    help="Length of the test in seconds.",
+)
+@click.option(
+    "-n",
+    "--bytes",
+    metavar="N[KMGT]",
+    type=COUNT,
+    help="Bytes to send, instead of --time; K is 1024.",
+)
+@click.option(
+    "-b",
+    "--bitrate",
+    metavar="RATE[KMGT][/BURST]",
+    type=BITRATE,
+    help="Limit of each connection's payload in bit/s; K is 1000, 0 is unlimited. BURST blocks are "
+    "sent back to back.",
+)
+@click.option(
+    "-O",
+    "--omit",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 600),
+    help="Length of a warm-up before --time, in seconds; no result includes it.",
+)
+@click.option(
+    "-P",
+    "--parallel",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 128),
+    help="Number of parallel connections.",
+)
+@click.option("-R", "--reverse", is_flag=True, help="The server sends.")
+@click.option(
+    "-C",
+    "--congestion",
+    metavar="SPEC",
+    default=DEFAULT_CONTROLLER,
+    show_default=True,
+    type=CONTROLLER,
+    help="Congestion controller of the sender: see `cwnd algorithms`.",
+)
+@click.option(
+    "-i",
+    "--interval",
+    default=1.0,
+    show_default=True,
+    type=float,
+    help="Seconds between two reports; 0 for no reports before the end.",
+)
+@click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON in iperf3's format.")
+@click.option("-u", "--udp", is_flag=True, hidden=True)
+@with_mtu
+@with_keys
+def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
+    """Measure the throughput of a path, with iperf3's options.
+
+    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The transport is UDT; iperf3 itself
+    cannot be the peer. A server writes no files and serves one test at a time.
+
+    Exit status: 0 for success, 1 if the test failed, 2 for an error on the command line, 130 if
+    interrupted.
+    """
+    if options["udp"]:
+        raise click.UsageError(_NO_UDP)
+    if options["server"] == (options["client"] is not None):
+        raise click.UsageError("one of -s and -c HOST is needed")
+    if options["version4"] and options["version6"]:
+        raise click.UsageError("-4 and -6 are mutually exclusive")
+    secret = read_credentials(options["client"])
+    if options["server"]:
+        for name in _CLIENT_ONLY:
+            if _is_given(name):
+                raise click.UsageError(f"--{name} is a client option")
+        _run_server(secret, as_json=as_json, **options)
+    else:
+        if _is_given("one_off"):
+            raise click.UsageError("--one-off is a server option")
+        _run_client(secret, as_json=as_json, **options)
+
+
+def _is_given(name: str) -> bool:
+    """Test whether an option is on the command line; other defaults apply to both sides."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _family(options: dict[str, Any]) -> int:
+    """Return the address family for -4 or -6; 0 for any."""
+    if options["version4"]:
+        return int(socket.AF_INET)
+    return int(socket.AF_INET6) if options["version6"] else 0
+
+
+def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Serve tests until interrupted."""
+    from cwnd.perf import Server
+    from cwnd.udt import listen
+
+    host = options["bind"]
+    socket = {"per_address": _PER_ADDRESS, "packet_size": options["mtu"], **secret}
+    shared = {"controller": DEFAULT_CONTROLLER, **socket}
+    if host is not None:
+        host = resolve(host, options["port"], _family(options))[0]
+    elif options["version4"]:
+        host = "0.0.0.0"  # noqa: S104
+    elif options["version6"]:
+        host, socket["allow"] = "::", ["::/0"]
+
+    with closing(open_listener(options["port"], host, **shared)) as listener:
+
+        def relisten(controller: str) -> Listener:
+            return listen(0, listener.address[0], controller=controller, **socket)
+
+        server = (
+            Server(listener, relisten, publish=print_json)
+            if as_json
+            else Server(listener, relisten, tell=echo)
+        )
+        if not server.serve(one_off=options["one_off"]):
+            click.get_current_context().exit(FAILED)
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Raise an error for options that contradict each other."""
+    if options["reverse"] and ".py:" in options["congestion"]:
+        raise click.UsageError("-C: with -R the server sends: only registered controllers work")
+    if _is_given("time") and _is_given("bytes"):
+        raise click.UsageError("--time and --bytes are mutually exclusive")
+
+
+def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Measure the throughput to a server."""
+    from cwnd.perf import PerfError, PerfOptions, measure
+
+    host, port, every = options["client"], options["port"], options["interval"]
+    if not port:
+        raise click.UsageError("--port: a client needs a port from 1 to 65535")
+    if every and not every >= _SHORTEST_INTERVAL:
+        raise click.UsageError(f"--interval: {every:g} must be 0 or at least {_SHORTEST_INTERVAL}")
+    _check(options)
+    bitrate, burst = options["bitrate"] or (0.0, 1)
+    test = PerfOptions(
+        seconds=options["time"],
+        streams=options["parallel"],
+        reverse=options["reverse"],
+        controller=options["congestion"],
+        bytes=0 if _is_given("time") else options["bytes"] or 0,
+        omit=options["omit"],
+        bitrate=bitrate,
+        burst=burst,
+    )
+    # A receiver needs no controller.
+    connection = {"controller": DEFAULT_CONTROLLER if test.reverse else test.controller, **secret}
+    connection["packet_size"] = options["mtu"]
+    family = _family(options)
+    if options["bind"] is not None:
+        connection["bind"] = resolve(options["bind"], 0, family)[0]
+        family = socket.AF_INET6 if ":" in connection["bind"] else socket.AF_INET
+
+    def dial(other: int | None) -> Connection:
+        return open_connection(host, other or port, family=family, **connection)
+
+    if not as_json:
+        echo(f"Connecting to host {host}, port {port}")
+    try:
+        document = measure(dial, test, every=every, tell=None if as_json else echo)
+    except (PerfError, OSError) as problem:
+        where = "" if isinstance(problem, NoConnection) else f"{host}, port {port}: "
+        why = where + explain(problem)
+        if as_json:
+            print_json({"error": why})
+        fail(why)
+    if as_json:
+        print_json(document)

@@ -1,0 +1,185 @@
+"""The command `sweep`: all runs of a plan, into a Parquet data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from cwnd._cli.cluster import open_cluster, with_cluster
+from cwnd._cli.outputs import check_outputs, echo_warnings, print_json, show_progress
+from cwnd._cli.terminal import echo, say
+from cwnd._cli.values import SHARD
+from cwnd.errors import ArgumentError
+from cwnd.units import counted
+
+FAILED = 1
+"""Exit status if a run failed, or a part is damaged."""
+
+
+@click.command()
+@click.argument("plan", type=click.Path(), required=False)
+@click.option("--out", type=click.Path(), help="Directory of the Parquet data set.")
+@with_cluster
+@click.option(
+    "--shard",
+    metavar="I/N",
+    type=SHARD,
+    default="1/1",
+    help="Make the I-th of N equal shares of the runs; all shares may run at the same time.",
+)
+@click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Count the missing runs, and estimate their time and size from a few of them.",
+)
+@click.option(
+    "--verify",
+    metavar="OUT",
+    type=click.Path(),
+    help="Check every file of a data set instead, and name the runs to make again.",
+)
+@click.option(
+    "--forget",
+    metavar="WHERE",
+    help="Remove runs from --out instead, by a condition such as \"controller = 'cubic'\".",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def sweep(
+    context: click.Context,
+    /,
+    *,
+    plan: str | None,
+    out: str | None,
+    verify: str | None,
+    forget: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> int:
+    """Run every point of PLAN, and write the figures to a Parquet data set.
+
+    A plan is a TOML file: a base, axes, controllers and seeds. The runs use all cores, or the
+    workers of a Dask cluster. A failed run is a row with its error, and the exit status is 1. The
+    same command resumes an interrupted sweep, and makes the runs of damaged files again.
+    """
+    if verify is not None:
+        _allow(context, "verify")
+        return _verify(verify, as_json=as_json)
+    if forget is not None:
+        _allow(context, "forget", "out")
+        if out is None:
+            raise click.UsageError("--forget needs --out OUT")
+        return _forget(out, forget, as_json=as_json)
+    if plan is None or out is None:
+        raise click.UsageError("needs PLAN and --out OUT, or --verify OUT")
+    if dry_run:
+        _allow(context, "dry_run", "plan", "out", "shard")
+        return _estimate(plan, out, options["shard"], as_json=as_json)
+    return _sweep(plan, out, as_json=as_json, **options)
+
+
+def _allow(context: click.Context, *names: str) -> None:
+    """Refuse arguments of the command line other than some and --json."""
+    for name in context.params:
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in {*names, "as_json"} and context.params[name] is not None:
+            other = "PLAN" if name == "plan" else f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"--{names[0].replace('_', '-')} excludes {other}")
+
+
+def _sweep(
+    plan: str,
+    out: str,
+    *,
+    shard: tuple[int, int],
+    report: str | None,
+    as_json: bool,
+    **cluster: Any,  # noqa: ANN401
+) -> int:
+    """Make the runs; return the exit status."""
+    from cwnd._sweeps.manifest import list_parts
+    from cwnd._sweeps.reading import read_plan
+    from cwnd._sweeps.sweep import Sweep
+    from cwnd._sweeps.sweep import sweep as make_sweep
+
+    check_outputs(report=report, plot=None)
+    read = read_plan(Path(plan))
+    say(str(read))
+    try:
+        with (
+            echo_warnings(),
+            open_cluster(**cluster) as client,
+            show_progress("sweeping") as progress,
+        ):
+            made = make_sweep(read, out=out, dask=client, shard=shard, progress=progress)
+    except KeyboardInterrupt:
+        if list_parts(Path(out)):
+            here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"
+            say(f"{here}; the same command resumes the sweep")
+        raise
+    if as_json:
+        print_json(made.to_json())
+    else:
+        from cwnd._cli.tables import print_sweep
+
+        print_sweep(made)
+    if report is not None:
+        from cwnd._cli.query import save_sweep_report
+
+        save_sweep_report(out, report)
+    return FAILED if made.failed else 0
+
+
+def _estimate(plan: str, out: str, shard: tuple[int, int], *, as_json: bool) -> int:
+    """Estimate a sweep; return the exit status."""
+    from cwnd._sweeps.estimate import estimate
+    from cwnd._sweeps.reading import read_plan
+
+    read = read_plan(Path(plan))
+    say(str(read))
+    found = estimate(read, out=out, shard=shard)
+    if as_json:
+        print_json(found)
+    else:
+        from cwnd._cli.tables import print_estimate
+
+        print_estimate(found)
+    return 0
+
+
+def _forget(out: str, where: str, *, as_json: bool) -> int:
+    """Remove runs of a data set; return the exit status."""
+    from cwnd._sweeps.forget import forget
+
+    try:
+        with echo_warnings():
+            removed = forget(out, where)
+    except ArgumentError as mistake:
+        raise click.UsageError(mistake.problem) from None
+    if as_json:
+        print_json({"out": out, "forgotten": removed})
+    else:
+        echo(f"{counted(removed, 'run')} removed from {out}")
+    return 0
+
+
+def _verify(out: str, *, as_json: bool) -> int:
+    """Check the files of a data set; return the exit status."""
+    from cwnd._sweeps.manifest import verify
+
+    try:
+        found = verify(Path(out))
+    except ArgumentError as mistake:
+        raise click.UsageError(mistake.problem) from None
+    if as_json:
+        print_json(found)
+    else:
+        from cwnd._cli.tables import print_verification
+
+        print_verification(found)
+    return FAILED if found["damaged"] else 0

@@ -1,0 +1,219 @@
+"""Option types of several commands."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.shell_completion import CompletionItem
+
+    from cwnd._runs.repetition import Repeat
+
+    _ParamType = click.ParamType[object]
+else:
+    _ParamType = click.ParamType
+
+
+class _Text(_ParamType):
+    """A text with a parser; a ValueError of the parser is a usage error."""
+
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """Parse the text; return values that are parsed already."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as problem:
+            self.fail(str(problem), param, ctx)
+
+
+class _Controller(_Text):
+    """A controller's specification."""
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name of a controller."""
+        from click.shell_completion import CompletionItem
+
+        from cwnd._controllers.registry import algorithms
+
+        names = [algorithm.name for algorithm in algorithms()]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class _Conventions(_Text):
+    """The name of conventions of TCP."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Return the names of all conventions."""
+        from cwnd._runs.conventions import NAMES
+
+        return "|".join(NAMES)
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name."""
+        from click.shell_completion import CompletionItem
+
+        from cwnd._runs.conventions import NAMES
+
+        return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
+
+
+def _parse_conventions(text: str) -> str:
+    from cwnd._runs.conventions import read_conventions
+
+    return read_conventions(text)
+
+
+def _parse_rate(text: str) -> float:
+    from cwnd.units import parse_rate
+
+    return parse_rate(text)
+
+
+def _parse_size(text: str) -> int:
+    from cwnd.units import parse_size
+
+    return parse_size(text)
+
+
+_JUMBO = 9000
+"""The MTU of ``auto``: the largest one that is probed."""
+
+
+def _parse_mtu(text: str) -> int:
+    if text == "auto":
+        return _JUMBO
+    if text.isascii() and text.isdecimal() and 576 <= int(text) <= 65535:
+        return int(text)
+    raise ValueError(f"{text!r} is neither auto nor a number of bytes from 576 to 65535")
+
+
+def _parse_controller(text: str) -> str:
+    from cwnd.controller import read_controller
+
+    return read_controller(text)[0]
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    """Parse a share of a sweep."""
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"{text!r} is not a share such as 1/8 or 8/8")
+    return int(match[1]), int(match[2])
+
+
+def _parse_repeat(text: str) -> Repeat:
+    """Parse a number of repeats, or auto."""
+    if text == "auto":
+        return "auto"
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither auto nor a number") from None
+
+
+def _parse_network(text: str) -> str:
+    """Parse a network such as 192.0.2.0/24, or a single address."""
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        pass
+    try:
+        wanted = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a network such as 192.0.2.0/24 or 2001:db8::/32"
+        ) from None
+    raise ValueError(f"{text!r} has bits set after the prefix: write {wanted}")
+
+
+def _parse_share(text: str) -> str:
+    """Parse a share of a disk such as 5%, or a size."""
+    number = text.strip().removesuffix("%")
+    if number != text.strip():
+        try:
+            if 0 <= float(number) < 100:
+                return text.strip()
+        except ValueError:
+            pass
+        raise ValueError(f"{text!r} is not a share such as 5%")
+    if text.strip() != "0":
+        _parse_size(text)
+    return text.strip()
+
+
+_SUFFIXED = re.compile(r"([0-9]*\.?[0-9]+)([kmgt]?)", re.IGNORECASE)
+
+
+def _scale(text: str, base: float) -> float | None:
+    """Parse a number with one of iperf3's suffixes; None for other text."""
+    match = _SUFFIXED.fullmatch(text.strip())
+    if match is None:
+        return None
+    return float(match[1]) * base ** (" kmgt".index(match[2].lower()) if match[2] else 0)
+
+
+def parse_bitrate(text: str) -> tuple[float, int]:
+    """Parse iperf3's RATE[KMGT][/BURST], or tc's notation, as bit/s and the blocks of a burst.
+
+    Suffixes are powers of 1000, and 0 is unlimited; ValueError if the text has neither form.
+
+    Examples
+    --------
+    >>> parse_bitrate("50M"), parse_bitrate("1.5mbit"), parse_bitrate("10K/4"), parse_bitrate("0")
+    ((50000000.0, 1), (1500000.0, 1), (10000.0, 4), (0.0, 1))
+    """
+    from cwnd.perf.protocol import MOST_BURST
+
+    rate, slash, burst = text.partition("/")
+    if slash and not (burst.isascii() and burst.isdecimal() and 1 <= int(burst) <= MOST_BURST):
+        raise ValueError(f"{text!r}: BURST must be a number of blocks from 1 to {MOST_BURST}")
+    bps = _scale(rate, 1e3)
+    return _parse_rate(rate) if bps is None else bps, int(burst or 1)
+
+
+def parse_count(text: str) -> int:
+    """Parse iperf3's BYTES[KMGT], with suffixes in powers of 1024, or a size with a unit.
+
+    Examples
+    --------
+    >>> parse_count("10M"), parse_count("10MB"), parse_count("10MiB")
+    (10485760, 10000000, 10485760)
+    """
+    count = _scale(text, 1024.0)
+    if count is None:
+        return _parse_size(text)
+    if count < 1:
+        raise ValueError(f"{text!r} is less than a byte")
+    return round(count)
+
+
+SHARD = _Text("shard", _parse_shard)
+"""A share of a sweep, such as ``3/8``."""
+
+REPEAT = _Text("repeats", _parse_repeat)
+TCP_CONVENTIONS = _Conventions("conventions", _parse_conventions)
+RATE = _Text("rate", _parse_rate)
+SIZE = _Text("size", _parse_size)
+SHARE = _Text("share", _parse_share)
+MTU = _Text("mtu", _parse_mtu)
+NETWORK = _Text("network", _parse_network)
+CONTROLLER = _Controller("controller", _parse_controller)
+BITRATE = _Text("bitrate", parse_bitrate)
+COUNT = _Text("bytes", parse_count)

@@ -1,0 +1,480 @@
+"""The commands, each a thin layer over the Python package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from cwnd._cli.agree import agree
+from cwnd._cli.check import check_expectations, print_run
+from cwnd._cli.cluster import open_cluster, with_cluster
+from cwnd._cli.config import VARIABLE, name_variables, read_config
+from cwnd._cli.credentials import keygen
+from cwnd._cli.emulate import emulate
+from cwnd._cli.evaluate import evaluate
+from cwnd._cli.kernel import kernel
+from cwnd._cli.man import man
+from cwnd._cli.model import model
+from cwnd._cli.new_controller import new_controller
+from cwnd._cli.outputs import (
+    BACKEND_HELP,
+    announce,
+    check_directory,
+    check_outputs,
+    print_json,
+    save,
+    show_progress,
+    with_outputs,
+    with_values,
+)
+from cwnd._cli.perf import perf
+from cwnd._cli.query import query
+from cwnd._cli.sweep import sweep
+from cwnd._cli.terminal import echo
+from cwnd._cli.transfer import recv, send
+from cwnd._cli.values import REPEAT, TCP_CONVENTIONS
+from cwnd._runs.conventions import CONVENTIONS
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from cwnd._runs.repetition import Repeat
+
+SHELLS = ("bash", "zsh", "fish")
+
+SCHEMAS = ("scenario", "card", "evaluate")
+"""Documents with a JSON Schema."""
+
+
+def _complete_controller(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a controller."""
+    from cwnd._controllers.registry import algorithms
+
+    return [a.name for a in algorithms() if a.name.startswith(incomplete)]
+
+
+def _complete_compared(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str | CompletionItem]:
+    """Complete the name of a controller or of a scenario file."""
+    from click.shell_completion import CompletionItem
+
+    names: list[str | CompletionItem] = list(_complete_controller(context, parameter, incomplete))
+    return names or [CompletionItem(incomplete, type="file")]
+
+
+def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    """Print the version and exit."""
+    if value and not context.resilient_parsing:
+        from cwnd._base.version import __version__
+
+        echo(f"cwnd {__version__}")
+        context.exit()
+
+
+class Interrupted(Exception):  # noqa: N818
+    """The user interrupted the command."""
+
+
+class ReaderGone(Exception):  # noqa: N818
+    """The reader of standard output is gone."""
+
+
+class _Commands(click.Group):
+    """The commands in the order of their definition."""
+
+    def invoke(self, context: click.Context) -> Any:  # noqa: ANN401
+        """Run a command; convert interrupts and broken pipes before Click handles them."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Print the version.",
+)
+@click.option(
+    "--config",
+    type=click.Path(),
+    metavar="FILE",
+    envvar=VARIABLE,
+    help="Read defaults of options from FILE; ~/.config/cwnd/config.toml by default.",
+)
+@click.pass_context
+def cwnd(context: click.Context, config: str | None) -> None:
+    """Compare congestion controllers on simulated and emulated networks, and transfer data.
+
+    Rates and times have a unit, as in tc: 15mbit, 100ms. Controllers are names with optional
+    parameters, such as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. A class in
+    a Python file is a controller too: mine.py:Law(beta=1/8).
+
+    Each option has an environment variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key
+    in the configuration file, such as cc in the table [send]. The command line overrides the
+    variable, and the variable overrides the file.
+
+    Exit status: 0 for success, 1 if a transfer or test failed or something was not sent, 2 for an
+    error in the arguments or files, 130 if interrupted (143 by SIGTERM), 141 if the reader of the
+    output is gone. `cwnd emulate` exits with the status of its command.
+    """
+    if context.invoked_subcommand is None:
+        echo(*context.get_help().split("\n"))
+    else:
+        context.default_map = read_config(cwnd, config)
+
+
+@cwnd.command()
+@click.argument(
+    "controllers",
+    metavar="[FILE.toml] CONTROLLERS...",
+    nargs=-1,
+    required=True,
+    shell_complete=_complete_compared,
+)
+@click.option(
+    "--reference",
+    default="reno",
+    show_default=True,
+    shell_complete=_complete_controller,
+    help="Controller that the others are compared with.",
+)
+@click.option("--rate", default="15mbit", show_default=True, help="Rate of the bottleneck.")
+@click.option(
+    "--rtt",
+    default="100ms",
+    show_default=True,
+    metavar="TIME|TIME,...|TIME..TIME",
+    help="Round-trip time without queueing: one, a list dealt evenly, or a range to draw from.",
+)
+@click.option(
+    "--queue",
+    default="red",
+    show_default=True,
+    metavar="red|red-ecn|droptail|SIZE",
+    help="Queue of the bottleneck; a SIZE such as 20p, 64kb or 1.5bdp means DropTail.",
+)
+@click.option("--flows", default=8, show_default=True, help="Flows in each run, an even number.")
+@click.option("--time", default="120s", show_default=True, help="Length of each run.")
+@click.option("--warmup", help="Warm-up, which figures exclude; a quarter of --time by default.")
+@click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
+@click.option(
+    "--conventions",
+    default=CONVENTIONS,
+    show_default=True,
+    type=TCP_CONVENTIONS,
+    help="Conventions of TCP, as in [tcp] of a scenario file.",
+)
+@with_values
+@click.option(
+    "--repeat",
+    default=10,
+    show_default=True,
+    type=REPEAT,
+    metavar="N|auto",
+    help="Runs of each case; auto makes 10, 20, 40 or 80, until every verdict is decided.",
+)
+@click.option("--seed", type=int, help="Seed of the first run; that of FILE by default, or 1.")
+@click.option("--on", default="sim", show_default=True, help=BACKEND_HELP)
+@with_outputs
+@click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
+@click.pass_context
+def compare(  # noqa: PLR0913
+    context: click.Context,
+    /,
+    *,
+    controllers: tuple[str, ...],
+    assignments: tuple[str, ...],
+    reference: str,
+    repeat: Repeat,
+    seed: int | None,
+    on: str,
+    as_json: bool,
+    report: str | None,
+    plot: str | None,
+    trace: str | None,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Compare CONTROLLERS on one network: each alone, and in competition with a reference.
+
+    The network is a dumbbell, or the scenario FILE.toml. The controllers replace those of its
+    measured flows: all of them in runs alone, every second one against the reference. Without
+    CONTROLLERS, those of FILE's flows are compared. The options --rate to --conventions describe
+    the dumbbell; use --set to change a FILE, such as --set tcp.conventions=linux.
+    """
+    check_outputs(report=report, plot=plot, trace=trace)
+    files = [name for name in controllers if name.endswith(".toml")]
+    names = [name for name in controllers if name not in files]
+    if len(files) > 1:
+        raise click.UsageError(f"only one network is possible, not {' and '.join(files)}")
+    with show_progress("comparing") as progress:
+        from cwnd._runs.scenario_keys import read_values
+        from cwnd._tasks.comparison.run import Plan
+
+        values, file = read_values(assignments), files[0] if files else None
+        # Defaults of the dumbbell's options are ignored with a file or with a value of --set.
+        given = {
+            name: value
+            for name, value in options.items()
+            if not (files or f"tcp.{name}" in values) or _is_given(context, name)
+        }
+        plan = Plan(names, reference, file, values, given, repeat, seed, on)
+        if on != "sim":
+            announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
+        comparison = plan.run(progress)
+    save(comparison, report, plot)
+    if trace is not None:
+        comparison.trace(trace)
+        echo(f"tables: {trace}", err=True)
+    if as_json:
+        print_json(comparison.to_json())
+    else:
+        from cwnd._cli.tables import print_comparison
+
+        print_comparison(comparison)
+    if repeat == "auto":
+        from cwnd._runs.repetition import repeats_text
+
+        made = repeats_text(comparison.network["repeat"], comparison.undecided)
+        echo(made, err=True)
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    """Test whether an option is on the command line."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+@cwnd.command()
+@click.argument("file", type=click.Path())
+@with_values
+@click.option("--seed", type=int, help="Seed of all random values; the file's by default.")
+@click.option("--on", default="sim", show_default=True, help=BACKEND_HELP)
+@with_outputs
+@click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
+@click.option("--pcap", type=click.Path(), help="Write the packets of a link, for Wireshark.")
+@click.option("--link", help="Name of the link of --pcap.")
+@click.option(
+    "--no-lookahead",
+    is_flag=True,
+    help="Simulate all packets in the order of time: slower, with the same results.",
+)
+@click.option("--check", is_flag=True, help="Check [expect] of FILE: exit with 1 if a bound fails.")
+def run(  # noqa: PLR0913, PLR0917
+    file: str,
+    assignments: tuple[str, ...],
+    seed: int | None,
+    on: str,
+    as_json: bool,  # noqa: FBT001
+    report: str | None,
+    plot: str | None,
+    no_lookahead: bool,  # noqa: FBT001
+    check: bool,  # noqa: FBT001
+    **options: str | None,
+) -> int:
+    """Run the scenario FILE.
+
+    With --check it prints one line for each bound of the table [expect], and no tables. FILE has
+    the conventions of TCP: --set tcp.conventions=linux replaces them.
+    """
+    trace, pcap, link = options["trace"], options["pcap"], options["link"]
+    check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
+    from cwnd._runs.real_time import check_backend
+    from cwnd._runs.run import check_seed
+    from cwnd._runs.run import run as run_scenario
+    from cwnd._runs.scenario import Scenario
+    from cwnd._runs.scenario_keys import read_values
+
+    values = read_values(assignments)
+    scenario = Scenario.from_toml(Path(file)).with_values(values)
+    compiled = scenario.validate()
+    check_backend(on, [scenario])
+    if seed is not None:
+        check_seed(seed)
+    links = compiled["links"]
+    if check:
+        check_expectations(scenario, links, Path(file))
+    if (link is None) != (pcap is None):
+        missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
+        raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
+    if link is not None and link not in links:
+        raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
+    if pcap is not None and on != "sim":
+        raise click.UsageError("--pcap: packet capture needs the backend sim")
+    if no_lookahead and on != "sim":
+        raise click.UsageError("--no-lookahead: only the backend sim has lookahead")
+    if on != "sim":
+        announce(on, 1, compiled["duration_s"])
+    with show_progress("running") as progress:
+        capture = None if link is None or pcap is None else (link, pcap)
+        result = run_scenario(
+            Path(file),
+            seed,
+            on=on,
+            values=values,
+            pcap=capture,
+            lookahead=not no_lookahead,
+            progress=progress,
+        )
+    save(result, report, plot)
+    if trace is not None:
+        from cwnd.tables import write_trace
+
+        write_trace(result, trace)
+        echo(f"tables: {trace}", err=True)
+    if pcap is not None:
+        echo(f"packets: {pcap}", err=True)
+    return print_run(result, as_json=as_json, check=check)
+
+
+def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the short name of a paper."""
+    from cwnd._papers.exhibit import PAPERS
+
+    return [name for name in PAPERS if name.startswith(incomplete)]
+
+
+@cwnd.command()
+@click.argument("papers", nargs=-1, metavar="[PAPER]...", shell_complete=_complete_paper)
+@click.option("--exhibit", metavar="ID", help="Only the exhibits with this ID, such as table-1.")
+@click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
+@click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")
+@with_cluster
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--out",
+    type=click.Path(),
+    default="out/reproduce",
+    show_default=True,
+    help="Directory of the report.",
+)
+def reproduce(
+    papers: tuple[str, ...],
+    exhibit: str | None,
+    quick: bool,  # noqa: FBT001
+    repeat: int | None,
+    as_json: bool,  # noqa: FBT001
+    out: str,
+    **cluster: Any,  # noqa: ANN401
+) -> None:
+    """Reproduce the evaluation of each PAPER, or of all.
+
+    PAPER is simd, gaimd, aira, daimd, aiad, today (BBR, CUBIC, Copa and C4) or beyond (all laws).
+
+    For every table and figure the report has the published and the measured values and verdicts.
+    The same command resumes an interrupted run.
+    """
+    check_directory("out", Path(out))
+    with open_cluster(**cluster) as client, show_progress("reproducing") as progress:
+        from cwnd._papers.runner import reproduce as reproduce_papers
+
+        document = reproduce_papers(
+            papers,
+            exhibit=exhibit,
+            quick=quick,
+            repeat=repeat,
+            out=out,
+            dask=client,
+            progress=progress,
+        )
+    if as_json:
+        print_json(document)
+    else:
+        from cwnd._cli.tables import print_reproduction
+
+        print_reproduction(document)
+    echo(f"report: {Path(out) / 'index.html'}", err=True)
+
+
+cwnd.add_command(evaluate)
+cwnd.add_command(sweep)
+cwnd.add_command(agree)
+cwnd.add_command(query)
+cwnd.add_command(model)
+cwnd.add_command(send)
+cwnd.add_command(recv)
+cwnd.add_command(keygen)
+cwnd.add_command(perf)
+cwnd.add_command(emulate)
+cwnd.add_command(kernel)
+
+
+@cwnd.command()
+@click.argument("name", required=False, shell_complete=_complete_controller)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
+    """List the controllers, or describe NAME: one of them, or mine.py:Law in a Python file."""
+    from cwnd._controllers import registry
+
+    known = registry.algorithms() if name is None else [registry.describe(name)]
+    if as_json:
+        print_json({"algorithms": [algorithm.to_json() for algorithm in known]})
+    else:
+        from cwnd._cli.tables import print_algorithm, print_algorithms
+
+        if name is None:
+            print_algorithms(known)
+        else:
+            print_algorithm(known[0])
+
+
+@cwnd.command()
+@click.argument("document", type=click.Choice(SCHEMAS), default="scenario")
+def schema(document: str) -> None:
+    """Print the JSON Schema of scenario files, of a report card, or of `evaluate --json`."""
+    if document == "scenario":
+        from cwnd._runs.scenario_keys import schema as scenario_schema
+
+        print_json(scenario_schema())
+        return
+    from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
+
+    print_json(card_schema() if document == "card" else evaluation_schema())
+
+
+@cwnd.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def doctor(as_json: bool) -> None:  # noqa: FBT001
+    """Check optional dependencies."""
+    from cwnd._cli.doctor import examine
+
+    findings = examine()
+    if as_json:
+        print_json({"findings": [finding.to_json() for finding in findings]})
+    else:
+        from cwnd._cli.tables import print_findings
+
+        print_findings(findings)
+
+
+@cwnd.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script of SHELL: eval "$(cwnd completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    echo(*kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source().split("\n"))
+
+
+cwnd.add_command(new_controller)
+cwnd.add_command(man)
+name_variables(cwnd)

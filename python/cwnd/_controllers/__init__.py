@@ -1,0 +1,1 @@
+"""The registry of controllers, and sources of new ones."""

@@ -1,0 +1,172 @@
+"""The registry of controllers, as the laws describe themselves."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from cwnd import _native, _show
+from cwnd.controller import controller_kind, read_controller, written_class
+
+if TYPE_CHECKING:
+    from cwnd._base.records import AlgorithmRecord, JsonObject
+    from cwnd.controller import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an algorithm."""
+
+    name: str
+    symbol: str
+    """Its symbol in the paper."""
+    meaning: str
+    unit: str
+    default: str
+    range: str
+    """``default`` and ``range`` are as in a specification."""
+    choices: list[str]
+    """The words it may be; empty when it is a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A congestion controller of the registry.
+
+    Attributes
+    ----------
+    name, title
+        Its name in a specification and its full name.
+    kind
+        ``window`` or ``rate`` for a law for the window or the sending rate, ``whole`` for a
+        controller that owns all of its state.
+    summary, source
+        What it does in a sentence, and the paper or RFC it is from.
+    equations
+        The law, as its source prints it.
+    deviations
+        Where it is known to differ from its source.
+    parameters
+        What a specification may set.
+    """
+
+    name: str
+    title: str
+    kind: str
+    summary: str
+    source: str
+    equations: list[str]
+    deviations: list[str]
+    parameters: list[Parameter]
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{p.name}={p.default}" for p in self.parameters if p.default)
+        return f"<Algorithm {self.name}({settings}): {self.title}>"
+
+    def _repr_html_(self) -> str | None:
+        return _show.notebook.algorithm_html(self)
+
+    def to_json(self) -> JsonObject:
+        """Give the algorithm as plain data."""
+        return asdict(self)
+
+
+class Algorithms(list[Algorithm]):
+    """A list of algorithms that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str | None:
+        return _show.notebook.algorithms_html(self)
+
+
+def algorithms() -> list[Algorithm]:
+    """List every controller of the registry.
+
+    Returns
+    -------
+    list of Algorithm
+        In the order of the registry.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> [a.name for a in cwnd.algorithms()][:3]
+    ['aimd', 'reno', 'gaimd']
+    """
+    return Algorithms(_algorithm(record) for record in _native.algorithms())
+
+
+def describe(spec: Spec) -> Algorithm:
+    """Describe a controller, whatever the parameters in its specification.
+
+    One written in Python is described by its docstring and its signature.
+
+    Examples
+    --------
+    >>> describe("simd(beta=1/16)").name
+    'simd'
+    """
+    name, factory = read_controller(spec)
+    if factory is None:
+        base = name.partition("(")[0]
+        if ":" in base:
+            raise _native.SpecError(f"{base} is the Linux kernel's own: its source describes it")
+        return next(algorithm for algorithm in algorithms() if algorithm.name == base)
+    made = written_class(factory)
+    title, _, text = (inspect.getdoc(made) or "").partition("\n")
+    return Algorithm(
+        name=name.partition("(")[0],
+        title=title or getattr(made, "__name__", name),
+        kind=controller_kind(factory()),
+        summary=" ".join(text.split()),
+        source=inspect.getsourcefile(made) or "",
+        equations=[],
+        deviations=[],
+        parameters=[
+            Parameter(
+                name=key,
+                symbol=key,
+                meaning="",
+                unit="",
+                default="" if found.default is found.empty else repr(found.default),
+                range="",
+                choices=[],
+            )
+            for key, found in inspect.signature(made).parameters.items()
+        ],
+    )
+
+
+def canonical(spec: str) -> str:
+    """Write a specification of a controller in full.
+
+    Parameters
+    ----------
+    spec
+        A name, with parameters where they are not the defaults: ``simd(beta=1/16)``.
+
+    Returns
+    -------
+    str
+        The same law, always written in the same way.
+
+    Raises
+    ------
+    SpecError
+        An unknown name or parameter, or a value out of range; the message says what is allowed.
+    """
+    return _native.canonical(spec)
+
+
+def _algorithm(record: AlgorithmRecord) -> Algorithm:
+    """Turn a record of the bridge into an Algorithm."""
+    return Algorithm(
+        name=record["name"],
+        title=record["title"],
+        kind=record["kind"],
+        summary=record["summary"],
+        source=record["source"],
+        equations=record["equations"],
+        deviations=record["deviations"],
+        parameters=[Parameter(**parameter) for parameter in record["parameters"]],
+    )

@@ -1,0 +1,1 @@
+"""Scenarios and networks, their runs, and the results."""

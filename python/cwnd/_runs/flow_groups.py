@@ -1,0 +1,92 @@
+"""Applications of flows: the transfers of a flow, and groups of short flows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cwnd._base.records import FlowRecord, TransfersRecord
+
+MOST_MEMBERS = 10
+"""Largest number of finite flows with one name that tables and plots show one by one."""
+
+_NUMBERED = re.compile(r"(.+)-[1-9][0-9]*")
+
+
+class FlowGroups(NamedTuple):
+    """Flows of a run: those that are shown one by one, and groups of finite flows."""
+
+    single: list[FlowRecord]
+    groups: dict[str, list[FlowRecord]]
+    """More than `MOST_MEMBERS` finite flows that have one name and one controller, by that name."""
+
+
+def group_flows(flows: Sequence[FlowRecord]) -> FlowGroups:
+    """Separate groups of finite flows, such as those of ``arrivals``, from other flows."""
+    finite = groups_by_name([flow for flow in flows if flow["bytes"] is not None])
+    groups = {name: found for name, found in finite.items() if len(found) > MOST_MEMBERS}
+    inside = {flow["name"] for found in groups.values() for flow in found}
+    return FlowGroups([flow for flow in flows if flow["name"] not in inside], groups)
+
+
+def groups_by_name(flows: Iterable[FlowRecord]) -> dict[str, list[FlowRecord]]:
+    """Group flows by their names without numbers; also by controller if names are ambiguous."""
+    members: dict[tuple[str, str], list[FlowRecord]] = {}
+    for flow in flows:
+        key = name_of_group(flow["name"]), flow["controller"]
+        members.setdefault(key, []).append(flow)
+    names = Counter(name for name, _ in members)
+    return {
+        name if names[name] == 1 else f"{name}, {controller}": found
+        for (name, controller), found in members.items()
+    }
+
+
+def name_of_group(flow: str) -> str:
+    """Return the name of the group of a flow: its name without the number.
+
+    Examples
+    --------
+    >>> name_of_group("web-12"), name_of_group("long")
+    ('web', 'long')
+    """
+    match = _NUMBERED.fullmatch(flow)
+    return flow if match is None else match[1]
+
+
+def group_name(table: Mapping[str, object], kind: str) -> str:
+    """Return the name of a group of flows: its own, or else the controller's or the table's.
+
+    Examples
+    --------
+    >>> group_name({"controller": "simd(beta=1/16)"}, "flow"), group_name({}, "cbr")
+    ('simd', 'cbr')
+    >>> group_name({"controller": "mine.py:Law(beta=1/8)"}, "flow")
+    'Law'
+    """
+    controller = str(table.get("controller", kind))
+    custom = re.search(r":([\w-]+)(?:\(|$)", controller)
+    base = custom[1] if custom else controller.partition("(")[0].strip()
+    return str(table.get("name") or base)
+
+
+def transfers(flow: FlowRecord) -> TransfersRecord:
+    """Return the transfers of a flow: those of its application, or its one amount of data.
+
+    An endless flow without an application has none.
+    """
+    if flow["transfers"] is not None:
+        return flow["transfers"]
+    if flow["bytes"] is None:
+        return {"begin": np.empty(0), "bytes": np.empty(0), "end": np.empty(0)}
+    return {
+        "begin": np.array([flow["start_s"]]),
+        "bytes": np.array([float(flow["bytes"])]),
+        "end": np.array([flow["acknowledged_s"]]),
+    }

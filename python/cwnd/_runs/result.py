@@ -1,0 +1,566 @@
+"""Result of one run of a scenario: figures, tables and series."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from cwnd import _show, metrics
+from cwnd._base.extras import require
+from cwnd._runs.flow_completion import RunTransfers, transfers_json, transfers_of
+from cwnd._runs.flow_groups import group_flows
+from cwnd.errors import naming
+from cwnd.units import format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cwnd._base.records import FlowRecord, JsonObject, LinkRecord, RunRecord, Series
+    from cwnd._runs.expect import Outcome
+
+SCALES = (2, 10, 50)
+"""Time scales of smoothness in round-trip times (or in sampling periods if longer)."""
+
+
+class Result:
+    """One run of a scenario.
+
+    Series are NumPy arrays, tables are pandas frames.
+
+    Parameters
+    ----------
+    record
+        The simulator's record.
+    title
+        Title in reports; the scenario's name by default.
+    rerun
+        The command that repeats the run, for reports.
+    scales
+        Time scales of smoothness in seconds; ``SCALES`` by default.
+    on
+        Backend of the run: ``sim``, ``udt`` or ``linux``.
+    limit
+        Reason why the emulator, not the network, was the bottleneck, if it was.
+    notes
+        Parts of the scenario that the backend does not support or approximates.
+    document
+        The scenario as plain data, for slowdowns and `check`.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        *,
+        title: str = "",
+        rerun: str = "",
+        scales: list[float] | None = None,
+        on: str = "sim",
+        limit: str | None = None,
+        notes: Sequence[str] = (),
+        document: Mapping[str, object] | None = None,
+    ) -> None:
+        self.record = record
+        self.title = title or record["scenario"]
+        self.rerun = rerun
+        self.scales: list[float] = default_scales(record) if scales is None else scales
+        self.on = on
+        self.limit = limit
+        self.notes = list(notes)
+        self.document = document or {}
+        self._transfers: RunTransfers | None = None
+
+    def __repr__(self) -> str:
+        flows, met = len(self.record["flows"]), self.metrics
+        return (
+            f"<Result of {self.scenario!r}, seed {self.seed}, on {self.on}: {flows} flows, "
+            f"{format_rate(met['goodput_bps'])}, Jain {met['jain']:.3f}, "
+            f"loss {met['loss_rate']:.2%}>"
+        )
+
+    def _repr_html_(self) -> str | None:
+        return _show.notebook.result_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the main figures of the flows in readable units: ten columns."""
+        return _show.notebook.summarize_result(self)
+
+    @property
+    def scenario(self) -> str:
+        """Name of the scenario."""
+        return self.record["scenario"]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return self.record["seed"]
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the run in seconds."""
+        return self.record["duration_s"]
+
+    @property
+    def warmup_s(self) -> float:
+        """Length of the warm-up in seconds; counters exclude it."""
+        return self.record["warmup_s"]
+
+    @property
+    def measured_s(self) -> float:
+        """Length of the run without the warm-up, in seconds."""
+        return self.duration_s - self.warmup_s
+
+    @property
+    def time(self) -> Series:
+        """Times of the samples in seconds, warm-up included."""
+        return self.record["time"]
+
+    @property
+    def measured_flows(self) -> list[FlowRecord]:
+        """Flows that the metrics include; background traffic is excluded."""
+        return [flow for flow in self.record["flows"] if flow["measured"]]
+
+    @property
+    def bottleneck(self) -> LinkRecord:
+        """The link of finite rate with the highest utilisation."""
+        finite = [link for link in self.record["links"] if math.isfinite(link["rate_bps"])]
+        return max(finite or self.record["links"], key=lambda link: link["utilization"])
+
+    def seconds(self, flow: FlowRecord) -> float:
+        """Return the seconds for which a flow was active, without the warm-up."""
+        end = min(self.duration_s, flow["stop_s"])
+        # `completed_s` is NaN for a flow that never completed; min() then keeps `end`.
+        end = min(end, flow["completed_s"])
+        return max(end - max(flow["start_s"], self.warmup_s), 0.0)
+
+    def goodput_bps(self, flow: FlowRecord) -> float:
+        """Return a flow's payload that arrived for the first time, in bits per second."""
+        return metrics.goodput(flow["bytes_delivered"], self.seconds(flow))
+
+    def active(self, flows: Sequence[FlowRecord]) -> list[FlowRecord]:
+        """Return the flows that were active after the warm-up."""
+        return [flow for flow in flows if self.seconds(flow) > 0]
+
+    def goodputs_bps(self, flows: Sequence[FlowRecord]) -> list[float]:
+        """Return the goodput of each flow that was active after the warm-up, in bits per second."""
+        return [self.goodput_bps(flow) for flow in self.active(flows)]
+
+    def total_goodput_bps(self, flows: Sequence[FlowRecord]) -> float:
+        """Return the payload of flows that arrived first in the measured time, in bit/s."""
+        delivered = math.fsum(flow["bytes_delivered"] for flow in flows)
+        return metrics.goodput(delivered, self.measured_s)
+
+    def smoothness(
+        self, flow: FlowRecord, scales: Sequence[float] | None = None
+    ) -> dict[float, float]:
+        """Return the coefficient of variation of a flow's throughput, by time scale in seconds."""
+        start = max(self.warmup_s, flow["start_s"])
+        end = start + self.seconds(flow)
+        here = self.time <= end
+        return metrics.smoothness(
+            self.time[here],
+            flow["sent_bytes"][here],
+            self.scales if scales is None else scales,
+            start,
+        )
+
+    @cached_property
+    def _smooth(self) -> dict[str, dict[float, float]]:
+        """Smoothness of each flow, by name; cached for several documents."""
+        return {flow["name"]: self.smoothness(flow) for flow in self.record["flows"]}
+
+    def transfers(self, flows: Sequence[FlowRecord] | None = None) -> RunTransfers:
+        """Return size, completion time and slowdown of transfers that begin after the warm-up.
+
+        Parameters
+        ----------
+        flows
+            Flows of this run; by default the measured ones.
+        """
+        if flows is not None:
+            return transfers_of(self, flows)
+        if self._transfers is None:
+            self._transfers = transfers_of(self, self.measured_flows)
+        return self._transfers
+
+    def jain_over_time(
+        self, window: float | None = None, flows: Sequence[FlowRecord] | None = None
+    ) -> metrics.JainSeries:
+        """Return Jain's index of the goodputs in windows of time after the warm-up.
+
+        Parameters
+        ----------
+        window
+            Length of a window in seconds; by default ten round-trip times, as of ``scales[1]``.
+        flows
+            Flows of this run; by default the measured ones. A flow counts in the windows in which
+            it is active.
+        """
+        counted = self.measured_flows if flows is None else flows
+        spans = [
+            (flow["start_s"], max(flow["start_s"], self.warmup_s) + self.seconds(flow))
+            for flow in counted
+        ]
+        return metrics.jain_over_time(
+            self.time,
+            [flow["delivered_bytes"] for flow in counted],
+            self.scales[1] if window is None else window,
+            self.warmup_s,
+            spans,
+        )
+
+    @cached_property
+    def metrics(self) -> JsonObject:
+        """Metrics of the measured flows together; see docs/metrics.md."""
+        flows, link = self.measured_flows, self.bottleneck
+        windows = self.jain_over_time()
+        goodputs = self.goodputs_bps(flows)
+        smooth = [self._smooth[flow["name"]] for flow in flows]
+        increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
+        return {
+            "jain": metrics.jain(goodputs),
+            "goodput_bps": self.total_goodput_bps(flows),
+            "efficiency_index": metrics.efficiency_index(goodputs),
+            "fairness_index": metrics.fairness_index(goodputs),
+            "stability_index": metrics.stability_index(self._rates(self.scales[1])),
+            "alpha_fairness": metrics.alpha_fairness([a[-1] for a in increases])
+            if increases and len(increases) == len(flows)
+            else math.nan,
+            "bottleneck": link["name"],
+            "utilization": link["utilization"],
+            "loss_rate": link_loss_rate(link),
+            "mark_rate": link_mark_rate(link),
+            "retransmission_rate": retransmission_rate_of(flows),
+            "queueing_delay_s": dict(link["delay"]),
+            "smoothness": [
+                {"scale_s": scale, "cov": mean_of_known([flow[scale] for flow in smooth])}
+                for scale in self.scales
+            ],
+            "convergence_time_s": self._convergence_time(),
+            "jain_windows": {
+                "window_s": self.scales[1],
+                "worst": windows.worst,
+                "mean": windows.mean,
+            },
+            "worst_goodput_bps": metrics.worst(goodputs, more_is_better=True),
+            "transfers": transfers_json(self.transfers()),
+        }
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """One row for each flow; columns as in the JSON document, with ``limited`` flattened.
+
+        Ten of the columns are displayed.
+        """
+        require("Result.flows", "pandas")
+        import pandas as pd
+
+        from cwnd._runs.data_frames import FLOWS, show_columns
+
+        rows = self.flow_rows()
+        # A seed may draw no arrival.
+        columns = None if rows else ["name", *FLOWS]
+        return show_columns(pd.DataFrame(rows, columns=columns).set_index("name"), FLOWS)
+
+    def flow_rows(self) -> list[JsonObject]:
+        """Return the rows of `flows` as plain data."""
+        rows = []
+        for flow in self.record["flows"]:
+            row = self._flow_json(flow)
+            limited = row.pop("limited")
+            row.pop("smoothness")
+            row.pop("application")
+            rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
+        return rows
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """One row for each link; columns as in the JSON document, ten of them displayed."""
+        require("Result.links", "pandas")
+        import pandas as pd
+
+        from cwnd._runs.data_frames import LINKS, show_columns
+
+        return show_columns(pd.DataFrame(self.link_rows()).set_index("name"), LINKS)
+
+    def link_rows(self) -> list[JsonObject]:
+        """Return the rows of `links` as plain data."""
+        rows = []
+        for link in self.record["links"]:
+            row = link_json(link)
+            delay = row.pop("queueing_delay_s")
+            rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
+        return rows
+
+    @cached_property
+    def cuts(self) -> pd.DataFrame:
+        """One row for each window reduction, warm-up included."""
+        from cwnd.tables import cuts
+
+        frame: pd.DataFrame = cuts(self).to_pandas()
+        return frame
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """One row for each flow and sample: window, ssthresh, RTT, counters and law variables."""
+        from cwnd.tables import samples
+
+        frame: pd.DataFrame = samples(self).to_pandas()
+        return frame
+
+    @cached_property
+    def queues(self) -> pd.DataFrame:
+        """One row for each link and sample: queue in packets and cumulative drops."""
+        from cwnd.tables import queues
+
+        frame: pd.DataFrame = queues(self).to_pandas()
+        return frame
+
+    def check(self, expect: Mapping[str, object] | None = None) -> list[Outcome]:
+        """Compare metrics with the bounds of ``[expect]``, as ``cwnd run --check`` does.
+
+        Parameters
+        ----------
+        expect
+            Bounds by metric, nested as in a scenario file; by default those of the scenario.
+
+        Returns
+        -------
+        list of Outcome
+            One for each bound: the ``expectation``, the measured ``value``, and whether it
+            ``holds``.
+
+        Raises
+        ------
+        ScenarioError
+            There are no expectations, or a metric, group, link, unit or operator is wrong.
+
+        Examples
+        --------
+        >>> import cwnd
+        >>> scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+        >>> result = cwnd.run(scenario.add_flow("reno"))
+        >>> [outcome.holds for outcome in result.check({"goodput": {"reno": "> 12mbit"}})]
+        [False]
+        """
+        from cwnd._runs.expect import read_expectations
+        from cwnd._runs.measures import places_of_run
+
+        table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
+        return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]
+
+    def plot(self) -> Figure:
+        """Draw windows, throughput and queue over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Show it in a notebook, or save it with ``savefig``.
+        """
+        return _show.plots.plot_result(self)
+
+    def plot_transfers(self) -> Figure:
+        """Draw completion times and slowdowns by size, and Jain's index over time."""
+        return _show.plots.plot_transfers(self)
+
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page with tables and interactive plots.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        write_text(path, _show.report.run.run_page(self))
+
+    def to_json(self) -> JsonObject:
+        """Return the figures as plain data, unknown ones as None; see docs/json.md."""
+        return self._to_json(self.record["flows"])
+
+    def to_json_without_groups(self) -> JsonObject:
+        """Return the same without the flows of groups, which tables have in one row each."""
+        return self._to_json(group_flows(self.record["flows"]).single)
+
+    def _to_json(self, flows: Sequence[FlowRecord]) -> JsonObject:
+        """Return the figures as plain data, with those of some flows."""
+        return jsonable(
+            {
+                "scenario": self.scenario,
+                "seed": self.seed,
+                "duration_s": self.duration_s,
+                "warmup_s": self.warmup_s,
+                "flows": [self._flow_json(flow) for flow in flows],
+                "conventions": self.record["conventions"],
+                "links": [link_json(link) for link in self.record["links"]],
+                "metrics": self.metrics,
+                "engine": dict(self.record["engine"]),
+                "on": self.on,
+                "limit": self.limit,
+                "notes": self.notes,
+            }
+        )
+
+    def _flow_json(self, flow: FlowRecord) -> JsonObject:
+        """Return the figures of a flow."""
+        seconds = self.seconds(flow)
+        smooth = self._smooth[flow["name"]]
+        return {
+            "name": flow["name"],
+            "controller": flow["controller"],
+            "kind": flow["kind"],
+            "measured": flow["measured"],
+            "start_s": flow["start_s"],
+            "stop_s": flow["stop_s"],
+            "completed_s": flow["completed_s"],
+            "acknowledged_s": flow["acknowledged_s"],
+            "throughput_bps": metrics.throughput(flow["bytes_sent"], seconds),
+            "goodput_bps": self.goodput_bps(flow),
+            "packets_sent": flow["packets_sent"],
+            "bytes_sent": flow["bytes_sent"],
+            "packets_delivered": flow["packets_delivered"],
+            "bytes_delivered": flow["bytes_delivered"],
+            "packets_received": flow["packets_received"],
+            "packets_lost": flow["packets_lost"],
+            "packets_marked": flow["packets_marked"],
+            "retransmissions": flow["retransmissions"],
+            "timeouts": flow["timeouts"],
+            "cuts": int(np.count_nonzero(flow["cuts"]["time"] >= self.warmup_s)),
+            "loss_rate": loss_rate_of([flow]),
+            "mean_rtt_s": flow["mean_rtt_s"],
+            "min_rtt_s": flow["min_rtt_s"],
+            "mean_window": flow["mean_window"],
+            "smoothness": [{"scale_s": scale, "cov": cov} for scale, cov in smooth.items()],
+            "limited": dict(flow["limited"]),
+            "application": dict(flow["application"]),
+        }
+
+    def _rates(self, scale: float) -> Series:
+        """Return the throughput of each measured flow in intervals of equal length."""
+        return np.array(
+            [
+                metrics.binned_rate(self.time, flow["sent_bytes"], 1, scale, self.warmup_s)[1]
+                for flow in self.measured_flows
+            ]
+        )
+
+    def _convergence_time(self) -> float:
+        """Return the time from the last start until all flows stay near the fair share."""
+        flows = self.measured_flows
+        if len(flows) < 2:
+            return math.nan
+        scale = self.scales[1]
+        start = max(flow["start_s"] for flow in flows)
+        binned = [
+            metrics.binned_rate(self.time, flow["sent_bytes"], 1, scale, start) for flow in flows
+        ]
+        return metrics.convergence_time(
+            binned[0][0], np.array([rate for _, rate in binned]), epsilon=0.25, hold=4 * scale
+        )
+
+
+def default_scales(record: RunRecord) -> list[float]:
+    """Choose the time scales of smoothness in seconds, as multiples of the round-trip time.
+
+    They are ``SCALES`` times the median of the flows' smallest round-trip times (or the sampling
+    period, if longer), to two digits.
+    """
+    rtts = sorted(f["min_rtt_s"] for f in record["flows"] if math.isfinite(f["min_rtt_s"]))
+    sample = record["duration_s"] / max(record["time"].size - 1, 1)
+    middle = len(rtts) // 2
+    unit = max((rtts[middle] + rtts[-1 - middle]) / 2, sample) if rtts else sample
+    return [float(f"{scale * unit:.2g}") for scale in SCALES]
+
+
+def link_loss_rate(link: LinkRecord) -> float:
+    """Return the fraction of the packets offered that the queue dropped or the link lost."""
+    return metrics.loss_rate(link["drops"] + link["losses"], link["offered"])
+
+
+def link_mark_rate(link: LinkRecord) -> float:
+    """Return the fraction of the packets offered that the queue marked."""
+    return metrics.mark_rate(link["marks"], link["offered"])
+
+
+def loss_rate_of(flows: Sequence[FlowRecord]) -> float:
+    """Return the fraction of flows' data packets that were lost, of those lost or received."""
+    lost = sum(flow["packets_lost"] for flow in flows)
+    return metrics.loss_rate(lost, lost + sum(flow["packets_received"] for flow in flows))
+
+
+def mark_rate_of(flows: Sequence[FlowRecord]) -> float:
+    """Return the fraction of flows' received data packets that were marked."""
+    marked = sum(flow["packets_marked"] for flow in flows)
+    return metrics.mark_rate(marked, sum(flow["packets_received"] for flow in flows))
+
+
+def retransmission_rate_of(flows: Sequence[FlowRecord]) -> float:
+    """Return the fraction of flows' sent data packets that were retransmissions."""
+    again = sum(flow["retransmissions"] for flow in flows)
+    return metrics.retransmission_rate(again, sum(flow["packets_sent"] for flow in flows))
+
+
+def jsonable(document: JsonObject) -> JsonObject:
+    """Replace NaN and infinities by None at all levels: JSON has neither."""
+    return {key: _jsonable(item) for key, item in document.items()}
+
+
+def _jsonable(value: object) -> object:
+    """Convert one value to a JSON value."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, dict):
+        return jsonable(value)
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    return value
+
+
+def dumps(document: JsonObject) -> str:
+    """Format a JSON document."""
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def link_json(link: LinkRecord) -> JsonObject:
+    """Return the figures of a link."""
+    return {
+        "name": link["name"],
+        "rate_bps": link["rate_bps"],
+        "token_rate_bps": link["token_rate_bps"],
+        "delay_s": link["delay_s"],
+        "utilization": link["utilization"],
+        "arrivals": link["arrivals"],
+        "offered": link["offered"],
+        "departures": link["departures"],
+        "drops": link["drops"],
+        "marks": link["marks"],
+        "losses": link["losses"],
+        "loss_rate": link_loss_rate(link),
+        "mark_rate": link_mark_rate(link),
+        "mean_queue": link["mean_queue"],
+        "queue_limit": link["queue_limit"],
+        "queue_limit_unit": link["queue_limit_unit"],
+        "queueing_delay_s": dict(link["delay"]),
+    }
+
+
+def mean_of_known(values: list[float]) -> float:
+    """Return the mean of the values that are not NaN; NaN without any."""
+    known = [value for value in values if math.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file."""
+    from pathlib import Path
+
+    with naming(path):
+        Path(path).write_text(text, encoding="utf-8")

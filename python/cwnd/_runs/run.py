@@ -1,0 +1,183 @@
+"""Run scenarios on the simulator or in real time."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from cwnd import _native
+from cwnd._base.progress import with_notebook_bar
+from cwnd._runs.real_time import check_backend, run_real
+from cwnd._runs.result import Result
+from cwnd._runs.scenario import Scenario
+from cwnd._runs.scenario_keys import check_values, write_values
+from cwnd.controller import add_controller
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cwnd._base.records import RunRecord
+    from cwnd.controller import Factory
+
+T = TypeVar("T")
+
+LARGEST_SEED = 2**64 - 1
+
+
+@with_notebook_bar
+def run(
+    scenario: Scenario | str | Path,
+    seed: int | None = None,
+    *,
+    on: str = "sim",
+    values: Mapping[str, object] | None = None,
+    pcap: tuple[str, str | Path] | None = None,
+    lookahead: bool = True,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Run one scenario.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, or the path of a scenario file.
+    seed
+        Seed of the run; the scenario's seed by default. Simulations with the same scenario and seed
+        always have the same result.
+    on
+        Backend: ``sim``, or in real time on an emulated network (Linux, root) ``udt`` for UDT
+        sockets or ``linux`` for the kernel's TCP. See ``docs/agreement.md``.
+    values
+        Values of the scenario to replace, by path; see `Scenario.with_values`.
+    pcap
+        Name of a link, and the capture file for its packets; on ``sim`` only.
+    lookahead
+        Whether packets may be processed ahead of the simulated clock. Without lookahead a
+        simulation is slower and has the same result; on ``sim`` only.
+    progress
+        Called periodically with the completed fraction.
+
+    Returns
+    -------
+    Result
+        Figures, tables and series.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario is invalid; the message names the file, the line and the key.
+    ArgumentError
+        An argument is invalid.
+    KernelError
+        This machine or user cannot run scenarios in real time.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+    >>> result = cwnd.run(scenario.add_flow("reno", count=2))
+    >>> list(result.flows["controller"])
+    ['reno', 'reno']
+    """
+    path = None if isinstance(scenario, Scenario) else Path(scenario)
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_toml(Path(scenario))
+    values = values or {}
+    check_values(values)
+    scenario = scenario.with_values(values)
+    seed = scenario.seed if seed is None else seed
+    if pcap is not None and on != "sim":
+        raise ArgumentError("pcap", "packet capture needs the backend sim")
+    if not lookahead and on != "sim":
+        raise ArgumentError("lookahead", "only the backend sim has lookahead")
+    capture = None if pcap is None else (pcap[0], str(pcap[1]))
+    jobs = [(scenario, seed)]
+    (result,) = measure(
+        jobs, lambda _, run: run, pcap=capture, lookahead=lookahead, progress=progress, on=on
+    )
+    if path is not None:
+        where = [] if on == "sim" else ["--on", on]
+        words = ["cwnd", "run", str(path), *write_values(values), "--seed", str(seed)]
+        result.rerun = shlex.join([*words, *where])
+    return result
+
+
+def simulate(
+    jobs: Sequence[tuple[Scenario, int]],
+    *,
+    pcap: tuple[str, str] | None = None,
+    lookahead: bool = True,
+    progress: Callable[[float], None] | None = None,
+    threads: int = 0,
+) -> list[Result]:
+    """Simulate many scenarios, with a seed each, in parallel.
+
+    ``pcap`` is the name of a link and the capture file for its packets, only with one job; 0
+    ``threads`` means one per core.
+    """
+    return measure(
+        jobs, lambda _, run: run, pcap=pcap, lookahead=lookahead, progress=progress, threads=threads
+    )
+
+
+def measure(
+    jobs: Sequence[tuple[Scenario, int]],
+    keep: Callable[[int, Result], T],
+    *,
+    pcap: tuple[str, str] | None = None,
+    lookahead: bool = True,
+    progress: Callable[[float], None] | None = None,
+    scales: list[float] | None = None,
+    threads: int = 0,
+    on: str = "sim",
+) -> list[T]:
+    """Run many scenarios as `simulate` does, and return what ``keep`` returns for each, in order.
+
+    ``keep`` is called with the number of a job and its result as soon as the job is complete, while
+    others run. ``scales`` are time scales of smoothness in seconds. Runs in real time are
+    sequential, as they would disturb each other.
+    """
+    controllers: dict[str, Factory] = {}
+    for scenario, seed in jobs:
+        check_seed(seed)
+        for name, factory in scenario.controllers.items():
+            add_controller(controllers, name, factory)
+
+    check_backend(on, [scenario for scenario, _ in jobs])
+    if on != "sim":
+        kept = []
+        for job, (scenario, seed) in enumerate(jobs):
+            part = None if progress is None else part_of(progress, job, 1, len(jobs))
+            kept.append(keep(job, run_real(scenario, seed, on, progress=part, scales=scales)))
+        return kept
+
+    def finished(job: int, record: RunRecord) -> T:
+        scenario = jobs[job][0]
+        return keep(
+            job, Result(record, title=scenario.title, scales=scales, document=scenario.document)
+        )
+
+    return _native.simulate(
+        [(scenario.to_json(), seed) for scenario, seed in jobs],
+        threads=threads,
+        controllers=controllers or None,
+        progress=progress,
+        keep=finished,
+        pcap=pcap,
+        lookahead=lookahead,
+    )
+
+
+def check_seed(seed: int) -> None:
+    """Raise an ArgumentError for a seed that is not an unsigned 64-bit number."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
+
+
+def part_of(
+    progress: Callable[[float], None], done: int, part: int, jobs: int
+) -> Callable[[float], None]:
+    """Map the completed fraction of ``part`` jobs, after ``done`` ones, to that of all jobs."""
+    return lambda fraction: progress((done + fraction * part) / jobs)

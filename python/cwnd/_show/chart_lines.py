@@ -1,0 +1,146 @@
+"""Lines of plots: selection of flows, line styles and thinning of points."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cwnd._runs.flow_completion import capacity_of
+from cwnd._show.colors import PALETTE, REFERENCE, shades, strokes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cwnd._base.records import FlowRecord, LinkRecord, Series
+
+MOST_LINES = 16
+"""Largest number of flows in one plot: more lines cannot be distinguished."""
+
+
+class Line(NamedTuple):
+    """Line style of a flow."""
+
+    flow: FlowRecord
+    name: str
+    """With its controller."""
+    color: str
+    dash: str
+    """``solid``, ``dash``, ``dot`` or ``dashdot``; each pair of color and dash is unique."""
+
+
+def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
+    """Choose the flows to draw, equally many of each controller, and their line styles."""
+    seen: Counter[str] = Counter()
+    rank = []
+    for flow in flows:
+        rank.append(seen[flow["controller"]])
+        seen[flow["controller"]] += 1
+    chosen = sorted(range(len(flows)), key=rank.__getitem__)[:MOST_LINES]
+    drawn = [flows[i] for i in sorted(chosen)]
+    color_of = [colors.get(flow["controller"], REFERENCE) for flow in drawn]
+    # Colors repeat after ten controllers: the flows of one color share its line styles.
+    free = {color: iter(strokes(color, count)) for color, count in Counter(color_of).items()}
+    return [
+        Line(flow, _label(flow), *next(free[color]))
+        for flow, color in zip(drawn, color_of, strict=True)
+    ]
+
+
+def _label(flow: FlowRecord) -> str:
+    """Label a flow with its name and controller."""
+    name, controller = flow["name"], flow["controller"]
+    return name if name.startswith(controller) else f"{name} ({controller})"
+
+
+def while_active(flow: FlowRecord, time: Series, values: Series) -> tuple[Series, Series]:
+    """Restrict a series of a flow to the time from its start to its completion or stop."""
+    # `completed_s` is NaN for a flow that never completed; min() then keeps `stop_s`.
+    here = (time >= flow["start_s"]) & (time <= min(flow["stop_s"], flow["completed_s"]))
+    return time[here], values[here]
+
+
+def group_lines(
+    groups: Mapping[str, list[FlowRecord]], colors: Mapping[str, str]
+) -> list[tuple[str, str, list[FlowRecord]]]:
+    """Return the label, the color and the flows of each group of finite flows.
+
+    Their colors differ from those of ``colors``; the groups of the reference have a darker grey.
+    """
+    free = [color for color in PALETTE if color not in colors.values()] or [REFERENCE]
+    found = []
+    for number, (name, flows) in enumerate(groups.items()):
+        controller = flows[0]["controller"]
+        grey = colors.get(controller) == REFERENCE
+        color = shades(REFERENCE, 2)[0] if grey else free[number % len(free)]
+        label = name if controller in name else f"{name} ({controller})"
+        found.append((f"{label}: {len(flows)} flows together", color, flows))
+    return found
+
+
+def sent_bytes(flows: list[FlowRecord]) -> Series:
+    """Return the payload bytes that some flows have sent together at each sample."""
+    total = np.zeros_like(flows[0]["sent_bytes"])
+    for flow in flows:
+        total += flow["sent_bytes"]
+    return total
+
+
+def limit_of(link: LinkRecord) -> Series | None:
+    """Return what limits the rate of a link at the samples, in bit/s; None if it is constant.
+
+    The token rate of a policer or a shaper is a limit.
+    """
+    tokens = link["token_rate_bps"]
+    capacity = capacity_of(link)
+    if math.isinf(tokens):
+        return capacity
+    return np.minimum(
+        tokens, np.full(link["queue"].shape, np.inf) if capacity is None else capacity
+    )
+
+
+def throughput(
+    time: Series, packets: Series, packet_bytes: float, scale: float
+) -> tuple[Series, Series]:
+    """Return a flow's throughput in bit/s as the edges and rates of a step line.
+
+    ``packets`` counts from the start. Intervals have ``scale`` seconds, the last one 0.5 to 1.5
+    times as many: it ends at the last sample, and its rate appears twice.
+
+    Examples
+    --------
+    >>> edges, rates = throughput(np.arange(5.0), np.array([0, 125, 250, 625, 1000]), 1000, 2.0)
+    >>> edges.tolist(), rates.tolist()
+    ([0.0, 2.0, 4.0], [1000000.0, 3000000.0, 3000000.0])
+    """
+    if time.size < 2:
+        return np.empty(0), np.empty(0)
+    count = max(round((time[-1] - time[0]) / scale), 1)
+    edges = np.append(time[0] + scale * np.arange(count), time[-1])
+    rates = 8.0 * packet_bytes * np.diff(np.interp(edges, time, packets)) / np.diff(edges)
+    return edges, np.append(rates, rates[-1])
+
+
+def thin(time: Series, values: Series, most: int) -> tuple[Series, Series]:
+    """Reduce the points of a series: keep the first, the last and the extremes of equal parts.
+
+    Examples
+    --------
+    >>> time, values = thin(np.arange(7.0), np.array([0.0, 9.0, 1.0, 2.0, 8.0, 3.0, 3.0]), most=6)
+    >>> time.tolist(), values.tolist()
+    ([0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [0.0, 9.0, 1.0, 2.0, 8.0, 3.0])
+    """
+    if time.size <= most:
+        return time, values
+    edges = np.linspace(1, time.size - 1, (most - 2) // 2 + 1).astype(int)
+    known = np.nan_to_num(values, nan=0.0)
+    keep = {0, time.size - 1}
+    for low, high in pairwise(edges):
+        part = known[low:high]
+        keep |= {int(low + part.argmin()), int(low + part.argmax())}
+    kept = sorted(keep)
+    return time[kept], values[kept]

@@ -1,0 +1,295 @@
+"""Static plots with Matplotlib: for notebooks, papers and ``--plot``."""
+
+from __future__ import annotations
+
+import textwrap
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cwnd._base.extras import require
+from cwnd._runs.flow_groups import group_flows
+from cwnd._show.chart_lines import (
+    group_lines,
+    limit_of,
+    lines,
+    sent_bytes,
+    throughput,
+    while_active,
+)
+from cwnd._show.colors import DASHES, PALETTE, REFERENCE, colors
+from cwnd._show.sheets import path_text
+from cwnd.units import format_time
+
+require("a plot", "matplotlib")
+from matplotlib.figure import Figure  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from cwnd._runs.result import Result
+    from cwnd._tasks.agreement.outcome import Agreement
+    from cwnd._tasks.comparison.outcome import Comparison, Row
+    from cwnd.model.catalog import Model
+
+_STYLE = {"linewidth": 1.0, "alpha": 0.9}
+_DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True))
+
+
+class Picture(Figure):
+    """A figure that a notebook displays without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+def plot_result(result: Result) -> Figure:
+    """Draw windows, throughput and the bottleneck's queue over time."""
+    figure = Picture(figsize=(9, 7.5), layout="constrained")
+    top, middle, bottom = figure.subplots(3, 1, sharex=True)
+    flows = result.measured_flows
+    single, groups = group_flows(flows)
+    shades = colors(flow["controller"] for flow in flows)
+    drawn = lines(single or flows, shades)
+    scale = result.scales[1]
+    for flow, name, color, dash in drawn:
+        style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
+        top.plot(*while_active(flow, result.time, flow["window"]), label=_plain(name), **style)
+        edges, rates = throughput(result.time, flow["sent_bytes"], 1, scale)
+        middle.step(edges, rates / 1e6, where="post", **style)
+    for name, color, members in group_lines(groups, shades):
+        edges, rates = throughput(result.time, sent_bytes(members), 1, scale)
+        middle.step(
+            edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=_plain(name)
+        )
+    link = result.bottleneck
+    capacity = limit_of(link)
+    if capacity is not None:
+        style = {"color": REFERENCE, "linestyle": "dotted", "linewidth": 1}
+        middle.step(result.time, capacity / 1e6, where="post", **style)
+    bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
+    bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
+    top.set_ylabel("window (packets)")
+    middle.set_ylabel(f"throughput (Mbit/s)\nover {format_time(scale)}")
+    bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
+    bottom.set_xlabel("time (s)")
+    title = f"{result.title}, seed {result.seed}"
+    if len(drawn) < len(single or flows):
+        title += f" ({len(drawn)} of {len(single or flows)} flows)"
+    figure.suptitle(_plain(title))
+    _legend(figure, top, middle)
+    for axes in (top, middle, bottom):
+        _tidy(axes)
+        axes.set_xlim(0, result.duration_s)
+        axes.set_ylim(0, _largest([axes], result.warmup_s))
+        _shade(axes, result.warmup_s)
+    return figure
+
+
+def plot_transfers(result: Result) -> Figure:
+    """Draw completion times and slowdowns by size, and Jain's index over time."""
+    from cwnd import metrics
+    from cwnd._show.transfer_sheet import size_text
+
+    figure = Picture(figsize=(9, 6.5), layout="constrained")
+    grid = figure.add_gridspec(2, 2, height_ratios=[2, 1])
+    times, slow, fair = (figure.add_subplot(grid[at]) for at in ((0, 0), (0, 1), (1, slice(2))))
+    found = result.transfers()
+    for number, each in enumerate(metrics.by_size(found.bytes, found.fct)):
+        inside = (found.bytes >= each.low) & (found.bytes < each.high) & ~np.isnan(found.fct)
+        label = size_text(each.low, each.high)
+        times.ecdf(found.fct[inside], label=label, color=PALETTE[number % len(PALETTE)])
+    classes = metrics.by_size(found.bytes, found.slowdown)
+    names = [size_text(each.low, each.high) for each in classes]
+    for name, dash in (("p50", "solid"), ("p95", "dashed"), ("p99", "dotted")):
+        values = [getattr(each.spread, name) for each in classes]
+        slow.plot(names, values, "o", linestyle=dash, color="0.2", markersize=4, label=name)
+    for axes, label in ((times, "completion time (s)"), (slow, "size")):
+        axes.set_xlabel(label)
+        if axes.get_lines():
+            axes.legend(frameon=False, fontsize=9)
+    if found.begin.size:
+        times.set_xscale("log")
+        slow.set_yscale("log")
+    times.set_ylabel("fraction complete")
+    slow.set_ylabel("slowdown")
+    windows = result.jain_over_time()
+    fair.step(windows.time, windows.jain, where="post", color=REFERENCE, linewidth=1)
+    fair.set_ylabel(f"Jain's index\nover {format_time(result.scales[1])}")
+    fair.set_xlabel("time (s)")
+    fair.set_xlim(0, result.duration_s)
+    fair.set_ylim(0, 1.05)
+    for axes in (times, slow, fair):
+        _tidy(axes)
+    figure.suptitle(_plain(f"{result.title}, seed {result.seed}"))
+    return figure
+
+
+def plot_comparison(comparison: Comparison) -> Figure:
+    """Draw fairness, smoothness and queue of all controllers, and one window of each."""
+    alone, against = comparison.rows_alone, comparison.rows_against
+    height = 1.6 + 0.35 * len(alone)
+    figure = Picture(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
+    ratios = [height, 1.15 * len(alone) + 0.4]
+    upper, lower = figure.subfigures(2, 1, height_ratios=ratios, squeeze=False)[:, 0]
+    share, rough, queue = upper.subplots(1, 3, sharey=True)
+    shades = colors([row.controller for row in alone], comparison.reference)
+    _dots(share, against, "share", shades)
+    _dots(rough, alone, "cov_10rtt", shades)
+    _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
+    share.set_yticks(range(len(shades)), map(_plain, shades))
+    share.set_ylim(len(shades) - 0.5, -0.5)
+    share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
+    share.set_xlim(0, 1)
+    share.set_title(_plain(f"share against {comparison.reference}"), fontsize=10)
+    scale = format_time(alone[0].results[0].scales[1])
+    rough.set_title(f"variation (CoV) over {scale}", fontsize=10)
+    queue.set_title("queueing delay (ms)", fontsize=10)
+    network = comparison.network
+    figure.suptitle(_plain(textwrap.fill(path_text(network), 100)), fontsize=11)
+    panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
+    for axes, row in zip(panels, alone, strict=True):
+        run = row.results[0]
+        flow = run.measured_flows[0]
+        active = while_active(flow, run.time, flow["window"])
+        axes.plot(*active, color=shades[row.controller], **_STYLE)
+        axes.set_title(_plain(row.controller), loc="left", fontsize=9)
+        _tidy(axes)
+        _shade(axes, run.warmup_s)
+        axes.set_xlim(0, run.duration_s)
+    panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
+    panels[-1].set_xlabel("time (s); window of the first flow in packets, each controller alone")
+    return figure
+
+
+def plot_agreement(agreement: Agreement) -> Figure:
+    """Draw windows and the bottleneck's queue on each backend side by side."""
+    count = len(agreement.results)
+    figure = Picture(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
+    panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
+    first = agreement.runs[0]
+    shades = colors(flow["controller"] for flow in first.measured_flows)
+    link = first.bottleneck["name"]
+    for (on, runs), top, bottom in zip(agreement.results.items(), *panels, strict=True):
+        run = runs[0]
+        for flow, name, color, dash in lines(run.measured_flows, shades):
+            style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
+            top.plot(*while_active(flow, run.time, flow["window"]), label=_plain(name), **style)
+        for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
+            bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
+        top.set_title(on if run.limit is None else f"{on} (emulator limited)", fontsize=10)
+        bottom.set_xlabel("time (s)")
+        for axes in (top, bottom):
+            _tidy(axes)
+            _shade(axes, run.warmup_s)
+    panels[0, 0].set_ylabel("window (packets)")
+    panels[1, 0].set_ylabel(f"queue of {link}\n(packets)")
+    panels[0, 0].set_xlim(0, first.duration_s)
+    for row in panels:
+        row[0].set_ylim(0, _largest(list(row), first.warmup_s))
+    figure.suptitle(_plain(f"{agreement.title}, seed {first.seed}"))
+    _legend(figure, panels[0, 0])
+    return figure
+
+
+def plot_model(
+    model: Model,
+    curves: Sequence[tuple[str, Mapping[str, Sequence[float]]]],
+    fixed: str = "",
+    *,
+    logarithmic: bool = False,
+) -> Figure:
+    """Draw the results of a model over one of its parameters or over time.
+
+    All curves have the same columns: the first is the x-axis, each other one has a panel. With
+    ``logarithmic``, a y-axis is logarithmic too if its values span a wide range.
+    """
+    over, *names = curves[0][1]
+    across = 1 if len(names) < 4 else 2
+    down = -(-len(names) // across)
+    figure = Picture(figsize=(3 + 4.5 * across, 2.6 + 2.2 * down), layout="constrained")
+    panels = [figure.add_subplot(down, across, i + 1) for i in range(len(names))]
+    for axes, name in zip(panels, names, strict=True):
+        for number, (label, columns) in enumerate(curves):
+            turn, place = divmod(number, len(PALETTE))
+            style: dict[str, Any] = {"linestyle": _DASHES[DASHES[turn % len(DASHES)]]}
+            style |= {"color": PALETTE[place], "linewidth": 1.4, "label": label}
+            axes.plot(columns[over], columns[name], **style)
+        values = np.concatenate([np.asarray(columns[name], float) for _, columns in curves])
+        values = values[np.isfinite(values)]
+        if logarithmic:
+            axes.set_xscale("log")
+        if logarithmic and values.size and values.min() > 0 and values.max() > 30 * values.min():
+            axes.set_yscale("log")
+        label = model.label(name)
+        axes.set_ylabel(label.replace(name, model.name, 1) if name == "value" else label)
+        axes.grid(alpha=0.25)
+        _tidy(axes)
+    x_label = model.label(over) if over in model.units else over
+    for axes in panels[-across:]:
+        axes.set_xlabel(model.parameters[over].axis if over in model.parameters else x_label)
+    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 40 + 40 * across)
+    figure.suptitle(f"{title}\n{textwrap.fill(fixed, 50 + 50 * across)}".strip(), fontsize=10.5)
+    if len(curves) > 1:
+        _legend(figure, panels[0])
+    return figure
+
+
+def _plain(text: str) -> str:
+    """Escape text for Matplotlib, which reads formulas between dollar signs."""
+    return text.replace("$", r"\$")
+
+
+def _legend(figure: Figure, *panels: Axes) -> None:
+    """Draw the legend of some axes below the figure."""
+    found = [axes.get_legend_handles_labels() for axes in panels]
+    handles = [handle for each, _ in found for handle in each]
+    labels = [label for _, each in found for label in each]
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+
+
+def _dots(
+    axes: Axes, rows: list[Row], name: str, shades: dict[str, str], factor: float = 1.0
+) -> None:
+    """Draw a figure of each controller as a dot with its interval."""
+    places = list(shades)
+    for row in rows:
+        figure = row.figures[name]
+        place, shade = places.index(row.controller), shades[row.controller]
+        if figure.known:
+            axes.plot(
+                [figure.low * factor, figure.high * factor], [place] * 2, color=shade, linewidth=2
+            )
+        axes.plot([figure.mean * factor], [place], "o", color=shade, markersize=7)
+    # An explicit limit removes the margin, which would clip the largest dot.
+    ends = [end for row in rows for end in (row.figures[name].mean, row.figures[name].high)]
+    most = max((end for end in ends if np.isfinite(end)), default=0.0)
+    axes.set_xlim(0, 1.05 * most * factor or 1.0)
+    _tidy(axes)
+    axes.grid(axis="x", alpha=0.25)
+
+
+def _largest(panels: list[Axes], start: float) -> float:
+    """Return the largest value after ``start``; the initial transient may exceed it."""
+    most = 0.0
+    for line in (line for axes in panels for line in axes.get_lines()):
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        counted = y[(x >= start) & np.isfinite(y)]
+        most = max(most, float(counted.max(initial=0.0)))
+    return 1.05 * most or 1.0
+
+
+def _shade(axes: Axes, warmup_s: float) -> None:
+    """Shade the warm-up."""
+    if warmup_s > 0:
+        axes.axvspan(0, warmup_s, color="0.5", alpha=0.12, linewidth=0)
+
+
+def _tidy(axes: Axes) -> None:
+    """Remove redundant frame lines."""
+    axes.spines[["top", "right"]].set_visible(False)

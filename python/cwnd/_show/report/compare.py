@@ -1,0 +1,159 @@
+"""Page of a comparison."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cwnd._runs.conventions import conventions_facts
+from cwnd._runs.text import caveats, number
+from cwnd._show.colors import colors
+from cwnd._show.report.page import points_of, render, run_data
+from cwnd._show.sheets import (
+    against_columns,
+    alone_columns,
+    changes_text,
+    limit_text,
+    rtt_text,
+    warmup_text,
+)
+from cwnd._tasks.comparison.verdict import RULE
+from cwnd.units import format_rate, format_time
+
+if TYPE_CHECKING:
+    from cwnd._base.records import JsonObject
+    from cwnd._show.sheets import Column
+    from cwnd._tasks.comparison.outcome import Comparison, Row
+
+
+def compare_page(comparison: Comparison) -> str:
+    """Create the HTML page of a comparison."""
+    reference = comparison.reference
+    names = [row.controller for row in comparison.rows_alone]
+    shades = colors(names, reference)
+    others = [name for name in names if name != reference]
+    alone, against = alone_columns(comparison), against_columns(comparison)
+    network, changes = comparison.network, changes_text(comparison.network)
+    place = "" if network["queue"] else f" on {network['scenario']}"
+    return render(
+        "compare.html",
+        title=f"{_join_names(others or names)} against {reference}{place}",
+        network=_network(network),
+        caveats=[
+            *([f"Replaced values of the scenario: {changes}."] if changes else []),
+            *caveats(comparison.results),
+        ],
+        verdicts=comparison.verdicts,
+        shades=shades,
+        repeat=network["repeat"],
+        tables=[
+            ("Each controller alone", heads(alone), cells(alone, comparison.rows_alone)),
+            (
+                f"Half and half against {reference}",
+                heads(against),
+                cells(against, comparison.rows_against),
+            ),
+        ],
+        glossary={column.title: column.meaning for column in [*alone, *against]},
+        reference=reference,
+        names=sorted(
+            (row.controller for row in comparison.rows_against), key=lambda name: name == reference
+        ),
+        rerun=comparison.rerun,
+        no_rerun=comparison.no_rerun,
+        rule=RULE,
+        data=_data(comparison, shades),
+    )
+
+
+def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
+    """Collect the data of the plots."""
+    against = {row.controller: row for row in comparison.rows_against}
+    scale = format_time(comparison.rows_alone[0].results[0].scales[1])
+    rows = [
+        {
+            "name": row.controller,
+            "color": shades[row.controller],
+            "figures": {
+                name: row.figures[name].to_json() for name in ("cov_10rtt", "queueing_delay_s")
+            }
+            | (
+                {"share": against[row.controller].figures["share"].to_json()}
+                if row.controller in against
+                else {}
+            ),
+        }
+        for row in comparison.rows_alone
+    ]
+    panels = [
+        {
+            "figure": "share",
+            "title": f"share against {comparison.reference}",
+            "factor": 1,
+            "range": [0, 1],
+            "even": 0.5,
+        },
+        {"figure": "cov_10rtt", "title": f"variation (CoV) over {scale}", "factor": 1},
+        {"figure": "queueing_delay_s", "title": "queueing delay, ms", "factor": 1000},
+    ]
+    drawn = [row for row in comparison.rows_alone if row.controller in against]
+    groups = (("against", comparison.rows_against), ("alone", drawn))
+    points = points_of(run for _, rows in groups for row in rows for run in row.results)
+    runs = [
+        run_data(run, shades, points, name=row.controller, mode=mode)
+        for mode, group in groups
+        for row in group
+        for run in row.results
+    ]
+    return {"figures": {"panels": panels, "rows": rows}, "runs": runs}
+
+
+def _network(network: JsonObject) -> list[tuple[str, str, str]]:
+    """Describe the network: terms, values and remarks."""
+    queue, bdp = network["queue"], network["bdp_packets"]
+    limit = "infinite"
+    if math.isfinite(network["queue_limit"]):
+        limit = limit_text(network)
+    return [
+        *([] if queue else [("Scenario", network["scenario"], network["file"] or "")]),
+        (
+            "Bottleneck",
+            format_rate(network["rate_bps"]),
+            f"{number(bdp, 0)} packets of BDP" if math.isfinite(bdp) else "",
+        ),
+        ("Round-trip time", rtt_text(network), "without queueing"),
+        ("Queue", queue, limit) if queue else ("Queue", limit, f"at {network['bottleneck']}"),
+        *(
+            [("Random loss", f"{100 * network['loss']:g} %", "at the bottleneck")]
+            if network["loss"]
+            else []
+        ),
+        ("Flows", str(network["flows"]), f"of {network['packet_bytes']} bytes a packet"),
+        *conventions_facts(network["conventions"]),
+        (
+            "Runs",
+            f"{network['repeat']} × {format_time(network['duration_s'])}",
+            warmup_text(network["warmup_s"]),
+        ),
+    ]
+
+
+def heads(columns: list[Column]) -> list[tuple[str, str, str]]:
+    """Return the column headers of a table of controllers: titles, units and meanings."""
+    return [("controller", "", ""), *((c.title, c.unit, c.meaning) for c in columns)]
+
+
+def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
+    """Format means and intervals, one row for each controller."""
+    return [
+        [
+            row.controller,
+            *((c.mean(row.figures[c.figure]), c.interval(row.figures[c.figure])) for c in columns),
+        ]
+        for row in rows
+    ]
+
+
+def _join_names(names: list[str]) -> str:
+    """Join names as in a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,486 @@
+"""Figures in tables: selection, titles and formatting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cwnd._runs.conventions import conventions_text
+from cwnd._runs.scenario_keys import write_values
+from cwnd._runs.text import interval_text, join_parts, number
+from cwnd.units import format_rate, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cwnd._base.records import JsonObject, Limited
+    from cwnd._runs.result import Result
+    from cwnd._tasks.comparison.outcome import Comparison
+    from cwnd.stats import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of a comparison as a column of a table."""
+
+    figure: str
+    """Its name in a row."""
+    title: str
+    unit: str
+    meaning: str
+    factor: float
+    """Conversion factor from the figure to the unit shown."""
+    digits: int
+    """Decimal places shown."""
+
+    def mean(self, value: Estimate) -> str:
+        """Format the mean."""
+        return number(value.mean, self.digits, self.factor)
+
+    def interval(self, value: Estimate) -> str:
+        """Format the confidence interval; empty without one."""
+        return interval_text(value, self.digits, self.factor)
+
+
+_GOODPUT = Column(
+    "goodput_bps",
+    "goodput",
+    "Mbit/s",
+    "Payload that arrived, each byte once, all its flows.",
+    1e-6,
+    2,
+)
+_TIME = Column("fct_s", "time", "ms", "Mean completion time of its transfers.", 1e3, 1)
+_LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
+_MARKS = Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2)
+_QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
+_JAIN = Column("jain", "Jain", "", "Jain's fairness index of all flows; 1 is equal.", 1, 3)
+
+
+def alone_columns(comparison: Comparison) -> list[Column]:
+    """Choose the columns for controllers alone, from left to right."""
+    return [
+        _GOODPUT,
+        Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
+        *_completion_columns(comparison),
+        *_loss_columns(comparison),
+        _QUEUE,
+        Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
+        _variation_column(comparison),
+        _JAIN,
+    ]
+
+
+def against_columns(comparison: Comparison) -> list[Column]:
+    """Choose the columns for controllers against the reference, from left to right."""
+    other = comparison.reference
+    return [
+        Column("share", "share", "", f"A flow's share against {other}'s; 0.5 is equal.", 1, 3),
+        _GOODPUT,
+        Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
+        Column("harm_goodput", "harm", "", f"Goodput that {other}'s flows lose; 0 is none.", 1, 3),
+        *_completion_columns(comparison),
+        *_loss_columns(comparison),
+        _QUEUE,
+        _variation_column(comparison),
+        _JAIN,
+    ]
+
+
+def _completion_columns(comparison: Comparison) -> list[Column]:
+    """Return the column of completion times, if all runs have transfers."""
+    rows = [*comparison.rows_alone, *comparison.rows_against]
+    return [_TIME] if all("fct_s" in row.figures for row in rows) else []
+
+
+def _loss_columns(comparison: Comparison) -> list[Column]:
+    """Return the columns of loss and marks; marks only if any packet was marked."""
+    rows = [*comparison.rows_alone, *comparison.rows_against]
+    marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
+    return [_LOSS, _MARKS] if marked else [_LOSS]
+
+
+def _variation_column(comparison: Comparison) -> Column:
+    """Return the column of the coefficient of variation, with its time scale."""
+    scale = format_time(comparison.rows_alone[0].results[0].scales[1])
+    meaning = f"Coefficient of variation of a flow's throughput over {scale}; 0 is smooth."
+    return Column("cov_10rtt", "CoV", scale, meaning, 1, 3)
+
+
+def figure_text(value: float | str | None) -> str:
+    """Format a figure of a reproduction: text unchanged, numbers with four significant digits.
+
+    Examples
+    --------
+    >>> figure_text(0.0314159), figure_text("smaller"), figure_text(None)
+    ('0.03142', 'smaller', '–')
+    """
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def measured_text(claim: JsonObject) -> str:
+    """Format the measurement of ``Claim.to_json()``, with its interval."""
+    text = figure_text(claim["measured"])
+    if claim["interval"]:
+        text += " ({} to {})".format(*map(figure_text, claim["interval"]))
+    return text
+
+
+def network_text(network: JsonObject) -> str:
+    """Describe ``Comparison.network`` in one line."""
+    length = length_text(network["duration_s"], network["warmup_s"])
+    return f"{path_text(network)}; {network['repeat']} × {length}"
+
+
+def length_text(duration_s: float, warmup_s: float) -> str:
+    """Format the length of a run and of its warm-up.
+
+    Examples
+    --------
+    >>> length_text(20, 5), length_text(20, 0)
+    ('20 s, of which the first 5 s are warm-up', '20 s')
+    """
+    rest = f", of which the first {format_time(warmup_s)} are warm-up" if warmup_s else ""
+    return f"{format_time(duration_s)}{rest}"
+
+
+def warmup_text(warmup_s: float) -> str:
+    """Format the length of a warm-up.
+
+    Examples
+    --------
+    >>> warmup_text(5), warmup_text(0)
+    ('5 s of warm-up', 'no warm-up')
+    """
+    return f"{format_time(warmup_s)} of warm-up" if warmup_s else "no warm-up"
+
+
+def limit_text(network: JsonObject) -> str:
+    """Return the finite limit of the queue of ``Comparison.network`` or of a link, with its unit.
+
+    Examples
+    --------
+    >>> limit_text({"queue_limit": 15360.0, "queue_limit_unit": "bytes"})
+    '15360 bytes'
+    """
+    return f"{number(network['queue_limit'], 0)} {network['queue_limit_unit']}"
+
+
+def path_text(network: JsonObject) -> str:
+    """Describe the flows and the path of ``Comparison.network``, without the length of the runs."""
+    queue = network["queue"]
+    name = "" if queue else f" of {network['scenario']}"
+    limit = "infinite queue"
+    if math.isfinite(network["queue_limit"]):
+        limit = f"{queue or ''} queue of {limit_text(network)}".lstrip()
+    rate = format_rate(network["rate_bps"])
+    if not math.isfinite(network["rate_bps"]):
+        rate = "a link of infinite rate"
+    parts = [
+        f"{network['flows']} flows{name} on {rate}",
+        rtt_text(network),
+        limit if queue else f"{limit} at {network['bottleneck']}",
+    ]
+    if network["loss"]:
+        parts.append(f"{100 * network['loss']:g} % loss")
+    if network["values"]:
+        parts.append(f"with {changes_text(network)}")
+    return join_parts(", ".join(parts), conventions_text(network["conventions"]))
+
+
+def changes_text(network: JsonObject) -> str:
+    """Format the values set on ``Comparison.network``; empty without any.
+
+    Examples
+    --------
+    >>> changes_text({"values": {"duration": "20s", "dumbbell.loss": 0.01}})
+    'duration=20s, dumbbell.loss=0.01'
+    """
+    return ", ".join(write_values(network["values"])[1::2])
+
+
+def rtt_text(network: JsonObject) -> str:
+    """Format the round-trip time of ``Comparison.network``; lists and ranges as in the argument."""
+    asked: str = network["rtt"] or ""
+    return asked if "," in asked or ".." in asked else format_time(network["rtt_s"])
+
+
+PLACES = {
+    "sim": "simulated",
+    "udt": "UDT sockets on an emulated network",
+    "linux": "the kernel's TCP on an emulated network",
+}
+"""Descriptions of the backends, by name."""
+
+
+def run_text(result: Result) -> str:
+    """Describe a run in one line."""
+    engine = result.record["engine"]
+    wall = format_time(float(f"{engine['wall_s']:.2g}"))
+    return join_parts(
+        f"{result.scenario}, seed {result.seed}, {PLACES[result.on]}: "
+        f"{length_text(result.duration_s, result.warmup_s)}",
+        conventions_text(result.record["conventions"]),
+        f"{engine['packets']} packets in {wall}",
+    )
+
+
+def agreement_text(backends: Sequence[str]) -> str:
+    """Name the backends, the reference last.
+
+    Examples
+    --------
+    >>> agreement_text(["sim", "udt", "linux"])
+    'udt and linux against sim'
+    """
+    return f"{' and '.join(backends[1:])} against {backends[0]}"
+
+
+def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Count the figures with each verdict of ``Agreement.counts``, one line for each backend.
+
+    Examples
+    --------
+    >>> counts_text({"linux": {"agrees": 9, "differs": 1, "undecided": 2, "unknown": 0}})
+    ['linux: of 12 figures 9 agree, 1 differs, 2 are undecided']
+    """
+    lines = []
+    for on, found in counts.items():
+        parts = [
+            f"{found['agrees']} {'agrees' if found['agrees'] == 1 else 'agree'}",
+            f"{found['differs']} {'differs' if found['differs'] == 1 else 'differ'}",
+            f"{found['undecided']} {'is' if found['undecided'] == 1 else 'are'} undecided",
+        ]
+        if found["unknown"]:
+            parts.append(f"{found['unknown']} unknown")
+        lines.append(f"{on}: of {sum(found.values())} figures {', '.join(parts)}")
+    return lines
+
+
+def limits_text(limited: Limited) -> str:
+    """Describe what limited a flow's rate, from the seconds of each cause.
+
+    Examples
+    --------
+    >>> limits_text({"window": 90.0, "pacing": 0.0, "receiver": 10.0, "application": 0.0})
+    'window 90 %, receiver 10 %'
+    """
+    causes = {
+        "window": limited["window"],
+        "pacing": limited["pacing"],
+        "receiver": limited["receiver"],
+        "application": limited["application"],
+    }
+    total = sum(causes.values())
+    if total <= 0:
+        return "–"
+    shown = [f"{cause} {100 * s / total:.0f} %" for cause, s in causes.items() if s > total / 200]
+    return ", ".join(shown)
+
+
+MOST_ROWS = 40
+"""Largest number of rows in a table for people; JSON has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table of text."""
+
+    heads: list[tuple[str, str, str]]
+    """Title, unit and meaning of each column."""
+    rows: list[list[str]]
+    more: int = 0
+    """Number of omitted rows."""
+
+
+def flow_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the flows of a run."""
+    return Sheet(
+        [
+            ("flow", "", ""),
+            ("controller", "", ""),
+            ("goodput", "Mbit/s", "Payload that arrived, each byte once."),
+            ("sent", "packets", "Data packets sent, retransmissions included."),
+            ("retransmitted", "packets", "Retransmissions."),
+            ("lost", "%", "Packets of the flow that were lost."),
+            ("cuts", "", "Window reductions."),
+            ("timeouts", "", "Expirations of the retransmission timer."),
+            ("RTT", "ms", "Mean round-trip time."),
+            ("limited by", "", "Limits of the sending rate, by time."),
+        ],
+        [
+            [
+                flow["name"],
+                flow["controller"],
+                number(flow["goodput_bps"], 2, 1e-6),
+                str(flow["packets_sent"]),
+                str(flow["retransmissions"]),
+                number(flow["loss_rate"], 2, 100),
+                str(flow["cuts"]),
+                str(flow["timeouts"]),
+                number(flow["mean_rtt_s"], 1, 1e3),
+                limits_text(flow["limited"]),
+            ]
+            for flow in document["flows"][:MOST_ROWS]
+        ],
+        more=max(len(document["flows"]) - MOST_ROWS, 0),
+    )
+
+
+def link_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the links of a run where a queue can form, highest utilisation first."""
+    finite = [link for link in document["links"] if link["rate_bps"] is not None]
+    finite.sort(key=lambda link: link["utilization"], reverse=True)
+    return Sheet(
+        [
+            ("link", "", ""),
+            ("rate", "", "Rate of the link, and the token rate of its policer or shaper."),
+            ("used", "%", "Utilisation of the link, or of the rate of a shaper."),
+            ("lost", "%", "Packets dropped by the queue or lost on the link."),
+            ("marked", "%", "Packets marked by the queue."),
+            ("queue", "packets", "Mean queue length."),
+            ("queue", "ms", "Mean queueing delay."),
+            ("p50", "ms", "Median queueing delay."),
+            ("p95", "ms", "95th percentile of queueing delay."),
+            ("p99", "ms", "99th percentile of queueing delay."),
+        ],
+        [
+            [
+                link["name"],
+                _rate_text(link),
+                number(link["utilization"], 1, 100),
+                number(link["loss_rate"], 2, 100),
+                number(link["mark_rate"], 2, 100),
+                number(link["mean_queue"], 1),
+                number(link["queueing_delay_s"]["mean"], 1, 1e3),
+                *(number(link["queueing_delay_s"][name], 1, 1e3) for name in ("p50", "p95", "p99")),
+            ]
+            for link in finite[:MOST_ROWS]
+        ],
+        more=max(len(finite) - MOST_ROWS, 0),
+    )
+
+
+def _rate_text(link: JsonObject) -> str:
+    """Format the rate of a link, and that of its token bucket."""
+    tokens = link["token_rate_bps"]
+    more = "" if tokens is None else f", tokens {format_rate(tokens)}"
+    return format_rate(link["rate_bps"]) + more
+
+
+def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
+    """List title, value and remark of each metric of a run, ``Result.to_json()["metrics"]``."""
+    delay = metrics["queueing_delay_s"]
+    goodput = number(metrics["goodput_bps"], 2, 1e-6)
+    items = [
+        (
+            "Goodput",
+            goodput if metrics["goodput_bps"] is None else f"{goodput} Mbit/s",
+            "all measured flows",
+        ),
+        ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
+        ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
+        ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        *(
+            [("Marked", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
+            if metrics["mark_rate"]
+            else []
+        ),
+        (
+            "Queueing delay",
+            f"{number(delay['mean'], 1, 1e3)} ms",
+            f"p95 {number(delay['p95'], 1, 1e3)}, p99 {number(delay['p99'], 1, 1e3)} ms",
+        ),
+    ]
+    if len(metrics["smoothness"]) > 1:
+        middle = metrics["smoothness"][1]
+        scale = format_time(middle["scale_s"])
+        items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
+    windows = metrics["jain_windows"]
+    if windows["worst"] is not None:
+        over = f"of Jain's index over {format_time(windows['window_s'])}"
+        items.append(("Worst window", number(windows["worst"], 3), over))
+    if metrics["convergence_time_s"] is not None:
+        items.append(
+            ("Converged", f"{metrics['convergence_time_s']:.4g} s", "after the last start")
+        )
+    if metrics["transfers"] is not None:
+        found = metrics["transfers"]
+        complete = f"{number(found['completed'], 1, 100)} % complete"
+        times = found["fct_s"]
+        median, remark = "–", complete
+        if times["p50"] is not None:
+            median = f"{number(times['p50'], 1, 1e3)} ms"
+            remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
+        items.append(("Completion, median", median, remark))
+    return items
+
+
+_APPLICATION = {
+    "startup_s": ("startup", "s", "Time until the playback begins.", 2),
+    "stalls": ("stalls", "", "Interruptions of the playback.", 0),
+    "rebuffering_s": ("stalled", "s", "Time of interruptions.", 2),
+    "frames": ("frames", "", "Frames of the encoder.", 0),
+    "frames_late": ("late", "", "Frames above the deadline.", 0),
+    "mean_bitrate_bps": ("bitrate", "Mbit/s", "Mean bitrate of chunks or frames.", 2),
+}
+"""Title, unit, meaning and decimals of the figures of applications."""
+
+
+def application_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the figures of video and media sources, over the whole run."""
+    flows = [flow for flow in document["flows"] if flow["application"]]
+    shown = [name for name in _APPLICATION if any(name in flow["application"] for flow in flows)]
+    rows = [
+        [
+            flow["name"],
+            *(
+                number(
+                    flow["application"].get(name),
+                    _APPLICATION[name][3],
+                    1e-6 if name.endswith("_bps") else 1.0,
+                )
+                for name in shown
+            ),
+        ]
+        for flow in flows[:MOST_ROWS]
+    ]
+    return Sheet(
+        [("flow", "", ""), *(_APPLICATION[name][:3] for name in shown)],
+        rows,
+        more=max(len(flows) - MOST_ROWS, 0),
+    )
+
+
+SWEEP_COLUMNS = (
+    Column("share", "share", "", "A flow's share against the reference's; 0.5 is equal.", 1, 3),
+    Column("utilization", "utilization", "%", "Utilisation of the bottleneck.", 100, 1),
+    Column(
+        "goodput_bps",
+        "goodput",
+        "Mbit/s",
+        "Payload that arrived, each byte once, all flows.",
+        1e-6,
+        2,
+    ),
+    _JAIN,
+    Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2),
+    Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2),
+    Column("retransmission_rate", "retransmissions", "%", "Share of the packets sent.", 100, 2),
+    Column("queueing_delay_s", "queueing delay", "ms", "Mean queueing delay.", 1e3, 1),
+    Column("queueing_delay_p50_s", "queueing delay, p50", "ms", "Median.", 1e3, 1),
+    Column("queueing_delay_p95_s", "queueing delay, p95", "ms", "95th percentile.", 1e3, 1),
+    Column("queueing_delay_p99_s", "queueing delay, p99", "ms", "99th percentile.", 1e3, 1),
+    Column(
+        "cov_2rtt", "CoV, 2 RTT", "", "Variation of throughput over two RTT; 0 is smooth.", 1, 3
+    ),
+    Column("cov_10rtt", "CoV, 10 RTT", "", "The same over ten round-trip times.", 1, 3),
+    Column("cov_50rtt", "CoV, 50 RTT", "", "The same over fifty round-trip times.", 1, 3),
+    Column("stability_index", "stability index", "", "DAIMD's index; 0 is smooth.", 1, 3),
+    Column("alpha_fairness", "α-fairness", "", "Jain's index of AIRA's increases.", 1, 3),
+    Column("convergence_time_s", "convergence", "s", "Time until all rates stay fair.", 1, 2),
+)
+"""Metrics of a sweep: those of `Result.metrics`, without duplicates."""

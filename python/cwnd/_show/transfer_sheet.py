@@ -1,0 +1,105 @@
+"""Table of the transfers of a run."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cwnd import metrics
+from cwnd._runs.flow_groups import group_flows
+from cwnd._runs.result import retransmission_rate_of
+from cwnd._runs.text import number
+from cwnd._show.sheets import Sheet
+from cwnd.units import format_size
+
+if TYPE_CHECKING:
+    from cwnd._base.records import JsonObject
+    from cwnd._runs.result import Result
+
+_SPREAD = ("mean", "p50", "p95", "p99")
+
+
+def size_text(low: float, high: float) -> str:
+    """Describe a class of sizes.
+
+    Examples
+    --------
+    >>> size_text(1e4, 1e5)
+    '10 kB–100 kB'
+    """
+    return f"{format_size(low)}–{format_size(high)}"
+
+
+def group_sheet(result: Result) -> Sheet | None:
+    """Tabulate the groups of finite flows; None without any."""
+    rows = []
+    for name, flows in group_flows(result.record["flows"]).groups.items():
+        found = result.transfers(flows)
+        times, slow = metrics.spread(found.fct), metrics.spread(found.slowdown)
+        complete = times.number / found.begin.size if found.begin.size else math.nan
+        rows.append(
+            [
+                name,
+                flows[0]["controller"],
+                str(len(flows)),
+                number(complete, 1, 100),
+                number(result.total_goodput_bps(flows), 2, 1e-6),
+                *(number(value, 1, 1e3) for value in (times.p50, times.p95, times.p99)),
+                *(number(value, 2) for value in (slow.p50, slow.p99)),
+                number(retransmission_rate_of(flows), 2, 100),
+                str(sum(flow["timeouts"] for flow in flows)),
+            ]
+        )
+    if not rows:
+        return None
+    return Sheet(
+        [
+            ("group", "", "Finite flows with one name."),
+            ("controller", "", ""),
+            ("flows", "", "All flows of the group."),
+            ("complete", "%", "Complete flows, of those that begin after the warm-up."),
+            ("goodput", "Mbit/s", "Payload of all flows that arrived after the warm-up."),
+            ("p50", "ms", "Median completion time."),
+            ("p95", "ms", "95th percentile of the completion time."),
+            ("p99", "ms", "99th percentile of the completion time."),
+            ("slowdown", "p50", "Median completion time over that on the empty path."),
+            ("slowdown", "p99", "99th percentile of the slowdown."),
+            ("retransmitted", "%", "Retransmissions of all packets sent."),
+            ("timeouts", "", "Expirations of the retransmission timers."),
+        ],
+        rows,
+    )
+
+
+def transfer_sheet(document: JsonObject) -> Sheet | None:
+    """Tabulate completion times and slowdowns by size; None without complete transfers."""
+    found = document["metrics"]["transfers"]
+    if found is None or not found["by_size"]:
+        return None
+    classes = [
+        (size_text(each["low_bytes"], each["high_bytes"]), each) for each in found["by_size"]
+    ]
+    total = {"number": sum(each["number"] for each in found["by_size"])}
+    return Sheet(
+        [
+            ("size", "", "Payload of a transfer."),
+            ("complete", "", "Complete transfers."),
+            ("time", "ms", "Mean completion time."),
+            ("p50", "ms", "Median completion time."),
+            ("p95", "ms", "95th percentile of the completion time."),
+            ("p99", "ms", "99th percentile of the completion time."),
+            ("slowdown", "", "Mean completion time over that on the empty path."),
+            ("p50", "", "Median slowdown."),
+            ("p95", "", "95th percentile of the slowdown."),
+            ("p99", "", "99th percentile of the slowdown."),
+        ],
+        [
+            [
+                name,
+                str(each["number"]),
+                *(number(each["fct_s"][name], 1, 1e3) for name in _SPREAD),
+                *(number(each["slowdown"][name], 2) for name in _SPREAD),
+            ]
+            for name, each in [*classes, ("all", found | total)]
+        ],
+    )

@@ -1,0 +1,1 @@
+"""Comparisons, agreement of backends, and evaluations."""

@@ -1,5 +1,0 @@
-"""Report cards of controllers: tests by RFC 9743, as scenarios with thresholds."""
-
-from cwnd.extras import require
-
-require("an evaluation", "duckdb", "jinja2", "pandas", "pyarrow")

@@ -1,4 +1,0 @@
-"""Xu and Ansari: Stability and fairness of rate estimation-based AIAD congestion control in TCP."""
-
-from cwnd.papers.aiad import analysis as analysis
-from cwnd.papers.aiad import exhibits as exhibits

@@ -1,5 +1,0 @@
-"""Sweeps: many runs over a grid or sample of parameters, in a Parquet data set."""
-
-from cwnd.extras import require
-
-require("a sweep", "duckdb", "pandas", "pyarrow")
