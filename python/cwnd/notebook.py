@@ -29,7 +29,7 @@ T = TypeVar("T")
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 """Rows of a table in a notebook."""
 
 INTERVAL = 0.1
@@ -111,7 +111,7 @@ def _html(**content: object) -> str:
     empty: dict[str, object] = {
         **dict.fromkeys(("lines", "items", "tables", "details"), ()),
         "colors": {},
-        "most": MOST_ROWS,
+        "most": MAX_ROWS,
     }
     return render("notebook.html", **{**empty, **content})
 

@@ -48,7 +48,7 @@ pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTabl
 pub use document::ReadFile;
 pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Cbr, Expectation, Flow, MOST_FLOWS, Pareto, Protocol, Scenario};
+pub use format::{Access, Cbr, Expectation, Flow, MAX_FLOWS, Pareto, Protocol, Scenario};
 pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,

@@ -11,7 +11,7 @@ mod time;
 pub use queue::{QueueSize, Threshold};
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
-pub use time::{LONGEST, Span, SpanRange, Timestamps};
+pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};
 
 /// A number with its unit.
 struct Quantity<'a> {
