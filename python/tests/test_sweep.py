@@ -272,7 +272,7 @@ def test_a_run_that_fails_is_a_row(swept, tmp_path):
 
 class Endless(Weary):
     def grow(self, w, acked, cx):
-        # It holds the interpreter's lock.
+        # It holds the GIL.
         return sum(range(10**12))
 
 
