@@ -8,7 +8,6 @@
 
 mod application;
 mod cast;
-mod cut;
 mod driver;
 mod endpoint;
 mod engine;
@@ -17,6 +16,7 @@ pub mod network;
 mod options;
 mod paced;
 mod partition;
+mod partitioning;
 mod pcap;
 pub mod queue;
 pub mod record;
