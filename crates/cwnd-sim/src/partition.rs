@@ -7,7 +7,7 @@ use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, Place, TIMERS};
 use crate::engine::packet::{SINK, SOURCE};
 use crate::engine::tap::Tap;
-use crate::flows::{FlowPlan, Specs, create};
+use crate::flows::{PendingFlow, Specs, create};
 use crate::network::Network;
 use crate::options::{Options, SimulationError};
 use crate::partitioning::Partitioning;
@@ -96,9 +96,9 @@ impl Partition {
         for (index, flow) in network.flows.iter().enumerate() {
             let number = net.order.number(index);
             let (hops, place) = (hops[number], place(&net, hops[number], number));
-            let plan = FlowPlan::new(flow, place, hops[SINK], seed, options, &mut specs)?;
-            net.permit_ahead(flow, hops, plan.ahead);
-            flows[number].endpoint = plan.endpoint;
+            let pending = PendingFlow::new(flow, place, hops[SINK], seed, options, &mut specs)?;
+            net.permit_ahead(flow, hops, pending.ahead);
+            flows[number].endpoint = pending.endpoint;
             if let Some((partitioning, part)) = own {
                 here[number] = partitioning.ends(network, &flow.path).map(|end| end == part);
             }

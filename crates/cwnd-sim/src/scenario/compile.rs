@@ -1,5 +1,5 @@
-//! Compiles a scenario into a network. [`Plan::new`] checks everything, at the cost of the groups of flows;
-//! [`Plan::network`] makes the flows.
+//! Compiles a scenario into a network. [`ValidScenario::new`] checks everything, at the cost of the groups of flows;
+//! [`ValidScenario::network`] makes the flows.
 
 use std::sync::Arc;
 
@@ -71,14 +71,14 @@ struct Placement<'a> {
 }
 
 /// A valid scenario, ready to be made into a network.
-pub(super) struct Plan<'a> {
+pub(super) struct ValidScenario<'a> {
     scenario: &'a Scenario,
     seed: u64,
     topology: Topology<'a>,
     placements: Vec<Placement<'a>>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ValidScenario<'a> {
     /// Checks a scenario. Sizes of queues depend on the delays that `seed` draws.
     pub(super) fn new(scenario: &'a Scenario, seed: u64) -> Result<Self, Problem> {
         let [duration, warmup, sample] =
@@ -119,9 +119,9 @@ impl<'a> Plan<'a> {
                 first += to_index(size);
             }
         }
-        let mut plan = Plan { scenario, seed, topology, placements };
-        plan.size_queues()?;
-        Ok(plan)
+        let mut valid = ValidScenario { scenario, seed, topology, placements };
+        valid.size_queues()?;
+        Ok(valid)
     }
 
     /// Sizes the queues of the network's own links for the flows that cross them.
@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
 
     /// Makes the network.
     pub(super) fn network(self) -> Network {
-        let Plan { scenario, seed, mut topology, placements } = self;
+        let ValidScenario { scenario, seed, mut topology, placements } = self;
         let mut flows = Vec::with_capacity(placements.iter().map(|each| to_index(each.size)).sum());
         let mut names = Names::new(placements.iter().map(|each| (&each.group, each.size)));
         for placement in &placements {
