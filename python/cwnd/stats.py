@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 """Confidence level of every interval."""
 
-_LARGEST = 700.0
+_MAX_EXPONENT = 700.0
 """Largest argument of the exponential function that does not overflow."""
 
 
@@ -258,10 +258,10 @@ def _on_open_scale(mean: float, error: float, n: int, within: Range) -> tuple[fl
         return mean - reach, mean + reach
     reach = _student(n - 2 if n > 3 else n - 1) * error
     if math.isinf(above):
-        factor = math.exp(min(reach / below, _LARGEST))
+        factor = math.exp(min(reach / below, _MAX_EXPONENT))
         return within.low + below / factor, within.low + below * factor
     width = within.high - within.low
-    factor = math.exp(min(reach / below * (width / above), _LARGEST))
+    factor = math.exp(min(reach / below * (width / above), _MAX_EXPONENT))
     return (
         within.low + width * below / (below + above * factor),
         within.low + width * below / (below + above / factor),

@@ -92,7 +92,7 @@ class Connection:
     """A UDT connection. Use it in a ``with`` statement, or call :meth:`close`.
 
     Create one with :func:`connect` or :meth:`Listener.accept`. Blocking calls release the
-    interpreter's lock: one thread may receive while another sends. They raise subclasses of
+    GIL: one thread may receive while another sends. They raise subclasses of
     :class:`OSError`: :class:`BrokenPipeError` after the connection was closed,
     :class:`ConnectionAbortedError` if the peer no longer answers, :class:`ConnectionResetError` if
     the peer does not know the connection (it was restarted), :class:`TimeoutError` after

@@ -523,7 +523,7 @@ def test_why_there_is_no_command(mixed):
 
 def test_the_command_of_auto_has_its_samples(monkeypatch, capsys):
     """`auto` leaves room for the samples of 80 repeats: the command says how long they are."""
-    monkeypatch.setattr(cwnd._runs.networks, "MOST_SAMPLES", 80 * 3 * 4 * 110)
+    monkeypatch.setattr(cwnd._runs.networks, "MAX_SAMPLES", 80 * 3 * 4 * 110)
     small = SMALL | {"conventions": "ns2", "repeat": "auto"}
     sure = cwnd.compare(["vegas"], **small)
     assert sure.network["repeat"] < 80

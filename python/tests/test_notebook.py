@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 import cwnd
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.data_frames import Frame
-from cwnd._show.notebook import MOST_ROWS
+from cwnd._show.notebook import MAX_ROWS
 from cwnd._tasks.agreement.outcome import Agreement
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def test_names_are_escaped_in_html():
 def test_many_flows_are_listed_in_part():
     scenario = cwnd.Scenario.dumbbell(rate="1mbit", time="1s").add_flow("reno", count=30)
     html = cwnd.run(scenario)._repr_html_()
-    assert f"And {30 - MOST_ROWS} more." in html
+    assert f"And {30 - MAX_ROWS} more." in html
     assert "reno-12" in html
     assert "reno-13" not in html
 

@@ -15,7 +15,7 @@ import pytest
 import cwnd
 from cwnd._show.chart_lines import lines, thin
 from cwnd._show.report.compare import compare_page
-from cwnd._show.report.page import FEWEST_POINTS, MOST_POINTS, PAGE_POINTS, points_of, render
+from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render
 from cwnd._show.report.run import run_page
 from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, estimate
@@ -116,8 +116,8 @@ def test_lines_end_at_the_last_sample(pages, result):
 @pytest.mark.parametrize("runs", [1, 90, 10_000])
 def test_a_page_with_many_runs_has_fewer_points_a_line(result, runs):
     points = points_of([result] * runs)
-    assert FEWEST_POINTS <= points <= MOST_POINTS
-    assert points == FEWEST_POINTS or points * runs * 9 <= PAGE_POINTS
+    assert MIN_POINTS <= points <= MAX_POINTS
+    assert points == MIN_POINTS or points * runs * 9 <= PAGE_POINTS
 
 
 @pytest.mark.parametrize("kind", ["compare", "run"])

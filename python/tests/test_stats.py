@@ -31,7 +31,7 @@ from cwnd.stats import (
 )
 
 SIZES = (5, 10, 20)
-LEAST = 0.93
+MIN_COVERAGE = 0.93
 
 # With RACK and tail loss probes there are hardly any timeouts.
 NETWORKS = (
@@ -88,7 +88,7 @@ def test_families_are_covered(family):
     g = np.random.default_rng(14)
     for n in SIZES:
         found = [covers(estimate(x, within), truth) for x in draw(g, (2000, n))]
-        assert np.mean(found) >= LEAST, n
+        assert np.mean(found) >= MIN_COVERAGE, n
 
 
 def test_a_percentile_bootstrap_covers_too_little():
@@ -96,7 +96,7 @@ def test_a_percentile_bootstrap_covers_too_little():
     g = np.random.default_rng(14)
     for draw, truth, _ in FAMILIES.values():
         found = [covers(percentile_bootstrap(x), truth) for x in draw(g, (300, 5))]
-        assert np.mean(found) < LEAST
+        assert np.mean(found) < MIN_COVERAGE
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_metrics_of_runs_are_covered(populations, name):
             for x in chosen
             for values in x[g.integers(x.size, size=(1600 // len(chosen), n))]
         ]
-        assert np.mean(found) >= LEAST, n
+        assert np.mean(found) >= MIN_COVERAGE, n
 
 
 @pytest.mark.parametrize("name", ["cov_10rtt", "queueing_delay_s", "loss_rate", "cuts"])
@@ -147,7 +147,7 @@ def test_ratios_of_runs_are_covered(populations, name):
             for x, y in [g.choice(len(chosen), 2)]
             for x, y in [(chosen[x], chosen[y])]
         ]
-        assert np.mean(found) >= LEAST, n
+        assert np.mean(found) >= MIN_COVERAGE, n
 
 
 def test_most_metrics_are_of_one_kind(populations):
@@ -158,7 +158,7 @@ def test_most_metrics_are_of_one_kind(populations):
 def test_welch_covers():
     g = np.random.default_rng(16)
     pairs = [(g.normal(3, 1, 5), g.normal(1, 4, 9)) for _ in range(1500)]
-    assert np.mean([covers(estimate_difference(a, b), 2.0) for a, b in pairs]) >= LEAST
+    assert np.mean([covers(estimate_difference(a, b), 2.0) for a, b in pairs]) >= MIN_COVERAGE
 
 
 def test_welch_where_one_group_is_constant():

@@ -272,7 +272,7 @@ def test_a_run_that_fails_is_a_row(swept, tmp_path):
 
 class Endless(Weary):
     def grow(self, w, acked, cx):
-        # It holds the interpreter's lock.
+        # It holds the GIL.
         return sum(range(10**12))
 
 
@@ -356,7 +356,7 @@ def test_a_part_that_is_not_complete_does_not_count(swept, tmp_path):
 
 def test_parts_are_written_now_and_then(swept, tmp_path, monkeypatch):
     monkeypatch.setattr(dataset, "PART_RUNS", 5)
-    monkeypatch.setattr(sweeping, "LARGEST_BATCH", 2)
+    monkeypatch.setattr(sweeping, "MAX_BATCH", 2)
     sweep = cwnd.sweep(PLAN, out=tmp_path)
     sizes = [parquet.read_metadata(part).num_rows for part in (tmp_path / "runs").iterdir()]
     assert sum(sizes) == 24

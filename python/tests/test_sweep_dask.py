@@ -234,7 +234,7 @@ def test_a_cluster_reproduces_what_the_cores_do(cluster, tmp_path):
 
 def test_a_killed_worker_loses_nothing(cluster, plan, local, tmp_path, monkeypatch):
     # Small batches: the worker has some in hand whenever it is killed.
-    monkeypatch.setattr(sweeping, "LARGEST_BATCH", 2)
+    monkeypatch.setattr(sweeping, "MAX_BATCH", 2)
     with Client(cluster.scheduler_address, set_as_default=False) as client:
         pids = list(client.run(os.getpid).values())
     killed: list[int] = []

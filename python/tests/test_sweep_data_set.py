@@ -466,7 +466,7 @@ from cwnd._sweeps.workers import Cores
 
 warnings.simplefilter("ignore")
 dataset.PART_RUNS = 3
-sweep.LARGEST_BATCH = 2
+sweep.MAX_BATCH = 2
 # The locks of a file system that has one for each node.
 dataset.fcntl = type("Unlocked", (), {"LOCK_EX": 0, "LOCK_NB": 0, "flock": lambda *_: None})
 

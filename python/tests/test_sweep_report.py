@@ -14,8 +14,8 @@ import pytest
 import tomli_w
 
 import cwnd
-from cwnd._show.report.cube import MOST_NUMBERS, Cube
-from cwnd._show.report.sweep import MOST_FAILURES, sweep_page
+from cwnd._show.report.cube import MAX_NUMBERS, Cube
+from cwnd._show.report.sweep import MAX_FAILURES, sweep_page
 from cwnd._show.sheets import SWEEP_COLUMNS
 from cwnd._sweeps.dataset import METRICS
 from cwnd._sweeps.manifest import add_part
@@ -187,7 +187,7 @@ def test_a_page_has_room_for_so_many_numbers(axes, sampled, points):
         for of in (level[bound] or {}).values()
         for numbers in of
     )
-    assert MOST_NUMBERS / 4 < count <= MOST_NUMBERS
+    assert MAX_NUMBERS / 4 < count <= MAX_NUMBERS
     assert len(kept) < np.prod(cube.shape)
     assert len(set(kept.tolist())) == len(kept)
     # Every map is there.
@@ -222,7 +222,7 @@ def test_a_page_lists_so_many_failures(tmp_path):
     runs[["jain", "goodput_bps", "utilization"]] = np.nan
     page = sweep_page(write(tmp_path / "out", runs, plan_of({"flows": [*range(80)]})))
     assert "No run succeeded" in page
-    assert page.count('<td class="text">ValueError: no</td>') == MOST_FAILURES
+    assert page.count('<td class="text">ValueError: no</td>') == MAX_FAILURES
     assert "And 60 more." in page
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cwnd._runs.repetition import MOST, targets
+from cwnd._runs.repetition import MAX_REPEATS, targets
 from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, Estimate, estimate
 
@@ -106,8 +106,8 @@ def test_looking_again_costs_little():
     random = np.random.default_rng(1)
     wrong = 0
     for _ in range(500):
-        shares = random.normal(5 / 9, 0.05, MOST)
-        looks = (estimate(shares[:n], UNIT) for n in targets(10, MOST))
+        shares = random.normal(5 / 9, 0.05, MAX_REPEATS)
+        looks = (estimate(shares[:n], UNIT) for n in targets(10, MAX_REPEATS))
         wrong += any(verdict(share=look).fairness == "fair" for look in looks)
     assert 0 < wrong <= 50
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use cwnd::{Dur, Time};
 use cwnd_linux::emulate::{Emulation, Options, Report, Testbed};
+use cwnd_sim::live::{Arrival, Ecn, Fate, LiveLink, Outcome};
 use cwnd_sim::network::Network;
-use cwnd_sim::queue::{Arrival, Ecn, Fate, LiveLink, Outcome};
 use cwnd_sim::scenario::Scenario;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 

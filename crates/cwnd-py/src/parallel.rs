@@ -1,4 +1,4 @@
-//! Many small pieces of work on all cores, without the interpreter's lock.
+//! Many small pieces of work on all cores, without the GIL.
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

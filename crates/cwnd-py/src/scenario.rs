@@ -48,7 +48,7 @@ pub(crate) fn resolve(scenario_json: &str, home: &str) -> PyResult<(String, Vec<
     }
 }
 
-/// Checks a scenario in JSON and says what it is compiled to.
+/// Checks a scenario in JSON and returns a summary of its network.
 #[pyfunction]
 pub(crate) fn validate<'py>(
     py: Python<'py>,

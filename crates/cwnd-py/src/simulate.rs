@@ -1,4 +1,4 @@
-//! Runs simulations on all cores with the interpreter's lock released.
+//! Runs simulations on all cores with the GIL released.
 
 use crate::custom::{Factory, Failure};
 use crate::records::{self, Finished};
@@ -55,11 +55,11 @@ struct Tap {
     writer: Arc<Mutex<io::Result<PcapWriter<BufWriter<File>>>>>,
 }
 
-/// Whom to tell what.
-struct Listeners<'py> {
-    /// Is given the fraction that is done.
+/// Callbacks of a batch of runs.
+struct Callbacks<'py> {
+    /// Called with the fraction of the work that is done.
     progress: Option<Bound<'py, PyAny>>,
-    /// Is given a job's number and its record as soon as it is there; what it returns is kept.
+    /// Called with the number and the record of each completed job; its result is kept.
     keep: Option<Bound<'py, PyAny>>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn simulate<'py>(
         failure,
         tap,
     });
-    let mut results = run_all(py, &shared, threads, &Listeners { progress, keep })?;
+    let mut results = run_all(py, &shared, threads, &Callbacks { progress, keep })?;
     if let Some(tap) = &shared.tap {
         tap.finish()?;
     }
@@ -110,9 +110,8 @@ pub(crate) fn simulate<'py>(
     PyList::new(py, results.into_iter().map(|(_, kept)| kept))
 }
 
-/// Does something with Python's search for cycles switched off: among records there are none, and
-/// for many flows to look at all that are made so far, again and again, takes longer than to make
-/// them.
+/// Runs `work` with Python's garbage collector disabled: records have no reference cycles, and with
+/// many flows the repeated collections take longer than the conversion.
 fn without_collecting<'py, T>(py: Python<'py>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let gc = py.import("gc")?;
     if !gc.call_method0("isenabled")?.extract::<bool>()? {
@@ -136,12 +135,12 @@ type Message = (usize, Result<Finished, String>);
 /// What was kept of a job, with its number.
 type Kept<'py> = (usize, Bound<'py, PyAny>);
 
-/// Starts the workers and waits for them, looking after signals and the listeners meanwhile.
+/// Starts the workers and waits for them, and meanwhile handles signals and calls the callbacks.
 fn run_all<'py>(
     py: Python<'py>,
     shared: &Arc<Shared>,
     threads: usize,
-    listeners: &Listeners<'py>,
+    callbacks: &Callbacks<'py>,
 ) -> PyResult<Vec<Kept<'py>>> {
     let threads = threads.min(shared.jobs.len());
     // Workers wait rather than heap up records when Python is the slower one.
@@ -154,7 +153,7 @@ fn run_all<'py>(
         .collect();
     drop(sender);
     let receiver = Mutex::new(receiver);
-    let outcome = collect(py, shared, &receiver, listeners);
+    let outcome = collect(py, shared, &receiver, callbacks);
     shared.stop.store(true, Ordering::Relaxed);
     shared.failure.stop();
     // Nobody waits any more to be heard.
@@ -176,7 +175,7 @@ fn collect<'py>(
     py: Python<'py>,
     shared: &Shared,
     receiver: &Mutex<mpsc::Receiver<Message>>,
-    listeners: &Listeners<'py>,
+    callbacks: &Callbacks<'py>,
 ) -> PyResult<Vec<Kept<'py>>> {
     let mut results = Vec::with_capacity(shared.jobs.len());
     let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
@@ -186,7 +185,7 @@ fn collect<'py>(
             receiver.recv_timeout(PATIENCE)
         });
         py.check_signals()?;
-        if let Some(progress) = &listeners.progress {
+        if let Some(progress) = &callbacks.progress {
             let done = |job: &Job| {
                 job.network.duration.as_secs() * job.done.load(Ordering::Relaxed) as f64 / PARTS
             };
@@ -195,7 +194,7 @@ fn collect<'py>(
         match message {
             Ok((index, Ok(finished))) => {
                 let record = without_collecting(py, || records::run(py, finished))?.into_any();
-                let kept = match &listeners.keep {
+                let kept = match &callbacks.keep {
                     Some(keep) => keep.call1((index, record))?,
                     None => record,
                 };

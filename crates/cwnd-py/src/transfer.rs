@@ -26,7 +26,7 @@ const EVENTS: usize = 10_000;
 const SLICE: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
-struct Queue {
+struct Waiting {
     events: VecDeque<String>,
     over: bool,
 }
@@ -34,12 +34,12 @@ struct Queue {
 /// Events on their way to Python.
 #[derive(Default)]
 struct Events {
-    queue: Mutex<Queue>,
+    queue: Mutex<Waiting>,
     changed: Condvar,
 }
 
 impl Events {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

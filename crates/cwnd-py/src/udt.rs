@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a wait may go on before Python's signals are looked at.
+/// The interval at which a wait checks Python's signals.
 const SLICE: Duration = Duration::from_millis(100);
-/// Bytes that one call receives at most: what a lock of the connection covers.
+/// The maximum number of bytes that one call receives, under one lock of the connection.
 const PIECE: usize = 1 << 16;
 
 /// Options of a UDT socket: a Python dictionary.
@@ -125,7 +125,7 @@ impl SocketOptions {
     }
 }
 
-/// Waits without the interpreter's lock, in slices: Ctrl-C and failures of a controller are noticed.
+/// Waits without the GIL, in slices: Ctrl-C and failures of a controller are noticed.
 fn wait<T: Send>(
     py: Python<'_>,
     failure: &Failure,

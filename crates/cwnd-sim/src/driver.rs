@@ -32,8 +32,8 @@ pub(crate) struct Counters {
     pub mark_cuts: u32,
 }
 
-/// The answer of a controller to the last event.
-struct Plan {
+/// The output of a controller after the last event.
+struct CachedOutput {
     output: Output,
     /// The pacing interval in ticks.
     period: Option<u64>,
@@ -43,12 +43,12 @@ struct Plan {
     ticked: Option<Time>,
 }
 
-impl Plan {
+impl CachedOutput {
     fn of(controller: &AnyController, clock: Clock, ticked: Option<Time>) -> Self {
         let output = controller.output();
         let period = output.pace.map(|pace| clock.ticks(pace.period().as_nanos()));
         let tick = output.next_tick(ticked).map_or(NONE, |tick| clock.ticks(tick.as_nanos()));
-        Plan { output, period, tick, ticked }
+        CachedOutput { output, period, tick, ticked }
     }
 }
 
@@ -56,7 +56,7 @@ impl Plan {
 pub(crate) struct Driver {
     pub controller: AnyController,
     /// Present unless the controller is a window law without pacing, whose window is cheap to compute.
-    plan: Option<Box<Plan>>,
+    cached: Option<Box<CachedOutput>>,
     /// Packets sent, with SYNs and retransmissions: the number in the controller's events.
     pub packets_sent: u64,
     /// Their bytes, with headers except those of UDT.
@@ -81,7 +81,7 @@ impl Driver {
     pub(crate) fn new(clock: Clock, controller: AnyController, record_events: bool) -> Self {
         let plain = matches!(&controller, AnyController::Window(machine) if !machine.is_paced());
         Driver {
-            plan: (!plain).then(|| Box::new(Plan::of(&controller, clock, None))),
+            cached: (!plain).then(|| Box::new(CachedOutput::of(&controller, clock, None))),
             controller,
             packets_sent: 0,
             bytes_sent: 0,
@@ -122,14 +122,14 @@ impl Driver {
 
     /// Whether the controller is a window law without pacing: acknowledgements alone clock its sender.
     pub(crate) fn is_ack_clocked(&self) -> bool {
-        self.plan.is_none()
+        self.cached.is_none()
     }
 
     /// The controller's output after the last event.
     #[inline(always)]
     pub(crate) fn output(&self) -> Output {
-        match &self.plan {
-            Some(plan) => plan.output,
+        match &self.cached {
+            Some(cached) => cached.output,
             None => self.controller.output(),
         }
     }
@@ -137,13 +137,13 @@ impl Driver {
     /// The pacing interval in ticks; `None` without pacing.
     #[inline(always)]
     pub(crate) fn period(&self) -> Option<u64> {
-        self.plan.as_ref().and_then(|plan| plan.period)
+        self.cached.as_ref().and_then(|cached| cached.period)
     }
 
     /// Time of the controller's next Tick; [`NONE`] without one.
     #[inline(always)]
     pub(crate) fn next_tick(&self) -> u64 {
-        self.plan.as_ref().map_or(NONE, |plan| plan.tick)
+        self.cached.as_ref().map_or(NONE, |cached| cached.tick)
     }
 
     /// Starts the transfer.
@@ -156,9 +156,9 @@ impl Driver {
     pub(crate) fn report(&mut self, now: u64, event: Event) {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
-        if let Some(plan) = &mut self.plan {
-            let ticked = if matches!(event, Event::Tick) { Some(now) } else { plan.ticked };
-            **plan = Plan::of(&self.controller, self.clock, ticked);
+        if let Some(cached) = &mut self.cached {
+            let ticked = if matches!(event, Event::Tick) { Some(now) } else { cached.ticked };
+            **cached = CachedOutput::of(&self.controller, self.clock, ticked);
         }
         let output = self.events.is_some().then(|| self.output());
         if let (Some(events), Some(output)) = (&mut self.events, output) {

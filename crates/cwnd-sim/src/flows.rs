@@ -104,14 +104,14 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
 }
 
 /// A flow that has not started.
-pub(crate) struct FlowPlan {
+pub(crate) struct PendingFlow {
     /// The endpoints, if the controller is not in the registry: it is available in advance only.
     pub endpoint: Option<Box<dyn Endpoint>>,
     /// Whether the source and the sink may process packets ahead of the clock.
     pub ahead: [bool; 2],
 }
 
-impl FlowPlan {
+impl PendingFlow {
     /// Validates a flow and its controller.
     ///
     /// # Errors
@@ -124,25 +124,25 @@ impl FlowPlan {
         options: &Options,
         specs: &mut Specs,
     ) -> Result<Self, SimulationError> {
-        let mut plan = FlowPlan { endpoint: None, ahead: [true; 2] };
+        let mut pending = PendingFlow { endpoint: None, ahead: [true; 2] };
         let spec = match &*flow.traffic {
             Traffic::Tcp(tcp) => &tcp.controller,
             Traffic::Udt(udt) => &udt.controller,
-            Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(plan),
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(pending),
         };
         let mut paced = false;
         if custom_name(spec).is_some() {
             let endpoint = create(flow, place, back, seed, options, specs)?;
             paced = endpoint.controller().is_some_and(|(_, controller)| controller.needs().reports);
-            plan.endpoint = Some(endpoint);
+            pending.endpoint = Some(endpoint);
         } else if let Traffic::Tcp(tcp) = &*flow.traffic {
             paced = specs.get(flow, tcp)?.paced;
         } else {
             find(flow, spec, options)?;
         }
         // A paced receiver reads the round-trip time of its sender, which therefore follows the clock.
-        plan.ahead[SOURCE] = !paced || matches!(*flow.traffic, Traffic::Udt(_));
-        Ok(plan)
+        pending.ahead[SOURCE] = !paced || matches!(*flow.traffic, Traffic::Udt(_));
+        Ok(pending)
     }
 }
 

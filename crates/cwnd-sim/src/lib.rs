@@ -8,17 +8,17 @@
 
 mod application;
 mod cast;
-mod cut;
 mod driver;
 mod endpoint;
 mod engine;
 mod flows;
+pub mod live;
 pub mod network;
 mod options;
 mod paced;
 mod partition;
+mod partitioning;
 mod pcap;
-pub mod queue;
 pub mod record;
 pub mod rng;
 mod samples;

@@ -17,7 +17,7 @@ pub use impairments::{
 };
 pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub use validate::{InvalidField, NetworkError};
-pub(crate) use validate::{LONGEST, RATES, check_times, shown};
+pub(crate) use validate::{MAX_DURATION, RATES, check_times, shown};
 
 use crate::cast::low32;
 use cwnd::registry::Spec;

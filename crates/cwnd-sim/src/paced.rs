@@ -143,7 +143,7 @@ struct PacedSender {
     /// Time of the next timer action; [`NONE`] after the transfer.
     due: u64,
     smoothed_rtt: u64,
-    plan: Plan,
+    output: RoundedOutput,
     /// The first hop of the return route.
     back: u32,
     driver: Driver,
@@ -151,7 +151,7 @@ struct PacedSender {
 
 /// The controller's output after the last event, in whole ticks and packets.
 #[derive(Default)]
-struct Plan {
+struct RoundedOutput {
     /// The pacing interval; 0 without pacing.
     period: u64,
     /// Packets that may be outstanding.
@@ -160,9 +160,9 @@ struct Plan {
     tick: u64,
 }
 
-impl Plan {
+impl RoundedOutput {
     fn of(driver: &Driver) -> Self {
-        Plan {
+        RoundedOutput {
             period: driver.period().unwrap_or(0),
             // A fraction of a packet cannot be sent.
             window: whole32(driver.output().window.get()),
@@ -191,7 +191,7 @@ impl PacedSender {
             expiries: 0,
             due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
-            plan: Plan::default(),
+            output: RoundedOutput::default(),
             back,
             driver,
         }
@@ -203,7 +203,7 @@ impl PacedSender {
             changes.start(now);
         }
         self.next_send = now;
-        self.plan = Plan::of(&self.driver);
+        self.output = RoundedOutput::of(&self.driver);
         self.send(net, now);
     }
 
@@ -232,16 +232,16 @@ impl PacedSender {
             }
             return;
         }
-        if self.plan.tick <= now {
+        if self.output.tick <= now {
             self.driver.report(now, Event::Tick);
-            self.plan = Plan::of(&self.driver);
+            self.output = RoundedOutput::of(&self.driver);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
             self.driver.counters.timeouts += 1;
             let found = self.board.mark_all_lost();
             let lost = self.lost(found);
             self.driver.report_congestion(now, Event::Timeout(lost));
-            self.plan = Plan::of(&self.driver);
+            self.output = RoundedOutput::of(&self.driver);
             self.expiries += 1;
             self.restart_expiry(now);
         }
@@ -259,10 +259,10 @@ impl PacedSender {
         } else {
             self.handle_report(now, packet.seq(), &extra);
         }
-        self.plan = Plan::of(&self.driver);
+        self.output = RoundedOutput::of(&self.driver);
         if answers {
             // The path works again: the next packet does not wait for an interval of the rate in the outage.
-            self.next_send = self.next_send.min(now.saturating_add(self.plan.period));
+            self.next_send = self.next_send.min(now.saturating_add(self.output.period));
         }
         self.send(net, now);
     }
@@ -329,7 +329,7 @@ impl PacedSender {
             }
             let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
             let expiry = if outstanding(&self.board) { self.expiry } else { NONE };
-            let other = self.plan.tick.min(expiry);
+            let other = self.output.tick.min(expiry);
             if paced < other && paced < *safe_until.get_or_insert_with(|| self.safe_until(net, now))
             {
                 at = paced;
@@ -357,7 +357,7 @@ impl PacedSender {
                     changes.apply(now, self.board.high(), &mut self.sizes, &mut self.total)
             {
                 self.driver.report(now, Event::Mtu { packet });
-                self.plan = Plan::of(&self.driver);
+                self.output = RoundedOutput::of(&self.driver);
             }
             let repair = self.board.next_lost();
             let outstanding = self.board.high() - self.board.una();
@@ -365,12 +365,12 @@ impl PacedSender {
                 Some(seq) => seq,
                 None if self.board.high() >= self.total => return Limit::Application,
                 None if outstanding >= self.receiver_window => return Limit::Receiver,
-                None if outstanding >= self.plan.window => return Limit::Window,
+                None if outstanding >= self.output.window => return Limit::Window,
                 None => self.board.high(),
             };
             self.transmit(net, now, seq, repair.is_some());
             // The second packet of a pair also advances the pacing time: a pair does not raise the rate.
-            self.next_send = self.next_send.max(now).saturating_add(self.plan.period);
+            self.next_send = self.next_send.max(now).saturating_add(self.output.period);
         }
         Limit::Pacing
     }

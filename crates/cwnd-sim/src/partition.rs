@@ -1,16 +1,16 @@
 //! The event loop of a network, or of one of its two partitions.
 
 use crate::cast::{saturate32, to_index};
-use crate::cut::Cut;
 use crate::driver::Payload;
 use crate::endpoint::Endpoint;
 use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, Place, TIMERS};
 use crate::engine::packet::{SINK, SOURCE};
 use crate::engine::tap::Tap;
-use crate::flows::{FlowPlan, Specs, create};
+use crate::flows::{PendingFlow, Specs, create};
 use crate::network::Network;
 use crate::options::{Options, SimulationError};
+use crate::partitioning::Partitioning;
 use crate::record::{FlowRecord, LinkRecord, Records};
 use crate::samples::Samples;
 use crate::sync::Peer;
@@ -75,12 +75,12 @@ impl Partition {
         network: &Arc<Network>,
         seed: u64,
         options: &Options,
-        cut: Option<(&Cut, usize, Peer)>,
+        share: Option<(&Partitioning, usize, Peer)>,
     ) -> Result<Self, SimulationError> {
-        let own = cut.as_ref().map(|&(cut, part, _)| (cut, part));
-        let link_here = |link| own.is_none_or(|(cut, part)| cut.link_start(network, link) == part);
+        let own = share.as_ref().map(|&(partitioning, part, _)| (partitioning, part));
+        let link_here = |link| own.is_none_or(|(it, part)| it.link_start(network, link) == part);
         let crosses = |link| {
-            own.is_some_and(|(cut, part)| link_here(link) && cut.link_end(network, link) != part)
+            own.is_some_and(|(it, part)| link_here(link) && it.link_end(network, link) != part)
         };
         let (mut net, hops) =
             Net::new(network, seed, options.lookahead, crosses).ok_or_else(|| {
@@ -96,11 +96,11 @@ impl Partition {
         for (index, flow) in network.flows.iter().enumerate() {
             let number = net.order.number(index);
             let (hops, place) = (hops[number], place(&net, hops[number], number));
-            let plan = FlowPlan::new(flow, place, hops[SINK], seed, options, &mut specs)?;
-            net.permit_ahead(flow, hops, plan.ahead);
-            flows[number].endpoint = plan.endpoint;
-            if let Some((cut, part)) = own {
-                here[number] = cut.ends(network, &flow.path).map(|end| end == part);
+            let pending = PendingFlow::new(flow, place, hops[SINK], seed, options, &mut specs)?;
+            net.permit_ahead(flow, hops, pending.ahead);
+            flows[number].endpoint = pending.endpoint;
+            if let Some((partitioning, part)) = own {
+                here[number] = partitioning.ends(network, &flow.path).map(|end| end == part);
             }
         }
         let mut partition = Partition {
@@ -113,7 +113,7 @@ impl Partition {
             record_events: options.record_events,
             here,
             links_here: (0..network.links.len()).map(link_here).collect(),
-            peer: cut.map(|(_, _, peer)| peer),
+            peer: share.map(|(_, _, peer)| peer),
             records: Records {
                 flows: vec![FlowRecord::default(); network.flows.len()],
                 links: vec![LinkRecord::default(); network.links.len()],

@@ -30,11 +30,11 @@ const SINK_PORT: u16 = 9;
 const SOURCE_PORT: u16 = 49152;
 const TIME_TO_LIVE: u8 = 64;
 /// The largest IPv4 packet.
-const LARGEST: usize = u16::MAX as usize;
+const MAX_PACKET: usize = u16::MAX as usize;
 /// RFC 7323's largest window scale.
-const LARGEST_SCALE: u8 = 14;
+const MAX_WINDOW_SCALE: u8 = 14;
 /// Payloads are not simulated. Checksums are computed as if they were zeros.
-static ZEROS: [u8; LARGEST] = [0; LARGEST];
+static ZEROS: [u8; MAX_PACKET] = [0; MAX_PACKET];
 
 /// Writes the packets of a link to a pcap file.
 ///
@@ -191,7 +191,7 @@ fn paced(tcp: &Tcp) -> bool {
 impl Stream {
     fn new(tcp: &Tcp, bytes: Option<u64>) -> Self {
         let window = u64::from(tcp.window) * u64::from(tcp.packet);
-        let fits = (0..LARGEST_SCALE).find(|scale| window >> scale <= u64::from(u16::MAX));
+        let fits = (0..MAX_WINDOW_SCALE).find(|scale| window >> scale <= u64::from(u16::MAX));
         Stream {
             payload: u64::from(tcp.packet),
             bytes: bytes.unwrap_or(u64::MAX),
@@ -202,7 +202,7 @@ impl Stream {
             accecn: tcp.extensions.accecn,
             stamps: tcp.timestamps.is_some_and(|granularity| granularity > Dur::ZERO),
             window,
-            scale: fits.unwrap_or(LARGEST_SCALE),
+            scale: fits.unwrap_or(MAX_WINDOW_SCALE),
         }
     }
 
@@ -277,7 +277,7 @@ impl Stream {
             ip.ecn = if has(flags::ECT1) { IpEcn::Ect1 } else { IpEcn::Ect0 };
         }
         let headers = Ipv4Header::MIN_LEN + tcp.header_len();
-        let payload = payload.min(LARGEST - headers);
+        let payload = payload.min(MAX_PACKET - headers);
         let checksum = tcp.calc_checksum_ipv4(ip, &[]).map_err(io::Error::other)?;
         tcp.checksum = with_payload_of_zeros(checksum, payload);
         append_ip_header(bytes, ip, headers + payload)?;

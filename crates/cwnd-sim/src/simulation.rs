@@ -1,11 +1,11 @@
 //! A run, from the first event to the records.
 
-use crate::cut::Cut;
 use crate::engine::tap::Seen;
 use crate::flows::settings;
 use crate::network::{Network, Traffic};
 use crate::options::{Options, SimulationError};
 use crate::partition::{End, Partition};
+use crate::partitioning::Partitioning;
 use crate::record::Records;
 use crate::sync::Peer;
 use cwnd::Settings;
@@ -22,7 +22,7 @@ pub struct Simulation {
 
 enum Run {
     One(Box<Partition>),
-    Two(Box<[Partition; 2]>, Cut),
+    Two(Box<[Partition; 2]>, Partitioning),
 }
 
 impl Simulation {
@@ -40,14 +40,16 @@ impl Simulation {
         let links = network.links.len();
         let network = network.with_processing();
         // Controllers that are not in the registry are created once, in one partition.
-        let may_cut = options.two_threads && options.custom.is_none();
-        let run = match may_cut.then(|| Cut::find(&network)).flatten() {
+        let divisible = options.two_threads && options.custom.is_none();
+        let run = match divisible.then(|| Partitioning::find(&network)).flatten() {
             None => Run::One(Box::new(Partition::new(&network, seed, options, None)?)),
-            Some(cut) => {
-                let [first, second] = Peer::pair(cut.lookahead);
-                let first = Partition::new(&network, seed, options, Some((&cut, 0, first)))?;
-                let second = Partition::new(&network, seed, options, Some((&cut, 1, second)))?;
-                Run::Two(Box::new([first, second]), cut)
+            Some(partitioning) => {
+                let [first, second] = Peer::pair(partitioning.lookahead);
+                let first =
+                    Partition::new(&network, seed, options, Some((&partitioning, 0, first)))?;
+                let second =
+                    Partition::new(&network, seed, options, Some((&partitioning, 1, second)))?;
+                Run::Two(Box::new([first, second]), partitioning)
             }
         };
         Ok(Simulation { network, links, seed, run })
@@ -75,8 +77,9 @@ impl Simulation {
     pub fn tap(&mut self, link: usize, watch: impl FnMut(&Seen) + Send + 'static) {
         match &mut self.run {
             Run::One(partition) => partition.set_tap(link, Box::new(watch)),
-            Run::Two(partitions, cut) => {
-                partitions[cut.link_start(&self.network, link)].set_tap(link, Box::new(watch));
+            Run::Two(partitions, partitioning) => {
+                partitions[partitioning.link_start(&self.network, link)]
+                    .set_tap(link, Box::new(watch));
             }
         }
     }
@@ -113,9 +116,9 @@ impl Simulation {
     pub fn finish(self) -> Records {
         let (mut records, ends) = match self.run {
             Run::One(partition) => partition.finish(),
-            Run::Two(partitions, cut) => {
+            Run::Two(partitions, partitioning) => {
                 let [first, second] = *partitions;
-                merge(&self.network, &cut, [first.finish(), second.finish()])
+                merge(&self.network, &partitioning, [first.finish(), second.finish()])
             }
         };
         records.links.truncate(self.links);
@@ -127,10 +130,14 @@ impl Simulation {
 }
 
 /// Merges the records of both partitions. Each end of a flow and each link is recorded by its own partition.
-fn merge(network: &Network, cut: &Cut, parts: [(Records, Vec<End>); 2]) -> (Records, Vec<End>) {
+fn merge(
+    network: &Network,
+    partitioning: &Partitioning,
+    parts: [(Records, Vec<End>); 2],
+) -> (Records, Vec<End>) {
     let ends_of = |part: usize, flow: usize| parts[part].1[flow];
     let ends = network.flows.iter().enumerate().map(|(index, flow)| {
-        let [source, sink] = cut.ends(network, &flow.path);
+        let [source, sink] = partitioning.ends(network, &flow.path);
         End { total: ends_of(source, index).total, ..ends_of(sink, index) }
     });
     let ends = ends.collect();
@@ -142,7 +149,7 @@ fn merge(network: &Network, cut: &Cut, parts: [(Records, Vec<End>); 2]) -> (Reco
         ..Records::default()
     };
     for (index, flow) in network.flows.iter().enumerate() {
-        let [source, sink] = cut.ends(network, &flow.path);
+        let [source, sink] = partitioning.ends(network, &flow.path);
         let mut record = std::mem::take(&mut parts[source].flows[index]);
         let other = std::mem::take(&mut parts[1 - source].flows[index]);
         record.packets_lost += other.packets_lost;
@@ -157,7 +164,7 @@ fn merge(network: &Network, cut: &Cut, parts: [(Records, Vec<End>); 2]) -> (Reco
         merged.flows.push(record);
     }
     for link in 0..network.links.len() {
-        let part = &mut parts[cut.link_start(network, link)];
+        let part = &mut parts[partitioning.link_start(network, link)];
         merged.links.push(std::mem::take(&mut part.links[link]));
     }
     (merged, ends)

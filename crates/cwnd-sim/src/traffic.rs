@@ -154,7 +154,7 @@ pub(crate) struct Source {
 }
 
 /// Maximum number of packets that a source sends ahead of the clock. It bounds the memory of packets in flight.
-const MOST_AHEAD: usize = 64;
+const MAX_AHEAD: usize = 64;
 
 impl Source {
     pub(crate) fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
@@ -183,7 +183,7 @@ impl Source {
     fn send(&mut self, net: &mut Net, mut now: u64) {
         let ahead = net.may_send_ahead(self.hop);
         let until = if ahead { net.source_undisturbed_until(self.timer / TIMERS) } else { now };
-        for _ in 0..MOST_AHEAD {
+        for _ in 0..MAX_AHEAD {
             if self.table.step(now) {
                 let seq = low32(self.sent);
                 self.sent += 1;

@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The maximum duration of a run in seconds; longer scenarios are shortened.
-const LONGEST: f64 = 8.0;
+const MAX_SECONDS: f64 = 8.0;
 /// The maximum duration in seconds of scenarios with a link of 1 Gb/s or more.
-const LONGEST_FAST: f64 = 2.0;
+const MAX_SECONDS_FAST: f64 = 2.0;
 
 /// Returns the digest of all results of a run: FNV-1a over the bits of all numbers.
 fn digest(records: &Records) -> u64 {
@@ -36,7 +36,7 @@ fn scenarios() -> BTreeMap<String, Network> {
         let scenario = Scenario::from_toml(&fs::read_to_string(&file).unwrap(), &name).unwrap();
         let mut network = scenario.network(scenario.seed).unwrap();
         let rate = network.links.iter().filter_map(|link| link.rate).fold(0.0, f64::max);
-        let longest = if rate >= 1e9 { LONGEST_FAST } else { LONGEST };
+        let longest = if rate >= 1e9 { MAX_SECONDS_FAST } else { MAX_SECONDS };
         let factor = (longest / network.duration.as_secs()).min(1.0);
         // Start and stop times keep their order.
         let shorter = |nanos: u64| (nanos as f64 * factor) as u64;

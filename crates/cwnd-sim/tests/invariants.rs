@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// More than any of these runs needs, so that a run without progress fails.
-const MOST_EVENTS: u64 = 20_000_000;
+const MAX_EVENTS: u64 = 20_000_000;
 
 const LAWS: &[&str] = &[
     "reno",
@@ -241,7 +241,7 @@ fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Net
 
 fn run(network: &Network, seed: u64) -> Records {
     let mut simulation = Simulation::new(network, seed, &Options::default()).unwrap();
-    assert!(simulation.run_for(MOST_EVENTS), "no end after {MOST_EVENTS} events");
+    assert!(simulation.run_for(MAX_EVENTS), "no end after {MAX_EVENTS} events");
     simulation.finish()
 }
 

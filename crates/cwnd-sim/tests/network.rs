@@ -2,11 +2,11 @@
 
 use crate::common::{link, ms, packets, tcp};
 use cwnd::{Dur, Time};
+use cwnd_sim::live::{Arrival, Ecn, LiveLink};
 use cwnd_sim::network::{
     Conventions, Flow, Link, Network, NetworkError, Queue, QueueLimit, Recovery, Red, Tcp, Traffic,
     Udt,
 };
-use cwnd_sim::queue::{Arrival, Ecn, LiveLink};
 use cwnd_sim::{Options, PcapWriter, Simulation, SimulationError};
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -222,11 +222,13 @@ impl Connection {
     }
 
     /// The size in bytes of a full data packet, when the handshake is complete.
+    #[cfg(all(unix, feature = "net"))]
     pub(crate) fn datagram_size(&self) -> Option<usize> {
         self.halves.as_ref().map(|halves| halves.payload + HEADER)
     }
 
     /// Whether the handshake of this end is not complete.
+    #[cfg(all(unix, feature = "net"))]
     pub(crate) fn is_connecting(&self) -> bool {
         matches!(self.state, State::Connecting(_))
     }

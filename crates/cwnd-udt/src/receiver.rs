@@ -18,7 +18,7 @@ const LIGHT_SPACING: Dur = Dur::from_nanos(100_000);
 /// The number of sent acknowledgements that are remembered to measure round-trip times (UDT4).
 const REMEMBERED_ACKS: usize = 1024;
 /// The smallest advertised window: the packets with which a sender probes a full receiver (UDT4).
-const LEAST_WINDOW: u64 = 2;
+const MIN_WINDOW: u64 = 2;
 /// The shortest interval between two reports of a missing packet.
 const MIN_NAK_INTERVAL: Dur = Dur::from_millis(20);
 const MILLI: u64 = 1_000_000;
@@ -353,7 +353,7 @@ impl Receiver {
             next: self.buffer.seq(next),
             rtt_us: micros(rtt.smoothed),
             rtt_var_us: micros(rtt.deviation),
-            available: saturate32(self.available.max(LEAST_WINDOW)),
+            available: saturate32(self.available.max(MIN_WINDOW)),
             rates,
         }))
     }

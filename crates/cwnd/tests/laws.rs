@@ -12,7 +12,7 @@ use cwnd::{WindowLaw, Windowed};
 use proptest::prelude::*;
 
 /// The paced machine's smallest flow window.
-const LEAST_FLOW_WINDOW: f64 = 16.0;
+const MIN_FLOW_WINDOW: f64 = 16.0;
 
 fn settings(conventions: &'static Conventions) -> Settings {
     let mut settings = Settings::default();
@@ -38,7 +38,7 @@ fn sound(spec: &Spec, output: &Output) -> Result<(), TestCaseError> {
     let rate_law = spec.algorithm().kind() == Kind::Rate;
     // TFRC's least rate is a packet in 64 s (RFC 5348 section 4.3).
     let slowest = if spec.name() == "tfrc" { 1.0 / 64.0 } else { 1.0 };
-    let (least, slowest) = if rate_law { (LEAST_FLOW_WINDOW, slowest) } else { (1.0, 0.0) };
+    let (least, slowest) = if rate_law { (MIN_FLOW_WINDOW, slowest) } else { (1.0, 0.0) };
     // A rate law may leave the flow window to the receiver, whose window has no limit here.
     let window = output.window.get();
     prop_assert!((window.is_finite() || rate_law) && window >= least, "{spec}: window {window}");

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PREFIX = "CWND"
 VARIABLE = f"{PREFIX}_CONFIG"
 
-_LONGEST = 1 << 20
+_MAX_SIZE = 1 << 20
 """Largest size of a configuration file in bytes; a device file has no end."""
 
 
@@ -47,7 +47,7 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
     chosen = default_path() if path is None else Path(path)
     try:
         with chosen.open("rb") as file:
-            data = file.read(_LONGEST + 1)
+            data = file.read(_MAX_SIZE + 1)
         text = data.decode("utf-8")
     except FileNotFoundError:
         if path is None:
@@ -56,9 +56,9 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
         raise click.UsageError(f"cannot read {chosen}: {reason}") from None
-    if len(data) > _LONGEST:
+    if len(data) > _MAX_SIZE:
         raise click.UsageError(
-            f"{chosen} has more than {_LONGEST} bytes and does not seem to be a configuration file"
+            f"{chosen} has more than {_MAX_SIZE} bytes and does not seem to be a configuration file"
         )
     return _read_table(root, _parse(text, chosen), chosen, ())
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status if a run has no value, or a test required by ``--require`` fails."""
 
-LONGEST = 100
+MAX_LABEL = 100
 """Longest list of tests in the name of a file."""
 
 _SINGLE = ("cell", "seed", "scenario", "report", "trace")
@@ -323,7 +323,7 @@ def _name(title: str, card: Card) -> str:
     'index-linux-high-loss'
     """
     tests = "-".join(card.tests)
-    if len(tests) > LONGEST:
+    if len(tests) > MAX_LABEL:
         tests = hashlib.sha256(tests.encode()).hexdigest()[:16]
     parts = [
         title,

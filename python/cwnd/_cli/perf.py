@@ -34,7 +34,7 @@ PORT = 5201
 _PER_ADDRESS = 160
 """Connections per address: those of the largest test, and of clients that are refused."""
 
-_SHORTEST_INTERVAL = 0.1
+_MIN_INTERVAL = 0.1
 _CLIENT_ONLY = (
     "time",
     "bytes",
@@ -203,8 +203,8 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     host, port, every = options["client"], options["port"], options["interval"]
     if not port:
         raise click.UsageError("--port: a client needs a port from 1 to 65535")
-    if every and not every >= _SHORTEST_INTERVAL:
-        raise click.UsageError(f"--interval: {every:g} must be 0 or at least {_SHORTEST_INTERVAL}")
+    if every and not every >= _MIN_INTERVAL:
+        raise click.UsageError(f"--interval: {every:g} must be 0 or at least {_MIN_INTERVAL}")
     _check(options)
     bitrate, burst = options["bitrate"] or (0.0, 1)
     test = PerfOptions(

@@ -31,7 +31,7 @@ _LINES_EVERY = 5.0
 _BARS_EVERY = 0.1
 """Seconds between two progress reports, by kind of output."""
 
-_SHORTEST_NAME, _LONGEST_NAME = 8, 24
+_MIN_NAME, _MAX_NAME = 8, 24
 """Smallest and largest width of a file name on a terminal, in columns."""
 
 _WIDE = 110
@@ -341,5 +341,5 @@ def _make_progress() -> Any:  # noqa: ANN401
 
 def _shorten(name: str, room: int) -> str:
     """Truncate a name at its beginning to fit the terminal."""
-    width = max(_SHORTEST_NAME, min(room, _LONGEST_NAME))
+    width = max(_MIN_NAME, min(room, _MAX_NAME))
     return name if len(name) <= width else f"…{name[1 - width :]}"

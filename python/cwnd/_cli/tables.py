@@ -17,7 +17,7 @@ from cwnd._base.printable import printable
 from cwnd._runs.conventions import conventions_text
 from cwnd._runs.text import caveats, join_parts
 from cwnd._show.sheets import (
-    MOST_ROWS,
+    MAX_ROWS,
     against_columns,
     agreement_text,
     alone_columns,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd._tasks.evaluation.card import Card
 
-MOST_COUNTED = 1_000_000
+MAX_COUNTED = 1_000_000
 """Rows of a query's result after which the terminal does not show their number."""
 
 _VERDICT_STYLES = {
@@ -361,10 +361,10 @@ def print_rows(result: QueryResult) -> None:
 
     read, parts = 0, [result.schema.empty_table()]
     for part in result:
-        if read < MOST_ROWS:
-            parts.append(part.slice(0, MOST_ROWS - read))
+        if read < MAX_ROWS:
+            parts.append(part.slice(0, MAX_ROWS - read))
         read += part.num_rows
-        if read > MOST_COUNTED:
+        if read > MAX_COUNTED:
             break
     shown = without_decimals(pa.concat_tables(parts))
     names = list(map(printable, shown.column_names))
@@ -387,7 +387,7 @@ def print_rows(result: QueryResult) -> None:
     if not read:
         console.print(Text("no rows", style="dim"))
     if more:
-        many = "more rows" if read > MOST_COUNTED else counted(more, "more row")
+        many = "more rows" if read > MAX_COUNTED else counted(more, "more row")
         console.print(Text(f"… {many}: --csv prints all", style="dim"))
     if fitting < len(widths):
         left_out = ", ".join(names[fitting:])

@@ -179,11 +179,11 @@ def parse_bitrate(text: str) -> tuple[float, int]:
     >>> parse_bitrate("50M"), parse_bitrate("1.5mbit"), parse_bitrate("10K/4"), parse_bitrate("0")
     ((50000000.0, 1), (1500000.0, 1), (10000.0, 4), (0.0, 1))
     """
-    from cwnd.perf.protocol import MOST_BURST
+    from cwnd.perf.protocol import MAX_BURST
 
     rate, slash, burst = text.partition("/")
-    if slash and not (burst.isascii() and burst.isdecimal() and 1 <= int(burst) <= MOST_BURST):
-        raise ValueError(f"{text!r}: BURST must be a number of blocks from 1 to {MOST_BURST}")
+    if slash and not (burst.isascii() and burst.isdecimal() and 1 <= int(burst) <= MAX_BURST):
+        raise ValueError(f"{text!r}: BURST must be a number of blocks from 1 to {MAX_BURST}")
     bps = _scale(rate, 1e3)
     return _parse_rate(rate) if bps is None else bps, int(burst or 1)
 

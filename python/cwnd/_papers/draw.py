@@ -34,7 +34,7 @@ LEFT, RIGHT, BOTTOM, TOP = 0.9, 0.15, 0.5, 0.3
 LETTER = 0.085
 """Width of a character of an axis label in inches."""
 
-MOST_WRITTEN = 12
+MAX_LEGEND = 12
 """Largest number of legend entries: a longer legend hides the curves."""
 
 
@@ -88,7 +88,7 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
     _frame(axes, panel)
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
-    if areas or 0 < len(unique) <= MOST_WRITTEN:
+    if areas or 0 < len(unique) <= MAX_LEGEND:
         axes.legend(handles=[*areas, *unique.values()], fontsize=8, framealpha=0.8)
 
 

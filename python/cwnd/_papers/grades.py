@@ -36,7 +36,7 @@ AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
 """Largest relative deviations of a number that agrees and of one that is close, and largest
 relative width of an interval that decides."""
 
-FEWEST = 5
+MIN_RUNS = 5
 """The least number of runs with a value that decides."""
 
 RULES = {
@@ -213,7 +213,7 @@ def _grade(deviation: float, target: float, precision: float) -> Rating:
 
 def _decides(e: Estimate) -> bool:
     """Return whether an interval can decide a claim."""
-    return e.known and e.n >= FEWEST
+    return e.known and e.n >= MIN_RUNS
 
 
 def _bounded(published: str, e: Estimate, bounds: tuple[float, float], rule: str) -> Grade:

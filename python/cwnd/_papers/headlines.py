@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OURS = frozenset({"check", "ns-2"})
 """Kinds of claims that are not in the paper."""
 
-MOST = 0.75
+MAJORITY = 0.75
 """Fraction of the claims that decides the verdict."""
 
 RULE = (
@@ -55,7 +55,7 @@ def judge(verdicts: list[Rating]) -> Rating:
     """Judge a main claim from the verdicts on its claims, by `RULE`."""
     ratings: tuple[Rating, ...] = ("agrees", "close", "depends", "undecided")
     agree, near, depend, open_ = (verdicts.count(v) for v in ratings)
-    enough = MOST * len(verdicts)
+    enough = MAJORITY * len(verdicts)
     if agree >= enough:
         return "agrees"
     if agree + near >= enough:

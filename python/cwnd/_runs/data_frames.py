@@ -29,7 +29,7 @@ FIGURES = (
 )
 """Displayed figures of `Comparison.alone` and `Comparison.against`, as far as they exist."""
 
-MOST_COLUMNS = 10
+MAX_COLUMNS = 10
 """Largest number of displayed columns."""
 
 
@@ -83,10 +83,10 @@ class Frame(pd.DataFrame):
 
 
 def show_columns(frame: pd.DataFrame, names: Sequence[str]) -> Frame:
-    """Choose the displayed columns, or figures, of a frame: the first `MOST_COLUMNS` that exist."""
+    """Choose the displayed columns, or figures, of a frame: the first `MAX_COLUMNS` that exist."""
     known = frame.columns.get_level_values(0)
     made = Frame(frame)
-    made._shown = [name for name in names if name in known][:MOST_COLUMNS]  # noqa: SLF001
+    made._shown = [name for name in names if name in known][:MAX_COLUMNS]  # noqa: SLF001
     return made
 
 

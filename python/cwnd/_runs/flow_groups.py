@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import FlowRecord, TransfersRecord
 
-MOST_MEMBERS = 10
+MAX_MEMBERS = 10
 """Largest number of finite flows with one name that tables and plots show one by one."""
 
 _NUMBERED = re.compile(r"(.+)-[1-9][0-9]*")
@@ -24,13 +24,13 @@ class FlowGroups(NamedTuple):
 
     single: list[FlowRecord]
     groups: dict[str, list[FlowRecord]]
-    """More than `MOST_MEMBERS` finite flows that have one name and one controller, by that name."""
+    """More than `MAX_MEMBERS` finite flows that have one name and one controller, by that name."""
 
 
 def group_flows(flows: Sequence[FlowRecord]) -> FlowGroups:
     """Separate groups of finite flows, such as those of ``arrivals``, from other flows."""
     finite = groups_by_name([flow for flow in flows if flow["bytes"] is not None])
-    groups = {name: found for name, found in finite.items() if len(found) > MOST_MEMBERS}
+    groups = {name: found for name, found in finite.items() if len(found) > MAX_MEMBERS}
     inside = {flow["name"] for found in groups.values() for flow in found}
     return FlowGroups([flow for flow in flows if flow["name"] not in inside], groups)
 

@@ -37,19 +37,19 @@ ACCESS = 1 / 80
 SPREAD = 1 + 4 * ACCESS
 """Ratio of the longest to the shortest round-trip time among flows of one configured value."""
 
-MOST_FLOWS = 10_000
+MAX_FLOWS = 10_000
 """Largest number of flows in one run on a dumbbell."""
 
-MOST_FLOWS_ALTOGETHER = 100_000
+MAX_FLOWS_TOTAL = 100_000
 """Largest number of flows in all runs together."""
 
-MOST_SAMPLES = 5_000_000
+MAX_SAMPLES = 5_000_000
 """Largest number of samples of all flows and runs together: about 600 MB of series."""
 
-MOST_SAMPLES_EACH = 2400
+MAX_SAMPLES_EACH = 2400
 """Largest number of samples of one series on a dumbbell."""
 
-FEWEST_SAMPLES = 100
+MIN_SAMPLES = 100
 """Smallest number of samples of each series."""
 
 DUMBBELL: JsonObject = {
@@ -117,14 +117,14 @@ class Network:
 
         With too many flows it raises an ArgumentError.
         """
-        if flows * runs > MOST_FLOWS_ALTOGETHER:
+        if flows * runs > MAX_FLOWS_TOTAL:
             raise ArgumentError(
                 "repeat",
                 f"{runs} runs of {flows} flows are too many: the limit for all runs together is "
-                f"{MOST_FLOWS_ALTOGETHER} flows",
+                f"{MAX_FLOWS_TOTAL} flows",
             )
-        most = MOST_SAMPLES / (flows * runs)
-        needed = min(duration_s / most, duration_s / FEWEST_SAMPLES)
+        most = MAX_SAMPLES / (flows * runs)
+        needed = min(duration_s / most, duration_s / MIN_SAMPLES)
         if needed <= self.sample_s:
             return self
         return replace(self, scenario=self.scenario.with_values({"sample": needed}))
@@ -203,10 +203,10 @@ def dumbbell(
     kinds = 1 if ranged else len(trips)
     least = kinds * controllers
     whole = isinstance(flows, Integral) and not isinstance(flows, bool)
-    if not whole or not 1 <= flows <= MOST_FLOWS or flows % least:
+    if not whole or not 1 <= flows <= MAX_FLOWS or flows % least:
         of = f"a multiple of {least}" if least > 1 else "a whole number"
         each = f": {controllers} for each of {kinds} round-trip times" if kinds > 1 else ""
-        problem = f"{flows} is not {of} from {least} to {MOST_FLOWS}{each}"
+        problem = f"{flows} is not {of} from {least} to {MAX_FLOWS}{each}"
         raise ArgumentError("flows", problem)
     trip = float(np.mean(trips))
     scenario = Scenario.dumbbell(
@@ -215,7 +215,7 @@ def dumbbell(
         queue=queue,
         time=seconds,
         warmup=rest,
-        sample=max(min(trip, seconds / FEWEST_SAMPLES), seconds / MOST_SAMPLES_EACH),
+        sample=max(min(trip, seconds / MIN_SAMPLES), seconds / MAX_SAMPLES_EACH),
         access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
         conventions=conventions,
     )

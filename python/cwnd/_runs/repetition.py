@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 Repeat: TypeAlias = int | Literal["auto"]
 """A number of repeats, or ``auto``: as many as the verdicts need, up to a limit."""
 
-MOST = 80
+MAX_REPEATS = 80
 """Largest number of repeats of ``auto`` on the simulator."""
 
-MOST_REAL = 20
+MAX_REPEATS_REAL = 20
 """Largest number of repeats of ``auto`` in real time."""
 
 
@@ -28,7 +28,7 @@ def read_repeat(repeat: Repeat, first: int, *, real: bool = False) -> tuple[int,
     ((7, 7), (10, 80))
     """
     if repeat == "auto":
-        return first, MOST_REAL if real else MOST
+        return first, MAX_REPEATS_REAL if real else MAX_REPEATS
     if not isinstance(repeat, int) or repeat < 1:
         raise ArgumentError("repeat", f"{repeat!r} is neither auto nor a whole number above 0")
     return repeat, repeat

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LARGEST_SEED = 2**64 - 1
+MAX_SEED = 2**64 - 1
 
 
 @with_notebook_bar
@@ -172,8 +172,8 @@ def measure(
 
 def check_seed(seed: int) -> None:
     """Raise an ArgumentError for a seed that is not an unsigned 64-bit number."""
-    if not 0 <= seed <= LARGEST_SEED:
-        raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
+    if not 0 <= seed <= MAX_SEED:
+        raise ArgumentError("seed", f"{seed} is not between 0 and {MAX_SEED}")
 
 
 def part_of(

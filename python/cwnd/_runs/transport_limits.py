@@ -48,7 +48,7 @@ _ADVICE = {
 """Sentence by limit."""
 
 _QUEUE_PART = 0.25
-_SHORTEST_QUEUE_S = 0.001
+_MIN_QUEUE_S = 0.001
 """A path has a queue if packets wait for this part of the least round-trip time, and this time."""
 
 
@@ -138,7 +138,7 @@ class Path:
         self._lost = lost
 
     def _is_queue(self, rtt_s: float) -> bool:
-        return rtt_s - self._least > max(_SHORTEST_QUEUE_S, _QUEUE_PART * self._least)
+        return rtt_s - self._least > max(_MIN_QUEUE_S, _QUEUE_PART * self._least)
 
     @property
     def state(self) -> PathState | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import FlowRecord, LinkRecord, Series
 
-MOST_LINES = 16
+MAX_LINES = 16
 """Largest number of flows in one plot: more lines cannot be distinguished."""
 
 
@@ -39,7 +39,7 @@ def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
     for flow in flows:
         rank.append(seen[flow["controller"]])
         seen[flow["controller"]] += 1
-    chosen = sorted(range(len(flows)), key=rank.__getitem__)[:MOST_LINES]
+    chosen = sorted(range(len(flows)), key=rank.__getitem__)[:MAX_LINES]
     drawn = [flows[i] for i in sorted(chosen)]
     color_of = [colors.get(flow["controller"], REFERENCE) for flow in drawn]
     # Colors repeat after ten controllers: the flows of one color share its line styles.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 """Rows of a table in a notebook."""
 
 
@@ -45,7 +45,7 @@ def _html(**content: object) -> str:
     empty: dict[str, object] = {
         **dict.fromkeys(("lines", "items", "tables", "details"), ()),
         "colors": {},
-        "most": MOST_ROWS,
+        "most": MAX_ROWS,
     }
     return render("notebook.html", **{**empty, **content})
 

@@ -281,7 +281,7 @@ def limits_text(limited: Limited) -> str:
     return ", ".join(shown)
 
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Largest number of rows in a table for people; JSON has all of them."""
 
 
@@ -324,9 +324,9 @@ def flow_sheet(document: JsonObject) -> Sheet:
                 number(flow["mean_rtt_s"], 1, 1e3),
                 limits_text(flow["limited"]),
             ]
-            for flow in document["flows"][:MOST_ROWS]
+            for flow in document["flows"][:MAX_ROWS]
         ],
-        more=max(len(document["flows"]) - MOST_ROWS, 0),
+        more=max(len(document["flows"]) - MAX_ROWS, 0),
     )
 
 
@@ -358,9 +358,9 @@ def link_sheet(document: JsonObject) -> Sheet:
                 number(link["queueing_delay_s"]["mean"], 1, 1e3),
                 *(number(link["queueing_delay_s"][name], 1, 1e3) for name in ("p50", "p95", "p99")),
             ]
-            for link in finite[:MOST_ROWS]
+            for link in finite[:MAX_ROWS]
         ],
-        more=max(len(finite) - MOST_ROWS, 0),
+        more=max(len(finite) - MAX_ROWS, 0),
     )
 
 
@@ -446,12 +446,12 @@ def application_sheet(document: JsonObject) -> Sheet:
                 for name in shown
             ),
         ]
-        for flow in flows[:MOST_ROWS]
+        for flow in flows[:MAX_ROWS]
     ]
     return Sheet(
         [("flow", "", ""), *(_APPLICATION[name][:3] for name in shown)],
         rows,
-        more=max(len(flows) - MOST_ROWS, 0),
+        more=max(len(flows) - MAX_ROWS, 0),
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 """Largest number of values of a range with ``step`` or ``count``; a plan keeps all in memory."""
 
 LATIN_POINT = "latin_point"
@@ -212,8 +212,8 @@ def _spaced(span: Range, count: object) -> tuple[str | int | float, ...]:
 
 def _check_count(count: float) -> None:
     """Raise an error for an axis with too many values."""
-    if count > MOST_VALUES:
-        raise PlanError(f"{count:,.0f} values are too many: an axis has at most {MOST_VALUES:,}")
+    if count > MAX_VALUES:
+        raise PlanError(f"{count:,.0f} values are too many: an axis has at most {MAX_VALUES:,}")
 
 
 def _quantity(key: str, value: object) -> tuple[float, str]:

@@ -93,7 +93,7 @@ def _measure(plan: Plan, runs: Sequence[Run], count: int, cores: Cores) -> JsonO
     first = min(1, len(made) - 1)
     each = (times[-1] - times[first]) / (len(made) - first)
     tables = {name: pa.concat_tables([one[name] for one in made]) for name in schemas(plan)}
-    # The time outside the simulator holds the interpreter's lock.
+    # The time outside the simulator holds the GIL.
     simulator = pc.sum(tables["runs"]["wall_s"].slice(first)).as_py() or 0.0
     held = each - simulator / (len(made) - first)
     size = sum(encode(table).size - encode(table.slice(0, 0)).size for table in tables.values())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
 
-MOST_CHECKED = 10_000
+MAX_CHECKED = 10_000
 """Largest number of points that are checked before the first run."""
 
 
@@ -158,11 +158,11 @@ class Plan:
         return scenario.with_controllers(run.controller, self.reference, turn=run.seed % 2)
 
     def check(self) -> None:
-        """Validate the scenarios of every controller and of up to `MOST_CHECKED` points."""
+        """Validate the scenarios of every controller and of up to `MAX_CHECKED` points."""
         seed, first = self.seeds[0], self.values(0)
         for controller in self.controllers[1:]:
             self._check(Run(0, first, controller, seed))
-        for point in range(0, self.points, -(-self.points // MOST_CHECKED)):
+        for point in range(0, self.points, -(-self.points // MAX_CHECKED)):
             self._check(Run(point, self.values(point), self.controllers[0], seed))
         for number in range(len(self.axes)):
             self._check_effect(number)

@@ -14,7 +14,7 @@ import numpy as np
 from cwnd import _native
 from cwnd._runs.networks import DUMBBELL
 from cwnd._runs.real_time import BACKENDS
-from cwnd._runs.run import LARGEST_SEED
+from cwnd._runs.run import MAX_SEED
 from cwnd._runs.scenario import Scenario, value_at
 from cwnd._runs.scenario_keys import schema
 from cwnd._sweeps.axes import QUANTITY, Axis, read_axis
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
 """The path of a plan, or its keys as plain data."""
 
-MOST_RUNS = 10_000_000
+MAX_RUNS = 10_000_000
 """Largest number of runs of one sweep."""
 
 TIME_LIMIT = "1h"
@@ -153,8 +153,8 @@ class _Reader:
                 for name, shared in ((name, {*always, name or ""}) for name in controllers)
             },
         )
-        if len(plan) > MOST_RUNS:
-            raise PlanError(f"{plan}: a sweep can have at most {MOST_RUNS:,} runs")
+        if len(plan) > MAX_RUNS:
+            raise PlanError(f"{plan}: a sweep can have at most {MAX_RUNS:,} runs")
         axes = tuple(self._with_contents(plan, number) for number in range(len(axes)))
         return replace(plan, axes=axes)
 
@@ -253,8 +253,8 @@ class _Reader:
             return 1, 1
         if not sampled:
             raise PlanError("latin: no axis is a range without 'step' and 'count'")
-        points = _whole("latin.points", table.get("points"), 1, MOST_RUNS)
-        return points, _whole("latin.seed", table.get("seed", 1), 0, LARGEST_SEED)
+        points = _whole("latin.points", table.get("points"), 1, MAX_RUNS)
+        return points, _whole("latin.seed", table.get("seed", 1), 0, MAX_SEED)
 
     def _controllers(self, of_file: bool) -> tuple[str | None, ...]:  # noqa: FBT001
         """Parse the controllers."""
@@ -301,11 +301,11 @@ class _Reader:
         if isinstance(given, list):
             if not given:
                 raise PlanError("seeds: the list is empty")
-            seeds = [_whole("seeds", seed, 0, LARGEST_SEED) for seed in given]
+            seeds = [_whole("seeds", seed, 0, MAX_SEED) for seed in given]
             if len(set(seeds)) < len(seeds):
                 raise PlanError("seeds: a seed is listed twice")
             return seeds
-        return range(1, _whole("seeds", given, 1, MOST_RUNS) + 1)
+        return range(1, _whole("seeds", given, 1, MAX_RUNS) + 1)
 
     def _keep(self) -> tuple[str, ...]:
         """Parse the names of the optional tables."""

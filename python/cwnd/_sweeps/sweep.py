@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from cwnd._sweeps.plan import Plan, Run
     from cwnd._sweeps.workers import Workers
 
-LARGEST_BATCH = 256
+MAX_BATCH = 256
 """Largest number of runs in a batch."""
 
 IN_FLIGHT = 3
 """Number of batches in flight for each core or worker thread."""
 
-MOST_ERRORS = 10
+MAX_ERRORS = 10
 """Largest number of distinct errors in a summary."""
 
 
@@ -164,7 +164,7 @@ class Sweep:
             "failed": sum(errors.values()),
             "errors": [
                 {"error": error, "runs": count}
-                for error, count in islice(errors.items(), MOST_ERRORS)
+                for error, count in islice(errors.items(), MAX_ERRORS)
             ],
         }
 
@@ -280,7 +280,7 @@ class _MissingRuns:
         """Submit batches until enough are in flight; return whether any are."""
         most = IN_FLIGHT * self._workers.slots()
         # Large batches have less overhead; small ones at the end keep all workers busy.
-        size = max(min(LARGEST_BATCH, self._left // (2 * most)), 1)
+        size = max(min(MAX_BATCH, self._left // (2 * most)), 1)
         while len(self._batches) < most and (batch := self._take(size)):
             self._watch(self._workers.submit(batch), batch)
         if not self._batches and self._suspects:

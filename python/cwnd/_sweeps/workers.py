@@ -67,7 +67,7 @@ class Workers(Protocol):
 
 
 class Cores:
-    """The cores of this machine, with one thread each; runs release the interpreter's lock.
+    """The cores of this machine, with one thread each; runs release the GIL.
 
     Runs with controllers written in Python are in a process for each thread. There is one thread
     for runs in real time.

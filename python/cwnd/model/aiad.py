@@ -64,7 +64,7 @@ MeaningOfSlope: TypeAlias = Annotated[
 _BRANCHES = (0, 1, -1, 2, -2)
 """Branches of Lambert's W that are searched for the rightmost root."""
 
-_LARGEST_EXPONENT = 500.0
+_MAX_EXPONENT = 500.0
 """Exponent above which W is computed from its logarithm."""
 
 
@@ -387,12 +387,12 @@ def _root(b: Array, c: Array, branch: int) -> npt.NDArray[np.complex128]:
     from scipy.special import lambertw
 
     size = np.log(np.where(c == 0, 1.0, np.abs(c))) - b
-    small = size < _LARGEST_EXPONENT
+    small = size < _MAX_EXPONENT
     sign = np.sign(c)
     with np.errstate(under="ignore", invalid="ignore"):
         direct = lambertw(sign * np.exp(np.where(small, size, 0.0)), branch)
     # W + log W = log(ce^(-b)) + 2πik, by Newton's method from its asymptote.
-    log = np.where(small, 2 * _LARGEST_EXPONENT, size) + 1j * np.pi * ((sign < 0) + 2 * branch)
+    log = np.where(small, 2 * _MAX_EXPONENT, size) + 1j * np.pi * ((sign < 0) + 2 * branch)
     large = log - np.log(log)
     for _ in range(6):
         large = large - (large + np.log(large) - log) * large / (large + 1)

@@ -29,8 +29,8 @@ OneRatio: TypeAlias = Annotated[float, RATIO]
 Sharpness: TypeAlias = Annotated[float, "s of p(y) = min(1, p₀(y/C)^s); at least 0"]
 
 _STEPS_PER_DELAY = 16
-_MOST_STEPS = 2_000_000
-_LEAST_TOTAL = 1e-12
+_MAX_STEPS = 2_000_000
+_MIN_TOTAL = 1e-12
 """Lower bound of the total rate, which avoids 0/0 if no flow sends."""
 
 
@@ -159,8 +159,8 @@ def integrate(
         raise ArgumentError("step", f"must not be above the shortest delay, {shortest:g} s")
     length = float(positive("duration", duration))
     count = int(np.ceil(length / longest_step))
-    if count > _MOST_STEPS:
-        raise ArgumentError("duration", f"needs {count} steps; the limit is {_MOST_STEPS}")
+    if count > _MAX_STEPS:
+        raise ArgumentError("duration", f"needs {count} steps; the limit is {_MAX_STEPS}")
     start = np.array(np.broadcast_to(non_negative("rates", rates), (len(system.delays),)))
     filled = float(non_negative("queue", queue))
     if filled > system.buffer:
@@ -168,7 +168,7 @@ def integrate(
     coarse = _Solver(system, start, filled, length / count, count).run()
     fine = _Solver(system, start, filled, length / (2 * count), 2 * count).run()
     kept = fine.x[::2]
-    error = float(np.abs(kept - coarse.x).max() / max(float(kept.max()), _LEAST_TOTAL))
+    error = float(np.abs(kept - coarse.x).max() / max(float(kept.max()), _MIN_TOTAL))
     return Motion(np.linspace(0.0, length, count + 1), kept, fine.q[::2], error)
 
 
@@ -212,7 +212,7 @@ class _Solver:
         system = self.system
         held = min(max(q, 0.0), system.buffer)
         wait = held / system.capacity
-        total = max(float(np.add.reduce(x)), _LEAST_TOTAL)
+        total = max(float(np.add.reduce(x)), _MIN_TOTAL)
         per_rate = system.ratio * system.capacity / total
         rows = [self._look_back(t - delay - wait) for delay in self._delays]
         if len(rows) == 1:

@@ -25,7 +25,7 @@ Window: TypeAlias = Annotated[Packets, "Window"]
 Slope: TypeAlias = Annotated[Value, "Growth", Unit("packets/ACK")]
 Duration: TypeAlias = Annotated[Value, "Time; in the unit of ``round_duration``"]
 
-LEAST_INCREASE = 0.1
+MIN_INCREASE = 0.1
 """Lower bound of the increase in packets per round-trip time (section 6.1)."""
 
 RESET = 1.5
@@ -101,8 +101,8 @@ def mail(
     >>> mail(0), round(mail(50), 12), mail(1000)
     (1.0, 0.55, 0.1)
     """
-    fallen = 1 - (1 - LEAST_INCREASE) * whole("rounds", rounds) / 100
-    return plain(np.maximum(LEAST_INCREASE, fallen))
+    fallen = 1 - (1 - MIN_INCREASE) * whole("rounds", rounds) / 100
+    return plain(np.maximum(MIN_INCREASE, fallen))
 
 
 def reset_threshold(

@@ -45,9 +45,9 @@ Propagation: TypeAlias = Annotated[float, "Round-trip propagation time", Unit("s
 QueueSize: TypeAlias = Annotated[float, "Queue", Unit("packets")]
 Threshold: TypeAlias = Annotated[float, "Thresholds of the averaged queue", Unit("packets")]
 
-LEAST_WINDOW = 2.0
+MIN_WINDOW = 2.0
 """Smallest window of the model in packets; below it timeouts dominate, not the law."""
-LEAST_LOSS = 1e-12
+MIN_LOSS = 1e-12
 WINDOWS = 120
 DELAYS = 3
 FOLLOWS_THE_PATH = ("aiad", "westwood", "vegas")
@@ -182,8 +182,8 @@ class _Law:
         self.count = int(checks.whole("flows.count", flows.count, least=1))
         self.rtt = float(checks.positive("flows.rtt", flows.rtt))
         longest = self.rtt + limit / capacity
-        widest = 4 * max(capacity * longest / self.count, 4 * LEAST_WINDOW)
-        self.windows = np.geomspace(LEAST_WINDOW, widest, WINDOWS)
+        widest = 4 * max(capacity * longest / self.count, 4 * MIN_WINDOW)
+        self.windows = np.geomspace(MIN_WINDOW, widest, WINDOWS)
         self.delays = np.linspace(self.rtt, longest, DELAYS)
         teeth = [law.sawtooth(flows.spec, self.windows, rtt=float(r)) for r in self.delays]
         self.gains = np.array([tooth.increase for tooth in teeth])
@@ -257,7 +257,7 @@ def equilibrium(flows: Classes, capacity: LinkCapacity, queue: LinkQueue) -> Equ
         return sent * (1 - loss) - c
 
     # Largest loss at which all windows are at least the smallest and RED's queue is not full.
-    most = min(float((k.gains[:, 0] / k.losses[:, 0]).min()) / LEAST_WINDOW for k in classes)
+    most = min(float((k.gains[:, 0] / k.losses[:, 0]).min()) / MIN_WINDOW for k in classes)
     if isinstance(queue, Red):
         top = min(queue.limit, 2 * queue.high if queue.gentle else queue.high)
         most = min(most, queue.drops(top * (1 - 1e-9)))
@@ -265,10 +265,10 @@ def equilibrium(flows: Classes, capacity: LinkCapacity, queue: LinkQueue) -> Equ
     if excess(highest) > 0:
         raise ArgumentError(
             "flows",
-            f"too many flows for {c:g} packets/s: windows would be below {LEAST_WINDOW:g} packets,"
+            f"too many flows for {c:g} packets/s: windows would be below {MIN_WINDOW:g} packets,"
             " or RED's queue full",
         )
-    loss = math.exp(float(brentq(excess, math.log(LEAST_LOSS), highest)))
+    loss = math.exp(float(brentq(excess, math.log(MIN_LOSS), highest)))
     size = size_at(loss)
     rtt = np.array([k.rtt + size / c for k in classes])
     window = np.array([k.window(loss, float(r)) for k, r in zip(classes, rtt, strict=True)])
@@ -312,7 +312,7 @@ def transient(
     classes, c, queue = _read(flows, capacity, queue)
     shortest = min(k.rtt for k in classes)
     h = shortest / 50 if step is None else float(checks.between("step", step, 1e-9, shortest / 4))
-    begin = [LEAST_WINDOW] * len(classes) if start is None else list(start)
+    begin = [MIN_WINDOW] * len(classes) if start is None else list(start)
     if len(begin) != len(classes):
         raise ArgumentError("start", "must be one window for each class of flows")
     begin = [float(checks.between("start", w, 1, 1e9)) for w in begin]

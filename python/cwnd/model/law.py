@@ -44,7 +44,7 @@ Stepping: TypeAlias = Annotated[
 
 RTT_S = 0.1
 PACKET_BYTES = 1500
-MOST_STEPS = 100_000_000
+MAX_STEPS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +293,7 @@ def _packet(value: int) -> int:
 
 def _count(name: str, value: int) -> int:
     """Validate a number of steps."""
-    return int(
-        _require_number(name, checks.between(name, checks.whole(name, value), 0, MOST_STEPS))
-    )
+    return int(_require_number(name, checks.between(name, checks.whole(name, value), 0, MAX_STEPS)))
 
 
 def _require_number(name: str, array: Array) -> float:

@@ -50,10 +50,10 @@ Ideal: TypeAlias = Annotated[
 ]
 
 POINTS = 200
-LEAST_P = 1e-6
+MIN_P = 1e-6
 TAIL = 1e-9
 """Truncation: probability of an epoch beyond the followed ones, and of a loss at the grid's top."""
-WIDEST = 1e9
+MAX_TOP = 1e9
 COARSE = 50
 
 
@@ -170,7 +170,7 @@ def stationary(
     (40.6, 0.42, 406, 0.000954)
     """
     name = law.specification(spec)
-    chance = float(checks.between("p", p, LEAST_P, 0.5))
+    chance = float(checks.between("p", p, MIN_P, 0.5))
     size = int(checks.between("points", checks.whole("points", points), 10, 5000))
     if not law.forgets(spec, rtt=rtt, packet=packet):
         raise ArgumentError(
@@ -200,7 +200,7 @@ def stationary(
         if at_loss[-1] <= TAIL:
             break
         top *= 1.5
-        if top > WIDEST:
+        if top > MAX_TOP:
             raise ArgumentError("spec", f"{name} has no stationary window at p = {chance:g}")
     visited = at_loss + at_loss @ stays
     low = grid[max(np.flatnonzero(np.cumsum(visited) > TAIL)[0] - 1, 0)]
@@ -241,7 +241,7 @@ def figures(
     >>> round(f.mean, 1), round(f.cv, 3), round(f.low, 1), round(f.high, 1)
     (15.2, 0.186, 10.9, 20.2)
     """
-    chances = checks.between("p", p, LEAST_P, 0.5)
+    chances = checks.between("p", p, MIN_P, 0.5)
     runs = [stationary(spec, float(chance), rtt=rtt, ideal=ideal) for chance in chances.flat]
     shares = [0.05, 0.5, 0.95]
     rows = [

@@ -64,7 +64,7 @@ Total: TypeAlias = Annotated[Array, "``t1 + t2`` of each law", Unit("RTT")]
 
 BETAS: dict[Name, float] = {"tcp": 1 / 2, "aimd": 1 / 16, "iiad": 2 / 3, "simd": 1 / 16}
 """Fraction of the window (for IIAD: packets) given up in the paper's runs."""
-MOST_ROUNDS = 1_000_000
+MAX_ROUNDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def convergence(
     *,
     rtt: ClockRtt = law.RTT_S,
     per: law.Stepping = "ack",
-    limit: Annotated[int, "Largest number of rounds"] = MOST_ROUNDS,
+    limit: Annotated[int, "Largest number of rounds"] = MAX_ROUNDS,
 ) -> Convergence:
     """Simulate two flows until they use and share a link, for one or many starting points.
 

@@ -42,7 +42,7 @@ MeanWindow: TypeAlias = Annotated[Value, "Mean window", Unit("packets")]
 Rto: TypeAlias = Annotated[Seconds, "First timeout"]
 TimePerPacket: TypeAlias = Annotated[Value, "Time per packet", Unit("s/packet")]
 
-_LEAST_LOSS = 1e-30
+_MIN_LOSS = 1e-30
 """Smallest loss probability of the inverse, lower than on any link."""
 
 
@@ -351,10 +351,10 @@ def _solve(rate: float, formula: Formula, arguments: dict[str, float]) -> float:
         p = min(1.0, float(np.exp(log_p)))
         return float(np.log(formula(p, **arguments)) - np.log(rate))
 
-    low, high = float(np.log(_LEAST_LOSS)), 0.0
+    low, high = float(np.log(_MIN_LOSS)), 0.0
     # At the cap of a window the rate does not determine the loss.
     if excess(low) <= 0:
-        most = float(formula(_LEAST_LOSS, **arguments))
+        most = float(formula(_MIN_LOSS, **arguments))
         raise ArgumentError("rate", f"must be below {most:.6g}, the formula's largest rate")
     if excess(high) > 0:
         least = float(formula(1.0, **arguments))

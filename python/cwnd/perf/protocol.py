@@ -20,21 +20,21 @@ VERSION = 3
 COOKIE = 16
 """Length in bytes of the cookie that identifies the connections of a test."""
 
-MOST_STREAMS = 128
-MOST_SECONDS = 86400.0
-MOST_OMITTED = 600.0
-MOST_BYTES = 1 << 60
-MOST_BITRATE = 1e15
-MOST_BURST = 1000
+MAX_STREAMS = 128
+MAX_SECONDS = 86400.0
+MAX_OMITTED = 600.0
+MAX_BYTES = 1 << 60
+MAX_BITRATE = 1e15
+MAX_BURST = 1000
 PATIENCE = 10.0
 """Timeout in seconds for the peer's next message during set-up, or its results."""
 
 BLOCK = 1 << 17
 """Bytes sent or received at once, as in iperf3."""
 
-_SMALLEST_BLOCK = 1 << 10
+_MIN_BLOCK = 1 << 10
 _BLOCKS_PER_S = 50.0
-_LONGEST = 1 << 16
+_MAX_MESSAGE = 1 << 16
 _LENGTH = struct.Struct("!I")
 
 
@@ -91,12 +91,12 @@ class PerfOptions:
         """Bytes sent at once; smaller blocks at a low `bitrate` for a smooth rate."""
         if not self.bitrate:
             return BLOCK
-        return max(_SMALLEST_BLOCK, min(BLOCK, int(self.bitrate / 8 / _BLOCKS_PER_S)))
+        return max(_MIN_BLOCK, min(BLOCK, int(self.bitrate / 8 / _BLOCKS_PER_S)))
 
     @property
     def longest(self) -> float:
         """Largest duration of the test in seconds."""
-        return self.omit + (MOST_SECONDS if self.bytes else self.seconds)
+        return self.omit + (MAX_SECONDS if self.bytes else self.seconds)
 
     def to_json(self) -> JsonObject:
         """Return the options as plain data."""
@@ -115,14 +115,14 @@ class PerfOptions:
         if not (isinstance(reverse, bool) and isinstance(controller, str)):
             raise PerfError(_NO_TEST)
         return cls(
-            seconds=_bounded(document, "seconds", 1e-3, MOST_SECONDS),
-            streams=_whole(document, "streams", 1, MOST_STREAMS),
+            seconds=_bounded(document, "seconds", 1e-3, MAX_SECONDS),
+            streams=_whole(document, "streams", 1, MAX_STREAMS),
             reverse=reverse,
             controller=controller,
-            bytes=_whole(document, "bytes", 0, MOST_BYTES),
-            omit=_bounded(document, "omit", 0.0, MOST_OMITTED),
-            bitrate=_bounded(document, "bitrate", 0.0, MOST_BITRATE),
-            burst=_whole(document, "burst", 1, MOST_BURST),
+            bytes=_whole(document, "bytes", 0, MAX_BYTES),
+            omit=_bounded(document, "omit", 0.0, MAX_OMITTED),
+            bitrate=_bounded(document, "bitrate", 0.0, MAX_BITRATE),
+            burst=_whole(document, "burst", 1, MAX_BURST),
         )
 
 
@@ -175,7 +175,7 @@ def write_message(connection: Connection, document: JsonObject) -> None:
 def read_message(connection: Connection) -> JsonObject:
     """Receive a message; PerfError if it is an error, not a JSON object, or too long."""
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
-    if length > _LONGEST:
+    if length > _MAX_MESSAGE:
         raise PerfError(f"the peer's message is too long: {length} bytes")
     try:
         document = json.loads(_exactly(connection, length))

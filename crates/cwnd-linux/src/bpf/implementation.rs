@@ -48,7 +48,7 @@ fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
 }
 
 /// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the program ends.
-const LEAST_C: f64 = 0.01;
+const MIN_C: f64 = 0.01;
 const HALVES: &str = "in the kernel implementation a power is a multiple of 1/2";
 /// Stages of DAIMD's increase: 10^0 to 10^15 bit/s.
 const STAGES: i32 = 16;
@@ -160,9 +160,9 @@ impl Implementation {
             }
             AnyLaw::Cubic(_) => {
                 let (c, kept) = (value("c"), value("kept"));
-                if c < LEAST_C {
+                if c < MIN_C {
                     return unsupported(format!(
-                        "c is {c}: in the kernel implementation it is at least {LEAST_C}"
+                        "c is {c}: in the kernel implementation it is at least {MIN_C}"
                     ));
                 }
                 let alpha = 3.0 * (1.0 - kept) / (1.0 + kept);

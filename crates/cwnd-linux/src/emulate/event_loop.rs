@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cwnd::Time;
-use cwnd_sim::queue::{Arrival, Fate, LiveLink, Outcome};
+use cwnd_sim::live::{Arrival, Fate, LiveLink, Outcome};
 use cwnd_sim::record::LinkRecord;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;

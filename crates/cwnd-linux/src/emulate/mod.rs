@@ -2,7 +2,7 @@
 //! real time.
 //!
 //! Each end is a TUN device. One thread reads packets from both, passes each to the simulator's
-//! [`LiveLink`](cwnd_sim::queue::LiveLink) with the time of the read, and writes it to the other device when
+//! [`LiveLink`](cwnd_sim::live::LiveLink) with the time of the read, and writes it to the other device when
 //! the link delivers it. Super-packets are segmented before they enter a queue. The links carry IPv4 only.
 //!
 //! * [`Emulation`] is one link between a new namespace and the caller's, for `cwnd emulate`.

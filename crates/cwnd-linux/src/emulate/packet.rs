@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cwnd_sim::queue::{Arrival, Ecn};
+use cwnd_sim::live::{Arrival, Ecn};
 
 /// Bytes of the `virtio_net_hdr` before each packet.
 pub(super) const VNET_HEADER: usize = 10;

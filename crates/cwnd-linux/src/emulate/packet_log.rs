@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use cwnd_sim::queue::{Arrival, Ecn, Fate};
+use cwnd_sim::live::{Arrival, Ecn, Fate};
 
 /// Entries passed to the writer at once.
 const BATCH: usize = 4096;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cwnd_sim::queue::Histogram;
+use cwnd_sim::live::Histogram;
 use cwnd_sim::record::LinkRecord;
 
 use super::TcpLimits;

@@ -167,7 +167,7 @@ impl TcpFlow {
     pub(super) fn snapshot(&self) -> Snapshot {
         let info = |socket: &OnceLock<TcpStream>| TcpInfo::read(socket.get()?).ok();
         let received = info(&self.sockets.sink).map_or(0, |info| info.received());
-        // In order: the kernel does not tell of data behind a gap.
+        // In order: the kernel does not report data behind a gap.
         let delivered = Some(received);
         let Some(info) = info(&self.sockets.source) else {
             return Snapshot { delivered, ..Snapshot::default() };

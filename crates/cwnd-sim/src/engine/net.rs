@@ -106,7 +106,7 @@ pub(crate) enum Next {
 }
 
 impl Net {
-    /// Returns the network with three timers for each flow, and the first hops of both directions of each flow. `cut` says whether a
+    /// Returns the network with three timers for each flow, and the first hops of both directions of each flow. `crosses` says whether a
     /// link leads to the other partition. Without `lookahead` every arrival and every departure is an event.
     ///
     /// `None` if event keys have too few bits for the duration and the number of links and timers, or routes for that of links and
@@ -115,7 +115,7 @@ impl Net {
         network: &Network,
         seed: u64,
         lookahead: bool,
-        cut: impl Fn(usize) -> bool,
+        crosses: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
         let reordering = network.links.iter().filter(|link| link.reorders()).count();
         let (links, flows) = (network.links.len() + reordering, network.flows.len());
@@ -136,7 +136,7 @@ impl Net {
         let single = SingleFeeder::of(network);
         let permits = |link: usize| lookahead && single.permits(link, &links[link]);
         let order = FlowOrder::of(network);
-        let (routes, hops) = Routes::new(network, &order, permits, cut)?;
+        let (routes, hops) = Routes::new(network, &order, permits, crosses)?;
         let extras = (0..flows).map(|number| {
             let flow = &network.flows[order.index(number)];
             let mut links = flow.path.iter().chain(&*flow.back);
@@ -327,7 +327,7 @@ impl Net {
                 return None;
             }
         }
-        if next.is_cut() {
+        if next.is_crossing() {
             self.cross(link, arrives, packet);
             return None;
         }
@@ -361,7 +361,7 @@ impl Net {
             let extra = extras.pop_front().unwrap_or(Extra::NONE);
             self.extras[flow as usize].put_at(packet.aux(), extra);
         }
-        let next = self.routes.step(packet.hop()).after_cut();
+        let next = self.routes.step(packet.hop()).after_crossing();
         self.delivery = self.carry(link as usize, arrives, next, packet);
     }
 

@@ -188,12 +188,12 @@ pub(crate) struct Contents<T> {
 pub(crate) type Extras = Contents<Extra>;
 
 /// Packets by which one with contents may be late. Those that are later arrive without contents.
-const MOST_BEHIND: usize = 1 << 14;
+const MAX_BEHIND: usize = 1 << 14;
 
 impl<T: Default> Contents<T> {
     /// Creates an empty queue. `reordered` says whether a link of the route reorders packets.
     pub(crate) const fn new(reordered: bool) -> Self {
-        let behind = if reordered { MOST_BEHIND } else { 0 };
+        let behind = if reordered { MAX_BEHIND } else { 0 };
         Contents { queue: VecDeque::new(), first: 1, behind }
     }
 
@@ -308,10 +308,10 @@ mod tests {
         assert_eq!(contents.take(numbers[3]), Some(4));
         assert_eq!(contents.take(numbers[0]), Some(1));
         assert_eq!(contents.take(numbers[2]), Some(3));
-        let last = (0..2 * MOST_BEHIND).map(|_| contents.put(6)).last().unwrap();
+        let last = (0..2 * MAX_BEHIND).map(|_| contents.put(6)).last().unwrap();
         assert_eq!(contents.take(last), Some(6));
         assert_eq!(contents.take(numbers[4]), None);
-        assert_eq!(contents.queue.len(), MOST_BEHIND + 1);
+        assert_eq!(contents.queue.len(), MAX_BEHIND + 1);
     }
 
     #[test]

@@ -13,8 +13,8 @@ impl Step {
     /// The lookahead may let the link or the endpoint process packets ahead of the clock.
     const AHEAD: u32 = 1 << 30;
     /// The previous link leads to the other partition.
-    const CUT: u32 = 1 << 29;
-    const INDEX: u32 = Self::CUT - 1;
+    const CROSSED: u32 = 1 << 29;
+    const INDEX: u32 = Self::CROSSED - 1;
 
     /// Returns a step; `None` if the index is too large.
     fn new(index: usize, end: bool) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Step {
     /// Whether a link may receive packets ahead of the clock here, and the previous one leads to it in this partition.
     #[inline(always)]
     pub(crate) fn is_link_ahead(self) -> bool {
-        self.0 & (Self::AHEAD | Self::END | Self::CUT) == Self::AHEAD
+        self.0 & (Self::AHEAD | Self::END | Self::CROSSED) == Self::AHEAD
     }
 
     /// Whether an endpoint may process packets ahead of the clock here.
@@ -55,13 +55,13 @@ impl Step {
 
     /// Whether the previous link leads to the other partition.
     #[inline(always)]
-    pub(crate) fn is_cut(self) -> bool {
-        self.0 & Self::CUT != 0
+    pub(crate) fn is_crossing(self) -> bool {
+        self.0 & Self::CROSSED != 0
     }
 
     /// The step for a packet that has come from the other partition.
-    pub(crate) fn after_cut(self) -> Self {
-        Step(self.0 & !Self::CUT)
+    pub(crate) fn after_crossing(self) -> Self {
+        Step(self.0 & !Self::CROSSED)
     }
 
     /// Whether packets arrive here by events only: neither ahead of the clock nor at an end nor from the other partition.
@@ -82,12 +82,12 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// Returns the routes, and for each flow, numbered by `order`, its first hops in both directions. `ahead` says whether a link may receive packets ahead
-    /// of the clock, `cut` whether it leads to the other partition. `None` if there are too many steps, links or flows.
+    /// of the clock, `crosses` whether it leads to the other partition. `None` if there are too many steps, links or flows.
     pub(crate) fn new(
         network: &Network,
         order: &FlowOrder,
         ahead: impl Fn(usize) -> bool,
-        cut: impl Fn(usize) -> bool,
+        crosses: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
         let mut steps = Vec::new();
         let mut add = |path: &[usize], flow| {
@@ -96,12 +96,12 @@ impl Routes {
             for &link in path {
                 let mut step = Step::new(link, false)?;
                 step.set(Step::AHEAD, ahead(link));
-                step.set(Step::CUT, crossed);
+                step.set(Step::CROSSED, crossed);
                 steps.push(step);
-                crossed = cut(link);
+                crossed = crosses(link);
             }
             let mut end = Step::new(flow, true)?;
-            end.set(Step::CUT, crossed);
+            end.set(Step::CROSSED, crossed);
             steps.push(end);
             Some(first)
         };
@@ -147,9 +147,9 @@ mod tests {
         let mut step = Step::new(largest, false).unwrap();
         assert!(step.is_plain() && !step.is_end());
         step.set(Step::AHEAD, true);
-        assert!(step.is_link_ahead() && !step.is_cut() && !step.is_plain());
-        step.set(Step::CUT, true);
-        assert!(step.is_cut() && !step.is_link_ahead() && step.link() == largest);
+        assert!(step.is_link_ahead() && !step.is_crossing() && !step.is_plain());
+        step.set(Step::CROSSED, true);
+        assert!(step.is_crossing() && !step.is_link_ahead() && step.link() == largest);
         let end = Step::new(7, true).unwrap();
         assert!(end.is_end() && end.flow() == 7 && !end.is_plain());
     }

@@ -101,7 +101,7 @@ pub enum Sizes {
 }
 
 /// The largest transfer in bytes: 2^53.
-const LARGEST: f64 = 9_007_199_254_740_992.0;
+const MAX_TRANSFER: f64 = 9_007_199_254_740_992.0;
 
 /// Returns the minimum of a Pareto distribution with this mean and shape, bounded by `max`, which may be infinite; `None`
 /// if there is no such distribution.
@@ -149,7 +149,7 @@ impl Sizes {
             Sizes::Lognormal { median, sigma } => median * libm::exp(sigma * rng.normal()),
             Sizes::Cdf(points) => inverse(points, rng.uniform()),
         };
-        whole(size.min(LARGEST) + 0.5).max(1)
+        whole(size.min(MAX_TRANSFER) + 0.5).max(1)
     }
 
     /// The mean in bytes.
@@ -171,7 +171,7 @@ impl Sizes {
 
     /// Checks the parameters.
     pub(crate) fn check(&self) -> Checked {
-        let size = |bytes: f64| (1.0..=LARGEST).contains(&bytes);
+        let size = |bytes: f64| (1.0..=MAX_TRANSFER).contains(&bytes);
         match self {
             Sizes::Constant(bytes) if !size(*bytes as f64) => {
                 invalid("sizes", "a transfer has from 1 to 2^53 bytes")
@@ -182,7 +182,7 @@ impl Sizes {
                     let text = "is not above 1 (where the mean is finite), or above 0 with `max`, and at most 100";
                     return invalid("shape", format!("{shape} {text}"));
                 }
-                if !(*min > 0.0 && min < max && *min <= LARGEST) {
+                if !(*min > 0.0 && min < max && *min <= MAX_TRANSFER) {
                     return invalid("mean", "the mean is positive and less than `max`");
                 }
                 Ok(())
@@ -200,7 +200,7 @@ impl Sizes {
             Sizes::Cdf(points) => {
                 let rises = |p: &[(f64, f64)]| p[0].0 <= p[1].0 && p[0].1 <= p[1].1;
                 let valid = points.iter().all(|&(bytes, p)| {
-                    (0.0..=LARGEST).contains(&bytes) && (0.0..=1.0).contains(&p)
+                    (0.0..=MAX_TRANSFER).contains(&bytes) && (0.0..=1.0).contains(&p)
                 }) && points.last().is_some_and(|&(bytes, p)| p == 1.0 && bytes >= 1.0);
                 if valid && points.windows(2).all(rises) {
                     return Ok(());

@@ -1,6 +1,6 @@
 //! The impairments that can be simulated. The scenario compiler applies the same rules.
 
-use super::validate::{Checked, LONGEST, RATES, check_probability, check_spans, invalid};
+use super::validate::{Checked, MAX_DURATION, RATES, check_probability, check_spans, invalid};
 use super::{Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Link, Model, Trace};
 use cwnd::Dur;
 
@@ -8,7 +8,7 @@ use cwnd::Dur;
 const WIFI_MEANS: std::ops::RangeInclusive<Dur> = Dur::from_millis(1)..=Dur::from_millis(91);
 
 /// The least time between changes of a model: their number is limited.
-const LEAST: Dur = Dur::from_millis(1);
+const MIN_INTERVAL: Dur = Dur::from_millis(1);
 
 impl Link {
     /// Checks the impairments.
@@ -136,11 +136,11 @@ impl Trace {
         if times.last().is_none_or(|&last| last == 0) {
             return error("a trace has at least one time, and its last one is above 0".into());
         }
-        let longest = LONGEST.as_nanos() / 1_000_000;
+        let longest = MAX_DURATION.as_nanos() / 1_000_000;
         if let Some(line) = self.delays.iter().position(|&delay| u64::from(delay) > longest) {
             return error(format!("line {} of the delays: a delay is at most 2h", line + 1));
         }
-        if self.interval < LEAST {
+        if self.interval < MIN_INTERVAL {
             return error("the interval of the delays is at least 1ms".into());
         }
         check_spans([("trace", self.interval)])
@@ -151,7 +151,7 @@ impl Cellular {
     fn check(&self) -> Checked {
         check_rate("model", self.max)?;
         check_rate("model", self.sigma)?;
-        if self.step < LEAST || self.outage < LEAST {
+        if self.step < MIN_INTERVAL || self.outage < MIN_INTERVAL {
             return invalid("model", "`step` and `outage` of a cellular link are at least 1ms");
         }
         check_spans([("model", self.step), ("model", self.outage)])
@@ -166,7 +166,7 @@ impl Leo {
         if low > high || self.delay[0] > self.delay[1] {
             return invalid("model", "a range of a leo link ends before it begins");
         }
-        if self.interval < LEAST {
+        if self.interval < MIN_INTERVAL {
             return invalid("model", "the interval of a leo link is at least 1ms");
         }
         if self.outage >= self.interval {

@@ -11,15 +11,15 @@ use std::ops::RangeInclusive;
 /// can count, and a faster one a small packet in less than a nanosecond.
 pub(crate) const RATES: RangeInclusive<f64> = 8.0..=1e13;
 /// The longest delay or timeout: 2 hours.
-pub(crate) const LONGEST: Dur = Dur::from_nanos(7_200_000_000_000);
+pub(crate) const MAX_DURATION: Dur = Dur::from_nanos(7_200_000_000_000);
 /// The largest packet on the wire in bytes: the largest IP packet.
-const LARGEST_PACKET: u32 = 65_535;
+const MAX_PACKET: u32 = 65_535;
 /// TCP options of an acknowledgement in bytes: timestamps, and SACK with three blocks.
 const ACK_OPTIONS: u32 = 40;
 /// Samples of a series.
-const MOST_SAMPLES: u64 = 1_000_000;
+const MAX_SAMPLES: u64 = 1_000_000;
 /// RFC 5681 section 4.2: an acknowledgement is delayed by less.
-const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
+const MAX_ACK_DELAY: Dur = Dur::from_millis(500);
 
 /// A value that cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,20 +151,20 @@ pub(crate) fn check_times(duration: Dur, warmup: Dur, sample: Dur) -> Checked {
         return invalid("sample", "a sampling interval must be above zero");
     }
     let samples = duration.as_nanos() / sample.as_nanos();
-    if samples > MOST_SAMPLES {
+    if samples > MAX_SAMPLES {
         let (sample, duration) = (shown(sample), shown(duration));
         return invalid(
             "sample",
-            format!("{samples} samples, one every {sample} of {duration}; at most {MOST_SAMPLES}"),
+            format!("{samples} samples, one every {sample} of {duration}; at most {MAX_SAMPLES}"),
         );
     }
     check_spans([("sample", sample)])
 }
 
-/// Checks times of at most [`LONGEST`].
+/// Checks times of at most [`MAX_DURATION`].
 pub(super) fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
-    match spans.into_iter().find(|&(_, span)| span > LONGEST) {
-        Some((field, _)) => invalid(field, format!("a time is at most {}", shown(LONGEST))),
+    match spans.into_iter().find(|&(_, span)| span > MAX_DURATION) {
+        Some((field, _)) => invalid(field, format!("a time is at most {}", shown(MAX_DURATION))),
         None => Ok(()),
     }
 }
@@ -179,10 +179,10 @@ pub(super) fn check_probability(field: &'static str, value: f64) -> Checked {
 
 /// Checks the wire size of a packet.
 pub(super) fn check_size(field: &'static str, bytes: u32) -> Checked {
-    if (1..=LARGEST_PACKET).contains(&bytes) {
+    if (1..=MAX_PACKET).contains(&bytes) {
         return Ok(());
     }
-    invalid(field, format!("a packet has from 1 to {LARGEST_PACKET} bytes"))
+    invalid(field, format!("a packet has from 1 to {MAX_PACKET} bytes"))
 }
 
 impl Link {
@@ -287,19 +287,16 @@ fn check_source(rate: f64, packet: u32) -> Checked {
 /// Checks the sizes of a data packet: `least` to 65535 bytes of payload, and with the header a packet that IP can
 /// carry.
 fn check_packet(packet: u32, header: u32, least: u32) -> Checked {
-    if !(least..=LARGEST_PACKET).contains(&packet) {
+    if !(least..=MAX_PACKET).contains(&packet) {
+        return invalid("packet", format!("{packet} is not from {least} to {MAX_PACKET} bytes"));
+    }
+    if header > MAX_PACKET {
+        return invalid("header", format!("{header} is not from 0 to {MAX_PACKET} bytes"));
+    }
+    if packet + header > MAX_PACKET {
         return invalid(
             "packet",
-            format!("{packet} is not from {least} to {LARGEST_PACKET} bytes"),
-        );
-    }
-    if header > LARGEST_PACKET {
-        return invalid("header", format!("{header} is not from 0 to {LARGEST_PACKET} bytes"));
-    }
-    if packet + header > LARGEST_PACKET {
-        return invalid(
-            "packet",
-            format!("{packet} bytes and a header of {header} exceed {LARGEST_PACKET} on the wire"),
+            format!("{packet} bytes and a header of {header} exceed {MAX_PACKET} on the wire"),
         );
     }
     Ok(())
@@ -315,7 +312,7 @@ impl Tcp {
     pub(crate) fn check(&self) -> Checked {
         check_packet(self.packet, self.header, 1)?;
         self.check_packet_changes()?;
-        if self.ack_delay > LONGEST_ACK_DELAY {
+        if self.ack_delay > MAX_ACK_DELAY {
             let delay = shown(self.ack_delay);
             return invalid(
                 "ack_delay",
@@ -346,7 +343,7 @@ impl Tcp {
             );
         }
         check_data(self.bytes)?;
-        let largest_ack = LARGEST_PACKET - ACK_OPTIONS;
+        let largest_ack = MAX_PACKET - ACK_OPTIONS;
         if !(1..=largest_ack).contains(&self.ack) {
             return invalid("ack", format!("{} is not from 1 to {largest_ack} bytes", self.ack));
         }

@@ -4,7 +4,7 @@ use cwnd::Dur;
 
 use super::application::Arrivals;
 use super::error::{Problem, problem};
-use super::format::MOST_FLOWS;
+use super::format::MAX_FLOWS;
 use crate::cast::{to_index, whole};
 use crate::network::{Link, Sizes, Traffic};
 use crate::rng::Rng;
@@ -26,7 +26,7 @@ pub(super) struct Process {
 }
 
 /// The largest load. Beyond it the transfers only wait.
-const LARGEST_LOAD: f64 = 100.0;
+const MAX_LOAD: f64 = 100.0;
 
 impl Process {
     /// Compiles the arrivals at `key` of flows of `traffic` that cross the links `path`; access links may limit them to
@@ -41,7 +41,7 @@ impl Process {
         let sizes = arrivals.sizes.compile(&format!("{key}.sizes"))?;
         let rate = match (arrivals.rate, arrivals.load) {
             (Some(rate), None) => rate,
-            (None, Some(load)) if load > 0.0 && load <= LARGEST_LOAD => {
+            (None, Some(load)) if load > 0.0 && load <= MAX_LOAD => {
                 let bits = link_rate(arrivals.link.as_deref(), key, path, access)?;
                 let (payload, header) = match traffic {
                     Traffic::Tcp(tcp) => (tcp.packet, tcp.header),
@@ -52,7 +52,7 @@ impl Process {
                 load * bits / (8.0 * sizes.mean() * headers)
             }
             (None, Some(load)) => {
-                let message = format!("{load} is not above 0 and at most {LARGEST_LOAD}");
+                let message = format!("{load} is not above 0 and at most {MAX_LOAD}");
                 return problem(format!("{key}.load"), message);
             }
             _ => return problem(key, "give either `rate`, arrivals per second, or `load`"),
@@ -70,7 +70,7 @@ impl Process {
     /// Draws the arrivals of group number `group` between two times.
     ///
     /// # Errors
-    /// More than [`MOST_FLOWS`] arrivals.
+    /// More than [`MAX_FLOWS`] arrivals.
     pub(super) fn draw(
         &self,
         key: &str,
@@ -89,8 +89,8 @@ impl Process {
             if at >= end {
                 return Ok(arrivals);
             }
-            if arrivals.len() == to_index(MOST_FLOWS) {
-                return problem(key, format!("more than {MOST_FLOWS} arrivals"));
+            if arrivals.len() == to_index(MAX_FLOWS) {
+                return problem(key, format!("more than {MAX_FLOWS} arrivals"));
             }
             arrivals.push(Arrival { at: whole(at), bytes: self.sizes.draw(&mut sizes) });
         }

@@ -1,5 +1,5 @@
-//! Compiles a scenario into a network. [`Plan::new`] checks everything, at the cost of the groups of flows;
-//! [`Plan::network`] makes the flows.
+//! Compiles a scenario into a network. [`ValidScenario::new`] checks everything, at the cost of the groups of flows;
+//! [`ValidScenario::network`] makes the flows.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use cwnd::{Dur, Time};
 
 use super::arrivals::Process;
 use super::error::{Problem, problem};
-use super::format::{Access, MOST_FLOWS, Scenario};
+use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue::{self, LinkUse};
 use super::queue_format::{Queue, QueueKind};
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
-use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
+use super::units::{BitRate, MAX_DURATION, QueueSize, Span, SpanRange};
 use crate::cast::to_index;
 use crate::network::{self, Flow, InvalidField, Network, Traffic, shown};
 use crate::rng::Rng;
 
 /// The largest number of links on the paths of all flows together. They take half a gigabyte.
-const MOST_HOPS: u64 = 50_000_000;
+const MAX_HOPS: u64 = 50_000_000;
 
 /// The largest integer of TOML: a scenario that is read from JSON can be written as a file.
-const LARGEST_SEED: u64 = i64::MAX.cast_unsigned();
+const MAX_SEED: u64 = i64::MAX.cast_unsigned();
 
 /// The random draws of a flow, each as a fraction of its range. All four are drawn for every flow, so that a new range
 /// does not change the other draws.
@@ -71,21 +71,21 @@ struct Placement<'a> {
 }
 
 /// A valid scenario, ready to be made into a network.
-pub(super) struct Plan<'a> {
+pub(super) struct ValidScenario<'a> {
     scenario: &'a Scenario,
     seed: u64,
     topology: Topology<'a>,
     placements: Vec<Placement<'a>>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ValidScenario<'a> {
     /// Checks a scenario. Sizes of queues depend on the delays that `seed` draws.
     pub(super) fn new(scenario: &'a Scenario, seed: u64) -> Result<Self, Problem> {
         let [duration, warmup, sample] =
             [scenario.duration, scenario.warmup, scenario.sample].map(Span::dur);
         network::check_times(duration, warmup, sample)
             .map_err(|InvalidField { field, message }| Problem::new(field, message))?;
-        if scenario.seed > LARGEST_SEED {
+        if scenario.seed > MAX_SEED {
             return problem("seed", format!("{} is above 2^63 - 1", scenario.seed));
         }
         if !scenario.name.is_empty() {
@@ -108,10 +108,10 @@ impl<'a> Plan<'a> {
             let pairs = all_ends(&group, &topology, &mut routes)?;
             let crossed: usize = pairs.iter().map(|ends| ends.path.len() + ends.back.len()).sum();
             hops = hops.saturating_add((crossed as u64).saturating_mul(group.count));
-            if hops > MOST_HOPS {
+            if hops > MAX_HOPS {
                 return problem(
                     group.key,
-                    format!("the flows so far cross {hops} links in all; at most {MOST_HOPS}"),
+                    format!("the flows so far cross {hops} links in all; at most {MAX_HOPS}"),
                 );
             }
             if size > 0 {
@@ -119,9 +119,9 @@ impl<'a> Plan<'a> {
                 first += to_index(size);
             }
         }
-        let mut plan = Plan { scenario, seed, topology, placements };
-        plan.size_queues()?;
-        Ok(plan)
+        let mut valid = ValidScenario { scenario, seed, topology, placements };
+        valid.size_queues()?;
+        Ok(valid)
     }
 
     /// Sizes the queues of the network's own links for the flows that cross them.
@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
 
     /// Makes the network.
     pub(super) fn network(self) -> Network {
-        let Plan { scenario, seed, mut topology, placements } = self;
+        let ValidScenario { scenario, seed, mut topology, placements } = self;
         let mut flows = Vec::with_capacity(placements.iter().map(|each| to_index(each.size)).sum());
         let mut names = Names::new(placements.iter().map(|each| (&each.group, each.size)));
         for placement in &placements {
@@ -322,10 +322,10 @@ fn sizes(groups: &[Group], topology: &Topology) -> Result<Vec<u64>, Problem> {
         }
         let size = group.count.saturating_mul(if group.cross { hops } else { 1 });
         total = total.saturating_add(size);
-        if total > MOST_FLOWS {
+        if total > MAX_FLOWS {
             return problem(
                 format!("{}.count", group.key),
-                format!("{total} flows so far; at most {MOST_FLOWS}"),
+                format!("{total} flows so far; at most {MAX_FLOWS}"),
             );
         }
         sizes.push(size);
@@ -341,10 +341,10 @@ fn sizes(groups: &[Group], topology: &Topology) -> Result<Vec<u64>, Problem> {
 fn check_starts(group: &Group, size: u64) -> Result<(), Problem> {
     let stagger = group.stagger.nanos().saturating_mul(size.saturating_sub(1));
     let latest = group.start.high().nanos().saturating_add(stagger);
-    if latest > LONGEST.nanos() {
+    if latest > MAX_DURATION.nanos() {
         return problem(
             format!("{}.stagger", group.key),
-            format!("the last of {size} flows would start after {LONGEST}"),
+            format!("the last of {size} flows would start after {MAX_DURATION}"),
         );
     }
     match group.stop {

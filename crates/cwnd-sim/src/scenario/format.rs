@@ -13,7 +13,7 @@ use super::tcp::TcpOptions;
 use super::units::{BitRate, Bytes, Probability, Span, SpanRange};
 
 /// The largest number of flows of a scenario.
-pub const MOST_FLOWS: u64 = 1_000_000;
+pub const MAX_FLOWS: u64 = 1_000_000;
 fn one() -> u64 {
     1
 }

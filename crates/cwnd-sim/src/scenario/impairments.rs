@@ -224,7 +224,7 @@ impl Default for TraceColumn {
 }
 
 /// The largest number of lines of a trace.
-const MOST_LINES: usize = 10_000_000;
+const MAX_LINES: usize = 10_000_000;
 
 impl TraceColumn {
     /// Replaces the name of a file by its contents, which `read` returns.
@@ -240,8 +240,8 @@ impl TraceColumn {
                 return problem(key, message);
             };
             numbers.push(number);
-            if numbers.len() > MOST_LINES {
-                return problem(key, format!("{path}: more than {MOST_LINES} lines"));
+            if numbers.len() > MAX_LINES {
+                return problem(key, format!("{path}: more than {MAX_LINES} lines"));
             }
         }
         *self = TraceColumn::Numbers(numbers);

@@ -48,7 +48,7 @@ pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTabl
 pub use document::ReadFile;
 pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Cbr, Expectation, Flow, MOST_FLOWS, Pareto, Protocol, Scenario};
+pub use format::{Access, Cbr, Expectation, Flow, MAX_FLOWS, Pareto, Protocol, Scenario};
 pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
@@ -61,7 +61,7 @@ use serde_json::Value;
 use toml::de::DeTable;
 
 use crate::network::Network;
-use compile::Plan;
+use compile::ValidScenario;
 use error::{Problem, Source, problem, value_error};
 
 impl Scenario {
@@ -145,7 +145,7 @@ impl Scenario {
         let mut scenario: Scenario =
             serde_path_to_error::deserialize(document).map_err(|error| value_error(&error))?;
         scenario.read_files(files)?;
-        Plan::new(&scenario, scenario.seed)?;
+        ValidScenario::new(&scenario, scenario.seed)?;
         Ok(scenario)
     }
 
@@ -202,7 +202,9 @@ impl Scenario {
     /// If the scenario is invalid, because it was changed since it was read or because the delays of this seed make a
     /// queue too large.
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
-        Plan::new(self, seed).map(Plan::network).map_err(|problem| problem.at("", None))
+        ValidScenario::new(self, seed)
+            .map(ValidScenario::network)
+            .map_err(|problem| problem.at("", None))
     }
 }
 

@@ -10,11 +10,11 @@ use super::units::Span;
 use crate::network::{self, InvalidField, QueueLimit};
 
 /// The largest number of `[[link]]`s.
-const MOST_LINKS: usize = 100_000;
+const MAX_LINKS: usize = 100_000;
 /// The largest number of routers of a chain.
-const MOST_ROUTERS: u32 = 10_000;
+const MAX_ROUTERS: u32 = 10_000;
 /// The largest number of characters of a name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The network without traffic. The sizes of queues depend on the flows.
 pub(super) struct Topology<'a> {
@@ -57,8 +57,8 @@ struct LinkTable<'a, 'k> {
 pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Problem> {
     if name.is_empty() {
         problem(key, "a name cannot be empty")
-    } else if name.chars().count() > LONGEST_NAME {
-        problem(key, format!("a name has at most {LONGEST_NAME} letters"))
+    } else if name.chars().count() > MAX_NAME_LENGTH {
+        problem(key, format!("a name has at most {MAX_NAME_LENGTH} letters"))
     } else if !name.chars().all(network::is_in_names) {
         let shown = super::units::shorten(name);
         problem(key, format!("\"{shown}\" is not a name: use letters, digits, - and _"))
@@ -90,8 +90,8 @@ impl<'a> Topology<'a> {
         }
         topology.dumbbell(scenario)?;
         topology.chain(scenario)?;
-        if scenario.link.len() > MOST_LINKS {
-            return problem("link", format!("more than {MOST_LINKS} links"));
+        if scenario.link.len() > MAX_LINKS {
+            return problem("link", format!("more than {MAX_LINKS} links"));
         }
         for (at, link) in scenario.link.iter().enumerate() {
             let key = format!("link[{at}]");
@@ -148,10 +148,10 @@ impl<'a> Topology<'a> {
 
     fn chain(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
         let Some(chain) = &scenario.chain else { return Ok(()) };
-        if !(2..=MOST_ROUTERS).contains(&chain.routers) {
+        if !(2..=MAX_ROUTERS).contains(&chain.routers) {
             return problem(
                 "chain.routers",
-                format!("a chain has from 2 to {MOST_ROUTERS} routers"),
+                format!("a chain has from 2 to {MAX_ROUTERS} routers"),
             );
         }
         self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();

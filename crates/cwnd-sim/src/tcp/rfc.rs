@@ -272,8 +272,7 @@ impl Rfc {
                 continue;
             }
             let high = core.board.high();
-            let room = high - core.board.una() < core.receiver_window;
-            if high < core.total && room {
+            if core.may_send_new() {
                 if core.delayed(now) {
                     return Limit::Pacing;
                 }
@@ -282,7 +281,7 @@ impl Rfc {
                 continue;
             }
             if self.in_recovery
-                && let Some((seq, rescues)) = self.further_repair(core)
+                && let Some((seq, rescues)) = core.board.further_repair(self.rescued)
             {
                 if core.delayed(now) {
                     return Limit::Pacing;
@@ -293,17 +292,6 @@ impl Rfc {
             }
             return if high < core.total { Limit::Receiver } else { Limit::Application };
         }
-    }
-
-    /// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last
-    /// outstanding packet, once per recovery. Also returns whether it is the latter.
-    /// Rule 4 also names the highest hole below a SACKed last packet; here that hole waits for the retransmission timeout.
-    fn further_repair(&mut self, core: &mut Core) -> Option<(u32, bool)> {
-        if let Some(seq) = core.board.next_hole() {
-            return Some((seq, false));
-        }
-        let last = core.board.high() - 1;
-        (!self.rescued && last >= core.board.highest_sacked()).then_some((last, true))
     }
 
     fn send_cumulative(&mut self, core: &mut Core, net: &mut Net, now: u64) -> Limit {

@@ -420,6 +420,17 @@ impl Scoreboard {
         found
     }
 
+    /// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last outstanding packet,
+    /// which is `rescued` once per recovery. Also returns whether it is the latter. Rule 4 also names the highest hole below a SACKed last
+    /// packet; here that hole waits for the retransmission timeout.
+    pub(crate) fn further_repair(&mut self, rescued: bool) -> Option<(u32, bool)> {
+        if let Some(seq) = self.next_hole() {
+            return Some((seq, false));
+        }
+        let last = self.high().checked_sub(1).filter(|&last| last >= self.una)?;
+        (!rescued && last >= self.highest_sacked()).then_some((last, true))
+    }
+
     /// Whether the last transmission of packet `seq`, at `sent_at`, is still in flight: outstanding, and neither SACKed nor presumed lost.
     pub(crate) fn is_pending(&mut self, seq: u32, sent_at: u64) -> bool {
         (self.una..self.high()).contains(&seq) && {

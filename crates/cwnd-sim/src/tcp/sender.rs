@@ -442,6 +442,13 @@ impl<E> Core<E> {
         self.driver.window()
     }
 
+    /// Whether there is a new packet with data and the receiver's window has room for it.
+    #[inline(always)]
+    pub(super) fn may_send_new(&self) -> bool {
+        let high = self.board.high();
+        high < self.total && high - self.board.una() < self.receiver_window
+    }
+
     /// Returns which window is full: the receiver's or the congestion window.
     #[inline]
     pub(super) fn closed(&self) -> Limit {

@@ -40,7 +40,7 @@ impl Case {
 
 /// Whether a link limits every flow that would otherwise send without limit.
 pub(crate) fn is_bounded(network: &Network) -> bool {
-    let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MOST_RATE);
+    let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MAX_RATE);
     network.flows.iter().all(|flow| match *flow.traffic {
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => true,
         Traffic::Tcp(_) | Traffic::Udt(_) => flow.path.iter().any(limits),
@@ -48,7 +48,7 @@ pub(crate) fn is_bounded(network: &Network) -> bool {
 }
 
 /// The rate in bits per second of the fastest link that limits flows.
-const MOST_RATE: f64 = 1e9;
+const MAX_RATE: f64 = 1e9;
 
 /// Values that are likely to coincide: a packet of 1000 bytes takes a multiple of 0.4 ms at most of the rates.
 pub(crate) struct Values {

@@ -22,7 +22,7 @@ pub(super) enum Reply {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct Replies {
     replies: VecDeque<Reply>,
     failure: Option<Failure>,
     closed: bool,
@@ -30,12 +30,12 @@ struct Queue {
 
 #[derive(Debug, Default)]
 pub(super) struct ReplyQueue {
-    queue: Mutex<Queue>,
+    queue: Mutex<Replies>,
     changed: Condvar,
 }
 
 impl ReplyQueue {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, Replies> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -71,7 +71,7 @@ const BW_ROUNDS: u64 = 10;
 const MIN_RTT_WINDOW: Dur = Dur::from_millis(10_000);
 const PROBE_RTT_TIME: Dur = Dur::from_millis(200);
 /// The least window in packets, and that of ProbeRTT.
-const LEAST: u32 = 4;
+const MIN_WINDOW: u32 = 4;
 /// The window after persistent congestion in packets (RFC 9002 section 7.6.2).
 const PERSISTENT: u32 = 2;
 /// Growth of the bandwidth, and rounds without it, that end Startup.
@@ -93,15 +93,15 @@ const EXTRA_TIME: f64 = 0.1;
 const EPOCH_PACKETS: u32 = 1 << 20;
 /// Segments: 2^10 in a second, of at most GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER bytes and 127 packets, one packet below 1.2 Mb/s.
 const SEGMENTS_PER_SECOND: f64 = 1024.0;
-const MOST_SEGMENT_BYTES: f64 = 65_215.0;
-const MOST_SEGMENT: f64 = 127.0;
+const MAX_SEGMENT_BYTES: f64 = 65_215.0;
+const MAX_SEGMENT: f64 = 127.0;
 const SLOW_BYTES: f64 = 1_200_000.0 / 8.0;
 /// The nominal RTT before the first sample in seconds.
 const NOMINAL_RTT: f64 = 1e-3;
 /// The least pacing rate in packets per second.
-const LEAST_PACE: f64 = 1.0;
+const MIN_PACE: f64 = 1.0;
 /// Largest bandwidth in packets per second, so that results stay finite.
-const MOST_RATE: f64 = 1e12;
+const MAX_RATE: f64 = 1e12;
 
 /// The state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,8 +263,8 @@ impl Bbr {
     fn segment(&self) -> u32 {
         let bytes = self.pace * self.sizes.packet();
         let least = if bytes < SLOW_BYTES { 1.0 } else { 2.0 };
-        let size = (bytes / SEGMENTS_PER_SECOND).min(MOST_SEGMENT_BYTES);
-        (size / self.sizes.packet()).max(least).min(MOST_SEGMENT) as u32
+        let size = (bytes / SEGMENTS_PER_SECOND).min(MAX_SEGMENT_BYTES);
+        (size / self.sizes.packet()).max(least).min(MAX_SEGMENT) as u32
     }
 
     fn bdp(&self, bw: f64, gain: f64) -> u32 {
@@ -387,7 +387,7 @@ impl Bbr {
         }
         let limited = sample.application_limited || self.limited.contains(sample.prior_delivered);
         self.sample_long_term(now, self.losses, limited);
-        let bw = rate.as_per_sec().min(MOST_RATE);
+        let bw = rate.as_per_sec().min(MAX_RATE);
         if !limited || bw >= self.max_bw() {
             self.bw.add(self.rounds, bw);
         }
@@ -497,7 +497,7 @@ impl Bbr {
         }
         self.limited.extend(self.delivered, self.in_flight);
         match self.probe_rtt_done {
-            None if self.in_flight <= LEAST => {
+            None if self.in_flight <= MIN_WINDOW => {
                 self.probe_rtt_done = Some(now + PROBE_RTT_TIME);
                 self.probe_rtt_round = false;
                 self.round_end = self.delivered;
@@ -537,7 +537,7 @@ impl Bbr {
             self.has_seen_rtt = true;
             self.pace = HIGH_GAIN * PACING_MARGIN * f64::from(self.w) / rtt.as_secs().max(1e-6);
         }
-        let pace = (PACING_MARGIN * self.pacing_gain * self.bandwidth()).max(LEAST_PACE);
+        let pace = (PACING_MARGIN * self.pacing_gain * self.bandwidth()).max(MIN_PACE);
         if self.pipe_full || pace > self.pace {
             self.pace = pace;
         }
@@ -561,10 +561,10 @@ impl Bbr {
             } else {
                 self.w
             };
-            self.set_window(window.max(LEAST));
+            self.set_window(window.max(MIN_WINDOW));
         }
         if self.state == State::ProbeRtt {
-            self.w = self.w.min(LEAST);
+            self.w = self.w.min(MIN_WINDOW);
         }
     }
 
@@ -624,7 +624,7 @@ impl Bbr {
         let restored = self.w.max(self.prior);
         self.set_window(if self.pipe_full { restored.min(self.target()) } else { restored });
         if self.state == State::ProbeRtt {
-            self.w = self.w.min(LEAST);
+            self.w = self.w.min(MIN_WINDOW);
         }
     }
 
@@ -660,7 +660,7 @@ impl Bbr {
         let factor = self.sizes.change(packet, self.delivered, self.in_flight);
         let volume =
             |packets: u32| round(f64::from(packets) * factor).min(f64::from(u32::MAX)) as u32;
-        let rate = |rate: f64| (rate * factor).min(MOST_RATE);
+        let rate = |rate: f64| (rate * factor).min(MAX_RATE);
         let most = rescale_max_window(f64::from(self.max_window), factor, 1.0);
         self.max_window = round(most) as u32;
         self.set_window(volume(self.w));

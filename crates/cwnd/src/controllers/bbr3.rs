@@ -114,9 +114,9 @@ const QUANTUM_SECONDS: f64 = 1e-3;
 /// The nominal RTT before the first sample in seconds.
 const NOMINAL_RTT: f64 = 1e-3;
 /// The least pacing rate in packets per second.
-const LEAST_PACE: f64 = 1.0;
+const MIN_PACE: f64 = 1.0;
 /// Largest bandwidth in packets per second and volume in packets, so that results stay finite.
-const MOST: f64 = 1e12;
+const MAX_VALUE: f64 = 1e12;
 
 /// BBR.state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,8 +290,8 @@ impl Bbr3 {
     /// BBR at the start of a connection (OnInit).
     pub fn new(aging: Aging, settings: &Settings) -> Self {
         let least = settings.conventions.least_window;
-        let initial_window = settings.initial_window.get().clamp(least, MOST);
-        let max_window = settings.max_window.get().clamp(1.0, MOST);
+        let initial_window = settings.initial_window.get().clamp(least, MAX_VALUE);
+        let max_window = settings.max_window.get().clamp(1.0, MAX_VALUE);
         let infers_recovery = settings.conventions.infers_recovery;
         Bbr3 {
             sizes: PacketSizes::new(settings.packet),
@@ -438,7 +438,7 @@ impl Bbr3 {
             ack.delivered = self.sizes.volume(sample.prior_delivered, sample.delivered);
             if sample.rate().is_some() {
                 let rate = Rate::over(ack.delivered, sample.interval());
-                ack.rate = rate.as_per_sec().min(MOST);
+                ack.rate = rate.as_per_sec().min(MAX_VALUE);
             }
             ack.prior_delivered = Some(sample.prior_delivered);
             ack.sent.lost = sample.lost;
@@ -582,13 +582,13 @@ impl Bbr3 {
         {
             self.has_seen_rtt = true;
             let nominal = self.initial_window / rtt.as_secs().max(1e-6);
-            self.pace = (STARTUP_PACING_GAIN * nominal).min(MOST);
+            self.pace = (STARTUP_PACING_GAIN * nominal).min(MAX_VALUE);
         }
         self.set_pacing_rate_with_gain(self.pacing_gain);
     }
 
     fn set_pacing_rate_with_gain(&mut self, gain: f64) {
-        let rate = (gain * self.bw * PACING_MARGIN).max(LEAST_PACE);
+        let rate = (gain * self.bw * PACING_MARGIN).max(MIN_PACE);
         if self.full_bw_reached || rate > self.pace {
             self.pace = rate;
         }
@@ -601,7 +601,7 @@ impl Bbr3 {
 
     /// BDPMultiple.
     fn bdp_multiple(&self, bw: f64, gain: f64) -> f64 {
-        let bdp = |rtt: Dur| (gain * bw * rtt.as_secs()).min(MOST);
+        let bdp = |rtt: Dur| (gain * bw * rtt.as_secs()).min(MAX_VALUE);
         self.min_rtt.map_or(self.initial_window, bdp)
     }
 
@@ -692,9 +692,9 @@ impl Bbr3 {
         }
         self.max_window = rescale_max_window(self.max_window, factor, 1.0);
         self.w = self.w.max(self.least).min(self.max_window);
-        self.pace = self.pace.min(MOST);
-        self.max_bw = self.max_bw.min(MOST);
-        self.max_bw_filter.map(|rate| (rate * factor).min(MOST));
+        self.pace = self.pace.min(MAX_VALUE);
+        self.max_bw = self.max_bw.min(MAX_VALUE);
+        self.max_bw_filter.map(|rate| (rate * factor).min(MAX_VALUE));
         self.extra_acked_filter.map(|volume| volume * factor);
     }
 }

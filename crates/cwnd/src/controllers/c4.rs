@@ -110,10 +110,10 @@ const LOSS_GAIN: f64 = 1.0 / 16.0;
 /// Pacing rate of Initial as a multiple of alpha nominal_rate, for packets that come in bunches (code).
 const INITIAL_PACING: f64 = 5.0 / 4.0;
 /// The least window in packets.
-const LEAST: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 /// Smallest round-trip time in seconds and largest rate in packets per second, so that results stay finite.
-const LEAST_RTT: f64 = 1e-6;
-const MOST_RATE: f64 = 1e12;
+const MIN_RTT: f64 = 1e-6;
+const MAX_RATE: f64 = 1e12;
 
 /// The state of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ impl C4 {
             return None;
         }
         // The rate of the least window, so that a flow whose rate was reduced measures it again.
-        let pace = (self.alpha * self.rate).max(LEAST / self.min_rtt);
+        let pace = (self.alpha * self.rate).max(MIN_WINDOW / self.min_rtt);
         Some(match self.state {
             State::Initial => INITIAL_PACING * pace.max(self.initial_window / self.max_rtt),
             _ => pace,
@@ -272,7 +272,7 @@ impl C4 {
         }
         let most = self.max_window.min(f64::from(u32::MAX)).max(1.0);
         match self.restarted_at {
-            None => window.max(LEAST).min(most),
+            None => window.max(MIN_WINDOW).min(most),
             Some((_, restart)) => restart.min(most),
         }
     }
@@ -355,7 +355,7 @@ impl C4 {
         self.measure_rate(now, acked);
         // Without a sample the acknowledgement may be that of an earlier transmission (Karn).
         let Some(rtt) = acked.rtt else { return };
-        self.measure_rtt(now, rtt.as_secs().max(LEAST_RTT));
+        self.measure_rtt(now, rtt.as_secs().max(MIN_RTT));
         if acked.sent_at >= self.era.began {
             self.end_era(now);
         }
@@ -369,8 +369,8 @@ impl C4 {
         }
         let delay = now.since(acked.sent_at).max(sample.send_elapsed);
         let volume = self.sizes.volume(sample.prior_delivered, sample.delivered);
-        let rate = volume / delay.as_secs().max(LEAST_RTT);
-        self.rate = self.rate.max(fmin(rate, MOST_RATE));
+        let rate = volume / delay.as_secs().max(MIN_RTT);
+        self.rate = self.rate.max(fmin(rate, MAX_RATE));
     }
 
     fn measure_rtt(&mut self, now: Time, rtt: f64) {
@@ -489,7 +489,7 @@ impl C4 {
     fn rescale(&mut self, packet: u32) {
         let factor = self.sizes.change(packet, self.delivered, self.in_flight);
         for rate in [&mut self.rate, &mut self.reference] {
-            *rate = fmin(*rate * factor, MOST_RATE);
+            *rate = fmin(*rate * factor, MAX_RATE);
         }
         self.initial_window *= factor;
         self.max_window = rescale_max_window(self.max_window, factor, 1.0);
@@ -509,7 +509,7 @@ impl Controller for C4 {
                 it.restart(now, it.least);
             }),
             Event::PersistentCongestion => {
-                self.reduce(Signal::PersistentCongestion, |it| it.restart(now, LEAST));
+                self.reduce(Signal::PersistentCongestion, |it| it.restart(now, MIN_WINDOW));
             }
             Event::Undo => self.restarted_at = None,
             Event::Mtu { packet } => self.rescale(*packet),

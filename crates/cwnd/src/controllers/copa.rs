@@ -66,7 +66,7 @@ use crate::units::{Dur, Packets, Rate, Time};
 /// The window of `RTT_min`.
 const MIN_WINDOW: Dur = Dur::from_millis(10_000);
 /// The least window in packets (genericCC).
-const LEAST: f64 = 2.0;
+const MIN_CWND: f64 = 2.0;
 /// Windows in one direction after the first one before the velocity doubles.
 const STEADY: u32 = 3;
 /// The queue is nearly empty below this fraction of the variation of the RTT.
@@ -83,7 +83,7 @@ const HIGH_LOSS: f64 = 0.3;
 const LOSS_SAMPLE: u64 = 20;
 const LOSS_FACTOR: f64 = 0.7;
 /// Smallest round-trip time, so that rates stay finite.
-const LEAST_RTT: Dur = Dur::from_micros(1);
+const MIN_RTT: Dur = Dur::from_micros(1);
 
 /// The direction of the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,7 +187,7 @@ impl Copa {
 
     fn set_window(&mut self, window: f64) {
         let most = self.max_window.min(f64::from(u32::MAX)).max(1.0);
-        self.w = window.max(LEAST).min(most);
+        self.w = window.max(MIN_CWND).min(most);
     }
 
     /// The queueing delay, equation 2.
@@ -196,7 +196,7 @@ impl Copa {
     }
 
     fn measure(&mut self, now: Time, sample: Dur) {
-        let rtt = Rtt::update(self.rtt, sample.max(LEAST_RTT));
+        let rtt = Rtt::update(self.rtt, sample.max(MIN_RTT));
         self.rtt = Some(rtt);
         let (at, srtt) = (now.as_nanos(), rtt.smoothed.as_nanos());
         self.rtt_standing.set_length(srtt / 2);
@@ -349,9 +349,9 @@ impl Controller for Copa {
             Event::Marked(marked) => self.congested(now, marked.sent_at),
             Event::Timeout(lost) => {
                 self.count_losses(now, lost);
-                self.reduce(Signal::Timeout, LEAST);
+                self.reduce(Signal::Timeout, MIN_CWND);
             }
-            Event::PersistentCongestion => self.reduce(Signal::PersistentCongestion, LEAST),
+            Event::PersistentCongestion => self.reduce(Signal::PersistentCongestion, MIN_CWND),
             Event::Undo => {
                 if let Some(before) = self.before.take() {
                     self.set_window(self.w.max(before));

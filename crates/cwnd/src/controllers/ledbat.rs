@@ -61,14 +61,14 @@ const BASE_HISTORY: usize = 10;
 const CURRENT_FILTER: usize = 4;
 const MINUTE: u64 = 60_000_000_000;
 /// INIT_CWND and MIN_CWND in packets.
-const LEAST: f64 = 2.0;
+const MIN_CWND: f64 = 2.0;
 /// Packets by which the window may exceed those in flight (ALLOWED_INCREASE).
 const ALLOWED_INCREASE: f64 = 1.0;
 /// Seconds.
 const TARGET: f64 = 0.1;
 const TARGET_PLUS: f64 = 0.06;
 /// LEDBAT++ section 4.2.
-const LARGEST_DIVISOR: f64 = 16.0;
+const MAX_DIVISOR: f64 = 16.0;
 /// LEDBAT++ section 4.1: the part of the target that ends the first slow start.
 const EXIT: f64 = 0.75;
 /// LEDBAT++ section 4.4: durations between two slowdowns.
@@ -178,7 +178,7 @@ impl Ledbat {
             plus,
             target: if target > 0.0 { target } else { default },
             gain,
-            w: settings.initial_window.get().clamp(loss_window, LEAST),
+            w: settings.initial_window.get().clamp(loss_window, MIN_CWND),
             ssthresh: f64::INFINITY,
             max_window: settings.max_window.get().clamp(1.0, MAX_WINDOW),
             packet: settings.packet,
@@ -202,9 +202,9 @@ impl Ledbat {
         if !self.plus {
             self.gain
         } else if base > 0.0 {
-            self.gain / libm::ceil(2.0 * self.target / base).clamp(1.0, LARGEST_DIVISOR)
+            self.gain / libm::ceil(2.0 * self.target / base).clamp(1.0, MAX_DIVISOR)
         } else {
-            self.gain / LARGEST_DIVISOR
+            self.gain / MAX_DIVISOR
         }
     }
 
@@ -249,7 +249,7 @@ impl Ledbat {
         let credit = f64::from(acked.credit);
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         match self.phase {
-            Phase::Frozen { .. } => self.w = self.w.min(LEAST),
+            Phase::Frozen { .. } => self.w = self.w.min(MIN_CWND),
             Phase::SlowStart { .. } | Phase::Ramp { .. } => {
                 if used {
                     let grown = self.w + self.gain() * credit;
@@ -263,7 +263,7 @@ impl Ledbat {
                     self.w += change;
                 }
                 let flight = f64::from(acked.in_flight) + f64::from(acked.packets);
-                self.w = self.w.min((flight + ALLOWED_INCREASE).max(before)).max(LEAST);
+                self.w = self.w.min((flight + ALLOWED_INCREASE).max(before)).max(MIN_CWND);
             }
         }
         self.w = self.w.min(self.max_window);
@@ -280,7 +280,7 @@ impl Ledbat {
             }
             Phase::Avoidance => {
                 if self.slowdown.is_some_and(|at| now >= at) {
-                    self.ssthresh = self.w.max(LEAST);
+                    self.ssthresh = self.w.max(MIN_CWND);
                     self.phase = Phase::Frozen { began: now, until: now + rtt + rtt };
                     (self.slowdown, self.undo) = (None, None);
                 }
@@ -301,7 +301,7 @@ impl Ledbat {
         if self.in_recovery || sent_at < self.last_cut {
             return;
         }
-        let half = (self.w / 2.0).max(LEAST).min(self.w);
+        let half = (self.w / 2.0).max(MIN_CWND).min(self.w);
         let threshold = self.half();
         self.reduce(now, why, half);
         self.ssthresh = threshold;
@@ -314,7 +314,7 @@ impl Ledbat {
             Phase::Frozen { .. } | Phase::Ramp { .. } => self.ssthresh,
             Phase::SlowStart { .. } | Phase::Avoidance => self.w,
         };
-        (window / 2.0).max(LEAST)
+        (window / 2.0).max(MIN_CWND)
     }
 
     fn timeout(&mut self, now: Time) {
@@ -340,7 +340,7 @@ impl Ledbat {
         let factor = f64::from(self.packet) / f64::from(packet);
         self.packet = packet;
         self.w = (self.w * factor).clamp(self.loss_window, MAX_WINDOW);
-        self.ssthresh = (self.ssthresh * factor).max(LEAST);
+        self.ssthresh = (self.ssthresh * factor).max(MIN_CWND);
         self.max_window = rescale_max_window(self.max_window, factor, 1.0);
         self.undo = None;
     }
@@ -356,7 +356,7 @@ impl Controller for Ledbat {
             Event::Timeout(_) => self.timeout(now),
             Event::PersistentCongestion => {
                 self.in_recovery = false;
-                self.reduce(now, Signal::PersistentCongestion, self.w.min(LEAST));
+                self.reduce(now, Signal::PersistentCongestion, self.w.min(MIN_CWND));
             }
             Event::Undo => {
                 if let Some(Saved { w, ssthresh, phase, slowdown }) = self.undo.take() {

@@ -70,13 +70,13 @@ pub enum RateFilter {
 
 /// `2 tau / D` of [`RateFilter::Fixed`], and the most packets that it counts for an ACK.
 const FIXED: f64 = 20.0;
-const MOST_PACKETS: u32 = 2;
+const MAX_PACKETS: u32 = 2;
 /// After τ / m without an acknowledgement the filter receives a sample of 0: the paper's m.
 const M: f64 = 2.0;
 /// The shortest remainder of a gap that is a separate sample, as a fraction of τ.
-const SHORTEST: f64 = 0.02;
+const MIN_REMAINDER: f64 = 0.02;
 /// The most samples of 0 for a gap: the estimate has decayed to nothing after them.
-const MOST_ZEROS: f64 = 128.0;
+const MAX_ZEROS: f64 = 128.0;
 
 /// AIAD: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,12 +122,12 @@ impl Aiad {
         let step = self.tau / M;
         let mut zeros = libm::floor(gap / step);
         let mut rest = gap - zeros * step;
-        if rest < SHORTEST * self.tau {
+        if rest < MIN_REMAINDER * self.tau {
             zeros -= 1.0;
             rest = step;
         }
         let mut fed = 0.0;
-        while fed < zeros.min(MOST_ZEROS) {
+        while fed < zeros.min(MAX_ZEROS) {
             self.filter(0.0, step);
             fed += 1.0;
         }
@@ -162,7 +162,7 @@ impl WindowLaw for Aiad {
         };
         self.pending += f64::from(match self.filter {
             RateFilter::Interval => acked.packets,
-            RateFilter::Fixed => acked.packets.min(MOST_PACKETS),
+            RateFilter::Fixed => acked.packets.min(MAX_PACKETS),
         });
         let Some(now) = now else { return };
         let Some(last) = self.last else {

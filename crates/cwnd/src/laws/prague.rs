@@ -46,7 +46,7 @@ use crate::law::{Context, Signal, WindowLaw};
 use crate::units::{Dur, Time};
 
 /// The least window after a mark in packets.
-const LEAST: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 /// Prague: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,7 +116,7 @@ impl WindowLaw for Prague {
             return w / 2.0;
         }
         self.reduced = cx.now;
-        (w * (1.0 - self.alpha / 2.0)).max(LEAST).min(w)
+        (w * (1.0 - self.alpha / 2.0)).max(MIN_WINDOW).min(w)
     }
 
     fn answers_mark(&self, cx: &Context) -> bool {

@@ -58,13 +58,13 @@ const KEPT: f64 = 0.9;
 const FIRST_RATE: Rate = Rate::per_sec(1.0);
 const FIRST_TIMEOUT: Dur = Dur::from_millis(2000);
 /// s/t_mbi: a packet in 64 s (section 4.3).
-const LEAST_RATE: Rate = Rate::per_sec(1.0 / 64.0);
+const MIN_RATE: Rate = Rate::per_sec(1.0 / 64.0);
 /// Bytes in the largest initial window of more than two packets.
 const INITIAL_WINDOW: f64 = 4380.0;
 /// Packets in a round-trip time if the first packet is lost (section 6.3.1).
 const FIRST_LOST: f64 = 0.5;
 /// The smallest loss event rate for which the equation is solved.
-const LEAST_LOSS: f64 = 1e-8;
+const MIN_LOSS: f64 = 1e-8;
 
 /// TFRC: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +100,7 @@ impl Tfrc {
 
     /// The loss event rate at which the equation gives `window` packets in a round-trip time.
     pub fn loss_rate(window: f64) -> f64 {
-        let (mut low, mut high) = (LEAST_LOSS, 1.0);
+        let (mut low, mut high) = (MIN_LOSS, 1.0);
         // The ratio of the bounds, 10^8, is below 1 + 10^-15 after 55 halvings of its logarithm.
         for _ in 0..55 {
             let middle = sqrt(low * high);
@@ -222,7 +222,7 @@ impl RateLaw for Tfrc {
     }
 
     fn least(&self) -> Rate {
-        LEAST_RATE
+        MIN_RATE
     }
 
     /// The loss intervals stay: the loss event rate is one of packets of any size.
@@ -289,7 +289,7 @@ mod tests {
             near(Tfrc::loss_rate(Tfrc::window(p)), p);
         }
         assert_eq!(Tfrc::loss_rate(0.0), 1.0);
-        near(Tfrc::loss_rate(1e9), LEAST_LOSS);
+        near(Tfrc::loss_rate(1e9), MIN_LOSS);
     }
 
     /// W_init = min(4 s, max(2 s, 4380 bytes)) in a round trip of 100 ms.

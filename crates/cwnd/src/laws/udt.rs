@@ -47,7 +47,7 @@ const DECREASE: f64 = 1.125;
 /// The draft's constant in the flow window.
 const EXTRA_WINDOW: f64 = 16.0;
 /// The loss reports of a congestion period that may decrease the rate.
-const MOST_REPORTS: u32 = 5;
+const MAX_REPORTS: u32 = 5;
 /// The gain of the running averages.
 const GAIN: f64 = 0.125;
 
@@ -142,7 +142,7 @@ impl RateLaw for Udt {
             self.every = (ceil(self.average * self.random.unit()) as u32).max(1);
             self.reports = 1;
         } else {
-            if self.reports >= MOST_REPORTS {
+            if self.reports >= MAX_REPORTS {
                 return rate;
             }
             self.reports += 1;

@@ -17,7 +17,7 @@ const DELAY_MAX: Dur = Dur::from_millis(16);
 /// `hystart_ack_delay`: a train is allowed the time of four largest segments (64 KiB each) at the pacing rate, at most
 /// 1 ms.
 const SEGMENTS: f64 = 4.0 * 65536.0;
-const MOST_ACK_DELAY: f64 = 0.001;
+const MAX_ACK_DELAY: f64 = 0.001;
 /// The pacing rate of slow start over window / smoothed round-trip time (`tcp_pacing_ss_ratio`).
 const PACING: f64 = 2.0;
 
@@ -63,7 +63,7 @@ impl HyStartLinux {
         self.last_ack = cx.now;
         let smoothed = cx.rtt.map_or(0.0, |rtt| rtt.smoothed.as_secs());
         let rate = PACING * w * f64::from(cx.packet) / smoothed;
-        let ack_delay = (SEGMENTS / rate).min(MOST_ACK_DELAY);
+        let ack_delay = (SEGMENTS / rate).min(MAX_ACK_DELAY);
         let whole = self.delay_min.as_secs() + ack_delay;
         let threshold = if self.paced { whole } else { whole / 2.0 };
         cx.now.since(self.round_start).as_secs() > threshold

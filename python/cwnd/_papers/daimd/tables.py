@@ -12,7 +12,7 @@ from cwnd._papers.daimd import networks as net
 from cwnd._papers.daimd.networks import LAW, RTTS
 from cwnd._papers.exhibit import exhibit
 from cwnd._papers.figure import Curve, Figure, Panel, sweep
-from cwnd._papers.grades import FEWEST, alike, at_least, at_most, fact, less
+from cwnd._papers.grades import MIN_RUNS, alike, at_least, at_most, fact, less
 from cwnd.model import daimd
 from cwnd.stats import ANY, POSITIVE, UNIT
 
@@ -234,9 +234,9 @@ def section_6(lab: Lab) -> None:
 
 def _without_window(lab: Lab, runs: Runs) -> None:
     """Compare the stability of UDT on long paths with that without the flow window."""
-    free = ten(lab, {"DAIMD": net.variant(LAW, **{"lambda": 1})}, FAR, FEWEST)
+    free = ten(lab, {"DAIMD": net.variant(LAW, **{"lambda": 1})}, FAR, MIN_RUNS)
     for rtt in FAR:
         with_, without = (
-            [run.indices["SI"] for run in of["DAIMD", rtt][:FEWEST]] for of in (runs, free)
+            [run.indices["SI"] for run in of["DAIMD", rtt][:MIN_RUNS]] for of in (runs, free)
         )
         lab.claim("stable", less(with_, without), rtt=rtt)

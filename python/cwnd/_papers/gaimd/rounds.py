@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RUNS, FLOWS, ROUNDS = 8, 40, 1500
 """Independent runs, flows of each, and rounds of a flow, the first quarter of which is omitted."""
 
-MOST = 6
+MAX_DOUBLINGS = 6
 """Doublings of the timeout: up to 64 T₀."""
 
 
@@ -71,8 +71,8 @@ def play(
         arrived = np.minimum(random.geometric(p, shape) - 1, before)
         expired = loss & (arrived < 3) & timeouts
         tries = np.where(expired, random.geometric(1 - p, shape), 0)
-        doubled = np.minimum(tries, MOST + 1)
-        waits = 2.0**doubled - 1 + 2.0**MOST * (tries - doubled)
+        doubled = np.minimum(tries, MAX_DOUBLINGS + 1)
+        waits = 2.0**doubled - 1 + 2.0**MAX_DOUBLINGS * (tries - doubled)
         if step >= ROUNDS // 4:
             totals += (
                 size + loss * before + tries,

@@ -74,7 +74,7 @@ def periodic_epoch(beta: float, w: float, alpha: float) -> tuple[float, int]:
 
 
 RANDOM = (0.001, 0.002, 0.005, 0.01)
-LARGEST = (20, 50, 100)
+LOSS_WINDOWS = (20, 50, 100)
 """Packets in flight at periodic losses."""
 
 
@@ -91,7 +91,7 @@ def eq_6(lab: Lab) -> None:
         alpha2 = float(np.sum(np.asarray(simd_alpha(1 / 16, chain.grid)) ** 2 * chain.at_loss))
         increase = before / 16
         lab.number("random-law", increase / (alpha2 / (2 * (p * chain.mean) ** 2)), p=f"{p:g}")
-    for w in LARGEST:
+    for w in LOSS_WINDOWS:
         tooth = law.sawtooth(net.SIMD, w)
         epoch, mean = float(tooth.packets), float(tooth.packets / tooth.rounds)
         expected = float(simd_alpha(1 / 16, w)) ** 2 / 4 * (epoch / mean) ** 2
@@ -104,7 +104,7 @@ def eq_6(lab: Lab) -> None:
     random = lab.run(
         {p: net.random_loss(net.SIMD, p, lab.pick(12000, 3000)) for p in RANDOM}, read_epochs
     )
-    periodic = lab.run({w: net.periodic_loss(net.SIMD, w) for w in LARGEST}, read_epochs)
+    periodic = lab.run({w: net.periodic_loss(net.SIMD, w) for w in LOSS_WINDOWS}, read_epochs)
     relation = []
     for p, found in random.items():
         eq6 = [e.alpha2 / (2 * (p * e.window) ** 2) for e in found]

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from cwnd._show.sheets import Column
     from cwnd.stats import Range
 
-MOST_NUMBERS = 500_000
+MAX_NUMBERS = 500_000
 """Largest number of means and bounds on a page: about a megabyte, compressed."""
 
-MOST_POINTS = 2_000
+MAX_POINTS = 2_000
 """Number of grid points on a page that cannot contain all."""
 
 _UNITS = ((parse_rate, "bit/s"), (parse_time, "s"), (parse_size, "B"))
@@ -115,12 +115,12 @@ class Cube:
         """
         every = tuple(range(len(self.shape)))
         total = math.prod(self.shape)
-        room = MOST_NUMBERS // (len(self.controllers) * max(len(self.columns), 1))
+        room = MAX_NUMBERS // (len(self.controllers) * max(len(self.columns), 1))
         each = 3 if self.repeated else 1
         kept = total
         if total * each > room:
             # The points of an incomplete grid are for the table only.
-            kept = min(total, MOST_POINTS if self.sampled is None else room // each * 2 // 3)
+            kept = min(total, MAX_POINTS if self.sampled is None else room // each * 2 // 3)
         points = np.arange(kept) * total // kept
         chosen = [(every, points, self.repeated)]
         room -= kept * each

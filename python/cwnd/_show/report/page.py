@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.result import jsonable
 from cwnd._show.chart_lines import (
-    MOST_LINES,
+    MAX_LINES,
     group_lines,
     limit_of,
     lines,
@@ -39,10 +39,10 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%|[kMG]?bit/s)(?!\w))")
 
 _UNSAFE = "'unsafe-inline'"
 
-MOST_POINTS = 600
+MAX_POINTS = 600
 """Points per line; a screen cannot show more."""
 
-FEWEST_POINTS = 60
+MIN_POINTS = 60
 """Points per line on a page with very many runs."""
 
 PAGE_POINTS = 1_200_000
@@ -107,7 +107,7 @@ def _unbroken(text: str) -> str:
 def run_data(
     result: Result,
     colors: Mapping[str, str],
-    points: int = MOST_POINTS,
+    points: int = MAX_POINTS,
     *,
     rtt: bool = False,
     **labels: str,
@@ -161,10 +161,10 @@ def run_data(
 def points_of(results: Iterable[Result]) -> int:
     """Return the number of points per line for a page with these runs.
 
-    It is `MOST_POINTS`, or fewer if all lines together would exceed `PAGE_POINTS`.
+    It is `MAX_POINTS`, or fewer if all lines together would exceed `PAGE_POINTS`.
     """
-    count = sum(2 * min(len(run.measured_flows), MOST_LINES) + 1 for run in results)
-    return min(max(PAGE_POINTS // max(count, 1), FEWEST_POINTS), MOST_POINTS)
+    count = sum(2 * min(len(run.measured_flows), MAX_LINES) + 1 for run in results)
+    return min(max(PAGE_POINTS // max(count, 1), MIN_POINTS), MAX_POINTS)
 
 
 def _rounded(time: Series, values: Series) -> list[list[float | None]]:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from cwnd._sweeps.axes import Axis
     from cwnd._sweeps.manifest import Outs
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 """Largest number of rows in the table of points."""
 
-MOST_FAILURES = 100
+MAX_FAILURES = 100
 """Largest number of failed runs listed."""
 
 
@@ -96,12 +96,12 @@ def sweep_page(out: Outs) -> str:
         columns=cube.columns,
         kept=len(points),
         total=total,
-        most_rows=MOST_ROWS,
+        most_rows=MAX_ROWS,
         errors=_errors(failed),
         failure_heads=[(name, "", "") for name in listed_columns],
         failures=_failures(failed, listed_columns),
         failure_text=set(range(len(listed_columns))),
-        left_out=max(len(failed) - MOST_FAILURES, 0),
+        left_out=max(len(failed) - MAX_FAILURES, 0),
         plan=text,
         moved=moved,
         rerun=_rerun(source, outs),
@@ -118,7 +118,7 @@ def sweep_page(out: Outs) -> str:
             "runs": [part.ravel()[points].tolist() for part in cube.runs],
             "failed": [part.ravel()[points].tolist() for part in cube.failed],
             "whole": len(points) == total,
-            "rows": MOST_ROWS,
+            "rows": MAX_ROWS,
         },
     )
 
@@ -228,5 +228,5 @@ def _errors(failed: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _failures(failed: pd.DataFrame, columns: Sequence[str]) -> list[list[str]]:
     """List failed runs."""
-    first = failed.sort_values(["point", "seed"])[list(columns)].head(MOST_FAILURES)
+    first = failed.sort_values(["point", "seed"])[list(columns)].head(MAX_FAILURES)
     return [[label(value) for value in row] for row in first.itertuples(index=False, name=None)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._runs.result import Result
 
-MOST_POINTS = 400
+MAX_POINTS = 400
 """Points per line."""
 
 
@@ -27,7 +27,7 @@ def fairness_data(result: Result) -> JsonObject | None:
         return None
     # The last value is drawn to the end of its window.
     edges = np.append(found.time, found.time[-1] + result.scales[1])
-    time, jain = thin(edges, np.append(found.jain, found.jain[-1]), MOST_POINTS)
+    time, jain = thin(edges, np.append(found.jain, found.jain[-1]), MAX_POINTS)
     return {
         "time": [float(f"{at:.6g}") for at in time],
         "jain": [float(f"{value:.4g}") for value in jain],
@@ -56,7 +56,7 @@ def transfers_data(result: Result) -> JsonObject | None:
         inside = (found.bytes >= each.low) & (found.bytes < each.high) & ~np.isnan(found.fct)
         times = np.sort(found.fct[inside])
         part = np.arange(1, times.size + 1) / times.size
-        kept = np.unique(np.linspace(0, times.size - 1, MOST_POINTS).astype(int))
+        kept = np.unique(np.linspace(0, times.size - 1, MAX_POINTS).astype(int))
         # The line begins at 0 when the first transfer is complete.
         first = [float(f"{times[0]:.4g}")]
         classes.append(

@@ -3,15 +3,15 @@
 //! Each type is read from a string with a unit, or from a number in the base unit. It is written as a short string that
 //! is read as the same value. Errors are one sentence that says what was expected.
 
-mod queue;
+mod queue_size;
 mod rate;
 mod size;
 mod time;
 
-pub use queue::{QueueSize, Threshold};
+pub use queue_size::{QueueSize, Threshold};
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
-pub use time::{LONGEST, Span, SpanRange, Timestamps};
+pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};
 
 /// A number with its unit.
 struct Quantity<'a> {

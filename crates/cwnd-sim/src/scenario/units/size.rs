@@ -10,7 +10,7 @@ use crate::cast::whole;
 pub struct Bytes(u64);
 
 /// The largest amount. JSON numbers are exact up to 2^53 in most languages.
-const MOST: f64 = 9_007_199_254_740_992.0;
+const MAX_BYTES: f64 = 9_007_199_254_740_992.0;
 
 const EXPECTED: &str = "an amount of data: write bytes as `1460`, `64kb` (of 1024) or `10mb`";
 
@@ -45,7 +45,7 @@ impl Bytes {
     pub(super) fn number(bytes: f64) -> Result<Self, String> {
         if bytes < 0.0 {
             Err("an amount of data cannot be negative".into())
-        } else if bytes.is_nan() || bytes > MOST {
+        } else if bytes.is_nan() || bytes > MAX_BYTES {
             Err("an amount of data is at most 2^53 bytes".into())
         } else if bytes.fract() != 0.0 {
             Err(format!("an amount of data is a whole number of bytes, not {bytes}"))

@@ -14,7 +14,7 @@ use crate::network;
 pub struct Span(u64);
 
 /// The longest time of a scenario: 2 hours. Event keys of the simulator have space for 2⁴³ ns, which are 2.4 hours.
-pub const LONGEST: Span = Span(network::LONGEST.as_nanos());
+pub const MAX_DURATION: Span = Span(network::MAX_DURATION.as_nanos());
 
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
 
@@ -34,10 +34,10 @@ impl Span {
     /// Zero.
     pub const ZERO: Span = Span(0);
 
-    /// Creates a span from milliseconds, saturating at [`LONGEST`].
+    /// Creates a span from milliseconds, saturating at [`MAX_DURATION`].
     pub const fn millis(millis: u64) -> Self {
         let nanos = millis.saturating_mul(1_000_000);
-        Span(if nanos < LONGEST.0 { nanos } else { LONGEST.0 })
+        Span(if nanos < MAX_DURATION.0 { nanos } else { MAX_DURATION.0 })
     }
 
     /// The span as a duration.
@@ -60,7 +60,7 @@ impl Span {
             Err("a time cannot be negative".into())
         } else if nanos.is_nan() {
             Err("a time is a number of seconds, or a string such as \"100ms\"".into())
-        } else if nanos > LONGEST.0 as f64 {
+        } else if nanos > MAX_DURATION.0 as f64 {
             Err("a time is at most 2h: the simulator's clock counts nanoseconds".into())
         } else if nanos == 0.0 && number > 0.0 {
             Err("a time is at least 1ns: the simulator's clock counts nanoseconds".into())

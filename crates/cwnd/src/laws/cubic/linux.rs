@@ -15,9 +15,9 @@ const UNIT: u64 = 1024;
 /// `cnt` without a cubic growth, in windows.
 const NO_GROWTH: u32 = 100;
 /// The most packets for a growth by one as long as there is no window of a loss.
-const PROBING: u32 = 20;
+const MAX_CNT_PROBING: u32 = 20;
 /// The least.
-const FASTEST: u32 = 2;
+const MIN_CNT: u32 = 2;
 /// The least slow-start threshold.
 const MIN_THRESHOLD: u32 = 2;
 
@@ -101,7 +101,7 @@ impl Linux {
             epochs.cnt = epochs.cubic(w, acked, now, self.scale);
         }
         epochs.be_friendly(w, self.friendly);
-        epochs.cnt = epochs.cnt.max(FASTEST);
+        epochs.cnt = epochs.cnt.max(MIN_CNT);
     }
 
     /// `cubictcp_recalc_ssthresh`, and the reset when a timeout begins (`cubictcp_state`).
@@ -187,7 +187,7 @@ impl Epochs {
             self.origin.saturating_add(delta)
         };
         let cnt = if target > w { w / (target - w) } else { w.saturating_mul(NO_GROWTH) };
-        if self.last_max == 0 { cnt.min(PROBING) } else { cnt }
+        if self.last_max == 0 { cnt.min(MAX_CNT_PROBING) } else { cnt }
     }
 
     /// At least the growth of Reno with the same reduction.
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(law.grow(100.0, 1.0, at(28)), 100.0);
         assert_eq!(law.since_timeout.cnt, 20);
         law.grow(100.0, 0.0, at(32));
-        assert_eq!(law.since_timeout.cnt, FASTEST);
+        assert_eq!(law.since_timeout.cnt, MIN_CNT);
     }
 
     /// The window of Reno grows by one packet for 15 / 8 windows: 37 packets at a window of 20.

@@ -1,4 +1,4 @@
-//! Partitioning of a network for two threads: it is cut at its longest links, whose delay is the lookahead of the partitions.
+//! Partitioning of a network for two threads at its longest links, whose delay is the lookahead of the partitions.
 
 use crate::network::{Link, Network, Traffic, simulated};
 use cwnd::{Controller, Dur, MakeController, Settings};
@@ -10,21 +10,22 @@ const MIN_SHARE: f64 = 0.2;
 /// The minimum number of packets of 1000 bytes that a path between the partitions carries in the lookahead: with fewer, waiting costs
 /// more than the second thread gains.
 const MIN_PACKETS: f64 = 100.0;
-/// The minimum delay of the links that are cut.
+/// The minimum delay of the links between the partitions.
 const MIN_DELAY: Dur = Dur::from_nanos(1000);
 /// The work of a sender and of a receiver, relative to each other.
 const SOURCE_WORK: f64 = 2.0;
 const SINK_WORK: f64 = 1.0;
+
 /// A network's two partitions, 0 and 1.
-pub(crate) struct Cut {
+pub(crate) struct Partitioning {
     /// For each node its partition.
     partition: Vec<usize>,
     /// The minimum delay of the links between the partitions.
     pub lookahead: Dur,
 }
 
-impl Cut {
-    /// Finds the cut through the longest links that gives both partitions enough work; `None` if there is none.
+impl Partitioning {
+    /// Finds the partitioning at the longest links that gives both partitions enough work; `None` if there is none.
     pub(crate) fn find(network: &Network) -> Option<Self> {
         let delays = network.links.iter().map(lookahead_of);
         let mut delays: Vec<Dur> = delays.filter(|&delay| delay >= MIN_DELAY).collect();
@@ -33,15 +34,15 @@ impl Cut {
         let mut known = HashMap::new();
         let flows = network.flows.iter();
         let paced: Vec<_> = flows.map(|flow| is_paced(&flow.traffic, &mut known)).collect();
-        // The shorter the links that may be cut, the smaller the pieces: if a cut gives both partitions enough work, cuts through
-        // shorter links do so too.
-        let cut = |&delay: &Dur| Self::at(network, &paced, delay);
-        let longest = delays.partition_point(|delay| cut(delay).is_some()).checked_sub(1)?;
-        let worthwhile = |cut: &Cut| cut.packets_in_lookahead(network) >= MIN_PACKETS;
-        cut(&delays[longest]).filter(|cut| worthwhile(cut) && cut.is_crossed_once(network))
+        // The shorter the links between the partitions may be, the smaller the pieces: if a lookahead gives both partitions enough
+        // work, shorter ones do so too.
+        let at = |&delay: &Dur| Self::at(network, &paced, delay);
+        let longest = delays.partition_point(|delay| at(delay).is_some()).checked_sub(1)?;
+        let worthwhile = |it: &Self| it.packets_in_lookahead(network) >= MIN_PACKETS;
+        at(&delays[longest]).filter(|it| worthwhile(it) && it.is_crossed_once(network))
     }
 
-    /// Cuts all links with a delay of at least `lookahead`. `paced` says of each flow whether its controller is paced.
+    /// Divides the network at all links with a delay of at least `lookahead`. `paced` has for each flow whether its controller is paced.
     fn at(network: &Network, paced: &[bool], lookahead: Dur) -> Option<Self> {
         let ends = network.links.iter().map(|link| link.from.max(link.to));
         let mut groups = Groups::new(ends.max()? + 1);
@@ -74,10 +75,10 @@ impl Cut {
         }
         let partition = (0..weights.len()).map(|node| of_group[groups.of(node)]).collect();
         let enough = sums[0].min(sums[1]) >= MIN_SHARE * (sums[0] + sums[1]) && sums[0] > 0.0;
-        enough.then_some(Cut { partition, lookahead })
+        enough.then_some(Partitioning { partition, lookahead })
     }
 
-    /// Whether every route crosses the cut at most once: the contents of acknowledgements move to the other partition with them.
+    /// Whether every route crosses the border at most once: the contents of acknowledgements move to the other partition with them.
     fn is_crossed_once(&self, network: &Network) -> bool {
         let crosses =
             |&&link: &&usize| self.link_start(network, link) != self.link_end(network, link);
@@ -116,7 +117,7 @@ impl Cut {
     }
 }
 
-/// The time by which the partition at the far end of a link lags behind: zero for a link that reorders, which is not cut.
+/// The time by which the partition at the far end of a link lags behind: zero for a link that reorders, which is within a partition.
 fn lookahead_of(link: &Link) -> Dur {
     if link.reorders() { Dur::ZERO } else { link.least_delay() }
 }

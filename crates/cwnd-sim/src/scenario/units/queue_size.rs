@@ -23,7 +23,7 @@ const EXPECTED: &str =
     "a queue: write its limit as `20p` (packets), `64kb`, `1.5bdp` or `infinite`";
 
 /// The largest finite limit in packets.
-const MOST: f64 = 1e9;
+const MAX_PACKETS: f64 = 1e9;
 
 impl QueueSize {
     fn number(packets: f64) -> Result<Self, String> {
@@ -31,7 +31,7 @@ impl QueueSize {
             Err("a queue cannot be negative".into())
         } else if packets == 0.0 {
             Err("a queue holds at least one packet (the one being sent is not in it)".into())
-        } else if packets.is_nan() || packets > MOST {
+        } else if packets.is_nan() || packets > MAX_PACKETS {
             Err("a queue is at most 10^9 packets; write \"infinite\" for no limit".into())
         } else if packets.fract() != 0.0 {
             Err(format!("a queue holds a whole number of packets, not {packets}"))
@@ -110,7 +110,7 @@ impl Threshold {
     }
 
     fn packets(packets: f64) -> Result<Self, String> {
-        if (0.0..=MOST).contains(&packets) {
+        if (0.0..=MAX_PACKETS).contains(&packets) {
             Ok(Threshold::Packets(packets))
         } else {
             Err(format!("a threshold is from 0 to 10^9 packets, not {packets}"))

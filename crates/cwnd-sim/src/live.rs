@@ -77,7 +77,7 @@ pub struct Outcome {
 /// ```
 /// use cwnd::{Dur, Time};
 /// use cwnd_sim::network::{Link, Queue, QueueLimit};
-/// use cwnd_sim::queue::{Arrival, Fate, LiveLink, Outcome};
+/// use cwnd_sim::live::{Arrival, Fate, LiveLink, Outcome};
 ///
 /// let link = Link {
 ///     name: "one".into(),
