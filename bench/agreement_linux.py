@@ -8,6 +8,7 @@ in validation/linux/results.json; the simulator runs again. `--record` runs the 
 95 minutes of real time. It continues a file that is not complete, and
 repeats what NAME selects by a part of the network's name. A run whose emulator was late is
 repeated.
+Without NAME, all figures are written to validation/linux/results.csv.
 `--windows` prints the windows of the first seed on both backends.
 A cell is `simulated / kernel`, the means over the seeds: in bold outside the tolerance of
 `cwnd agree`, then with an exclamation mark if the kernel's is outside the range of the simulated
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from cwnd._runs.result import Result
 
 RESULTS = Path(__file__).parent.parent / "validation" / "linux" / "results.json"
+TABLE = RESULTS.with_suffix(".csv")
 RTTS_MS = (20, 80)
 SEEDS = 3
 SIMULATED_SEEDS = 24
@@ -202,10 +204,16 @@ class Comparison:
         """Return whether a figure agrees."""
         return self.cell.agrees(name, *self.means(name))
 
-    def is_in_range(self, name: str) -> bool:
-        """Return whether the kernel's mean is among the figures of the simulated seeds."""
+    def range_of(self, name: str) -> tuple[float, float]:
+        """Return the least and the largest figure of the simulated seeds."""
         figures = [self.cell.figure(run["figures"], name) for run in self.simulated]
-        return min(figures) <= self.means(name)[1] <= max(figures)
+        return min(figures), max(figures)
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of the figures: a single flow has no share."""
+        single = len(self.cell.laws) == 1
+        return [name for name in (*AIM, *MORE) if not (single and name == "share")]
 
     def resampled(self, draws: np.random.Generator) -> tuple[float, float]:
         """Return how often the means of a few seeds agree, drawn from the simulated ones.
@@ -232,14 +240,15 @@ class Comparison:
         return [name for name in AIM if not self.agrees(name)]
 
     def text(self, name: str) -> str:
-        """Format a figure; a single flow has no share."""
-        if name == "share" and len(self.cell.laws) == 1:
+        """Format a figure."""
+        if name not in self.figures:
             return "–"
         kind = KINDS[name]
         text = " / ".join(number(v, kind.digits, kind.factor) for v in self.means(name))
         if self.agrees(name):
             return text
-        return f"**{text}**" if self.is_in_range(name) else f"**{text}** !"
+        low, high = self.range_of(name)
+        return f"**{text}**" if low <= self.means(name)[1] <= high else f"**{text}** !"
 
 
 def summarise(run: Result) -> Run:
@@ -348,6 +357,29 @@ def print_matrix(title: str, compared: list[Comparison]) -> None:
     )
 
 
+def write_table(matrices: dict[str, list[Comparison]]) -> None:
+    """Write the figures of all matrices, a line for each, and print how many networks agree."""
+    lines = ["table,case,quantity,kernel,cwnd,least,largest,agrees"]
+    rows = []
+    for title, compared in matrices.items():
+        for each in compared:
+            for name in each.figures:
+                simulated, kernel = each.means(name)
+                values = [f"{value:.6g}" for value in (kernel, simulated, *each.range_of(name))]
+                verdict = "yes" if each.agrees(name) else "no"
+                case, quantity = f'"{each.cell.name}"', f'"{KINDS[name].title}"'
+                lines.append(",".join([title, case, quantity, *values, verdict]))
+        counts = [
+            f"{sum(each.agrees(name) for each in of)} of {len(of)}" if of else "–"
+            for name in AIM
+            for of in [[each for each in compared if name in each.figures]]
+        ]
+        agreed = sum(not each.disagreements for each in compared)
+        rows.append([title, *counts, f"{agreed} of {len(compared)}"])
+    TABLE.write_text("\n".join(lines) + "\n")
+    table("Networks that agree", ("", *(KINDS[name].title for name in AIM), "all"), rows)
+
+
 def main() -> None:
     """Run the matrices and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -360,11 +392,16 @@ def main() -> None:
     chosen = [c for c in CELLS if not options.names or any(n in c.name for n in options.names)]
     if options.record:
         record(chosen, again=bool(options.names))
-    for title, cells in MATRICES.items():
-        compared = list(compare([cell for cell in cells if cell in chosen]))
+    matrices = {
+        title: list(compare([cell for cell in cells if cell in chosen]))
+        for title, cells in MATRICES.items()
+    }
+    for title, compared in matrices.items():
         print_matrix(title, compared)
         for each in compared if options.windows else []:
             print_windows(each)
+    if not options.names:
+        write_table(matrices)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,156 @@
+"""docs/scenario.md has the keys of the JSON Schema of scenarios, with its types and defaults."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cwnd.assignment import schema
+
+SCHEMA = schema()
+TEXT = (Path(__file__).parents[2] / "docs/scenario.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^##+ (.*)\n((?:(?!##+ ).*\n)*)", TEXT, re.MULTILINE))
+VARYING = SECTIONS["Links that vary"]
+SCALES = {"us": 1e-6, "ms": 1e-3, "s": 1, "kbit": 1e3, "mbit": 1e6, "%": 1e-2}
+
+Keys = dict[str, str]
+"""Keys with their defaults; the default of some is not in a table."""
+
+
+def table(section: str, number: int = 0) -> dict[str, list[str]]:
+    """Return the rows of a table by their first cell."""
+    tables = re.findall(r"(?:^\|.*\n)+", SECTIONS[section], re.MULTILINE)
+    rows = [re.split(r" ?\| ?", line[2:-2]) for line in tables[number].splitlines()[2:]]
+    return {first: cells for first, *cells in rows}
+
+
+def keys(text: str) -> Keys:
+    """Return the keys in a text, with the default in the parentheses behind each."""
+    return dict(re.findall(r"`(\w+)`(?: \(([^,:;)]*))?", text))
+
+
+def bare(cell: str) -> str:
+    """Return a cell without the marks of code around it."""
+    return re.sub(r"^`([^`]*)`$", r"\1", cell)
+
+
+def column(rows: dict[str, list[str]], number: int = 0) -> Keys:
+    """Return the keys in the first column of a table, with their defaults in another one."""
+    return {key: bare(row[number]) for first, row in rows.items() for key in keys(first)}
+
+
+def properties(name: str, kind: str = "") -> dict[str, Any]:
+    """Return the keys of a table in the schema, or of one kind of it."""
+    found = SCHEMA["$defs"][name]
+    for each in found.get("oneOf", []):
+        if each["properties"]["kind"]["const"] == kind:
+            found = each
+    return {key: value for key, value in found["properties"].items() if key != "kind"}
+
+
+NETWORKS = {first: keys(row[-1]) for first, row in table("The network").items()}
+LINK = column(table("The network", 1))
+QUEUES = {first.strip("`"): row[1:] for first, row in table("The network", 2).items()}
+VARIED = column(table("Links that vary"))
+MODELS = column(table("Links that vary", 1))
+FLOWS = {first: keys(row[0]) for first, row in table("Traffic", 1).items()}
+COMMON = column(table("Traffic"))
+SOURCES = {first.split('"')[1]: keys(row[0]) for first, row in table("Applications").items()}
+TABLES = re.findall(r"`\[+(\w+)\]+`", " ".join([*NETWORKS, *FLOWS, *SECTIONS, VARYING]))
+SIZES = ("pareto", "lognormal", "cdf", "list")
+TIMES = ("exponential", "pareto")
+KINDS = {kind: {"limit": bare(limit)} | keys(own) for kind, (limit, own) in QUEUES.items()}
+
+DOCUMENTED: dict[str, tuple[dict[str, Any], Keys]] = {
+    "scenario": (SCHEMA["properties"], column(table("The run")) | dict.fromkeys(TABLES, "")),
+    "dumbbell": (properties("Dumbbell"), LINK),
+    "chain": (properties("Chain"), LINK | NETWORKS["`[chain]`"]),
+    "link": (properties("Link"), LINK | NETWORKS["`[[link]]`"]),
+    "flow": (properties("Flow"), COMMON | FLOWS["`[[flow]]`"]),
+    "cbr": (properties("Cbr"), COMMON | FLOWS["`[[cbr]]`"]),
+    "pareto": (properties("Pareto"), COMMON | FLOWS["`[[pareto]]`"]),
+    "arrivals": (properties("Arrivals"), column(table("Arrivals"))),
+    **{f"source {kind}": (properties("Application", kind), of) for kind, of in SOURCES.items()},
+    **{
+        f"tcp, conventions {number}": (
+            properties("TcpOptions"),
+            {"conventions": ""} | column(table("`[tcp]`"), number) | column(table("`[tcp]`", 1)),
+        )
+        for number in range(4)
+    },
+}
+"""The keys of a table in the schema, and those of its tables in the document."""
+
+NAMED = {
+    "access": (properties("Access"), VARYING.partition("`[access]`")[2]),
+    "back": (properties("Back"), " ".join(f"`{key}`" for key in LINK)),
+    "changes": (properties("ChangeTable"), VARIED["changes"]),
+    "blackout": (properties("BlackoutTable"), VARIED["blackout"]),
+    "loss": (properties("LossTable"), VARIED["loss"]),
+    "reorder": (properties("ReorderTable"), VARIED["reorder"]),
+    "policer": (properties("BucketTable"), VARIED["policer"]),
+    "trace": (properties("TraceTable"), VARYING),
+    "packet_changes": (properties("PacketChange"), SECTIONS["Traffic"]),
+    **{f"model {kind}": (properties("ModelTable", kind), of) for kind, of in MODELS.items()},
+    **{f"sizes {kind}": (properties("SizesTable", kind), SECTIONS["Arrivals"]) for kind in SIZES},
+    **{
+        f"time {kind}": (properties("TimesTable", kind), SECTIONS["Applications"]) for kind in TIMES
+    },
+}
+"""The keys of a table in the schema, and the part of the document that has them in its text."""
+
+
+def number(text: str) -> float | None:
+    """Return a value in base units."""
+    match = re.fullmatch(r"([0-9][0-9,]*(?:\.[0-9]+)?)( packets|[a-z%]*)", text)
+    return float(match[1].replace(",", "")) * SCALES.get(match[2], 1) if match else None
+
+
+def check(key: str, declared: dict[str, Any], default: str) -> None:
+    """Compare a default of the document with the type and the text of a key of the schema."""
+    union = [declared, *declared.get("anyOf", [])]
+    kinds = [SCHEMA["$defs"].get(each.get("$ref", "").rpartition("/")[2], each) for each in union]
+    if default in {"true", "false"}:
+        assert "boolean" in json.dumps(kinds), key
+    value = number(default)
+    if value is None:
+        return
+    patterns = [kind["pattern"] for kind in kinds if "pattern" in kind]
+    written = default.removesuffix(" packets").replace(",", "")
+    assert not patterns or any(re.match(pattern, written) for pattern in patterns), key
+    text = f"{declared.get('description', '')} {declared.get('default', '')}"
+    if "default" in text or "default" in declared:
+        stated = [number(word) for word in re.findall(r"[0-9][0-9.]*[a-z%]*", text)]
+        assert value in [pytest.approx(each) for each in stated], key
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_tables_have_the_keys_of_the_schema(name):
+    declared, documented = DOCUMENTED[name]
+    assert sorted(documented) == sorted(declared)
+    for key, default in documented.items():
+        check(key, declared[key], default)
+        assert "default" not in declared[key] or default
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_texts_have_the_keys_of_the_schema(name):
+    declared, text = NAMED[name]
+    words = {word for code in re.findall(r"`(.+?)`", text) for word in re.findall(r"\w+", code)}
+    assert words >= declared.keys()
+    for key in declared.keys() & keys(text).keys():
+        check(key, declared[key], keys(text)[key])
+
+
+def test_queues_have_the_keys_of_the_schema():
+    declared = properties("QueueTable")
+    kinds = SCHEMA["$defs"]["QueueKind"]
+    assert {key for of in KINDS.values() for key in of} - KINDS.keys() == declared.keys()
+    assert sorted(KINDS) == sorted(each["const"] for each in kinds["oneOf"])
+    for of in KINDS.values():
+        for key in of.keys() - KINDS.keys():
+            check(key, declared[key], of[key])
