@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cwnd.assignment import schema
+from cwnd._runs.scenario_keys import schema
 
 SCHEMA = schema()
 TEXT = (Path(__file__).parents[2] / "docs/scenario.md").read_text("utf-8")
