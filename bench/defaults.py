@@ -7,7 +7,8 @@ import statistics
 from stages import run
 from tables import table
 
-from cwnd._runs.networks import DUMBBELL, dumbbell
+from cwnd._runs.defaults import DUMBBELL
+from cwnd._runs.networks import dumbbell
 
 ROUNDS = 5
 CONVENTIONS = ("rfc5681", "rfc", "linux")

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd._base import toml as tomllib
+from cwnd._runs.defaults import MTU
 from cwnd._runs.scenario_keys import link_keys, read_values
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Kind, check_unit, format_rate, format_time
@@ -90,7 +91,7 @@ def read_links(
     more: Sequence[str] = (),
     up: str | None = None,
     down: str | None = None,
-    mtu: int = 1500,
+    mtu: int = MTU,
 ) -> str:
     """Build the scenario of a link from its options.
 

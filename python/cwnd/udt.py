@@ -40,6 +40,7 @@ from cwnd._runs.credentials import (
     read_peers,
     read_secret,
 )
+from cwnd._runs.defaults import MTU
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Quantity, parse_rate, parse_time
@@ -300,7 +301,7 @@ def connect(  # noqa: PLR0913
     controller: Spec = "udt",
     *,
     messages: bool = False,
-    packet_size: int = 1500,
+    packet_size: int = MTU,
     buffer: int = _BUFFER,
     rate_limit: Quantity | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
@@ -396,7 +397,7 @@ def client_options(  # noqa: PLR0913
     controller: Spec = "udt",
     *,
     messages: bool = False,
-    packet_size: int = 1500,
+    packet_size: int = MTU,
     buffer: int = _BUFFER,
     rate_limit: Quantity | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
@@ -429,7 +430,7 @@ def listen(  # noqa: PLR0913
     controller: Spec = "udt",
     *,
     messages: bool = False,
-    packet_size: int = 1500,
+    packet_size: int = MTU,
     buffer: int = _BUFFER,
     rate_limit: Quantity | None = None,
     key: bytes | None = None,

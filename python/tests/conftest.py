@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -287,3 +288,15 @@ def isolated(
         return complete("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", script)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def json_names() -> Callable[[str], set[str]]:
+    """Return the names in the row of docs/json.md whose first cell begins with a text."""
+    lines = (Path(__file__).parents[2] / "docs/json.md").read_text("utf-8").splitlines()
+
+    def names(first: str) -> set[str]:
+        (row,) = (line for line in lines if line.startswith(f"| `{first}`"))
+        return set(re.findall(r"`(\w+)`", row))
+
+    return names

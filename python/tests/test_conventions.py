@@ -14,7 +14,7 @@ from cwnd._papers.grades import RATINGS
 from cwnd._papers.report import write_report
 from cwnd._papers.text import ExhibitText
 from cwnd._runs.conventions import CONVENTIONS, NAMES
-from cwnd._runs.networks import DUMBBELL
+from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.scenario_keys import schema
 from cwnd._show.notebook import comparison_html, result_html
 from cwnd._show.report.agree import agree_page

@@ -64,7 +64,7 @@ def _explain(problem: BaseException) -> str:
         return f"{where}{problem.strerror or problem}"
     if isinstance(problem, ArgumentError):
         named = problem.argument in {"controllers", "papers"}
-        option = "" if named else f"--{problem.argument}: "
+        option = "" if named else f"--{problem.argument.replace('_', '-')}: "
         return option + problem.problem
     lines = ScenarioError | SpecError | KernelError | PlanError | MissingExtraError
     if isinstance(problem, lines):

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd._cli import shared
 from cwnd._cli.outputs import (
     announce,
     check_outputs,
     print_json,
+    print_repeats,
     save,
     show_progress,
-    with_outputs,
 )
-from cwnd._cli.terminal import echo
-from cwnd._cli.values import REPEAT
+from cwnd._runs.defaults import AGREE_BACKENDS, AGREE_REPEATS
+from cwnd._runs.repetition import MAX_REPEATS_REAL, read_repeat
 
 if TYPE_CHECKING:
     from cwnd._runs.repetition import Repeat
@@ -26,21 +27,17 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path())
 @click.option(
     "--on",
-    default="sim,linux",
-    show_default=True,
+    default=",".join(AGREE_BACKENDS),
     metavar="sim,udt,linux",
     help="Two or three backends; the first is the reference.",
 )
-@click.option(
-    "--repeat",
-    default=5,
-    show_default=True,
-    type=REPEAT,
-    metavar="N|auto",
-    help="Seeds on each backend; auto uses 5, 10 or 20, until every figure is decided.",
+@shared.repeat(
+    AGREE_REPEATS,
+    MAX_REPEATS_REAL,
+    "Seeds on each backend; auto uses {}, until every figure is decided.",
 )
-@click.option("--seed", type=int, help="The first seed; the scenario's seed by default.")
-@with_outputs
+@shared.seed(help="The first seed; the scenario's seed by default.")
+@shared.outputs
 def agree(
     file: str,
     on: str,
@@ -56,11 +53,10 @@ def agree(
     they need Linux and root. Each of their runs takes the scenario's duration in real time.
     """
     check_outputs(report=report, plot=plot)
-    from cwnd._runs.repetition import read_repeat, repeats_text
     from cwnd._runs.run import check_seed
     from cwnd._runs.scenario import Scenario
-    from cwnd._tasks.agreement.run import REPEATS, check_backends
     from cwnd._tasks.agreement.run import agree as agree_backends
+    from cwnd._tasks.agreement.run import check_backends
 
     places = [place.strip() for place in on.split(",")]
     scenario = Scenario.from_toml(Path(file))
@@ -69,19 +65,17 @@ def agree(
         check_seed(seed)
     seconds = scenario.validate()["duration_s"]
     real = [place for place in places if place != "sim"]
-    _, most = read_repeat(repeat, REPEATS, real=True)
+    _, most = read_repeat(repeat, AGREE_REPEATS, real=True)
     announce(" and ".join(real), most * len(real), seconds, at_most=repeat == "auto")
     with show_progress("running") as progress:
         agreement = agree_backends(
             Path(file), on=places, repeat=repeat, seed=seed, progress=progress
         )
-    save(agreement, report, plot)
+    save(agreement, report=report, plot=plot)
     if as_json:
         print_json(agreement.to_json())
     else:
         from cwnd._cli.tables import print_agreement
 
         print_agreement(agreement)
-    if repeat == "auto":
-        made = repeats_text(len(agreement.results[places[0]]), agreement.undecided)
-        echo(made, err=True)
+    print_repeats(repeat, len(agreement.results[places[0]]), agreement.undecided)

@@ -6,21 +6,20 @@ import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cwnd._base.extras import require
+from cwnd._cli.shared import together
 from cwnd._cli.terminal import say
 from cwnd.errors import ArgumentError
 from cwnd.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from distributed import Client
-
-T = TypeVar("T")
 
 WAIT_MINUTES = 30
 """Largest time to wait for the workers of ``--wait-workers`` in minutes."""
@@ -32,29 +31,26 @@ CALLS = 20
 """Number of such tasks for each thread: two times what an adaptive cluster wants for a worker."""
 
 
-def with_cluster(command: Callable[..., T]) -> Callable[..., T]:
-    """Add --dask, --scheduler-file and --wait-workers, the arguments of `open_cluster`."""
-    for option in (
-        click.option(
-            "--wait-workers",
-            metavar="N",
-            type=click.IntRange(1),
-            help=f"Wait for N workers of the scheduler, at most {WAIT_MINUTES} minutes.",
-        ),
-        click.option(
-            "--scheduler-file",
-            metavar="FILE",
-            type=click.Path(),
-            help="Read the address of the Dask scheduler from FILE, which the scheduler wrote.",
-        ),
-        click.option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
-        ),
-    ):
-        command = option(command)
-    return command
+with_cluster = together(
+    click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
+    ),
+    click.option(
+        "--scheduler-file",
+        metavar="FILE",
+        type=click.Path(),
+        help="Read the address of the Dask scheduler from FILE, which the scheduler wrote.",
+    ),
+    click.option(
+        "--wait-workers",
+        metavar="N",
+        type=click.IntRange(1),
+        help=f"Wait for N workers of the scheduler, at most {WAIT_MINUTES} minutes.",
+    ),
+)
+"""The arguments of `open_cluster`."""
 
 
 @contextmanager

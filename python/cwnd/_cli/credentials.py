@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -11,9 +11,6 @@ from click.core import ParameterSource
 from cwnd._cli.peers import explain
 from cwnd._cli.terminal import echo
 from cwnd.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECURITY = (
     "Without credentials nothing is encrypted and no peer is authenticated. Credentials are "
@@ -28,29 +25,6 @@ _NEAREST_FIRST = (
     ParameterSource.ENVIRONMENT,
     ParameterSource.DEFAULT_MAP,
 )
-
-
-def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --key, --pair and --peers."""
-    for option in (
-        click.option(
-            "--peers",
-            type=click.Path(),
-            metavar="FILE",
-            help="Public keys of the authorised peers.",
-        ),
-        click.option(
-            "--pair",
-            type=click.Path(),
-            metavar="FILE",
-            help="Private key of this side; see --peers.",
-        ),
-        click.option(
-            "--key", type=click.Path(), metavar="FILE", help="Secret shared by both sides."
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def read_credentials(host: str | None = None) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import click
 
 from cwnd._cli.outputs import check_file
 from cwnd._cli.terminal import say
+from cwnd._cli.values import MAX_MTU, MIN_MTU
+from cwnd._runs.defaults import MTU, SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,17 +52,15 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 )
 @click.option(
     "--mtu",
-    default=1500,
-    show_default=True,
-    type=click.IntRange(576, 65535),
+    default=MTU,
+    type=click.IntRange(MIN_MTU, MAX_MTU),
     help="Largest packet in bytes.",
 )
 @click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
 @click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
 @click.option(
     "--seed",
-    default=1,
-    show_default=True,
+    default=SEED,
     type=click.IntRange(0, 2**64 - 1),
     help="Seed of random loss and of RED.",
 )

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.core import ParameterSource
 
+from cwnd._cli import shared
 from cwnd._cli.cluster import open_cluster, with_cluster
 from cwnd._cli.outputs import (
+    FAILED,
     announce,
     check_directory,
     check_outputs,
@@ -23,8 +24,8 @@ from cwnd._cli.outputs import (
     show_progress,
 )
 from cwnd._cli.terminal import echo, say
-from cwnd._cli.values import TCP_CONVENTIONS
 from cwnd._runs.conventions import CONVENTIONS
+from cwnd._runs.defaults import SEED, SUITE
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from cwnd._runs.result import Result
     from cwnd._tasks.evaluation.card import Card
     from cwnd._tasks.evaluation.single import SingleRun
-
-FAILED = 1
-"""Exit status if a run has no value, or a test required by ``--require`` fails."""
 
 MAX_LABEL = 100
 """Longest list of tests in the name of a file."""
@@ -50,31 +48,14 @@ _CARDS = ("quick", "out", "dask", "scheduler_file", "wait_workers", "against", "
 
 @click.command()
 @click.argument("controllers", nargs=-1)
-@click.option("--suite", default="rfc9743", show_default=True, help="Suite of tests, or all.")
+@click.option("--suite", default=SUITE, help="Suite of tests, or all.")
 @click.option("--test", metavar="NAME", multiple=True, help="Only this test; may be repeated.")
 @click.option(
     "--quick", is_flag=True, help="Three seeds on a part of the networks: under a minute."
 )
-@click.option(
-    "--on",
-    default="sim",
-    show_default=True,
-    help="linux for the kernel's TCP: the tests that real time permits.",
-)
-@click.option(
-    "--conventions",
-    default=CONVENTIONS,
-    show_default=True,
-    type=TCP_CONVENTIONS,
-    help="Conventions of TCP in the simulator, as in [tcp] of a scenario file.",
-)
-@click.option(
-    "--out",
-    type=click.Path(),
-    default="out/evaluate",
-    show_default=True,
-    help="Directory of the cards and runs.",
-)
+@shared.backend(help="linux for the kernel's TCP: the tests that real time permits.")
+@shared.conventions(help="Conventions of TCP in the simulator, as in [tcp] of a scenario file.")
+@shared.out(default="out/evaluate", help="Directory of the cards and runs.")
 @with_cluster
 @click.option(
     "--against", type=click.Path(), metavar="CARD.json", help="List the changes since this card."
@@ -82,17 +63,17 @@ _CARDS = ("quick", "out", "dask", "scheduler_file", "wait_workers", "against", "
 @click.option(
     "--require", metavar="SUITE", help="Exit with 1 and name the tests of SUITE that fail."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@shared.json()
 @click.option(
     "--list", "as_list", is_flag=True, help="List the tests, or the networks of a --test."
 )
 @click.option(
     "--cell", metavar="NETWORK", help="Make one run of a --test on this network: 'RTT 40 ms'."
 )
-@click.option("--seed", type=int, help="Make one run of a --test with this seed; 1 by default.")
+@shared.seed(help=f"Make one run of a --test with this seed; {SEED} by default.")
 @click.option("--scenario", is_flag=True, help="Print the scenario of that run, for `cwnd run`.")
-@click.option("--report", type=click.Path(), help="Write a page of that run.")
-@click.option("--trace", type=click.Path(), help="Write tables of that run to DIR.")
+@shared.report(help="Write a page of that run.")
+@shared.trace(help="Write tables of that run to DIR.")
 def evaluate(
     controllers: tuple[str, ...],
     as_json: bool,  # noqa: FBT001
@@ -230,12 +211,12 @@ def _run_one(
     check_suite("suite", options["suite"])
     if len(controllers) != 1 or len(options["test"]) != 1:
         raise ArgumentError("test", "a single run needs one controller and one --test NAME")
-    check_outputs(report=report, plot=None, trace=trace)
+    check_outputs(report=report, trace=trace)
     one = single_run(
         controllers[0],
         options["test"][0],
         cell=cell,
-        seed=1 if seed is None else seed,
+        seed=SEED if seed is None else seed,
         on=options["on"],
         conventions=options["conventions"],
     )
@@ -247,12 +228,7 @@ def _run_one(
     result = _result(one)
     if result is None:
         return FAILED
-    save(result, report, None)
-    if trace is not None:
-        from cwnd.tables import write_trace
-
-        write_trace(result, trace)
-        echo(f"tables: {trace}", err=True)
+    save(result, report=report, trace=trace)
     value = one.test.metric.value(result)
     if as_json:
         of = {"test": one.test.id, "network": one.network, "metric": one.test.metric.name}
@@ -267,11 +243,9 @@ def _run_one(
 
 def _refuse(names: Iterable[str], where: str) -> None:
     """Refuse options of the command line that have no effect."""
-    context = click.get_current_context()
     for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = name.removeprefix("as_").replace("_", "-")
-            raise ArgumentError(option, f"not {where}")
+        if shared.is_given(name):
+            raise ArgumentError(name.removeprefix("as_"), f"not {where}")
 
 
 def _result(one: SingleRun) -> Result | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd._cli import shared
 from cwnd._cli.outputs import check_directory, print_json
 from cwnd._cli.terminal import echo
 from cwnd.units import counted
@@ -32,16 +33,11 @@ def kernel() -> None:
     """
 
 
-def _json(command: click.decorators.FC) -> click.decorators.FC:
-    """Add --json."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
-
-
 @kernel.command()
 @click.argument("controller", metavar="SPEC")
 @click.option("--name", help="Its name in the kernel: up to 15 characters; cwnd_... by default.")
 @click.option("--default", is_flag=True, help="Make it the default controller until unloaded.")
-@_json
+@shared.json()
 def load(controller: str, name: str | None, default: bool, as_json: bool) -> None:  # noqa: FBT001
     """Load the controller SPEC. It stays loaded until it is unloaded.
 
@@ -59,7 +55,7 @@ def load(controller: str, name: str | None, default: bool, as_json: bool) -> Non
 
 @kernel.command()
 @click.argument("what", metavar="NAME|SPEC")
-@_json
+@shared.json()
 def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
     """Unload a controller. Connections that use it keep it until they end."""
     from cwnd.kernel import unload as unload_controller
@@ -72,7 +68,7 @@ def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
 
 
 @kernel.command(name="list")
-@_json
+@shared.json()
 def list_loaded(as_json: bool) -> None:  # noqa: FBT001
     """List the loaded controllers."""
     from cwnd.kernel import listing
@@ -88,7 +84,7 @@ def list_loaded(as_json: bool) -> None:  # noqa: FBT001
 
 
 @kernel.command()
-@_json
+@shared.json()
 def status(as_json: bool) -> None:  # noqa: FBT001
     """Show the connections of each controller in this network namespace."""
     from cwnd._runs.kernel_sockets import kernel_sockets
@@ -124,7 +120,7 @@ def status(as_json: bool) -> None:  # noqa: FBT001
     metavar="DIRECTORY",
     help="Write the record of each connection to a file there, instead of printing it.",
 )
-@_json
+@shared.json()
 def trace(what: str, time: str | None, record: str | None, as_json: bool) -> None:  # noqa: FBT001
     """Print every window change live: of all connections of a controller, or of a process.
 
@@ -161,7 +157,7 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
 
 
 @kernel.command()
-@_json
+@shared.json()
 def check(as_json: bool) -> None:  # noqa: FBT001
     """Check the kernel's features, and load each law briefly."""
     from cwnd.kernel import check as look

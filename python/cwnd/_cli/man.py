@@ -25,7 +25,7 @@ def pages(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
 
 def _page(command: click.Command, name: str) -> str:
     """Generate the page of one command."""
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, show_default=True)
     first, *rest = _paragraphs(command.help or "")
     title = name.replace(" ", "-")
     lines = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwnd._cli import shared
 from cwnd._cli.config import PREFIX, name_variables
 from cwnd._cli.outputs import check_outputs, print_json, save_plot
 from cwnd._cli.terminal import echo
@@ -66,7 +67,7 @@ class _Models(click.Group):
 
 
 @click.group(cls=_Models, invoke_without_command=True, subcommand_metavar="[NAME [OPTIONS]...]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@shared.json()
 @click.pass_context
 def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     """Evaluate the papers' analysis.
@@ -113,11 +114,7 @@ def _command(model: Model) -> click.Command:
     """Create the command of a model, with an option for each parameter."""
 
     def evaluate(as_json: bool, plot: str | None, **given: Any) -> None:  # noqa: ANN401, FBT001
-        try:
-            _evaluate(model, given, as_json=as_json, plot=plot)
-        except ArgumentError as mistake:
-            option = f"--{mistake.argument.replace('_', '-')}"
-            raise click.UsageError(f"{option}: {mistake.problem}") from None
+        _evaluate(model, given, as_json=as_json, plot=plot)
 
     options: list[click.Parameter] = []
     for parameter in model.parameters.values():
@@ -135,7 +132,6 @@ def _command(model: Model) -> click.Command:
             click.Option(
                 declared,
                 required=parameter.required,
-                show_default=True,
                 metavar=_METAVARS[parameter.kind],
                 help=parameter.text,
                 **default,
@@ -162,7 +158,7 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
     """Compute and print results."""
     from cwnd.model.catalog import Range
 
-    check_outputs(report=None, plot=plot)
+    check_outputs(plot=plot)
     arguments: dict[str, Any] = {
         name: model.parameters[name].read(value) if isinstance(value, str) else value
         for name, value in given.items()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd._cli import shared
 from cwnd._cli.terminal import echo
-from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cwnd._controllers.new_controller import Kind
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     "--kind",
     type=click.Choice(["window", "rate", "whole"]),
     default="window",
-    show_default=True,
     help="A law for the congestion window, a law for the sending rate, or a whole controller.",
 )
 def new_controller(name: str, kind: Kind) -> None:
@@ -32,10 +31,8 @@ def new_controller(name: str, kind: Kind) -> None:
     """
     from cwnd._controllers.new_controller import write_controller
 
-    try:
+    with shared.positional():
         written = [os.path.relpath(path) for path in write_controller(name, kind, Path.cwd())]
-    except ArgumentError as mistake:
-        raise click.UsageError(mistake.problem) from None
     echo("written:")
     for path in written:
         echo(f"  {path}")

@@ -8,13 +8,14 @@ import time
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from cwnd._base.extras import require
 from cwnd._base.progress import PATIENCE
 from cwnd._cli.terminal import echo, echo_json, say
+from cwnd._runs.repetition import repeats_text
 from cwnd.errors import DataSetWarning
 from cwnd.units import format_time
 
@@ -24,46 +25,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cwnd._base.records import JsonObject
+    from cwnd._runs.repetition import Repeat
     from cwnd._runs.result import Result
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison
 
-T = TypeVar("T")
+FAILED = 1
+"""Exit status of a failed transfer, test or run."""
 
-BACKEND_HELP = "Backend: sim, or in real time over an emulated network: udt, or linux (kernel TCP)."
 PLOTS = (".png", ".svg")
 
 
-def with_outputs(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the options --plot, --report and --json (``as_json``)."""
-    for option in (
-        click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
-        click.option("--report", type=click.Path(), help="Write a self-contained HTML page."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-    ):
-        command = option(command)
-    return command
-
-
-def with_values(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the option --set, which replaces values of a scenario, as ``assignments``."""
-    option = click.option(
-        "--set",
-        "assignments",
-        metavar="PATH=VALUE",
-        multiple=True,
-        help="Replace a value, such as dumbbell.rate=20mbit or flow[0].count=8; may be repeated.",
-    )
-    return option(command)
-
-
-def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
-    """Write the report and the plot, and print their paths."""
+def save(
+    outcome: Agreement | Comparison | Result,
+    *,
+    report: str | None,
+    plot: str | None = None,
+    trace: str | None = None,
+) -> None:
+    """Write the report, the plot and the tables, and print their paths."""
     if report is not None:
         outcome.report(report)
         echo(f"report: {report}", err=True)
     if plot is not None:
         save_plot(outcome.plot(), plot)
+    if trace is not None:
+        _save_tables(outcome, trace)
+        echo(f"tables: {trace}", err=True)
+
+
+def _save_tables(outcome: Agreement | Comparison | Result, directory: str) -> None:
+    """Write the tables of a comparison or of a run."""
+    from cwnd._runs.result import Result
+    from cwnd._tasks.comparison.outcome import Comparison
+    from cwnd.tables import write_trace
+
+    if isinstance(outcome, Comparison):
+        outcome.trace(directory)
+    elif isinstance(outcome, Result):
+        write_trace(outcome, directory)
 
 
 def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> None:
@@ -74,7 +74,11 @@ def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> No
 
 
 def check_outputs(
-    *, report: str | None, plot: str | None, pcap: str | None = None, trace: str | None = None
+    *,
+    report: str | None = None,
+    plot: str | None = None,
+    pcap: str | None = None,
+    trace: str | None = None,
 ) -> None:
     """Check that outputs can be written, before any work is done; ``trace`` is a directory."""
     for option, path, libraries in (
@@ -91,6 +95,12 @@ def check_outputs(
             check_file(option, Path(path))
     if trace is not None:
         check_directory("trace", Path(trace))
+
+
+def print_repeats(repeat: Repeat, made: int, undecided: list[str]) -> None:
+    """Print how many repeats ``auto`` made."""
+    if repeat == "auto":
+        echo(repeats_text(made, undecided), err=True)
 
 
 def print_json(document: JsonObject) -> None:

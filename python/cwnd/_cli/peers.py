@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cwnd._cli.outputs import FAILED
 from cwnd._cli.terminal import say
-from cwnd._cli.values import MTU
 
 if TYPE_CHECKING:
     from cwnd.udt import Connection, Listener
-
-FAILED = 1
-"""Exit status of a failed transfer or test."""
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
@@ -123,17 +120,6 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
         if options.keys() & {"key", "pair", "code"} and isinstance(problem, TimeoutError):
             raise click.UsageError(why) from None
         raise NoConnection(why) from None
-
-
-with_mtu = click.option(
-    "--mtu",
-    metavar="SIZE|auto",
-    default="1500",
-    show_default=True,
-    type=MTU,
-    help="Largest packet in bytes, headers included; the path is probed for what it carries. auto: "
-    "up to 9000.",
-)
 
 
 def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401

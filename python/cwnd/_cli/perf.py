@@ -7,23 +7,29 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from cwnd._cli.credentials import read_credentials, with_keys
-from cwnd._cli.outputs import print_json
+from cwnd._cli import shared
+from cwnd._cli.credentials import read_credentials
+from cwnd._cli.outputs import FAILED, print_json
 from cwnd._cli.peers import (
-    FAILED,
     NoConnection,
     explain,
     fail,
     open_connection,
     open_listener,
     resolve,
-    with_mtu,
 )
 from cwnd._cli.terminal import echo
-from cwnd._cli.values import BITRATE, CONTROLLER, COUNT
+from cwnd._cli.values import BITRATE, COUNT
+from cwnd._runs.defaults import INTERVAL_S
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
+from cwnd.perf.protocol import (
+    MAX_OMITTED,
+    MAX_SECONDS,
+    MAX_STREAMS,
+    MIN_SECONDS,
+    PerfOptions,
+)
 
 if TYPE_CHECKING:
     from cwnd.udt import Connection, Listener
@@ -53,17 +59,16 @@ _NO_UDP = (
 @click.command()
 @click.option("-s", "--server", is_flag=True, help="Run as a server.")
 @click.option("-c", "--client", metavar="HOST", help="Run as a client of the server HOST.")
-@click.option("-p", "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
-@click.option("-B", "--bind", metavar="ADDRESS", help="Local address to use.")
+@shared.port("-p", "--port", default=PORT)
+@shared.bind("-B", "--bind", help="Local address to use.")
 @click.option("-4", "--version4", is_flag=True, help="Use IPv4 only.")
 @click.option("-6", "--version6", is_flag=True, help="Use IPv6 only.")
 @click.option("-1", "--one-off", is_flag=True, help="Server: exit after one test.")
 @click.option(
     "-t",
     "--time",
-    default=10.0,
-    show_default=True,
-    type=click.FloatRange(1e-3, 86400),
+    default=PerfOptions.seconds,
+    type=click.FloatRange(MIN_SECONDS, MAX_SECONDS),
     help="Length of the test in seconds.",
 )
 @click.option(
@@ -84,41 +89,34 @@ _NO_UDP = (
 @click.option(
     "-O",
     "--omit",
-    default=0.0,
-    show_default=True,
-    type=click.FloatRange(0, 600),
+    default=PerfOptions.omit,
+    type=click.FloatRange(0, MAX_OMITTED),
     help="Length of a warm-up before --time, in seconds; no result includes it.",
 )
 @click.option(
     "-P",
     "--parallel",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 128),
+    default=PerfOptions.streams,
+    type=click.IntRange(1, MAX_STREAMS),
     help="Number of parallel connections.",
 )
 @click.option("-R", "--reverse", is_flag=True, help="The server sends.")
-@click.option(
+@shared.controller(
     "-C",
     "--congestion",
-    metavar="SPEC",
-    default=DEFAULT_CONTROLLER,
-    show_default=True,
-    type=CONTROLLER,
     help="Congestion controller of the sender: see `cwnd algorithms`.",
 )
 @click.option(
     "-i",
     "--interval",
-    default=1.0,
-    show_default=True,
+    default=INTERVAL_S,
     type=float,
     help="Seconds between two reports; 0 for no reports before the end.",
 )
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON in iperf3's format.")
 @click.option("-u", "--udp", is_flag=True, hidden=True)
-@with_mtu
-@with_keys
+@shared.mtu()
+@shared.keys
 def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Measure the throughput of a path, with iperf3's options.
 
@@ -137,19 +135,13 @@ def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     secret = read_credentials(options["client"])
     if options["server"]:
         for name in _CLIENT_ONLY:
-            if _is_given(name):
+            if shared.is_given(name):
                 raise click.UsageError(f"--{name} is a client option")
         _run_server(secret, as_json=as_json, **options)
     else:
-        if _is_given("one_off"):
+        if shared.is_given("one_off"):
             raise click.UsageError("--one-off is a server option")
         _run_client(secret, as_json=as_json, **options)
-
-
-def _is_given(name: str) -> bool:
-    """Test whether an option is on the command line; other defaults apply to both sides."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is ParameterSource.COMMANDLINE
 
 
 def _family(options: dict[str, Any]) -> int:
@@ -192,7 +184,7 @@ def _check(options: dict[str, Any]) -> None:
     """Raise an error for options that contradict each other."""
     if options["reverse"] and ".py:" in options["congestion"]:
         raise click.UsageError("-C: with -R the server sends: only registered controllers work")
-    if _is_given("time") and _is_given("bytes"):
+    if shared.is_given("time") and shared.is_given("bytes"):
         raise click.UsageError("--time and --bytes are mutually exclusive")
 
 
@@ -212,7 +204,7 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
         streams=options["parallel"],
         reverse=options["reverse"],
         controller=options["congestion"],
-        bytes=0 if _is_given("time") else options["bytes"] or 0,
+        bytes=0 if shared.is_given("time") else options["bytes"] or 0,
         omit=options["omit"],
         bitrate=bitrate,
         burst=burst,

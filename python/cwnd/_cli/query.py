@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd._cli import shared
 from cwnd._cli.outputs import check_outputs, print_json
 from cwnd._cli.terminal import echo, echo_json
 from cwnd.errors import ArgumentError
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", metavar="OUT [OUT]... [SQL]", nargs=-1, required=True, type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@shared.json()
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
-@click.option("--report", type=click.Path(), help="Write a self-contained HTML page of the sweep.")
+@shared.report(help="Write a self-contained HTML page of the sweep.")
 def query(
     words: tuple[str, ...],
     as_json: bool,  # noqa: FBT001
@@ -51,16 +52,14 @@ def query(
         raise click.UsageError("--json and --csv are mutually exclusive")
     if as_csv and sql is None:
         raise click.UsageError("--csv needs a statement, such as 'select * from runs'")
-    check_outputs(report=report, plot=None)
-    try:
+    check_outputs(report=report)
+    with shared.positional():
         if sql is not None:
             _print_result(outs, sql, as_json=as_json, as_csv=as_csv)
         elif report is None or as_json:
             _print_tables(outs, as_json=as_json)
         if report is not None:
             save_sweep_report(outs, report)
-    except ArgumentError as mistake:
-        raise click.UsageError(mistake.problem) from None
 
 
 def save_sweep_report(out: Outs, path: str) -> None:

@@ -6,34 +6,30 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
+from cwnd._cli import shared
 from cwnd._cli.cluster import open_cluster, with_cluster
-from cwnd._cli.outputs import check_outputs, echo_warnings, print_json, show_progress
+from cwnd._cli.outputs import FAILED, check_outputs, echo_warnings, print_json, show_progress
 from cwnd._cli.terminal import echo, say
-from cwnd._cli.values import SHARD
-from cwnd.errors import ArgumentError
+from cwnd._cli.values import SHARE_OF_RUNS
+from cwnd._runs.defaults import SHARD
 from cwnd.units import counted
-
-FAILED = 1
-"""Exit status if a run failed, or a part is damaged."""
 
 
 @click.command()
 @click.argument("plan", type=click.Path(), required=False)
-@click.option("--out", type=click.Path(), help="Directory of the Parquet data set.")
+@shared.out(help="Directory of the Parquet data set.")
 @with_cluster
 @click.option(
     "--shard",
     metavar="I/N",
-    type=SHARD,
-    default="1/1",
+    type=SHARE_OF_RUNS,
+    default=SHARD,
+    show_default=False,
     help="Make the I-th of N equal shares of the runs; all shares may run at the same time.",
 )
-@click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
-@click.option(
-    "--dry-run",
-    is_flag=True,
+@shared.report()
+@shared.dry_run(
     help="Count the missing runs, and estimate their time and size from a few of them.",
 )
 @click.option(
@@ -47,7 +43,7 @@ FAILED = 1
     metavar="WHERE",
     help="Remove runs from --out instead, by a condition such as \"controller = 'cubic'\".",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@shared.json()
 @click.pass_context
 def sweep(
     context: click.Context,
@@ -86,8 +82,8 @@ def sweep(
 def _allow(context: click.Context, *names: str) -> None:
     """Refuse arguments of the command line other than some and --json."""
     for name in context.params:
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name not in {*names, "as_json"} and context.params[name] is not None:
+        given = shared.is_given(name) and context.params[name] is not None
+        if given and name not in {*names, "as_json"}:
             other = "PLAN" if name == "plan" else f"--{name.replace('_', '-')}"
             raise click.UsageError(f"--{names[0].replace('_', '-')} excludes {other}")
 
@@ -107,7 +103,7 @@ def _sweep(
     from cwnd._sweeps.sweep import Sweep
     from cwnd._sweeps.sweep import sweep as make_sweep
 
-    check_outputs(report=report, plot=None)
+    check_outputs(report=report)
     read = read_plan(Path(plan))
     say(str(read))
     try:
@@ -156,11 +152,8 @@ def _forget(out: str, where: str, *, as_json: bool) -> int:
     """Remove runs of a data set; return the exit status."""
     from cwnd._sweeps.forget import forget
 
-    try:
-        with echo_warnings():
-            removed = forget(out, where)
-    except ArgumentError as mistake:
-        raise click.UsageError(mistake.problem) from None
+    with shared.positional(), echo_warnings():
+        removed = forget(out, where)
     if as_json:
         print_json({"out": out, "forgotten": removed})
     else:
@@ -172,10 +165,8 @@ def _verify(out: str, *, as_json: bool) -> int:
     """Check the files of a data set; return the exit status."""
     from cwnd._sweeps.manifest import verify
 
-    try:
+    with shared.positional():
         found = verify(Path(out))
-    except ArgumentError as mistake:
-        raise click.UsageError(mistake.problem) from None
     if as_json:
         print_json(found)
     else:

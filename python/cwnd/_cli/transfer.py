@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwnd._cli.credentials import SECURITY, ask_code, check_code, read_credentials, with_keys
-from cwnd._cli.outputs import check_directory
+from cwnd._cli import shared
+from cwnd._cli.credentials import SECURITY, ask_code, check_code, read_credentials
+from cwnd._cli.outputs import FAILED, check_directory
 from cwnd._cli.peers import (
-    FAILED,
     explain,
     fail,
     has_ipv6,
@@ -22,12 +22,11 @@ from cwnd._cli.peers import (
     open_listener,
     resolve,
     split_address,
-    with_mtu,
 )
 from cwnd._cli.progress import Monitor
 from cwnd._cli.terminal import say
-from cwnd._cli.values import CONTROLLER, NETWORK, RATE, SHARE, SIZE
-from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
+from cwnd._cli.values import NETWORK, RATE, SHARE, SIZE
+from cwnd._runs.defaults import RESERVE, RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,34 +54,26 @@ _TO_RECEIVE = (
 @click.command(epilog=SECURITY)
 @click.argument("sources", metavar="FILE|DIR|-...", nargs=-1, required=True)
 @click.argument("address", metavar="HOST:PORT")
-@click.option(
-    "--cc",
-    metavar="SPEC",
-    default=DEFAULT_CONTROLLER,
-    show_default=True,
-    type=CONTROLLER,
-    help="Congestion controller.",
-)
+@shared.controller("--cc", help="Congestion controller.")
 @click.option(
     "--rate-limit", metavar="RATE", type=RATE, help="Upper limit of the rate, such as 100mbit."
 )
 @click.option("--include", metavar="GLOB", multiple=True, help="Send only matching names.")
 @click.option("--exclude", metavar="GLOB", multiple=True, help="Skip matching names.")
 @click.option("--checksum", is_flag=True, help="Compare contents even if size and time are equal.")
-@click.option("--dry-run", is_flag=True, help="Print what would be sent, and send nothing.")
+@shared.dry_run(help="Print what would be sent, and send nothing.")
 @click.option(
     "--retry",
     metavar="N",
-    default=5,
-    show_default=True,
+    default=RETRY,
     type=click.IntRange(0, 1000),
     help="Connect again up to N times if there is no connection or it breaks.",
 )
-@with_mtu
-@with_keys
+@shared.mtu()
+@shared.keys
 @click.option("--code", metavar="CODE", help="One-time code of the receiver; - prompts for it.")
-@click.option("--insecure", is_flag=True, help="Send unencrypted to an unauthenticated receiver.")
-@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
+@shared.insecure(help="Send unencrypted to an unauthenticated receiver.")
+@shared.json_lines()
 def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Send files, folders or standard input (-) to `cwnd recv`.
 
@@ -135,11 +126,9 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
 
 
 @click.command(epilog=SECURITY)
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
-@click.option("--bind", metavar="ADDRESS", help="Local address to listen on.")
-@click.option(
-    "--out", type=click.Path(), default=".", show_default=True, help="Folder to write to."
-)
+@shared.port("--port", default=PORT)
+@shared.bind("--bind", help="Local address to listen on.")
+@shared.out(default=".", help="Folder to write to.")
 @click.option("--once", is_flag=True, help="Exit after one complete transfer.")
 @click.option("--overwrite", is_flag=True, help="Replace existing files that differ.")
 @click.option(
@@ -158,8 +147,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     "--reserve",
     metavar="SHARE",
     type=SHARE,
-    default="5%",
-    show_default=True,
+    default=RESERVE,
     help="Share of the disk to keep free, or a size such as 10GB.",
 )
 @click.option(
@@ -169,11 +157,11 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     multiple=True,
     help="Accept only hosts of this network, such as 192.0.2.0/24; may be repeated.",
 )
-@with_mtu
-@with_keys
+@shared.mtu()
+@shared.keys
 @click.option("--code", is_flag=True, help="Print a one-time code, and receive one transfer.")
-@click.option("--insecure", is_flag=True, help="Receive unencrypted from unauthenticated senders.")
-@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
+@shared.insecure(help="Receive unencrypted from unauthenticated senders.")
+@shared.json_lines()
 def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Receive files from `cwnd send` into one folder.
 

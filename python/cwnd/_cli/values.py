@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd._runs.conventions import NAMES, read_conventions
+from cwnd.perf.protocol import MAX_BURST
+from cwnd.units import parse_rate, parse_size
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from click.shell_completion import CompletionItem
 
@@ -23,9 +27,15 @@ else:
 class _Text(_ParamType):
     """A text with a parser; a ValueError of the parser is a usage error."""
 
-    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[str], object],
+        names: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self.name = name
         self._parse = parse
+        self._names = names
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -38,76 +48,40 @@ class _Text(_ParamType):
         except ValueError as problem:
             self.fail(str(problem), param, ctx)
 
-
-class _Controller(_Text):
-    """A controller's specification."""
-
     def shell_complete(
         self, _: click.Context, __: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the name of a controller."""
+        """Complete one of the names of the type, if it has any."""
         from click.shell_completion import CompletionItem
 
-        from cwnd._controllers.registry import algorithms
-
-        names = [algorithm.name for algorithm in algorithms()]
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
-class _Conventions(_Text):
-    """The name of conventions of TCP."""
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Return the names of all conventions."""
-        from cwnd._runs.conventions import NAMES
-
-        return "|".join(NAMES)
-
-    def shell_complete(
-        self, _: click.Context, __: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete the name."""
-        from click.shell_completion import CompletionItem
-
-        from cwnd._runs.conventions import NAMES
-
-        return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
-
-
-def _parse_conventions(text: str) -> str:
-    from cwnd._runs.conventions import read_conventions
-
-    return read_conventions(text)
-
-
-def _parse_rate(text: str) -> float:
-    from cwnd.units import parse_rate
-
-    return parse_rate(text)
-
-
-def _parse_size(text: str) -> int:
-    from cwnd.units import parse_size
-
-    return parse_size(text)
-
-
-_JUMBO = 9000
+JUMBO = 9000
 """The MTU of ``auto``: the largest one that is probed."""
+
+MIN_MTU, MAX_MTU = 576, 65535
 
 
 def _parse_mtu(text: str) -> int:
     if text == "auto":
-        return _JUMBO
-    if text.isascii() and text.isdecimal() and 576 <= int(text) <= 65535:
+        return JUMBO
+    if text.isascii() and text.isdecimal() and MIN_MTU <= int(text) <= MAX_MTU:
         return int(text)
-    raise ValueError(f"{text!r} is neither auto nor a number of bytes from 576 to 65535")
+    allowed = f"a number of bytes from {MIN_MTU} to {MAX_MTU}"
+    raise ValueError(f"{text!r} is neither auto nor {allowed}")
 
 
 def _parse_controller(text: str) -> str:
     from cwnd.controller import read_controller
 
     return read_controller(text)[0]
+
+
+def _controllers() -> list[str]:
+    from cwnd import algorithms
+
+    return [algorithm.name for algorithm in algorithms()]
 
 
 def _parse_shard(text: str) -> tuple[int, int]:
@@ -154,7 +128,7 @@ def _parse_share(text: str) -> str:
             pass
         raise ValueError(f"{text!r} is not a share such as 5%")
     if text.strip() != "0":
-        _parse_size(text)
+        parse_size(text)
     return text.strip()
 
 
@@ -179,13 +153,11 @@ def parse_bitrate(text: str) -> tuple[float, int]:
     >>> parse_bitrate("50M"), parse_bitrate("1.5mbit"), parse_bitrate("10K/4"), parse_bitrate("0")
     ((50000000.0, 1), (1500000.0, 1), (10000.0, 4), (0.0, 1))
     """
-    from cwnd.perf.protocol import MAX_BURST
-
     rate, slash, burst = text.partition("/")
     if slash and not (burst.isascii() and burst.isdecimal() and 1 <= int(burst) <= MAX_BURST):
         raise ValueError(f"{text!r}: BURST must be a number of blocks from 1 to {MAX_BURST}")
     bps = _scale(rate, 1e3)
-    return _parse_rate(rate) if bps is None else bps, int(burst or 1)
+    return parse_rate(rate) if bps is None else bps, int(burst or 1)
 
 
 def parse_count(text: str) -> int:
@@ -198,22 +170,22 @@ def parse_count(text: str) -> int:
     """
     count = _scale(text, 1024.0)
     if count is None:
-        return _parse_size(text)
+        return parse_size(text)
     if count < 1:
         raise ValueError(f"{text!r} is less than a byte")
     return round(count)
 
 
-SHARD = _Text("shard", _parse_shard)
+SHARE_OF_RUNS = _Text("shard", _parse_shard)
 """A share of a sweep, such as ``3/8``."""
 
 REPEAT = _Text("repeats", _parse_repeat)
-TCP_CONVENTIONS = _Conventions("conventions", _parse_conventions)
-RATE = _Text("rate", _parse_rate)
-SIZE = _Text("size", _parse_size)
+TCP_CONVENTIONS = _Text("conventions", read_conventions, lambda: NAMES)
+RATE = _Text("rate", parse_rate)
+SIZE = _Text("size", parse_size)
 SHARE = _Text("share", _parse_share)
 MTU = _Text("mtu", _parse_mtu)
 NETWORK = _Text("network", _parse_network)
-CONTROLLER = _Controller("controller", _parse_controller)
+CONTROLLER = _Text("controller", _parse_controller, _controllers)
 BITRATE = _Text("bitrate", parse_bitrate)
 COUNT = _Text("bytes", parse_count)

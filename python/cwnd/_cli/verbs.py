@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from cwnd._cli import shared
 from cwnd._cli.agree import agree
 from cwnd._cli.check import check_expectations, print_run
 from cwnd._cli.cluster import open_cluster, with_cluster
@@ -20,23 +20,22 @@ from cwnd._cli.man import man
 from cwnd._cli.model import model
 from cwnd._cli.new_controller import new_controller
 from cwnd._cli.outputs import (
-    BACKEND_HELP,
     announce,
     check_directory,
     check_outputs,
     print_json,
+    print_repeats,
     save,
     show_progress,
-    with_outputs,
-    with_values,
 )
 from cwnd._cli.perf import perf
 from cwnd._cli.query import query
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import REPEAT, TCP_CONVENTIONS
-from cwnd._runs.conventions import CONVENTIONS
+from cwnd._cli.values import CONTROLLER
+from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -49,20 +48,13 @@ SCHEMAS = ("scenario", "card", "evaluate")
 """Documents with a JSON Schema."""
 
 
-def _complete_controller(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the name of a controller."""
-    from cwnd._controllers.registry import algorithms
-
-    return [a.name for a in algorithms() if a.name.startswith(incomplete)]
-
-
 def _complete_compared(
     context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str | CompletionItem]:
+) -> list[CompletionItem]:
     """Complete the name of a controller or of a scenario file."""
     from click.shell_completion import CompletionItem
 
-    names: list[str | CompletionItem] = list(_complete_controller(context, parameter, incomplete))
+    names = CONTROLLER.shell_complete(context, parameter, incomplete)
     return names or [CompletionItem(incomplete, type="file")]
 
 
@@ -102,7 +94,11 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
 @click.option(
     "--version",
@@ -151,54 +147,39 @@ def cwnd(context: click.Context, config: str | None) -> None:
 )
 @click.option(
     "--reference",
-    default="reno",
-    show_default=True,
-    shell_complete=_complete_controller,
+    default=REFERENCE,
+    shell_complete=CONTROLLER.shell_complete,
     help="Controller that the others are compared with.",
 )
-@click.option("--rate", default="15mbit", show_default=True, help="Rate of the bottleneck.")
+@click.option("--rate", default=DUMBBELL["rate"], help="Rate of the bottleneck.")
 @click.option(
     "--rtt",
-    default="100ms",
-    show_default=True,
+    default=DUMBBELL["rtt"],
     metavar="TIME|TIME,...|TIME..TIME",
     help="Round-trip time without queueing: one, a list dealt evenly, or a range to draw from.",
 )
 @click.option(
     "--queue",
-    default="red",
-    show_default=True,
+    default=DUMBBELL["queue"],
     metavar="red|red-ecn|droptail|SIZE",
     help="Queue of the bottleneck; a SIZE such as 20p, 64kb or 1.5bdp means DropTail.",
 )
-@click.option("--flows", default=8, show_default=True, help="Flows in each run, an even number.")
-@click.option("--time", default="120s", show_default=True, help="Length of each run.")
+@click.option("--flows", default=DUMBBELL["flows"], help="Flows in each run, an even number.")
+@click.option("--time", default=DUMBBELL["time"], help="Length of each run.")
 @click.option("--warmup", help="Warm-up, which figures exclude; a quarter of --time by default.")
 @click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
-@click.option(
-    "--conventions",
-    default=CONVENTIONS,
-    show_default=True,
-    type=TCP_CONVENTIONS,
-    help="Conventions of TCP, as in [tcp] of a scenario file.",
+@shared.conventions()
+@shared.values()
+@shared.repeat(
+    COMPARE_REPEATS,
+    MAX_REPEATS,
+    "Runs of each case; auto makes {}, until every verdict is decided.",
 )
-@with_values
-@click.option(
-    "--repeat",
-    default=10,
-    show_default=True,
-    type=REPEAT,
-    metavar="N|auto",
-    help="Runs of each case; auto makes 10, 20, 40 or 80, until every verdict is decided.",
-)
-@click.option("--seed", type=int, help="Seed of the first run; that of FILE by default, or 1.")
-@click.option("--on", default="sim", show_default=True, help=BACKEND_HELP)
-@with_outputs
-@click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
-@click.pass_context
+@shared.seed(help="Seed of the first run; that of FILE by default, or 1.")
+@shared.backend()
+@shared.outputs
+@shared.trace()
 def compare(  # noqa: PLR0913
-    context: click.Context,
-    /,
     *,
     controllers: tuple[str, ...],
     assignments: tuple[str, ...],
@@ -233,41 +214,29 @@ def compare(  # noqa: PLR0913
         given = {
             name: value
             for name, value in options.items()
-            if not (files or f"tcp.{name}" in values) or _is_given(context, name)
+            if not (files or f"tcp.{name}" in values) or shared.is_given(name)
         }
         plan = Plan(names, reference, file, values, given, repeat, seed, on)
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)
-    save(comparison, report, plot)
-    if trace is not None:
-        comparison.trace(trace)
-        echo(f"tables: {trace}", err=True)
+    save(comparison, report=report, plot=plot, trace=trace)
     if as_json:
         print_json(comparison.to_json())
     else:
         from cwnd._cli.tables import print_comparison
 
         print_comparison(comparison)
-    if repeat == "auto":
-        from cwnd._runs.repetition import repeats_text
-
-        made = repeats_text(comparison.network["repeat"], comparison.undecided)
-        echo(made, err=True)
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    """Test whether an option is on the command line."""
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    print_repeats(repeat, comparison.network["repeat"], comparison.undecided)
 
 
 @cwnd.command()
 @click.argument("file", type=click.Path())
-@with_values
-@click.option("--seed", type=int, help="Seed of all random values; the file's by default.")
-@click.option("--on", default="sim", show_default=True, help=BACKEND_HELP)
-@with_outputs
-@click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
+@shared.values()
+@shared.seed(help="Seed of all random values; the file's by default.")
+@shared.backend()
+@shared.outputs
+@shared.trace()
 @click.option("--pcap", type=click.Path(), help="Write the packets of a link, for Wireshark.")
 @click.option("--link", help="Name of the link of --pcap.")
 @click.option(
@@ -332,12 +301,7 @@ def run(  # noqa: PLR0913, PLR0917
             lookahead=not no_lookahead,
             progress=progress,
         )
-    save(result, report, plot)
-    if trace is not None:
-        from cwnd.tables import write_trace
-
-        write_trace(result, trace)
-        echo(f"tables: {trace}", err=True)
+    save(result, report=report, plot=plot, trace=trace)
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)
     return print_run(result, as_json=as_json, check=check)
@@ -356,14 +320,8 @@ def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
 @click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")
 @with_cluster
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "--out",
-    type=click.Path(),
-    default="out/reproduce",
-    show_default=True,
-    help="Directory of the report.",
-)
+@shared.json()
+@shared.out(default="out/reproduce", help="Directory of the report.")
 def reproduce(
     papers: tuple[str, ...],
     exhibit: str | None,
@@ -402,22 +360,13 @@ def reproduce(
     echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
-cwnd.add_command(evaluate)
-cwnd.add_command(sweep)
-cwnd.add_command(agree)
-cwnd.add_command(query)
-cwnd.add_command(model)
-cwnd.add_command(send)
-cwnd.add_command(recv)
-cwnd.add_command(keygen)
-cwnd.add_command(perf)
-cwnd.add_command(emulate)
-cwnd.add_command(kernel)
+for other in (evaluate, sweep, agree, query, model, send, recv, keygen, perf, emulate, kernel):
+    cwnd.add_command(other)
 
 
 @cwnd.command()
-@click.argument("name", required=False, shell_complete=_complete_controller)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.argument("name", required=False, shell_complete=CONTROLLER.shell_complete)
+@shared.json()
 def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
     """List the controllers, or describe NAME: one of them, or mine.py:Law in a Python file."""
     from cwnd._controllers import registry
@@ -449,7 +398,7 @@ def schema(document: str) -> None:
 
 
 @cwnd.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@shared.json()
 def doctor(as_json: bool) -> None:  # noqa: FBT001
     """Check optional dependencies."""
     from cwnd._cli.doctor import examine

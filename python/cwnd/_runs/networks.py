@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import _native
-from cwnd._runs.conventions import CONVENTIONS
+from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.result import SCALES
 from cwnd._runs.scenario import Scenario
 from cwnd._runs.scenario_keys import check_values, write_values
@@ -51,18 +51,6 @@ MAX_SAMPLES_EACH = 2400
 
 MIN_SAMPLES = 100
 """Smallest number of samples of each series."""
-
-DUMBBELL: JsonObject = {
-    "rate": "15mbit",
-    "rtt": "100ms",
-    "queue": "red",
-    "flows": 8,
-    "time": "120s",
-    "warmup": None,
-    "loss": 0,
-    "conventions": CONVENTIONS,
-}
-"""Arguments of a dumbbell with their defaults."""
 
 ENDLESS = 2**32 - 1
 """Limit of an unlimited queue, in packets."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
 from cwnd._base.progress import with_notebook_bar
+from cwnd._runs.defaults import BACKEND
 from cwnd._runs.real_time import check_backend, run_real
 from cwnd._runs.result import Result
 from cwnd._runs.scenario import Scenario
@@ -31,7 +32,7 @@ def run(
     scenario: Scenario | str | Path,
     seed: int | None = None,
     *,
-    on: str = "sim",
+    on: str = BACKEND,
     values: Mapping[str, object] | None = None,
     pcap: tuple[str, str | Path] | None = None,
     lookahead: bool = True,

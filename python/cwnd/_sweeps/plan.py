@@ -8,8 +8,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd import _native
+from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.measures import places_of_scenario, read_metric
-from cwnd._runs.networks import DUMBBELL, dumbbell
+from cwnd._runs.networks import dumbbell
 from cwnd._runs.scenario import Scenario
 from cwnd._sweeps.axes import LATIN_POINT, find_points, latin_points
 from cwnd._sweeps.code import digest

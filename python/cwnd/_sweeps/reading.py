@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native
-from cwnd._runs.networks import DUMBBELL
+from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.real_time import BACKENDS
 from cwnd._runs.run import MAX_SEED
 from cwnd._runs.scenario import Scenario, value_at

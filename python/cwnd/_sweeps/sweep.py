@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from cwnd import _show
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import all_conventions
+from cwnd._runs.defaults import SHARD
 from cwnd._runs.real_time import check_backend
 from cwnd._sweeps.dataset import TCP_CONVENTIONS, DataSet
 from cwnd._sweeps.manifest import LOST, Tables
@@ -184,7 +185,7 @@ def sweep(
     *,
     out: str | Path,
     dask: str | Client | None = None,
-    shard: tuple[int, int] = (1, 1),
+    shard: tuple[int, int] = SHARD,
     progress: Callable[[float], None] | None = None,
 ) -> Sweep:
     """Run every point of a plan, and write the figures to a Parquet data set.

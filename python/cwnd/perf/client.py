@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from cwnd._runs.defaults import INTERVAL_S
 from cwnd._runs.transport_limits import LIMITS, check_state
 from cwnd.perf.protocol import (
     COOKIE,
@@ -36,7 +37,7 @@ def measure(
     dial: Dial,
     options: PerfOptions,
     *,
-    every: float = 1.0,
+    every: float = INTERVAL_S,
     tell: Callable[[str], None] | None = None,
 ) -> JsonObject:
     """Measure the throughput between this host and a server.

@@ -20,9 +20,10 @@ VERSION = 3
 COOKIE = 16
 """Length in bytes of the cookie that identifies the connections of a test."""
 
+MIN_SECONDS = 1e-3
 MAX_STREAMS = 128
-MAX_SECONDS = 86400.0
-MAX_OMITTED = 600.0
+MAX_SECONDS = 86400
+MAX_OMITTED = 600
 MAX_BYTES = 1 << 60
 MAX_BITRATE = 1e15
 MAX_BURST = 1000
@@ -115,7 +116,7 @@ class PerfOptions:
         if not (isinstance(reverse, bool) and isinstance(controller, str)):
             raise PerfError(_NO_TEST)
         return cls(
-            seconds=_bounded(document, "seconds", 1e-3, MAX_SECONDS),
+            seconds=_bounded(document, "seconds", MIN_SECONDS, MAX_SECONDS),
             streams=_whole(document, "streams", 1, MAX_STREAMS),
             reverse=reverse,
             controller=controller,

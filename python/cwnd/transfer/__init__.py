@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _native
+from cwnd._runs.defaults import RESERVE, RETRY
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER, Path, advise
 from cwnd.errors import ArgumentError
 from cwnd.udt import Listener, client_options
@@ -89,7 +90,7 @@ class SendOptions:
     exclude: Sequence[str] = ()
     checksum: bool = False
     dry_run: bool = False
-    retry: int = 5
+    retry: int = RETRY
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class ReceiveOptions:
 
     max_bytes: int | None = None
     max_files: int | None = None
-    reserve: str = "5%"
+    reserve: str = RESERVE
     overwrite: bool = False
     allow_dotfiles: bool = False
     once: bool = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cwnd import _native
 from cwnd._base.progress import with_notebook_bar
+from cwnd._runs.defaults import AGREE_BACKENDS, AGREE_REPEATS
 from cwnd._runs.real_time import BACKENDS, check_backend
 from cwnd._runs.repetition import Repeat, read_repeat, targets
 from cwnd._runs.run import check_seed, measure, part_of
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
 
     from cwnd._runs.result import Result
 
-REPEATS = 5
-"""Number of seeds that ``auto`` starts with."""
-
 
 @with_notebook_bar
 def agree(
     scenario: Scenario | str | Path,
     *,
-    on: Sequence[str] = ("sim", "linux"),
-    repeat: Repeat = REPEATS,
+    on: Sequence[str] = AGREE_BACKENDS,
+    repeat: Repeat = AGREE_REPEATS,
     seed: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Agreement:
@@ -70,7 +68,7 @@ def agree(
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_toml(Path(scenario))
     check_backends(on, scenario)
-    first, most = read_repeat(repeat, REPEATS, real=True)
+    first, most = read_repeat(repeat, AGREE_REPEATS, real=True)
     seed = scenario.seed if seed is None else seed
     check_seed(seed)
     check_seed(seed + most - 1)

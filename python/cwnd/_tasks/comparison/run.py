@@ -11,7 +11,8 @@ import numpy as np
 from cwnd import metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS, all_conventions
-from cwnd._runs.networks import DUMBBELL, Network, any_network, dumbbell, measured_controllers
+from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
 from cwnd._runs.repetition import Repeat, read_repeat, targets
 from cwnd._runs.result import (
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from cwnd.controller import Spec
     from cwnd.units import Quantity
 
-REPEATS = 10
-"""Number of repeats that ``auto`` starts with."""
-
 _ASSIGNMENTS = {
     "rate": "dumbbell.rate=15mbit",
     "rtt": "flow[0].rtt=100ms",
@@ -60,7 +58,7 @@ _Measured: TypeAlias = tuple[dict[str, float], Result]
 def compare(  # noqa: PLR0913
     controllers: Sequence[Spec] = (),
     *,
-    reference: Spec = "reno",
+    reference: Spec = REFERENCE,
     network: Scenario | str | Path | None = None,
     values: Mapping[str, object] | None = None,
     rate: Quantity | None = None,
@@ -71,9 +69,9 @@ def compare(  # noqa: PLR0913
     warmup: Quantity | None = None,
     loss: Quantity | None = None,
     conventions: str | None = None,
-    repeat: Repeat = REPEATS,
+    repeat: Repeat = COMPARE_REPEATS,
     seed: int | None = None,
-    on: str = "sim",
+    on: str = BACKEND,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Compare controllers with a reference, on a dumbbell or on any network.
@@ -197,7 +195,7 @@ class Plan:
         seed: int | None,
         on: str,
     ) -> None:
-        self.first, self.most = read_repeat(repeat, REPEATS, real=on != "sim")
+        self.first, self.most = read_repeat(repeat, COMPARE_REPEATS, real=on != "sim")
         self.on = on
         if isinstance(controllers, str):
             raise ArgumentError("controllers", "a list is needed, not a single text")

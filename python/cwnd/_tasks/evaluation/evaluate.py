@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
+from cwnd._runs.defaults import BACKEND, SUITE
 from cwnd._runs.run import part_of
 from cwnd._sweeps.manifest import LOST
 from cwnd._sweeps.reading import read_plan
@@ -45,10 +46,10 @@ REAL_SEEDS = (3,)
 def evaluate(  # noqa: PLR0913
     controllers: Sequence[Spec],
     *,
-    suite: str = "rfc9743",
+    suite: str = SUITE,
     test: str | Sequence[str] = (),
     quick: bool = False,
-    on: str = "sim",
+    on: str = BACKEND,
     conventions: str = CONVENTIONS,
     out: str | Path,
     dask: str | Client | None = None,

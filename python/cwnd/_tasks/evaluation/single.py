@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import CONVENTIONS
+from cwnd._runs.defaults import BACKEND, SEED
 from cwnd._runs.run import check_seed, run
 from cwnd._sweeps.plan import Run
 from cwnd._sweeps.reading import read_plan
@@ -56,8 +57,8 @@ def single_run(
     test: str,
     *,
     cell: str | None = None,
-    seed: int = 1,
-    on: str = "sim",
+    seed: int = SEED,
+    on: str = BACKEND,
     conventions: str = CONVENTIONS,
 ) -> SingleRun:
     """Return one run of a test, or of its baseline if ``controller`` is the baseline's.

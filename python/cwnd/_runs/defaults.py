@@ -1,0 +1,58 @@
+"""Defaults of arguments that are also options of the command line.
+
+The command line reads them at its start: this module imports only what is light.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd._runs.conventions import CONVENTIONS
+
+if TYPE_CHECKING:
+    from cwnd._base.records import JsonObject
+
+DUMBBELL: JsonObject = {
+    "rate": "15mbit",
+    "rtt": "100ms",
+    "queue": "red",
+    "flows": 8,
+    "time": "120s",
+    "warmup": None,
+    "loss": 0,
+    "conventions": CONVENTIONS,
+}
+"""Arguments of a dumbbell with their defaults."""
+
+REFERENCE = "reno"
+"""Controller that the others are compared with."""
+
+BACKEND = "sim"
+
+AGREE_BACKENDS = ("sim", "linux")
+"""Backends that `cwnd.agree` compares."""
+
+COMPARE_REPEATS = 10
+AGREE_REPEATS = 5
+"""Numbers of repeats, with which ``auto`` starts."""
+
+SUITE = "rfc9743"
+"""Suite of an evaluation."""
+
+SEED = 1
+"""Seed where no scenario has one."""
+
+SHARD = (1, 1)
+"""Share of a sweep: all runs."""
+
+MTU = 1500
+"""Largest packet in bytes, headers included."""
+
+RETRY = 5
+"""Number of further attempts to send."""
+
+RESERVE = "5%"
+"""Part of the disk that a receiver keeps free."""
+
+INTERVAL_S = 1.0
+"""Seconds between two reports of a throughput test."""
