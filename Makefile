@@ -10,8 +10,9 @@ export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without compiled modules every start of Python would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/pytest --dist worksteal
 # Some tests wait for timers and peers: one worker more than there are processors.
-PYTEST := $(BIN)/pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
+WAITING_PYTEST := $(PYTEST) -n $(shell expr $$(nproc) + 1)
 
 # Installs a Debian package, if this user may. The list of packages is fetched if that is necessary.
 debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
@@ -52,18 +53,19 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-# pip downloads beside the compiler. The tests mostly wait for timers and peers; the checks take the processors that they
-# leave idle. Rust tests and Python tests both set up emulated links on this machine, and so run one after the other.
+# pip downloads beside the compiler. The tests in real time mostly wait for timers and peers; the other Python tests and the
+# checks take the processors that they leave idle. Rust tests and Python tests in real time both set up emulated links on
+# this machine, and so run one after the other.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests dev python-tests checks
+	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests dev python-tests realtime-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
-.PHONY: rust-build libraries rust-tests python-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
+.PHONY: rust-build libraries rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
 	new-controller rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
@@ -87,16 +89,19 @@ rust-tests:
 	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS)
 	$(CARGO_TEST) --doc
 
-python-tests: dev | rust-tests
-	$(PYTEST)
+# Whatever runs beside the tests in real time runs under `nice`, as `dev` does.
+python-tests: dev
+	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
+
+realtime-tests: dev | rust-tests
+	$(WAITING_PYTEST) -m realtime
 
 rust-unit-tests:
 	$(UNIT_TESTS)
 
 python-unit-tests: dev
-	$(PYTEST) -m "not slow"
+	$(WAITING_PYTEST) -m "not slow"
 
-# Whatever runs beside the tests runs under `nice`, as `dev` does: some of the tests measure time.
 checks: instruction-counts lint doc stubtest smoke new-controller
 
 lint: dev clippy mypy

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cwnd
+from cwnd import _cli as cli
 from cwnd import udt
 
 # Machines are noisy: how long an example takes decides nothing.
@@ -57,9 +58,9 @@ measured = false
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes as slow: `make check` leaves them out."""
+    """Mark the tests that start processes or run commands as slow: `make check` leaves them out."""
     for item in items:
-        if "spawn" in getattr(item, "fixturenames", ()):
+        if not {"spawn", "command"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
 
 
@@ -148,12 +149,17 @@ def complete(spawn) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def command(complete):
-    """Run the command line as a user does."""
+def command(capfd, monkeypatch):
+    """Run the command line in this process, which has imported its modules already."""
+    monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"COLUMNS": "100"}
-        return complete(sys.executable, "-m", "cwnd", *arguments, env=environment, **options)
+    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as context:
+            if cwd is not None:
+                context.chdir(cwd)
+            status = cli.run([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, status, out, err)
 
     return run
 

@@ -18,6 +18,8 @@ from cwnd._cli import run as command_line
 from cwnd._tasks.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
 from cwnd.errors import ArgumentError, KernelError
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).parents[2]
 KINDS = {kind.name: kind for kind in (*OF_NETWORK, *OF_FLOWS)}
 

@@ -19,6 +19,8 @@ import pytest
 from cwnd.emulation import read_links, summarise
 from cwnd.errors import ArgumentError
 
+pytestmark = pytest.mark.realtime
+
 TELL = "import os; print(os.environ['CWND_PEER'], os.environ['CWND_BASE'])"
 ECHO = """
 import os, socket, sys, time

@@ -22,7 +22,10 @@ from cwnd._cli import run
 from cwnd._runs.kernel_sockets import kernel_sockets, sockets_of
 from cwnd.errors import KernelError
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux"),
+]
 
 PREPARE = (
     "mount -t bpf bpf /sys/fs/bpf && ip link set lo up && "

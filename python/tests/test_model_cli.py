@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd._cli import run
 from cwnd._show.plots import plot_model
 from cwnd.errors import ArgumentError
 from cwnd.model.catalog import ENTRIES, Range, find_model, models
@@ -30,18 +29,6 @@ def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert done.stderr.count("\n") == 1
     for word in words:
         assert word in done.stderr
-
-
-@pytest.fixture
-def command(capfd):
-    """Runs the command line in this process, which has the models' imports behind it."""
-
-    def invoke(*arguments: object) -> subprocess.CompletedProcess[str]:
-        status = run([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return subprocess.CompletedProcess(arguments, status, out, err)
-
-    return invoke
 
 
 def test_the_list(command):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.realtime
+
 PREPARE = """
 set -e
 mount -t tmpfs none /run && mkdir -p /run/netns

@@ -35,6 +35,8 @@ from cwnd.perf.protocol import (
 from cwnd.perf.report import format_bits, format_bytes
 from cwnd.perf.streams import Load, Stream
 
+pytestmark = pytest.mark.realtime
+
 # Bytes in full buffers of both ends: 16,384 packets each.
 BUFFER = 2 * 16_384 * 1456
 

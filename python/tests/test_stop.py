@@ -17,6 +17,8 @@ import pytest
 import cwnd
 from cwnd._runs.real_time import emulates
 
+pytestmark = pytest.mark.realtime
+
 SECONDS = 4.0
 """Longest time from a signal to the end: two seconds on an idle machine."""
 

@@ -32,6 +32,8 @@ from cwnd.transfer import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).parents[2]
 SEND = (
     "import sys; from cwnd.transfer import send; send(sys.argv[2:], '127.0.0.1', int(sys.argv[1])"

@@ -24,6 +24,8 @@ from cwnd._cli import run
 from cwnd._cli.peers import is_loopback, split_address
 from cwnd._cli.progress import Monitor, describe_end, describe_progress
 
+pytestmark = pytest.mark.realtime
+
 PROGRESS = {
     "event": "progress",
     "transfer": 1,

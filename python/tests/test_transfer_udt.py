@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.fixture
 def start(spawn):

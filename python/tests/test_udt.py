@@ -16,6 +16,8 @@ import cwnd
 from cwnd import udt
 from cwnd.errors import ArgumentError
 
+pytestmark = pytest.mark.realtime
+
 HERE = "127.0.0.1"
 
 

@@ -248,6 +248,7 @@ fn transfer_receive(
         overwrite: options.overwrite,
         allow_dotfiles: options.allow_dotfiles,
         once: options.once,
+        ..ReceiveOptions::default()
     };
     Ok(Transfer::start(failures, move |observe, control| {
         let listeners: Vec<_> =

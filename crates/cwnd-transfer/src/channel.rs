@@ -208,10 +208,10 @@ impl Reader {
     /// Reads the peer's greeting.
     ///
     /// # Errors
-    /// The greeting is of another protocol or version, or does not arrive within [`GREETING_TIMEOUT`].
-    pub(crate) fn expect_greeting(&mut self) -> Result<(), Failure> {
+    /// The greeting is of another protocol or version, or does not arrive within `timeout`.
+    pub(crate) fn expect_greeting(&mut self, timeout: Duration) -> Result<(), Failure> {
         let incompatible = |reason: &str| Err(Failure::Incompatible(reason.into()));
-        if !self.fill(MAGIC.len() + 1, Instant::now() + GREETING_TIMEOUT)? {
+        if !self.fill(MAGIC.len() + 1, Instant::now() + timeout)? {
             return incompatible("the peer sends no greeting");
         }
         let greeting = &self.buffer[self.start..self.start + MAGIC.len() + 1];

@@ -3,7 +3,7 @@
 mod blocks;
 mod offers;
 
-use crate::channel::{Failure, IDLE_TIMEOUT, Reader, Writer, stopped, unexpected};
+use crate::channel::{Failure, Reader, Writer, stopped, unexpected};
 use crate::event::Event;
 use crate::folder::{FolderView, Identity, Refusal};
 use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, ProtocolError, WINDOW, violation};
@@ -22,8 +22,6 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Timeout of the first offer.
 const FIRST_OFFER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Timeout of an offer that waits for another sender of the same file.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes written between two checks of the free disk space.
 const SPACE_CHECK: u64 = 64 << 20;
 
@@ -206,7 +204,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     pub(crate) fn run(&mut self) -> Result<bool, Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.owner.idle_timer));
         let greeted = self.writer.greet();
-        reader.expect_greeting()?;
+        reader.expect_greeting(self.shared.options.timeouts.greeting)?;
         greeted?;
         let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
         let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
@@ -235,6 +233,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     fn receive_frames(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let started = Instant::now();
         let address = counted_address(&*self.stream);
+        let timeout = self.shared.options.timeouts.idle;
         let mut last_work = started;
         loop {
             if self.owner.is_superseded() {
@@ -265,17 +264,17 @@ impl<'m, 'o> Receiver<'m, 'o> {
                         last_work = Instant::now();
                     }
                 }
-                None if self.owner.idle_timer.idle() > IDLE_TIMEOUT => {
+                None if self.owner.idle_timer.idle() > timeout => {
                     return Err(timed_out(format!(
                         "nothing was received for {} s",
-                        IDLE_TIMEOUT.as_secs()
+                        timeout.as_secs()
                     )));
                 }
                 None => {}
             }
             // A sender may be idle as long as no other sender needs its place.
-            if last_work.elapsed() > IDLE_TIMEOUT && self.shared.take_rejection(address) {
-                let idle = IDLE_TIMEOUT.as_secs();
+            if last_work.elapsed() > timeout && self.shared.take_rejection(address) {
+                let idle = timeout.as_secs();
                 return Err(timed_out(format!(
                     "other senders wait, and this one sent nothing for {idle} s"
                 )));

@@ -3,7 +3,7 @@
 mod files;
 mod replies;
 
-use crate::channel::{Failure, IdleTimer, PING_INTERVAL, Reader, Writer};
+use crate::channel::{Failure, GREETING_TIMEOUT, IdleTimer, PING_INTERVAL, Reader, Writer};
 use crate::event::{Event, FileOutcome};
 use crate::frame::{
     DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, violation,
@@ -155,7 +155,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         let mut reader = Reader::new(Arc::clone(&self.stream), IdleTimer::new());
         // If the receiver has closed the connection, it may have sent the reason before.
         let greeted = self.writer.greet();
-        reader.expect_greeting()?;
+        reader.expect_greeting(GREETING_TIMEOUT)?;
         greeted?;
         let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
         let (transfer, identity) = (self.meter.transfer(), self.stream.identity());

@@ -1,7 +1,7 @@
 //! State shared by the connections of one receiver: locks of the files being received, counters of the
 //! limits, and free disk space.
 
-use crate::channel::IdleTimer;
+use crate::channel::{GREETING_TIMEOUT, IDLE_TIMEOUT, IdleTimer};
 use crate::folder::{Folder, Refusal, refusal};
 use crate::part::{Content, Part};
 use crate::stream::Stream;
@@ -65,6 +65,26 @@ pub struct ReceiveOptions {
     pub allow_dotfiles: bool,
     /// Whether the receiver ends after the first completed transfer.
     pub once: bool,
+    /// Timeouts of each connection.
+    pub timeouts: Timeouts,
+}
+
+/// Timeouts of a connection at the receiver. Tests shorten them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timeouts {
+    /// Timeout of the sender's greeting.
+    pub greeting: Duration,
+    /// Timeout of a connection without a byte from the sender.
+    pub idle: Duration,
+    /// Timeout of an offer that waits for another sender of the same file.
+    pub wait: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let wait = Duration::from_secs(10);
+        Timeouts { greeting: GREETING_TIMEOUT, idle: IDLE_TIMEOUT, wait }
+    }
 }
 
 impl Default for ReceiveOptions {
@@ -76,6 +96,7 @@ impl Default for ReceiveOptions {
             overwrite: false,
             allow_dotfiles: false,
             once: false,
+            timeouts: Timeouts::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use cwnd_transfer::event::{Event, FileOutcome, Outcome};
 use cwnd_transfer::frame::{Decision, Frame, Offer, Stamp, What};
 use cwnd_transfer::hash::BLOCK;
 use cwnd_transfer::send::{Control, SendOptions, send};
-use cwnd_transfer::shared::{ReceiveOptions, Reserve};
+use cwnd_transfer::shared::{ReceiveOptions, Reserve, Timeouts};
 use cwnd_transfer::stream::Stream;
 use proptest::prelude::*;
 use std::fs;
@@ -27,6 +27,12 @@ fn setup(options: ReceiveOptions, size: usize) -> (TempDir, Server, PathBuf) {
     let source = dir.path().join("large");
     fs::write(&source, noise(size, 1)).unwrap();
     (dir, server, source)
+}
+
+/// Options with short timeouts of silent senders.
+fn briefly_idle() -> ReceiveOptions {
+    let [greeting, idle] = [1, 2].map(Duration::from_secs);
+    ReceiveOptions { timeouts: Timeouts { greeting, idle, ..Timeouts::default() }, ..open() }
 }
 
 fn without_retry() -> SendOptions {
@@ -454,7 +460,9 @@ fn other_content_does_not_take_over_from_an_idle_sender() {
 
 #[test]
 fn an_active_sender_keeps_its_file() {
-    let (_dir, server, source) = setup(open(), 4 * MIB);
+    // Longer than the idle time after which the file could be taken over.
+    let timeouts = Timeouts { wait: Duration::from_secs(4), ..Timeouts::default() };
+    let (_dir, server, source) = setup(ReceiveOptions { timeouts, ..open() }, 4 * MIB);
     let mtime = in_whole_seconds(&source);
     let active = Script::new(&server);
     active.offer(b"large", 4 * MIB as u64, mtime);
@@ -477,7 +485,7 @@ fn an_active_sender_keeps_its_file() {
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     assert_eq!(end.not_sent, 1);
     assert_eq!(errors(&events)[0].1, "it is being received from another sender");
-    assert!(start.elapsed() > Duration::from_secs(9));
+    assert!(start.elapsed() > timeouts.wait);
     over.store(true, Ordering::Relaxed);
     drop(pings.join());
 }
@@ -684,13 +692,13 @@ fn transfers_are_limited_by_network_in_ipv6() {
 
 #[test]
 fn an_idle_sender_is_disconnected_when_others_wait() {
-    let (_dir, server, source) = setup(open(), 10);
+    let (_dir, server, source) = setup(briefly_idle(), 10);
     let idle: Vec<_> = (0..4).map(|_| Script::new(&server)).collect();
     idle.iter().for_each(|script| script.offer(b"x", 5, 0));
     let attempt = || server.send_over(&[&source], without_retry(), |_| server.connect()).0.outcome;
-    for _ in 0..16 {
+    for _ in 0..12 {
         idle.iter().for_each(|script| script.write_all(&Frame::Ping));
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(Duration::from_millis(200));
     }
     // No other sender waits: all are served.
     assert_eq!(server.ends(0).len(), 0);
@@ -702,16 +710,16 @@ fn an_idle_sender_is_disconnected_when_others_wait() {
 
 #[test]
 fn idle_peers_are_disconnected() {
-    let (_dir, server, _) = setup(open(), 10);
+    let (_dir, server, _) = setup(briefly_idle(), 10);
     let (silent, late) = (server.connect(), Script::new(&server));
     let start = Instant::now();
     late.offer(b"x", 5, 0);
     assert_eq!(silent.read_all(Duration::from_secs(20)), b"cwndxfr\x03");
-    assert!((9..13).contains(&start.elapsed().as_secs()));
+    assert!((1..4).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     let answers = late.answers(Duration::from_secs(20));
-    assert!((14..19).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!((2..6).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert!(
-        answers.iter().any(|(_, reason)| reason.contains("nothing was received for 15 s")),
+        answers.iter().any(|(_, reason)| reason.contains("nothing was received for 2 s")),
         "{answers:?}"
     );
 }

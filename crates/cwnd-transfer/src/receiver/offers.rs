@@ -1,8 +1,7 @@
 //! Decisions of a receiver on offers.
 
 use super::{
-    Arriving, Comparing, ExistingData, PendingOffer, Receiver, State, Stop, WAIT_TIMEOUT,
-    count_file, superseded,
+    Arriving, Comparing, ExistingData, PendingOffer, Receiver, State, Stop, count_file, superseded,
 };
 use crate::channel::Failure;
 use crate::event::FileOutcome;
@@ -187,7 +186,7 @@ impl Receiver<'_, '_> {
             }
             Verdict::Wait => {
                 if let State::Waiting { since, reported } = &mut item.state {
-                    if since.elapsed() > WAIT_TIMEOUT {
+                    if since.elapsed() > self.shared.options.timeouts.wait {
                         return self.refuse(number, &item.path, &refusal(BUSY));
                     }
                     if !std::mem::replace(reported, true) {
