@@ -103,7 +103,7 @@ fn assert_full(outcome: &RunOutcome, min_utilization: f64) -> &FlowRecord {
     assert!(flow.series.delivered.windows(2).all(|pair| pair[0] <= pair[1]));
     assert!(flow.series.window.iter().all(|&window| window > 0.5));
     assert_eq!((link.queue.len(), link.drops_series.len()), (80, 80));
-    let limited: f64 = flow.limited.iter().sum();
+    let limited: f64 = flow.limited.seconds().iter().sum();
     assert!((limited - 3.0).abs() < 0.1, "{:?}", flow.limited);
     flow
 }

@@ -1,6 +1,6 @@
 //! Emulated links, for `cwnd emulate`.
 
-use crate::records;
+use crate::records::LinkView;
 use crate::scenario::{read_scenario, scenario_error};
 use cwnd_linux::emulate::{Emulation, Options, Report, RunningCommand};
 use cwnd_sim::network::Link;
@@ -130,7 +130,7 @@ fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bo
     result.set_item("time", report.time.into_pyarray(py))?;
     let links = PyList::empty(py);
     for (spec, record) in specs.iter().zip(report.links) {
-        links.append(records::link(py, spec, record)?)?;
+        links.append(LinkView::new(spec, record).into_dict(py)?)?;
     }
     result.set_item("links", links)?;
     let lateness = PyDict::new(py);

@@ -1,14 +1,16 @@
 //! The controllers of the Linux kernel, for `cwnd.kernel`.
 
+use crate::records::{CutsRecord, FlowView};
 use crate::registry::SpecError;
 use cwnd::Spec;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
+use cwnd_sim::record::{FlowRecord, FlowSeries, Limited};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -142,82 +144,72 @@ fn record<'py>(
     flow: &Connection,
     from: &Instance,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let result = PyDict::new(py);
     let [a, b, c, d] = flow.first.peer;
-    let end = flow.time.last().copied().unwrap_or(0.0);
-    let timeouts = flow.cuts.iter().filter(|cut| cut.timeout).count();
     let ends = (flow.first.port, flow.first.peer_port);
-    result.set_item("name", format!("{} -> {a}.{b}.{c}.{d}:{}", ends.0, ends.1))?;
-    result.set_item("port", ends.0)?;
-    result.set_item("controller", &from.spec)?;
-    result.set_item("kind", "tcp")?;
-    result.set_item("measured", flow.from_start)?;
-    result.set_item("packet_bytes", flow.last.packet_bytes)?;
-    // The controller observes neither the headers nor the path.
-    result.set_item("header_bytes", 0)?;
-    result.set_item("path", PyTuple::empty(py))?;
-    result.set_item("base_rtt_s", f64::NAN)?;
-    result.set_item("start_s", flow.time.first().copied().unwrap_or(0.0))?;
-    result.set_item("stop_s", end)?;
-    result.set_item("completed_s", f64::NAN)?;
-    result.set_item("acknowledged_s", f64::NAN)?;
-    result.set_item("bytes", py.None())?;
-    result.set_item("transfers", py.None())?;
-    result.set_item("application", PyDict::new(py))?;
-    result.set_item("packets_sent", flow.last.sent)?;
-    let bytes = |packets: u64| packets * u64::from(flow.last.packet_bytes);
-    result.set_item("bytes_sent", bytes(flow.last.sent.into()))?;
-    result.set_item("packets_delivered", flow.last.delivered)?;
-    result.set_item("bytes_delivered", bytes(flow.last.delivered.into()))?;
-    result.set_item("packets_received", flow.last.delivered)?;
-    result.set_item("retransmissions", flow.last.retransmitted)?;
-    result.set_item("packets_lost", flow.last.retransmitted)?;
-    result.set_item("packets_marked", 0)?;
-    result.set_item("timeouts", timeouts)?;
-    result.set_item("ecn_cuts", 0)?;
-    let limited = PyDict::new(py);
-    let (window, application) = flow.limited;
-    for (what, seconds) in
-        [("window", window), ("pacing", 0.0), ("receiver", 0.0), ("application", application)]
-    {
-        limited.set_item(what, seconds)?;
-    }
-    result.set_item("limited", limited)?;
+    let size = f64::from(flow.last.packet_bytes);
+    let bytes = |packets: u32| u64::from(packets) * u64::from(flow.last.packet_bytes);
+    let bytes_of = |packets: &[f64]| packets.iter().map(|packets| packets * size).collect();
     let (sum, count) = flow.rtt_sum_count;
     let min_rtt = f64::from(flow.last.min_rtt) / 1e6;
-    result.set_item("mean_rtt_s", sum / count as f64)?;
-    result.set_item("min_rtt_s", if min_rtt > 0.0 { min_rtt } else { f64::NAN })?;
-    result.set_item("mean_window", mean(&flow.time, &flow.window))?;
-    let cuts = PyDict::new(py);
-    let series = |of: fn(&bpf::CutEvent) -> f64| -> Vec<f64> { flow.cuts.iter().map(of).collect() };
-    cuts.set_item("time", series(|cut| cut.time).into_pyarray(py))?;
-    let causes = flow.cuts.iter().map(|cut| if cut.timeout { "timeout" } else { "loss" });
-    cuts.set_item("cause", causes.collect::<Vec<_>>())?;
-    cuts.set_item("before", series(|cut| cut.before).into_pyarray(py))?;
-    cuts.set_item("after", series(|cut| cut.after).into_pyarray(py))?;
-    result.set_item("cuts", cuts)?;
-    for (name, series) in [
-        ("time", &flow.time),
-        ("window", &flow.window),
-        ("ssthresh", &flow.ssthresh),
-        ("rtt", &flow.rtt),
-        ("sent", &flow.sent),
-        ("delivered", &flow.delivered),
-    ] {
-        result.set_item(name, series.clone().into_pyarray(py))?;
+    let (window, application) = flow.limited;
+    let rate = (!flow.rate.is_empty()).then(|| ("rate", flow.rate.clone()));
+    let observed = FlowRecord {
+        completed: f64::NAN,
+        acknowledged: f64::NAN,
+        packets_sent: flow.last.sent.into(),
+        bytes_sent: bytes(flow.last.sent),
+        packets_delivered: flow.last.delivered.into(),
+        bytes_delivered: bytes(flow.last.delivered),
+        packets_received: flow.last.delivered.into(),
+        packets_lost: flow.last.retransmitted.into(),
+        retransmissions: flow.last.retransmitted.into(),
+        timeouts: flow.cuts.iter().filter(|cut| cut.timeout).count() as u64,
+        limited: Limited { window, application, ..Limited::default() },
+        mean_rtt: sum / count as f64,
+        min_rtt: if min_rtt > 0.0 { min_rtt } else { f64::NAN },
+        series: FlowSeries {
+            window: flow.window.clone(),
+            rtt: flow.rtt.clone(),
+            sent: flow.sent.clone(),
+            sent_bytes: bytes_of(&flow.sent),
+            delivered: flow.delivered.clone(),
+            delivered_bytes: bytes_of(&flow.delivered),
+            gauges: rate.into_iter().collect(),
+        },
+        ..FlowRecord::default()
+    };
+    let result = FlowView {
+        name: &format!("{} -> {a}.{b}.{c}.{d}:{}", ends.0, ends.1),
+        controller: &from.spec,
+        kind: "tcp",
+        measured: flow.from_start,
+        packet_bytes: flow.last.packet_bytes,
+        // The controller observes neither the headers nor the path.
+        header_bytes: 0,
+        path: &[],
+        base_rtt_s: f64::NAN,
+        start_s: flow.time.first().copied().unwrap_or(0.0),
+        stop_s: flow.time.last().copied().unwrap_or(0.0),
+        bytes: None,
+        record: observed,
+        mean_window: mean(&flow.time, &flow.window),
+        transfers: None,
+        cuts: CutsRecord {
+            time: flow.cuts.iter().map(|cut| cut.time).collect(),
+            cause: flow
+                .cuts
+                .iter()
+                .map(|cut| if cut.timeout { "timeout" } else { "loss" })
+                .collect(),
+            before: flow.cuts.iter().map(|cut| cut.before).collect(),
+            after: flow.cuts.iter().map(|cut| cut.after).collect(),
+        },
+        ssthresh: flow.ssthresh.clone(),
     }
-    for (name, packets) in [("sent_bytes", &flow.sent), ("delivered_bytes", &flow.delivered)] {
-        let size = f64::from(flow.last.packet_bytes);
-        let bytes: Vec<_> = packets.iter().map(|packets| packets * size).collect();
-        result.set_item(name, bytes.into_pyarray(py))?;
-    }
-    let gauges = PyDict::new(py);
-    if !flow.rate.is_empty() {
-        gauges.set_item("rate", flow.rate.clone().into_pyarray(py))?;
-    }
-    result.set_item("gauges", gauges)?;
-    let agreement = flow.agreement().map(|it| (it.steps, it.cuts, it.max_error));
-    result.set_item("agreement", agreement)?;
+    .into_dict(py)?;
+    result.set_item("port", ends.0)?;
+    result.set_item("time", flow.time.clone().into_pyarray(py))?;
+    result.set_item("agreement", flow.agreement().map(|it| (it.steps, it.cuts, it.max_error)))?;
     Ok(result)
 }
 

@@ -1,14 +1,19 @@
-//! Records as Python dictionaries with NumPy arrays.
+//! Records as Python dictionaries with NumPy arrays. Their schema describes each name once: `python/cwnd/records.py` and
+//! `docs/json.md` are generated from it.
 
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
-use cwnd_sim::record::{FlowRecord, LinkRecord, Records, Transfer};
+use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
 use cwnd_sim::scenario::Conventions;
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::PyDict;
+use pythonize::pythonize;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::convert::Infallible;
 use std::sync::Arc;
 
-/// A run with what it was made from.
+/// A run with its network.
 pub(crate) struct Finished {
     pub name: String,
     pub seed: u64,
@@ -19,33 +24,188 @@ pub(crate) struct Finished {
     pub wall: f64,
 }
 
-/// One finished run.
+/// One run of one scenario with one seed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RunRecord")]
+struct RunView<'a> {
+    /// Name of the scenario.
+    scenario: String,
+    /// Seed of the run.
+    seed: u64,
+    /// Length of the run in seconds.
+    duration_s: f64,
+    /// Length of the warm-up in seconds, which no counter includes.
+    warmup_s: f64,
+    /// Conventions of the TCP flows, each once, such as `linux`; empty in real time.
+    #[schemars(with = "Vec<String>")]
+    conventions: Vec<Conventions>,
+    /// Cost of the run: `packets` sent by all sources, `events` processed, `wall_s` of wall time, which is the only figure that
+    /// differs between equal runs.
+    engine: EngineRecord,
+    /// Times of the samples of all series in seconds.
+    #[serde(skip_serializing)]
+    time: Vec<f64>,
+    /// Traffic sources in the order of the scenario.
+    #[serde(skip_serializing)]
+    flows: Vec<FlowView<'a>>,
+    /// Directions of the links in the order of the scenario.
+    #[serde(skip_serializing)]
+    links: Vec<LinkView<'a>>,
+}
+
+/// Cost of a run.
+#[derive(Serialize, JsonSchema)]
+struct EngineRecord {
+    /// Data packets sent by all sources, including the warm-up.
+    packets: u64,
+    /// Events processed.
+    events: u64,
+    /// Wall time in seconds: the only value that differs between equal runs.
+    wall_s: f64,
+}
+
+/// Record of one traffic source.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FlowRecord")]
+pub(crate) struct FlowView<'a> {
+    /// Name in the scenario.
+    pub name: &'a str,
+    /// Specification of the controller; empty without one.
+    pub controller: &'a str,
+    /// `tcp`, `udt`, `cbr` or `pareto`.
+    pub kind: &'static str,
+    /// Whether the metrics of the run include it; of a connection of the kernel, whether the trace has its beginning.
+    pub measured: bool,
+    /// Bytes of a data packet.
+    pub packet_bytes: u32,
+    /// Bytes of its headers; 0 for a source whose packets are given on the wire.
+    pub header_bytes: u32,
+    /// Indices of the links from source to sink.
+    #[serde(serialize_with = "as_tuple")]
+    pub path: &'a [usize],
+    /// Least propagation time in seconds, both ways.
+    pub base_rtt_s: f64,
+    /// Scheduled start in seconds.
+    pub start_s: f64,
+    /// Scheduled stop in seconds.
+    pub stop_s: f64,
+    /// Bytes to send, if they are limited. Without an application they are a single transfer from `start_s` to
+    /// `acknowledged_s`: `cwnd.application.transfers` returns it.
+    pub bytes: Option<u64>,
+    #[serde(flatten)]
+    pub record: FlowRecord,
+    /// Time average of the window in packets.
+    pub mean_window: f64,
+    /// Transfers of an application (`source`).
+    #[serde(skip_serializing)]
+    pub transfers: Option<TransfersRecord>,
+    /// Window reductions in the whole run.
+    #[serde(skip_serializing)]
+    pub cuts: CutsRecord,
+    /// Slow start threshold in packets.
+    #[serde(skip_serializing)]
+    pub ssthresh: Vec<f64>,
+}
+
+/// Transfers of an application: on periods, responses or chunks, one value each.
+#[derive(IntoPyObject, JsonSchema)]
+pub(crate) struct TransfersRecord {
+    /// Times in seconds at which the data was requested or its writing began.
+    begin: Series,
+    /// Sizes in bytes.
+    bytes: Series,
+    /// Times in seconds at which the sender received the acknowledgement of the last byte; NaN if incomplete.
+    end: Series,
+}
+
+/// Window reductions of a flow.
+#[derive(IntoPyObject, JsonSchema)]
+pub(crate) struct CutsRecord {
+    /// Times in seconds.
+    pub time: Series,
+    /// `loss`, `mark`, `timeout` or `persistent-congestion`.
+    pub cause: Vec<&'static str>,
+    /// Windows before the reductions.
+    pub before: Series,
+    /// Windows after the reductions.
+    pub after: Series,
+}
+
+/// Record of one direction of a link.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LinkRecord")]
+pub(crate) struct LinkView<'a> {
+    /// Name in the scenario.
+    name: &'a str,
+    /// Rate in bit/s; infinite without one.
+    rate_bps: f64,
+    /// Lowest token rate of a policer or a shaper in bit/s; infinite without one.
+    token_rate_bps: f64,
+    /// Propagation delay in seconds.
+    delay_s: f64,
+    #[serde(flatten)]
+    record: LinkRecord,
+    /// Limit of the queue.
+    queue_limit: f64,
+    /// Unit of `queue_limit`: `packets` or `bytes`.
+    queue_limit_unit: &'static str,
+}
+
+/// Numbers that become a NumPy array without a copy.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Series(Vec<f64>);
+
+impl FromIterator<f64> for Series {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        Series(values.into_iter().collect())
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Series {
+    type Target = PyArray1<f64>;
+    type Output = Bound<'py, Self::Target>;
+    type Error = Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
+        Ok(self.0.into_pyarray(py))
+    }
+}
+
+/// The JSON Schema of the record of a run, as JSON text.
+#[pyfunction]
+pub(crate) fn record_schema() -> String {
+    format!("{:#}", schemars::schema_for!(RunView<'_>).to_value())
+}
+
+/// Returns the record of a run.
 pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {
     let Finished { name, seed, network, conventions, records, wall } = finished;
-    let result = PyDict::new(py);
-    result.set_item("scenario", name)?;
-    result.set_item("seed", seed)?;
-    result.set_item("duration_s", network.duration.as_secs())?;
-    result.set_item("warmup_s", network.warmup.as_secs())?;
-    result.set_item("conventions", names(&conventions))?;
-    let engine = PyDict::new(py);
-    engine.set_item("packets", records.packets)?;
-    engine.set_item("events", records.events)?;
-    engine.set_item("wall_s", wall)?;
-    result.set_item("engine", engine)?;
     let samples = records.time.len();
     let warm = records.time.partition_point(|&at| at < network.warmup.as_secs());
-    result.set_item("time", records.time.into_pyarray(py))?;
-    let flows = PyList::empty(py);
-    for (spec, record) in network.flows.iter().zip(records.flows) {
-        flows.append(flow(py, &network, spec, record, samples, warm)?)?;
-    }
-    result.set_item("flows", flows)?;
-    let links = PyList::empty(py);
-    for (spec, record) in network.links.iter().zip(records.links) {
-        links.append(link(py, spec, record)?)?;
-    }
-    result.set_item("links", links)?;
+    let flows = network.flows.iter().zip(records.flows);
+    let run = RunView {
+        scenario: name,
+        seed,
+        duration_s: network.duration.as_secs(),
+        warmup_s: network.warmup.as_secs(),
+        conventions,
+        engine: EngineRecord { packets: records.packets, events: records.events, wall_s: wall },
+        time: records.time,
+        flows: flows.map(|(spec, record)| flow(&network, spec, record, samples, warm)).collect(),
+        links: network
+            .links
+            .iter()
+            .zip(records.links)
+            .map(|it| LinkView::new(it.0, it.1))
+            .collect(),
+    };
+    let result = to_dict(py, &run)?;
+    result.set_item("time", Series(run.time))?;
+    let flows = run.flows.into_iter().map(|flow| flow.into_dict(py));
+    result.set_item("flows", flows.collect::<PyResult<Vec<_>>>()?)?;
+    let links = run.links.into_iter().map(|link| link.into_dict(py));
+    result.set_item("links", links.collect::<PyResult<Vec<_>>>()?)?;
     Ok(result)
 }
 
@@ -55,152 +215,118 @@ pub(crate) fn names(conventions: &[Conventions]) -> Vec<String> {
     conventions.iter().filter_map(name).collect()
 }
 
-fn flow<'py>(
-    py: Python<'py>,
+/// Converts the serialized fields of a record.
+fn to_dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
+    Ok(pythonize(py, record)?.cast_into()?)
+}
+
+fn as_tuple<S: Serializer>(path: &[usize], serializer: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeTuple;
+    let mut tuple = serializer.serialize_tuple(path.len())?;
+    path.iter().try_for_each(|link| tuple.serialize_element(link))?;
+    tuple.end()
+}
+
+fn flow<'a>(
     network: &Network,
-    spec: &Flow,
-    record: FlowRecord,
+    spec: &'a Flow,
+    mut record: FlowRecord,
     samples: usize,
     warm: usize,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (kind, controller, packet, header) = match &*spec.traffic {
+) -> FlowView<'a> {
+    let (kind, controller, packet_bytes, header_bytes) = match &*spec.traffic {
         Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet, tcp.header),
         Traffic::Udt(udt) => ("udt", udt.controller.as_str(), udt.packet, udt.header),
         Traffic::Cbr { packet, .. } => ("cbr", "", *packet, 0),
         Traffic::Pareto { packet, .. } => ("pareto", "", *packet, 0),
     };
-    let flow = PyDict::new(py);
-    flow.set_item("name", &spec.name)?;
-    flow.set_item("controller", controller)?;
-    flow.set_item("kind", kind)?;
-    flow.set_item("measured", spec.measured)?;
-    flow.set_item("packet_bytes", packet)?;
-    flow.set_item("header_bytes", header)?;
-    flow.set_item("path", PyTuple::new(py, &*spec.path)?)?;
     let delays = spec.path.iter().chain(&*spec.back).map(|&link| network.links[link].least_delay());
-    flow.set_item("base_rtt_s", delays.map(cwnd::Dur::as_secs).sum::<f64>())?;
-    flow.set_item("start_s", spec.start.as_secs())?;
     let endless = spec.stop == cwnd::Time::NEVER;
-    flow.set_item("stop_s", if endless { f64::INFINITY } else { spec.stop.as_secs() })?;
-    flow.set_item("completed_s", record.completed)?;
-    flow.set_item("acknowledged_s", record.acknowledged)?;
-    flow.set_item("bytes", spec.bytes())?;
-    let transfers = spec.application.as_ref().map(|_| transfers(py, &record)).transpose()?;
-    flow.set_item("transfers", transfers)?;
-    let figures = PyDict::new(py);
-    for (name, value) in &record.application {
-        figures.set_item(name, value)?;
+    let series = &mut record.series;
+    let mean_window = mean(series.window.get(warm..).unwrap_or_default());
+    // A series is as long as the others: NaN without samples.
+    let pad = |values: &mut Vec<f64>| values.resize(samples, f64::NAN);
+    series.gauges.iter_mut().for_each(|(_, values)| pad(values));
+    pad(&mut series.window);
+    pad(&mut series.rtt);
+    let place = series.gauges.iter().position(|(name, _)| *name == "ssthresh");
+    let mut ssthresh = place.map(|at| series.gauges.remove(at).1).unwrap_or_default();
+    pad(&mut ssthresh);
+    FlowView {
+        name: &spec.name,
+        controller,
+        kind,
+        measured: spec.measured,
+        packet_bytes,
+        header_bytes,
+        path: &spec.path,
+        base_rtt_s: delays.map(cwnd::Dur::as_secs).sum(),
+        start_s: spec.start.as_secs(),
+        stop_s: if endless { f64::INFINITY } else { spec.stop.as_secs() },
+        bytes: spec.bytes(),
+        mean_window,
+        transfers: spec.application.as_ref().map(|_| TransfersRecord {
+            begin: record.transfers.iter().map(|transfer| transfer.begin).collect(),
+            bytes: record.transfers.iter().map(|transfer| transfer.bytes as f64).collect(),
+            end: record.transfers.iter().map(|transfer| transfer.end).collect(),
+        }),
+        cuts: CutsRecord {
+            time: record.cuts.iter().map(|cut| cut.at.as_secs()).collect(),
+            cause: record.cuts.iter().map(|cut| cut.cut.why.name()).collect(),
+            before: record.cuts.iter().map(|cut| cut.cut.before()).collect(),
+            after: record.cuts.iter().map(|cut| cut.cut.after()).collect(),
+        },
+        ssthresh,
+        record,
     }
-    flow.set_item("application", figures)?;
-    flow.set_item("packets_sent", record.packets_sent)?;
-    flow.set_item("bytes_sent", record.bytes_sent)?;
-    flow.set_item("packets_delivered", record.packets_delivered)?;
-    flow.set_item("bytes_delivered", record.bytes_delivered)?;
-    flow.set_item("packets_received", record.packets_received)?;
-    flow.set_item("retransmissions", record.retransmissions)?;
-    flow.set_item("packets_lost", record.packets_lost)?;
-    flow.set_item("packets_marked", record.packets_marked)?;
-    flow.set_item("timeouts", record.timeouts)?;
-    flow.set_item("ecn_cuts", record.ecn_cuts)?;
-    let limited = PyDict::new(py);
-    for (name, seconds) in
-        ["window", "pacing", "receiver", "application"].iter().zip(record.limited)
-    {
-        limited.set_item(name, seconds)?;
-    }
-    flow.set_item("limited", limited)?;
-    flow.set_item("mean_rtt_s", record.mean_rtt)?;
-    flow.set_item("min_rtt_s", record.min_rtt)?;
-    let mut series = record.series;
-    flow.set_item("mean_window", mean(series.window.get(warm..).unwrap_or_default()))?;
-    let cuts = PyDict::new(py);
-    let column = |get: fn(&cwnd_sim::record::CutRecord) -> f64| {
-        record.cuts.iter().map(get).collect::<Vec<_>>().into_pyarray(py)
-    };
-    cuts.set_item("time", column(|cut| cut.at.as_secs()))?;
-    cuts.set_item("cause", record.cuts.iter().map(|cut| cut.cut.why.name()).collect::<Vec<_>>())?;
-    cuts.set_item("before", column(|cut| cut.cut.before()))?;
-    cuts.set_item("after", column(|cut| cut.cut.after()))?;
-    flow.set_item("cuts", cuts)?;
-    let gauges = PyDict::new(py);
-    for (name, values) in series.gauges {
-        let values = padded(values, samples).into_pyarray(py);
-        if name == "ssthresh" {
-            flow.set_item(name, values)?
-        } else {
-            gauges.set_item(name, values)?
+}
+
+impl FlowView<'_> {
+    pub(crate) fn into_dict<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let flow = to_dict(py, &self)?;
+        flow.set_item("transfers", self.transfers)?;
+        flow.set_item("cuts", self.cuts)?;
+        flow.set_item("ssthresh", Series(self.ssthresh))?;
+        let mut series = self.record.series;
+        let gauges = PyDict::new(py);
+        for (name, values) in std::mem::take(&mut series.gauges) {
+            gauges.set_item(name, Series(values))?;
         }
+        flow.set_item("gauges", gauges)?;
+        for (name, values) in series.by_name() {
+            flow.set_item(name, Series(values))?;
+        }
+        Ok(flow)
     }
-    if !flow.contains("ssthresh")? {
-        flow.set_item("ssthresh", padded(Vec::new(), samples).into_pyarray(py))?;
-    }
-    flow.set_item("gauges", gauges)?;
-    flow.set_item("window", padded(std::mem::take(&mut series.window), samples).into_pyarray(py))?;
-    flow.set_item("rtt", padded(series.rtt, samples).into_pyarray(py))?;
-    flow.set_item("sent", series.sent.into_pyarray(py))?;
-    flow.set_item("sent_bytes", series.sent_bytes.into_pyarray(py))?;
-    flow.set_item("delivered", series.delivered.into_pyarray(py))?;
-    flow.set_item("delivered_bytes", series.delivered_bytes.into_pyarray(py))?;
-    Ok(flow)
-}
-
-/// The transfers of an application as columns.
-fn transfers<'py>(py: Python<'py>, record: &FlowRecord) -> PyResult<Bound<'py, PyDict>> {
-    let column = |get: fn(&Transfer) -> f64| {
-        record.transfers.iter().map(get).collect::<Vec<_>>().into_pyarray(py)
-    };
-    let transfers = PyDict::new(py);
-    transfers.set_item("begin", column(|transfer| transfer.begin))?;
-    transfers.set_item("bytes", column(|transfer| transfer.bytes as f64))?;
-    transfers.set_item("end", column(|transfer| transfer.end))?;
-    Ok(transfers)
-}
-
-/// A series as long as the others: not a number where there was none.
-fn padded(mut values: Vec<f64>, samples: usize) -> Vec<f64> {
-    values.resize(samples, f64::NAN);
-    values
 }
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// What a link did.
-pub(crate) fn link<'py>(
-    py: Python<'py>,
-    spec: &Link,
-    record: LinkRecord,
-) -> PyResult<Bound<'py, PyDict>> {
-    let link = PyDict::new(py);
-    link.set_item("name", &spec.name)?;
-    link.set_item("rate_bps", spec.rate.unwrap_or(f64::INFINITY))?;
-    let buckets = spec.impairments.iter().flat_map(|own| [own.policer, own.shaper]).flatten();
-    let tokens = buckets.map(|bucket| bucket.rate).fold(f64::INFINITY, f64::min);
-    link.set_item("token_rate_bps", tokens)?;
-    link.set_item("delay_s", spec.delay.as_secs())?;
-    link.set_item("arrivals", record.arrivals)?;
-    link.set_item("offered", record.offered)?;
-    link.set_item("departures", record.departures)?;
-    link.set_item("drops", record.drops)?;
-    link.set_item("marks", record.marks)?;
-    link.set_item("losses", record.losses)?;
-    link.set_item("bytes_departed", record.bytes_departed)?;
-    link.set_item("utilization", record.utilization)?;
-    link.set_item("mean_queue", record.mean_queue)?;
-    let (limit, unit) = match spec.queue.limit() {
-        QueueLimit::Packets(packets) => (f64::from(packets), "packets"),
-        QueueLimit::Bytes(bytes) => (bytes as f64, "bytes"),
-    };
-    link.set_item("queue_limit", limit)?;
-    link.set_item("queue_limit_unit", unit)?;
-    let delay = PyDict::new(py);
-    for (name, seconds) in ["mean", "p50", "p95", "p99"].iter().zip(record.delay) {
-        delay.set_item(name, seconds)?;
+impl<'a> LinkView<'a> {
+    pub(crate) fn new(spec: &'a Link, record: LinkRecord) -> Self {
+        let buckets = spec.impairments.iter().flat_map(|own| [own.policer, own.shaper]).flatten();
+        let (queue_limit, queue_limit_unit) = match spec.queue.limit() {
+            QueueLimit::Packets(packets) => (f64::from(packets), "packets"),
+            QueueLimit::Bytes(bytes) => (bytes as f64, "bytes"),
+        };
+        LinkView {
+            name: &spec.name,
+            rate_bps: spec.rate.unwrap_or(f64::INFINITY),
+            token_rate_bps: buckets.map(|bucket| bucket.rate).fold(f64::INFINITY, f64::min),
+            delay_s: spec.delay.as_secs(),
+            record,
+            queue_limit,
+            queue_limit_unit,
+        }
     }
-    link.set_item("delay", delay)?;
-    link.set_item("queue", record.queue.into_pyarray(py))?;
-    link.set_item("drops_series", record.drops_series.into_pyarray(py))?;
-    link.set_item("capacity_bps", record.capacity.into_pyarray(py))?;
-    Ok(link)
+
+    pub(crate) fn into_dict<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let link = to_dict(py, &self)?;
+        link.set_item("queue", Series(self.record.queue))?;
+        link.set_item("drops_series", Series(self.record.drops_series))?;
+        link.set_item("capacity_bps", Series(self.record.capacity))?;
+        Ok(link)
+    }
 }

@@ -220,7 +220,7 @@ impl Driver {
         record.retransmissions = u64::from(counters.retransmitted);
         record.timeouts = u64::from(counters.timeouts);
         record.ecn_cuts = u64::from(counters.mark_cuts);
-        record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
+        record.limited = counters.limited.map(|ticks| clock.seconds(ticks)).into();
         record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
         record.min_rtt = seconds(self.min_rtt);
         record.acknowledged = seconds(self.acknowledged);

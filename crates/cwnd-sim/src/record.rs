@@ -2,6 +2,9 @@
 
 use cwnd::record::Record;
 use cwnd::{Cut, Time};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// A window reduction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,50 +30,92 @@ pub struct Records {
     pub events: u64,
 }
 
-/// Results of a flow.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Results of a flow. The serialized fields, with these names, are the flow's record in Python: a new counter is also in JSON
+/// documents, tables and data sets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FlowRecord {
+    /// Time in seconds at which all data had arrived at the receiver; NaN if some had not.
+    #[serde(rename = "completed_s")]
+    pub completed: f64,
+    /// Time in seconds at which the sender received the acknowledgement of all data; NaN if it did not.
+    #[serde(rename = "acknowledged_s")]
+    pub acknowledged: f64,
+    /// Transfers of an application in the whole run. A flow without an application that sends a number of bytes is one
+    /// transfer, which is not listed: from its start to `acknowledged`.
+    #[serde(skip)]
+    pub transfers: Vec<Transfer>,
+    /// Figures of a `video` or `media` source by name, over the whole run.
+    #[serde(serialize_with = "as_map")]
+    #[schemars(with = "BTreeMap<String, f64>")]
+    pub application: Vec<(&'static str, f64)>,
     /// Data packets sent, including retransmissions. A SYN is no data packet.
     pub packets_sent: u64,
-    /// Bytes of their payload.
+    /// Bytes of payload of the data packets sent.
     pub bytes_sent: u64,
     /// Data packets that arrived at the receiver for the first time, in any order.
     pub packets_delivered: u64,
-    /// Bytes of their payload.
+    /// Bytes of payload that arrived at the receiver for the first time.
     pub bytes_delivered: u64,
     /// Data packets that arrived at the receiver, duplicates included.
     pub packets_received: u64,
-    /// Retransmitted packets.
-    pub retransmissions: u64,
     /// Data packets dropped by queues or lost on links.
     pub packets_lost: u64,
     /// Data packets received with the CE codepoint.
     pub packets_marked: u64,
+    /// Retransmitted packets.
+    pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Window reductions in response to ECN marks.
     pub ecn_cuts: u64,
-    /// Seconds limited by the window, by pacing, by the receiver and by the application.
-    pub limited: [f64; 4],
+    /// Seconds for which `window`, `pacing`, the `receiver` or the `application` limited the sender.
+    pub limited: Limited,
     /// Mean round-trip time sample of the sender in seconds; NaN without samples.
+    #[serde(rename = "mean_rtt_s")]
     pub mean_rtt: f64,
     /// Minimum round-trip time in seconds; NaN without samples.
+    #[serde(rename = "min_rtt_s")]
     pub min_rtt: f64,
-    /// Time in seconds at which all data had arrived at the receiver; NaN if some had not.
-    pub completed: f64,
-    /// Time in seconds at which the sender received the acknowledgement of all data; NaN if it did not.
-    pub acknowledged: f64,
     /// Window reductions.
+    #[serde(skip)]
     pub cuts: Vec<CutRecord>,
-    /// Transfers of an application in the whole run. A flow without an application that sends a number of bytes is one
-    /// transfer, which is not listed: from its start to `acknowledged`.
-    pub transfers: Vec<Transfer>,
-    /// Figures of a `video` or `media` application in the whole run, by name.
-    pub application: Vec<(&'static str, f64)>,
     /// Sampled variables.
+    #[serde(flatten, skip_serializing)]
     pub series: FlowSeries,
     /// The controller's events and outputs, if [`Options::record_events`](crate::Options::record_events) is set.
+    #[serde(skip)]
     pub events: Option<Record>,
+}
+
+/// Seconds for which each limit held back a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Limited {
+    /// The congestion window, or the flow window.
+    pub window: f64,
+    /// The pacing rate.
+    pub pacing: f64,
+    /// The receiver's window.
+    pub receiver: f64,
+    /// The data that the application had written.
+    pub application: f64,
+}
+
+impl Limited {
+    /// Returns the seconds in the order of [`cwnd::Limit`].
+    pub fn seconds(self) -> [f64; 4] {
+        let Limited { window, pacing, receiver, application } = self;
+        [window, pacing, receiver, application]
+    }
+}
+
+impl From<[f64; 4]> for Limited {
+    fn from([window, pacing, receiver, application]: [f64; 4]) -> Self {
+        Limited { window, pacing, receiver, application }
+    }
+}
+
+fn as_map<S: Serializer>(pairs: &[(&'static str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().copied())
 }
 
 /// A transfer of an application: an on period, a response or a chunk.
@@ -85,7 +130,7 @@ pub struct Transfer {
 }
 
 /// Samples of a flow at the times [`Records::time`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
 pub struct FlowSeries {
     /// Congestion window in packets; flow window of a paced flow.
     pub window: Vec<f64>,
@@ -93,23 +138,40 @@ pub struct FlowSeries {
     pub rtt: Vec<f64>,
     /// Data packets sent so far.
     pub sent: Vec<f64>,
-    /// Bytes of their payload.
+    /// Bytes of payload sent so far.
     pub sent_bytes: Vec<f64>,
     /// Data packets that have arrived for the first time so far, in any order.
     pub delivered: Vec<f64>,
-    /// Bytes of their payload.
+    /// Bytes of payload that have arrived for the first time so far.
     pub delivered_bytes: Vec<f64>,
     /// Variables of the controller by name.
+    #[schemars(with = "BTreeMap<String, Vec<f64>>")]
     pub gauges: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// Results of a link.
-#[derive(Clone, Debug, Default, PartialEq)]
+impl FlowSeries {
+    /// Returns the series by name, without the variables of the controller.
+    pub fn by_name(self) -> [(&'static str, Vec<f64>); 6] {
+        let FlowSeries { window, rtt, sent, sent_bytes, delivered, delivered_bytes, gauges: _ } =
+            self;
+        [
+            ("window", window),
+            ("rtt", rtt),
+            ("sent", sent),
+            ("sent_bytes", sent_bytes),
+            ("delivered", delivered),
+            ("delivered_bytes", delivered_bytes),
+        ]
+    }
+}
+
+/// Results of a link, serialized as those of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LinkRecord {
     /// Packets that arrived at the queue.
     pub arrivals: u64,
-    /// Denominator of the loss and mark rates: arrivals, and for queues that drop at departure the packets queued at the end of the
-    /// warm-up.
+    /// Packets of which `drops`, `losses` and `marks` are a part: the arrivals, and with disciplines that decide at departure those
+    /// that waited at the end of the warm-up.
     pub offered: u64,
     /// Packets that left the queue for the transmitter.
     pub departures: u64,
@@ -126,13 +188,29 @@ pub struct LinkRecord {
     pub utilization: f64,
     /// Time average of the queue length in packets.
     pub mean_queue: f64,
-    /// Queueing delay in seconds: mean, median, 95th and 99th percentile.
-    pub delay: [f64; 4],
-    /// Queue length in packets at the times [`Records::time`].
+    /// Queueing delay in seconds: `mean`, `p50`, `p95` and `p99`.
+    pub delay: Delay,
+    /// Queue length in packets at the sample times.
+    #[serde(skip_serializing)]
     pub queue: Vec<f64>,
-    /// Packets dropped or lost so far at the times [`Records::time`].
+    /// Packets dropped or lost so far, at the sample times.
+    #[serde(skip_serializing)]
     pub drops_series: Vec<f64>,
-    /// Mean rate in bits per second that the link offers in the sampling interval that begins at each of the times
-    /// [`Records::time`]; empty if the rate is constant.
+    /// Mean rate in bits per second that the link offers in the sampling interval that begins at each sample time; empty if the
+    /// rate is constant.
+    #[serde(rename = "capacity_bps", skip_serializing)]
     pub capacity: Vec<f64>,
+}
+
+/// Mean and percentiles of a delay in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Delay {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
 }

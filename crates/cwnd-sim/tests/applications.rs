@@ -53,7 +53,7 @@ fn a_limited_application_sends_at_its_rate() {
         let rate = rate(flow, 20.0);
         assert!((rate / 2e6 - 1.0).abs() < 0.02, "{traffic:?}: {rate}");
         assert_eq!(flow.packets_lost, 0);
-        assert!(flow.limited[3] > 15.0, "{traffic:?}: {:?}", flow.limited);
+        assert!(flow.limited.application > 15.0, "{traffic:?}: {:?}", flow.limited);
         let [transfer] = flow.transfers[..] else { panic!("{:?}", flow.transfers) };
         assert!(transfer.begin == 0.0 && transfer.end.is_nan());
         assert!((transfer.bytes as f64 * 8.0 / 20.0 / 2e6 - 1.0).abs() < 0.001);

@@ -32,7 +32,7 @@ fn a_flow_alone_fills_the_link_with_a_short_queue() {
         let records = flows(1, rtt, "2bdp", "", 1);
         assert!(utilization(&records) > 0.93, "{rtt} ms: {}", utilization(&records));
         assert!(loss(&records) < 0.001);
-        let delay = records.links[0].delay[0];
+        let delay = records.links[0].delay.mean;
         assert!(delay < 0.25 * f64::from(rtt) / 1000.0, "{rtt} ms: {delay}");
     }
 }
@@ -41,7 +41,7 @@ fn a_flow_alone_fills_the_link_with_a_short_queue() {
 /// them, 4.15 to 4.76 ms in Linux (`docs/validation.md`). Ten seconds and the start are not measured.
 #[test]
 fn segments_make_the_queue_longer() {
-    let delay = flows(1, 20, "2bdp", "", 1).links[0].delay[0];
+    let delay = flows(1, 20, "2bdp", "", 1).links[0].delay.mean;
     assert!((0.0037..0.0047).contains(&delay), "{delay}");
 }
 

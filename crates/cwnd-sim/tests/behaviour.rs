@@ -395,8 +395,8 @@ fn marks_reduce_once_per_window_and_are_echoed() {
 
 /// Returns the shares of time limited by the window, by pacing, by the receiver and by the application.
 fn shares(flow: &FlowRecord) -> [f64; 4] {
-    let whole: f64 = flow.limited.iter().sum();
-    flow.limited.map(|seconds| seconds / whole)
+    let whole: f64 = flow.limited.seconds().iter().sum();
+    flow.limited.seconds().map(|seconds| seconds / whole)
 }
 
 #[test]
@@ -414,9 +414,9 @@ fn the_congestion_window_limits_until_the_receive_window_does() {
     let network = alone(Tcp { window: 16, initial_window: 1, ..tcp("reno") }, PLENTY, 10_100);
     let records = run(&network, 1);
     // One, two, four and eight packets, then 16, the receiver's window.
-    assert_near(records.flows[0].limited[0] * 1000.0, 4.0 * RTT, 8.0);
-    assert_eq!(records.flows[0].limited[1], 0.0);
-    assert_eq!(records.flows[0].limited[3], 0.0);
+    assert_near(records.flows[0].limited.window * 1000.0, 4.0 * RTT, 8.0);
+    assert_eq!(records.flows[0].limited.pacing, 0.0);
+    assert_eq!(records.flows[0].limited.application, 0.0);
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn an_application_without_data_limits() {
     let records = run(&alone(short, PLENTY, 1000), 1);
     let flow = &records.flows[0];
     assert_eq!(flow.acknowledged, 0.102);
-    assert_eq!(flow.limited, [0.0, 0.0, 0.0, 0.102]);
+    assert_eq!(flow.limited.seconds(), [0.0, 0.0, 0.0, 0.102]);
     // Time before the start of the transfer does not count.
     let short = Tcp { initial_window: 1, bytes: Some(2 * 960), ..tcp("reno") };
     let mut network = alone(short, PLENTY, 1000);
@@ -433,8 +433,8 @@ fn an_application_without_data_limits() {
     let records = run(&network, 1);
     let flow = &records.flows[0];
     assert_near(flow.acknowledged, 0.5 + 2.0 * 0.101, 1e-9);
-    assert_near(flow.limited[0], 0.101, 1e-9);
-    assert_near(flow.limited[3], 0.101, 1e-9);
+    assert_near(flow.limited.window, 0.101, 1e-9);
+    assert_near(flow.limited.application, 0.101, 1e-9);
 }
 
 // --- Open-loop sources

@@ -9,7 +9,7 @@ use cwnd::{
     Time, WindowLaw,
 };
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
-use cwnd_sim::record::Records;
+use cwnd_sim::record::{Limited, Records};
 use cwnd_sim::{Options, Simulation};
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -265,7 +265,7 @@ fn a_paced_window_does_not_leave_in_bursts() {
         assert!(records.links[0].utilization > 0.9, "{}", records.links[0].utilization);
         assert!(flow.cuts.len() > 3, "{} reductions", flow.cuts.len());
         // Pacing limits the sender for a part of the time, during which the window grows.
-        let [window, pacing, receiver, application] = flow.limited;
+        let Limited { window, pacing, receiver, application } = flow.limited;
         assert!(pacing > 0.2 && window > 1.0, "{:?}", flow.limited);
         assert_eq!((receiver, application), (0.0, 0.0));
     }

@@ -287,7 +287,7 @@ fn check_flow(network: &Network, flow: &Flow, record: &FlowRecord) {
         let end = network.duration.as_secs();
         let end = if record.acknowledged.is_nan() { end } else { record.acknowledged };
         let active = (end - start).max(0.0);
-        let limited: f64 = record.limited.iter().sum();
+        let limited: f64 = record.limited.seconds().iter().sum();
         assert!((limited - active).abs() < 1e-6, "{limited} of {active} s: {:?}", record.limited);
     }
 }

@@ -154,7 +154,7 @@ fn check_work_conservation(network: &Network, record: &LinkRecord, departures: &
 fn check_littles_law(queue: &str, record: &LinkRecord) {
     let integral = record.queue.iter().sum::<f64>() * SAMPLE;
     let waits =
-        if record.departures == 0 { 0.0 } else { record.departures as f64 * record.delay[0] };
+        if record.departures == 0 { 0.0 } else { record.departures as f64 * record.delay.mean };
     // The samples that count a packet differ from its wait by less than an interval.
     let tolerance = SAMPLE * record.arrivals as f64 + 1e-9;
     assert!(integral >= waits - tolerance, "{integral} and {waits} packet seconds: {record:?}");

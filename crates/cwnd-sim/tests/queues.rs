@@ -23,7 +23,7 @@ fn dumbbell(queue: &str, flows: &str) -> Records {
 }
 
 fn bottleneck(records: &Records) -> &LinkRecord {
-    records.links.iter().max_by(|a, b| a.delay[0].total_cmp(&b.delay[0])).unwrap()
+    records.links.iter().max_by(|a, b| a.delay.mean.total_cmp(&b.delay.mean)).unwrap()
 }
 
 /// The quantile of a sampled queue in packets.
@@ -41,19 +41,19 @@ fn codel_keeps_the_standing_queue_of_a_flow_below_its_target() {
     let records = dumbbell("\"codel\"", RENO);
     let link = bottleneck(&records);
     // The minimum of each sawtooth is below the target; the standing queue of DropTail is a bandwidth-delay product of 40 ms.
-    assert!(link.delay[1] < 0.010 && link.delay[0] < 0.012, "{link:?}", link = link.delay);
+    assert!(link.delay.p50 < 0.010 && link.delay.mean < 0.012, "{link:?}", link = link.delay);
     // A window that is halved when the queue is just not empty uses 75 % of the rate.
     assert!(link.utilization > 0.75, "{}", link.utilization);
     assert!(quantile(link, 0.05) <= 8.0);
     let droptail = dumbbell("\"1bdp\"", RENO);
-    assert!(bottleneck(&droptail).delay[1] > 2.0 * link.delay[1]);
+    assert!(bottleneck(&droptail).delay.p50 > 2.0 * link.delay.p50);
 }
 
 #[test]
 fn pie_holds_its_reference_delay() {
     let records = dumbbell("\"pie\"", FOUR);
     let link = bottleneck(&records);
-    assert!((link.delay[0] - 0.015).abs() < 0.004, "{:?}", link.delay);
+    assert!((link.delay.mean - 0.015).abs() < 0.004, "{:?}", link.delay);
     assert!(link.utilization > 0.95, "{}", link.utilization);
 }
 
@@ -61,7 +61,7 @@ fn pie_holds_its_reference_delay() {
 fn dualpi2_holds_the_target_of_the_classic_queue() {
     let records = dumbbell("\"dualpi2\"", FOUR);
     let link = bottleneck(&records);
-    assert!((link.delay[0] - 0.015).abs() < 0.004, "{:?}", link.delay);
+    assert!((link.delay.mean - 0.015).abs() < 0.004, "{:?}", link.delay);
     assert!(link.utilization > 0.95, "{}", link.utilization);
 }
 
@@ -128,7 +128,7 @@ fn dropped_packets_are_neither_departures_nor_in_the_delays() {
         );
         assert!(link.utilization > 0.9999, "{queue}: {}", link.utilization);
         // No packet can wait for longer than 201 packets of 1000 bytes, 0.4 ms each.
-        assert!(link.delay[3] <= 0.0805 * 33.0 / 32.0, "{queue}: {:?}", link.delay);
+        assert!(link.delay.p99 <= 0.0805 * 33.0 / 32.0, "{queue}: {:?}", link.delay);
         let lost = records.flows[0].packets_lost;
         assert!(lost.abs_diff(link.drops) <= 201, "{queue}: {lost} {}", link.drops);
     }

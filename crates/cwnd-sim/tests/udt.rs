@@ -40,8 +40,16 @@ fn a_flow_fills_the_link() {
         // Packets sent and delivered differ by the packets in flight at the end of the warm-up and of the run.
         assert!(flow.packets_sent.abs_diff(flow.packets_delivered) < 2000, "{law}");
         // The limits add up to the measured time.
-        assert!((flow.limited.iter().sum::<f64>() - 30.0).abs() < 0.01, "{:?}", flow.limited);
-        assert!(flow.limited[3] < 0.01, "{law} has nothing to send for {:?}", flow.limited);
+        assert!(
+            (flow.limited.seconds().iter().sum::<f64>() - 30.0).abs() < 0.01,
+            "{:?}",
+            flow.limited
+        );
+        assert!(
+            flow.limited.application < 0.01,
+            "{law} has nothing to send for {:?}",
+            flow.limited
+        );
     }
 }
 
@@ -96,7 +104,7 @@ fn a_transfer_completes_despite_losses() {
         assert!(flow.completed < 50.0, "{law}: {}", flow.completed);
         assert!(flow.packets_lost > 20 && flow.retransmissions >= flow.packets_lost, "{law}");
         assert_eq!(flow.packets_sent, 1001 + flow.retransmissions, "{law}");
-        let limited: f64 = flow.limited.iter().sum();
+        let limited: f64 = flow.limited.seconds().iter().sum();
         assert!((limited - flow.acknowledged).abs() < 0.01, "{law}: {limited}");
     }
 }

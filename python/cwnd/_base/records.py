@@ -21,89 +21,250 @@ JsonObject: TypeAlias = "dict[str, Any]"
 """A JSON object."""
 
 
+# Begin of the types that bench/records.py generates.
+
+
+class CutsRecord(TypedDict):
+    """Window reductions of a flow."""
+
+    time: Series
+    """Times in seconds."""
+    cause: list[str]
+    """`loss`, `mark`, `timeout` or `persistent-congestion`."""
+    before: Series
+    """Windows before the reductions."""
+    after: Series
+    """Windows after the reductions."""
+
+
+class Delay(TypedDict):
+    """Mean and percentiles of a delay in seconds."""
+
+    mean: float
+    """Mean."""
+    p50: float
+    """Median."""
+    p95: float
+    """95th percentile."""
+    p99: float
+    """99th percentile."""
+
+
+class EngineRecord(TypedDict):
+    """Cost of a run."""
+
+    packets: int
+    """Data packets sent by all sources, including the warm-up."""
+    events: int
+    """Events processed."""
+    wall_s: float
+    """Wall time in seconds: the only value that differs between equal runs."""
+
+
+class FlowRecord(TypedDict):
+    """Record of one traffic source."""
+
+    name: str
+    """Name in the scenario."""
+    controller: str
+    """Specification of the controller; empty without one."""
+    kind: str
+    """`tcp`, `udt`, `cbr` or `pareto`."""
+    measured: bool
+    """Whether the metrics of the run include it; of a connection of the kernel, whether the trace
+    has its beginning."""
+    packet_bytes: int
+    """Bytes of a data packet."""
+    header_bytes: int
+    """Bytes of its headers; 0 for a source whose packets are given on the wire."""
+    path: tuple[int, ...]
+    """Indices of the links from source to sink."""
+    base_rtt_s: float
+    """Least propagation time in seconds, both ways."""
+    start_s: float
+    """Scheduled start in seconds."""
+    stop_s: float
+    """Scheduled stop in seconds."""
+    completed_s: float
+    """Time in seconds at which all data had arrived at the receiver; NaN if some had not."""
+    acknowledged_s: float
+    """Time in seconds at which the sender received the acknowledgement of all data; NaN if it did
+    not."""
+    application: dict[str, float]
+    """Figures of a `video` or `media` source by name, over the whole run."""
+    packets_sent: int
+    """Data packets sent, including retransmissions. A SYN is no data packet."""
+    bytes_sent: int
+    """Bytes of payload of the data packets sent."""
+    packets_delivered: int
+    """Data packets that arrived at the receiver for the first time, in any order."""
+    bytes_delivered: int
+    """Bytes of payload that arrived at the receiver for the first time."""
+    packets_received: int
+    """Data packets that arrived at the receiver, duplicates included."""
+    packets_lost: int
+    """Data packets dropped by queues or lost on links."""
+    packets_marked: int
+    """Data packets received with the CE codepoint."""
+    retransmissions: int
+    """Retransmitted packets."""
+    timeouts: int
+    """Retransmission timeouts."""
+    ecn_cuts: int
+    """Window reductions in response to ECN marks."""
+    limited: Limited
+    """Seconds for which `window`, `pacing`, the `receiver` or the `application` limited the
+    sender."""
+    mean_rtt_s: float
+    """Mean round-trip time sample of the sender in seconds; NaN without samples."""
+    min_rtt_s: float
+    """Minimum round-trip time in seconds; NaN without samples."""
+    window: Series
+    """Congestion window in packets; flow window of a paced flow."""
+    rtt: Series
+    """Last round-trip time in seconds; NaN before the first sample."""
+    sent: Series
+    """Data packets sent so far."""
+    sent_bytes: Series
+    """Bytes of payload sent so far."""
+    delivered: Series
+    """Data packets that have arrived for the first time so far, in any order."""
+    delivered_bytes: Series
+    """Bytes of payload that have arrived for the first time so far."""
+    gauges: dict[str, Series]
+    """Variables of the controller by name."""
+    mean_window: float
+    """Time average of the window in packets."""
+    cuts: CutsRecord
+    """Window reductions in the whole run."""
+    ssthresh: Series
+    """Slow start threshold in packets."""
+    bytes: int | None
+    """Bytes to send, if they are limited. Without an application they are a single transfer from
+    `start_s` to `acknowledged_s`: `cwnd._runs.flow_groups.transfers` returns it."""
+    transfers: TransfersRecord | None
+    """Transfers of an application (`source`)."""
+
+
 class Limited(TypedDict):
     """Seconds for which each limit held back a flow."""
 
     window: float
+    """The congestion window, or the flow window."""
     pacing: float
+    """The pacing rate."""
     receiver: float
+    """The receiver's window."""
     application: float
+    """The data that the application had written."""
 
 
-class CutsRecord(TypedDict):
-    """Window reductions of a flow in the whole run; causes are loss, mark and timeout."""
+class LinkRecord(TypedDict):
+    """Record of one direction of a link."""
 
-    time: Series
-    cause: list[str]
-    before: Series
-    after: Series
+    name: str
+    """Name in the scenario."""
+    rate_bps: float
+    """Rate in bit/s; infinite without one."""
+    token_rate_bps: float
+    """Lowest token rate of a policer or a shaper in bit/s; infinite without one."""
+    delay_s: float
+    """Propagation delay in seconds."""
+    arrivals: int
+    """Packets that arrived at the queue."""
+    offered: int
+    """Packets of which `drops`, `losses` and `marks` are a part: the arrivals, and with disciplines
+    that decide at departure those that waited at the end of the warm-up."""
+    departures: int
+    """Packets that left the queue for the transmitter."""
+    drops: int
+    """Packets dropped by the queue."""
+    marks: int
+    """Packets marked by the queue."""
+    losses: int
+    """Packets lost on the link after the queue."""
+    bytes_departed: float
+    """Bytes transmitted: a packet counts for the part of its transmission in the measured time."""
+    utilization: float
+    """`bytes_departed` divided by the bytes that the link could transmit: at its rate, at its mean
+    rate if that varies, at most those for which a shaper has tokens. NaN for an infinite rate."""
+    mean_queue: float
+    """Time average of the queue length in packets."""
+    delay: Delay
+    """Queueing delay in seconds: `mean`, `p50`, `p95` and `p99`."""
+    queue: Series
+    """Queue length in packets at the sample times."""
+    drops_series: Series
+    """Packets dropped or lost so far, at the sample times."""
+    capacity_bps: Series
+    """Mean rate in bits per second that the link offers in the sampling interval that begins at
+    each sample time; empty if the rate is constant."""
+    queue_limit: float
+    """Limit of the queue."""
+    queue_limit_unit: str
+    """Unit of `queue_limit`: `packets` or `bytes`."""
 
 
 class TransfersRecord(TypedDict):
-    """Transfers of an application: on periods, responses or chunks, one value each.
-
-    A transfer begins when it is requested or first written, and ends when the sender receives the
-    acknowledgement of its last byte; the end is NaN if it is incomplete.
-    """
+    """Transfers of an application: on periods, responses or chunks, one value each."""
 
     begin: Series
+    """Times in seconds at which the data was requested or its writing began."""
     bytes: Series
+    """Sizes in bytes."""
     end: Series
+    """Times in seconds at which the sender received the acknowledgement of the last byte; NaN if
+    incomplete."""
 
 
-class FlowRecord(TypedDict):
-    """Record of one traffic source; its kind is tcp, udt, cbr or pareto.
+class RunRecord(TypedDict):
+    """One run of one scenario with one seed."""
 
-    ``path`` has the indices of the links from source to sink, and ``base_rtt_s`` is the least
-    propagation time, both ways. ``header_bytes`` are those of a data packet, 0 for a source whose
-    packets are given on the wire.
-    ``application`` has the figures of a ``video`` or ``media`` source by name.
-    ``transfers`` belong to an application (``source``). A flow of ``bytes`` bytes without one is a
-    single transfer from ``start_s`` to ``acknowledged_s``: `flow_groups.transfers` returns it.
-    At ``completed_s`` all data had arrived, and at ``acknowledged_s`` the sender knew. Data is
-    delivered when it arrives for the first time, in any order; a SYN is no data. ``sent`` and
-    ``delivered`` count packets since the start, ``sent_bytes`` and ``delivered_bytes`` the bytes of
-    their payload.
-    """
+    scenario: str
+    """Name of the scenario."""
+    seed: int
+    """Seed of the run."""
+    duration_s: float
+    """Length of the run in seconds."""
+    warmup_s: float
+    """Length of the warm-up in seconds, which no counter includes."""
+    conventions: list[str]
+    """Conventions of the TCP flows, each once, such as `linux`; empty in real time."""
+    engine: EngineRecord
+    """Cost of the run: `packets` sent by all sources, `events` processed, `wall_s` of wall time,
+    which is the only figure that differs between equal runs."""
+    time: Series
+    """Times of the samples of all series in seconds."""
+    flows: list[FlowRecord]
+    """Traffic sources in the order of the scenario."""
+    links: list[LinkRecord]
+    """Directions of the links in the order of the scenario."""
 
-    name: str
-    controller: str
-    kind: str
-    measured: bool
-    packet_bytes: int
-    header_bytes: int
-    path: tuple[int, ...]
-    base_rtt_s: float
-    start_s: float
-    stop_s: float
-    completed_s: float
-    acknowledged_s: float
-    bytes: int | None
-    transfers: TransfersRecord | None
-    application: dict[str, float]
-    packets_sent: int
-    bytes_sent: int
-    packets_delivered: int
-    bytes_delivered: int
-    packets_received: int
-    retransmissions: int
-    packets_lost: int
-    packets_marked: int
-    timeouts: int
-    ecn_cuts: int
-    limited: Limited
-    mean_rtt_s: float
-    min_rtt_s: float
-    mean_window: float
-    cuts: CutsRecord
-    window: Series
-    ssthresh: Series
-    rtt: Series
-    sent: Series
-    sent_bytes: Series
-    delivered: Series
-    delivered_bytes: Series
-    gauges: dict[str, Series]
+
+FLOW_COUNTERS = (
+    "packets_sent",
+    "bytes_sent",
+    "packets_delivered",
+    "bytes_delivered",
+    "packets_received",
+    "packets_lost",
+    "packets_marked",
+    "retransmissions",
+    "timeouts",
+)
+
+
+LINK_COUNTERS = (
+    "arrivals",
+    "offered",
+    "departures",
+    "drops",
+    "marks",
+    "losses",
+)
+
+
+# End of these types.
 
 
 class KernelFlowRecord(FlowRecord):
@@ -126,70 +287,6 @@ class KernelInstance(TypedDict):
     name: str
     controller: str
     default: bool
-
-
-class DelayRecord(TypedDict):
-    """Queueing delay in seconds."""
-
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-
-
-class LinkRecord(TypedDict):
-    """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue.
-
-    ``token_rate_bps`` is the lowest rate of a policer or a shaper, infinite without one.
-    ``capacity_bps`` is the mean rate of each sampling interval, empty if the rate is constant.
-    ``offered`` are the packets of which ``drops``, ``marks`` and ``losses`` are a part.
-    ``queue_limit`` is in ``queue_limit_unit``: packets or bytes.
-    """
-
-    name: str
-    rate_bps: float
-    token_rate_bps: float
-    delay_s: float
-    arrivals: int
-    offered: int
-    departures: int
-    drops: int
-    marks: int
-    losses: int
-    bytes_departed: float
-    utilization: float
-    mean_queue: float
-    queue_limit: float
-    queue_limit_unit: str
-    delay: DelayRecord
-    queue: Series
-    drops_series: Series
-    capacity_bps: Series
-
-
-class EngineRecord(TypedDict):
-    """Cost of a run: packets sent by all sources, events processed, wall-clock seconds."""
-
-    packets: int
-    events: int
-    wall_s: float
-
-
-class RunRecord(TypedDict):
-    """One run of one scenario with one seed.
-
-    ``conventions`` has the conventions of the TCP flows, each once; empty in real time.
-    """
-
-    scenario: str
-    seed: int
-    duration_s: float
-    warmup_s: float
-    conventions: list[str]
-    engine: EngineRecord
-    time: Series
-    flows: list[FlowRecord]
-    links: list[LinkRecord]
 
 
 class RealRecord(TypedDict):

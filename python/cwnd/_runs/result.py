@@ -11,6 +11,7 @@ import numpy as np
 
 from cwnd import _show, metrics
 from cwnd._base.extras import require
+from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._runs.flow_completion import RunTransfers, transfers_json, transfers_of
 from cwnd._runs.flow_groups import group_flows
 from cwnd.errors import naming
@@ -422,15 +423,7 @@ class Result:
             "acknowledged_s": flow["acknowledged_s"],
             "throughput_bps": metrics.throughput(flow["bytes_sent"], seconds),
             "goodput_bps": self.goodput_bps(flow),
-            "packets_sent": flow["packets_sent"],
-            "bytes_sent": flow["bytes_sent"],
-            "packets_delivered": flow["packets_delivered"],
-            "bytes_delivered": flow["bytes_delivered"],
-            "packets_received": flow["packets_received"],
-            "packets_lost": flow["packets_lost"],
-            "packets_marked": flow["packets_marked"],
-            "retransmissions": flow["retransmissions"],
-            "timeouts": flow["timeouts"],
+            **_pick(flow, FLOW_COUNTERS),
             "cuts": int(np.count_nonzero(flow["cuts"]["time"] >= self.warmup_s)),
             "loss_rate": loss_rate_of([flow]),
             "mean_rtt_s": flow["mean_rtt_s"],
@@ -537,12 +530,7 @@ def link_json(link: LinkRecord) -> JsonObject:
         "token_rate_bps": link["token_rate_bps"],
         "delay_s": link["delay_s"],
         "utilization": link["utilization"],
-        "arrivals": link["arrivals"],
-        "offered": link["offered"],
-        "departures": link["departures"],
-        "drops": link["drops"],
-        "marks": link["marks"],
-        "losses": link["losses"],
+        **_pick(link, LINK_COUNTERS),
         "loss_rate": link_loss_rate(link),
         "mark_rate": link_mark_rate(link),
         "mean_queue": link["mean_queue"],
@@ -550,6 +538,11 @@ def link_json(link: LinkRecord) -> JsonObject:
         "queue_limit_unit": link["queue_limit_unit"],
         "queueing_delay_s": dict(link["delay"]),
     }
+
+
+def _pick(record: Mapping[str, object], names: Sequence[str]) -> JsonObject:
+    """Return some values of a record."""
+    return {name: record[name] for name in names}
 
 
 def mean_of_known(values: list[float]) -> float:

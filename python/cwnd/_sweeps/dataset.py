@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from cwnd._base import interrupts
+from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._runs.result import SCALES
 from cwnd._sweeps.axes import LATIN_POINT
 from cwnd._sweeps.manifest import (
@@ -85,9 +86,7 @@ FIXED = frozenset(field.name for field in (_KEY, _LATIN, *_AFTER, _SHARE))
 _TYPES = {
     pa.string(): "name controller kind flow queue_limit_unit",
     pa.bool_(): "measured",
-    pa.int64(): "packets_sent bytes_sent packets_delivered bytes_delivered packets_received "
-    "packets_lost packets_marked retransmissions offered "
-    "timeouts cuts arrivals departures drops marks losses",
+    pa.int64(): " ".join(("cuts", *FLOW_COUNTERS, *LINK_COUNTERS)),
 }
 """Types of columns other than double."""
 
@@ -101,16 +100,15 @@ def _columns(names: str) -> pa.Schema:
 
 FLOWS = _columns(
     "name controller kind measured start_s stop_s completed_s acknowledged_s "
-    "throughput_bps goodput_bps "
-    "packets_sent bytes_sent packets_delivered bytes_delivered packets_received packets_lost "
-    "packets_marked retransmissions timeouts cuts loss_rate mean_rtt_s min_rtt_s mean_window "
+    f"throughput_bps goodput_bps {' '.join(FLOW_COUNTERS)} "
+    "cuts loss_rate mean_rtt_s min_rtt_s mean_window "
     "limited_window_s limited_pacing_s limited_receiver_s limited_application_s"
 )
 """Schema of ``flows``: the columns of `Result.flows`."""
 
 LINKS = _columns(
     "name rate_bps token_rate_bps delay_s utilization "
-    "arrivals offered departures drops marks losses loss_rate mark_rate "
+    f"{' '.join(LINK_COUNTERS)} loss_rate mark_rate "
     "mean_queue queue_limit queue_limit_unit "
     "queueing_delay_mean_s queueing_delay_p50_s queueing_delay_p95_s queueing_delay_p99_s"
 )

@@ -192,7 +192,8 @@ impl Measurement {
             packets_marked: report.marked,
             timeouts: since(|snapshot| snapshot.timeouts),
             ecn_cuts: 0,
-            limited: std::array::from_fn(|k| (last.limited[k] - self.at_start.limited[k]).max(0.0)),
+            limited: std::array::from_fn(|k| (last.limited[k] - self.at_start.limited[k]).max(0.0))
+                .into(),
             mean_rtt: measured.sum / measured.count as f64,
             min_rtt: if min_rtt.is_finite() { min_rtt } else { f64::NAN },
             completed: last.acknowledged.map_or(f64::NAN, |_| last.last_arrival),

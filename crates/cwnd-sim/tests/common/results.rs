@@ -1,6 +1,6 @@
 //! The results of a run as named columns of words, for comparisons bit by bit.
 
-use cwnd_sim::record::{FlowRecord, FlowSeries, LinkRecord, Records, Transfer};
+use cwnd_sim::record::{Delay, FlowRecord, FlowSeries, LinkRecord, Records, Transfer};
 
 /// Numbers with a name. A column of floating-point numbers begins with their count.
 pub(crate) struct Column {
@@ -62,7 +62,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     ] {
         all.push(Column::of_counts(of, name, vec![*count]));
     }
-    all.push(Column::of_floats(of, "limited", limited));
+    all.push(Column::of_floats(of, "limited", &limited.seconds()));
     all.push(Column::of_floats(
         of,
         "mean_rtt, min_rtt, completed, acknowledged",
@@ -128,7 +128,8 @@ fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
         "bytes_departed, utilization, mean_queue",
         &[*bytes_departed, *utilization, *mean_queue],
     ));
-    all.push(Column::of_floats(of, "delay", delay));
+    let Delay { mean, p50, p95, p99 } = *delay;
+    all.push(Column::of_floats(of, "delay", &[mean, p50, p95, p99]));
     all.push(Column::of_floats(of, "queue", queue));
     all.push(Column::of_floats(of, "drops_series", drops_series));
     if !capacity.is_empty() {

@@ -244,8 +244,8 @@ fn of_cwnd(parameters: &Value, run: &Run) -> [f64; QUANTITIES.len()] {
         link.drops as f64 / sent as f64,
         link.marks as f64 / sent as f64,
         cuts as f64 / sent as f64,
-        link.delay[0],
-        link.delay[2],
+        link.delay.mean,
+        link.delay.p95,
         cross,
     ]
 }

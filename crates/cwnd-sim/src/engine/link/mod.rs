@@ -27,7 +27,7 @@ use super::ring::Ring;
 use super::schedule::{AFTER_END, NONE};
 use crate::cast::saturate32;
 use crate::network;
-use crate::record::LinkRecord;
+use crate::record::{Delay, LinkRecord};
 use admission::{Action, Admission, Occupancy};
 use gate::Gate;
 use loss::Loss;
@@ -547,7 +547,8 @@ impl Link {
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
         let waited = counters.waited - counters.untransmitted_wait;
         let mean = self.clock.seconds_in(waited) / arrived as f64;
-        record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(quantile);
+        record.delay = Delay { mean, p50, p95, p99 };
     }
 }
 
