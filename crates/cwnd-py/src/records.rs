@@ -90,7 +90,7 @@ pub(crate) struct FlowView<'a> {
     /// Scheduled stop in seconds.
     pub stop_s: f64,
     /// Bytes to send, if they are limited. Without an application they are a single transfer from `start_s` to
-    /// `acknowledged_s`: `cwnd.application.transfers` returns it.
+    /// `acknowledged_s`.
     pub bytes: Option<u64>,
     #[serde(flatten)]
     pub record: FlowRecord,

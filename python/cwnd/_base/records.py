@@ -141,7 +141,7 @@ class FlowRecord(TypedDict):
     """Slow start threshold in packets."""
     bytes: int | None
     """Bytes to send, if they are limited. Without an application they are a single transfer from
-    `start_s` to `acknowledged_s`: `cwnd._runs.flow_groups.transfers` returns it."""
+    `start_s` to `acknowledged_s`."""
     transfers: TransfersRecord | None
     """Transfers of an application (`source`)."""
 
