@@ -10,8 +10,8 @@ use std::path::Path;
 const LAYERS: [&[&str]; 10] = [
     &["cast", "record", "rng"],
     &["network"],
-    &["cut", "engine", "options", "scenario"],
-    &["driver", "queue", "segment_size", "sync"],
+    &["engine", "options", "partitioning", "scenario"],
+    &["driver", "live", "segment_size", "sync"],
     &["endpoint"],
     &["samples", "tcp"],
     &["application", "paced", "traffic", "udt"],

@@ -3,17 +3,15 @@
 //! Linux (`tcp_ack` in net/ipv4/tcp_input.c).
 
 mod detect;
-mod frto;
 mod send;
 mod state;
 mod timer;
 mod undo;
 
-use self::frto::Frto;
 use self::send::Linux;
 use self::state::State;
 use self::timer::Timer;
-use self::undo::Undo;
+use self::undo::{Frto, Undo};
 use super::prr::{Delivery, Prr};
 use super::rack::Rack;
 use super::recovery::LossRecovery;
