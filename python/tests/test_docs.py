@@ -119,3 +119,10 @@ def test_a_card_has_every_deviation(algorithm):
     assert f"{algorithm.title}: {algorithm.source}." in card
     for deviation in algorithm.deviations:
         assert f"* {deviation}\n" in card
+
+
+def test_documents_name_sources_that_exist():
+    sources = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", *(ROOT / "crates").glob("*/src/**/*.rs")]
+    for path in sources:
+        for name in re.findall(r"python/cwnd/[\w./]*\w", path.read_text("utf-8")):
+            assert (ROOT / name.replace("PAPER", "simd")).exists(), f"{path}: {name}"

@@ -1,4 +1,4 @@
-//! Records as Python dictionaries with NumPy arrays. Their schema describes each name once: `python/cwnd/records.py` and
+//! Records as Python dictionaries with NumPy arrays. Their schema describes each name once: `python/cwnd/_base/records.py` and
 //! `docs/json.md` are generated from it.
 
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};

@@ -79,7 +79,7 @@ def _parse_controller(text: str) -> str:
 
 
 def _controllers() -> list[str]:
-    from cwnd import algorithms
+    from cwnd._controllers.registry import algorithms
 
     return [algorithm.name for algorithm in algorithms()]
 
