@@ -20,11 +20,10 @@ from cwnd.errors import DataSetWarning
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from matplotlib.figure import Figure
 
-    from cwnd._base.records import JsonObject
     from cwnd._runs.repetition import Repeat
     from cwnd._runs.result import Result
     from cwnd._tasks.agreement.outcome import Agreement
@@ -103,7 +102,7 @@ def print_repeats(repeat: Repeat, made: int, undecided: list[str]) -> None:
         echo(repeats_text(made, undecided), err=True)
 
 
-def print_json(document: JsonObject) -> None:
+def print_json(document: Mapping[str, object]) -> None:
     """Print one JSON document."""
     from cwnd._runs.result import dumps
 

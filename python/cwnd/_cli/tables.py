@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cwnd._controllers.registry import Algorithm
     from cwnd._runs.result import Result
     from cwnd._show.sheets import Column, Sheet
+    from cwnd._sweeps.estimate import SweepEstimate
+    from cwnd._sweeps.manifest import Verification
     from cwnd._sweeps.query import Result as QueryResult
     from cwnd._sweeps.query import Table as SweepTable
     from cwnd._sweeps.sweep import Sweep
@@ -185,18 +187,19 @@ def print_sweep(sweep: Sweep) -> None:
         console.print(Text(f"  {error['runs']:,} × {printable(error['error'])}"))
 
 
-def print_estimate(found: JsonObject) -> None:
+def print_estimate(found: SweepEstimate) -> None:
     """Print the missing runs, the time and the size that `cwnd._sweeps.estimate.estimate` found."""
     console = _console()
     missing = counted(found["missing"], "run")
     console.print(Text(f"{found['present']:,} of {found['runs']:,} runs are in {found['out']}"))
-    if not found["missing"]:
+    core_s, time_s = found["core_s"], found["time_s"]
+    if not found["missing"] or core_s is None or time_s is None:
         console.print(Text("no run is missing"))
         return
     cores = counted(found["cores"], "core")
-    time = f"about {_long_time(found['time_s'])} on {cores}"
+    time = f"about {_long_time(time_s)} on {cores}"
     if found["cores"] > 1:
-        time += f" ({_long_time(found['core_s'])} on one)"
+        time += f" ({_long_time(core_s)} on one)"
     size = "" if found["bytes"] is None else f", {format_size(found['bytes'])} on the disk"
     sampled = f" (from {counted(found['sampled'], 'run')})" if found["sampled"] else ""
     console.print(Text(f"{missing} to make: {time}{size}{sampled}"))
@@ -210,7 +213,7 @@ def _long_time(seconds: float) -> str:
     return format_time(seconds, 2)
 
 
-def print_verification(found: JsonObject) -> None:
+def print_verification(found: Verification) -> None:
     """Print the damaged parts that `cwnd._sweeps.manifest.verify` found."""
     console = _console()
     whole = f"{counted(found['runs'], 'run')} in {counted(found['parts'], 'part')}"

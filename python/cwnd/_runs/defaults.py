@@ -5,14 +5,29 @@ The command line reads them at its start: this module imports only what is light
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from cwnd._runs.conventions import CONVENTIONS
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
+    from cwnd.units import Quantity
 
-DUMBBELL: JsonObject = {
+
+class DumbbellArguments(TypedDict):
+    """Arguments of a dumbbell, as for `cwnd.compare`."""
+
+    rate: Quantity
+    rtt: Quantity
+    queue: str | JsonObject
+    flows: int
+    time: Quantity
+    warmup: Quantity | None
+    loss: Quantity
+    conventions: str
+
+
+DUMBBELL: DumbbellArguments = {
     "rate": "15mbit",
     "rtt": "100ms",
     "queue": "red",

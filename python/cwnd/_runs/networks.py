@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from cwnd import _native
-from cwnd._runs.defaults import DUMBBELL
+from cwnd._runs.conventions import all_conventions
 from cwnd._runs.result import SCALES
 from cwnd._runs.scenario import Scenario
 from cwnd._runs.scenario_keys import check_values, write_values
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cwnd._base.records import JsonObject, LinkRecord
+    from cwnd._runs.defaults import DumbbellArguments
     from cwnd._runs.result import Result
     from cwnd.controller import Spec
 
@@ -69,6 +70,47 @@ _ARGUMENTS = {
 """Scenario keys of a dumbbell, by argument."""
 
 
+class RequestedNetwork(TypedDict):
+    """Arguments that describe a network; None for those that it was not built from."""
+
+    file: str | None
+    rtt: str | None
+    """As in the argument, in the units of ``tc``."""
+    queue: str | JsonObject | None
+    loss: float | None
+
+
+class NetworkSummary(RequestedNetwork):
+    """Network of a comparison, with estimates from its first run, and how it was run."""
+
+    scenario: str
+    values: dict[str, object]
+    """Set on the scenario, by path."""
+    bottleneck: str
+    rate_bps: float
+    rtt_s: float
+    """Without queueing; NaN if unknown."""
+    queue_limit: float
+    queue_limit_unit: str
+    """``packets`` or ``bytes``."""
+    bdp_packets: float
+    packet_bytes: int
+    flows: int
+    duration_s: float
+    warmup_s: float
+    scales_s: list[float]
+    """Time scales of smoothness."""
+    turns: int
+    """Number of repeats that balance the paths."""
+    repeat: int
+    seed: int
+    """Seed of the first repeat."""
+    on: str
+    """One of `cwnd._runs.real_time.BACKENDS`."""
+    conventions: list[str]
+    """Conventions of TCP in all runs."""
+
+
 @dataclass(frozen=True)
 class Network:
     """A network on which controllers are compared."""
@@ -78,8 +120,7 @@ class Network:
     """Set on the scenario, by path; ``scenario`` already contains them."""
     words: Sequence[str] | None
     """Arguments that select the network on a command line; None if it was built in Python."""
-    asked: JsonObject
-    """The requested values, by their names in the JSON document."""
+    asked: RequestedNetwork
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Scenario keys by the argument that sets them."""
     rtt_s: float | None = None
@@ -147,8 +188,11 @@ class Network:
         links = (link for link in run.record["links"] if link["name"] == self.link)
         return next(links, run.bottleneck)
 
-    def describe(self, run: Result) -> JsonObject:
-        """Describe the network, with estimates from its first run."""
+    def describe(
+        self, runs: Sequence[Result], *, turns: int, repeat: int, seed: int, on: str
+    ) -> NetworkSummary:
+        """Describe the network and the runs of a comparison on it."""
+        run = runs[0]
         link = self.bottleneck(run)
         flows, limit = run.measured_flows, link["queue_limit"]
         packet, rtt = flows[0]["packet_bytes"], self.rtt_s or math.nan
@@ -167,27 +211,31 @@ class Network:
             "duration_s": run.duration_s,
             "warmup_s": run.warmup_s,
             "scales_s": run.scales,
+            "turns": turns,
+            "repeat": repeat,
+            "seed": seed,
+            "on": on,
+            "conventions": all_conventions(each.record["conventions"] for each in runs),
         }
 
 
 def dumbbell(
-    arguments: JsonObject, values: Mapping[str, object], *, controllers: int = 1
+    arguments: DumbbellArguments, values: Mapping[str, object], *, controllers: int = 1
 ) -> Network:
     """Create a dumbbell from all arguments of `DUMBBELL`, as for `cwnd.compare`.
 
     ``queue`` may be a table of a scenario file; ``controllers`` is the number of controllers that
     evenly share the flows of each round-trip time.
     """
-    rate, rtt, queue, flows, time, warmup, loss, conventions = (
-        arguments[name] for name in DUMBBELL
-    )
-    bps = read_argument("rate", parse_rate, rate)
-    trips, ranged = read_argument("rtt", _read_rtt, rtt)
-    seconds = read_argument("time", parse_time, time)
+    queue, warmup = arguments["queue"], arguments["warmup"]
+    flows: Any = arguments["flows"]
+    bps = read_argument("rate", parse_rate, arguments["rate"])
+    trips, ranged = read_argument("rtt", _read_rtt, arguments["rtt"])
+    seconds = read_argument("time", parse_time, arguments["time"])
     rest = WARMUP * seconds
     if warmup is not None:
         rest = read_argument("warmup", lambda text: parse_time(text, zero=True), warmup)
-    lost = read_argument("loss", _read_probability, loss)
+    lost = read_argument("loss", _read_probability, arguments["loss"])
     kinds = 1 if ranged else len(trips)
     least = kinds * controllers
     whole = isinstance(flows, Integral) and not isinstance(flows, bool)
@@ -205,7 +253,7 @@ def dumbbell(
         warmup=rest,
         sample=max(min(trip, seconds / MIN_SAMPLES), seconds / MAX_SAMPLES_EACH),
         access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
-        conventions=conventions,
+        conventions=arguments["conventions"],
     )
     start = f"0s..{seconds * STARTS:.9f}s"
     if len(trips) == 1:
@@ -228,7 +276,7 @@ def dumbbell(
     words += [] if warmup is None else ["--warmup", tc_time(rest)]
     words += ["--loss", repr(lost)] if lost else []
     words += ["--conventions", scenario.to_dict()["tcp"]["conventions"]]
-    asked = {"file": None, "rtt": written, "queue": queue, "loss": lost}
+    asked: RequestedNetwork = {"file": None, "rtt": written, "queue": queue, "loss": lost}
     net = Network(scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right")
     return _with_values(net, values)
 
@@ -237,7 +285,7 @@ def any_network(network: Scenario | str | Path, values: Mapping[str, object]) ->
     """Use a scenario, or the file of one, as a network."""
     path = None if isinstance(network, Scenario) else str(network)
     scenario = network if isinstance(network, Scenario) else Scenario.from_toml(Path(network))
-    asked = {"file": path, "rtt": None, "queue": None, "loss": None}
+    asked: RequestedNetwork = {"file": path, "rtt": None, "queue": None, "loss": None}
     words = None if path is None else [path]
     return _with_values(Network(scenario, {}, words, asked), values)
 

@@ -499,7 +499,7 @@ def retransmission_rate_of(flows: Sequence[FlowRecord]) -> float:
     return metrics.retransmission_rate(again, sum(flow["packets_sent"] for flow in flows))
 
 
-def jsonable(document: JsonObject) -> JsonObject:
+def jsonable(document: Mapping[str, object]) -> JsonObject:
     """Replace NaN and infinities by None at all levels: JSON has neither."""
     return {key: _jsonable(item) for key, item in document.items()}
 
@@ -517,7 +517,7 @@ def _jsonable(value: object) -> object:
     return value
 
 
-def dumps(document: JsonObject) -> str:
+def dumps(document: Mapping[str, object]) -> str:
     """Format a JSON document."""
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 

@@ -14,7 +14,8 @@ from cwnd.units import format_rate, format_time
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cwnd._base.records import JsonObject, Limited
+    from cwnd._base.records import JsonObject, Limited, LinkRecord
+    from cwnd._runs.networks import NetworkSummary
     from cwnd._runs.result import Result
     from cwnd._tasks.comparison.outcome import Comparison
     from cwnd.stats import Estimate
@@ -129,7 +130,7 @@ def measured_text(claim: JsonObject) -> str:
     return text
 
 
-def network_text(network: JsonObject) -> str:
+def network_text(network: NetworkSummary) -> str:
     """Describe ``Comparison.network`` in one line."""
     length = length_text(network["duration_s"], network["warmup_s"])
     return f"{path_text(network)}; {network['repeat']} × {length}"
@@ -158,7 +159,7 @@ def warmup_text(warmup_s: float) -> str:
     return f"{format_time(warmup_s)} of warm-up" if warmup_s else "no warm-up"
 
 
-def limit_text(network: JsonObject) -> str:
+def limit_text(queue: LinkRecord | NetworkSummary) -> str:
     """Return the finite limit of the queue of ``Comparison.network`` or of a link, with its unit.
 
     Examples
@@ -166,16 +167,16 @@ def limit_text(network: JsonObject) -> str:
     >>> limit_text({"queue_limit": 15360.0, "queue_limit_unit": "bytes"})
     '15360 bytes'
     """
-    return f"{number(network['queue_limit'], 0)} {network['queue_limit_unit']}"
+    return f"{number(queue['queue_limit'], 0)} {queue['queue_limit_unit']}"
 
 
-def path_text(network: JsonObject) -> str:
+def path_text(network: NetworkSummary) -> str:
     """Describe the flows and the path of ``Comparison.network``, without the length of the runs."""
-    queue = network["queue"]
+    queue = queue_text(network)
     name = "" if queue else f" of {network['scenario']}"
     limit = "infinite queue"
     if math.isfinite(network["queue_limit"]):
-        limit = f"{queue or ''} queue of {limit_text(network)}".lstrip()
+        limit = f"{queue} queue of {limit_text(network)}".lstrip()
     rate = format_rate(network["rate_bps"])
     if not math.isfinite(network["rate_bps"]):
         rate = "a link of infinite rate"
@@ -191,7 +192,19 @@ def path_text(network: JsonObject) -> str:
     return join_parts(", ".join(parts), conventions_text(network["conventions"]))
 
 
-def changes_text(network: JsonObject) -> str:
+def queue_text(network: NetworkSummary) -> str:
+    """Return the requested queue of ``Comparison.network``, of a table its kind; empty if none.
+
+    Examples
+    --------
+    >>> queue_text({"queue": {"kind": "codel", "limit": 100}})
+    'codel'
+    """
+    queue = network["queue"] or ""
+    return queue if isinstance(queue, str) else queue.get("kind", "droptail")
+
+
+def changes_text(network: NetworkSummary) -> str:
     """Format the values set on ``Comparison.network``; empty without any.
 
     Examples
@@ -202,9 +215,9 @@ def changes_text(network: JsonObject) -> str:
     return ", ".join(write_values(network["values"])[1::2])
 
 
-def rtt_text(network: JsonObject) -> str:
+def rtt_text(network: NetworkSummary) -> str:
     """Format the round-trip time of ``Comparison.network``; lists and ranges as in the argument."""
-    asked: str = network["rtt"] or ""
+    asked = network["rtt"] or ""
     return asked if "," in asked or ".." in asked else format_time(network["rtt_s"])
 
 

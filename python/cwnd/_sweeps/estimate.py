@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cwnd._base.records import JsonObject
     from cwnd._sweeps.plan import Plan, Run
 
 SAMPLE_RUNS = 64
@@ -33,38 +32,56 @@ SAMPLE_SECONDS = 5.0
 """Seconds after which no other run is begun."""
 
 
-def estimate(plan: PlanLike, *, out: str | Path, shard: tuple[int, int] = (1, 1)) -> JsonObject:
+class Cost(TypedDict):
+    """Estimated cost of the missing runs of a sweep; None if nothing could be measured."""
+
+    sampled: int
+    """Number of runs that were made to measure their time."""
+    core_s: float | None
+    """Time in seconds on one core."""
+    time_s: float | None
+    """Time in seconds on all cores."""
+    bytes: int | None
+    """Size on the disk."""
+
+
+class SweepEstimate(Cost):
+    """Estimate of the time and size of a sweep."""
+
+    out: str
+    runs: int
+    """Number of runs of the plan."""
+    present: int
+    missing: int
+    """Number of missing runs of the share."""
+    cores: int
+
+
+def estimate(plan: PlanLike, *, out: str | Path, shard: tuple[int, int] = (1, 1)) -> SweepEstimate:
     """Estimate the time and the size of a sweep, from a sample of the missing runs.
 
-    Nothing is written, and runs in real time are not made: they take the scenario's duration. The
-    result has numbers of ``runs`` of the plan, ``present`` and ``missing`` ones (of the share),
-    ``sampled`` ones and ``cores``; the time of the missing runs on one core, ``core_s``, and on
-    all, ``time_s``; and ``bytes`` on the disk. The last three are None if nothing could be
-    measured.
+    Nothing is written, and runs in real time are not made: they take the scenario's duration.
     """
     plan, out = read_plan(plan), Path(out)
     present = inspect(out, plan)[2]
     lacking = np.flatnonzero(missing(present, shard))
     cores = Cores(plan)
-    found: JsonObject = {
+    runs = [plan.run(int(number)) for number in _choose(lacking)]
+    cost: Cost = {"sampled": 0, "core_s": None, "time_s": None, "bytes": None}
+    if plan.real:
+        lengths = [plan.scenario(run).validate()["duration_s"] for run in runs]
+        seconds = lacking.size * float(np.mean(lengths)) if lengths else 0.0
+        cost = {"sampled": 0, "core_s": seconds, "time_s": seconds, "bytes": None}
+    elif runs:
+        cost = _measure(plan, runs, lacking.size, cores)
+    return {
         "out": str(out),
         "runs": len(plan),
         "present": int(np.count_nonzero(present)),
         "missing": lacking.size,
-        "sampled": 0,
         "cores": cores.slots(),
-        "core_s": None,
-        "time_s": None,
-        "bytes": None,
+        **cost,
     }
-    runs = [plan.run(int(number)) for number in _choose(lacking)]
-    if plan.real:
-        lengths = [plan.scenario(run).validate()["duration_s"] for run in runs]
-        seconds = lacking.size * float(np.mean(lengths)) if lengths else 0.0
-        return found | {"core_s": seconds, "time_s": seconds}
-    if runs:
-        found |= _measure(plan, runs, lacking.size, cores)
-    return found
 
 
 def _choose(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -75,7 +92,7 @@ def _choose(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return numbers[np.random.default_rng(1).integers(ends[:-1], ends[1:])]
 
 
-def _measure(plan: Plan, runs: Sequence[Run], count: int, cores: Cores) -> JsonObject:
+def _measure(plan: Plan, runs: Sequence[Run], count: int, cores: Cores) -> Cost:
     """Make some runs; return the estimate for ``count`` such runs."""
     # A sample that is cut short must not have the first points only.
     left = random.Random(1).sample(runs, len(runs))  # noqa: S311

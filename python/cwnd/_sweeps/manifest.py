@@ -11,7 +11,7 @@ import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -102,6 +102,27 @@ class Part:
         return None
 
 
+class DamagedPart(TypedDict):
+    """A part with a missing or changed file."""
+
+    part: str
+    problem: str
+    runs: int
+
+
+class Verification(TypedDict):
+    """A data set compared with its manifest."""
+
+    out: str
+    parts: int
+    """Number of undamaged parts."""
+    runs: int
+    """Number of runs in them."""
+    damaged: list[DamagedPart]
+    unlisted: list[str]
+    """Files that belong to no part."""
+
+
 def list_parts(out: Path) -> list[Part]:
     """Return the parts in the manifest of a data set, in the order of their names."""
     documents = (out / MANIFEST).glob("part-*.json")
@@ -117,7 +138,7 @@ def unlisted(out: Path, parts: Sequence[Part]) -> list[Path]:
     return [file for file in (*files, *sorted(out.glob(".*.tmp"))) if file not in listed]
 
 
-def verify(out: Path) -> JsonObject:
+def verify(out: Path) -> Verification:
     """Compare all files of a data set with its manifest."""
     check_folders(out)
     parts = list_parts(out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cwnd import _native
 from cwnd._runs.defaults import DUMBBELL
@@ -18,13 +18,14 @@ from cwnd.errors import ArgumentError, PlanError
 from cwnd.units import counted, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
     from cwnd._base.records import JsonObject
+    from cwnd._runs.defaults import DumbbellArguments
     from cwnd._runs.measures import Metric
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
@@ -53,7 +54,7 @@ class Plan:
     """Name of the plan in messages."""
     text: str
     """The plan as TOML."""
-    base: Scenario | JsonObject
+    base: Scenario | Mapping[str, Any]
     """Base scenario, or arguments of the dumbbell."""
     axes: tuple[Axis, ...]
     latin: tuple[int, int]
@@ -265,9 +266,9 @@ def _digests(parts: JsonObject) -> dict[str, str]:
     }
 
 
-def _dumbbell(arguments: JsonObject) -> Scenario:
+def _dumbbell(arguments: Mapping[str, Any]) -> Scenario:
     """Create the dumbbell of a ``[base]`` table; the defaults are those of `cwnd.compare`."""
-    given = {**DUMBBELL, **arguments}
+    given = cast("DumbbellArguments", {**DUMBBELL, **arguments})
     return dumbbell(given, {}).sampled(1, given["flows"], parse_time(given["time"])).scenario
 
 

@@ -14,6 +14,7 @@ from cwnd._show.sheets import (
     alone_columns,
     changes_text,
     limit_text,
+    queue_text,
     rtt_text,
     warmup_text,
 )
@@ -22,6 +23,7 @@ from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
+    from cwnd._runs.networks import NetworkSummary
     from cwnd._show.sheets import Column
     from cwnd._tasks.comparison.outcome import Comparison, Row
 
@@ -108,9 +110,9 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
     return {"figures": {"panels": panels, "rows": rows}, "runs": runs}
 
 
-def _network(network: JsonObject) -> list[tuple[str, str, str]]:
+def _network(network: NetworkSummary) -> list[tuple[str, str, str]]:
     """Describe the network: terms, values and remarks."""
-    queue, bdp = network["queue"], network["bdp_packets"]
+    queue, bdp = queue_text(network), network["bdp_packets"]
     limit = "infinite"
     if math.isfinite(network["queue_limit"]):
         limit = limit_text(network)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cwnd._base.records import JsonObject
+    from cwnd._runs.networks import NetworkSummary
     from cwnd._runs.result import Result
 
 
@@ -79,7 +80,7 @@ class Comparison:
         Reason why ``rerun`` is empty.
     """
 
-    network: JsonObject
+    network: NetworkSummary
     reference: str
     rows_alone: list[Row]
     rows_against: list[Row]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from cwnd import metrics
 from cwnd._base.progress import with_notebook_bar
-from cwnd._runs.conventions import CONVENTIONS, all_conventions
+from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd._base.records import FlowRecord, LinkRecord
+    from cwnd._runs.defaults import DumbbellArguments
     from cwnd._runs.scenario import Scenario
     from cwnd.controller import Spec
     from cwnd.units import Quantity
@@ -203,7 +204,7 @@ class Plan:
         if network is None:
             if "conventions" in given and "tcp.conventions" in values:
                 raise ArgumentError("conventions", "tcp.conventions is among the values too")
-            net = dumbbell({**DUMBBELL, **given}, values, controllers=2)
+            net = dumbbell(cast("DumbbellArguments", DUMBBELL | given), values, controllers=2)
         else:
             for name in given:
                 raise ArgumentError(
@@ -321,10 +322,12 @@ class Plan:
             )
             for case, (name, made) in enumerate(zip([*self.alone, *self.names], runs, strict=True))
         ]
-        described = network.describe(rows[0].results[0])
-        described |= {"turns": self.turns, "repeat": repeat, "seed": self.seed, "on": self.on}
-        described["conventions"] = all_conventions(
-            run.record["conventions"] for row in rows for run in row.results
+        described = network.describe(
+            [run for row in rows for run in row.results],
+            turns=self.turns,
+            repeat=repeat,
+            seed=self.seed,
+            on=self.on,
         )
         rerun, problem = self._command(repeat)
         return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)

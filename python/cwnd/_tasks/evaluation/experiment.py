@@ -96,11 +96,11 @@ class Experiment:
     """Controllers that the experiment applies to, without parameters; all if empty."""
     scenario: Scenario
     """Its measured flows are those of the tested controller."""
-    axes: JsonObject
+    axes: Mapping[str, Sequence[object]]
     """Values of the keys that vary; a network for each combination, the last axis fastest."""
     quick: tuple[str, ...]
     """Names of the networks of a quick evaluation; empty for all."""
-    linux: JsonObject | None
+    linux: Mapping[str, Sequence[object]] | None
     """Values of some axes in real time with the kernel's TCP; None if it does not run there."""
     tests: tuple[Test, ...]
     metrics: tuple[str, ...]
