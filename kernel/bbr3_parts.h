@@ -35,7 +35,7 @@
 #define BBR3_MAX_QUANTUM (64 * 1024)
 #define BBR3_QUANTUM_US 1000
 #define BBR3_NOMINAL_RTT 1000
-#define BBR3_LEAST_PACE (1ULL << 24)
+#define BBR3_MIN_PACE (1ULL << 24)
 #define BBR3_PROBE_WAIT_NS 2000000000ULL
 #define BBR3_PROBE_RTT_DURATION 200000
 #define BBR3_PROBE_RTT_INTERVAL 5000000
@@ -483,7 +483,7 @@ FX_INLINE void bbr3_set_cwnd(struct bbr3_state *s, u32 newly)
 /* Sets the pacing rate for a gain with the margin. */
 FX_INLINE void bbr3_set_pacing_rate_with_gain(struct bbr3_state *s, u64 gain)
 {
-	u64 rate = fx_max(fx_min(fx_mul(s->bw, gain, 60), BBR3_MAX_RATE), BBR3_LEAST_PACE);
+	u64 rate = fx_max(fx_min(fx_mul(s->bw, gain, 60), BBR3_MAX_RATE), BBR3_MIN_PACE);
 
 	if (s->full_bw_reached || rate > s->pace)
 		s->pace = rate;
