@@ -40,7 +40,7 @@ impl QueueSize {
         }
     }
 
-    pub(in crate::scenario) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let lower = text.trim().to_ascii_lowercase();
         if lower == "infinite" {
             return Ok(QueueSize::Infinite);

@@ -50,7 +50,7 @@ fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
 }
 
 /// Returns at most 40 characters of a text, for an error of one line.
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let clean: String =
         text.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(40).is_some() { format!("{clean}…") } else { clean }
