@@ -109,6 +109,7 @@ pub(crate) trait Discipline: Send {
 }
 
 /// Whether a packet of `size` bytes exceeds the limit.
+#[inline]
 pub(super) fn exceeds(limit: QueueLimit, queue: Occupancy, size: u64) -> bool {
     match limit {
         QueueLimit::Packets(packets) => queue.packets >= packets as usize,

@@ -28,7 +28,6 @@ use crate::check::Checked;
 use crate::clock::Clock;
 use crate::rng::Rng;
 use codel::CodelQueue;
-use droptail::DropTail;
 use dualpi2::DualPi2Queue;
 use fq::FqQueue;
 use fq_codel::FqCodelQueue;
@@ -116,7 +115,7 @@ impl Queue {
         let rng = |name| Rng::new(seed, name, index as u64);
         Code::Departure(match self {
             Queue::DropTail { limit } => {
-                return Code::Arrival(Admission::DropTail(DropTail::new(*limit)));
+                return Code::Arrival(Admission::DropTail(*limit));
             }
             Queue::Red(red) => {
                 let drain = rate.unwrap_or(f64::MAX) / clock.ticks_in(1.0);
@@ -144,13 +143,13 @@ pub(crate) enum Code {
 
 /// A discipline that decides at the arrival of a packet.
 pub(crate) enum Admission {
-    DropTail(DropTail),
+    DropTail(QueueLimit),
     Red(Box<RedState>),
 }
 
 impl Admission {
     /// Accepts every packet.
-    pub(crate) const ALL: Admission = Admission::DropTail(DropTail::INFINITE);
+    pub(crate) const ALL: Admission = Admission::DropTail(QueueLimit::INFINITE);
 
     /// Whether every packet is accepted unchanged while the transmitter is idle.
     pub(crate) fn accepts_when_idle(&self) -> bool {
@@ -168,7 +167,7 @@ impl Admission {
         ect: bool,
     ) -> Action {
         match self {
-            Admission::DropTail(droptail) => droptail.admit(queue, idle.is_some(), size),
+            Admission::DropTail(limit) => droptail::admit(*limit, queue, idle.is_some(), size),
             Admission::Red(red) => red.admit(saturate32(queue.packets), idle, ect),
         }
     }
