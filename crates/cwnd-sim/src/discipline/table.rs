@@ -2,14 +2,12 @@
 
 use crate::cast::{low32, whole};
 use crate::check::{Checked, invalid};
-use crate::units::{BitRate, Bytes, Probability, QueueSize, Span, Threshold};
+use crate::units::{BitRate, Bytes, MAX_PACKETS, Probability, QueueSize, Span, Threshold};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The least default limit in packets.
 pub(super) const MIN_DEFAULT: u32 = 10;
-/// The largest finite limit in packets.
-const MAX_PACKETS: f64 = 1e9;
 
 /// A queue discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

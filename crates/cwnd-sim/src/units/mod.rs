@@ -8,7 +8,7 @@ mod rate;
 mod size;
 mod time;
 
-pub use queue_size::{QueueSize, Threshold};
+pub use queue_size::{MAX_PACKETS, QueueSize, Threshold};
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
 pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};

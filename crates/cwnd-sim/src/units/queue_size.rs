@@ -23,7 +23,7 @@ const EXPECTED: &str =
     "a queue: write its limit as `20p` (packets), `64kb`, `1.5bdp` or `infinite`";
 
 /// The largest finite limit in packets.
-const MAX_PACKETS: f64 = 1e9;
+pub const MAX_PACKETS: f64 = 1e9;
 
 impl QueueSize {
     fn number(packets: f64) -> Result<Self, String> {
