@@ -227,17 +227,12 @@ impl Discipline for PieQueue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{MS, clock, pie as parameters};
     use super::*;
     use crate::packet::{Packet, flags};
 
-    const MS: u64 = 1_000_000;
-
     fn pie(limit: QueueLimit, ecn: bool) -> PieQueue {
-        let link = LinkUse { rate: None, rtt: None, packet: 1500 };
-        let defaults = Pie::new(&QueueTable::default(), &link).unwrap();
-        let parameters = Pie { limit, ecn, ..defaults };
-        let clock = Clock::new(Dur::from_nanos((1 << 40) - 1), 41).unwrap();
-        PieQueue::new(&parameters, clock, Rng::new(1, "pie", 0))
+        PieQueue::new(&Pie { limit, ecn, ..parameters() }, clock(), Rng::new(1, "pie", 0))
     }
 
     fn packet(number: u32, flags: u16) -> Queued {

@@ -10,40 +10,36 @@ use proptest::prelude::*;
 mod flow_queues;
 mod l4s;
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// A clock whose ticks are nanoseconds.
-fn clock() -> Clock {
+pub(super) fn clock() -> Clock {
     Clock::new(Dur::from_nanos((1 << 40) - 1), 41).unwrap()
 }
 
-const LINK: LinkUse = LinkUse { rate: None, rtt: None, packet: 1500 };
+fn defaults<T>(new: fn(&QueueTable, &LinkUse) -> Checked<T>) -> T {
+    let link = LinkUse { rate: None, rtt: None, packet: 1500 };
+    new(&QueueTable::default(), &link).unwrap()
+}
 
 fn codel(ecn: bool) -> Codel {
-    Codel { ecn, ..Codel::new(&QueueTable::default(), &LINK).unwrap() }
+    Codel { ecn, ..defaults(Codel::new) }
 }
 
 fn fq_codel(codel: Codel) -> FqCodel {
-    FqCodel { codel, ..FqCodel::new(&QueueTable::default(), &LINK).unwrap() }
+    FqCodel { codel, ..defaults(FqCodel::new) }
 }
 
 fn fq() -> Fq {
-    let limit = QueueLimit::Packets(1000);
-    Fq { limit, ..Fq::new(&QueueTable::default(), &LINK).unwrap() }
+    Fq { limit: QueueLimit::Packets(1000), ..defaults(Fq::new) }
 }
 
-fn pie() -> Pie {
-    Pie { ecn: true, ..Pie::new(&QueueTable::default(), &LINK).unwrap() }
+pub(super) fn pie() -> Pie {
+    Pie { ecn: true, ..defaults(Pie::new) }
 }
 
 fn dualpi2() -> DualPi2 {
-    let limit = QueueLimit::Packets(1000);
-    DualPi2 {
-        limit,
-        alpha: 0.15,
-        beta: 3.0,
-        ..DualPi2::new(&QueueTable::default(), &LINK).unwrap()
-    }
+    DualPi2 { limit: QueueLimit::Packets(1000), alpha: 0.15, beta: 3.0, ..defaults(DualPi2::new) }
 }
 
 /// All disciplines with this limit.
