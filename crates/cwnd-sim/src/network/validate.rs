@@ -190,13 +190,13 @@ impl Traffic {
             Traffic::Udt(udt) => udt.check(),
             Traffic::Cbr { rate, packet, schedule, jitter } => {
                 if let Some((on, off)) = *schedule {
-                    check_periods(on, off)?;
+                    check_positive([("on", on), ("off", off)])?;
                 }
                 check_source(*rate, *packet)?;
                 check_probability("jitter", *jitter)
             }
             Traffic::Pareto { rate, packet, on, off, shape } => {
-                check_periods(*on, *off)?;
+                check_positive([("on", *on), ("off", *off)])?;
                 if !(*shape > 1.0 && *shape <= 100.0) {
                     return invalid(
                         "shape",
@@ -209,11 +209,6 @@ impl Traffic {
             }
         }
     }
-}
-
-/// Checks the time on and the time off of a source.
-fn check_periods(on: Dur, off: Dur) -> Checked {
-    check_positive([("on", on), ("off", off)])
 }
 
 /// Checks the rate of a source without congestion control, and its packet size.
