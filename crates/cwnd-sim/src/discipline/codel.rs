@@ -8,7 +8,6 @@ use crate::clock::Clock;
 use crate::units::Span;
 use cwnd::Dur;
 
-/// The keys of a scenario besides `kind` and `limit`.
 pub(super) const KEYS: &[&str] = &["ecn", "target", "interval"];
 
 /// CoDel's parameters.
@@ -27,12 +26,11 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// Converts the keys of a scenario.
     pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         Self::with_defaults(table, link, 1000, false)
     }
 
-    /// Converts the keys of a scenario with a default limit in packets and a default of `ecn`.
+    /// Converts the keys; the default of `limit` is `packets`, that of `ecn` is `ecn`.
     pub(super) fn with_defaults(
         table: &QueueTable,
         link: &LinkUse,

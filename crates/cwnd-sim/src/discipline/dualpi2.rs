@@ -15,7 +15,6 @@ use crate::packet::flags;
 use crate::units::{Probability, Span};
 use cwnd::Dur;
 
-/// The keys of a scenario besides `kind` and `limit`.
 pub(super) const KEYS: &[&str] = &[
     "target",
     "alpha",
@@ -65,7 +64,6 @@ pub struct DualPi2 {
 }
 
 impl DualPi2 {
-    /// Converts the keys of a scenario.
     pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         let default_limit = match link.rate {
             None => QueueLimit::INFINITE,

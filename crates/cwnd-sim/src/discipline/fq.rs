@@ -9,7 +9,6 @@ use super::table::{LinkUse, QueueLimit, QueueTable, size};
 use crate::check::{Checked, invalid};
 use crate::clock::Clock;
 
-/// The keys of a scenario besides `kind` and `limit`.
 pub(super) const KEYS: &[&str] = &["flows", "quantum", "initial_quantum", "flow_limit"];
 
 /// Time after which an empty queue has at least a quantum again, in nanoseconds (`flow_refill_delay`).
@@ -31,7 +30,6 @@ pub struct Fq {
 }
 
 impl Fq {
-    /// Converts the keys of a scenario.
     pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         Ok(Fq {
             limit: table.limit_or(10_000, link)?,

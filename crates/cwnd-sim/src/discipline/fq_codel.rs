@@ -11,7 +11,6 @@ use crate::clock::Clock;
 use crate::units::Span;
 use cwnd::Dur;
 
-/// The keys of a scenario besides `kind` and `limit`.
 pub(super) const KEYS: &[&str] = &["ecn", "target", "interval", "ce_threshold", "flows", "quantum"];
 
 /// Most packets dropped at once from the queue with most bytes (RFC 8290 section 4.1).
@@ -31,7 +30,6 @@ pub struct FqCodel {
 }
 
 impl FqCodel {
-    /// Converts the keys of a scenario.
     pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         Ok(FqCodel {
             codel: Codel::with_defaults(table, link, 10_240, true)?,

@@ -1,4 +1,5 @@
-//! Queue disciplines. The file of a discipline has its parameters with their checks, its keys with their defaults, and its code.
+//! Queue disciplines. The file of a discipline has `KEYS`, its keys in a scenario besides `kind` and `limit`; its parameters in base units;
+//! `new`, which converts the keys and has their defaults; `check`, which has the limits of the values; and its code.
 
 mod codel;
 mod droptail;

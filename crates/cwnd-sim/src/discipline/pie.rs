@@ -14,7 +14,6 @@ use crate::rng::Rng;
 use crate::units::{Probability, Span};
 use cwnd::Dur;
 
-/// The keys of a scenario besides `kind` and `limit`.
 pub(super) const KEYS: &[&str] = &[
     "ecn",
     "qdelay_ref",
@@ -64,7 +63,6 @@ pub struct Pie {
 }
 
 impl Pie {
-    /// Converts the keys of a scenario.
     pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         Ok(Pie {
             limit: table.limit_or(1000, link)?,

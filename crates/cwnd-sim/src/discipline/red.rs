@@ -8,7 +8,6 @@ use crate::check::{Checked, check_probability, check_size, invalid};
 use crate::rng::Rng;
 use crate::units::{Probability, QueueSize, Threshold};
 
-/// The keys of a scenario besides `kind` and `limit`.
 pub(super) const KEYS: &[&str] =
     &["min", "max", "max_p", "weight", "gentle", "wait", "ecn", "mark_p", "mean_packet"];
 
@@ -41,7 +40,6 @@ pub struct Red {
 }
 
 impl Red {
-    /// Converts the keys of a scenario.
     pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         let limit = match (table.limit, link.rtt) {
             (Some(QueueSize::Packets(packets)), _) => packets,
