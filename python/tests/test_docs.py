@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shlex
 from pathlib import Path
@@ -91,23 +90,6 @@ def test_the_index_has_every_document_once():
     linked = re.findall(r"^\* \[.*?\]\((\w+\.md)\):", index, re.MULTILINE)
     documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert sorted(linked) == sorted(documents)
-
-
-def test_the_validation_counts_the_networks_that_agree_with_the_kernel():
-    with (ROOT / "validation/linux/results.csv").open() as file:
-        figures = list(csv.DictReader(file))
-    text = (ROOT / "docs/validation.md").read_text("utf-8")
-    for name in {figure["table"] for figure in figures}:
-        agrees: dict[str, list[bool]] = {}
-        networks: dict[str, bool] = {}
-        for figure in figures:
-            if figure["table"] == name and figure["quantity"] not in {"used", "queue, p95"}:
-                agrees.setdefault(figure["quantity"], []).append(figure["agrees"] == "yes")
-                case = figure["case"]
-                networks[case] = networks.get(case, True) and figure["agrees"] == "yes"
-        columns = [agrees.get(of, []) for of in ("goodput", "share", "loss", "queue, mean")]
-        counts = [f"{sum(of)} of {len(of)}" if of else "–" for of in (*columns, networks.values())]
-        assert f"| {name} | {' | '.join(counts)} |" in text
 
 
 def test_the_readme_has_commands():
