@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -23,7 +24,8 @@ def document(name: str) -> str:
     return " ".join((ROOT / f"docs/{name}.md").read_text("utf-8").split())
 
 
-NS2, NS3 = data("ns2"), data("ns3/results")
+NS2, NS3, LINUX = map(data, ("ns2", "ns3/results", "linux/results"))
+RUNS = json.loads((ROOT / "validation/linux/results.json").read_text("utf-8"))["runs"]
 EXPERIMENTS = data("experiments") + data("udt")
 VALIDATION = document("validation")
 
@@ -127,11 +129,10 @@ def test_the_largest_differences_from_ns3(table):
 
 
 def test_the_networks_that_agree_with_the_kernel():
-    figures = data("linux/results")
-    for name in {figure["table"] for figure in figures}:
+    for name in {figure["table"] for figure in LINUX}:
         agrees: dict[str, list[bool]] = {}
         networks: dict[str, bool] = {}
-        for figure in figures:
+        for figure in LINUX:
             if figure["table"] == name and figure["quantity"] not in {"used", "queue, p95"}:
                 agrees.setdefault(figure["quantity"], []).append(figure["agrees"] == "yes")
                 case = figure["case"]
@@ -143,7 +144,11 @@ def test_the_networks_that_agree_with_the_kernel():
 
 DELAYED, KEPT = "delayed acknowledgements", "laws that keep a quarter or three eighths"
 AT_ONCE, OPPOSITE = "duplicates acknowledged at once", "ties in the opposite order"
-ONE = "one bbr, 20 Mb/s, 20 ms, 2 BDP"
+ONE, LOSSY = "one bbr, 20 Mb/s, 20 ms, 2 BDP", "one bbr, 100 Mb/s, {} ms, 2 BDP, 1 % loss"
+LATE = "one cubic, 20 Mb/s, 40 ms, 3 BDP, 2 % late by {} ms"
+MIXED, BESIDE = "reno and cubic, 20 Mb/s, 20 ms, 0.5 BDP", "bbr and cubic, 20 Mb/s, {} ms, 0.5 BDP"
+DELAY = ("network", "queueing_delay_s")
+SHORT = "two reno and two cubic, 17 Mb/s, 14 ms, 0.6 BDP"
 
 
 @pytest.mark.parametrize(
@@ -156,8 +161,10 @@ ONE = "one bbr, 20 Mb/s, 20 ms, 2 BDP"
         ("the shares are {} and {} if every second", ["every second packet"]),
         ("acknowledged, {} and {} if also packets with PSH", ["PSH, no processing time"]),
         ("PSH are, and {} and {} if hosts", ["PSH, up to 706 us"]),
-        ("is {} ms without jitter, {} ms with 0.1 ms, and {} ms with 0.2 ms", [ONE]),
-        ("with 1 % loss {}, {} and {} ms", [f"{ONE}, 1 % loss"]),
+        ("{} ms without jitter, {} ms with 0.1 ms, {} ms with 0.2 ms, and {} ms", [ONE]),
+        ("it is {}, {} and {} ms with a jitter", [LOSSY.format(20)]),
+        ("no effect ({}, {} and {} ms)", [LOSSY.format(80)]),
+        ("simulated {}, {} and {} % with a jitter", ["one bbr, 20 Mb/s, 20 ms, 0.5 BDP"]),
         ("One Prague flow at 40 Mb/s and 40 ms has {} times", ["1 of each"]),
         ("each of 16 Prague flows at 640 Mb/s {} times", ["16 of each"]),
         ("an invented key takes {} µs", ["hello with another or an invented key"]),
@@ -181,6 +188,51 @@ def test_the_figures_of_experiments(phrase, cases):
     for case in cases:
         values += [row["value"] for row in EXPERIMENTS if row["case"] == case][:each]
     assert phrase.format(*values) in " ".join(map(document, ("validation", "sockets", "udt")))
+
+
+def kernel(case: str, figure: str, column: str = "kernel") -> float:
+    """Return a mean; a delay in ms."""
+    (row,) = (row for row in LINUX if (row["case"], row["quantity"]) == (case, figure))
+    return float(row[column]) * (1e3 if figure.startswith("queue") else 1)
+
+
+def test_the_means_beside_the_kernel():
+    shares = [
+        100 - 100 * kernel(of, "share") / kernel(of, "share", "cwnd")
+        for of in map(BESIDE.format, (20, 80))
+    ]
+    late = [
+        sorted(kernel(LATE.format(ms), "queue, mean", column) for ms in (5, 12, 30))
+        for column in ("kernel", "cwnd")
+    ]
+    mixed = [kernel(MIXED, "share", column) for column in ("kernel", "cwnd")]
+    for phrase, values in (
+        ("on the kernel {:.2f} ms ([", [kernel(ONE, "queue, mean")]),
+        ("(kernel: {:.2f} ms)", [kernel(LOSSY.format(20), "queue, mean")]),
+        ("is {:.0f} % below the simulated one at 20 ms and {:.0f} % at 80 ms", shares),
+        (
+            "{:.0f} to {:.0f} ms instead of {:.0f} to {:.0f} ms",
+            [of[i] for of in late for i in (0, 2)],
+        ),
+        ("is {:.2f} on the kernel, and {:.2f} in the mean of the simulated seeds", mixed),
+    ):
+        assert phrase.format(*values) in VALIDATION, phrase
+
+
+@pytest.mark.parametrize(
+    ("phrase", "case", "path", "scale"),
+    [
+        ("{:.0f}, {:.0f} and {:.0f} ms by seed", "two reno, 100 Mb/s, 80 ms, 4 BDP", DELAY, 1e3),
+        ("are {:.1f}, {:.1f} and {:.1f} ms with the", ONE.replace("20 ms", "80 ms"), DELAY, 1e3),
+        ("and {:.1f}, {:.1f} and {:.1f} ms with", "one bbr, 20 Mb/s, 80 ms, 8 BDP", DELAY, 1e3),
+        ("(seeds {:.3f}, {:.3f} and {:.3f})", SHORT, ("cubic", "share"), 1),
+    ],
+)
+def test_the_kernels_seeds(phrase, case, path, scale):
+    of, figure = path
+    runs = RUNS[case].values()
+    values = [scale * run["figures"][of][figure] for run in runs]
+    assert phrase.format(*values) in VALIDATION
 
 
 def test_the_agreement_of_real_backends():
