@@ -38,7 +38,7 @@ help:
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make bench-disturbed   compare a sweep under kills, stops, bit flips and a full disk with an undisturbed one, as root: 10 minutes"
-	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
+	@echo "make agreement   write validation/agreement.csv: 12 minutes of real time, as root"
 	@echo "make agreement-linux   record the kernel's own Reno, CUBIC and BBR for docs/validation.md: 70 minutes of real time, as root"
 	@echo "make cards   evaluate every controller and write docs/cards: an hour of two cores"
 	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: a quarter of an hour of one core"

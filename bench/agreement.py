@@ -1,32 +1,33 @@
-"""The matrix of docs/agreement.md: scenarios and laws on the simulator and on real backends.
+"""Scenarios and laws on the simulator and on real backends, into validation/agreement.csv.
 
     python bench/agreement.py [--repeat 5] [NAME ...]
 
 Each cell is one `cwnd agree` in real time, 12 minutes in all. Needs Linux, root, an idle machine.
-NAME selects cells by a part of their name (`scenario law backend`). A cell is `simulated / real`:
-plain if the backends agree, in italics if they are undecided, in bold if they differ.
+NAME selects cells by a part of their name (`scenario law backend`); their rows are only printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import platform
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tables import table
 
 import cwnd
 from cwnd._runs.text import number
 from cwnd._tasks.agreement.outcome import NETWORK
 
 if TYPE_CHECKING:
-    from cwnd._tasks.agreement.outcome import Row
+    from collections.abc import Iterator
 
-SCENARIOS = Path(__file__).parent.parent / "scenarios"
+ROOT = Path(__file__).parent.parent
+SCENARIOS, TABLE = ROOT / "scenarios", ROOT / "validation/agreement.csv"
+HEAD = ("scenario", "on", "law", "quantity", "simulated", "real", "verdict", "limited")
 GROUP = "law"
 COLUMNS = (
     (NETWORK, "utilization"),
@@ -41,7 +42,6 @@ COLUMNS = (
     (GROUP, "window_p90"),
     (GROUP, "mean_rtt_s"),
 )
-MARKS = {"agrees": "", "undecided": "*", "differs": "**", "unknown": ""}
 
 
 @dataclass(frozen=True)
@@ -84,38 +84,29 @@ PARTS = (
 )
 
 
-def cell(row: Row) -> str:
-    """Format a figure of the simulator and of the other backend."""
-    both = (
-        number(value.mean, row.kind.digits, row.kind.factor) for value in row.estimates.values()
-    )
-    (verdict,) = row.verdicts
-    mark = MARKS[verdict.word]
-    return f"{mark}{' / '.join(both)}{mark}"
-
-
-def measure(part: Part, laws: list[str], repeat: int) -> None:
-    """Run the selected cells of a part and print their table."""
-    lines, heads = [], []
-    notes: dict[str, None] = {}
+def measure(part: Part, laws: list[str], repeat: int) -> Iterator[tuple[str, ...]]:
+    """Run the selected cells of a part, and yield a row for each figure."""
     for law in laws:
         agreement = cwnd.agree(part.build(law), on=("sim", part.on), repeat=repeat)
         rows = {(row.of, row.kind.name): row for row in agreement.rows}
-        # The share of a single group is always 1.
-        shown = [key for key in COLUMNS if key[1] != "share" or len(agreement.groups) > 1]
-        heads = [rows[key].title for key in shown]
         limits = sum(run.limit is not None for run in agreement.results[part.on])
-        lines.append([law, *(cell(rows[key]) for key in shown), f"{limits} of {repeat}"])
-        notes |= dict.fromkeys(note for run in agreement.results[part.on] for note in run.notes)
-    title = f"{part.scenario}, sim / {part.on}, {repeat} × {part.seconds} s"
-    table(title, ("law", *heads, "limited by emulator"), lines)
-    for note in notes:
-        print(f"* {note}")
-    print(flush=True)
+        for key in COLUMNS:
+            # The share of a single group is always 1.
+            if key[1] == "share" and len(agreement.groups) == 1:
+                continue
+            row = rows[key]
+            means = (
+                number(value.mean, row.kind.digits, row.kind.factor)
+                for value in row.estimates.values()
+            )
+            verdict = row.verdicts[0].word
+            yield part.scenario, part.on, law, row.title, *means, verdict, str(limits)
+        for note in dict.fromkeys(note for run in agreement.results[part.on] for note in run.notes):
+            print(f"* {note}", file=sys.stderr)
 
 
 def main() -> None:
-    """Run the matrix and print its tables."""
+    """Run the matrix, and print and write its rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only cells with this in the name")
     parser.add_argument("--repeat", type=int, default=5, help="seeds of each cell")
@@ -123,13 +114,19 @@ def main() -> None:
     chosen = [(part, part.cells(options.names)) for part in PARTS]
     seconds = options.repeat * sum(part.seconds * len(laws) for part, laws in chosen)
     load = os.getloadavg()[0]
-    print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {load:.1f}")
-    print(f"{seconds} s of real time at least", flush=True)
+    system = f"Linux {platform.release()}, {os.cpu_count()} processors, load {load:.1f}"
+    print(f"{system}; {seconds} s of real time at least", file=sys.stderr)
     start = time.monotonic()
+    rows = [HEAD]
     for part, laws in chosen:
-        if laws:
-            measure(part, laws, options.repeat)
-    print(f"{time.monotonic() - start:.0f} s")
+        for row in measure(part, laws, options.repeat):
+            rows.append(row)
+            csv.writer(sys.stdout).writerow(row)
+            sys.stdout.flush()
+    if not options.names:
+        with TABLE.open("w", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

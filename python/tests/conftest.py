@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -296,13 +296,34 @@ def isolated(
     return run
 
 
+def keys_of(value: Any) -> set[str]:
+    """Return the keys of all objects in a JSON document."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
 @pytest.fixture(scope="session")
-def json_names() -> Callable[[str], set[str]]:
-    """Return the names in the row of docs/json.md whose first cell begins with a text."""
-    lines = (Path(__file__).parents[2] / "docs/json.md").read_text("utf-8").splitlines()
+def check_json() -> Callable[..., None]:
+    """Compare the keys of a JSON document with a section of docs/json.md, or a row of a table.
 
-    def names(first: str) -> set[str]:
-        (row,) = (line for line in lines if line.startswith(f"| `{first}`"))
-        return set(re.findall(r"`(\w+)`", row))
+    The place names all keys but those of ``data``. The document has the keys that begin the rows of
+    the section's tables, or those of the row outside parentheses, but the ``absent`` ones.
+    """
+    text = (Path(__file__).parents[2] / "docs/json.md").read_text("utf-8")
 
-    return names
+    def words(of: str) -> set[str]:
+        return {word for code in re.findall("`([^`]+)`", of) for word in re.findall(r"\w+", code)}
+
+    def check(
+        document: Any, place: str, *, absent: Iterable[str] = (), data: Iterable[str] = ()
+    ) -> None:
+        begin, end = ("^", "(?=^## |\\Z)") if place.startswith("## ") else ("^\\| ", "$")
+        part = re.search(rf"{begin}{re.escape(place)}((?s:.*?)){end}", text, re.MULTILINE)[1]
+        heads = " ".join(re.findall(r"^\| (.*?) \|", part, re.MULTILINE))
+        heads = heads or re.sub(r"\([^()]*\)", "", part)
+        used = keys_of(document)
+        assert used - words(part) - set(data) == set(), place
+        assert set(re.findall(r"`(\w+)`", heads)) - used == set(absent), place
+
+    return check

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import re
 import sys
 from pathlib import Path
 
@@ -290,7 +289,7 @@ def test_agree_prints_saves_and_can_be_repeated(real, scenario_file, tmp_path, c
     assert plot.read_text().startswith("<?xml")
 
 
-def test_agree_prints_one_json_document(real, scenario_file, capsys):
+def test_agree_prints_one_json_document(real, scenario_file, capsys, check_json):
     assert command_line(["agree", str(scenario_file), "--repeat", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["on"] == ["sim", "linux"]
@@ -300,14 +299,9 @@ def test_agree_prints_one_json_document(real, scenario_file, capsys):
     assert verdict == {"verdict": "agrees", "ratio": 1.0, "interval": [1.0, 1.0]}
     low, high = share["values"]["sim"]["interval"]
     assert 0 <= low <= share["values"]["sim"]["mean"] <= high <= 1
-    text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"`([a-z0-9_ ]+)`", text))
-    assert set(document) <= documented
-    assert {name for flow in document["flows"] for name in flow} <= documented
-    assert {name for figure in document["figures"] for name in figure} <= documented
-    assert {figure["figure"] for figure in document["figures"]} <= documented
-    assert set(document["counts"]["linux"]) <= documented
-    assert set(verdict) <= documented
+    figures = {figure["figure"]: None for figure in document["figures"]}
+    data = {"reno", "simd", "sim", "linux"}
+    check_json([document, figures], "## `cwnd agree --json`", data=data)
 
 
 def test_one_seed_decides_nothing(real, scenario_file, capsys):

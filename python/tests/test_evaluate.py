@@ -275,9 +275,10 @@ def test_a_card_has_its_schema(out, command):
     assert "'mean' is a required property" in wrong
 
 
-def test_the_document_of_the_command_has_its_schema(command, tmp_path):
+def test_the_document_of_the_command_has_its_schema(command, tmp_path, check_json):
     options = ["--test", "high-loss", "--quick", "--out", str(tmp_path), "--json"]
     document = json.loads(command("evaluate", "bbr", "reno", *options).stdout)
+    check_json(document, "## `cwnd evaluate --json`")
     schema = json.loads(command("schema", "evaluate").stdout)
     assert schema == evaluation_schema()
     Draft202012Validator.check_schema(schema)

@@ -484,9 +484,11 @@ def test_a_quick_evaluation_has_runs_of_the_full_one():
 
 
 @pytest.mark.usefixtures("small", "laws")
-def test_the_tests_and_their_networks_are_listed(capfd):
+def test_the_tests_and_their_networks_are_listed(capfd, check_json):
     assert cli.run(["evaluate", "--list", "--suite", "all", "--json"]) == 0
-    listed = json.loads(capfd.readouterr().out)["tests"]
+    document = json.loads(capfd.readouterr().out)
+    check_json(document, "`cwnd evaluate --list --json`")
+    listed = document["tests"]
     assert {test["id"] for test in listed} == {*TESTS}
     (used,) = (test for test in listed if test["id"] == "used")
     assert used["section"] == "6.1"
@@ -535,7 +537,7 @@ def test_the_printed_scenario_has_the_value_of_the_cell(controller, capfd):
 
 
 @pytest.mark.usefixtures("small", "laws")
-def test_the_commands_of_a_page_give_its_numbers(capfd):
+def test_the_commands_of_a_page_give_its_numbers(capfd, check_json):
     """Each command of a page runs: the worst run of a network, and its scenario."""
     (card,) = cwnd.evaluate(["reno"], test="used", out="out")
     card.report("page.html")
@@ -552,6 +554,8 @@ def test_the_commands_of_a_page_give_its_numbers(capfd):
     assert words[1:4] == ["evaluate", "reno", "--test"]
     assert cli.run([*words[1:], "--report", "run.html", "--trace", "run", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
+    own = dict(list(document.items())[-4:])
+    check_json(own, "`cwnd evaluate … --json` with `--cell` or `--seed`")
     assert document["value"] == result.cells[0].values[result.cells[0].worst_seed - 1]
     assert Path("run.html").is_file()
     assert Path("run/samples.parquet").is_file()

@@ -142,14 +142,15 @@ def test_a_closed_connection_has_no_controller():
     assert closed.to_json()["rtt_s"] is None
 
 
-def test_instances_live_side_by_side_and_the_default_comes_back(inside):
+def test_instances_live_side_by_side_and_the_default_comes_back(inside, tmp_path, check_json):
     done = inside(
-        """
+        f"""
         default=/proc/sys/net/ipv4/tcp_congestion_control
         cwnd kernel load 'aimd(0.31, 1/8)' --default
         cwnd kernel load simd --name mine --default; cat $default
         cwnd kernel load simd --name mine; echo status $?
         cwnd kernel list --json
+        cwnd kernel check --json > {tmp_path}/check.json
         cwnd kernel unload 'aimd(0.31, 1/8)'; cat $default
         cwnd kernel unload mine; cat $default
         cwnd kernel unload mine; echo status $?
@@ -164,6 +165,10 @@ def test_instances_live_side_by_side_and_the_default_comes_back(inside):
         "status 2",
     ]
     loaded = json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])
+    findings = json.loads((tmp_path / "check.json").read_text())
+    check_json(findings, "`cwnd kernel check --json`")
+    check_json(loaded, "`cwnd kernel list --json`")
+    check_json(loaded["controllers"][0], "`cwnd kernel load SPEC --json`, `unload`")
     names = [(it["name"], it["default"]) for it in loaded["controllers"]]
     assert names == [("cwnd_aimd", False), ("mine", True)]
     # Who would have returned to the one that is gone returns to the one before it.
@@ -307,7 +312,7 @@ def test_without_btf_it_says_so(inside):
     assert "/sys/kernel/btf/vmlinux is missing" in done.stderr
 
 
-def test_status_and_trace_tell_of_a_connection(tmp_path, inside):
+def test_status_and_trace_tell_of_a_connection(tmp_path, inside, check_json, result):
     traffic = TRAFFIC.format(chunks=60_000)
     (tmp_path / "traffic.py").write_text(traffic)
     done = inside(
@@ -324,11 +329,16 @@ def test_status_and_trace_tell_of_a_connection(tmp_path, inside):
         """
     )
     assert done.returncode == 0, done.stderr
-    [loaded] = json.loads((tmp_path / "status.json").read_text())["controllers"]
+    status = json.loads((tmp_path / "status.json").read_text())
+    check_json(status, "`cwnd kernel status --json`")
+    [loaded] = status["controllers"]
     # Both ends of it are here.
     assert len(loaded["connections"]) == 2
     assert all(it["window"] >= 10 for it in loaded["connections"])
     document = json.loads((tmp_path / "trace.json").read_text())
+    of_run = result.to_json()["flows"][0]
+    names = {*of_run, *of_run["limited"]}
+    check_json(document, "`cwnd kernel trace WHAT --json`", data=names)
     assert document["missed"] == 0
     sender = max(document["flows"], key=lambda flow: flow["packets_sent"])
     assert sender["packets_sent"] > 100

@@ -39,8 +39,10 @@ def test_the_list(command):
     assert any(line.startswith("pftk ") and "Padhye" in line for line in lines)
 
 
-def test_the_list_as_json(command):
+def test_the_list_as_json(command, check_json):
     document = json.loads(command("model", "--json").stdout)
+    names = {name for each in models() for name in each.units}
+    check_json(document, "`cwnd model --json`", data=names)
     found = {model["name"]: model for model in document["models"]}
     assert found["pftk"]["units"] == {"value": "packets/s"}
     assert found["aiad-equilibrium"]["units"]["rtt"] == "s"
@@ -113,8 +115,9 @@ def test_a_value(command):
     assert done.stdout == f"{pftk(0.01, 0.1, 0.4):.6g} packets/s\n"
 
 
-def test_a_value_as_json(command):
+def test_a_value_as_json(command, check_json):
     document = json.loads(command("model", "pftk", "--p", "1/100", *NETWORK, "--json").stdout)
+    check_json(document, "`cwnd model NAME --json`", data={"value", *document["parameters"]})
     assert document["model"] == "pftk"
     assert document["units"] == {"value": "packets/s"}
     assert document["parameters"]["rtt"] == 0.1
@@ -144,9 +147,10 @@ def test_a_range_gives_a_table(command):
     assert np.allclose(table[:, 1], pftk(table[:, 0], 0.1, 0.4), rtol=1e-4)
 
 
-def test_a_range_as_json(command):
+def test_a_range_as_json(command, check_json):
     done = command("model", "aira-mail", "--rounds", "0..10", "--json")
     document = json.loads(done.stdout)
+    check_json(document, "the same with a range or a table", data={"value", "rounds"})
     assert document["over"] == "rounds"
     assert [row["rounds"] for row in document["rows"]] == list(range(11))
     assert document["rows"][10]["value"] == pytest.approx(0.91)
@@ -161,12 +165,14 @@ def test_a_curve(command, tmp_path, suffix):
     assert plot.stat().st_size > 2000
 
 
-def test_a_list_gives_a_curve_for_each_value(command, tmp_path):
+def test_a_list_gives_a_curve_for_each_value(command, tmp_path, check_json):
     plot = tmp_path / "curves.svg"
     network = ("--rtt", "10ms,1s", "--rto", "400ms")
     done = command("model", "pftk", "--p", "0.001..0.2", *network, "--json", "--plot", plot)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
+    data = {"value", "p", "rtt", *document["parameters"]}
+    check_json(document, "the same with several curves", data=data, absent={"results", "result"})
     assert (document["over"], document["by"]) == ("p", "rtt")
     assert [row["rtt"] for row in document["rows"]] == [0.01] * 21 + [1.0] * 21
     for row in document["rows"]:
@@ -183,10 +189,12 @@ def test_a_list_alone_gives_a_table(command):
     assert of_reno == of_aimd
 
 
-def test_series_of_a_list(command, tmp_path):
+def test_series_of_a_list(command, tmp_path, check_json):
     plot = tmp_path / "rates.svg"
     arguments = ("daimd-trajectory", "--intervals", "5", "--capacity-bps", "100mbit,1gbit")
     document = json.loads(command("model", *arguments, "--json", "--plot", plot).stdout)
+    data = {"value", "capacity_bps", *document["parameters"]}
+    check_json(document, "the same with several curves", data=data, absent={"over", "rows"})
     assert document["by"] == "capacity_bps"
     low, high = (result["result"]["value"] for result in document["results"])
     assert np.allclose(10 * np.array(low), high)

@@ -659,7 +659,7 @@ def test_bits_in_powers_of_1000():
     assert format_bits(123.4e3) == " 123 Kbits/sec"
 
 
-def test_the_command_prints_lines_or_json(udt, hall, capsys):
+def test_the_command_prints_lines_or_json(udt, hall, capsys, check_json):
     asked = ["perf", "-c", "127.0.0.1", "-p", f"{hall.port}", "-t", "0.3", "-i", "0.1"]
     assert run(asked) == 0
     said = capsys.readouterr().out
@@ -667,6 +667,7 @@ def test_the_command_prints_lines_or_json(udt, hall, capsys):
     assert said.endswith("cwnd perf done.\n")
     assert run([*asked, "-P", "2", "-R", "-C", "reno", "-J"]) == 0
     document = json.loads(capsys.readouterr().out)
+    check_json(document, "## `cwnd perf --json`", data=document["end"]["limited"] or ())
     assert document["start"]["test_start"]["num_streams"] == 2
     assert document["start"]["test_start"]["reverse"] == 1
     assert document["end"]["sender_congestion"] == "reno"

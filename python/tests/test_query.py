@@ -235,24 +235,27 @@ def test_a_table_can_be_read_twice_in_a_statement(large):
     assert query(large, sql)["n"][0] == first * second / 4
 
 
-def test_the_command_lists_the_tables(command, out):
+def test_the_command_lists_the_tables(command, out, check_json):
     done = command("query", out)
     assert done.returncode == 0, done.stderr
     assert "runs: 60 rows, 5 failed" in done.stdout
     assert ["dumbbell.rate", "VARCHAR"] in [line.split() for line in done.stdout.splitlines()]
     document = json.loads(command("query", out, "--json").stdout)
+    check_json(document, "`cwnd query OUT --json`")
     assert document["failed"] == 5
     assert [table["rows"] for table in document["tables"]] == [60, 60]
 
 
-def test_the_command_prints_csv_and_json(command, out):
+def test_the_command_prints_csv_and_json(command, out, check_json):
     sql = "select seed, jain, controller from runs order by key"
     rows = list(csv.DictReader(command("query", out, sql, "--csv").stdout.splitlines()))
     assert len(rows) == 60
     assert rows[0] == {"seed": "0", "jain": "1.0", "controller": "aimd(0.31, 1/8)"}
     assert rows[-1]["jain"] == ""
     document = json.loads(command("query", out, sql, "--json").stdout)
-    assert document["rows"][1] == {"seed": 1, "jain": 0.999, "controller": "reno"}
+    columns = {"seed": 1, "jain": 0.999, "controller": "reno"}
+    assert document["rows"][1] == columns
+    check_json(document, '`cwnd query OUT "select …" --json`', data=columns)
     odd = "select 'nan'::double n, date '2026-01-02' d, [1, null] l"
     assert json.loads(command("query", out, odd, "--json").stdout)["rows"] == [
         {"n": None, "d": "2026-01-02", "l": [1, None]}

@@ -297,10 +297,12 @@ def test_laws_that_do_not_return_are_rows(tmp_path):
     assert cwnd.sweep({**plan, "time_limit": "1min"}, out=tmp_path).made == 1
 
 
-def test_a_simulation_has_a_time_limit(tmp_path):
+def test_a_simulation_has_a_time_limit(tmp_path, check_json):
     base = {"time": "2h", "flows": 2, "rate": "10gbit"}
     plan = {"base": base, "controllers": ["reno"], "time_limit": "100ms"}
-    assert cwnd.sweep(plan, out=tmp_path).errors == {"the run took more than 0.1 s": 1}
+    swept = cwnd.sweep(plan, out=tmp_path)
+    assert swept.errors == {"the run took more than 0.1 s": 1}
+    check_json(swept.to_json(), "`cwnd sweep PLAN --out OUT --json`")
 
 
 def test_a_law_that_cannot_be_sent_to_a_process_is_refused(tmp_path):

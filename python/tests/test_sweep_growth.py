@@ -237,7 +237,7 @@ def test_an_estimate_makes_nothing(out, tmp_path, capsys):
     assert found["time_s"] <= found["core_s"]
 
 
-def test_the_commands(out, tmp_path, capsys, json_names):
+def test_the_commands(out, tmp_path, capsys, check_json):
     (tmp_path / "plan.toml").write_text((out / "plan.toml").read_text().replace("= 2", "= 3", 1))
     arguments = ["sweep", str(tmp_path / "plan.toml"), "--out", str(out), "--dry-run"]
     assert run(arguments) == 0
@@ -250,7 +250,7 @@ def test_the_commands(out, tmp_path, capsys, json_names):
     )
     assert run([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert set(document) == json_names("cwnd sweep PLAN --out OUT --dry-run --json")
+    check_json(document, "`cwnd sweep PLAN --out OUT --dry-run --json`")
     assert document == document | {"present": 16, "missing": 8, "sampled": 8}
     assert run([*arguments[:-1], "--shard", "2/2", "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("4 runs to make")
@@ -264,7 +264,7 @@ def test_the_commands(out, tmp_path, capsys, json_names):
     assert run([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document == {"out": str(out), "forgotten": 0}
-    assert set(document) == json_names("cwnd sweep --forget WHERE --out OUT --json")
+    check_json(document, "`cwnd sweep --forget WHERE --out OUT --json`")
 
 
 TRACES = """

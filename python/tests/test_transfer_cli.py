@@ -467,15 +467,15 @@ def test_a_dry_run_sends_nothing(receiver, capsys, tmp_path):
     assert not (tmp_path / "in/folder/a").exists()
 
 
-def test_events_are_json_lines(receiver, capsys, tmp_path, json_names):
+def test_events_are_json_lines(receiver, capsys, tmp_path, check_json):
     (tmp_path / "f").write_bytes(b"x" * 1000)
     port, process, _ = receiver("--json", "--once")
     assert run(["send", str(tmp_path / "f"), f"127.0.0.1:{port}", "--json"]) == 0
     sent = documents(capsys.readouterr().out)
     assert {document["event"] for document in sent} >= {"connected", "plan", "file", "end"}
+    data = {"event", "transfer"}
     for document in sent:
-        row = "end` | `peer" if document["event"] == "end" else document["event"]
-        assert set(document) - {"event", "transfer"} <= json_names(row), document["event"]
+        check_json(document, f"`{document['event']}` |", data=data | {*document.get("limited", {})})
     last = sent[-1]
     assert last["event"] == "end"
     assert last["outcome"] == "complete"
@@ -484,6 +484,7 @@ def test_events_are_json_lines(receiver, capsys, tmp_path, json_names):
     status, out, _ = finish(process)
     assert status == 0
     received = documents(out)
+    check_json(received[-1], "`total` |", data={"event"})
     assert received[-1] == {
         "event": "total",
         "transfers": 1,

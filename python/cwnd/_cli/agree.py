@@ -44,15 +44,14 @@ def agree(
     repeat: Repeat,
     seed: int | None,
     as_json: bool,  # noqa: FBT001
-    report: str | None,
-    plot: str | None,
+    **outputs: str | None,
 ) -> None:
     """Run the scenario FILE simulated and with real sockets, and test where they agree.
 
     Real sockets are UDT's or the kernel's TCP, on an emulated network with the simulator's queues;
     they need Linux and root. Each of their runs takes the scenario's duration in real time.
     """
-    check_outputs(report=report, plot=plot)
+    check_outputs(**outputs)
     from cwnd._runs.run import check_seed
     from cwnd._runs.scenario import Scenario
     from cwnd._tasks.agreement.run import agree as agree_backends
@@ -71,7 +70,7 @@ def agree(
         agreement = agree_backends(
             Path(file), on=places, repeat=repeat, seed=seed, progress=progress
         )
-    save(agreement, report=report, plot=plot)
+    save(agreement, **outputs)
     if as_json:
         print_json(agreement.to_json())
     else:

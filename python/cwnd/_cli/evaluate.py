@@ -54,7 +54,7 @@ _CARDS = ("quick", "out", "dask", "scheduler_file", "wait_workers", "against", "
     "--quick", is_flag=True, help="Three seeds on a part of the networks: under a minute."
 )
 @shared.backend(help="linux for the kernel's TCP: the tests that real time permits.")
-@shared.conventions(help="Conventions of TCP in the simulator, as in [tcp] of a scenario file.")
+@shared.conventions()
 @shared.out(default="out/evaluate", help="Directory of the cards and runs.")
 @with_cluster
 @click.option(

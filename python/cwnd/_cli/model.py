@@ -113,6 +113,8 @@ def _describe(model: Model) -> JsonObject:
 def _command(model: Model) -> click.Command:
     """Create the command of a model, with an option for each parameter."""
 
+    @shared.json()
+    @shared.plot()
     def evaluate(as_json: bool, plot: str | None, **given: Any) -> None:  # noqa: ANN401, FBT001
         _evaluate(model, given, as_json=as_json, plot=plot)
 
@@ -137,15 +139,11 @@ def _command(model: Model) -> click.Command:
                 **default,
             )
         )
-    options.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
-    plot = "Write a curve: FILE.png or FILE.svg."
-    options.append(click.Option(["--plot"], metavar="FILE", help=plot))
     facts = _keep_formulas(model.facts)
     gives = f"Result: {model.returns}" if model.returns else ""
     text = "\n\n".join(filter(None, (model.summary, facts, gives)))
-    return click.Command(
-        model.name, params=options, callback=evaluate, help=text, short_help=model.summary
-    )
+    make = click.command(model.name, params=options, help=text, short_help=model.summary)
+    return make(evaluate)
 
 
 def _keep_formulas(text: str) -> str:

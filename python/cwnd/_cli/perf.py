@@ -113,7 +113,7 @@ _NO_UDP = (
     type=float,
     help="Seconds between two reports; 0 for no reports before the end.",
 )
-@click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON in iperf3's format.")
+@shared.json("-J", help="Print JSON in iperf3's format.")
 @click.option("-u", "--udp", is_flag=True, hidden=True)
 @shared.mtu()
 @shared.keys

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("words", metavar="OUT [OUT]... [SQL]", nargs=-1, required=True, type=click.Path())
 @shared.json()
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
-@shared.report(help="Write a self-contained HTML page of the sweep.")
+@shared.report()
 def query(
     words: tuple[str, ...],
     as_json: bool,  # noqa: FBT001

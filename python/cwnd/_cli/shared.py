@@ -96,7 +96,7 @@ conventions = partial(
     default=CONVENTIONS,
     metavar="|".join(NAMES),
     type=TCP_CONVENTIONS,
-    help="Conventions of TCP, as in [tcp] of a scenario file.",
+    help="Conventions of TCP in the simulator, as in [tcp] of a scenario file.",
 )
 seed = partial(click.option, "--seed", type=int)
 

@@ -6,6 +6,7 @@ import os
 import stat
 import threading
 from contextlib import ExitStack, closing
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,14 +97,15 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     from cwnd.transfer import SendOptions, SourceError, TransferError
     from cwnd.transfer import send as send_sources
 
-    names = ("include", "exclude", "checksum", "dry_run", "retry")
     with Monitor("sent", as_json=as_json, dry_run=options["dry_run"]) as monitor:
         try:
             outcome = send_sources(
                 sources,
                 host,
                 port,
-                options=SendOptions(**{name: options[name] for name in names}),
+                options=SendOptions(
+                    **{each.name: options[each.name] for each in fields(SendOptions)}
+                ),
                 observe=monitor.observe,
                 controller=options["cc"],
                 rate_limit=options["rate_limit"],
@@ -187,14 +189,8 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
     names = _peer_names(options) if "pair" in credentials else {}
     from cwnd.transfer import ReceiveOptions
 
-    chosen = ReceiveOptions(
-        max_bytes=options["max_bytes"],
-        max_files=options["max_files"],
-        reserve=options["reserve"],
-        overwrite=options["overwrite"],
-        allow_dotfiles=options["allow_dotfiles"],
-        once=options["once"] or "code" in credentials,
-    )
+    options["once"] |= "code" in credentials
+    chosen = ReceiveOptions(**{each.name: options[each.name] for each in fields(ReceiveOptions)})
     with ExitStack() as stack:
         listeners: list[Listener] = []
         for host in hosts:

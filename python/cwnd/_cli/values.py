@@ -84,6 +84,12 @@ def _controllers() -> list[str]:
     return [algorithm.name for algorithm in algorithms()]
 
 
+def _papers() -> Iterable[str]:
+    from cwnd._papers.exhibit import PAPERS
+
+    return PAPERS
+
+
 def _parse_shard(text: str) -> tuple[int, int]:
     """Parse a share of a sweep."""
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
@@ -187,5 +193,6 @@ SHARE = _Text("share", _parse_share)
 MTU = _Text("mtu", _parse_mtu)
 NETWORK = _Text("network", _parse_network)
 CONTROLLER = _Text("controller", _parse_controller, _controllers)
+PAPER = _Text("paper", str, _papers)
 BITRATE = _Text("bitrate", parse_bitrate)
 COUNT = _Text("bytes", parse_count)

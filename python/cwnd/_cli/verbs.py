@@ -33,7 +33,7 @@ from cwnd._cli.query import query
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import CONTROLLER
+from cwnd._cli.values import CONTROLLER, PAPER
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
 from cwnd._runs.repetition import MAX_REPEATS
 
@@ -307,15 +307,8 @@ def run(  # noqa: PLR0913, PLR0917
     return print_run(result, as_json=as_json, check=check)
 
 
-def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the short name of a paper."""
-    from cwnd._papers.exhibit import PAPERS
-
-    return [name for name in PAPERS if name.startswith(incomplete)]
-
-
 @cwnd.command()
-@click.argument("papers", nargs=-1, metavar="[PAPER]...", shell_complete=_complete_paper)
+@click.argument("papers", nargs=-1, metavar="[PAPER]...", type=PAPER)
 @click.option("--exhibit", metavar="ID", help="Only the exhibits with this ID, such as table-1.")
 @click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
 @click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
-from cwnd._runs.conventions import CONVENTIONS, read_conventions
+from cwnd._runs.conventions import read_conventions
+from cwnd._runs.defaults import DUMBBELL
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import check_unit, parse_time, scenario_time
@@ -104,14 +105,14 @@ class Scenario:
     def dumbbell(  # noqa: PLR0913
         cls,
         *,
-        rate: Quantity = "15mbit",
-        rtt: Quantity = "100ms",
-        queue: str | JsonObject = "red",
-        time: Quantity = "120s",
+        rate: Quantity = DUMBBELL["rate"],
+        rtt: Quantity = DUMBBELL["rtt"],
+        queue: str | JsonObject = DUMBBELL["queue"],
+        time: Quantity = DUMBBELL["time"],
         warmup: Quantity = 0.0,
         access: Quantity = 0.0,
         sample: Quantity = 0.1,
-        conventions: str = CONVENTIONS,
+        conventions: str = DUMBBELL["conventions"],
         name: str = "dumbbell",
     ) -> Self:
         """Create a dumbbell: one bottleneck shared by all flows, in both directions.
