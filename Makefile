@@ -53,24 +53,25 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-# pip downloads beside the compiler. The tests in real time mostly wait for timers and peers; the other Python tests and the
-# checks take the processors that they leave idle. Rust tests and Python tests in real time both set up emulated links on
-# this machine, and so run one after the other.
+# pip downloads beside the compiler. The tests in real time mostly wait for timers and peers; all others take the processors
+# that they leave idle. The tests of cwnd-linux and Python's tests in real time both set up emulated links on this machine,
+# and so run one after the other.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests dev python-tests realtime-tests checks
+	@$(MAKE) --no-print-directory -j4 --output-sync=target link-tests rust-tests dev python-tests realtime-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
-.PHONY: rust-build libraries rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
-	new-controller rust-unit-tests python-unit-tests
+.PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
+	instruction-counts smoke new-controller rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
-UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
-INTEGRATION_TESTS := $(CARGO_TEST) --test '*' --examples
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 nice $(CARGO_TEST) --lib
+# Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
+INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:
 	$(INTEGRATION_TESTS) --no-run
 	$(UNIT_TESTS) --no-run
@@ -84,17 +85,22 @@ libraries: $(VENV)/.tools
 		print(*(each for names in lists for each in names if not each.startswith("cwnd[")), sep="\n")' \
 		| $(BIN)/pip install --no-compile -r /dev/stdin
 
-rust-tests:
-	$(UNIT_TESTS)
-	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS)
-	$(CARGO_TEST) --doc
+# By the names of the tests: the crate alone needs other features of its dependencies, which would be compiled again.
+link-tests:
+	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
 # Whatever runs beside the tests in real time runs under `nice`, as `dev` does.
+rust-tests:
+	$(UNIT_TESTS)
+	RUST_TEST_THREADS=8 nice $(INTEGRATION_TESTS) --exclude cwnd-linux
+	nice $(CARGO_TEST) --doc
+
 python-tests: dev
 	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
 
-realtime-tests: dev | rust-tests
-	$(WAITING_PYTEST) -m realtime
+# The other files are not named, because each worker would import them.
+realtime-tests: dev | link-tests
+	$(WAITING_PYTEST) -m realtime $(shell grep -l mark.realtime python/tests/*.py)
 
 rust-unit-tests:
 	$(UNIT_TESTS)
@@ -136,7 +142,7 @@ new-controller: dev
 	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
 	cd $(TRIAL) && for kind in window rate whole; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO)
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO) --lib --test all
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 bench: build ns2

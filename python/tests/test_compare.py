@@ -96,6 +96,7 @@ def test_intervals_stay_inside_their_range(comparison):
     assert two.verdicts[0].fairness == "undecided"
 
 
+@pytest.mark.slow
 def test_the_default_decides(comparison):
     """The default number of runs decides all but a share at a bound, see docs/metrics.md."""
     verdicts = cwnd.compare(["simd", "aiad"], time="60s").verdicts
@@ -326,6 +327,7 @@ def test_a_scenario_is_a_network(mixed):
     assert scales == {tuple(network["scales_s"])}
 
 
+@pytest.mark.slow
 def test_turns_balance_unequal_paths(mixed):
     """A class that does as Reno does gets as much, though one path is five times as long."""
     values = {"duration": "60s", "dumbbell.queue": "20p"}

@@ -216,6 +216,7 @@ def test_an_answer_that_is_no_window_names_the_controller(mine, name, said):
         law.rounds(f"{mine}:{name}", 10, 3)
 
 
+@pytest.mark.slow
 def test_a_model_steps_a_law_written_in_python(mine):
     spec = f"{mine}:Law(beta=1/8)"
     assert law.rounds(spec, 20, 30).tolist() == law.rounds("aimd(1, 1/8)", 20, 30).tolist()

@@ -65,6 +65,7 @@ def test_shared_parts():
     assert (began, rounds.count()) == ([True, False, True], 2)
 
 
+@pytest.mark.slow
 def test_the_command_line_names_file_line_and_message(tmp_path):
     (tmp_path / "mine.py").write_text(
         "class Broken:\n"
@@ -96,6 +97,7 @@ def test_the_command_line_names_file_line_and_message(tmp_path):
         assert (done.returncode, done.stderr) == (2, line)
 
 
+@pytest.mark.slow
 def test_mypy_checks_a_law(tmp_path):
     api = pytest.importorskip("mypy.api")
     (tmp_path / "mine.py").write_text(

@@ -167,6 +167,7 @@ def test_bbr_loses_in_short_buffers(out):
     assert result.worst.measured.value.mean > 0.05 > 3 * result.worst.measured.baseline.mean
 
 
+@pytest.mark.slow
 def test_known_faults_are_found(out):
     """Vegas yields, UDT harms CUBIC, and Scalable TCP is unfair between round-trip times."""
     result = card("vegas", "starves", out, quick=True)

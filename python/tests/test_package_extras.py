@@ -11,6 +11,8 @@ from cwnd._base import toml as tomllib
 from cwnd._base.extras import EXTRAS, require
 from cwnd._cli.doctor import examine
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LIBRARIES = [library for libraries in EXTRAS.values() for library in libraries]
 BASE = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES}))\n"

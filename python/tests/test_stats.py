@@ -119,6 +119,7 @@ def of_one_kind(x) -> bool:
     return (stats.skew(x) ** 2 + 1) / stats.kurtosis(x, fisher=False) <= 5 / 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_metrics_of_runs_are_covered(populations, name):
     chosen = [x for x in populations[name] if of_one_kind(x)]
@@ -133,6 +134,7 @@ def test_metrics_of_runs_are_covered(populations, name):
         assert np.mean(found) >= MIN_COVERAGE, n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cov_10rtt", "queueing_delay_s", "loss_rate", "cuts"])
 def test_ratios_of_runs_are_covered(populations, name):
     chosen = [x for x in populations[name] if of_one_kind(x)]
@@ -150,6 +152,7 @@ def test_ratios_of_runs_are_covered(populations, name):
         assert np.mean(found) >= MIN_COVERAGE, n
 
 
+@pytest.mark.slow
 def test_most_metrics_are_of_one_kind(populations):
     kinds = [of_one_kind(x) for found in populations.values() for x in found]
     assert np.mean(kinds) > 0.75

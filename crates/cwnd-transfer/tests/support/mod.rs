@@ -122,7 +122,8 @@ impl Stream for StreamEnd {
         let mut data = data[..data.len().min(1 << 16)].to_vec();
         let count = data.len();
         if let Some(set_channel_error) = &mut *self.set_channel_error.lock().unwrap() {
-            set_channel_error(&mut data)?;
+            // A failed connection delivers nothing more in either direction.
+            set_channel_error(&mut data).inspect_err(|_| self.abort())?;
         }
         let mut lanes = self.pipe.lanes.lock().unwrap();
         loop {
