@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 10] = [
     &["cast", "record", "rng"],
     &["network"],
     &["engine", "options", "partitioning", "scenario"],
-    &["driver", "live", "segment_size", "sync"],
+    &["driver", "live", "metrics", "segment_size", "sync"],
     &["endpoint"],
     &["samples", "tcp"],
     &["application", "paced", "traffic", "udt"],
