@@ -9,6 +9,8 @@ from cwnd._base.records import (
     Compiled,
     KernelFlowRecord,
     KernelInstance,
+    MetricRecord,
+    Operator,
     RealRecord,
     RunRecord,
     Series,
@@ -53,10 +55,12 @@ __all__ = [
     "WindowedMin",
     "algorithms",
     "canonical",
+    "catalogue",
     "check_real",
     "check_simulated",
     "controller_kind",
     "converge",
+    "holds",
     "kernel_check",
     "kernel_find",
     "kernel_list",
@@ -69,6 +73,9 @@ __all__ = [
     "law_sawtooth",
     "load",
     "loss_chain",
+    "read_bound",
+    "read_limit",
+    "read_metric",
     "record_schema",
     "resolve",
     "run_real",
@@ -416,6 +423,13 @@ def version() -> str: ...
 def sources() -> str: ...
 def algorithms() -> list[AlgorithmRecord]: ...
 def canonical(spec: str) -> str: ...
+def catalogue() -> list[MetricRecord]: ...
+def read_metric(
+    name: str, groups: set[str], links: set[str]
+) -> tuple[str, str, str, float, tuple[float, float] | None]: ...
+def read_bound(bound: str) -> tuple[Operator, str]: ...
+def read_limit(dimension: str, text: str) -> float: ...
+def holds(value: float, operator: Operator, limit: float) -> bool: ...
 def controller_kind(controller: object) -> Kind: ...
 def schema() -> str: ...
 def record_schema() -> str: ...

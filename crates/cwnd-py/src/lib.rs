@@ -5,6 +5,7 @@ mod custom;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod linux;
+mod metrics;
 mod model;
 mod parallel;
 #[cfg(target_os = "linux")]
@@ -47,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     custom::add(module)?;
+    metrics::add(module)?;
     model::add(module)?;
     udt::add(module)?;
     transfer::add(module)?;
