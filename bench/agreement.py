@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from tables import table
 
 import cwnd
-from cwnd._runs.text import number
 from cwnd._tasks.agreement.outcome import NETWORK
+from cwnd.metrics.catalog import number
 
 if TYPE_CHECKING:
     from cwnd._tasks.agreement.outcome import Row

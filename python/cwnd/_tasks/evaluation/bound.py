@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from cwnd._runs.expect import read_bound, read_limit
+from cwnd._native import holds, read_bound, read_limit
 from cwnd.stats import ANY, COUNT, POSITIVE, UNIT, Estimate, estimate, estimate_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cwnd._runs.expect import Operator
-    from cwnd._runs.measures import Dimension
+    from cwnd._base.records import Dimension, Operator
     from cwnd.stats import Range
 
 Grade: TypeAlias = Literal["meets", "concern", "fails", "undecided", "does not apply"]
@@ -38,7 +36,6 @@ _RANGES = {"fraction": UNIT, "count": COUNT}
 """Ranges of metrics by dimension; others are 0 or more."""
 
 _TIMES = re.compile(r"(\S+)\s+baseline")
-_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +55,7 @@ class Bound:
         figure = measured.ratio if self.relative else measured.value
         if math.isnan(figure.low):
             return None
-        compare = _COMPARE[self.operator]
-        ends = {compare(figure.low, self.limit), compare(figure.high, self.limit)}
+        ends = {holds(end, self.operator, self.limit) for end in (figure.low, figure.high)}
         return ends.pop() if len(ends) == 1 else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from cwnd._runs.measures import Dimension
+from cwnd._base.records import Dimension
 from cwnd._tasks.evaluation.bound import GRADES
 from cwnd._tasks.evaluation.experiment import BACKENDS
 
