@@ -7,10 +7,9 @@ import numpy.typing as npt
 from cwnd._base.records import (
     AlgorithmRecord,
     Compiled,
+    JsonObject,
     KernelFlowRecord,
     KernelInstance,
-    MetricRecord,
-    Operator,
     RealRecord,
     RunRecord,
     Series,
@@ -60,7 +59,6 @@ __all__ = [
     "check_simulated",
     "controller_kind",
     "converge",
-    "holds",
     "kernel_check",
     "kernel_find",
     "kernel_list",
@@ -73,9 +71,6 @@ __all__ = [
     "law_sawtooth",
     "load",
     "loss_chain",
-    "read_bound",
-    "read_limit",
-    "read_metric",
     "record_schema",
     "resolve",
     "run_real",
@@ -423,13 +418,7 @@ def version() -> str: ...
 def sources() -> str: ...
 def algorithms() -> list[AlgorithmRecord]: ...
 def canonical(spec: str) -> str: ...
-def catalogue() -> list[MetricRecord]: ...
-def read_metric(
-    name: str, groups: set[str], links: set[str]
-) -> tuple[str, str, str, float, tuple[float, float] | None]: ...
-def read_bound(bound: str) -> tuple[Operator, str]: ...
-def read_limit(dimension: str, text: str) -> float: ...
-def holds(value: float, operator: Operator, limit: float) -> bool: ...
+def catalogue() -> list[JsonObject]: ...
 def controller_kind(controller: object) -> Kind: ...
 def schema() -> str: ...
 def record_schema() -> str: ...

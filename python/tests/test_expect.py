@@ -7,7 +7,6 @@ import pytest
 
 import cwnd
 from cwnd._base import toml as tomllib
-from cwnd._runs import measures
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -188,11 +187,3 @@ def test_useful_is_the_fraction_of_first_arrivals():
             assert useful.value <= 1
             if warmup == "0s":
                 assert (useful.value < 1) == duplicates
-
-
-def test_each_metric_with_a_name_has_a_value():
-    for measure in measures.MEASURES.values():
-        functions = (measure.of_flows, measure.of_link, measure.of_run)
-        assert any(functions), measure.name
-        # Without a place, the bottleneck's value needs a function of links.
-        assert measure.of_bottleneck == (measure.of_link is not None), measure.name

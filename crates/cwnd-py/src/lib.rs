@@ -5,7 +5,6 @@ mod custom;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod linux;
-mod metrics;
 mod model;
 mod parallel;
 #[cfg(target_os = "linux")]
@@ -43,12 +42,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::resolve, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::validate, module)?)?;
+    module.add_function(wrap_pyfunction!(records::catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(records::record_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     custom::add(module)?;
-    metrics::add(module)?;
     model::add(module)?;
     udt::add(module)?;
     transfer::add(module)?;

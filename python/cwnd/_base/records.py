@@ -6,7 +6,7 @@ the times of ``RunRecord["time"]``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -333,39 +333,3 @@ class AlgorithmRecord(TypedDict):
     equations: list[str]
     deviations: list[str]
     parameters: list[ParameterRecord]
-
-
-Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
-"""Operator of a bound."""
-
-Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
-"""Dimension of a metric that can be named: bits per second, seconds, or a number without unit."""
-
-
-class FigureRecord(TypedDict):
-    """A figure of the catalogue of metrics; see `cwnd.metrics.catalog.Figure`."""
-
-    name: str
-    title: str
-    short: str
-    unit: str
-    factor: float
-    digits: int
-    meaning: str
-    of_run: bool
-
-
-class MetricRecord(TypedDict):
-    """A metric of the catalogue.
-
-    ``named`` tells whether ``[expect]`` can name it, and ``of_bottleneck`` whether the metric of a
-    run is that of the bottleneck. ``range`` has the fields of `cwnd.stats.Range`.
-    """
-
-    name: str
-    dimension: Dimension
-    range: tuple[float, float, float]
-    statistics: list[str]
-    named: bool
-    of_bottleneck: bool
-    figures: list[FigureRecord]

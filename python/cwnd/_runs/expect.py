@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+import operator
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from cwnd import _native
 from cwnd._base import toml as tomllib
 from cwnd._native import ScenarioError
 from cwnd._runs.measures import format_value, read_metric
-from cwnd.units import format_time
+from cwnd.units import format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from cwnd._base.records import JsonObject, Operator
+    from cwnd._base.records import JsonObject
     from cwnd._runs.measures import Metric, Places
     from cwnd._runs.result import Result
+    from cwnd.metrics.catalog import Dimension
+
+Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
+
+OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_BOUND = re.compile(r"\s*(>=|<=|>|<)(?!=)\s*(.*\S)\s*")
+_PERCENT = re.compile(r"([0-9.eE+-]+)\s*%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,8 @@ class Expectation:
     def check(self, result: Result) -> Outcome:
         """Measure the metric in a run, and compare it with the limit."""
         value = self.metric.value(result)
-        return Outcome(self, value, _native.holds(value, self.operator, self.limit))
+        # A comparison with NaN is false: an unknown value does not hold.
+        return Outcome(self, value, bool(OPERATORS[self.operator](value, self.limit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +133,49 @@ def _read(name: str, bound: str, places: Places, duration_s: float) -> Expectati
     if metric.span is not None and metric.span.end > duration_s:
         times = name.partition("@")[2]
         raise ValueError(f"{times} is not within the run of {format_time(duration_s)}")
-    relation, value = _native.read_bound(bound)
-    limit = _native.read_limit(metric.measure.dimension, value)
-    return Expectation(metric, bound, relation, limit)
+    relation, value = read_bound(bound)
+    return Expectation(metric, bound, relation, read_limit(metric.measure.dimension, value))
+
+
+def read_bound(bound: str) -> tuple[Operator, str]:
+    """Split a bound into its operator and its value; ValueError if the text is not a bound.
+
+    Examples
+    --------
+    >>> read_bound(">= 4mbit")
+    ('>=', '4mbit')
+    """
+    match = _BOUND.fullmatch(bound)
+    if match is None:
+        raise ValueError(f'"{bound}" is not a bound: an operator (>=, <=, > or <) and a value')
+    relation: Operator = match[1]  # type: ignore[assignment]
+    return relation, match[2]
+
+
+def read_limit(dimension: Dimension, text: str) -> float:
+    """Read the value of a bound in the unit of a metric; ValueError if it is invalid.
+
+    Examples
+    --------
+    >>> read_limit("fraction", "5%"), read_limit("rate", "4mbit")
+    (0.05, 4000000.0)
+    """
+    if text == "0":
+        return 0.0
+    if dimension == "rate":
+        return parse_rate(text)
+    if dimension == "time":
+        return parse_time(text, zero=True)
+    percent = _PERCENT.fullmatch(text) if dimension == "fraction" else None
+    try:
+        value = float(percent[1]) / 100 if percent else float(text)
+    except ValueError:
+        value = math.nan
+    if dimension == "fraction" and not 0 <= value <= 1:
+        raise ValueError(f"{text!r} is not a fraction such as 0.01 or 1%")
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{text!r} is not a number, at least 0 and without a unit")
+    return value
 
 
 def _position(file: Path, keys: tuple[str, ...], bound: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cwnd import _native, metrics
+from cwnd import metrics
 from cwnd._runs.flow_groups import group_name
 from cwnd._runs.result import (
     link_loss_rate,
@@ -18,14 +18,16 @@ from cwnd._runs.result import (
     mark_rate_of,
     retransmission_rate_of,
 )
-from cwnd.units import format_rate, format_time
+from cwnd.metrics.catalog import DIMENSIONS
+from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd._base.records import Dimension, FlowRecord, LinkRecord, RunRecord
+    from cwnd._base.records import FlowRecord, LinkRecord, RunRecord
     from cwnd._runs.result import Result
     from cwnd._runs.scenario import Scenario
+    from cwnd.metrics.catalog import Dimension
 
 OfFlows: TypeAlias = "Callable[[Result, list[FlowRecord], str], float]"
 """Returns a metric of some flows; the text is a statistic, or empty for the default one."""
@@ -55,21 +57,27 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric of the catalogue that has a name, with the functions that compute it."""
+    """A metric with a name."""
 
     name: str
-    dimension: Dimension
-    """The unit of a bound must have this dimension."""
-    of_bottleneck: bool
-    """Whether the metric of the run is that of the bottleneck."""
-    of_flows: OfFlows | None
+    statistics: tuple[str, ...] = ()
+    of_flows: OfFlows | None = None
     """Returns the metric of the run's measured flows, or of a group."""
-    of_link: OfLink | None
-    """Returns the metric of a link."""
-    of_run: Callable[[Result], float] | None
+    of_link: OfLink | None = None
+    """Returns the metric of a link; that of the run, without ``of_flows``, is the bottleneck's."""
+    of_bottleneck: bool = False
+    """Whether the metric of the run is that of the bottleneck although groups have it too."""
+    of_run: Callable[[Result], float] | None = None
     """Returns a metric that only the whole run has."""
-    of_span: OfSpan | None
+    of_span: OfSpan | None = None
     """Returns the metric of flows between two times."""
+    of_rate: bool = False
+    """Whether the name contains a rate."""
+
+    @property
+    def dimension(self) -> Dimension:
+        """The dimension, which the unit of a bound must have."""
+        return DIMENSIONS[self.name]
 
     def shown(self, value: float) -> str:
         """Format a value for people: a fraction of packets or of a rate in percent.
@@ -91,7 +99,7 @@ class Measure:
         if self.of_run is not None:
             return self.of_run(result)
         link = next((each for each in result.record["links"] if each["name"] == place), None)
-        if not place and self.of_bottleneck:
+        if not place and (self.of_flows is None or self.of_bottleneck):
             link = result.bottleneck
         if self.of_link is not None and link is not None:
             return self.of_link(link, statistic)
@@ -137,11 +145,26 @@ def read_metric(name: str, places: Places) -> Metric:
     >>> metric.place, metric.span
     ('reno', Span(begin=10.0, end=20.0))
     """
-    word, statistic, place, rate, span = _native.read_metric(
-        name, set(places.groups), set(places.links)
-    )
-    part = None if span is None else Span(*span)
-    return Metric(name, MEASURES[word], statistic, place, rate, part)
+    before, at, times = name.partition("@")
+    word, *rest = before.split(".")
+    measure = MEASURES.get(word)
+    if measure is None:
+        raise ValueError(f'unknown metric "{word}"; allowed: {", ".join(MEASURES)}')
+    rate = parse_rate(rest.pop(0) if rest else "") if measure.of_rate else math.nan
+    statistic = rest.pop(0) if rest and rest[0] in measure.statistics else ""
+    place = rest.pop(0) if rest else ""
+    if rest:
+        raise ValueError(
+            "a name is METRIC, METRIC.STATISTIC, METRIC.PLACE or METRIC.STATISTIC.PLACE"
+        )
+    if place:
+        _check_place(measure, place, places, statistics=not statistic)
+    span = _read_span(measure, times) if at else None
+    if span is None and measure.of_rate:
+        raise ValueError(f"{word} needs a part of the run: {before}@10s..20s")
+    if span is not None and statistic:
+        raise ValueError(f"{word} has no statistics of a part of the run")
+    return Metric(name, measure, statistic, place, rate, span)
 
 
 def places_of_scenario(scenario: Scenario, links: Sequence[str]) -> Places:
@@ -161,6 +184,18 @@ def places_of_run(record: RunRecord) -> Places:
     names = {flow["name"] for flow in record["flows"]}
     groups = names | {match[1] for name in names if (match := _NUMBERED.fullmatch(name))}
     return Places(frozenset(groups), frozenset(link["name"] for link in record["links"]))
+
+
+def _read_span(measure: Measure, text: str) -> Span:
+    """Read a part of a run, ``FROM..TO``."""
+    if measure.of_span is None:
+        allowed = ", ".join(name for name, each in MEASURES.items() if each.of_span is not None)
+        raise ValueError(f"{measure.name} has no value for a part of the run; allowed: {allowed}")
+    begin, dots, end = text.partition("..")
+    span = Span(*(parse_time(each, zero=True) for each in (begin, end))) if dots else None
+    if span is None or span.begin >= span.end:
+        raise ValueError(f"{text!r} is not a part of the run such as 10s..20s")
+    return span
 
 
 def format_value(dimension: Dimension, value: float) -> str:
@@ -319,50 +354,69 @@ def _useful(result: Result) -> float:
     return sum(flow["packets_delivered"] for flow in flows) / received if received else math.nan
 
 
-_OF_FLOWS: Mapping[str, OfFlows] = {
-    "goodput": _goodput,
-    "throughput": _throughput,
-    "time_to": _unknown,
-    "rate_ratio": _rate_ratio,
-    "jain": _jain,
-    "fct": _fct,
-    "slowdown": _slowdown,
-    "completed": _completed,
-    "rtt": _rtt,
-    "smoothness": _smoothness,
-    "retransmission_rate": lambda _, flows, __: retransmission_rate_of(flows),
-    "timeouts": lambda _, flows, __: _sum(flows, "timeouts"),
-    "loss_rate": lambda _, flows, __: loss_rate_of(flows),
-    "mark_rate": lambda _, flows, __: mark_rate_of(flows),
-}
-_OF_LINKS: Mapping[str, OfLink] = {
-    "loss_rate": lambda link, _: link_loss_rate(link),
-    "mark_rate": lambda link, _: link_mark_rate(link),
-    "utilization": lambda link, _: link["utilization"],
-    "queue_delay": lambda link, statistic: link["delay"][statistic or "mean"],  # type: ignore[literal-required]
-}
-_OF_RUNS: Mapping[str, Callable[[Result], float]] = {
-    "useful": _useful,
-    "convergence_time": lambda run: run.metrics["convergence_time_s"],
-}
-_OF_SPANS: Mapping[str, OfSpan] = {
-    "goodput": _goodput_in,
-    "throughput": _throughput_in,
-    "time_to": _time_to,
-}
+_SPREAD = ("mean", "p50", "p95", "p99", "max")
 
-MEASURES: Mapping[str, Measure] = {
-    name: Measure(
-        name,
-        metric["dimension"],
-        metric["of_bottleneck"],
-        _OF_FLOWS.get(name),
-        _OF_LINKS.get(name),
-        _OF_RUNS.get(name),
-        _OF_SPANS.get(name),
-    )
-    for metric in _native.catalogue()
-    if metric["named"]
-    for name in [metric["name"]]
-}
+_MEASURES = (
+    Measure("goodput", ("total", *_AMONG_FLOWS), _goodput, of_span=_goodput_in),
+    Measure("throughput", ("total", *_AMONG_FLOWS), _throughput, of_span=_throughput_in),
+    Measure("time_to", of_flows=_unknown, of_span=_time_to, of_rate=True),
+    Measure("rate_ratio", of_flows=_rate_ratio),
+    Measure("useful", of_run=_useful),
+    Measure("jain", ("worst", "mean"), _jain),
+    Measure("fct", _SPREAD, _fct),
+    Measure("slowdown", _SPREAD, _slowdown),
+    Measure("completed", of_flows=_completed),
+    Measure("convergence_time", of_run=lambda run: run.metrics["convergence_time_s"]),
+    Measure("rtt", ("mean", "min"), _rtt),
+    Measure("smoothness", of_flows=_smoothness),
+    Measure(
+        "retransmission_rate",
+        of_flows=lambda _, flows, __: retransmission_rate_of(flows),
+    ),
+    Measure("timeouts", of_flows=lambda _, flows, __: _sum(flows, "timeouts")),
+    Measure(
+        "loss_rate",
+        of_flows=lambda _, flows, __: loss_rate_of(flows),
+        of_link=lambda link, _: link_loss_rate(link),
+        of_bottleneck=True,
+    ),
+    Measure(
+        "mark_rate",
+        of_flows=lambda _, flows, __: mark_rate_of(flows),
+        of_link=lambda link, _: link_mark_rate(link),
+        of_bottleneck=True,
+    ),
+    Measure("utilization", of_link=lambda link, _: link["utilization"]),
+    Measure(
+        "queue_delay",
+        ("mean", "p50", "p95", "p99"),
+        of_link=lambda link, statistic: link["delay"][statistic or "mean"],  # type: ignore[literal-required]
+    ),
+)
+
+MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in _MEASURES}
 """The metrics by name."""
+
+
+def _check_place(measure: Measure, place: str, places: Places, *, statistics: bool) -> None:
+    """Raise an error for a name that the metric cannot have at its end."""
+    groups = sorted(places.groups) if measure.of_flows else []
+    links = sorted(places.links) if measure.of_link else []
+    base = match[1] if (match := _NUMBERED.fullmatch(place)) else place
+    if place in links or place in groups or base in groups:
+        return
+    allowed = []
+    if statistics and measure.statistics:
+        allowed.append(f"statistics: {', '.join(measure.statistics)}")
+    if groups:
+        allowed.append(f"groups of flows: {_few(groups)}")
+    if links:
+        allowed.append(f"links: {_few(links)}")
+    shown = "; ".join(allowed) or "nothing: it is a metric of the run"
+    raise ValueError(f'"{place}" is not allowed after {measure.name}; allowed: {shown}')
+
+
+def _few(names: list[str], most: int = 12) -> str:
+    """Join names, at most ``most``."""
+    more = f" and {len(names) - most} others" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

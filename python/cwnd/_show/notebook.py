@@ -185,16 +185,21 @@ def summarize_scenario(scenario: Scenario) -> pd.DataFrame:
 
 def summarize_result(result: Result) -> pd.DataFrame:
     """Return ten figures of each flow, in readable units."""
-    from cwnd._show.sheets import OF_FLOWS, limits_text
-    from cwnd.metrics.catalog import FIGURES
+    from cwnd._show.sheets import limits_text
 
     flows = result.flows
-    columns: dict[str, Any] = {"controller": flows["controller"]}
-    for figure in (*OF_FLOWS, FIGURES["mean_window"]):
-        column = flows[figure.name]
-        # Counts stay integers.
-        columns[figure.with_unit] = column if figure.factor == 1 else column * figure.factor
-    columns["limited by"] = [limits_text(flow["limited"]) for flow in result.record["flows"]]
+    columns = {
+        "controller": flows["controller"],
+        "goodput (Mbit/s)": flows["goodput_bps"] / 1e6,
+        "sent (packets)": flows["packets_sent"],
+        "retransmitted (packets)": flows["retransmissions"],
+        "lost (%)": 100 * flows["loss_rate"],
+        "cuts": flows["cuts"],
+        "timeouts": flows["timeouts"],
+        "RTT (ms)": 1e3 * flows["mean_rtt_s"],
+        "window (packets)": flows["mean_window"],
+        "limited by": [limits_text(flow["limited"]) for flow in result.record["flows"]],
+    }
     return _frame(columns, list(flows.index), "flow")
 
 

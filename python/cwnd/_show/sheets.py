@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from cwnd.metrics.catalog import Figure
 
 
+_IN_SWEEPS = {
+    "goodput_bps": "Payload that arrived, each byte once, all flows.",
+    "queueing_delay_p50_s": "Median.",
+    "queueing_delay_p95_s": "95th percentile.",
+    "queueing_delay_p99_s": "99th percentile.",
+}
 SWEEP_COLUMNS = tuple(
-    FIGURES[name]
+    replace(FIGURES[name], meaning=_IN_SWEEPS.get(name, FIGURES[name].meaning))
     for name in (
         *("share", "utilization", "goodput_bps", "jain", "loss_rate", "mark_rate"),
         *("retransmission_rate", "queueing_delay_s", "queueing_delay_p50_s"),
@@ -33,10 +39,14 @@ SWEEP_COLUMNS = tuple(
 """Metrics of a sweep: those of `Result.metrics`, without duplicates."""
 
 
+_GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, all its flows.")
+
+
 def alone_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers alone, from left to right."""
     return [
-        *map(short, ("goodput_bps", "utilization", *_some(comparison), "queueing_delay_s")),
+        _GOODPUT,
+        *map(short, ("utilization", *_some(comparison), "queueing_delay_s")),
         short("queueing_delay_p95_s"),
         _variation(comparison),
         short("jain"),
@@ -48,7 +58,7 @@ def against_columns(comparison: Comparison) -> list[Figure]:
     other = comparison.reference
     return [
         short("share", meaning=f"A flow's share against {other}'s; 0.5 is equal."),
-        short("goodput_bps"),
+        _GOODPUT,
         short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
         *map(short, (*_some(comparison), "queueing_delay_s")),
@@ -260,7 +270,7 @@ class Sheet:
     """Number of omitted rows."""
 
 
-OF_FLOWS = [
+_OF_FLOWS = [
     FIGURES["goodput_bps"],
     FIGURES["packets_sent"],
     FIGURES["retransmissions"],
@@ -276,14 +286,14 @@ def flow_sheet(document: JsonObject) -> Sheet:
         [
             ("flow", "", ""),
             ("controller", "", ""),
-            *(figure.head for figure in OF_FLOWS),
+            *(figure.head for figure in _OF_FLOWS),
             ("limited by", "", "Limits of the sending rate, by time."),
         ],
         [
             [
                 flow["name"],
                 flow["controller"],
-                *(figure.text(flow[figure.name]) for figure in OF_FLOWS),
+                *(figure.text(flow[figure.name]) for figure in _OF_FLOWS),
                 limits_text(flow["limited"]),
             ]
             for flow in document["flows"][:MAX_ROWS]
@@ -383,10 +393,8 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
 
 
 _APPLICATION = [
-    FIGURES[name]
-    for name in (
-        *("startup_s", "stalls", "rebuffering_s", "frames", "frames_late", "mean_bitrate_bps"),
-    )
+    *(FIGURES[name] for name in ("startup_s", "stalls", "rebuffering_s")),
+    *(FIGURES[name] for name in ("frames", "frames_late", "mean_bitrate_bps")),
 ]
 """Figures of applications."""
 

@@ -1,20 +1,28 @@
-"""The catalogue of metrics, which is in Rust: ``crates/cwnd-sim/src/metrics/catalogue.rs``."""
+"""The catalogue of metrics, which is in Rust: ``crates/cwnd-sim/src/metrics.rs``."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cwnd._native import catalogue
-from cwnd.stats import COUNT, POSITIVE, UNIT, Range
+from cwnd.stats import COUNT, POSITIVE, UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cwnd.stats import Estimate
+    from cwnd.stats import Estimate, Range
 
-_RANGES = {astuple(each): each for each in (COUNT, POSITIVE, UNIT)}
+Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
+"""Dimension of a metric: bits per second, seconds, or a number without unit."""
+
+_FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100}
+
+
+def range_of_dimension(dimension: Dimension) -> Range:
+    """Return the range of the values of a dimension."""
+    return {"fraction": UNIT, "count": COUNT}.get(dimension, POSITIVE)
 
 
 @dataclass(frozen=True)
@@ -26,14 +34,17 @@ class Figure:
     short: str
     """Title in tables of several metrics of a network."""
     unit: str
-    factor: float
-    """Conversion factor from the figure to the unit shown."""
     digits: int
     """Decimal places shown."""
     meaning: str
     of_run: bool
     """Whether each run has it as one number, which data sets have as a column."""
     range: Range
+
+    @property
+    def factor(self) -> float:
+        """Conversion factor from the figure to the unit shown."""
+        return _FACTORS.get(self.unit, 1)
 
     @property
     def head(self) -> tuple[str, str, str]:
@@ -65,20 +76,6 @@ class Figure:
         return f"{self.text(value.low)}–{self.text(value.high)}" if value.known else ""
 
 
-FIGURES: Mapping[str, Figure] = {
-    figure["name"]: Figure(**figure, range=_RANGES.get(metric["range"]) or Range(*metric["range"]))
-    for metric in catalogue()
-    for figure in metric["figures"]
-}
-"""The figures by name."""
-
-
-def short(name: str, title: str = "", meaning: str = "") -> Figure:
-    """Return a figure with its short title, or other words, for a table of several metrics."""
-    figure = FIGURES[name]
-    return replace(figure, title=title or figure.short, meaning=meaning or figure.meaning)
-
-
 def number(value: float | None, digits: int, factor: float = 1.0) -> str:
     """Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
 
@@ -90,3 +87,22 @@ def number(value: float | None, digits: int, factor: float = 1.0) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value * factor:.{digits}f}"
+
+
+_CATALOGUE = catalogue()
+
+DIMENSIONS: Mapping[str, Dimension] = {each["name"]: each["dimension"] for each in _CATALOGUE}
+"""The dimensions of the metrics by name."""
+
+FIGURES: Mapping[str, Figure] = {
+    figure["name"]: Figure(**figure, range=range_of_dimension(metric["dimension"]))
+    for metric in _CATALOGUE
+    for figure in metric["figures"]
+}
+"""The figures by name."""
+
+
+def short(name: str, title: str = "", meaning: str = "") -> Figure:
+    """Return a figure with its short title, or other words, for a table of several metrics."""
+    figure = FIGURES[name]
+    return replace(figure, title=title or figure.short, meaning=meaning or figure.meaning)

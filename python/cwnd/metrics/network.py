@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cwnd.metrics.catalog import FIGURES
-from cwnd.stats import POSITIVE, Range
+from cwnd.stats import POSITIVE, UNIT, Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,10 @@ def range_of(name: str) -> Range:
     >>> range_of("jain").high, range_of("goodput_bps").high
     (1.0, inf)
     """
+    if name.startswith("harm_"):
+        return Range(high=1.0)
+    if name.startswith("limited_"):
+        return UNIT
     return FIGURES[name].range if name in FIGURES else POSITIVE
 
 

@@ -78,7 +78,7 @@ pub struct Scenario {
     pub expect: BTreeMap<String, Expectation>,
 }
 
-/// Bounds of metrics, which [`metrics`](crate::metrics) reads and judges. A simulation does not depend on them.
+/// Bounds of metrics. The simulator passes them through; the Python package checks their names and units.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,

@@ -93,7 +93,7 @@ OF_NETWORK = (
 
 OF_FLOWS = (
     _kind("goodput_bps"),
-    _kind("share", unit="%", factor=100, digits=1),
+    _kind("share", unit="%", digits=1),
     _kind("retransmission_rate", ratio=1.5, digits=3),
     *(_kind(name, tolerance=0.1) for name in QUANTILES),
     _kind("mean_rtt_s", digits=2),

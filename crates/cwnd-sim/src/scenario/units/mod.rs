@@ -3,13 +3,11 @@
 //! Each type is read from a string with a unit, or from a number in the base unit. It is written as a short string that
 //! is read as the same value. Errors are one sentence that says what was expected.
 
-mod plain;
 mod queue_size;
 mod rate;
 mod size;
 mod time;
 
-pub(crate) use plain::{bits_per_second, seconds};
 pub use queue_size::{QueueSize, Threshold};
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};

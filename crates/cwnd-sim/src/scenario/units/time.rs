@@ -19,7 +19,7 @@ pub const MAX_DURATION: Span = Span(network::MAX_DURATION.as_nanos());
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
 
 /// Units in nanoseconds. The first one is that of numbers without a unit.
-pub(super) const UNITS: [(&str, f64); 8] = [
+const UNITS: [(&str, f64); 8] = [
     ("s", 1e9),
     ("ms", 1e6),
     ("us", 1e3),
