@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cwnd
-from cwnd._runs.text import number
 from cwnd._tasks.agreement.outcome import NETWORK
+from cwnd.metrics.catalog import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

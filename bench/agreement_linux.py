@@ -33,8 +33,8 @@ from tables import table
 
 import cwnd
 from cwnd._runs.run import measure
-from cwnd._runs.text import number
 from cwnd._tasks.agreement.outcome import NETWORK, OF_FLOWS, OF_NETWORK, RARE, Agreement
+from cwnd.metrics.catalog import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -93,7 +93,7 @@ def test_axes_are_ordered_by_their_quantities(runs):
     assert cube.axes[1].places == [0.005, 0.02, 0.08]
     assert [axis.unit for axis in cube.axes] == ["bit/s", "s"]
     assert cube.shape == (2, 3)
-    assert [column.figure for column in cube.columns] == ["utilization", "goodput_bps", "jain"]
+    assert [column.name for column in cube.columns] == ["utilization", "goodput_bps", "jain"]
 
 
 def test_values_that_are_no_quantities_keep_the_order_of_the_plan():
@@ -282,7 +282,7 @@ def test_a_real_sweep_has_every_metric_but_those_of_other_laws(command, tmp_path
     data = unpack(report.read_text(encoding="utf-8"))
     assert data["shape"] == [2, 3]
     assert data["runs"] == [[2] * 6] * 2
-    figures = {column.figure for column in SWEEP_COLUMNS}
+    figures = {column.name for column in SWEEP_COLUMNS}
     assert figures <= {*METRICS, "share"}
     shown = {metric["name"] for metric in data["metrics"]}
     assert figures - {"alpha_fairness", "convergence_time_s"} <= shown

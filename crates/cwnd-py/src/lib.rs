@@ -45,6 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::resolve, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::validate, module)?)?;
+    module.add_function(wrap_pyfunction!(records::catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(records::record_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;

@@ -1,6 +1,7 @@
 //! Records as Python dictionaries with NumPy arrays. Their schema describes each name once: `python/cwnd/_base/records.py` and
 //! `docs/json.md` are generated from it.
 
+use cwnd_sim::metrics::METRICS;
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
 use cwnd_sim::scenario::Conventions;
@@ -170,6 +171,12 @@ impl<'py> IntoPyObject<'py> for Series {
     fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
         Ok(self.0.into_pyarray(py))
     }
+}
+
+/// The catalogue of metrics, as dictionaries.
+#[pyfunction]
+pub(crate) fn catalogue(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(pythonize(py, METRICS)?)
 }
 
 /// The JSON Schema of the record of a run, as JSON text.

@@ -16,6 +16,7 @@ mod endpoint;
 mod engine;
 mod flows;
 pub mod live;
+pub mod metrics;
 pub mod network;
 mod options;
 mod paced;

@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 13] = [
     &["discipline"],
     &["network"],
     &["engine", "options", "partitioning", "scenario"],
-    &["driver", "live", "segment_size", "sync"],
+    &["driver", "live", "metrics", "segment_size", "sync"],
     &["endpoint"],
     &["samples", "tcp"],
     &["application", "paced", "traffic", "udt"],

@@ -177,7 +177,7 @@ def _describe(instance: Instance) -> str:
 
 def _describe_connection(connection: KernelSocket) -> str:
     """Describe a connection."""
-    from cwnd._runs.text import number
+    from cwnd.metrics.catalog import number
 
     (here, port), (there, peer) = connection.local, connection.peer
     return (
@@ -231,7 +231,7 @@ def _list(value: object) -> object:
 
 def _summary(flow: KernelFlowRecord) -> str:
     """Summarise a connection."""
-    from cwnd._runs.text import number
+    from cwnd.metrics.catalog import number
 
     text = (
         f"{flow['name']}: {flow['packets_sent']} packets, "

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cwnd._cli.doctor import Finding
     from cwnd._controllers.registry import Algorithm
     from cwnd._runs.result import Result
-    from cwnd._show.sheets import Column, Sheet
+    from cwnd._show.sheets import Sheet
     from cwnd._sweeps.estimate import SweepEstimate
     from cwnd._sweeps.manifest import Verification
     from cwnd._sweeps.query import Result as QueryResult
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd._tasks.evaluation.card import Card
+    from cwnd.metrics.catalog import Figure
 
 MAX_COUNTED = 1_000_000
 """Rows of a query's result after which the terminal does not show their number."""
@@ -429,7 +430,7 @@ def _cell(value: object, style: str) -> str:
     return f"{value:{style}}" if isinstance(value, float) else printable(str(value))
 
 
-def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Figure]) -> Table:
     """Tabulate means, each above its interval."""
     table = _table(title, ("controller",))
     for column in columns:
@@ -437,7 +438,7 @@ def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Ta
     for row in rows:
         cells = []
         for column in columns:
-            figure = row.figures[column.figure]
+            figure = row.figures[column.name]
             cells.append(_stacked(column.mean(figure), column.interval(figure)))
         table.add_row(row.controller, *cells)
     return table

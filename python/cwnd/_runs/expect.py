@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cwnd._base import toml as tomllib
 from cwnd._native import ScenarioError
-from cwnd._runs.measures import Dimension, format_value, read_metric
+from cwnd._runs.measures import format_value, read_metric
 from cwnd.units import format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._runs.measures import Metric, Places
     from cwnd._runs.result import Result
+    from cwnd.metrics.catalog import Dimension
 
 Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
 
-_OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _BOUND = re.compile(r"\s*(>=|<=|>|<)(?!=)\s*(.*\S)\s*")
 _PERCENT = re.compile(r"([0-9.eE+-]+)\s*%")
 
@@ -43,7 +44,7 @@ class Expectation:
         """Measure the metric in a run, and compare it with the limit."""
         value = self.metric.value(result)
         # A comparison with NaN is false: an unknown value does not hold.
-        return Outcome(self, value, bool(_OPERATORS[self.operator](value, self.limit)))
+        return Outcome(self, value, bool(OPERATORS[self.operator](value, self.limit)))
 
 
 @dataclass(frozen=True, slots=True)

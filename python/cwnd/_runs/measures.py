@@ -18,6 +18,7 @@ from cwnd._runs.result import (
     mark_rate_of,
     retransmission_rate_of,
 )
+from cwnd.metrics.catalog import DIMENSIONS
 from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from cwnd._base.records import FlowRecord, LinkRecord, RunRecord
     from cwnd._runs.result import Result
     from cwnd._runs.scenario import Scenario
-
-Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
-"""Dimension of a metric: bits per second, seconds, or a number without unit."""
+    from cwnd.metrics.catalog import Dimension
 
 OfFlows: TypeAlias = "Callable[[Result, list[FlowRecord], str], float]"
 """Returns a metric of some flows; the text is a statistic, or empty for the default one."""
@@ -61,8 +60,6 @@ class Measure:
     """A metric with a name."""
 
     name: str
-    dimension: Dimension
-    """The unit of a bound must have this dimension."""
     statistics: tuple[str, ...] = ()
     of_flows: OfFlows | None = None
     """Returns the metric of the run's measured flows, or of a group."""
@@ -76,6 +73,11 @@ class Measure:
     """Returns the metric of flows between two times."""
     of_rate: bool = False
     """Whether the name contains a rate."""
+
+    @property
+    def dimension(self) -> Dimension:
+        """The dimension, which the unit of a bound must have."""
+        return DIMENSIONS[self.name]
 
     def shown(self, value: float) -> str:
         """Format a value for people: a fraction of packets or of a rate in percent.
@@ -355,42 +357,38 @@ def _useful(result: Result) -> float:
 _SPREAD = ("mean", "p50", "p95", "p99", "max")
 
 _MEASURES = (
-    Measure("goodput", "rate", ("total", *_AMONG_FLOWS), _goodput, of_span=_goodput_in),
-    Measure("throughput", "rate", ("total", *_AMONG_FLOWS), _throughput, of_span=_throughput_in),
-    Measure("time_to", "time", of_flows=_unknown, of_span=_time_to, of_rate=True),
-    Measure("rate_ratio", "number", of_flows=_rate_ratio),
-    Measure("useful", "fraction", of_run=_useful),
-    Measure("jain", "fraction", ("worst", "mean"), _jain),
-    Measure("fct", "time", _SPREAD, _fct),
-    Measure("slowdown", "number", _SPREAD, _slowdown),
-    Measure("completed", "fraction", of_flows=_completed),
-    Measure("convergence_time", "time", of_run=lambda run: run.metrics["convergence_time_s"]),
-    Measure("rtt", "time", ("mean", "min"), _rtt),
-    Measure("smoothness", "number", of_flows=_smoothness),
+    Measure("goodput", ("total", *_AMONG_FLOWS), _goodput, of_span=_goodput_in),
+    Measure("throughput", ("total", *_AMONG_FLOWS), _throughput, of_span=_throughput_in),
+    Measure("time_to", of_flows=_unknown, of_span=_time_to, of_rate=True),
+    Measure("rate_ratio", of_flows=_rate_ratio),
+    Measure("useful", of_run=_useful),
+    Measure("jain", ("worst", "mean"), _jain),
+    Measure("fct", _SPREAD, _fct),
+    Measure("slowdown", _SPREAD, _slowdown),
+    Measure("completed", of_flows=_completed),
+    Measure("convergence_time", of_run=lambda run: run.metrics["convergence_time_s"]),
+    Measure("rtt", ("mean", "min"), _rtt),
+    Measure("smoothness", of_flows=_smoothness),
     Measure(
         "retransmission_rate",
-        "fraction",
         of_flows=lambda _, flows, __: retransmission_rate_of(flows),
     ),
-    Measure("timeouts", "count", of_flows=lambda _, flows, __: _sum(flows, "timeouts")),
+    Measure("timeouts", of_flows=lambda _, flows, __: _sum(flows, "timeouts")),
     Measure(
         "loss_rate",
-        "fraction",
         of_flows=lambda _, flows, __: loss_rate_of(flows),
         of_link=lambda link, _: link_loss_rate(link),
         of_bottleneck=True,
     ),
     Measure(
         "mark_rate",
-        "fraction",
         of_flows=lambda _, flows, __: mark_rate_of(flows),
         of_link=lambda link, _: link_mark_rate(link),
         of_bottleneck=True,
     ),
-    Measure("utilization", "fraction", of_link=lambda link, _: link["utilization"]),
+    Measure("utilization", of_link=lambda link, _: link["utilization"]),
     Measure(
         "queue_delay",
-        "time",
         ("mean", "p50", "p95", "p99"),
         of_link=lambda link, statistic: link["delay"][statistic or "mean"],  # type: ignore[literal-required]
     ),

@@ -206,6 +206,8 @@ def summarize_result(result: Result) -> pd.DataFrame:
 def summarize_comparison(comparison: Comparison) -> pd.DataFrame:
     """Return the verdicts on each controller and the means of seven figures."""
     require("Comparison.summary", "pandas")
+    from cwnd.metrics.catalog import FIGURES, short
+
     rows = comparison.rows_alone
     verdicts = {verdict.controller: verdict for verdict in comparison.verdicts}
     against = {row.controller: row for row in comparison.rows_against}
@@ -218,15 +220,13 @@ def summarize_comparison(comparison: Comparison) -> pd.DataFrame:
         against[row.controller].figures["share"].mean if row.controller in against else None
         for row in rows
     ]
-    for title, figure, factor in (
-        ("goodput (Mbit/s)", "goodput_bps", 1e-6),
-        ("used (%)", "utilization", 100),
-        ("lost (%)", "loss_rate", 100),
-        ("queueing delay (ms)", "queueing_delay_s", 1e3),
-        ("CoV", "cov_10rtt", 1),
-        ("Jain", "jain", 1),
+    for figure in (
+        *map(short, ("goodput_bps", "utilization")),
+        short("loss_rate", "lost"),
+        *(FIGURES["queueing_delay_s"], short("cov_10rtt"), FIGURES["jain"]),
     ):
-        columns[title] = [row.figures[figure].mean * factor for row in rows]
+        means = [row.figures[figure.name].mean * figure.factor for row in rows]
+        columns[figure.with_unit] = means
     return _frame(columns, [row.controller for row in rows], "controller")
 
 

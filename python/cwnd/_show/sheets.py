@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_text
 from cwnd._runs.scenario_keys import write_values
-from cwnd._runs.text import interval_text, join_parts, number
+from cwnd._runs.text import join_parts
+from cwnd.metrics.catalog import FIGURES, number, short
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -18,95 +19,68 @@ if TYPE_CHECKING:
     from cwnd._runs.networks import NetworkSummary
     from cwnd._runs.result import Result
     from cwnd._tasks.comparison.outcome import Comparison
-    from cwnd.stats import Estimate
+    from cwnd.metrics.catalog import Figure
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A figure of a comparison as a column of a table."""
-
-    figure: str
-    """Its name in a row."""
-    title: str
-    unit: str
-    meaning: str
-    factor: float
-    """Conversion factor from the figure to the unit shown."""
-    digits: int
-    """Decimal places shown."""
-
-    def mean(self, value: Estimate) -> str:
-        """Format the mean."""
-        return number(value.mean, self.digits, self.factor)
-
-    def interval(self, value: Estimate) -> str:
-        """Format the confidence interval; empty without one."""
-        return interval_text(value, self.digits, self.factor)
-
-
-_GOODPUT = Column(
-    "goodput_bps",
-    "goodput",
-    "Mbit/s",
-    "Payload that arrived, each byte once, all its flows.",
-    1e-6,
-    2,
+_IN_SWEEPS = {
+    "goodput_bps": "Payload that arrived, each byte once, all flows.",
+    "queueing_delay_p50_s": "Median.",
+    "queueing_delay_p95_s": "95th percentile.",
+    "queueing_delay_p99_s": "99th percentile.",
+}
+SWEEP_COLUMNS = tuple(
+    replace(FIGURES[name], meaning=_IN_SWEEPS.get(name, FIGURES[name].meaning))
+    for name in (
+        *("share", "utilization", "goodput_bps", "jain", "loss_rate", "mark_rate"),
+        *("retransmission_rate", "queueing_delay_s", "queueing_delay_p50_s"),
+        *("queueing_delay_p95_s", "queueing_delay_p99_s", "cov_2rtt", "cov_10rtt", "cov_50rtt"),
+        *("stability_index", "alpha_fairness", "convergence_time_s"),
+    )
 )
-_TIME = Column("fct_s", "time", "ms", "Mean completion time of its transfers.", 1e3, 1)
-_LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
-_MARKS = Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2)
-_QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
-_JAIN = Column("jain", "Jain", "", "Jain's fairness index of all flows; 1 is equal.", 1, 3)
+"""Metrics of a sweep: those of `Result.metrics`, without duplicates."""
 
 
-def alone_columns(comparison: Comparison) -> list[Column]:
+_GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, all its flows.")
+
+
+def alone_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers alone, from left to right."""
     return [
         _GOODPUT,
-        Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
-        *_completion_columns(comparison),
-        *_loss_columns(comparison),
-        _QUEUE,
-        Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
-        _variation_column(comparison),
-        _JAIN,
+        *map(short, ("utilization", *_some(comparison), "queueing_delay_s")),
+        short("queueing_delay_p95_s"),
+        _variation(comparison),
+        short("jain"),
     ]
 
 
-def against_columns(comparison: Comparison) -> list[Column]:
+def against_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers against the reference, from left to right."""
     other = comparison.reference
     return [
-        Column("share", "share", "", f"A flow's share against {other}'s; 0.5 is equal.", 1, 3),
+        short("share", meaning=f"A flow's share against {other}'s; 0.5 is equal."),
         _GOODPUT,
-        Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
-        Column("harm_goodput", "harm", "", f"Goodput that {other}'s flows lose; 0 is none.", 1, 3),
-        *_completion_columns(comparison),
-        *_loss_columns(comparison),
-        _QUEUE,
-        _variation_column(comparison),
-        _JAIN,
+        short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
+        short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
+        *map(short, (*_some(comparison), "queueing_delay_s")),
+        _variation(comparison),
+        short("jain"),
     ]
 
 
-def _completion_columns(comparison: Comparison) -> list[Column]:
-    """Return the column of completion times, if all runs have transfers."""
+def _some(comparison: Comparison) -> list[str]:
+    """Name the completion time if all runs have transfers, loss, and marks if there are any."""
     rows = [*comparison.rows_alone, *comparison.rows_against]
-    return [_TIME] if all("fct_s" in row.figures for row in rows) else []
-
-
-def _loss_columns(comparison: Comparison) -> list[Column]:
-    """Return the columns of loss and marks; marks only if any packet was marked."""
-    rows = [*comparison.rows_alone, *comparison.rows_against]
+    times = ["fct_s"] if all("fct_s" in row.figures for row in rows) else []
     marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
-    return [_LOSS, _MARKS] if marked else [_LOSS]
+    return [*times, "loss_rate", *(["mark_rate"] if marked else [])]
 
 
-def _variation_column(comparison: Comparison) -> Column:
+def _variation(comparison: Comparison) -> Figure:
     """Return the column of the coefficient of variation, with its time scale."""
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
     meaning = f"Coefficient of variation of a flow's throughput over {scale}; 0 is smooth."
-    return Column("cov_10rtt", "CoV", scale, meaning, 1, 3)
+    return replace(short("cov_10rtt", meaning=meaning), unit=scale)
 
 
 def figure_text(value: float | str | None) -> str:
@@ -309,38 +283,48 @@ class Sheet:
     """Number of omitted rows."""
 
 
+_OF_FLOWS = [
+    FIGURES["goodput_bps"],
+    FIGURES["packets_sent"],
+    FIGURES["retransmissions"],
+    short("loss_rate", "lost", "Packets of the flow that were lost."),
+    *(FIGURES[name] for name in ("cuts", "timeouts", "mean_rtt_s")),
+]
+"""Figures in tables of flows."""
+
+
 def flow_sheet(document: JsonObject) -> Sheet:
     """Tabulate the flows of a run."""
     return Sheet(
         [
             ("flow", "", ""),
             ("controller", "", ""),
-            ("goodput", "Mbit/s", "Payload that arrived, each byte once."),
-            ("sent", "packets", "Data packets sent, retransmissions included."),
-            ("retransmitted", "packets", "Retransmissions."),
-            ("lost", "%", "Packets of the flow that were lost."),
-            ("cuts", "", "Window reductions."),
-            ("timeouts", "", "Expirations of the retransmission timer."),
-            ("RTT", "ms", "Mean round-trip time."),
+            *(figure.head for figure in _OF_FLOWS),
             ("limited by", "", "Limits of the sending rate, by time."),
         ],
         [
             [
                 flow["name"],
                 flow["controller"],
-                number(flow["goodput_bps"], 2, 1e-6),
-                str(flow["packets_sent"]),
-                str(flow["retransmissions"]),
-                number(flow["loss_rate"], 2, 100),
-                str(flow["cuts"]),
-                str(flow["timeouts"]),
-                number(flow["mean_rtt_s"], 1, 1e3),
+                *(figure.text(flow[figure.name]) for figure in _OF_FLOWS),
                 limits_text(flow["limited"]),
             ]
             for flow in document["flows"][:MAX_ROWS]
         ],
         more=max(len(document["flows"]) - MAX_ROWS, 0),
     )
+
+
+_OF_LINKS = [
+    short("utilization", meaning="Utilisation of the link, or of the rate of a shaper."),
+    short("loss_rate", "lost", "Packets dropped by the queue or lost on the link."),
+    short("mark_rate", "marked", "Packets marked by the queue."),
+    FIGURES["mean_queue"],
+]
+_DELAYS = {
+    "mean": short("queueing_delay_s"),
+    **{part: short(f"queueing_delay_{part}_s") for part in ("p50", "p95", "p99")},
+}
 
 
 def link_sheet(document: JsonObject) -> Sheet:
@@ -351,25 +335,14 @@ def link_sheet(document: JsonObject) -> Sheet:
         [
             ("link", "", ""),
             ("rate", "", "Rate of the link, and the token rate of its policer or shaper."),
-            ("used", "%", "Utilisation of the link, or of the rate of a shaper."),
-            ("lost", "%", "Packets dropped by the queue or lost on the link."),
-            ("marked", "%", "Packets marked by the queue."),
-            ("queue", "packets", "Mean queue length."),
-            ("queue", "ms", "Mean queueing delay."),
-            ("p50", "ms", "Median queueing delay."),
-            ("p95", "ms", "95th percentile of queueing delay."),
-            ("p99", "ms", "99th percentile of queueing delay."),
+            *(figure.head for figure in (*_OF_LINKS, *_DELAYS.values())),
         ],
         [
             [
                 link["name"],
                 _rate_text(link),
-                number(link["utilization"], 1, 100),
-                number(link["loss_rate"], 2, 100),
-                number(link["mark_rate"], 2, 100),
-                number(link["mean_queue"], 1),
-                number(link["queueing_delay_s"]["mean"], 1, 1e3),
-                *(number(link["queueing_delay_s"][name], 1, 1e3) for name in ("p50", "p95", "p99")),
+                *(figure.text(link[figure.name]) for figure in _OF_LINKS),
+                *(each.text(link["queueing_delay_s"][part]) for part, each in _DELAYS.items()),
             ]
             for link in finite[:MAX_ROWS]
         ],
@@ -432,68 +405,23 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
     return items
 
 
-_APPLICATION = {
-    "startup_s": ("startup", "s", "Time until the playback begins.", 2),
-    "stalls": ("stalls", "", "Interruptions of the playback.", 0),
-    "rebuffering_s": ("stalled", "s", "Time of interruptions.", 2),
-    "frames": ("frames", "", "Frames of the encoder.", 0),
-    "frames_late": ("late", "", "Frames above the deadline.", 0),
-    "mean_bitrate_bps": ("bitrate", "Mbit/s", "Mean bitrate of chunks or frames.", 2),
-}
-"""Title, unit, meaning and decimals of the figures of applications."""
+_APPLICATION = [
+    *(FIGURES[name] for name in ("startup_s", "stalls", "rebuffering_s")),
+    *(FIGURES[name] for name in ("frames", "frames_late", "mean_bitrate_bps")),
+]
+"""Figures of applications."""
 
 
 def application_sheet(document: JsonObject) -> Sheet:
     """Tabulate the figures of video and media sources, over the whole run."""
     flows = [flow for flow in document["flows"] if flow["application"]]
-    shown = [name for name in _APPLICATION if any(name in flow["application"] for flow in flows)]
+    shown = [f for f in _APPLICATION if any(f.name in flow["application"] for flow in flows)]
     rows = [
-        [
-            flow["name"],
-            *(
-                number(
-                    flow["application"].get(name),
-                    _APPLICATION[name][3],
-                    1e-6 if name.endswith("_bps") else 1.0,
-                )
-                for name in shown
-            ),
-        ]
+        [flow["name"], *(figure.text(flow["application"].get(figure.name)) for figure in shown)]
         for flow in flows[:MAX_ROWS]
     ]
     return Sheet(
-        [("flow", "", ""), *(_APPLICATION[name][:3] for name in shown)],
+        [("flow", "", ""), *(figure.head for figure in shown)],
         rows,
         more=max(len(flows) - MAX_ROWS, 0),
     )
-
-
-SWEEP_COLUMNS = (
-    Column("share", "share", "", "A flow's share against the reference's; 0.5 is equal.", 1, 3),
-    Column("utilization", "utilization", "%", "Utilisation of the bottleneck.", 100, 1),
-    Column(
-        "goodput_bps",
-        "goodput",
-        "Mbit/s",
-        "Payload that arrived, each byte once, all flows.",
-        1e-6,
-        2,
-    ),
-    _JAIN,
-    Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2),
-    Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2),
-    Column("retransmission_rate", "retransmissions", "%", "Share of the packets sent.", 100, 2),
-    Column("queueing_delay_s", "queueing delay", "ms", "Mean queueing delay.", 1e3, 1),
-    Column("queueing_delay_p50_s", "queueing delay, p50", "ms", "Median.", 1e3, 1),
-    Column("queueing_delay_p95_s", "queueing delay, p95", "ms", "95th percentile.", 1e3, 1),
-    Column("queueing_delay_p99_s", "queueing delay, p99", "ms", "99th percentile.", 1e3, 1),
-    Column(
-        "cov_2rtt", "CoV, 2 RTT", "", "Variation of throughput over two RTT; 0 is smooth.", 1, 3
-    ),
-    Column("cov_10rtt", "CoV, 10 RTT", "", "The same over ten round-trip times.", 1, 3),
-    Column("cov_50rtt", "CoV, 50 RTT", "", "The same over fifty round-trip times.", 1, 3),
-    Column("stability_index", "stability index", "", "DAIMD's index; 0 is smooth.", 1, 3),
-    Column("alpha_fairness", "α-fairness", "", "Jain's index of AIRA's increases.", 1, 3),
-    Column("convergence_time_s", "convergence", "s", "Time until all rates stay fair.", 1, 2),
-)
-"""Metrics of a sweep: those of `Result.metrics`, without duplicates."""

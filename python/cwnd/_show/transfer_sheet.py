@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cwnd import metrics
 from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.result import retransmission_rate_of
-from cwnd._runs.text import number
 from cwnd._show.sheets import Sheet
+from cwnd.metrics.catalog import number
 from cwnd.units import format_size
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from pyarrow import parquet
 
 from cwnd._base import interrupts
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
-from cwnd._runs.result import SCALES
 from cwnd._sweeps.axes import LATIN_POINT
 from cwnd._sweeps.manifest import (
     LOST,
@@ -29,6 +28,7 @@ from cwnd._sweeps.manifest import (
     write_file,
 )
 from cwnd.errors import ArgumentError, DataSetWarning
+from cwnd.metrics.catalog import FIGURES
 from cwnd.units import counted
 
 if TYPE_CHECKING:
@@ -52,13 +52,7 @@ PART_BYTES = 64_000_000
 PART_SECONDS = 30.0
 """Seconds after which a part is written even if it is small."""
 
-METRICS = (
-    *("jain", "goodput_bps", "efficiency_index", "fairness_index", "stability_index"),
-    *("alpha_fairness", "utilization", "loss_rate", "mark_rate", "retransmission_rate"),
-    *("queueing_delay_s", "queueing_delay_p50_s", "queueing_delay_p95_s", "queueing_delay_p99_s"),
-    *(f"cov_{scale}rtt" for scale in SCALES),
-    "convergence_time_s",
-)
+METRICS = tuple(name for name, figure in FIGURES.items() if figure.of_run)
 """Columns of ``runs`` with metrics, all of type double."""
 
 TCP_CONVENTIONS = "tcp_conventions"

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cwnd.stats import COUNT, POSITIVE, UNIT, Range
+from cwnd.metrics.catalog import FIGURES
+from cwnd.stats import POSITIVE, UNIT, Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Array: TypeAlias = npt.NDArray[np.float64]
-
-_FRACTIONS = {
-    *("share", "jain", "utilization", "loss_rate", "mark_rate", "retransmission_rate"),
-    *("limited_window", "limited_pacing", "limited_receiver", "limited_application"),
-}
-_COUNTS = {"timeouts", "cuts"}
 
 
 def range_of(name: str) -> Range:
@@ -37,9 +32,9 @@ def range_of(name: str) -> Range:
     """
     if name.startswith("harm_"):
         return Range(high=1.0)
-    if name in _FRACTIONS:
+    if name.startswith("limited_"):
         return UNIT
-    return COUNT if name in _COUNTS else POSITIVE
+    return FIGURES[name].range if name in FIGURES else POSITIVE
 
 
 def throughput(bytes_sent: float, seconds: float) -> float:

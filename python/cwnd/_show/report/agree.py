@@ -10,14 +10,14 @@ from cwnd._show.colors import PALETTE, REFERENCE, colors
 from cwnd._show.report.page import points_of, render, run_data
 from cwnd._show.sheets import PLACES, agreement_text, counts_text, warmup_text
 from cwnd._tasks.agreement.outcome import NETWORK, RULE
+from cwnd.metrics.catalog import FIGURES, short
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._tasks.agreement.outcome import Agreement, Row
 
-_PANELS = (("utilization", 100, "used, %"), ("loss_rate", 100, "loss, %"))
-_DELAY = ("queueing_delay_s", 1000, "queueing delay, ms")
+_PANELS = (short("utilization"), FIGURES["loss_rate"], FIGURES["queueing_delay_s"])
 
 
 def agree_page(agreement: Agreement) -> str:
@@ -63,17 +63,17 @@ def agree_page(agreement: Agreement) -> str:
 def _figures(agreement: Agreement) -> JsonObject:
     """Collect the data of the plot of means."""
     rows = {row.kind.name: row for row in agreement.rows if row.of == NETWORK}
-    panels = (*_PANELS, _DELAY)
     shades = (REFERENCE, *PALETTE)
     return {
         "panels": [
-            {"figure": name, "title": title, "factor": factor} for name, factor, title in panels
+            {"figure": each.name, "title": f"{each.title}, {each.unit}", "factor": each.factor}
+            for each in _PANELS
         ],
         "rows": [
             {
                 "name": on,
                 "color": shades[i],
-                "figures": {name: rows[name].estimates[on].to_json() for name, _, _ in panels},
+                "figures": {each.name: rows[each.name].estimates[on].to_json() for each in _PANELS},
             }
             for i, on in enumerate(agreement.results)
         ],

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_facts
-from cwnd._runs.text import caveats, number
+from cwnd._runs.text import caveats
 from cwnd._show.colors import colors
 from cwnd._show.report.page import points_of, render, run_data
 from cwnd._show.sheets import (
@@ -19,13 +19,14 @@ from cwnd._show.sheets import (
     warmup_text,
 )
 from cwnd._tasks.comparison.verdict import RULE
+from cwnd.metrics.catalog import number
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._runs.networks import NetworkSummary
-    from cwnd._show.sheets import Column
     from cwnd._tasks.comparison.outcome import Comparison, Row
+    from cwnd.metrics.catalog import Figure
 
 
 def compare_page(comparison: Comparison) -> str:
@@ -140,17 +141,17 @@ def _network(network: NetworkSummary) -> list[tuple[str, str, str]]:
     ]
 
 
-def heads(columns: list[Column]) -> list[tuple[str, str, str]]:
+def heads(columns: list[Figure]) -> list[tuple[str, str, str]]:
     """Return the column headers of a table of controllers: titles, units and meanings."""
-    return [("controller", "", ""), *((c.title, c.unit, c.meaning) for c in columns)]
+    return [("controller", "", ""), *(column.head for column in columns)]
 
 
-def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
+def cells(columns: list[Figure], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
     """Format means and intervals, one row for each controller."""
     return [
         [
             row.controller,
-            *((c.mean(row.figures[c.figure]), c.interval(row.figures[c.figure])) for c in columns),
+            *((c.mean(row.figures[c.name]), c.interval(row.figures[c.name])) for c in columns),
         ]
         for row in rows
     ]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd._show.sheets import SWEEP_COLUMNS
-from cwnd.metrics import range_of
 from cwnd.stats import estimate
 from cwnd.units import parse_rate, parse_size, parse_time
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cwnd._base.records import JsonObject
-    from cwnd._show.sheets import Column
+    from cwnd.metrics.catalog import Figure
     from cwnd.stats import Range
 
 MAX_NUMBERS = 500_000
@@ -99,10 +98,10 @@ class Cube:
         self._cube = (*cells, int(seeds.max()) + 1)
         self._at = np.ravel_multi_index((*at, seeds), self._cube)
         self._read = values
-        self.columns: list[Column] = [
+        self.columns: list[Figure] = [
             column
             for column in SWEEP_COLUMNS
-            if (found := values(column.figure)) is not None and not np.isnan(found).all()
+            if (found := values(column.name)) is not None and not np.isnan(found).all()
         ]
 
     def levels(self) -> tuple[JsonObject, npt.NDArray[np.intp]]:
@@ -136,7 +135,7 @@ class Cube:
         }
         for column in self.columns:
             values = np.full(self._cube, np.nan)
-            values.ravel()[self._at] = self._read(column.figure)
+            values.ravel()[self._at] = self._read(column.name)
             for dimensions, at, _ in chosen:
                 self._fill(levels[_key(dimensions)], dimensions, at, column, values)
         return levels, points
@@ -163,17 +162,17 @@ class Cube:
         level: JsonObject,
         dimensions: Sequence[int],
         cells: npt.NDArray[np.intp],
-        column: Column,
+        column: Figure,
         values: npt.NDArray[np.float64],
     ) -> None:
         """Average a metric over the dimensions that do not remain in a level."""
         left = [self.shape[dimension] for dimension in dimensions]
         front = np.moveaxis(values, [1 + d for d in dimensions], range(1, 1 + len(left)))
         flat = front.reshape(len(self.controllers), math.prod(left), -1, values.shape[-1])
-        found = [_estimates(part[cells], range_of(column.figure), column.factor) for part in flat]
+        found = [_estimates(part[cells], column.range, column.factor) for part in flat]
         for name, numbers in zip(("mean", "low", "high"), zip(*found, strict=True), strict=True):
             if level[name] is not None:
-                level[name][column.figure] = list(numbers)
+                level[name][column.name] = list(numbers)
 
 
 def _estimates(

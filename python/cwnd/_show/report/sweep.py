@@ -111,7 +111,7 @@ def sweep_page(out: Outs) -> str:
             "sampled": cube.sampled,
             "controllers": [{"name": name, "color": shades[name]} for name in controllers],
             "metrics": [
-                {"name": column.figure, "title": column.title, "unit": column.unit}
+                {"name": column.name, "title": column.title, "unit": column.unit}
                 for column in cube.columns
             ],
             "levels": levels,
@@ -158,7 +158,7 @@ def _check_columns(out: Path, schema: pa.Schema, axes: Sequence[str], drawn: Seq
         "wall_s": _is_number,
         **dict.fromkeys(axes, _is_value),
     }
-    others = {column.figure: _is_number for column in SWEEP_COLUMNS} | {TCP_CONVENTIONS: _is_text}
+    others = {column.name: _is_number for column in SWEEP_COLUMNS} | {TCP_CONVENTIONS: _is_text}
     for name, fits in (others | needed).items():
         if name in schema.names:
             kind = schema.field(name).type

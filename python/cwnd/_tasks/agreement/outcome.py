@@ -20,7 +20,7 @@ from cwnd._runs.result import (
     retransmission_rate_of,
     write_text,
 )
-from cwnd._runs.text import interval_text, number
+from cwnd.metrics.catalog import Figure, short
 from cwnd.stats import Estimate, estimate, estimate_difference, estimate_ratio
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Plot
 
     from cwnd._base.records import FlowRecord, JsonObject
     from cwnd._runs.result import Result
@@ -54,18 +54,10 @@ RARE = 1e-4
 """Loss rates below this count as equal: a run of 20 s at 10 Mbit/s has 17000 packets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+@dataclass(frozen=True)
+class Kind(Figure):
     """A figure and its tolerance."""
 
-    name: str
-    """As in JSON."""
-    title: str
-    unit: str
-    factor: float
-    """Conversion factor from the figure to the unit shown."""
-    digits: int
-    """Decimal places shown."""
     tolerance: float = 0.05
     """Largest relative deviation of the ratio of two means from 1."""
     ratio: float = 0.0
@@ -81,34 +73,30 @@ class Kind:
             return 1 / self.ratio, self.ratio
         return 1 - self.tolerance, 1 + self.tolerance
 
-    def mean(self, value: Estimate) -> str:
-        """Format the mean."""
-        return number(value.mean, self.digits, self.factor)
 
-    def interval(self, value: Estimate) -> str:
-        """Format the confidence interval; empty without one."""
-        return interval_text(value, self.digits, self.factor)
+def _kind(name: str, *, tolerance: float = 0.05, ratio: float = 0.0, **words: str | int) -> Kind:
+    """Return a figure with its tolerance, and with other words or decimals than in other tables."""
+    figure = vars(short(name)) | words
+    return Kind(**figure, tolerance=tolerance, ratio=ratio)
 
 
 OF_NETWORK = (
-    Kind("utilization", "used", "%", 100, 1),
-    Kind("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
-    Kind("jain", "Jain's index", "", 1, 3),
-    Kind("loss_rate", "loss", "%", 100, 3, ratio=1.5),
-    Kind("mark_rate", "marks", "%", 100, 3, ratio=1.5),
-    Kind("queueing_delay_s", "queue, mean", "ms", 1e3, 2, tolerance=0.1),
-    Kind("queueing_delay_p95_s", "queue, p95", "ms", 1e3, 2, tolerance=0.1),
+    _kind("utilization"),
+    _kind("goodput_bps"),
+    _kind("jain", title="Jain's index"),
+    _kind("loss_rate", ratio=1.5, digits=3),
+    _kind("mark_rate", ratio=1.5, digits=3),
+    _kind("queueing_delay_s", tolerance=0.1, title="queue, mean", digits=2),
+    _kind("queueing_delay_p95_s", tolerance=0.1, title="queue, p95", digits=2),
 )
 """Figures of all measured flows together and of the bottleneck."""
 
 OF_FLOWS = (
-    Kind("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
-    Kind("share", "share", "%", 100, 1),
-    Kind("retransmission_rate", "retransmissions", "%", 100, 3, ratio=1.5),
-    Kind("window_p10", "window, p10", "packets", 1, 1, tolerance=0.1),
-    Kind("window_p50", "window, p50", "packets", 1, 1, tolerance=0.1),
-    Kind("window_p90", "window, p90", "packets", 1, 1, tolerance=0.1),
-    Kind("mean_rtt_s", "RTT", "ms", 1e3, 2),
+    _kind("goodput_bps"),
+    _kind("share", unit="%", digits=1),
+    _kind("retransmission_rate", ratio=1.5, digits=3),
+    *(_kind(name, tolerance=0.1) for name in QUANTILES),
+    _kind("mean_rtt_s", digits=2),
 )
 """Figures of the flows of one group."""
 
@@ -147,7 +135,7 @@ class Row:
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """The mean with its interval on each backend."""
-        within = metrics.range_of(self.kind.name)
+        within = self.kind.range
         return {on: estimate(values, within) for on, values in self.values.items()}
 
     @cached_property
@@ -188,7 +176,7 @@ def judge(
     >>> judge("linux", goodput, [9.0e6, 9.1e6, 9.0e6], [8.9e6, 7.5e6, 8.2e6], 0.0).text
     'undecided (-9 %, -34 to +14 %)'
     """
-    within = metrics.range_of(kind.name)
+    within = kind.range
     ratio = estimate_ratio(other, first)
     difference = estimate_difference(other, first)
     both = estimate(first, within), estimate(other, within)
@@ -234,7 +222,7 @@ def _compare_rare(both: Iterable[Estimate]) -> str:
 def _deviation_text(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
     """Describe the deviation of two means, with the interval if undecided."""
     if not ratio.known:
-        return f"{number(other.mean, kind.digits, kind.factor)} {kind.unit} instead of 0"
+        return f"{kind.mean(other)} {kind.unit} instead of 0"
     if kind.ratio:
         text, reach = f"{ratio.mean:.2g} times", f"{ratio.low:.2g} to {ratio.high:.2g}"
     else:
@@ -374,7 +362,7 @@ class Agreement:
         """Return each figure's mean on each backend, in readable units, and the verdicts."""
         return _show.notebook.summarize_agreement(self)
 
-    def plot(self) -> Figure:
+    def plot(self) -> Plot:
         """Draw windows and queue on each backend side by side, for the first seed.
 
         Returns

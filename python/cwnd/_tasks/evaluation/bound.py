@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from cwnd._runs.expect import read_bound, read_limit
-from cwnd.stats import ANY, COUNT, POSITIVE, UNIT, Estimate, estimate, estimate_ratio
+from cwnd._runs.expect import OPERATORS, read_bound, read_limit
+from cwnd.metrics.catalog import range_of_dimension
+from cwnd.stats import ANY, Estimate, estimate, estimate_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cwnd._runs.expect import Operator
-    from cwnd._runs.measures import Dimension
+    from cwnd.metrics.catalog import Dimension
     from cwnd.stats import Range
 
 Grade: TypeAlias = Literal["meets", "concern", "fails", "undecided", "does not apply"]
@@ -34,11 +34,7 @@ RULE = (
     "of its worst cell: fails, concern (neither threshold holds), undecided, meets."
 )
 
-_RANGES = {"fraction": UNIT, "count": COUNT}
-"""Ranges of metrics by dimension; others are 0 or more."""
-
 _TIMES = re.compile(r"(\S+)\s+baseline")
-_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,7 @@ class Bound:
         figure = measured.ratio if self.relative else measured.value
         if math.isnan(figure.low):
             return None
-        compare = _COMPARE[self.operator]
+        compare = OPERATORS[self.operator]
         ends = {compare(figure.low, self.limit), compare(figure.high, self.limit)}
         return ends.pop() if len(ends) == 1 else None
 
@@ -158,7 +154,7 @@ def judge(
     >>> judge(*bounds, [1.0, 1.0], [1.0, math.nan], "count")[0]
     'undecided'
     """
-    measured = measure(values, base, _RANGES.get(dimension, POSITIVE))
+    measured = measure(values, base, range_of_dimension(dimension))
     if not np.isfinite(values).all():
         return "fails", measured
     if not np.isfinite(base).all():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from cwnd._runs.measures import Dimension
 from cwnd._tasks.evaluation.bound import GRADES
 from cwnd._tasks.evaluation.experiment import BACKENDS
+from cwnd.metrics.catalog import Dimension
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject

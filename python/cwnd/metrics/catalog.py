@@ -1,0 +1,108 @@
+"""The catalogue of metrics, which is in Rust: ``crates/cwnd-sim/src/metrics.rs``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from cwnd._native import catalogue
+from cwnd.stats import COUNT, POSITIVE, UNIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cwnd.stats import Estimate, Range
+
+Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
+"""Dimension of a metric: bits per second, seconds, or a number without unit."""
+
+_FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100}
+
+
+def range_of_dimension(dimension: Dimension) -> Range:
+    """Return the range of the values of a dimension."""
+    return {"fraction": UNIT, "count": COUNT}.get(dimension, POSITIVE)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a metric: a key in JSON, and a column of frames, data sets and tables."""
+
+    name: str
+    title: str
+    short: str
+    """Title in tables of several metrics of a network."""
+    unit: str
+    digits: int
+    """Decimal places shown."""
+    meaning: str
+    of_run: bool
+    """Whether each run has it as one number, which data sets have as a column."""
+    range: Range
+
+    @property
+    def factor(self) -> float:
+        """Conversion factor from the figure to the unit shown."""
+        return _FACTORS.get(self.unit, 1)
+
+    @property
+    def head(self) -> tuple[str, str, str]:
+        """Head of a column: title, unit and meaning."""
+        return self.title, self.unit, self.meaning
+
+    @property
+    def with_unit(self) -> str:
+        """Title, with the unit if there is one."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def text(self, value: float | None) -> str:
+        """Format a value; a dash if it is unknown."""
+        return number(value, self.digits, self.factor)
+
+    def mean(self, value: Estimate) -> str:
+        """Format the mean."""
+        return self.text(value.mean)
+
+    def interval(self, value: Estimate) -> str:
+        """Format the confidence interval; empty without one.
+
+        Examples
+        --------
+        >>> from cwnd.stats import Estimate
+        >>> FIGURES["utilization"].interval(Estimate(0.56, 0.31, 0.78, 5))
+        '31.0–78.0'
+        """
+        return f"{self.text(value.low)}–{self.text(value.high)}" if value.known else ""
+
+
+def number(value: float | None, digits: int, factor: float = 1.0) -> str:
+    """Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
+
+    Examples
+    --------
+    >>> number(0.0314159, 2, factor=100), number(None, 2)
+    ('3.14', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value * factor:.{digits}f}"
+
+
+_CATALOGUE = catalogue()
+
+DIMENSIONS: Mapping[str, Dimension] = {each["name"]: each["dimension"] for each in _CATALOGUE}
+"""The dimensions of the metrics by name."""
+
+FIGURES: Mapping[str, Figure] = {
+    figure["name"]: Figure(**figure, range=range_of_dimension(metric["dimension"]))
+    for metric in _CATALOGUE
+    for figure in metric["figures"]
+}
+"""The figures by name."""
+
+
+def short(name: str, title: str = "", meaning: str = "") -> Figure:
+    """Return a figure with its short title, or other words, for a table of several metrics."""
+    figure = FIGURES[name]
+    return replace(figure, title=title or figure.short, meaning=meaning or figure.meaning)
