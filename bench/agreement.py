@@ -117,7 +117,7 @@ def main() -> None:
     system = f"Linux {platform.release()}, {os.cpu_count()} processors, load {load:.1f}"
     print(f"{system}; {seconds} s of real time at least", file=sys.stderr)
     start = time.monotonic()
-    rows = [HEAD]
+    rows: list[tuple[str, ...]] = [HEAD]
     for part, laws in chosen:
         for row in measure(part, laws, options.repeat):
             rows.append(row)
