@@ -234,6 +234,8 @@ pub mod record;
 #[cfg(feature = "registry")]
 pub mod registry;
 mod rtt;
+#[cfg(test)]
+mod testing;
 mod units;
 mod whole;
 
