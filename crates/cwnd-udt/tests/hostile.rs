@@ -77,7 +77,7 @@ proptest! {
         seed: u64,
     ) {
         let config = if stream { config(law) } else { messages(law) };
-        let mut pair = Pair::connecting([&config, &config], 9, PERFECT, seed).connect();
+        let mut pair = Pair::open(&config, 9, PERFECT, seed);
         let mut random = Random(seed);
         let mut buffer = vec![0; 1 << 20];
         for datagram in datagrams {
@@ -225,8 +225,7 @@ fn a_large_offered_window_does_not_raise_the_memory_bounds() {
 /// Requests with guessed cookies lead to answers only.
 #[test]
 fn a_flood_of_requests_does_not_disturb_a_transfer() {
-    let config = config("udt");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
     let listener = Listener::new(common::KEY, SocketType::Stream);
     let mut random = Random(5);
     let data = pattern(100_000, 3);
@@ -256,8 +255,7 @@ fn request_from(random: &mut Random) -> Handshake {
 /// Packets after the peer's shutdown are ignored.
 #[test]
 fn a_shutdown_is_final() {
-    let config = config("udt");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
     let mut bytes = [0; 100];
     let length = Control::Shutdown.encode(0, 22, &mut bytes);
     pair.ends[1].handle_datagram(pair.now, &bytes[..length]);

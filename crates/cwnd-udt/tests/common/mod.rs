@@ -40,6 +40,13 @@ impl Random {
     }
 }
 
+/// A key of consecutive bytes.
+#[cfg(feature = "secure")]
+pub(crate) fn key(first: u8) -> cwnd_udt::secure::Key {
+    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + first);
+    cwnd_udt::secure::Key::from_file_contents(&bytes).unwrap()
+}
+
 /// The impairments of the path, equal in both directions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
@@ -137,6 +144,11 @@ impl Pair {
         let mut pair = Pair::new([first, second], path, seed);
         pair.listening = Some((Listener::new(KEY, listens.socket_type), listens.clone(), 22));
         pair
+    }
+
+    /// A client and a listener of one configuration, after they have connected.
+    pub(crate) fn open(config: &Config, initial: u32, path: Path, seed: u64) -> Self {
+        Pair::connecting([config, config], initial, path, seed).connect()
     }
 
     /// Two ends that connect by rendezvous.
@@ -306,6 +318,31 @@ impl Pair {
         }
         let [a, b] = arrived;
         [b, a]
+    }
+}
+
+/// Both ends of a connection that is open at time 0, with these ids: the client's, and the listener's.
+pub(crate) fn ends(config: &Config, ids: [u32; 2], initial: u32) -> [Connection; 2] {
+    let now = Time::ZERO;
+    let mut client_end = Connection::connect(config, now, ids[0], Seq::new(initial), server().ip());
+    let listener = Listener::new(KEY, config.socket_type);
+    loop {
+        let request = client_end.poll_transmit(now, 1).unwrap().datagrams.to_vec();
+        match listener.handle(now, client(), &request) {
+            Answer::Ignore => panic!("ignored"),
+            Answer::Reply(reply) => client_end.handle_datagram(now, &reply),
+            Answer::Accept(incoming) => {
+                assert!(
+                    incoming.supports_resets,
+                    "the request of the first microsecond has a time stamp"
+                );
+                let mut listener_end = Connection::accept(config, now, ids[1], &incoming);
+                client_end
+                    .handle_datagram(now, listener_end.poll_transmit(now, 1).unwrap().datagrams);
+                assert!(client_end.is_open());
+                return [client_end, listener_end];
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) mod relay;
 
 use crate::common::Random;
 use cwnd::Spec;
-use cwnd_udt::{Config, SocketType, UdtStream};
+use cwnd_udt::{Config, SocketType, UdtListener, UdtStream};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,6 +42,17 @@ pub(crate) fn set_timeouts(stream: &UdtStream) {
     stream.set_write_timeout(Some(TIMEOUT));
 }
 
+/// Connects a client to a listener. Returns both ends.
+pub(crate) fn pair(config: &Config) -> [UdtStream; 2] {
+    let listener = UdtListener::bind(local(), config).unwrap();
+    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
+    let (server, peer) = listener.accept().unwrap();
+    assert_eq!(peer.port(), client.local_addr().port());
+    set_timeouts(&client);
+    set_timeouts(&server);
+    [client, server]
+}
+
 /// An FNV-1a hash of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash(pub u64);
@@ -56,7 +67,8 @@ impl Hash {
     }
 }
 
-fn fill(random: &mut Random, bytes: &mut [u8]) {
+/// Fills `bytes` with random ones.
+pub(crate) fn fill(random: &mut Random, bytes: &mut [u8]) {
     for word in bytes.chunks_mut(8) {
         word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
     }
@@ -93,6 +105,14 @@ pub(crate) fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result
         }
     }
     Ok(hash)
+}
+
+/// Sends `bytes` bytes from `from` to `to` and asserts that they arrive.
+pub(crate) fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
+    std::thread::scope(|scope| {
+        let sent = scope.spawn(|| send_stream(from, bytes, seed).unwrap());
+        assert_eq!(recv_stream(to, bytes).unwrap(), sent.join().unwrap());
+    });
 }
 
 /// Message `n`: the number `n` in eight bytes, and up to `size` bytes generated from it.
