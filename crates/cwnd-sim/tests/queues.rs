@@ -1,8 +1,7 @@
 //! The disciplines that decide at departure, with TCP and constant-bit-rate traffic.
 
+use crate::common::{jain, simulate};
 use cwnd_sim::record::{LinkRecord, Records};
-use cwnd_sim::scenario::Scenario;
-use cwnd_sim::{Options, Simulation};
 
 /// Runs flows over a dumbbell of 20 Mb/s and 40 ms with this queue, and returns its records after 10 s of warm-up.
 fn dumbbell(queue: &str, flows: &str) -> Records {
@@ -16,10 +15,7 @@ fn dumbbell(queue: &str, flows: &str) -> Records {
         {flows}
         "#
     );
-    let network = Scenario::from_toml(&text, "queues.toml").unwrap().network(1).unwrap();
-    let mut simulation = Simulation::new(&network, 1, &Options::default()).unwrap();
-    simulation.run();
-    simulation.finish()
+    simulate(&text, 1)
 }
 
 fn bottleneck(records: &Records) -> &LinkRecord {
@@ -89,14 +85,7 @@ fn flow_queues_give_equal_shares_to_different_controllers() {
         flow = [{ controller = "cubic", rtt = "50ms" }, { controller = "vegas", rtt = "50ms" },
                 { controller = "reno", rtt = "150ms" }, { controller = "scalable", rtt = "50ms" }]
     "#;
-    let share = |queue| {
-        let records = dumbbell(queue, flows);
-        let delivered = records.flows.iter().map(|flow| flow.packets_delivered as f64);
-        let (sum, squares) =
-            delivered.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-        sum * sum / (4.0 * squares)
-    };
-    let (droptail, fq) = (share("\"1bdp\""), share("\"fq_codel\""));
+    let [droptail, fq] = ["\"1bdp\"", "\"fq_codel\""].map(|queue| jain(&dumbbell(queue, flows)));
     assert!(droptail < 0.8 && fq > 0.95, "Jain's index: {droptail} and {fq}");
 }
 
