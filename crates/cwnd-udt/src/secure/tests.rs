@@ -5,6 +5,7 @@ mod credentials;
 use super::handshake::{NoiseParams, noise_with};
 use super::wire::{HANDSHAKE_HEADER, MESSAGE_OFFSET};
 use super::*;
+use crate::testing::at;
 use cwnd::{Dur, Time};
 use proptest::prelude::*;
 use std::net::SocketAddr;
@@ -41,10 +42,6 @@ fn other_key() -> Credentials {
 
 fn from() -> SocketAddr {
     "192.0.2.1:9000".parse().unwrap()
-}
-
-fn at(millis: u64) -> Time {
-    Time::from_nanos(millis * 1_000_000)
 }
 
 fn initiator(key: &Credentials, id: u32) -> (Initiator, Vec<u8>) {

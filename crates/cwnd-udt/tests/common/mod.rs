@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use cwnd::{Dur, Spec, Time};
+use cwnd_udt::handshake::{Handshake, Request, VERSION};
 use cwnd_udt::{Answer, Config, Connection, Event, Listener, Seq, SocketType};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,6 +17,21 @@ pub(crate) fn client() -> SocketAddr {
 
 pub(crate) fn server() -> SocketAddr {
     "192.0.2.2:2000".parse().unwrap()
+}
+
+/// The first request of a client's stream connection.
+pub(crate) fn request() -> Handshake {
+    Handshake {
+        version: VERSION,
+        socket_type: SocketType::Stream,
+        initial: Seq::new(9),
+        packet_size: 1500,
+        flow_window: 8192,
+        request: Request::Connect,
+        socket: 11,
+        cookie: 0,
+        peer: [0; 16],
+    }
 }
 
 /// SplitMix64.
