@@ -30,12 +30,7 @@ fn valid() -> Network {
         name: format!("flow-{index}"),
         path: [0, 1].into(),
         back: [2, 3].into(),
-        start: Time::ZERO,
-        stop: Time::NEVER,
-        traffic: Arc::new(traffic),
-        measured: true,
-        bytes: None,
-        application: None,
+        ..common::flow(traffic)
     };
     Network {
         name: "valid".into(),

@@ -45,20 +45,15 @@ fn codel_keeps_the_standing_queue_of_a_flow_below_its_target() {
     assert!(bottleneck(&droptail).delay.p50 > 2.0 * link.delay.p50);
 }
 
+/// The reference delay of PIE, and the target of DualPI2's Classic queue.
 #[test]
-fn pie_holds_its_reference_delay() {
-    let records = dumbbell("\"pie\"", FOUR);
-    let link = bottleneck(&records);
-    assert!((link.delay.mean - 0.015).abs() < 0.004, "{:?}", link.delay);
-    assert!(link.utilization > 0.95, "{}", link.utilization);
-}
-
-#[test]
-fn dualpi2_holds_the_target_of_the_classic_queue() {
-    let records = dumbbell("\"dualpi2\"", FOUR);
-    let link = bottleneck(&records);
-    assert!((link.delay.mean - 0.015).abs() < 0.004, "{:?}", link.delay);
-    assert!(link.utilization > 0.95, "{}", link.utilization);
+fn pie_and_dualpi2_hold_their_delay() {
+    for queue in ["\"pie\"", "\"dualpi2\""] {
+        let records = dumbbell(queue, FOUR);
+        let link = bottleneck(&records);
+        assert!((link.delay.mean - 0.015).abs() < 0.004, "{queue}: {:?}", link.delay);
+        assert!(link.utilization > 0.95, "{queue}: {}", link.utilization);
+    }
 }
 
 #[test]
