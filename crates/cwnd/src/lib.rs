@@ -229,6 +229,7 @@ pub mod machine;
 #[cfg(feature = "models")]
 pub mod model;
 pub mod parts;
+mod random;
 #[cfg(feature = "records")]
 pub mod record;
 #[cfg(feature = "registry")]
