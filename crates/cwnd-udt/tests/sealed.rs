@@ -2,10 +2,10 @@
 
 use crate::common::{Random, key};
 use crate::support::relay::{Faults, Relay};
-use crate::support::{local, pair, set_timeouts, stream_config, transfer};
+use crate::support::{local, pair, set_timeouts, share_a_port, stream_config, transfer};
 use cwnd::Dur;
 use cwnd_udt::secure::{Credentials, Key};
-use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
+use cwnd_udt::{Config, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,34 +60,9 @@ fn messages_are_delivered() {
 
 #[test]
 fn many_connections_share_a_port() {
-    const MANY: usize = 150;
-    let small = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
-    let long_timeout = Config { connect_timeout: Dur::from_millis(30_000), ..small.clone() };
-    let listener = UdtListener::bind(local(), &small).unwrap();
-    let to = listener.local_addr();
-    let port = Endpoint::bind(local()).unwrap();
-    thread::scope(|scope| {
-        for n in 0..MANY {
-            let (port, long_timeout) = (&port, &long_timeout);
-            scope.spawn(move || {
-                let mut stream = port.connect(to, long_timeout).unwrap();
-                stream.write_all(&[n as u8; 10_000]).unwrap();
-                let mut answer = [0];
-                stream.read_exact(&mut answer).unwrap();
-                assert_eq!(answer[0], n as u8);
-            });
-        }
-        for _ in 0..MANY {
-            let (mut stream, _) = listener.accept().unwrap();
-            scope.spawn(move || {
-                let mut data = [0; 10_000];
-                stream.read_exact(&mut data).unwrap();
-                assert!(data.iter().all(|byte| *byte == data[0]));
-                stream.write_all(&data[..1]).unwrap();
-                assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-            });
-        }
-    });
+    let server = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
+    let client = Config { connect_timeout: Dur::from_millis(30_000), ..server.clone() };
+    share_a_port(&client, &server, 150, 10_000);
 }
 
 /// Asserts that a listener with the key `listener_key` does not accept a client with the key `client_key`, and returns

@@ -2,7 +2,9 @@
 
 use crate::common::Random;
 use crate::support::relay::{Faults, Relay};
-use crate::support::{fill, local, pair, recv_stream, send_stream, stream_config, transfer};
+use crate::support::{
+    fill, local, pair, recv_stream, send_stream, share_a_port, stream_config, transfer,
+};
 use cwnd::Dur;
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
@@ -48,39 +50,8 @@ fn both_directions_are_delivered_at_once() {
 
 #[test]
 fn many_connections_share_a_port() {
-    const MANY: usize = 200;
-    let mut small = config("udt");
-    (small.send_buffer, small.receive_buffer) = (64, 64);
-    let listener = UdtListener::bind(local(), &small).unwrap();
-    let to = listener.local_addr();
-    let port = Endpoint::bind(local()).unwrap();
-    thread::scope(|scope| {
-        for n in 0..MANY {
-            let (port, small) = (&port, &small);
-            scope.spawn(move || {
-                let mut stream = port.connect(to, small).unwrap();
-                stream.write_all(&vec![n as u8; 50_000 + n]).unwrap();
-                let mut answer = [0];
-                stream.read_exact(&mut answer).unwrap();
-                assert_eq!(answer[0], n as u8);
-                stream.close().unwrap();
-            });
-        }
-        for _ in 0..MANY {
-            let (mut stream, peer) = listener.accept().unwrap();
-            assert_eq!(peer, port.local_addr());
-            scope.spawn(move || {
-                let mut data = vec![0; 50_000];
-                stream.read_exact(&mut data).unwrap();
-                let n = data[0];
-                let mut rest = vec![0; usize::from(n)];
-                stream.read_exact(&mut rest).unwrap();
-                assert!(data.iter().chain(&rest).all(|byte| *byte == n));
-                stream.write_all(&[n]).unwrap();
-                assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-            });
-        }
-    });
+    let small = Config { send_buffer: 64, receive_buffer: 64, ..config("udt") };
+    share_a_port(&small, &small, 200, 50_000);
 }
 
 #[test]
