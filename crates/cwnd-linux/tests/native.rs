@@ -9,6 +9,8 @@ use cwnd::{
 };
 use cwnd_linux::bpf::Implementation;
 use program::{RESULTS, ROW, Results, Row};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::thread;
 
@@ -52,15 +54,16 @@ impl Random {
 }
 
 /// Passes the rows of `draw` to the C program, and each answer to `check`.
-fn run<K>(
+fn run<K: Debug>(
     name: &str,
     draw: impl Fn(&mut Random) -> (Row, K) + Sync,
-    mut check: impl FnMut(&K, &Results),
+    mut check: impl FnMut(&K, &Results, &mut Comparison),
 ) {
     let mut child = program::start(name);
     let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
     let output = child.stdout.take().unwrap();
     let random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut max_errors = MaxErrors::default();
     thread::scope(|scope| {
         // Both threads draw the same rows: one writes them, the other checks the output.
         let (mut writer_random, mut check_random) = (random.clone(), random);
@@ -84,10 +87,11 @@ fn run<K>(
                 output.read_exact(&mut bytes).unwrap();
                 *number = u64::from_ne_bytes(bytes);
             }
-            check(&state, &numbers);
+            check(&state, &numbers, &mut Comparison { state: &state, max_errors: &mut max_errors });
         }
     });
     assert!(child.wait().unwrap().success());
+    println!("the largest errors relative to their bounds: {max_errors:.3?}");
 }
 
 /// Returns the row of number `law`, with the parameters of `spec`.
@@ -108,30 +112,28 @@ fn window_law(spec: &Spec) -> impl WindowLaw {
     }
 }
 
-/// The largest error relative to its bound, by quantity.
-#[derive(Default)]
-struct MaxErrors(std::collections::BTreeMap<&'static str, f64>);
+/// The largest errors relative to their bounds, by quantity.
+type MaxErrors = BTreeMap<&'static str, f64>;
 
-impl MaxErrors {
-    /// Compares `got` with `real`, which is itself rounded to 53 bits.
-    fn compare(
-        &mut self,
-        quantity: &'static str,
-        got: f64,
-        real: f64,
-        bound: f64,
-        state: &dyn std::fmt::Debug,
-    ) {
-        let ratio = (got - real).abs() / (bound + 2f64.powi(-50) * real.abs());
-        assert!(ratio <= 1.0, "{quantity}: {got} for {real}, bound {bound:e}, of {state:?}");
-        let max_error = self.0.entry(quantity).or_default();
-        *max_error = max_error.max(ratio);
-    }
+/// Compares the results for one state.
+struct Comparison<'a> {
+    state: &'a dyn Debug,
+    max_errors: &'a mut MaxErrors,
 }
 
-impl Drop for MaxErrors {
-    fn drop(&mut self) {
-        println!("the largest errors relative to their bounds: {:.3?}", self.0);
+impl Comparison<'_> {
+    /// Compares `got` with `real`, which is itself rounded to 53 bits.
+    fn compare(&mut self, quantity: &'static str, got: f64, real: f64, bound: f64) {
+        let ratio = (got - real).abs() / (bound + pow2(-50) * real.abs());
+        let state = self.state;
+        assert!(ratio <= 1.0, "{quantity}: {got} for {real}, bound {bound:e}, of {state:?}");
+        let max_error = self.max_errors.entry(quantity).or_default();
+        *max_error = max_error.max(ratio);
+    }
+
+    /// Compares a window after a cut, the product of a window `w` (Q40) and a fraction.
+    fn compare_cut(&mut self, got: u64, real: f64, w: f64) {
+        self.compare("cut", packets(got), real, error_of_product(w));
     }
 }
 
@@ -150,6 +152,11 @@ fn packets(window: u64) -> f64 {
     window as f64 / 2f64.powi(40)
 }
 
+/// Returns the error of the product of a window of `w` packets and a fraction.
+fn error_of_product(w: f64) -> f64 {
+    pow2(-32) * w + pow2(-39)
+}
+
 fn pow2(power: i32) -> f64 {
     2f64.powi(power)
 }
@@ -165,7 +172,6 @@ fn at(now: u64, min_rtt: u64) -> Context {
 
 #[test]
 fn arithmetic() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let (a, b) = (random.word() >> random.below(64), random.word() >> random.below(64));
         let mut row = [0; ROW];
@@ -173,7 +179,7 @@ fn arithmetic() {
         row[ARGUMENTS..ARGUMENTS + 3].copy_from_slice(&[a, b, shift]);
         (row, (a, b, shift))
     };
-    run("arithmetic", draw, |&(a, b, shift), out| {
+    run("arithmetic", draw, |&(a, b, shift), out, errors| {
         let product = (u128::from(a) * u128::from(b)) >> shift;
         assert_eq!(out[0], u64::try_from(product).unwrap_or(u64::MAX), "{a} * {b} >> {shift}");
         assert_eq!(out[3], if a == 0 { 0 } else { u64::from(a.leading_zeros()) });
@@ -186,40 +192,27 @@ fn arithmetic() {
             assert!(quotient as f64 >= pow2(64) * (1.0 - pow2(-30)), "{a} << {shift} / {b}");
         } else {
             let real = quotient as f64;
-            max_errors.compare(
-                "ratio",
-                out[1] as f64,
-                real,
-                1.0 + pow2(-30) * real,
-                &(a, b, shift),
-            );
+            errors.compare("ratio", out[1] as f64, real, 1.0 + pow2(-30) * real);
         }
         let root = (a as f64 / pow2(40)).sqrt();
-        max_errors.compare(
-            "root",
-            out[2] as f64 / pow2(32),
-            root,
-            pow2(-31) * root + pow2(-32),
-            &a,
-        );
+        errors.compare("root", out[2] as f64 / pow2(32), root, pow2(-31) * root + pow2(-32));
     });
 }
 
 #[test]
 fn aimd() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let (w, n) = (random.window(1.0), random.acked());
         let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
         row_and_arguments(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
     };
-    run("aimd", draw, |(spec, a), out| {
+    run("aimd", draw, |(spec, a), out, errors| {
         let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
         let grown = law.grow(w, n, &context());
         let bound = pow2(-30) * (grown - w) + pow2(-39) * n;
-        max_errors.compare("grow", packets(out[0]), grown, bound, &(spec, a));
+        errors.compare("grow", packets(out[0]), grown, bound);
         let cut = law.cut(w, Signal::Loss, &context());
-        max_errors.compare("cut", packets(out[1]), cut, pow2(-32) * w + pow2(-39), &(spec, a));
+        errors.compare_cut(out[1], cut, w);
     });
 }
 
@@ -231,27 +224,25 @@ fn row_and_arguments(law: u64, spec: String, arguments: Vec<u64>) -> (Row, (Spec
 
 #[test]
 fn binomial() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let (w, n) = (random.window(1.0), random.acked());
         let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
         let (k, l) = (random.below(9) as f64 / 2.0, random.below(3) as f64 / 2.0);
         row_and_arguments(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
     };
-    run("binomial", draw, |(spec, a), out| {
+    run("binomial", draw, |(spec, a), out, errors| {
         let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
         let grown = law.grow(w, n, &context());
         let bound = pow2(-27) * (grown - w) + pow2(-37) * n;
-        max_errors.compare("grow", packets(out[0]), grown, bound, &(spec, a));
+        errors.compare("grow", packets(out[0]), grown, bound);
         let cut = law.cut(w, Signal::Loss, &context());
         let power = w.powf(spec.get("l").unwrap());
-        max_errors.compare("cut", packets(out[1]), cut, pow2(-30) * power + pow2(-31), &(spec, a));
+        errors.compare("cut", packets(out[1]), cut, pow2(-30) * power + pow2(-31));
     });
 }
 
 #[test]
 fn simd() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let (w0, n) = (random.window(1.0), random.acked());
         let beta = random.scale(1e-3, 0.9375);
@@ -267,57 +258,43 @@ fn simd() {
         let spec = format!("simd({beta:?}, reset={reset})");
         row_and_arguments(3, spec, vec![w_max, w0, w, n, random.below(2)])
     };
-    run("simd", draw, |(spec, a), out| {
+    run("simd", draw, |(spec, a), out, errors| {
         let mut law = window_law(spec);
         let (w_max, w0, w, n) = (packets(a[0]), packets(a[1]), packets(a[2]), a[3] as f64);
         if a[0] != 0 {
             let why = if a[4] != 0 { Signal::Timeout } else { Signal::Loss };
             let cut = law.cut(w_max, why, &context());
-            max_errors.compare(
-                "cut",
-                packets(out[0]),
-                cut,
-                pow2(-32) * w_max + pow2(-39),
-                &(spec, a),
-            );
+            errors.compare_cut(out[0], cut, w_max);
         }
         law.enter(w0, &context());
         if a[0] == 0 && w0 / (1.0 - spec.get("beta").unwrap()) >= pow2(24) {
             return;
         }
         let alpha = gauge(&law, "alpha");
-        max_errors.compare(
-            "alpha",
-            packets(out[1]),
-            alpha,
-            pow2(-28) * alpha + pow2(-38),
-            &(spec, a),
-        );
+        errors.compare("alpha", packets(out[1]), alpha, pow2(-28) * alpha + pow2(-38));
         let grown = law.grow(w, n, &context());
         let gain = grown - w;
         let bound = pow2(-26) * gain + pow2(-31) * n * (1.0 + alpha) / w + pow2(-37) * n;
-        max_errors.compare("grow", packets(out[2]), grown, bound, &(spec, a));
+        errors.compare("grow", packets(out[2]), grown, bound);
     });
 }
 
 #[test]
 fn cube_root() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let x = random.word() >> (1 + random.below(63));
         let mut row = [0; ROW];
         (row[0], row[ARGUMENTS]) = (8, x);
         (row, x)
     };
-    run("cube_root", draw, |&x, out| {
+    run("cube_root", draw, |&x, out, errors| {
         let (got, real) = (out[0] as f64 / pow2(32), (x as f64 / pow2(32)).cbrt());
-        max_errors.compare("cube root", got, real, pow2(-29) * real + pow2(-32), &x);
+        errors.compare("cube root", got, real, pow2(-29) * real + pow2(-32));
     });
 }
 
 #[test]
 fn cubic() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let w_max = random.window(2.0);
         let again = if random.below(3) == 0 { random.window(2.0) } else { 0 };
@@ -338,15 +315,14 @@ fn cubic() {
             vec![t, rtt, first, again, w0, w, random.acked()],
         )
     };
-    run("cubic", draw, |(spec, a), out| {
+    run("cubic", draw, |(spec, a), out, errors| {
         let mut law = window_law(spec);
         let (w0, w, n) = (packets(a[4]), packets(a[5]), a[6] as f64);
         let (t, rtt) = (a[0] as f64 / 1e6, a[1] as f64 / 1e6);
         for w in [a[2], a[3]].into_iter().filter(|&w| w > 0) {
             let cut = law.cut(packets(w), Signal::Loss, &context());
             if w == a[3] || a[3] == 0 {
-                let bound = pow2(-32) * packets(w) + pow2(-39);
-                max_errors.compare("cut", packets(out[0]), cut, bound, &(spec, a));
+                errors.compare_cut(out[0], cut, packets(w));
             }
         }
         law.enter(w0, &context());
@@ -368,9 +344,9 @@ fn cubic() {
             c * x * x * of_k + pow2(-31) * c * (x + 1.0) + pow2(-40) * x.powi(3) + pow2(-38)
         };
         // Fast convergence computes w_max with a product.
-        let of_w_max = pow2(-32) * w_max + pow2(-39);
+        let of_w_max = error_of_product(w_max);
         if at(t) < packets(u64::MAX) - 1.0 {
-            max_errors.compare("W(t)", packets(out[1]), at(t), error(t) + of_w_max, &(spec, a));
+            errors.compare("W(t)", packets(out[1]), at(t), error(t) + of_w_max);
         }
         let gain = n / w;
         // w_prior: the window at the last cut, or w0.
@@ -378,13 +354,7 @@ fn cubic() {
         if (w0 - prior).abs() < pow2(-38) || w_est >= packets(u64::MAX) - 1.0 {
             return;
         }
-        max_errors.compare(
-            "w_est",
-            packets(out[2]),
-            w_est,
-            pow2(-30) * gain + pow2(-39) * n,
-            &(spec, a),
-        );
+        errors.compare("w_est", packets(out[2]), w_est, pow2(-30) * gain + pow2(-39) * n);
         if (at(t) - w_est).abs() <= error(t) + of_w_max + pow2(-30) * w_est || 1.5 * w > 1.6e7 {
             return;
         }
@@ -392,13 +362,12 @@ fn cubic() {
             + n.min(w) / w * (error(t + rtt) + of_w_max)
             + pow2(-30) * gain
             + pow2(-39) * n;
-        max_errors.compare("grow", packets(out[3]), grown, bound, &(spec, a));
+        errors.compare("grow", packets(out[3]), grown, bound);
     });
 }
 
 #[test]
 fn aira() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let (w, n, cut_at) = (random.window(1.0), random.acked(), random.window(2.0));
         let mut round = || {
@@ -422,11 +391,11 @@ fn aira() {
         );
         row_and_arguments(4, spec, vec![w, n, lost, sent, then_lost, then_sent, cut_at])
     };
-    run("aira", draw, |(spec, a), out| {
+    run("aira", draw, |(spec, a), out, errors| {
         let mut law = window_law(spec);
         let (w, n, cut_at) = (packets(a[0]), a[1] as f64, packets(a[6]));
         let cut = law.cut(cut_at, Signal::Loss, &context());
-        max_errors.compare("cut", packets(out[0]), cut, pow2(-32) * cut_at + pow2(-39), &(spec, a));
+        errors.compare_cut(out[0], cut, cut_at);
         for (k, answer) in [(2, out[1]), (4, out[2])] {
             let mut round = Round::default();
             (round.sent, round.lost) = (a[k + 1], a[k]);
@@ -434,7 +403,7 @@ fn aira() {
             let real = gauge(&law, "a");
             // The second round starts with the error of the first, and multiplies it by at most 2.
             let bound = if k == 2 { pow2(-30) } else { 3.0 * pow2(-30) };
-            max_errors.compare("a", answer as f64 / pow2(32), real, bound, &(spec, a));
+            errors.compare("a", answer as f64 / pow2(32), real, bound);
         }
         let reset_at = spec.get("ratio").unwrap() * cut_at;
         if (w - reset_at).abs() < pow2(-31) * w {
@@ -442,7 +411,7 @@ fn aira() {
         }
         let grown = law.grow(w, n, &context());
         let bound = pow2(-30) * (grown - w) + pow2(-39) * n + 3.0 * pow2(-30) * n / w;
-        max_errors.compare("grow", packets(out[3]), grown, bound, &(spec, a));
+        errors.compare("grow", packets(out[3]), grown, bound);
     });
 }
 
@@ -452,7 +421,6 @@ fn acked(packets: u64) -> Acked {
 
 #[test]
 fn aiad() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         // Even nanoseconds: the rules have bounds at a half and at a fiftieth.
         let tau = 100 * random.scale(1e4, 1e9) as u64;
@@ -467,7 +435,7 @@ fn aiad() {
         arguments.push(tau);
         (row, (spec, arguments))
     };
-    run("aiad", draw, |(spec, a), out| {
+    run("aiad", draw, |(spec, a), out, errors| {
         let (mut law, tau) = (window_law(spec), a[8] as f64);
         law.observe(&acked(1), &at(0, a[1]));
         let (mut last, mut bound, mut sample) = (0, 0.0, 0.0);
@@ -489,7 +457,7 @@ fn aiad() {
             // error.
             let idle = if gap > tau / 2.0 { 0.2 * (sample + 2.0 * before) } else { 0.0 };
             bound += pow2(-28) * (g * (b + sample + 2.0 * before) + idle) + pow2(-22) * 5.0;
-            max_errors.compare("observe", out[k] as f64 / pow2(24), after, bound, &(spec, a));
+            errors.compare("observe", out[k] as f64 / pow2(24), after, bound);
             (last, sample) = (now, b);
         }
         let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / pow2(24));
@@ -498,14 +466,13 @@ fn aiad() {
         let cut_bound = pow2(-29) * rate * delay + pow2(-54) * rate + pow2(-39);
         // The error of the rate is added. Near 0 it decides whether there is an estimate.
         if rate > 10.0 * bound {
-            max_errors.compare("cut", packets(out[3]), cut, cut_bound + bound * delay, &(spec, a));
+            errors.compare("cut", packets(out[3]), cut, cut_bound + bound * delay);
         }
     });
 }
 
 #[test]
 fn daimd() {
-    let mut max_errors = MaxErrors::default();
     let draw = |random: &mut Random| {
         let q24 = |rate: f64| (rate * pow2(24)) as u64;
         let arguments = vec![
@@ -527,7 +494,7 @@ fn daimd() {
         );
         row_and_arguments(6, spec, arguments)
     };
-    run("daimd", draw, |(spec, a), out| {
+    run("daimd", draw, |(spec, a), out, errors| {
         let Some(Law::Rate(mut law)) = spec.law(&Settings::default()) else { panic!("{spec}") };
         let (rate, syn) = (a[0] as f64 / pow2(24), spec.get("syn").unwrap());
         let rtt = Dur::from_nanos(a[3] * 1000);
@@ -536,23 +503,17 @@ fn daimd() {
         let (x, per_sec) = (Rate::per_sec(rate), |answer: u64| answer as f64 / pow2(24));
 
         let start = law.start(packets(a[5]), &cx).as_per_sec();
-        max_errors.compare(
-            "start",
-            per_sec(out[0]),
-            start,
-            pow2(-29) * start + pow2(-23),
-            &(spec, a),
-        );
+        errors.compare("start", per_sec(out[0]), start, pow2(-29) * start + pow2(-23));
         let spare = spec.get("capacity").unwrap() - x.as_bits(cx.packet);
         let stage = 10f64.powf(spare.abs().log10().round());
         let grown = law.tick(x, &cx).as_per_sec();
         let fits = (grown - rate) * f64::from(cx.packet) < pow2(40);
         if fits && (spare - stage).abs() > 1.0 && spare.abs() > 1.0 {
             let bound = pow2(-29) * (grown - rate) + pow2(-22);
-            max_errors.compare("tick", per_sec(out[1]), grown, bound, &(spec, a));
+            errors.compare("tick", per_sec(out[1]), grown, bound);
         }
         let cut = law.cut(x, true, Signal::Loss, &cx).as_per_sec();
-        max_errors.compare("cut", per_sec(out[2]), cut, pow2(-32) * rate + pow2(-23), &(spec, a));
+        errors.compare("cut", per_sec(out[2]), cut, pow2(-32) * rate + pow2(-23));
         let (mut arrived, mut max_arrived) = (0.0, 0.0_f64);
         for arrival in [a[1], a[2]] {
             let rate = Rate::per_sec(arrival as f64 / pow2(24));
@@ -567,7 +528,7 @@ fn daimd() {
             let rates = (a[1] + a[2]) as f64 / pow2(24);
             let bound = pow2(-28) * (w + arrived + max_arrived) + pow2(-37) + pow2(-54) * rates;
             if w < 1.6e7 && max_arrived < 1.6e7 {
-                max_errors.compare("observe", packets(out[3]), w, bound, &(spec, a));
+                errors.compare("observe", packets(out[3]), w, bound);
             }
         }
     });

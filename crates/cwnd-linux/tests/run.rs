@@ -12,24 +12,21 @@ use cwnd_sim::network::Network;
 use cwnd_sim::record::FlowRecord;
 use cwnd_sim::scenario::Scenario;
 
-/// Runs one test at a time: each needs the processors, and checks what it leaves.
-fn exclusive() -> MutexGuard<'static, ()> {
+/// Runs one test at a time: each needs the processors, and checks what it leaves. Returns `None` if links cannot be
+/// emulated here, or, if `laws`, laws cannot be loaded.
+fn run_lock(laws: bool) -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether links can be emulated here, and, if `laws`, laws can be loaded.
-fn permitted(laws: bool) -> bool {
+    let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let testbed = Testbed::new(&network("reno", ""), &Options::default());
     let why = match testbed.and_then(Testbed::stop) {
         Err(error) => error.to_string(),
         Ok(_) if laws && !fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) => {
             "this kernel has no BTF".into()
         }
-        Ok(_) => return true,
+        Ok(_) => return Some(lock),
     };
     eprintln!("skipped: scenarios cannot run in real time here: {why}");
-    false
+    None
 }
 
 /// A link of 10 Mb/s with a round-trip time of 40 ms.
@@ -110,10 +107,7 @@ fn assert_full(outcome: &RunOutcome, min_utilization: f64) -> &FlowRecord {
 
 #[test]
 fn a_law_in_the_kernel_fills_the_link() {
-    let _lock = exclusive();
-    if !permitted(true) {
-        return;
-    }
+    let Some(_lock) = run_lock(true) else { return };
     let outcome = completed_run(&network("reno", ""), Backend::Linux);
     let flow = assert_full(&outcome, 0.8);
     assert!(!flow.cuts.is_empty() && flow.packets_lost > 0, "{:?}", flow.cuts);
@@ -128,10 +122,7 @@ fn a_law_in_the_kernel_fills_the_link() {
 /// from 8333 packets per second to one.
 #[test]
 fn daimd_survives_its_slow_start() {
-    let _lock = exclusive();
-    if !permitted(true) {
-        return;
-    }
+    let Some(_lock) = run_lock(true) else { return };
     let text = r#"
         duration = "1500ms"
         [dumbbell]
@@ -152,10 +143,7 @@ fn daimd_survives_its_slow_start() {
 
 #[test]
 fn udt_sockets_fill_the_link() {
-    let _lock = exclusive();
-    if !permitted(false) {
-        return;
-    }
+    let Some(_lock) = run_lock(false) else { return };
     let outcome = completed_run(&network("reno", ""), Backend::Udt);
     assert_full(&outcome, 0.8);
     assert!(outcome.notes.iter().any(|note| note.contains("1456 bytes of data instead of 1460")));
@@ -164,10 +152,7 @@ fn udt_sockets_fill_the_link() {
 
 #[test]
 fn a_transfer_completes_next_to_datagrams() {
-    let _lock = exclusive();
-    if !permitted(false) {
-        return;
-    }
+    let Some(_lock) = run_lock(false) else { return };
     let more = r#"
         bytes = 292000
         start = "200ms"
@@ -193,10 +178,7 @@ fn a_transfer_completes_next_to_datagrams() {
 /// The data, their times and the transfers are those of the application.
 #[test]
 fn applications_write_over_the_kernels_tcp() {
-    let _lock = exclusive();
-    if !permitted(false) {
-        return;
-    }
+    let Some(_lock) = run_lock(false) else { return };
     let flow = |source: &str| {
         let mut network = network("kernel:reno", &format!("source = {{ {source} }}"));
         (network.duration, network.warmup) = (cwnd::Dur::from_millis(2500), cwnd::Dur::ZERO);
@@ -218,10 +200,7 @@ fn applications_write_over_the_kernels_tcp() {
 
 #[test]
 fn the_kernels_own_controllers_fill_the_link() {
-    let _lock = exclusive();
-    if !permitted(false) {
-        return;
-    }
+    let Some(_lock) = run_lock(false) else { return };
     for name in ["reno", "cubic"] {
         let outcome = completed_run(&network(&format!("kernel:{name}"), ""), Backend::Linux);
         let flow = assert_full(&outcome, 0.8);
@@ -261,10 +240,7 @@ fn unsupported_scenarios_are_refused_in_one_line() {
 
 #[test]
 fn a_stopped_run_leaves_nothing() {
-    let _lock = exclusive();
-    if !permitted(true) {
-        return;
-    }
+    let Some(_lock) = run_lock(true) else { return };
     let mut calls = 0;
     let outcome = run(&network("simd", ""), 1, Backend::Linux, |done| {
         calls += 1;

@@ -1,7 +1,7 @@
 //! Accurate ECN feedback (AccECN, RFC 9768) in simulations: the sender counts the packets that the receiver saw marked.
 
 use crate::common::wire::crossed;
-use crate::common::{link, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{RED, entries, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal};
 use cwnd_sim::network::{
     Conventions, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions, Traffic,
@@ -11,18 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Marks every packet that finds eight others: after slow start many in a row.
-const RED: Red = Red {
-    limit: 1000,
-    min: 3.0,
-    max: 8.0,
-    max_p: 1.0,
-    weight: 1.0,
-    gentle: true,
-    wait: false,
-    ecn: true,
-    mark_p: 1.0,
-    mean_packet: 1000,
-};
+const STEEP: Red = Red { min: 3.0, max: 8.0, max_p: 1.0, weight: 1.0, wait: false, ..RED };
 
 /// 3000 packets with AccECN.
 fn with_accecn(options: Tcp) -> Tcp {
@@ -64,23 +53,22 @@ fn stacks() -> Vec<Tcp> {
 
 /// The marks that the controller was told of.
 fn reported(flow: &FlowRecord) -> u64 {
-    let entries = &flow.events.as_ref().unwrap().entries;
     let marks = |event: &Event| match event {
         Event::Marked(marked) => u64::from(marked.packets),
         _ => 0,
     };
-    entries.iter().map(|entry| marks(&entry.event)).sum()
+    entries(flow).iter().map(|entry| marks(&entry.event)).sum()
 }
 
 #[test]
 fn every_mark_is_counted_without_loss() {
     for options in stacks() {
-        let records = run_recorded(&network(with_accecn(options.clone()), RED), 1);
+        let records = run_recorded(&network(with_accecn(options.clone()), STEEP), 1);
         let flow = &records.flows[0];
         assert!(flow.completed.is_finite() && flow.packets_lost == 0, "{options:?}");
         assert!(flow.packets_marked > 30, "{} of {options:?}", flow.packets_marked);
         assert_eq!(reported(flow), flow.packets_marked, "{options:?}");
-        let acked = flow.events.as_ref().unwrap().entries.iter().map(|entry| match &entry.event {
+        let acked = entries(flow).iter().map(|entry| match &entry.event {
             Event::Acked(acked) => u64::from(acked.marked),
             _ => 0,
         });
@@ -92,7 +80,7 @@ fn every_mark_is_counted_without_loss() {
 #[test]
 fn marks_reduce_the_window_once_in_a_round() {
     for options in stacks() {
-        let records = run_recorded(&network(with_accecn(options.clone()), RED), 1);
+        let records = run_recorded(&network(with_accecn(options.clone()), STEEP), 1);
         let flow = &records.flows[0];
         assert!(flow.cuts.len() > 5 && flow.packets_marked > flow.ecn_cuts, "{options:?}");
         assert_eq!(flow.ecn_cuts, flow.cuts.len() as u64);
@@ -108,7 +96,7 @@ fn marks_reduce_the_window_once_in_a_round() {
 /// first packet after the reduction. Each reduction answers a mark of a packet that was sent after the one before.
 #[test]
 fn a_reduction_answers_a_mark_of_its_own_window() {
-    let threshold = Red { min: 20.0, max: 20.0, gentle: false, limit: 200, ..RED };
+    let threshold = Red { min: 20.0, max: 20.0, gentle: false, limit: 200, ..STEEP };
     for options in stacks() {
         for accecn in [false, true] {
             let extensions = TcpExtensions { accecn, ..options.extensions };
@@ -152,7 +140,7 @@ fn a_reduction_answers_a_mark_of_its_own_window() {
 fn no_mark_is_missed_with_losses_and_thinned_acknowledgements() {
     for options in stacks() {
         for (loss, thinning) in [(0.1, 0), (0.3, 0), (0.0, 30)] {
-            let mut network = network(with_accecn(options.clone()), RED);
+            let mut network = network(with_accecn(options.clone()), STEEP);
             network.links[0].loss = 0.002;
             network.links[1].loss = loss;
             network.links[1].loss_of_acks = true;
@@ -179,7 +167,7 @@ fn no_mark_is_missed_with_losses_and_thinned_acknowledgements() {
 #[test]
 fn an_echo_does_not_count() {
     let options = Tcp { ecn: true, bytes: Some(3000 * 960), ..tcp("reno") };
-    let flow = &run_recorded(&network(options, RED), 1).flows[0];
+    let flow = &run_recorded(&network(options, STEEP), 1).flows[0];
     assert_ne!(reported(flow), flow.packets_marked);
 }
 

@@ -11,21 +11,12 @@ use std::sync::Arc;
 /// Payload of a packet in bytes.
 const PAYLOAD: f64 = 960.0;
 
-fn udt(controller: &str) -> Traffic {
-    Traffic::Udt(Udt {
-        controller: controller.into(),
-        bytes: None,
-        packet: 960,
-        header: 44,
-        window: 10_000,
-    })
-}
-
 /// The transports: TCP with both conventions, the paced sender, and UDT.
 fn transports() -> [Traffic; 4] {
     use cwnd_sim::network::Conventions::Ns2;
     let ns2 = Tcp { conventions: Ns2, syn: true, ..tcp("reno") };
-    [Traffic::Tcp(tcp("cubic")), Traffic::Tcp(ns2), Traffic::Tcp(tcp("udt")), udt("reno")]
+    let udt = Udt { packet: 960, ..common::udt("reno") };
+    [Traffic::Tcp(tcp("cubic")), Traffic::Tcp(ns2), Traffic::Tcp(tcp("udt")), Traffic::Udt(udt)]
 }
 
 /// One flow with an application over a link of 10 Mb/s with a round-trip time of 40 ms.
@@ -246,7 +237,7 @@ fn web(keys: &str) -> Network {
         {keys}
         "#
     );
-    Scenario::from_toml(&text, "web").unwrap().network(5).unwrap()
+    common::scenario(&text, 5)
 }
 
 fn sizes_and_starts(network: &Network) -> (Vec<f64>, Vec<f64>) {

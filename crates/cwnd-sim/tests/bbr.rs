@@ -1,8 +1,7 @@
 //! BBR version 1 in the simulator, with the conventions of Linux.
 
-use crate::common::run;
+use crate::common::{loss, simulate};
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 
 /// Runs flows of BBR for 60 s, the first 10 s excluded; `link` has further keys of the dumbbell.
 fn flows(count: u32, rtt_ms: u32, queue: &str, link: &str, seed: u64) -> Records {
@@ -13,13 +12,7 @@ fn flows(count: u32, rtt_ms: u32, queue: &str, link: &str, seed: u64) -> Records
          [tcp]\nconventions = \"linux\"\n\
          [[flow]]\ncontroller = \"bbr\"\ncount = {count}\nstart = \"0s..500ms\"\n"
     );
-    let scenario = Scenario::from_toml(&text, "bbr").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(seed).unwrap(), seed)
-}
-
-fn loss(records: &Records) -> f64 {
-    let link = &records.links[0];
-    link.drops as f64 / link.arrivals as f64
+    simulate(&text, seed)
 }
 
 fn utilization(records: &Records) -> f64 {

@@ -2,13 +2,12 @@
 //! conventions of Linux. Each test names its cases. The cases that need a certain sequence of acknowledgements are unit
 //! tests of the controller (`crates/cwnd/src/controllers/bbr3/tests.rs`).
 
-use crate::common::run_with;
+use crate::common::{loss, run_with, scenario, simulate};
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::{Aging, State};
 use cwnd::{AnyController, Controller, Cut, Event, MakeController, Needs, Output, Settings, Time};
 use cwnd_sim::Options;
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -105,11 +104,10 @@ fn observe(seconds: u32, link: &str, flow: &str) -> (Records, Vec<Step>) {
          [tcp]\nconventions = \"linux\"\noverhead = \"0s\"\n\
          [[flow]]\ncontroller = \"test:Bbr3\"\n{flow}\n"
     );
-    let scenario = Scenario::from_toml(&text, "bbr3").unwrap_or_else(|error| panic!("{error}"));
     let make = Make::default();
     let find = |_: &str| -> Option<Arc<dyn MakeController>> { Some(Arc::new(make.clone())) };
     let options = Options { custom: Some(&find), ..Options::default() };
-    let records = run_with(&scenario.network(1).unwrap(), 1, &options);
+    let records = run_with(&scenario(&text, 1), 1, &options);
     let steps = std::mem::take(&mut *make.steps.lock().unwrap());
     (records, steps)
 }
@@ -120,8 +118,7 @@ fn flows(count: u32, link: &str) -> Records {
         "duration = \"60s\"\nwarmup = \"10s\"\n[dumbbell]\n{link}\n[tcp]\nconventions = \"linux\"\n\
          [[flow]]\ncontroller = \"bbr3\"\ncount = {count}\nstart = \"0s..500ms\"\n"
     );
-    let scenario = Scenario::from_toml(&text, "bbr3").unwrap_or_else(|error| panic!("{error}"));
-    run_with(&scenario.network(1).unwrap(), 1, &Options::default())
+    simulate(&text, 1)
 }
 
 /// The stays in states: the steps from the first in a state to the first in the next.
@@ -146,10 +143,6 @@ fn length(stay: &[Step], next: &Step) -> f64 {
 
 fn after(steps: &[Step], at: f64) -> &[Step] {
     &steps[steps.partition_point(|step| step.at < at)..]
-}
-
-fn loss(records: &Records) -> f64 {
-    records.links[0].drops as f64 / records.links[0].arrivals as f64
 }
 
 const PLAIN: &str = "rate = \"20mbit\"\ndelay = \"20ms\"\nqueue = \"2bdp\"";

@@ -4,7 +4,7 @@
 //! 50 ms in each direction and acknowledgements have no transmission time: the round-trip time is 101 ms.
 
 use crate::common::wire::{Crossed, crossed};
-use crate::common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{RED, at_ms, entries, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal, Time};
 use cwnd_sim::network::{
     Blackout, Conventions, Flow, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions,
@@ -36,8 +36,7 @@ fn rounds(data: &[Crossed], count: usize) -> Vec<usize> {
 }
 
 fn events(flow: &FlowRecord) -> impl Iterator<Item = (f64, &Event)> {
-    let entries = &flow.events.as_ref().unwrap().entries;
-    entries.iter().map(|entry| (entry.at.as_nanos() as f64 / 1e6, &entry.event))
+    entries(flow).iter().map(|entry| (entry.at.as_nanos() as f64 / 1e6, &entry.event))
 }
 
 fn assert_near(value: f64, expected: f64, within: f64) {
@@ -235,8 +234,7 @@ fn losses_of_one_window_reduce_it_once() {
         assert_eq!(cuts.len(), 1);
         assert_eq!(cuts[0].cut.after(), cuts[0].cut.before() / 2.0);
         // The window does not grow before recovery is over (RFC 6675 section 5).
-        let entries = &flow.events.as_ref().unwrap().entries;
-        let windows = entries
+        let windows = entries(flow)
             .iter()
             .filter(|entry| (lost..recovered).contains(&(entry.at.as_nanos() as f64 / 1e6)));
         let after: Vec<_> = windows.map(|entry| entry.output.window).skip(1).collect();
@@ -345,18 +343,7 @@ fn retransmitted_packets_give_no_rtt_sample() {
 
 #[test]
 fn marks_reduce_once_per_window_and_are_echoed() {
-    let queue = Queue::Red(Red {
-        limit: 1000,
-        min: 5.0,
-        max: 100.0,
-        max_p: 0.5,
-        weight: 0.02,
-        gentle: true,
-        wait: true,
-        ecn: true,
-        mark_p: 1.0,
-        mean_packet: 1000,
-    });
+    let queue = Queue::Red(Red { max: 100.0, max_p: 0.5, weight: 0.02, ..RED });
     let network = alone(Tcp { ecn: true, ..tcp("reno") }, queue, 60_000);
     let records = run(&network, 1);
     let flow = &records.flows[0];

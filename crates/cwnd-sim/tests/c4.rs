@@ -9,9 +9,8 @@
 //! Not expressible: the satellite link (careful resume), fading Wi-Fi (the mean of the jitter varies), media (streams of
 //! several priorities in a connection).
 
-use crate::common::run;
+use crate::common;
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 use std::fmt::Write;
 
 /// A test of the code: its queue holds 80 ms, or as many milliseconds as `buffer` says, at the first rate. In the code the number of
@@ -229,8 +228,7 @@ fn simulate(test: &Test, seed: u64) -> Records {
         )
         .unwrap();
     }
-    let scenario = Scenario::from_toml(&text, "c4").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(seed).unwrap(), seed)
+    common::simulate(&text, seed)
 }
 
 /// The tests whose slowest run misses the deadline. After a timeout of this TCP the window is one packet, which QUIC's probe timeout does not
@@ -280,8 +278,7 @@ fn states_follow_the_diagram() {
     let mut seen = [false; 4];
     for test in NETWORK_EVENTS.iter().chain(&BESIDE_C4).chain(&BESIDE_CUBIC) {
         let records = simulate(test, 1);
-        let flow = &records.flows[0];
-        let states = &flow.series.gauges.iter().find(|gauge| gauge.0 == "state").unwrap().1;
+        let states = common::gauge(&records.flows[0], "state");
         let states: Vec<usize> = states.iter().map(|state| *state as usize).collect();
         for pair in states.windows(2).filter(|pair| pair[0] != pair[1]) {
             let step = (pair[0], pair[1]);

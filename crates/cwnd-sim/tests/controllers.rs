@@ -1,6 +1,6 @@
 //! Controllers with pacing, timers or delivery-rate samples over TCP and UDT: paced window laws and whole controllers.
 
-use crate::common::{ms, packets, pair, run, tcp};
+use crate::common::{ms, packets, pair, run, run_with, tcp, udt};
 use cwnd::delivery::RateSample;
 use cwnd::laws::Aimd;
 use cwnd::parts::{RoundCounter, WindowedMax};
@@ -8,7 +8,7 @@ use cwnd::{
     AnyController, Controller, Dur, Event, MakeController, Needs, Output, Packets, Rate, Settings,
     Time, WindowLaw,
 };
-use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
+use cwnd_sim::network::{Network, Tcp, Traffic};
 use cwnd_sim::record::{Limited, Records};
 use cwnd_sim::{Options, Simulation};
 use std::fmt;
@@ -23,9 +23,7 @@ fn over_tcp(controller: &str) -> Traffic {
 }
 
 fn over_udt(controller: &str) -> Traffic {
-    let udt =
-        Udt { controller: controller.into(), bytes: None, packet: 956, header: 44, window: 10_000 };
-    Traffic::Udt(udt)
+    Traffic::Udt(udt(controller))
 }
 
 fn link(traffic: Traffic, queue: u32, seconds: u64) -> Network {
@@ -155,9 +153,7 @@ fn observe_in(network: &Network, law: bool) -> (Records, Seen) {
     let make = Make { seen: Arc::default(), law };
     let find = |_: &str| -> Option<Arc<dyn MakeController>> { Some(Arc::new(make.clone())) };
     let options = Options { custom: Some(&find), ..Options::default() };
-    let mut simulation = Simulation::new(network, 1, &options).unwrap();
-    simulation.run();
-    let records = simulation.finish();
+    let records = run_with(network, 1, &options);
     let seen = std::mem::take(&mut *make.seen.lock().unwrap());
     (records, seen)
 }
@@ -297,9 +293,7 @@ fn controllers_of_the_kernel_are_those_of_the_registry() {
         let records = |controller: &str| {
             let network = link(over_tcp(controller), 40, 8);
             let options = Options { two_threads, ..Options::default() };
-            let mut simulation = Simulation::new(&network, 1, &options).unwrap();
-            simulation.run();
-            simulation.finish()
+            run_with(&network, 1, &options)
         };
         let (named, own) = (records("kernel:cubic"), records("cubic"));
         assert_eq!(named.flows[0].cuts, own.flows[0].cuts);

@@ -1,8 +1,7 @@
 //! Copa (NSDI 2018): the queue in equilibrium, fairness, and the two modes.
 
-use crate::common::run;
-use cwnd_sim::record::{FlowRecord, Records};
-use cwnd_sim::scenario::Scenario;
+use crate::common::{gauge, jain, simulate};
+use cwnd_sim::record::Records;
 
 /// Runs flows on a dumbbell with a round-trip time of 40 ms; `flows` are tables of the scenario.
 fn dumbbell(rate: &str, queue: &str, warmup: &str, flows: &str, seed: u64) -> Records {
@@ -10,8 +9,7 @@ fn dumbbell(rate: &str, queue: &str, warmup: &str, flows: &str, seed: u64) -> Re
         "duration = \"120s\"\nwarmup = \"{warmup}\"\nsample = \"50ms\"\n\
          [dumbbell]\nrate = \"{rate}\"\ndelay = \"20ms\"\nqueue = \"{queue}\"\n{flows}"
     );
-    let scenario = Scenario::from_toml(&text, "copa").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(seed).unwrap(), seed)
+    simulate(&text, seed)
 }
 
 fn flow(controller: &str, keys: &str) -> String {
@@ -29,10 +27,6 @@ fn mean(records: &Records, values: &[f64], from: f64, to: f64) -> f64 {
         .collect();
     assert!(!inside.is_empty());
     inside.iter().sum::<f64>() / inside.len() as f64
-}
-
-fn gauge<'a>(flow: &'a FlowRecord, name: &str) -> &'a [f64] {
-    &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1
 }
 
 /// Returns the fraction of the time from `from` to `to` seconds in the competitive mode.
@@ -78,11 +72,7 @@ fn flows_share_evenly() {
         for seed in 1..=3 {
             let keys = format!("count = {count}\nstart = \"0s..5s\"");
             let records = dumbbell("48mbit", "500p", "20s", &flow("copa", &keys), seed);
-            let rates: Vec<f64> =
-                records.flows.iter().map(|flow| flow.packets_delivered as f64).collect();
-            let sum: f64 = rates.iter().sum();
-            let jain = sum * sum / (f64::from(count) * rates.iter().map(|r| r * r).sum::<f64>());
-            assert!(jain > 0.95, "{count} flows, seed {seed}: {jain} {rates:?}");
+            assert!(jain(&records) > 0.95, "{count} flows, seed {seed}: {}", jain(&records));
         }
     }
 }

@@ -1,20 +1,7 @@
 //! DCTCP (RFC 8257) and Prague: the queue, the utilisation and the shares.
 
-use crate::common::run;
+use crate::common::{jain, simulate};
 use cwnd_sim::record::{FlowRecord, Records};
-use cwnd_sim::scenario::Scenario;
-
-fn simulate(text: &str, seed: u64) -> Records {
-    let scenario = Scenario::from_toml(text, "dctcp").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(seed).unwrap(), seed)
-}
-
-/// Returns Jain's index of the packets delivered.
-fn fairness(records: &Records) -> f64 {
-    let rates: Vec<f64> = records.flows.iter().map(|flow| flow.packets_delivered as f64).collect();
-    let sum: f64 = rates.iter().sum();
-    sum * sum / (rates.len() as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>())
-}
 
 /// 100 Mb/s with a round-trip time of 2 ms (17 packets) and a queue that marks above 20 packets, in a buffer of 200 packets.
 fn step(controller: &str, accecn: bool, count: u32, seed: u64) -> Records {
@@ -36,12 +23,12 @@ fn the_queue_of_dctcp_stays_near_the_threshold() {
             let link = &records.links[0];
             let case =
                 format!("{count} flows, seed {seed}: {} {}", link.mean_queue, link.utilization);
-            println!("{case} {} {}", fairness(&records), link.drops);
+            println!("{case} {} {}", jain(&records), link.drops);
             assert!(link.utilization > 0.99, "{case}");
             assert!((10.0..30.0).contains(&link.mean_queue), "{case}");
             assert_eq!(link.drops, 0, "{case}");
             // ns-3.37 has 0.91 to 0.94 in comparable networks (docs/validation.md).
-            assert!(fairness(&records) > 0.85, "{case}: {}", fairness(&records));
+            assert!(jain(&records) > 0.85, "{case}: {}", jain(&records));
         }
     }
 }
@@ -171,8 +158,8 @@ fn prague_alone_has_a_short_queue() {
          [[flow]]\ncontroller = \"prague\"\ncount = 2\nstart = \"0s..1s\"\ntcp = { ecn = \"l4s\", accecn = true }\n";
     let records = simulate(text, 1);
     let link = &records.links[0];
-    println!("{} {:?} {}", link.utilization, link.delay, fairness(&records));
+    println!("{} {:?} {}", link.utilization, link.delay, jain(&records));
     assert!(link.utilization > 0.95, "{}", link.utilization);
     assert!(link.delay.mean < 0.002, "{:?}", link.delay);
-    assert!(fairness(&records) > 0.95, "{}", fairness(&records));
+    assert!(jain(&records) > 0.95, "{}", jain(&records));
 }

@@ -2,6 +2,7 @@
 //!
 //! Snapshots hold a digest of each scenario file and of each controller, to detect unintended changes of results.
 
+use crate::common::results::digest;
 use crate::common::{self, run};
 use cwnd_sim::network::{Model, Network};
 use cwnd_sim::record::{FlowRecord, Records};
@@ -16,16 +17,6 @@ use std::sync::Arc;
 const MAX_SECONDS: f64 = 8.0;
 /// The maximum duration in seconds of scenarios with a link of 1 Gb/s or more.
 const MAX_SECONDS_FAST: f64 = 2.0;
-
-/// Returns the digest of all results of a run: FNV-1a over the bits of all numbers.
-fn digest(records: &Records) -> u64 {
-    let columns = common::results::columns(records);
-    let words = columns.iter().flat_map(|column| &column.words);
-    let bytes = words.flat_map(|word| word.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |digest: u64, byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
 
 /// Returns the shortened scenario files by name.
 fn scenarios() -> BTreeMap<String, Network> {

@@ -1,15 +1,13 @@
 //! The handshake: the SYN is no data, and a retransmission of it is no congestion.
 
 use crate::common::wire::crossed;
-use crate::common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{at_ms, ms, packets, pair, run, run_recorded, scenario, tcp};
 use cwnd::Event;
 use cwnd_sim::network::{Blackout, Conventions, Impairments, Tcp, Traffic};
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 
 fn simulate(text: &str) -> Records {
-    let network = Scenario::from_toml(text, "handshake").unwrap().network(1).unwrap();
-    run_recorded(&network, 1)
+    run_recorded(&scenario(text, 1), 1)
 }
 
 /// A packet takes ten times as long as the handshake: a SYN that counted as a packet would be a sample of several times the capacity.

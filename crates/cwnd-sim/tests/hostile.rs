@@ -1,6 +1,6 @@
 //! Controllers whose answers break the rules of the interface: every run ends, and its times never decrease.
 
-use crate::common::{ms, packets, pair, tcp};
+use crate::common::{ms, packets, pair, tcp, udt};
 use cwnd::{
     AnyController, Controller, Dur, Event, MakeController, Needs, Output, Packets, Rate, Settings,
     Time,
@@ -112,8 +112,7 @@ fn over_tcp(change: impl Fn(&mut Tcp)) -> Network {
 }
 
 fn over_udt(bytes: Option<u64>) -> Network {
-    let controller = "custom:Hostile".into();
-    link(Traffic::Udt(Udt { controller, bytes, packet: 956, header: 44, window: 50 }))
+    link(Traffic::Udt(Udt { bytes, window: 50, ..udt("custom:Hostile") }))
 }
 
 /// Runs to the end, in at most 100 000 events: 200 ms have 20 000 intervals of 10 µs.
@@ -166,14 +165,8 @@ fn over_tcp_with_a_host_that_delays_bursts() {
 fn in_transfers_that_end() {
     let network = over_tcp(|tcp| tcp.bytes = Some(3 * 960));
     check(&network, false);
-    let controller = Hostile {
-        window: 10.0,
-        pace: None,
-        wish: Wish::Now,
-        reports: false,
-        now: Time::ZERO,
-        ticked: None,
-    };
+    let wished = |it: &Hostile| (it.window, it.pace, it.wish) == (10.0, None, Wish::Now);
+    let controller = controllers(false).find(wished).unwrap();
     let busy = run(&over_tcp(|_| {}), controller).events;
     let ended = run(&network, controller).events;
     assert!(ended < busy / 3, "{ended} events of {busy}");

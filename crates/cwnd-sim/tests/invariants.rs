@@ -1,7 +1,7 @@
 //! Invariants of all networks: packets are conserved, queues respect their limits, transfers complete.
 
-use crate::common::{ms, packets};
-use cwnd::{Dur, Time};
+use crate::common::{at_ms, flow, ms, packets};
+use cwnd::Dur;
 use cwnd_sim::network::{
     Codel, Conventions, DualPi2, Flow, Fq, FqCodel, Link, Network, Pie, Queue, QueueLimit,
     Recovery, Red, Tcp, TcpExtensions, Traffic,
@@ -218,15 +218,10 @@ fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Net
     let path: Vec<_> = (0..there.len()).collect();
     let way_back: Vec<_> = (there.len()..there.len() + back.len()).collect();
     let flows = flows.into_iter().map(|(traffic, start)| Flow {
-        name: String::new(),
         path: path.clone().into(),
         back: way_back.clone().into(),
-        start: Time::from_nanos(start * 1_000_000),
-        stop: Time::NEVER,
-        traffic: traffic.into(),
-        measured: true,
-        bytes: None,
-        application: None,
+        start: at_ms(start),
+        ..flow(traffic)
     });
     Network {
         name: String::new(),

@@ -1,6 +1,6 @@
 //! Utilisation, queue lengths and fairness of each law on a single bottleneck, as stated in its paper.
 
-use crate::common::{ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{self, entries, jain, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Controller, Event, MakeController, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
@@ -35,17 +35,10 @@ fn paced(controller: &str, flows: usize, queue: Queue) -> Network {
 
 /// Returns the mean of a controller's variable after the warm-up.
 fn gauge(records: &Records, flow: &FlowRecord, name: &str) -> f64 {
-    let values = &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1;
+    let values = common::gauge(flow, name);
     let late = records.time.iter().zip(values).filter(|(time, _)| **time >= 20.0);
     let values: Vec<_> = late.map(|(_, value)| *value).collect();
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Returns Jain's fairness index of the packets delivered.
-fn jain(records: &Records) -> f64 {
-    let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
-    let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    sum * sum / (records.flows.len() as f64 * squares)
 }
 
 fn kind(kind: Kind) -> impl Iterator<Item = &'static str> {
@@ -233,9 +226,9 @@ fn udt_is_fair_across_round_trip_times() {
 fn packet_pairs_are_sent_only_if_the_capacity_is_used() {
     for law in kind(Kind::Rate) {
         let records = run_recorded(&paced(law, 1, packets(100)), 1);
-        let entries = &records.flows[0].events.as_ref().unwrap().entries;
         let measured = |event: &Event| matches!(event, Event::Report(it) if it.capacity.is_some());
-        let estimates = entries.iter().filter(|entry| measured(&entry.event)).count();
+        let estimates =
+            entries(&records.flows[0]).iter().filter(|entry| measured(&entry.event)).count();
         assert_eq!(estimates > 0, uses_capacity(law), "{law}: {estimates} capacity estimates");
     }
 }
@@ -253,7 +246,7 @@ fn daimd_reduces_at_negative_feedback() {
         for flow in &records.flows {
             let mut last: Option<Time> = None;
             let mut made = flow.cuts.iter().peekable();
-            for entry in &flow.events.as_ref().unwrap().entries {
+            for entry in entries(flow) {
                 let (packets, fresh) = match entry.event {
                     Event::Lost(lost) => {
                         (lost.packets, last.is_none_or(|last| lost.sent_at >= last))

@@ -1,8 +1,7 @@
 //! LEDBAT (RFC 6817) and LEDBAT++: alone, and beside TCP.
 
-use crate::common::run;
+use crate::common::simulate;
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 
 const BOTH: [(&str, f64); 2] = [("ledbat", 0.1), ("ledbat(plus=on)", 0.06)];
 
@@ -12,8 +11,7 @@ fn dumbbell(flows: &str) -> Records {
         "duration = \"120s\"\nwarmup = \"40s\"\nsample = \"50ms\"\n\
          [dumbbell]\nrate = \"10mbit\"\ndelay = \"20ms\"\nqueue = \"375kb\"\n{flows}"
     );
-    let scenario = Scenario::from_toml(&text, "ledbat").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(1).unwrap(), 1)
+    simulate(&text, 1)
 }
 
 fn flow(controller: &str, keys: &str) -> String {

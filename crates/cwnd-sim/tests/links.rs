@@ -1,9 +1,8 @@
 //! Transfers over links that vary.
 
-use crate::common::{run, run_with};
+use crate::common::{run_with, scenario, simulate};
 use cwnd_sim::Options;
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 
 /// Runs a transfer of 2 MB over a dumbbell of 10 Mb/s with these keys.
 fn transfer(keys: &str, flow: &str) -> Records {
@@ -11,8 +10,7 @@ fn transfer(keys: &str, flow: &str) -> Records {
         "duration = \"120s\"\n[dumbbell]\nrate = \"10mbit\"\ndelay = \"10ms\"\n{keys}\n\
          [[flow]]\nbytes = 2000000\n{flow}\n"
     );
-    let scenario = Scenario::from_toml(&text, "transfer").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(1).unwrap(), 1)
+    simulate(&text, 1)
 }
 
 const SENDERS: [&str; 6] = [
@@ -70,8 +68,7 @@ fn utilization_is_of_the_capacity() {
             "duration = \"10s\"\nwarmup = \"2s\"\nsample = \"1s\"\n[dumbbell]\nrate = \"10mbit\"\n\
              delay = 0\n{keys}\nqueue = 20\n[[cbr]]\nrate = \"20mbit\"\nmeasured = true\n"
         );
-        let scenario = Scenario::from_toml(&text, "capacity").unwrap();
-        let link = &run(&scenario.network(1).unwrap(), 1).links[0];
+        let link = &simulate(&text, 1).links[0];
         assert!((link.utilization - 1.0).abs() < 0.01, "{keys}: {}", link.utilization);
         assert_eq!(link.capacity.len(), capacity);
     }
@@ -89,7 +86,7 @@ fn packets_that_wait_at_the_end_have_no_delay() {
             "duration = \"4s\"\nwarmup = \"0.5s\"\n[dumbbell]\nrate = \"10mbit\"\ndelay = 0\n\
              queue = \"{queue}\"\n{keys}\n[[cbr]]\nrate = \"5mbit\"\n"
         );
-        let network = Scenario::from_toml(&text, "stop").unwrap().network(1).unwrap();
+        let network = scenario(&text, 1);
         for lookahead in [false, true] {
             let options = Options { lookahead, ..Options::default() };
             let link = &run_with(&network, 1, &options).links[0];

@@ -1,18 +1,13 @@
 //! TCP with the conventions of Linux, and the parts of later RFCs: pinned results, and what each part is for.
 
+use crate::common::results::digest;
 use crate::common::wire::crossed;
-use crate::common::{self, run};
+use crate::common::{run, scenario, simulate};
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 use std::collections::BTreeMap;
 
 /// The keys of which each can be switched alone.
 const PARTS: [&str; 5] = ["rack", "tlp", "prr", "dsack", "frto"];
-
-fn simulate(toml: &str, seed: u64) -> Records {
-    let network = Scenario::from_toml(toml, "linux").unwrap().network(seed).unwrap();
-    run(&network, seed)
-}
 
 /// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses packets.
 fn contention(controller: &str, tcp: &str) -> String {
@@ -51,16 +46,10 @@ fn contention(controller: &str, tcp: &str) -> String {
 }
 
 fn line(records: &Records) -> String {
-    let columns = common::results::columns(records);
-    let words = columns.iter().flat_map(|column| &column.words);
-    let bytes = words.flat_map(|word| word.to_le_bytes());
-    let digest = bytes.fold(0xcbf2_9ce4_8422_2325, |digest: u64, byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
     let ours = &records.flows[..3];
     let delivered: u64 = ours.iter().map(|flow| flow.packets_delivered).sum();
     let timeouts: u64 = ours.iter().map(|flow| flow.timeouts).sum();
-    format!("{digest:016x} {delivered} delivered, {timeouts} timeouts")
+    format!("{:016x} {delivered} delivered, {timeouts} timeouts", digest(records))
 }
 
 /// Every controller in Linux's conventions, and every part alone in those of RFC 5681 and off in those of Linux.
@@ -204,7 +193,7 @@ fn sacks_are_compressed() {
         [[flow]]
         controller = "bbr"
     "#;
-    let network = Scenario::from_toml(text, "linux").unwrap().network(1).unwrap();
+    let network = scenario(text, 1);
     let back = network.flows[0].back[0];
     let received = run(&network, 1).flows[0].packets_delivered as f64;
     let ratio = received / crossed(&network, 1, back).len() as f64;

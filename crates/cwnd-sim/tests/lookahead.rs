@@ -6,11 +6,10 @@
 use crate::common::random::{FAST, SLOW, case, is_bounded};
 use crate::common::results::difference;
 use crate::common::wire::Capture;
-use crate::common::{self, MS, ms, packets, pair};
+use crate::common::{self, MS, RED, ms, packets, pair, scenario};
 use cwnd::Dur;
 use cwnd_sim::network::{Network, Queue, QueueLimit, Red, TcpExtensions, Traffic};
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -159,8 +158,7 @@ fn lookahead_does_not_change_results_of_fixed_networks() {
     for text in NETWORKS {
         for (sample, every_link) in [("1s", true), ("40us", false)] {
             let header = format!("duration = \"1.5s\"\nwarmup = \"0.2s\"\nsample = \"{sample}\"");
-            let scenario = Scenario::from_toml(&format!("{header}\n{text}"), "fixed").unwrap();
-            let recent = scenario.network(1).unwrap();
+            let recent = scenario(&format!("{header}\n{text}"), 1);
             for network in [without_extensions(&recent), recent] {
                 for link in 0..if every_link { network.links.len() } else { 1 } {
                     let checked = check(&network, 1, link, 7);
@@ -174,20 +172,8 @@ fn lookahead_does_not_change_results_of_fixed_networks() {
 /// A link that is overloaded throughout: the warm-up ends, samples are taken and the run ends within a busy period.
 #[test]
 fn both_paths_of_a_link_have_equal_records() {
-    let red = |wait, gentle| {
-        Queue::Red(Red {
-            limit: 25,
-            min: 5.0,
-            max: 15.0,
-            max_p: 0.1,
-            weight: 0.01,
-            gentle,
-            wait,
-            ecn: false,
-            mark_p: 1.0,
-            mean_packet: 1000,
-        })
-    };
+    let red =
+        |wait, gentle| Queue::Red(Red { limit: 25, weight: 0.01, gentle, wait, ecn: false, ..RED });
     let bytes = Queue::DropTail { limit: QueueLimit::Bytes(20_000) };
     for queue in [packets(1), packets(20), bytes, red(true, true), red(false, false)] {
         for jitter in [0.0, 0.3, 1.0] {
@@ -225,7 +211,7 @@ fn disciplines_that_decide_at_departure_have_equal_records() {
             cbr = [{{ rate = "2mbit", packet = 1250 }}]
             "#
         );
-        let network = Scenario::from_toml(&text, "managed").unwrap().network(1).unwrap();
+        let network = scenario(&text, 1);
         let checked = check(&network, 1, 0, 1000);
         assert!(checked.is_ok(), "{queue}: {checked:?}");
         let (records, _) = run(

@@ -1,6 +1,6 @@
 //! Networks with invalid fields are errors.
 
-use crate::common::{link, ms, packets, tcp};
+use crate::common::{self, link, ms, packets, tcp};
 use cwnd::{Dur, Time};
 use cwnd_sim::live::{Arrival, Ecn, LiveLink};
 use cwnd_sim::network::{
@@ -11,22 +11,11 @@ use cwnd_sim::{Options, PcapWriter, Simulation, SimulationError};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const RED: Red = Red {
-    limit: 50,
-    min: 5.0,
-    max: 25.0,
-    max_p: 0.1,
-    weight: 0.002,
-    gentle: true,
-    wait: true,
-    ecn: true,
-    mark_p: 1.0,
-    mean_packet: 1000,
-};
+const RED: Red = Red { limit: 50, max: 25.0, ..common::RED };
 
 /// One flow of each kind over three nodes in a row. Links 0 and 1 lead to the last node, links 2 and 3 back.
 fn valid() -> Network {
-    let udt = Udt { controller: "udt".into(), bytes: None, packet: 956, header: 44, window: 1000 };
+    let udt = Udt { window: 1000, ..common::udt("udt") };
     let cbr = Traffic::Cbr { rate: 1e6, packet: 1000, schedule: Some((ms(4), ms(2))), jitter: 0.1 };
     let pareto = Traffic::Pareto { rate: 1e6, packet: 500, on: ms(3), off: ms(3), shape: 1.5 };
     let traffic = [
@@ -41,12 +30,7 @@ fn valid() -> Network {
         name: format!("flow-{index}"),
         path: [0, 1].into(),
         back: [2, 3].into(),
-        start: Time::ZERO,
-        stop: Time::NEVER,
-        traffic: Arc::new(traffic),
-        measured: true,
-        bytes: None,
-        application: None,
+        ..common::flow(traffic)
     };
     Network {
         name: "valid".into(),

@@ -1,8 +1,7 @@
 //! Output of the pcap writer, read by independent parsers.
 
-use crate::common::{ms, packets, pair, tcp, wire};
+use crate::common::{RED, ms, packets, pair, scenario, tcp, wire};
 use cwnd_sim::network::{Network, Queue, Red, Tcp, TcpExtensions, Traffic};
-use cwnd_sim::scenario::Scenario;
 use etherparse::{
     IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, TcpOptionReadError,
     UdpHeaderSlice,
@@ -95,6 +94,9 @@ fn lossy(traffic: Vec<Traffic>) -> Network {
     pair(2e6, ms(10), packets(3), traffic, ms(2000))
 }
 
+/// Marks a tenth of the packets that find more than a few others.
+const SHORT: Red = Red { min: 3.0, max: 9.0, weight: 0.2, wait: false, ..RED };
+
 /// 104 packets of 960 bytes and one of 660.
 fn with_handshake() -> Tcp {
     Tcp { syn: true, timestamps: Some(ms(1)), bytes: Some(100_500), ..tcp("reno") }
@@ -137,7 +139,7 @@ fn data_has_sequence_numbers_in_bytes_and_retransmissions() {
 fn a_segment_ends_with_psh_and_is_acknowledged_at_once() {
     let text = "tcp.conventions = \"linux\"\nduration = 10\n[dumbbell]\nrate = \"10mbit\"\n\
                 delay = \"10ms\"\nqueue = \"4000p\"\n[[flow]]\ncontroller = \"reno\"\nbytes = 2000001\n";
-    let network = Scenario::from_toml(text, "psh").unwrap().network(1).unwrap();
+    let network = scenario(text, 1);
     let data = capture(&network, 0);
     let acks: HashSet<u32> =
         capture(&network, 1).iter().map(|ack| ack.tcp().acknowledgment_number).collect();
@@ -193,18 +195,7 @@ fn acknowledgements_carry_sack_blocks_and_timestamps() {
 fn marks_are_written_and_echoed() {
     let tcp = Tcp { ecn: true, syn: true, ..tcp("reno") };
     let mut network = lossy(vec![Traffic::Tcp(tcp)]);
-    network.links[0].queue = Queue::Red(Red {
-        limit: 50,
-        min: 3.0,
-        max: 9.0,
-        max_p: 0.1,
-        weight: 0.2,
-        gentle: true,
-        wait: false,
-        ecn: true,
-        mark_p: 1.0,
-        mean_packet: 1000,
-    });
+    network.links[0].queue = Queue::Red(Red { limit: 50, ..SHORT });
     let data = capture(&network, 0);
     assert!(data[0].tcp().ece && data[0].tcp().cwr && data[0].ecn == IpEcn::NotEct);
     let data = &data[1..];
@@ -225,18 +216,7 @@ fn accecn_is_negotiated_and_written() {
     let extensions = TcpExtensions { accecn: true, ..TcpExtensions::default() };
     let tcp = Tcp { ecn: true, l4s: true, extensions, ..with_handshake() };
     let mut network = lossy(vec![Traffic::Tcp(tcp)]);
-    network.links[0].queue = Queue::Red(Red {
-        limit: 20,
-        min: 3.0,
-        max: 9.0,
-        max_p: 0.1,
-        weight: 0.2,
-        gentle: true,
-        wait: false,
-        ecn: true,
-        mark_p: 1.0,
-        mean_packet: 1000,
-    });
+    network.links[0].queue = Queue::Red(Red { limit: 20, ..SHORT });
     network.links[0].loss = 0.02;
     let flags = |packet: &Read| [packet.tcp().ns, packet.tcp().cwr, packet.tcp().ece];
     let data = capture(&network, 0);

@@ -1,8 +1,7 @@
 //! The disciplines that decide at departure, with TCP and constant-bit-rate traffic.
 
+use crate::common::{jain, simulate};
 use cwnd_sim::record::{LinkRecord, Records};
-use cwnd_sim::scenario::Scenario;
-use cwnd_sim::{Options, Simulation};
 
 /// Runs flows over a dumbbell of 20 Mb/s and 40 ms with this queue, and returns its records after 10 s of warm-up.
 fn dumbbell(queue: &str, flows: &str) -> Records {
@@ -16,10 +15,7 @@ fn dumbbell(queue: &str, flows: &str) -> Records {
         {flows}
         "#
     );
-    let network = Scenario::from_toml(&text, "queues.toml").unwrap().network(1).unwrap();
-    let mut simulation = Simulation::new(&network, 1, &Options::default()).unwrap();
-    simulation.run();
-    simulation.finish()
+    simulate(&text, 1)
 }
 
 fn bottleneck(records: &Records) -> &LinkRecord {
@@ -49,20 +45,15 @@ fn codel_keeps_the_standing_queue_of_a_flow_below_its_target() {
     assert!(bottleneck(&droptail).delay.p50 > 2.0 * link.delay.p50);
 }
 
+/// The reference delay of PIE, and the target of DualPI2's Classic queue.
 #[test]
-fn pie_holds_its_reference_delay() {
-    let records = dumbbell("\"pie\"", FOUR);
-    let link = bottleneck(&records);
-    assert!((link.delay.mean - 0.015).abs() < 0.004, "{:?}", link.delay);
-    assert!(link.utilization > 0.95, "{}", link.utilization);
-}
-
-#[test]
-fn dualpi2_holds_the_target_of_the_classic_queue() {
-    let records = dumbbell("\"dualpi2\"", FOUR);
-    let link = bottleneck(&records);
-    assert!((link.delay.mean - 0.015).abs() < 0.004, "{:?}", link.delay);
-    assert!(link.utilization > 0.95, "{}", link.utilization);
+fn pie_and_dualpi2_hold_their_delay() {
+    for queue in ["\"pie\"", "\"dualpi2\""] {
+        let records = dumbbell(queue, FOUR);
+        let link = bottleneck(&records);
+        assert!((link.delay.mean - 0.015).abs() < 0.004, "{queue}: {:?}", link.delay);
+        assert!(link.utilization > 0.95, "{queue}: {}", link.utilization);
+    }
 }
 
 #[test]
@@ -89,14 +80,7 @@ fn flow_queues_give_equal_shares_to_different_controllers() {
         flow = [{ controller = "cubic", rtt = "50ms" }, { controller = "vegas", rtt = "50ms" },
                 { controller = "reno", rtt = "150ms" }, { controller = "scalable", rtt = "50ms" }]
     "#;
-    let share = |queue| {
-        let records = dumbbell(queue, flows);
-        let delivered = records.flows.iter().map(|flow| flow.packets_delivered as f64);
-        let (sum, squares) =
-            delivered.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-        sum * sum / (4.0 * squares)
-    };
-    let (droptail, fq) = (share("\"1bdp\""), share("\"fq_codel\""));
+    let [droptail, fq] = ["\"1bdp\"", "\"fq_codel\""].map(|queue| jain(&dumbbell(queue, flows)));
     assert!(droptail < 0.8 && fq > 0.95, "Jain's index: {droptail} and {fq}");
 }
 

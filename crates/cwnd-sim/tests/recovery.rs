@@ -3,13 +3,12 @@
 //! Packets of 1000 bytes leave the first link each millisecond and cross the second one in 0.1 ms and 50 ms; acknowledgements take 50 ms.
 
 use crate::common::wire::{Crossed, crossed};
-use crate::common::{flow, link, ms, packets, run_recorded, tcp};
+use crate::common::{RED, entries, flow, link, ms, packets, run_recorded, scenario, tcp};
 use cwnd::{Dur, Event, Reduction, Signal};
 use cwnd_sim::network::{
     Blackout, Change, Conventions, Impairments, Network, Queue, Red, Tcp, TcpExtensions, Traffic,
 };
 use cwnd_sim::record::{FlowRecord, Records};
-use cwnd_sim::scenario::Scenario;
 
 fn network(tcp: Tcp, queue: Queue, duration: u64) -> Network {
     let mut back = link(2, 0, 8e6, ms(50), packets(1000));
@@ -41,8 +40,7 @@ fn black_out(network: &mut Network, link: usize, periods: &[(u64, u64)]) {
 }
 
 fn count(records: &Records, kind: fn(&Event) -> bool) -> usize {
-    let entries = &records.flows[0].events.as_ref().unwrap().entries;
-    entries.iter().filter(|entry| kind(&entry.event)).count()
+    entries(&records.flows[0]).iter().filter(|entry| kind(&entry.event)).count()
 }
 
 fn undone(records: &Records) -> usize {
@@ -90,7 +88,7 @@ fn rfc_5682_section_3_1_step_3a() {
     let expected = [0, 10, 11, 5];
     assert_eq!(numbers(&sent, 500.0, 1250.0)[..4], expected);
     // The window is three packets at most.
-    let mut windows = records.flows[0].events.as_ref().unwrap().entries.iter();
+    let mut windows = entries(&records.flows[0]).iter();
     let last = windows.rfind(|entry| matches!(entry.event, Event::Reduced { .. })).unwrap();
     assert!(last.output.window.get() <= 3.0);
 }
@@ -114,28 +112,16 @@ fn rfc_5682_section_3_1_step_3b() {
 }
 
 /// Marks every packet that finds 50 others.
-const RED: Red = Red {
-    limit: 1000,
-    min: 40.0,
-    max: 50.0,
-    max_p: 1.0,
-    weight: 1.0,
-    gentle: true,
-    wait: false,
-    ecn: true,
-    mark_p: 1.0,
-    mean_packet: 1000,
-};
+const STEEP: Red = Red { min: 40.0, max: 50.0, max_p: 1.0, weight: 1.0, wait: false, ..RED };
 
 /// Runs a connection whose window is reduced by a mark, and which loses the first packet sent after that.
 fn loss_after_a_mark(conventions: Conventions) -> (Network, Records) {
     let extensions = TcpExtensions { rack: true, prr: true, ..TcpExtensions::default() };
     let tcp = Tcp { conventions, extensions, ecn: true, initial_window: 60, ..tcp("reno") };
-    let mut network = network(tcp, Queue::Red(RED), 450);
+    let mut network = network(tcp, Queue::Red(STEEP), 450);
     let records = run_recorded(&network, 1);
     let cut = &records.flows[0].cuts[0];
-    let entries = &records.flows[0].events.as_ref().unwrap().entries;
-    let marked = entries.iter().find_map(|entry| match entry.event {
+    let marked = entries(&records.flows[0]).iter().find_map(|entry| match entry.event {
         Event::Marked(marked) if entry.at == cut.at => Some(marked.sent),
         _ => None,
     });
@@ -168,8 +154,8 @@ fn rfc_9937_section_6_1_a_loss_after_a_mark() {
 fn a_loss_after_a_mark_in_linux() {
     let (_, records) = loss_after_a_mark(Conventions::Linux);
     let flow = &records.flows[0];
-    let entries = flow.events.as_ref().unwrap().entries.iter();
-    let losses: Vec<_> = entries.filter(|entry| matches!(entry.event, Event::Lost(_))).collect();
+    let events = entries(flow).iter();
+    let losses: Vec<_> = events.filter(|entry| matches!(entry.event, Event::Lost(_))).collect();
     let whys: Vec<_> = flow.cuts.iter().map(|cut| cut.cut.why).collect();
     assert_eq!(whys, [Signal::Mark, Signal::Loss]);
     assert_eq!(losses.len(), 2);
@@ -206,14 +192,13 @@ fn losses_are_reported_once() {
              [dumbbell]\nrate = \"20mbit\"\ndelay = \"20ms\"\nqueue = \"infinite\"\n{impairments}\n\
              back = {{ loss = 0 }}\n[[flow]]\ncontroller = \"scalable\"\n"
         );
-        let network = Scenario::from_toml(&text, "losses").unwrap().network(2).unwrap();
+        let network = scenario(&text, 2);
         let records = run_recorded(&network, 2);
         let flow = &records.flows[0];
-        let reported =
-            flow.events.as_ref().unwrap().entries.iter().map(|entry| match entry.event {
-                Event::Lost(lost) => u64::from(lost.packets),
-                _ => 0,
-            });
+        let reported = entries(flow).iter().map(|entry| match entry.event {
+            Event::Lost(lost) => u64::from(lost.packets),
+            _ => 0,
+        });
         let (reported, repaired) = (reported.sum::<u64>(), flow.retransmissions);
         println!("{conventions}: {reported} reported, {repaired} repaired, {}", flow.timeouts);
         assert_eq!(flow.timeouts, 0);

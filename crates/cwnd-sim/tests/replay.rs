@@ -1,12 +1,11 @@
 //! Replaying the recorded events of a flow through a new controller with the same specification and settings gives
 //! bit-identical outputs, for every law, with losses, marks and timeouts.
 
-use crate::common::{ms, packets, pair, tcp};
+use crate::common::{RED, ms, packets, pair, scenario, tcp};
 use cwnd::record::{Record, replay};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Event, MakeController, Spec, Time};
 use cwnd_sim::network::{Conventions, Network, Queue, Recovery, Red, Tcp, Traffic};
-use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 
 /// Number of events of each kind.
@@ -101,18 +100,7 @@ fn check(network: &Network, seed: u64) -> Record {
 }
 
 fn red() -> Queue {
-    Queue::Red(Red {
-        limit: 40,
-        min: 4.0,
-        max: 12.0,
-        max_p: 0.1,
-        weight: 0.05,
-        gentle: true,
-        wait: true,
-        ecn: true,
-        mark_p: 1.0,
-        mean_packet: 1000,
-    })
+    Queue::Red(Red { limit: 40, min: 4.0, max: 12.0, weight: 0.05, ..RED })
 }
 
 /// Checks all laws with these options and returns the total number of events.
@@ -181,7 +169,7 @@ fn with_partial_window_deflation() {
 fn with_undone_reductions() {
     let mut counts = Counts::default();
     for algorithm in algorithms().iter().filter(|algorithm| algorithm.kind() == Kind::Window) {
-        let scenario = format!(
+        let text = format!(
             r#"
             duration = "20s"
             tcp = {{ timestamps = true, min_rto = "10ms", window = 20 }}
@@ -197,7 +185,7 @@ fn with_undone_reductions() {
             "#,
             algorithm.name
         );
-        let network = Scenario::from_toml(&scenario, "").unwrap().network(1).unwrap();
+        let network = scenario(&text, 1);
         counts.add(&check(&network, 1));
     }
     assert!(counts.undo > 10, "{counts:?}");

@@ -1,7 +1,6 @@
 //! A flow whose packet size changes: every controller keeps its rate.
 
-use crate::common::run;
-use cwnd_sim::scenario::Scenario;
+use crate::common::simulate;
 
 /// Returns the bytes that a flow of `controller` delivers in 20 s.
 fn delivered(controller: &str, conventions: &str, flow: &str) -> f64 {
@@ -10,8 +9,7 @@ fn delivered(controller: &str, conventions: &str, flow: &str) -> f64 {
          [tcp]\nconventions = \"{conventions}\"\nheader = 48\n\
          [[flow]]\ncontroller = \"{controller}\"\n{flow}"
     );
-    let scenario = Scenario::from_toml(&text, "sizes").unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario.network(1).unwrap(), 1).flows[0].bytes_delivered as f64
+    simulate(&text, 1).flows[0].bytes_delivered as f64
 }
 
 /// Path MTU discovery in steps, one in a round trip from the start: at least 97 % of the bytes with the last size throughout.
@@ -40,8 +38,7 @@ fn sampled_bytes_have_the_sizes_of_the_packets() {
              [tcp]\nconventions = \"{conventions}\"\n[[flow]]\ncontroller = \"{controller}\"\n\
              tcp.packet = 1000\npacket_changes = [{{ at = \"10s\", packet = 1452 }}]"
         );
-        let network = Scenario::from_toml(&text, "sizes").unwrap().network(1).unwrap();
-        let records = run(&network, 1);
+        let records = simulate(&text, 1);
         let series = &records.flows[0].series;
         for (packets, bytes) in
             [(&series.sent, &series.sent_bytes), (&series.delivered, &series.delivered_bytes)]

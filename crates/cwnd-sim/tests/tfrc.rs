@@ -1,6 +1,6 @@
 //! TFRC: utilisation of a link, fairness to TCP, smoothness, and the rate of the throughput equation.
 
-use crate::common::{at_ms, ms, packets, pair, run, tcp};
+use crate::common::{RED, at_ms, gauge, ms, packets, pair, run, tcp};
 use cwnd::laws::Tfrc;
 use cwnd_sim::network::{Network, Queue, Red, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
@@ -26,18 +26,8 @@ fn network(flows: &[&str], rate: f64, rtt: u64, queue: Queue) -> Network {
 /// RED with the parameters of SIMD's Table 2 on a buffer of 2.5 bandwidth-delay products.
 fn red(rate: f64, rtt: u64) -> Queue {
     let buffer = 2.5 * rate / 8000.0 * rtt as f64 / 1000.0;
-    Queue::Red(Red {
-        limit: buffer as u32,
-        min: 0.15 * buffer,
-        max: 0.5 * buffer,
-        max_p: 0.1,
-        weight: 0.002,
-        gentle: true,
-        wait: true,
-        ecn: false,
-        mark_p: 1.0,
-        mean_packet: 1000,
-    })
+    let (min, max) = (0.15 * buffer, 0.5 * buffer);
+    Queue::Red(Red { limit: buffer as u32, min, max, ecn: false, ..RED })
 }
 
 /// Runs four flows of TFRC and four of SACK TCP, alternating, on 15 Mb/s.
@@ -113,8 +103,7 @@ fn random_loss_gives_the_rate_of_the_equation() {
         network.links[0].loss = loss;
         let records = run(&network, seed);
         let flow = &records.flows[0];
-        let gauge = &flow.series.gauges.iter().find(|gauge| gauge.0 == "p").unwrap().1;
-        let p = mean(&late(&records, gauge).collect::<Vec<_>>());
+        let p = mean(&late(&records, gauge(flow, "p")).collect::<Vec<_>>());
         rates.push(Tfrc::window(p) / flow.mean_rtt);
         events.push(p);
         sent.push(flow.packets_sent as f64 / MEASURED);

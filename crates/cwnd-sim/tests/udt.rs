@@ -1,7 +1,7 @@
 //! The UDT protocol implementation as an endpoint: utilisation, fairness, sizes of datagrams on the wire, and replay of
 //! recorded events.
 
-use crate::common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{self, at_ms, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::record::replay;
 use cwnd::{Event, MakeController, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
@@ -14,7 +14,7 @@ const HANDSHAKE: u64 = 28 + 16 + 48;
 const CONTROL: u64 = 28 + 16 + 4;
 
 fn udt(controller: &str) -> Udt {
-    Udt { controller: controller.into(), bytes: None, packet: 1456, header: 44, window: 1_000_000 }
+    Udt { packet: 1456, window: 1_000_000, ..common::udt(controller) }
 }
 
 /// 100 Mb/s, 40 ms, and a queue of one bandwidth-delay product.

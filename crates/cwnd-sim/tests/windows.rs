@@ -4,19 +4,16 @@
 //! are their difference.
 
 use crate::common::random::{Case, FAST, SLOW, case, is_bounded};
+use crate::common::{self, scenario};
 use cwnd::Dur;
 use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
-use cwnd_sim::scenario::Scenario;
-use cwnd_sim::{Options, Simulation};
 use proptest::prelude::*;
 
 /// Runs from the start to `end`, measured from `from` on.
 fn run(network: &Network, seed: u64, from: Dur, end: Dur) -> Records {
     let network = Network { warmup: from, duration: end, ..network.clone() };
-    let mut simulation = Simulation::new(&network, seed, &Options::default()).unwrap();
-    simulation.run();
-    simulation.finish()
+    common::run(&network, seed)
 }
 
 /// Counters of a flow, which add up.
@@ -142,7 +139,7 @@ fn a_packet_counts_for_its_part_in_the_window() {
             cbr = [{{ rate = "30kbit", packet = 1000, measured = true }}]
             "#
         );
-        let network = Scenario::from_toml(&text, "parts").unwrap().network(1).unwrap();
+        let network = scenario(&text, 1);
         // Of a window that begins and ends in a transmission of 0.8 s.
         let end = Dur::from_secs(20.7);
         let records = run(&network, 1, network.warmup, end);
@@ -166,7 +163,7 @@ fn a_link_slower_than_its_run_is_used_at_most_wholly() {
         dumbbell = { rate = "8bit", delay = "1us" }
         cbr = [{ rate = "16bit", packet = 1000, measured = true }]
         "#;
-    let network = Scenario::from_toml(text, "slow").unwrap().network(1).unwrap();
+    let network = scenario(text, 1);
     for end in [7200.0, 600.0, 1.0] {
         let records = run(&network, 1, Dur::ZERO, Dur::from_secs(end));
         assert_eq!(records.links[0].utilization, 1.0, "{end} s");
@@ -183,7 +180,7 @@ fn a_transfer_counts_its_data() {
         flow = [{ controller = "cubic", bytes = 1960 }, { controller = "udt", bytes = 1960 },
                 { controller = "udt", protocol = "udt", bytes = 1960, tcp = { packet = 1460, header = 44 } }]
         "#;
-    let network = Scenario::from_toml(text, "transfer").unwrap().network(1).unwrap();
+    let network = scenario(text, 1);
     let records = run(&network, 1, Dur::ZERO, network.duration);
     for flow in &records.flows {
         assert_eq!([flow.packets_sent, flow.packets_delivered], [2, 2]);
@@ -201,7 +198,7 @@ fn a_transfer_counts_its_data() {
     let lost = text.replace("delay =", "blackout = [{ at = 0, for = \"20s\" }], delay =");
     for conventions in ["\"rfc5681\"", "\"rfc\"", "\"linux\"", "\"ns2\", syn = true"] {
         let lost = lost.replace("\"rfc5681\"", conventions);
-        let network = Scenario::from_toml(&lost, "lost").unwrap().network(1).unwrap();
+        let network = scenario(&lost, 1);
         let records = run(&network, 1, Dur::ZERO, network.duration);
         let FlowRecord {
             packets_sent, packets_lost, bytes_sent, retransmissions, timeouts, ..

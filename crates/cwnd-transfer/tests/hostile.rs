@@ -13,25 +13,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{Script, Server, list, open, pair};
+use support::{FILE, Script, Server, list, open, pair, setup};
 use tempfile::TempDir;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn setup() -> (TempDir, Server) {
-    setup_with(open())
-}
-
-fn setup_with(options: ReceiveOptions) -> (TempDir, Server) {
-    let dir = TempDir::new().unwrap();
-    let server = Server::new(&dir.path().join("in"), options);
-    (dir, server)
-}
-
 fn offer<'a>(what: What, path: &'a [u8], target: &'a [u8]) -> Frame<'a> {
-    let mtime = Stamp { secs: 1, nanos: 0 };
-    let (linked, mode, size, space) = (false, 0o7777, 3, 3);
-    Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target })
+    Frame::Offer(Offer { what, mode: 0o7777, path, target, ..FILE })
 }
 
 const END: Frame<'static> = Frame::End { number: 0, size: 3, root: None };
@@ -48,7 +36,7 @@ fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Decision>, String)> {
 
 #[test]
 fn a_sender_that_violates_the_protocol_is_stopped() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     let file = offer(What::File, b"a", b"");
     let hole = Frame::Hole { number: 0, first: 0, count: 1 };
     let cases: Vec<Vec<Frame<'_>>> = vec![
@@ -97,7 +85,7 @@ fn a_sender_that_violates_the_protocol_is_stopped() {
 
 #[test]
 fn offers_are_bounded() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     for (size, limit) in [(3, WINDOW), (2 * BLOCK, LARGE_WINDOW)] {
         let script = Script::new(&server);
         (0..=limit).for_each(|n| script.offer(n.to_string().as_bytes(), size, 1));
@@ -113,7 +101,7 @@ fn offers_are_bounded() {
 
 /// A folder with links to a place outside of it.
 fn inside_and_outside() -> (TempDir, Server) {
-    let (dir, server) = setup_with(ReceiveOptions { overwrite: true, ..open() });
+    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
     let outside = dir.path().join("out");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("secret"), "mine").unwrap();
@@ -170,7 +158,7 @@ fn nothing_is_written_outside() {
 #[test]
 fn dotfiles_at_the_top_need_an_option() {
     for allow_dotfiles in [false, true] {
-        let (dir, server) = setup_with(ReceiveOptions { allow_dotfiles, ..open() });
+        let (dir, server) = setup(ReceiveOptions { allow_dotfiles, ..open() });
         let top = dir.path().join("out");
         fs::create_dir_all(top.join(".ssh")).unwrap();
         fs::create_dir_all(top.join("d/.git")).unwrap();
@@ -180,7 +168,7 @@ fn dotfiles_at_the_top_need_an_option() {
             assert_eq!(server.out.join(name).exists(), allow_dotfiles || name.starts_with('d'));
         }
     }
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     fs::create_dir(server.out.join(".config")).unwrap();
     let script = Script::new(&server);
     script.offer(b"a", 3, 1);
@@ -269,7 +257,7 @@ fn a_link_created_during_the_transfer_is_not_followed() {
 
 #[test]
 fn duplicate_names_and_partial_files_of_other_content() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     fs::write(server.out.join("a.cwnd-part"), "longer than the file").unwrap();
     let script = Script::new(&server);
     script.offer(b"a", 3, 1);
@@ -290,20 +278,10 @@ fn duplicate_names_and_partial_files_of_other_content() {
 
 #[test]
 fn invalid_times_and_modes() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     let script = Script::new(&server);
     let mtime = Stamp { secs: i64::MIN, nanos: 999_999_999 };
-    let (what, path, target) = (What::File, &b"a"[..], &b""[..]);
-    script.write_all(&Frame::Offer(Offer {
-        what,
-        linked: false,
-        mode: 0xFFFF,
-        size: 3,
-        space: 3,
-        mtime,
-        path,
-        target,
-    }));
+    script.write_all(&Frame::Offer(Offer { mode: 0xFFFF, mtime, ..FILE }));
     script.block(0, 0, b"abc");
     script.write_all(&END);
     script.answers(SECOND);
@@ -312,7 +290,7 @@ fn invalid_times_and_modes() {
 
 #[test]
 fn a_sender_cannot_read_existing_files() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     fs::write(server.out.join("secret"), "abc").unwrap();
     let script = Script::new(&server);
     script.offer(b"secret", 3, 1);
@@ -325,7 +303,7 @@ fn a_sender_cannot_read_existing_files() {
 
 #[test]
 fn events_about_single_files_are_bounded() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     let script = Script::new(&server);
     let end = Arc::clone(&script.end);
     let listener = std::thread::spawn(move || end.read_all(2 * SECOND));
@@ -341,12 +319,9 @@ fn events_about_single_files_are_bounded() {
 /// A partial file that its owner cannot write would block all other attempts.
 #[test]
 fn the_part_of_a_small_file_can_be_written_by_its_owner() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     let script = Script::new(&server);
-    let mtime = Stamp { secs: 1, nanos: 0 };
-    let (path, target) = (&b"f"[..], &b""[..]);
-    let (what, linked, mode, size, space) = (What::File, false, 0o044, 3, 3);
-    script.write_all(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.write_all(&Frame::Offer(Offer { mode: 0o044, path: b"f", ..FILE }));
     script.block(0, 0, b"abc");
     script.answers(SECOND / 5);
     let mode = |name: &str| fs::metadata(server.out.join(name)).unwrap().mode() & 0o777;
@@ -358,7 +333,7 @@ fn the_part_of_a_small_file_can_be_written_by_its_owner() {
 
 #[test]
 fn done_without_a_plan_is_a_violation() {
-    let (dir, server) = setup_with(ReceiveOptions { once: true, ..open() });
+    let (dir, server) = setup(ReceiveOptions { once: true, ..open() });
     let stranger = server.connect();
     let mut encoded = b"cwndxfr\x03".to_vec();
     Frame::Done.encode(&mut encoded);
@@ -373,7 +348,7 @@ fn done_without_a_plan_is_a_violation() {
 /// Wrong guesses of a one-time code invalidate it while its transfer runs.
 #[test]
 fn a_failed_listener_does_not_end_running_transfers() {
-    let (_dir, server) = setup_with(ReceiveOptions { once: true, ..open() });
+    let (_dir, server) = setup(ReceiveOptions { once: true, ..open() });
     let script = Script::new(&server);
     script.offer(b"f", 3, 1);
     assert_eq!(script.answers(SECOND / 5), [(Some(Decision::Send), String::new())]);
@@ -386,7 +361,7 @@ fn a_failed_listener_does_not_end_running_transfers() {
     assert_eq!(fs::read(server.out.join("f")).unwrap(), b"abc");
     server.finish().unwrap();
 
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     server.fail_accept();
     assert_eq!(server.finish().unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
 }
@@ -439,7 +414,7 @@ fn peers_of_other_protocols_are_reported_in_one_line() {
         "the peer uses version 1 of the transfer protocol, this side version 3: update the peer"
     );
     assert!(send_to(b"HTTP/1.1 400").0.unwrap().contains("neither cwnd send nor cwnd recv"));
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     server.connect().write_all(b"cwndxfr\x01");
     assert_eq!(server.ends(1)[0].reason.as_ref(), Some(&reason));
     assert_eq!(server.ends(1)[0].outcome, Outcome::Failed);
@@ -487,7 +462,7 @@ fn repeated_requests_are_a_violation() {
 
 #[test]
 fn gaps_between_blocks_are_bounded() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     let script = Script::new(&server);
     script.offer(b"sparse", 1 << 40, 1);
     (0..5000).for_each(|n| script.write_all(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
@@ -497,12 +472,9 @@ fn gaps_between_blocks_are_bounded() {
 
 #[test]
 fn a_hard_link_counts_as_large_as_its_file() {
-    let (_dir, server) = setup();
+    let (_dir, server) = setup(open());
     let script = Script::new(&server);
-    let mtime = Stamp { secs: 1, nanos: 0 };
-    let (linked, mode, target) = (true, 0o644, &b""[..]);
-    let (what, size, path) = (What::File, 3, &b"a"[..]);
-    let file = Offer { what, linked, mode, size, space: size, mtime, path, target };
+    let file = Offer { linked: true, ..FILE };
     script.write_all(&Frame::Offer(file));
     script.block(0, 0, b"abc");
     script.write_all(&END);
@@ -538,7 +510,7 @@ proptest! {
 
     #[test]
     fn noise_ends_a_receiver_with_one_line(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let (_dir, server) = setup();
+        let (_dir, server) = setup(open());
         let script = Script::new(&server);
         script.end.write_all(&noise);
         script.end.close(std::time::Instant::now()).unwrap();

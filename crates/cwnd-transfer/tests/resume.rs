@@ -3,7 +3,7 @@
 mod support;
 
 use cwnd_transfer::event::{Event, FileOutcome, Outcome};
-use cwnd_transfer::frame::{Decision, Frame, Offer, Stamp, What};
+use cwnd_transfer::frame::{Decision, Frame};
 use cwnd_transfer::hash::BLOCK;
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::shared::{ReceiveOptions, Reserve, Timeouts};
@@ -16,14 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::{Script, Server, StreamEnd, errors, list, noise, notes, open};
+use support::{STREAM, Script, Server, StreamEnd, errors, list, noise, notes, open, write_files};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
 
 fn setup(options: ReceiveOptions, size: usize) -> (TempDir, Server, PathBuf) {
-    let dir = TempDir::new().unwrap();
-    let server = Server::new(&dir.path().join("in"), options);
+    let (dir, server) = support::setup(options);
     let source = dir.path().join("large");
     fs::write(&source, noise(size, 1)).unwrap();
     (dir, server, source)
@@ -42,11 +41,10 @@ fn without_retry() -> SendOptions {
 /// Makes a connection fail after `after` bytes.
 fn cut(end: Arc<StreamEnd>, after: usize) -> Arc<StreamEnd> {
     let mut left = after;
-    end.set_channel_error(move |data| {
+    end.with_channel_error(move |data| {
         left = left.checked_sub(data.len()).ok_or(io::ErrorKind::ConnectionReset)?;
         Ok(())
-    });
-    end
+    })
 }
 
 fn interrupt(server: &Server, source: &Path, after: usize) {
@@ -331,17 +329,15 @@ fn an_interrupted_folder_continues_and_its_folders_get_their_mode() {
 fn a_bit_error_costs_one_block() {
     let (_dir, server, source) = setup(open(), 5 * MIB + 7);
     let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
-        let end = server.connect();
         let mut seen = 0;
-        end.set_channel_error(move |data| {
+        server.connect().with_channel_error(move |data| {
             seen += data.len();
             // In the middle of the third block.
             if seen > 2 * MIB + MIB / 2 && seen - data.len() <= 2 * MIB + MIB / 2 {
                 data[100] ^= 4;
             }
             Ok(())
-        });
-        end
+        })
     });
     assert_eq!(end.outcome, Outcome::Complete, "{events:?}");
     assert_eq!(end.moved_bytes, 6 * MIB as u64 + 7);
@@ -353,14 +349,12 @@ fn a_bit_error_costs_one_block() {
 fn a_file_whose_blocks_always_arrive_damaged_fails_and_leaves_nothing() {
     let (_dir, server, source) = setup(open(), 3 * MIB);
     let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
-        let end = server.connect();
-        end.set_channel_error(move |data| {
+        server.connect().with_channel_error(move |data| {
             if data.len() > 60_000 {
                 data[50_000] ^= 4;
             }
             Ok(())
-        });
-        end
+        })
     });
     assert_eq!((end.outcome, end.not_sent), (Outcome::Incomplete, 1));
     assert!(errors(&events)[0].1.contains("damaged"));
@@ -373,9 +367,8 @@ fn a_source_that_changes_during_the_transfer_is_completed_if_it_only_grows() {
         let (_dir, server, source) = setup(open(), 6 * MIB);
         let path = source.clone();
         let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
-            let end = server.connect();
             let (path, mut seen) = (path.clone(), 0);
-            end.set_channel_error(move |data| {
+            server.connect().with_channel_error(move |data| {
                 seen += data.len();
                 if seen > 3 * MIB && seen - data.len() <= 3 * MIB {
                     match change {
@@ -385,8 +378,7 @@ fn a_source_that_changes_during_the_transfer_is_completed_if_it_only_grows() {
                     }
                 }
                 Ok(())
-            });
-            end
+            })
         });
         if change == "grow" {
             assert_eq!(end.outcome, Outcome::Complete);
@@ -517,18 +509,7 @@ fn bytes_and_entries_are_limited() {
     assert_eq!(list(&server.out), ["large"]);
     // A stream has no known size: it ends at the limit, and is removed.
     let stream = Script::new(&server);
-    let (path, mtime, target) = (&b"stdin"[..], Stamp::default(), &b""[..]);
-    let what = What::Stream;
-    stream.write_all(&Frame::Offer(Offer {
-        what,
-        linked: false,
-        mode: 0o644,
-        size: 0,
-        space: 0,
-        mtime,
-        path,
-        target,
-    }));
+    stream.write_all(&Frame::Offer(STREAM));
     (0..3).for_each(|index| stream.block(0, index, &noise(MIB, 1)));
     let answers = stream.answers(Duration::from_secs(1));
     assert!(
@@ -582,14 +563,9 @@ fn retransmitted_blocks_are_counted_once() {
     let (end, events) = server.send_with(&[&source], without_retry());
     assert_eq!(end.outcome, Outcome::Complete, "{:?}", errors(&events));
 
-    let dir = TempDir::new().unwrap();
-    let limits = ReceiveOptions { max_files: Some(4), ..open() };
-    let server = Server::new(&dir.path().join("in"), limits);
+    let (dir, server) = support::setup(ReceiveOptions { max_files: Some(4), ..open() });
     let folder = dir.path().join("d");
-    fs::create_dir(&folder).unwrap();
-    for name in ["a", "b"] {
-        fs::write(folder.join(name), noise(MIB - 1, 1)).unwrap();
-    }
+    write_files(&folder, &["a", "b"].map(|name| (name, noise(MIB - 1, 1))));
     std::os::unix::fs::symlink("a", folder.join("link")).unwrap();
     interrupt(&server, &folder, MIB + MIB / 2);
     server.ends(1);
@@ -641,9 +617,7 @@ fn partial_files_that_cannot_be_resumed_are_removed() {
     let script = Script::new(&server);
     script.offer(b"small", 5, 1);
     script.block(0, 0, b"bytes");
-    let (what, path, mtime, target) = (What::Stream, &b"stdin"[..], Stamp::default(), &b""[..]);
-    let (linked, mode, size, space) = (false, 0o644, 0, 0);
-    script.write_all(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.write_all(&Frame::Offer(STREAM));
     script.block(1, 0, &noise(MIB, 1));
     script.offer(b"empty", 2 * BLOCK, 1);
     script.answers(Duration::from_millis(300));
@@ -755,15 +729,14 @@ fn a_sparse_file_that_grows_arrives_as_it_was_offered() {
     let data = sparse(&source);
     let path = source.clone();
     let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
-        let (end, path, mut grown) = (server.connect(), path.clone(), false);
-        end.set_channel_error(move |data| {
+        let (path, mut grown) = (path.clone(), false);
+        server.connect().with_channel_error(move |data| {
             if data.len() > 10_000 && !std::mem::replace(&mut grown, true) {
                 let file = fs::File::options().write(true).open(&path).unwrap();
                 file.write_all_at(b"more", 6 * BLOCK).unwrap();
             }
             Ok(())
-        });
-        end
+        })
     });
     assert_eq!(end.outcome, Outcome::Complete, "{events:?}");
     assert!(fs::read(server.out.join("large")).unwrap() == data);

@@ -3,7 +3,7 @@
 mod support;
 
 use cwnd_transfer::event::Outcome;
-use cwnd_transfer::frame::{Frame, Offer, Stamp, What};
+use cwnd_transfer::frame::Frame;
 use cwnd_transfer::send::SendOptions;
 use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::Stream;
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use support::{Script, Server, errors, list, noise, notes, open, tree};
+use support::{STREAM, Script, Server, errors, list, noise, notes, open, setup, tree, write_files};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
@@ -32,13 +32,6 @@ fn set_time(path: &Path, secs: i64) {
     };
     let file = fs::File::open(path).unwrap();
     file.set_modified(time).unwrap();
-}
-
-/// A temporary directory with a receiver in `in`.
-fn setup(options: ReceiveOptions) -> (TempDir, Server) {
-    let dir = TempDir::new().unwrap();
-    let server = Server::new(&dir.path().join("in"), options);
-    (dir, server)
 }
 
 #[test]
@@ -155,14 +148,13 @@ fn compared_small_files_are_closed() {
     let (end, _) = server.send_over(&[&source], SendOptions::default(), |_| {
         let (connection, most) = (server.connect(), std::sync::Arc::clone(&most));
         let received = server.out.join("d");
-        connection.set_channel_error(move |_| {
+        connection.with_channel_error(move |_| {
             let open = fs::read_dir("/proc/self/fd")?.flatten();
             let open = open.filter_map(|fd| fs::read_link(fd.path()).ok());
             let count = open.filter(|path| path.starts_with(&received)).count();
             most.fetch_max(count, std::sync::atomic::Ordering::Relaxed);
             Ok(())
-        });
-        connection
+        })
     });
     assert_eq!((end.reason, end.files, end.moved_bytes), (None, 900, 0));
     assert!(most.load(std::sync::atomic::Ordering::Relaxed) < 20, "{most:?} open files");
@@ -198,8 +190,7 @@ fn a_shorter_file_with_the_same_beginning_replaces_a_longer_one() {
 fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
     let (dir, server) = setup(open());
     let source = dir.path().join("d");
-    fs::create_dir(&source).unwrap();
-    fs::write(source.join("program"), "x").unwrap();
+    write_files(&source, &[("program", "x")]);
     chmod(&source.join("program"), 0o6755);
     chmod(&source, 0o3777);
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
@@ -211,10 +202,8 @@ fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
 fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
     let (dir, server) = setup(open());
     let source = dir.path().join("d");
-    fs::create_dir_all(source.join("below")).unwrap();
-    for name in ["a", "b.cwnd-part", "c.cwnd-sums", "z"] {
-        fs::write(source.join(name), name).unwrap();
-    }
+    write_files(&source, &["a", "b.cwnd-part", "c.cwnd-sums", "z"].map(|name| (name, name)));
+    fs::create_dir(source.join("below")).unwrap();
     symlink("/etc/passwd", source.join("absolute")).unwrap();
     symlink("../../x", source.join("below/out")).unwrap();
     std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
@@ -230,8 +219,7 @@ fn a_path_that_is_too_long_does_not_end_the_transfer() {
     use rustix::fs::{Mode, OFlags, mkdirat, open as open_at, openat};
     let (dir, server) = setup(open());
     let source = dir.path().join("d");
-    fs::create_dir(&source).unwrap();
-    fs::write(source.join("a"), "a").unwrap();
+    write_files(&source, &[("a", "a")]);
     let name = "x".repeat(250);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let mut folder = open_at(&source, flags, Mode::empty()).unwrap();
@@ -261,9 +249,7 @@ fn a_stream_gets_the_time_of_its_arrival() {
     let (_dir, server) = setup(open());
     let before = SystemTime::now() - Duration::from_secs(1);
     let script = Script::new(&server);
-    let (what, path, target) = (What::Stream, &b"stdin"[..], &b""[..]);
-    let (linked, mode, size, space, mtime) = (false, 0o644, 0, 0, Stamp::default());
-    script.write_all(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.write_all(&Frame::Offer(STREAM));
     script.block(0, 0, b"abc");
     script.write_all(&Frame::End { number: 0, size: 3, root: None });
     script.write_all(&Frame::Done);
@@ -332,12 +318,10 @@ fn hard_links_are_preserved() {
 fn links_to_refused_files_become_files() {
     let (dir, server) = setup(open());
     let source = dir.path().join("d");
-    fs::create_dir_all(&source).unwrap();
-    fs::write(source.join("a"), "new").unwrap();
+    write_files(&source, &[("a", "new")]);
     fs::hard_link(source.join("a"), source.join("b")).unwrap();
     fs::hard_link(source.join("a"), source.join("c")).unwrap();
-    fs::create_dir(server.out.join("d")).unwrap();
-    fs::write(server.out.join("d/a"), "another").unwrap();
+    write_files(&server.out, &[("d/a", "another")]);
     let end = server.send(&source);
     assert_eq!((end.files, end.not_sent), (2, 1));
     let received = server.out.join("d");
@@ -373,11 +357,8 @@ fn holes_are_preserved() {
 fn a_dry_run_changes_nothing() {
     let (dir, server) = setup(open());
     let source = dir.path().join("d");
-    fs::create_dir_all(source.join("below")).unwrap();
-    fs::write(source.join("below/a"), noise(2 * MIB, 1)).unwrap();
-    fs::write(source.join("b"), "x").unwrap();
-    fs::create_dir(server.out.join("d")).unwrap();
-    fs::write(server.out.join("d/b"), "other").unwrap();
+    write_files(&source, &[("below/a", noise(2 * MIB, 1)), ("b", b"x".to_vec())]);
+    write_files(&server.out, &[("d/b", "other")]);
     let dry = SendOptions { dry_run: true, ..SendOptions::default() };
     let (end, events) = server.send_with(&[&source], dry);
     assert_eq!((end.outcome, end.files, end.moved_bytes), (Outcome::Incomplete, 1, 0));
@@ -389,11 +370,8 @@ fn a_dry_run_changes_nothing() {
 fn several_sources_and_patterns() {
     let (dir, server) = setup(open());
     let (one, two) = (dir.path().join("one"), dir.path().join("two.o"));
-    fs::create_dir_all(one.join("none")).unwrap();
-    fs::create_dir_all(one.join("some")).unwrap();
-    for name in ["a.c", "a.o", "some/b.c", "none/b.o", "some/old.c"] {
-        fs::write(one.join(name), name).unwrap();
-    }
+    let names = ["a.c", "a.o", "some/b.c", "none/b.o", "some/old.c"];
+    write_files(&one, &names.map(|name| (name, name)));
     fs::write(&two, "two").unwrap();
     let select = cwnd_transfer::select::Select::new(&["*.c".into()], &["old*".into()]).unwrap();
     let options = SendOptions { select, ..SendOptions::default() };
@@ -417,11 +395,9 @@ fn a_link_given_as_source_is_followed() {
 fn names_used_by_other_entries() {
     let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
     let source = dir.path().join("d");
-    fs::create_dir_all(source.join("b")).unwrap();
-    fs::write(source.join("a"), "x").unwrap();
-    fs::write(source.join("b/c"), "x").unwrap();
-    fs::create_dir_all(server.out.join("d/a")).unwrap();
-    fs::write(server.out.join("d/b"), "mine").unwrap();
+    write_files(&source, &[("a", "x"), ("b/c", "x")]);
+    write_files(&server.out, &[("d/b", "mine")]);
+    fs::create_dir(server.out.join("d/a")).unwrap();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     assert_eq!(end.not_sent, 3);
     let reason = "a file or link has the name of a folder";

@@ -159,21 +159,10 @@ impl<K: Copy> Demultiplexer<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::{SocketType, VERSION};
 
     fn datagram(request: Request, socket: u32, destination: u32) -> [u8; 64] {
         let mut bytes = [0; 64];
-        let handshake = Handshake {
-            version: VERSION,
-            socket_type: SocketType::Stream,
-            initial: Seq::new(9),
-            packet_size: 1500,
-            flow_window: 100,
-            request,
-            socket,
-            cookie: 0,
-            peer: [0; 16],
-        };
+        let handshake = Handshake { request, socket, ..crate::testing::request() };
         Control::Handshake(handshake).encode(0, destination, &mut bytes);
         bytes
     }

@@ -183,6 +183,7 @@ pub fn address(ip: IpAddr) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::request;
 
     #[test]
     fn addresses_are_reversed_in_groups() {
@@ -193,17 +194,7 @@ mod tests {
 
     #[test]
     fn unusable_values_are_invalid() {
-        let good = Handshake {
-            version: VERSION,
-            socket_type: SocketType::Stream,
-            initial: Seq::new(0),
-            packet_size: 1500,
-            flow_window: 25_600,
-            request: Request::Connect,
-            socket: 1,
-            cookie: 0,
-            peer: [0; 16],
-        };
+        let good = request();
         assert!(good.is_valid());
         assert!(!Handshake { packet_size: 44, ..good }.is_valid());
         assert!(!Handshake { packet_size: 1 << 20, ..good }.is_valid());

@@ -78,10 +78,7 @@ impl KeepAliveTimer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
+    use crate::testing::at;
 
     #[test]
     fn the_first_keep_alive_is_sent_when_an_acknowledgement_is_due() {

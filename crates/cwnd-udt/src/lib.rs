@@ -126,6 +126,8 @@ pub mod reset;
 pub mod secure;
 mod sender;
 pub mod seq;
+#[cfg(test)]
+mod testing;
 
 pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats, counted_address};
 pub use connection::{Connection, Filled, Transmit};

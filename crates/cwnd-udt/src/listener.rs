@@ -110,7 +110,7 @@ fn reply(handshake: &Handshake) -> [u8; HEADER + Handshake::LENGTH] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seq::Seq;
+    use crate::testing::request;
     use proptest::prelude::*;
 
     const KEY: [u8; 16] = *b"0123456789abcdef";
@@ -121,20 +121,6 @@ mod tests {
 
     fn at(secs: u64) -> Time {
         Time::from_nanos(secs * 1_000_000_000)
-    }
-
-    fn request() -> Handshake {
-        Handshake {
-            version: VERSION,
-            socket_type: SocketType::Stream,
-            initial: Seq::new(77),
-            packet_size: 1500,
-            flow_window: 8192,
-            request: Request::Connect,
-            socket: 5,
-            cookie: 0,
-            peer: [0; 16],
-        }
     }
 
     fn request_to(

@@ -1,5 +1,6 @@
 //! Key pairs and one-time codes over sockets.
 
+use crate::common::key;
 use crate::support::{TIMEOUT, local, set_timeouts, stream_config};
 use cwnd::Dur;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey};
@@ -46,8 +47,7 @@ fn expect_rejected(listener: &UdtListener, config: &Config) -> String {
 #[test]
 fn ends_authenticate_each_other_by_key_pairs() {
     let [server, alice, bob, mallory] = [(); 4].map(|()| KeyPair::generate().unwrap());
-    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
-    let psk = Key::from_file_contents(&bytes).unwrap();
+    let psk = key(0);
     for psk in [None, Some(&psk)] {
         let both = [alice.public(), bob.public()];
         let listener = UdtListener::bind(local(), &pair(&server, &both, psk)).unwrap();
@@ -60,10 +60,7 @@ fn ends_authenticate_each_other_by_key_pairs() {
         let text = expect_rejected(&listener, &pair(&mallory, &[server.public()], psk));
         assert!(text.contains("does not accept this end's public key"), "{text}");
         expect_rejected(&listener, &pair(&alice, &[mallory.public()], psk));
-        expect_rejected(
-            &listener,
-            &config(Credentials::Key(Key::from_file_contents(&bytes).unwrap())),
-        );
+        expect_rejected(&listener, &config(Credentials::Key(key(0))));
         let text = expect_rejected(&listener, &stream_config("udt"));
         assert!(text.contains("refused"), "{text}");
     }

@@ -1,8 +1,10 @@
 //! Arbitrary datagrams do not make a connection panic, exceed its memory bounds, or fail.
 
-use crate::common::{self, PERFECT, Pair, Path, Random, client, config, messages, pattern, server};
+use crate::common::{
+    self, PERFECT, Pair, Path, Random, client, config, messages, pattern, request, server,
+};
 use cwnd::{Dur, Time};
-use cwnd_udt::handshake::{Handshake, Request, VERSION};
+use cwnd_udt::handshake::{Handshake, Request};
 use cwnd_udt::packet::{Ack, Control, DropRequest, NakWriter, Progress, Range};
 use cwnd_udt::seq::{AckNo, MessageNo};
 use cwnd_udt::{Answer, CloseReason, Config, Connection, Listener, Seq, SocketType};
@@ -77,7 +79,7 @@ proptest! {
         seed: u64,
     ) {
         let config = if stream { config(law) } else { messages(law) };
-        let mut pair = Pair::connecting([&config, &config], 9, PERFECT, seed).connect();
+        let mut pair = Pair::open(&config, 9, PERFECT, seed);
         let mut random = Random(seed);
         let mut buffer = vec![0; 1 << 20];
         for datagram in datagrams {
@@ -163,20 +165,6 @@ proptest! {
     }
 }
 
-fn request() -> Handshake {
-    Handshake {
-        version: VERSION,
-        socket_type: SocketType::Stream,
-        initial: Seq::new(9),
-        packet_size: 1500,
-        flow_window: u32::MAX,
-        request: Request::Connect,
-        socket: 11,
-        cookie: 0,
-        peer: [0; 16],
-    }
-}
-
 /// Invalid values in requests and in answers are ignored.
 #[test]
 fn invalid_handshakes_are_ignored() {
@@ -206,7 +194,8 @@ fn invalid_handshakes_are_ignored() {
 fn a_large_offered_window_does_not_raise_the_memory_bounds() {
     let listener = Listener::new(common::KEY, SocketType::Stream);
     let mut bytes = [0; 64];
-    Control::Handshake(request()).encode(0, 0, &mut bytes);
+    let request = Handshake { flow_window: u32::MAX, ..request() };
+    Control::Handshake(request).encode(0, 0, &mut bytes);
     let Answer::Reply(mut reply) = listener.handle(Time::ZERO, client(), &bytes) else {
         panic!("no reply")
     };
@@ -225,8 +214,7 @@ fn a_large_offered_window_does_not_raise_the_memory_bounds() {
 /// Requests with guessed cookies lead to answers only.
 #[test]
 fn a_flood_of_requests_does_not_disturb_a_transfer() {
-    let config = config("udt");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
     let listener = Listener::new(common::KEY, SocketType::Stream);
     let mut random = Random(5);
     let data = pattern(100_000, 3);
@@ -256,8 +244,7 @@ fn request_from(random: &mut Random) -> Handshake {
 /// Packets after the peer's shutdown are ignored.
 #[test]
 fn a_shutdown_is_final() {
-    let config = config("udt");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
     let mut bytes = [0; 100];
     let length = Control::Shutdown.encode(0, 22, &mut bytes);
     pair.ends[1].handle_datagram(pair.now, &bytes[..length]);

@@ -1,10 +1,10 @@
 //! Keep-alives to a receiver that checks its timers only when a packet arrives, or every 100 ms, as UDT4 does.
 
-use crate::common::{KEY, client, config, server};
+use crate::common::{config, ends};
 use cwnd::{Dur, Time};
+use cwnd_udt::Seq;
 use cwnd_udt::packet::{Ack, Body, Control, Packet};
 use cwnd_udt::seq::AckNo;
-use cwnd_udt::{Answer, Connection, Listener, Seq, SocketType};
 use std::collections::VecDeque;
 
 const SYN: Dur = Dur::from_millis(10);
@@ -80,19 +80,8 @@ fn due(in_transit: &mut VecDeque<(Time, Vec<u8>)>, now: Time) -> Option<Vec<u8>>
 
 /// Runs a bulk transfer to a [`Udt4Receiver`] for `span`. Returns the numbers of packets received and of keep-alives.
 fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
-    let config = config(law);
     let mut now = Time::ZERO;
-    let mut sender = Connection::connect(&config, now, 11, Seq::new(0), server().ip());
-    let listener = Listener::new(KEY, SocketType::Stream);
-    let mut accepted = loop {
-        let request = sender.poll_transmit(now, 1).unwrap().datagrams.to_vec();
-        match listener.handle(now, client(), &request) {
-            Answer::Ignore => {}
-            Answer::Reply(reply) => sender.handle_datagram(now, &reply),
-            Answer::Accept(incoming) => break Connection::accept(&config, now, 22, &incoming),
-        }
-    };
-    sender.handle_datagram(now, accepted.poll_transmit(now, 1).unwrap().datagrams);
+    let [mut sender, _] = ends(&config(law), [11, 22], 0);
     let mut receiver = Udt4Receiver {
         next: 0,
         acknowledged: 0,

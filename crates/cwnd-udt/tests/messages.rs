@@ -144,9 +144,8 @@ proptest! {
 
 #[test]
 fn an_unordered_message_is_delivered_before_an_incomplete_one() {
-    let config = messages("udt");
     let path = Path { delay: Dur::from_millis(50), ..PERFECT };
-    let mut pair = Pair::connecting([&config, &config], 4, path, 1).connect();
+    let mut pair = Pair::open(&messages("udt"), 4, path, 1);
     pair.run_for(Dur::from_millis(1_000));
     pair.path.loss = 1.0;
     pair.ends[0].send_message(pair.now, &message(0, 10), None, false).unwrap();
@@ -165,8 +164,7 @@ fn an_unordered_message_is_delivered_before_an_incomplete_one() {
 
 #[test]
 fn invalid_message_operations_are_rejected() {
-    let config = messages("udt");
-    let mut pair = Pair::connecting([&config, &config], 4, PERFECT, 1).connect();
+    let mut pair = Pair::open(&messages("udt"), 4, PERFECT, 1);
     let room = 256 * 1456;
     let error = pair.ends[0].send_message(pair.now, &vec![0; room + 1], None, true);
     assert_eq!(error, Err(Error::MessageTooLarge { length: room + 1, room }));

@@ -79,8 +79,7 @@ fn lost_probes_are_repeated_and_then_the_smallest_size_is_used() {
 fn a_black_hole_is_suspected_though_small_packets_arrive() {
     for law in ["cubic", "reno", "udt", "bbr"] {
         for seed in 1..=20 {
-            let config = config(law);
-            let mut pair = Pair::connecting([&config, &config], 1, PERFECT, seed).connect();
+            let mut pair = Pair::open(&config(law), 1, PERFECT, seed);
             pair.exchange([&[1; 300_000], &[]], Dur::from_secs(5.0));
             assert!(!pair.ends[0].suspects_black_hole());
             pair.path.largest = 1000;

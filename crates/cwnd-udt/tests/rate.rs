@@ -24,7 +24,7 @@ fn goodput(law: &str, path: Path, secs: u64) -> f64 {
 fn goodput_of(config: &Config, path: Path, secs: u64) -> f64 {
     let law = config.controller.to_string();
     let config = Config { record: true, ..config.clone() };
-    let mut pair = Pair::connecting([&config, &config], 1, path, 7).connect();
+    let mut pair = Pair::open(&config, 1, path, 7);
     pair.most = 64;
     let data = vec![9; 1 << 16];
     let mut buffer = vec![0; 1 << 20];
@@ -91,7 +91,7 @@ fn a_small_receive_buffer_does_not_limit_the_rate() {
 fn a_wrong_capacity_estimate_is_ignored() {
     let config = Config::new(Spec::parse("udt").unwrap());
     let path = Path { delay: Dur::from_millis(1), ..PERFECT };
-    let mut pair = Pair::connecting([&config, &config], 1, path, 7).connect();
+    let mut pair = Pair::open(&config, 1, path, 7);
     let send = |pair: &mut Pair, bytes: usize| {
         let began = pair.now;
         pair.exchange([&vec![9; bytes], &[]], Dur::from_millis(600_000));
@@ -110,9 +110,8 @@ fn a_wrong_capacity_estimate_is_ignored() {
 /// A day with bursts, idle times and outages over a lossy path. The timestamps wrap many times.
 #[test]
 fn a_connection_lives_for_a_day() {
-    let config = config("udt");
     let path = Path { loss: 0.01, duplicate: 0.01, jitter: Dur::from_millis(3), ..PERFECT };
-    let mut pair = Pair::connecting([&config, &config], u32::MAX >> 1, path, 4).connect();
+    let mut pair = Pair::open(&config("udt"), u32::MAX >> 1, path, 4);
     let mut round = 0;
     while pair.now < Time::from_nanos(86_400_000_000_000) {
         let data = [pattern(30_000, round), pattern(9_000, !round)];

@@ -11,7 +11,7 @@ const LINK: Path =
 /// Runs a bulk transfer of 20 s over [`LINK`], with random `loss` after the first 5 s. Returns the sender's counters,
 /// and the goodput of the last 15 s in megabits per second.
 fn transfer(config: &Config, loss: f64) -> (Counters, f64) {
-    let mut pair = Pair::connecting([config, config], 1, LINK, 3).connect();
+    let mut pair = Pair::open(config, 1, LINK, 3);
     pair.most = 64;
     let half = pair.now + Dur::from_secs(5.0);
     let end = half + Dur::from_secs(15.0);
@@ -77,8 +77,7 @@ fn an_overshoot_is_repaired_within_the_window() {
 #[test]
 fn a_timeout_retransmits_only_missing_packets() {
     for law in ["reno", "udt"] {
-        let config = config(law);
-        let mut pair = Pair::connecting([&config, &config], 1, PERFECT, 1).connect();
+        let mut pair = Pair::open(&config(law), 1, PERFECT, 1);
         pair.exchange([&[1; 100_000], &[]], Dur::from_millis(1000));
         let first = 1 + pair.ends[0].counters().pkt_sent as u32;
         pair.hole = Some(first + 3);
@@ -101,7 +100,7 @@ fn a_timeout_retransmits_only_missing_packets() {
 #[test]
 fn a_timeout_reports_the_packets_that_it_declares_lost() {
     let config = Config { record: true, ..config("reno") };
-    let mut pair = Pair::connecting([&config, &config], 1, PERFECT, 1).connect();
+    let mut pair = Pair::open(&config, 1, PERFECT, 1);
     pair.exchange([&[1; 100_000], &[]], Dur::from_millis(1000));
     let written = pair.now;
     pair.hole = Some(1 + pair.ends[0].counters().pkt_sent as u32 + 3);
@@ -125,8 +124,7 @@ fn a_timeout_reports_the_packets_that_it_declares_lost() {
 /// After an outage, a window law starts with one packet per round trip and doubles.
 #[test]
 fn retransmissions_after_a_timeout_respect_the_window() {
-    let config = config("reno");
-    let mut pair = Pair::connecting([&config, &config], 1, PERFECT, 1).connect();
+    let mut pair = Pair::open(&config("reno"), 1, PERFECT, 1);
     pair.exchange([&[1; 300_000], &[]], Dur::from_millis(2000));
     let began = pair.now;
     pair.path.outage = (began, began + Dur::from_millis(1500));

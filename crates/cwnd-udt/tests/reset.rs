@@ -2,11 +2,11 @@
 
 use crate::common::{self, Random};
 use crate::support::reference::{self, Reference};
-use crate::support::{local, set_timeouts, stream_config};
+use crate::support::{fill, local, set_timeouts, stream_config};
 use cwnd::Time;
 use cwnd_udt::packet::{Control, HEADER};
 use cwnd_udt::reset::{self, LENGTH};
-use cwnd_udt::secure::{Credentials, Key, KeyPair};
+use cwnd_udt::secure::{Credentials, KeyPair};
 use cwnd_udt::{CloseReason, Config, Connection, Event, Seq, UdtListener, UdtStream};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -29,10 +29,7 @@ fn config(kind: &str, listens: bool) -> Config {
     };
     let credentials = match kind {
         "plain" => None,
-        "key" => {
-            let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
-            Some(Credentials::Key(Key::from_file_contents(&bytes).unwrap()))
-        }
+        "key" => Some(Credentials::Key(common::key(0))),
         _ => {
             let (own, peer) = if listens { ("A", "E") } else { ("E", "A") };
             let peers = vec![pair(peer).public()];
@@ -156,32 +153,6 @@ fn a_spoofed_shutdown_is_followed_by_a_reset() {
     assert!(ended - now < SHORT_TIMEOUT, "{:?}", ended - now);
 }
 
-/// Both ends of a connection without sockets. The listener's end has the id `id`.
-fn ends(id: u32) -> [Connection; 2] {
-    let config = common::config("cubic");
-    let now = Time::ZERO;
-    let mut client_end = Connection::connect(&config, now, 4, Seq::new(9), common::server().ip());
-    let listener = cwnd_udt::Listener::new([1; 16], config.socket_type);
-    loop {
-        let asked = client_end.poll_transmit(now, 1).unwrap();
-        match listener.handle(now, common::client(), asked.datagrams) {
-            cwnd_udt::Answer::Reply(reply) => client_end.handle_datagram(now, &reply),
-            cwnd_udt::Answer::Accept(asked) => {
-                assert!(
-                    asked.supports_resets,
-                    "the request of the first microsecond has a time stamp"
-                );
-                let mut listener_end = Connection::accept(&config, now, id, &asked);
-                let answer = listener_end.poll_transmit(now, 1).unwrap().datagrams.to_vec();
-                client_end.handle_datagram(now, &answer);
-                assert!(client_end.is_open());
-                return [client_end, listener_end];
-            }
-            cwnd_udt::Answer::Ignore => panic!("ignored"),
-        }
-    }
-}
-
 #[test]
 fn a_reset_must_echo_a_recent_header() {
     let now = Time::from_nanos(5_000_000);
@@ -191,7 +162,8 @@ fn a_reset_must_echo_a_recent_header() {
         let first = batch.iter().next().unwrap();
         <[u8; HEADER]>::try_from(&first[..HEADER]).unwrap()
     };
-    let [mut client_end, _] = ends(7);
+    let config = common::config("cubic");
+    let [mut client_end, _] = common::ends(&config, [4, 7], 9);
     let header = sent(&mut client_end);
     for bit in 0..8 * HEADER {
         let mut forged = header;
@@ -208,7 +180,7 @@ fn a_reset_must_echo_a_recent_header() {
     assert_eq!(events.last(), Some(&Event::Closed(CloseReason::Reset)));
 
     // The header of an acknowledged packet is not accepted.
-    let [mut client_end, mut listener_end] = ends(7);
+    let [mut client_end, mut listener_end] = common::ends(&config, [4, 7], 9);
     let header = sent(&mut client_end);
     let later = Time::from_nanos(6_000_000);
     let mut ack = [0; 64];
@@ -258,9 +230,7 @@ fn resets_are_rate_limited_and_not_longer_than_the_datagrams() {
         let start = Instant::now();
         for _ in 0..MANY {
             let mut datagram = [0; 44];
-            for word in datagram.chunks_mut(4) {
-                word.copy_from_slice(&(random.next() as u32).to_be_bytes());
-            }
+            fill(&mut random, &mut datagram);
             if kind == "plain" {
                 datagram[0] &= 0x7f;
                 datagram[15] |= 1;
@@ -369,9 +339,7 @@ fn forged_resets_are_ignored() {
             let mut random = Random(12);
             for _ in 0..2_000 {
                 let mut bytes = [0; 28];
-                for word in bytes.chunks_mut(4) {
-                    word.copy_from_slice(&(random.next() as u32).to_be_bytes());
-                }
+                fill(&mut random, &mut bytes);
                 let plain = kind == "plain";
                 bytes[0] = if plain { 0xff } else { 0xf8 };
                 if plain {

@@ -1,11 +1,11 @@
 //! Sockets with a shared key, over loopback and over impaired networks.
 
-use crate::common::Random;
+use crate::common::{Random, key};
 use crate::support::relay::{Faults, Relay};
-use crate::support::{local, recv_stream, send_stream, set_timeouts, stream_config};
+use crate::support::{local, pair, set_timeouts, share_a_port, stream_config, transfer};
 use cwnd::Dur;
 use cwnd_udt::secure::{Credentials, Key};
-use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
+use cwnd_udt::{Config, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,8 @@ use std::time::{Duration, Instant};
 
 const MB: u64 = 1_000_000;
 
-fn key(first: u8) -> Option<Key> {
-    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + first);
-    Some(Key::from_file_contents(&bytes).unwrap())
-}
-
 fn keyed(law: &str) -> Config {
-    Config { credentials: key(1).map(Credentials::Key), ..stream_config(law) }
+    Config { credentials: Some(Credentials::Key(key(1))), ..stream_config(law) }
 }
 
 /// A configuration with a short connection timeout.
@@ -30,25 +25,6 @@ fn short_timeout(key: Option<Key>) -> Config {
         connect_timeout: Dur::from_millis(700),
         ..stream_config("udt")
     }
-}
-
-fn pair(config: &Config) -> [UdtStream; 2] {
-    let listener = UdtListener::bind(local(), config).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
-    let (server, peer) = listener.accept().unwrap();
-    assert_eq!(peer.port(), client.local_addr().port());
-    [client, server].map(|end| {
-        set_timeouts(&end);
-        end
-    })
-}
-
-/// Sends `bytes` bytes from `from` to `to` and asserts that they arrive.
-fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
-    thread::scope(|scope| {
-        let sent = scope.spawn(|| send_stream(from, bytes, seed).unwrap());
-        assert_eq!(recv_stream(to, bytes).unwrap(), sent.join().unwrap());
-    });
 }
 
 #[test]
@@ -84,34 +60,9 @@ fn messages_are_delivered() {
 
 #[test]
 fn many_connections_share_a_port() {
-    const MANY: usize = 150;
-    let small = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
-    let long_timeout = Config { connect_timeout: Dur::from_millis(30_000), ..small.clone() };
-    let listener = UdtListener::bind(local(), &small).unwrap();
-    let to = listener.local_addr();
-    let port = Endpoint::bind(local()).unwrap();
-    thread::scope(|scope| {
-        for n in 0..MANY {
-            let (port, long_timeout) = (&port, &long_timeout);
-            scope.spawn(move || {
-                let mut stream = port.connect(to, long_timeout).unwrap();
-                stream.write_all(&[n as u8; 10_000]).unwrap();
-                let mut answer = [0];
-                stream.read_exact(&mut answer).unwrap();
-                assert_eq!(answer[0], n as u8);
-            });
-        }
-        for _ in 0..MANY {
-            let (mut stream, _) = listener.accept().unwrap();
-            scope.spawn(move || {
-                let mut data = [0; 10_000];
-                stream.read_exact(&mut data).unwrap();
-                assert!(data.iter().all(|byte| *byte == data[0]));
-                stream.write_all(&data[..1]).unwrap();
-                assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-            });
-        }
-    });
+    let server = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
+    let client = Config { connect_timeout: Dur::from_millis(30_000), ..server.clone() };
+    share_a_port(&client, &server, 150, 10_000);
 }
 
 /// Asserts that a listener with the key `listener_key` does not accept a client with the key `client_key`, and returns
@@ -127,9 +78,12 @@ fn expect_rejected(client_key: Option<Key>, listener_key: Option<Key>) -> (Error
 #[test]
 fn clients_with_another_key_or_none_are_rejected() {
     let no_answer = "no answer: there is no listener, or it has another key".to_owned();
-    assert_eq!(expect_rejected(key(2), key(1)), (ErrorKind::TimedOut, no_answer.clone()));
-    assert_eq!(expect_rejected(key(1), None), (ErrorKind::TimedOut, no_answer));
-    let (kind, refused) = expect_rejected(None, key(1));
+    assert_eq!(
+        expect_rejected(Some(key(2)), Some(key(1))),
+        (ErrorKind::TimedOut, no_answer.clone())
+    );
+    assert_eq!(expect_rejected(Some(key(1)), None), (ErrorKind::TimedOut, no_answer));
+    let (kind, refused) = expect_rejected(None, Some(key(1)));
     assert_eq!(kind, ErrorKind::ConnectionRefused);
     assert!(refused.contains("requires credentials"), "{refused}");
 }
@@ -139,7 +93,7 @@ fn a_listener_accepts_its_clients_after_rejected_ones() {
     let listener = UdtListener::bind(local(), &keyed("udt")).unwrap();
     let to = listener.local_addr();
     UdtStream::connect(to, &short_timeout(None)).unwrap_err();
-    UdtStream::connect(to, &short_timeout(key(3))).unwrap_err();
+    UdtStream::connect(to, &short_timeout(Some(key(3)))).unwrap_err();
     let client = UdtStream::connect(to, &keyed("udt")).unwrap();
     let (server, _) = listener.accept().unwrap();
     transfer(&client, &server, MB, 4);

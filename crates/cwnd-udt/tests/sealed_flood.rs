@@ -6,7 +6,7 @@ mod common;
 mod support;
 
 use cwnd::{Dur, Time};
-use cwnd_udt::secure::{Credentials, Initiator, Key, KeyPair};
+use cwnd_udt::secure::{Credentials, Initiator, KeyPair};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -32,8 +32,7 @@ fn credentials(kind: &str) -> [Credentials; 3] {
         psk: None,
     };
     let code = |text: &str| Credentials::Code(text.parse().unwrap());
-    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
-    let key = Credentials::Key(Key::from_file_contents(&bytes).unwrap());
+    let key = Credentials::Key(common::key(0));
     match kind {
         // The attackers replay hellos of a client.
         "key" => [key.clone(), key.clone(), key],

@@ -4,7 +4,7 @@
 use crate::common::{self, PERFECT, Path, Random, client, config, pattern, server};
 use cwnd::{Dur, Time};
 use cwnd_udt::secure::{
-    Credentials, Initiator, Key, OVERHEAD, Refused, Reply, Responder, Session, packet_size,
+    Credentials, Initiator, OVERHEAD, Refused, Reply, Responder, Session, packet_size,
 };
 use cwnd_udt::{Answer, CloseReason, Config, Connection, Listener, Seq, SocketType};
 use proptest::prelude::*;
@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 const MS: u64 = 1_000_000;
 
 fn key(first: u8) -> Credentials {
-    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + first);
-    Credentials::Key(Key::from_file_contents(&bytes).unwrap())
+    Credentials::Key(common::key(first))
 }
 
 /// A client, a listener with a key, and the path between them.

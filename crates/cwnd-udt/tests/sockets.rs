@@ -1,80 +1,37 @@
 //! Sockets over loopback.
 
-use cwnd::{Dur, Spec};
+use crate::common::Random;
+use crate::support::relay::{Faults, Relay};
+use crate::support::{
+    fill, local, pair, recv_stream, send_stream, share_a_port, stream_config, transfer,
+};
+use cwnd::Dur;
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const MB: usize = 1_000_000;
+const MB: u64 = 1_000_000;
 
 fn config(law: &str) -> Config {
-    let mut config = Config::new(Spec::parse(law).unwrap());
-    config.linger = Dur::from_millis(20_000);
-    config
+    Config { linger: Dur::from_millis(20_000), ..stream_config(law) }
 }
 
 fn messages() -> Config {
     Config { socket_type: SocketType::Message, ..config("udt") }
 }
 
-fn local() -> SocketAddr {
-    "127.0.0.1:0".parse().unwrap()
-}
-
-fn pair(config: &Config) -> (UdtStream, UdtStream) {
-    let listener = UdtListener::bind(local(), config).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
-    let (server, peer) = listener.accept().unwrap();
-    assert_eq!(peer.port(), client.local_addr().port());
-    (client, server)
-}
-
-/// Writes `bytes` pseudo-random bytes and returns their hash.
-fn send_pattern(mut stream: &UdtStream, bytes: usize, seed: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let mut state = seed | 1;
-    let mut left = bytes;
-    while left > 0 {
-        let mut chunk = [0; 40_000];
-        for word in chunk.chunks_exact_mut(8) {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed);
-            word.copy_from_slice(&(state ^ (state >> 29)).to_le_bytes());
-        }
-        let count = left.min(chunk.len());
-        hasher.write(&chunk[..count]);
-        stream.write_all(&chunk[..count]).unwrap();
-        left -= count;
-    }
-    hasher.finish()
-}
-
-/// Reads `bytes` bytes and returns their hash.
-fn receive_pattern(mut stream: &UdtStream, bytes: usize) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let mut chunk = vec![0; 40_000];
-    let mut left = bytes;
-    while left > 0 {
-        let count = left.min(chunk.len());
-        stream.read_exact(&mut chunk[..count]).unwrap();
-        hasher.write(&chunk[..count]);
-        left -= count;
-    }
-    hasher.finish()
-}
-
 #[test]
 fn a_large_stream_is_delivered() {
     for law in ["udt", "cubic"] {
-        let (client, server) = pair(&config(law));
+        let [client, server] = pair(&config(law));
         let sent = thread::spawn(move || {
-            let hash = send_pattern(&client, 100 * MB, 7);
+            let hash = send_stream(&client, 100 * MB, 7).unwrap();
             client.close().unwrap();
             hash
         });
-        let arrived = receive_pattern(&server, 100 * MB);
+        let arrived = recv_stream(&server, 100 * MB).unwrap();
         assert_eq!((&server).read(&mut [0]).unwrap(), 0, "{law}: the peer has closed");
         assert_eq!(arrived, sent.join().unwrap(), "{law}");
     }
@@ -82,56 +39,19 @@ fn a_large_stream_is_delivered() {
 
 #[test]
 fn both_directions_are_delivered_at_once() {
-    let (client, server) = pair(&config("udt"));
-    let hashes: Vec<_> = thread::scope(|scope| {
-        let tasks = [(&client, 1), (&server, 2)].map(|(stream, seed)| {
-            (
-                scope.spawn(move || send_pattern(stream, 20 * MB, seed)),
-                scope.spawn(move || receive_pattern(stream, 20 * MB)),
-            )
-        });
-        tasks.map(|(sent, arrived)| (sent.join().unwrap(), arrived.join().unwrap())).into()
+    let [client, server] = pair(&config("udt"));
+    thread::scope(|scope| {
+        scope.spawn(|| transfer(&client, &server, 20 * MB, 1));
+        transfer(&server, &client, 20 * MB, 2);
     });
-    assert_eq!((hashes[0].0, hashes[1].0), (hashes[1].1, hashes[0].1));
     let stats = client.stats(false);
-    assert_eq!((stats.total.byte_recv, stats.byte_avail_snd_buf > 0), (20 * MB as u64, true));
+    assert_eq!((stats.total.byte_recv, stats.byte_avail_snd_buf > 0), (20 * MB, true));
 }
 
 #[test]
 fn many_connections_share_a_port() {
-    const MANY: usize = 200;
-    let mut small = config("udt");
-    (small.send_buffer, small.receive_buffer) = (64, 64);
-    let listener = UdtListener::bind(local(), &small).unwrap();
-    let to = listener.local_addr();
-    let port = Endpoint::bind(local()).unwrap();
-    thread::scope(|scope| {
-        for n in 0..MANY {
-            let (port, small) = (&port, &small);
-            scope.spawn(move || {
-                let mut stream = port.connect(to, small).unwrap();
-                stream.write_all(&vec![n as u8; 50_000 + n]).unwrap();
-                let mut answer = [0];
-                stream.read_exact(&mut answer).unwrap();
-                assert_eq!(answer[0], n as u8);
-                stream.close().unwrap();
-            });
-        }
-        for _ in 0..MANY {
-            let (mut stream, peer) = listener.accept().unwrap();
-            assert_eq!(peer, port.local_addr());
-            scope.spawn(move || {
-                let mut data = vec![0; 50_000];
-                stream.read_exact(&mut data).unwrap();
-                let n = data[0];
-                let mut rest = vec![0; usize::from(n)];
-                stream.read_exact(&mut rest).unwrap();
-                assert!(data.iter().chain(&rest).all(|byte| *byte == n));
-                stream.write_all(&[n]).unwrap();
-                assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-            });
-        }
-    });
+    let small = Config { send_buffer: 64, receive_buffer: 64, ..config("udt") };
+    share_a_port(&small, &small, 200, 50_000);
 }
 
 #[test]
@@ -153,21 +73,15 @@ fn packet_sizes_and_address_families() {
         let client = UdtStream::connect(to, &config).unwrap();
         let (server, peer) = listener.accept().unwrap();
         assert_eq!(peer.ip(), to.ip());
-        thread::scope(|scope| {
-            let sent = scope.spawn(|| send_pattern(&client, 2 * MB, 9));
-            assert_eq!(
-                receive_pattern(&server, 2 * MB),
-                sent.join().unwrap(),
-                "{packet_size} {bind}"
-            );
-        });
+        println!("{packet_size} {bind}");
+        transfer(&client, &server, 2 * MB, 9);
     }
 }
 
 #[test]
 fn either_end_can_close_first() {
     for client_first in [true, false] {
-        let (client, server) = pair(&config("udt"));
+        let [client, server] = pair(&config("udt"));
         let (mut first, mut second) =
             if client_first { (client, server) } else { (server, client) };
         first.write_all(b"the last words").unwrap();
@@ -183,7 +97,7 @@ fn either_end_can_close_first() {
 
 #[test]
 fn data_of_a_dropped_stream_is_delivered() {
-    let (mut client, mut server) = pair(&config("reno"));
+    let [mut client, mut server] = pair(&config("reno"));
     client.write_all(&[3; 200_000]).unwrap();
     drop(client);
     let mut data = Vec::new();
@@ -195,7 +109,7 @@ fn data_of_a_dropped_stream_is_delivered() {
 fn a_full_receiver_blocks_the_sender_without_loss() {
     let mut small = config("udt");
     (small.send_buffer, small.receive_buffer) = (32, 32);
-    let (client, server) = pair(&small);
+    let [client, server] = pair(&small);
     let mut written = 0;
     let late = || Some(Instant::now() + Duration::from_millis(300));
     let error = loop {
@@ -207,11 +121,9 @@ fn a_full_receiver_blocks_the_sender_without_loss() {
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     // Both buffers, except for partially filled packets.
     assert!((48 * 1456..=66 * 1456).contains(&written), "{written} bytes");
-    assert_eq!(receive_pattern(&server, written), {
-        let mut hasher = DefaultHasher::new();
-        vec![1; written].chunks(40_000).for_each(|chunk| hasher.write(chunk));
-        hasher.finish()
-    });
+    let mut arrived = vec![0; written];
+    (&server).read_exact(&mut arrived).unwrap();
+    assert!(arrived.iter().all(|byte| *byte == 1));
     // The buffers have room again.
     client.write_until(&[1; 1000], late()).unwrap();
 }
@@ -239,28 +151,12 @@ fn a_vanished_peer_is_detected() {
     // A relay that stops forwarding, like a pulled cable.
     let short_timeout = Config { idle_timeout: Dur::from_millis(2_000), ..config("udt") };
     let listener = UdtListener::bind(local(), &short_timeout).unwrap();
-    let relay = UdpSocket::bind(local()).unwrap();
-    relay.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let (to, relayed) = (listener.local_addr(), relay.local_addr().unwrap());
-    let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let carrier = thread::spawn(move || {
-        let mut client = to;
-        let mut bytes = [0; 2000];
-        while stopped.try_recv().is_err() {
-            let Ok((count, from)) = relay.recv_from(&mut bytes) else { continue };
-            let target = if from == to { client } else { to };
-            if from != to {
-                client = from;
-            }
-            relay.send_to(&bytes[..count], target).unwrap();
-        }
-    });
-    let mut client = UdtStream::connect(relayed, &short_timeout).unwrap();
+    let relay = Relay::start(listener.local_addr(), [Faults::default(); 2], 1);
+    let mut client = UdtStream::connect(relay.addr, &short_timeout).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     client.write_all(b"hello").unwrap();
     server.read_exact(&mut [0; 5]).unwrap();
-    stop.send(()).unwrap();
-    carrier.join().unwrap();
+    drop(relay);
     client.write_all(b"is anybody there?").unwrap();
     let start = Instant::now();
     let errors = thread::scope(|scope| {
@@ -277,28 +173,23 @@ fn a_vanished_peer_is_detected() {
 
 #[test]
 fn random_datagrams_do_not_disturb_a_transfer() {
-    let (client, server) = pair(&config("udt"));
+    let [client, server] = pair(&config("udt"));
     let attacker = UdpSocket::bind(local()).unwrap();
     let targets = [client.local_addr().port(), server.local_addr().port()];
     thread::scope(|scope| {
-        let sent = scope.spawn(|| send_pattern(&client, 20 * MB, 5));
-        let arrived = scope.spawn(|| receive_pattern(&server, 20 * MB));
-        let mut state = 1u64;
+        scope.spawn(|| transfer(&client, &server, 20 * MB, 5));
+        let mut random = Random(1);
         for n in 0..20_000 {
             let mut bytes = [0; 200];
-            for byte in &mut bytes {
-                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                *byte = (state >> 56) as u8;
-            }
+            fill(&mut random, &mut bytes);
             if n % 2 == 0 {
                 // A control packet for socket 0.
                 bytes[0] |= 0x80;
                 bytes[12..16].fill(0);
             }
             let to = ("127.0.0.1", targets[n / 2 % 2]);
-            let _ = attacker.send_to(&bytes[..(state >> 40) as usize % 200], to);
+            let _ = attacker.send_to(&bytes[..random.below(200) as usize], to);
         }
-        assert_eq!(sent.join().unwrap(), arrived.join().unwrap());
     });
     let ignored = [&client, &server].map(|end| end.stats(false).total.pkt_ignored);
     assert_eq!(ignored, [0, 0], "what is foreign does not reach a connection");
@@ -306,7 +197,7 @@ fn random_datagrams_do_not_disturb_a_transfer() {
 
 #[test]
 fn message_boundaries_are_preserved() {
-    let (client, server) = pair(&messages());
+    let [client, server] = pair(&messages());
     let sizes = [1, 1456, 1457, 100_000, 5];
     for size in sizes {
         client.send_message(&vec![size as u8; size], None, true).unwrap();
@@ -342,8 +233,5 @@ fn a_rendezvous_connects() {
         thread::sleep(Duration::from_millis(100));
         [ports[1].rendezvous(a, &long_timeout).unwrap(), first.join().unwrap()]
     });
-    thread::scope(|scope| {
-        let sent = scope.spawn(|| send_pattern(&streams[0], MB, 3));
-        assert_eq!(receive_pattern(&streams[1], MB), sent.join().unwrap());
-    });
+    transfer(&streams[0], &streams[1], MB, 3);
 }

@@ -8,8 +8,7 @@ use proptest::prelude::*;
 #[test]
 fn streams_are_delivered_over_a_perfect_path() {
     for law in ["udt", "daimd", "tfrc", "reno", "cubic", "simd"] {
-        let config = config(law);
-        let mut pair = Pair::connecting([&config, &config], 5, PERFECT, 1).connect();
+        let mut pair = Pair::open(&config(law), 5, PERFECT, 1);
         let data = pattern(3_000_000, 1);
         let [there, back] = pair.exchange([&data, b"and back"], Dur::from_millis(60_000));
         assert!(there == data && back == b"and back", "{law}");
@@ -61,9 +60,8 @@ proptest! {
 
 #[test]
 fn closing_delivers_written_data() {
-    let config = config("udt");
     let path = Path { loss: 0.1, ..PERFECT };
-    let mut pair = Pair::connecting([&config, &config], 9, path, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, path, 3);
     let data = pattern(200_000, 3);
     let written = pair.ends[0].write(&data).unwrap();
     assert_eq!(written, data.len());
@@ -87,8 +85,7 @@ fn closing_delivers_written_data() {
 
 #[test]
 fn a_silent_peer_times_out() {
-    let config = config("udt");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
     pair.ends[0].write(&[1; 5000]).unwrap();
     pair.run_for(Dur::from_millis(1_000));
     let began = pair.now;
@@ -108,8 +105,7 @@ fn a_silent_peer_times_out() {
 /// An idle connection sends a few datagrams per second.
 #[test]
 fn an_idle_connection_stays_open() {
-    let config = config("udt");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
     pair.ends[0].write(b"hello").unwrap();
     pair.run_for(Dur::from_millis(2_000));
     let before = pair.datagrams;
@@ -122,8 +118,7 @@ fn an_idle_connection_stays_open() {
 #[test]
 fn a_slow_reader_limits_the_sender() {
     for law in ["udt", "cubic"] {
-        let config = config(law);
-        let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+        let mut pair = Pair::open(&config(law), 9, PERFECT, 3);
         let data = pattern(1_000_000, 8);
         let (mut written, mut arrived) = (0, Vec::new());
         let mut buffer = [0; 100_000];
@@ -142,8 +137,7 @@ fn a_slow_reader_limits_the_sender() {
 /// Keep-alives are sent while the window is closed, because UDT4 then checks its timers; at most a hundred per second.
 #[test]
 fn keep_alives_are_sent_to_a_silent_receiver() {
-    let config = config("reno");
-    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    let mut pair = Pair::open(&config("reno"), 9, PERFECT, 3);
     pair.run_for(Dur::from_millis(100));
     pair.path.outage = (pair.now, Time::NEVER);
     pair.captured = Some(Vec::new());

@@ -236,25 +236,22 @@ impl DeliveryEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{at_ms, ms};
     use alloc::vec::Vec;
 
-    const RTT: Dur = Dur::from_millis(50);
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
+    const RTT: Dur = ms(50);
 
     /// A window of 10 in steady state at 1 packet/ms: each acknowledgement releases a packet.
     #[test]
     fn a_steady_sender_measures_the_bottleneck() {
         let mut estimator = DeliveryEstimator::default();
-        let mut flight: Vec<Sent> = (1..=50).map(|n| estimator.sent(at(0), n)).collect();
+        let mut flight: Vec<Sent> = (1..=50).map(|n| estimator.sent(at_ms(0), n)).collect();
         let mut last = None;
         for millis in 50..400 {
             let packet = flight.remove(0);
-            estimator.acked(at(millis), &packet);
+            estimator.acked(at_ms(millis), &packet);
             last = estimator.sample(RTT);
-            flight.push(estimator.sent(at(millis), 50));
+            flight.push(estimator.sent(at_ms(millis), 50));
         }
         let sample = last.unwrap();
         assert_eq!(sample.rate(), Some(Rate::per_sec(1000.0)));
@@ -266,32 +263,32 @@ mod tests {
     #[test]
     fn compressed_acknowledgements_are_bounded_by_the_send_rate() {
         let mut estimator = DeliveryEstimator::default();
-        let first = estimator.sent(at(0), 1);
-        let flight: Vec<Sent> = (1..=100).map(|n| estimator.sent(at(n), 1 + n as u32)).collect();
-        estimator.acked(at(200), &first);
+        let first = estimator.sent(at_ms(0), 1);
+        let flight: Vec<Sent> = (1..=100).map(|n| estimator.sent(at_ms(n), 1 + n as u32)).collect();
+        estimator.acked(at_ms(200), &first);
         estimator.sample(RTT);
         for packet in &flight {
-            estimator.acked(at(200), packet);
+            estimator.acked(at_ms(200), packet);
         }
         let sample = estimator.sample(RTT).unwrap();
         assert_eq!(
             (sample.send_elapsed, sample.ack_elapsed),
-            (Dur::from_millis(100), at(200).since(at(0)))
+            (ms(100), at_ms(200).since(at_ms(0)))
         );
-        assert_eq!(sample.interval(), Dur::from_millis(200));
+        assert_eq!(sample.interval(), ms(200));
     }
 
     #[test]
     fn a_retransmission_acknowledged_too_early_is_not_reliable() {
         let mut estimator = DeliveryEstimator::default();
-        let _ = estimator.sent(at(0), 1);
-        let other = estimator.sent(at(0), 2);
-        estimator.acked(at(50), &other);
+        let _ = estimator.sent(at_ms(0), 1);
+        let other = estimator.sent(at_ms(0), 2);
+        estimator.acked(at_ms(50), &other);
         estimator.sample(RTT);
         estimator.lost(1);
-        let again = estimator.sent(at(55), 1);
+        let again = estimator.sent(at_ms(55), 1);
         // The original arrives: its acknowledgement comes 5 ms after the retransmission.
-        estimator.acked(at(60), &again);
+        estimator.acked(at_ms(60), &again);
         let sample = estimator.sample(RTT).unwrap();
         assert_eq!((sample.reliable, sample.rate()), (false, None));
         assert_eq!(sample.lost, 0);
@@ -301,8 +298,8 @@ mod tests {
     #[test]
     fn losses_count_between_transmission_and_acknowledgement() {
         let mut estimator = DeliveryEstimator::default();
-        let flight: Vec<Sent> = (1..=4).map(|n| estimator.sent(at(0), n)).collect();
-        estimator.acked(at(50), &flight[3]);
+        let flight: Vec<Sent> = (1..=4).map(|n| estimator.sent(at_ms(0), n)).collect();
+        estimator.acked(at_ms(50), &flight[3]);
         estimator.lost(2);
         let sample = estimator.sample(RTT).unwrap();
         assert_eq!((sample.lost, sample.in_flight, sample.delivered), (2, 4, 1));
@@ -310,7 +307,7 @@ mod tests {
         let lost = estimator.loss_sample(&flight[1]);
         assert_eq!((lost.lost, lost.in_flight, lost.application_limited), (2, 2, false));
         estimator.application_limited(1);
-        let again = estimator.sent(at(60), 2);
+        let again = estimator.sent(at_ms(60), 2);
         estimator.lost(1);
         let lost = estimator.loss_sample(&again);
         assert_eq!((lost.lost, lost.in_flight, lost.application_limited), (1, 2, true));
@@ -320,15 +317,15 @@ mod tests {
     #[test]
     fn samples_of_an_application_limited_phase_say_so() {
         let mut estimator = DeliveryEstimator::default();
-        let before = estimator.sent(at(0), 1);
+        let before = estimator.sent(at_ms(0), 1);
         estimator.application_limited(1);
-        let within = estimator.sent(at(10), 2);
-        estimator.acked(at(50), &before);
+        let within = estimator.sent(at_ms(10), 2);
+        estimator.acked(at_ms(50), &before);
         assert!(!estimator.sample(RTT).unwrap().application_limited);
-        estimator.acked(at(60), &within);
+        estimator.acked(at_ms(60), &within);
         assert!(estimator.sample(RTT).unwrap().application_limited);
-        let after = estimator.sent(at(60), 1);
-        estimator.acked(at(110), &after);
+        let after = estimator.sent(at_ms(60), 1);
+        estimator.acked(at_ms(110), &after);
         assert!(!estimator.sample(RTT).unwrap().application_limited);
     }
 
@@ -336,11 +333,11 @@ mod tests {
     #[test]
     fn the_newest_packet_gives_the_sample() {
         let mut estimator = DeliveryEstimator::default();
-        let old = estimator.sent(at(0), 1);
-        let new = estimator.sent(at(7), 2);
-        estimator.acked(at(60), &new);
-        estimator.acked(at(60), &old);
+        let old = estimator.sent(at_ms(0), 1);
+        let new = estimator.sent(at_ms(7), 2);
+        estimator.acked(at_ms(60), &new);
+        estimator.acked(at_ms(60), &old);
         let sample = estimator.sample(RTT).unwrap();
-        assert_eq!((sample.send_elapsed, sample.delivered), (Dur::from_millis(7), 2));
+        assert_eq!((sample.send_elapsed, sample.delivered), (ms(7), 2));
     }
 }

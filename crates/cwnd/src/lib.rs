@@ -229,11 +229,14 @@ pub mod machine;
 #[cfg(feature = "models")]
 pub mod model;
 pub mod parts;
+mod random;
 #[cfg(feature = "records")]
 pub mod record;
 #[cfg(feature = "registry")]
 pub mod registry;
 mod rtt;
+#[cfg(test)]
+mod testing;
 mod units;
 mod whole;
 

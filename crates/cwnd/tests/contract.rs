@@ -225,48 +225,45 @@ impl Connection {
     }
 }
 
-/// A name and what differs from what is allowed, for all controllers at once.
-fn assert_none(failures: &[String]) {
+/// Asserts for all controllers at once that `difference` from what is allowed is none.
+fn check(specs: impl IntoIterator<Item = Spec>, difference: impl Fn(&Spec) -> Option<String>) {
+    let failures: Vec<_> = specs
+        .into_iter()
+        .filter_map(|spec| difference(&spec).map(|text| format!("{spec}: {text}")))
+        .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Path MTU discovery in the first round trips leaves at least 97 % of the bytes.
 #[test]
 fn changes_of_the_packet_size_keep_the_samples() {
-    let mut failures = Vec::new();
-    for spec in specs() {
+    check(specs(), |spec| {
         let mut settings = settings();
-        let fixed = Connection::new(&spec, &settings).run(ms(10_000)).delivered;
+        let fixed = Connection::new(spec, &settings).run(ms(10_000)).delivered;
         settings.packet = 1326;
-        let mut stepped = Connection::new(&spec, &settings);
+        let mut stepped = Connection::new(spec, &settings);
         for (step, packet) in [1389, 1420, 1452].into_iter().enumerate() {
             stepped = stepped.run(ms(45 * (step as u64 + 1)));
             stepped.change_packet(packet);
         }
         let share = stepped.run(ms(10_000)).delivered / fixed;
-        if share < 0.97 {
-            failures.push(format!("{spec}: {share:.3} of the bytes"));
-        }
-    }
-    assert_none(&failures);
+        (share < 0.97).then(|| format!("{share:.3} of the bytes"))
+    });
 }
 
 /// In an outage each timeout permits the least window: two packets under the conventions of QUIC.
 #[test]
 fn in_an_outage_only_the_least_window_is_sent_at_each_timeout() {
-    let mut failures = Vec::new();
-    for spec in specs().into_iter().filter(has_window) {
-        let mut connection = Connection::new(&spec, &settings()).run(ms(10_000));
+    check(specs().into_iter().filter(has_window), |spec| {
+        let mut connection = Connection::new(spec, &settings()).run(ms(10_000));
         connection.dead = connection.now;
         connection = connection.run(ms(11_500));
         let (sent, timeouts) = (connection.sent, connection.timeouts);
         connection = connection.run(ms(60_000));
         let (sent, timeouts) = (connection.sent - sent, connection.timeouts - timeouts);
-        if sent > 2 * u64::from(timeouts) + 2 {
-            failures.push(format!("{spec}: {sent} packets at {timeouts} timeouts"));
-        }
-    }
-    assert_none(&failures);
+        (sent > 2 * u64::from(timeouts) + 2)
+            .then(|| format!("{sent} packets at {timeouts} timeouts"))
+    });
 }
 
 /// The controllers whose state depends on the number of packets that a timeout declares lost.
@@ -292,13 +289,12 @@ fn losses_at_a_timeout_reach_the_controllers_that_count_losses() {
 /// A handshake of a tenth of the round-trip time is no sample: the bytes are those without it.
 #[test]
 fn a_handshake_is_no_sample() {
-    let mut failures = Vec::new();
-    for spec in specs() {
+    check(specs(), |spec| {
         let name = spec.algorithm().name;
         // The sources begin with the handshake's time as min_rtt, for 10 s.
         let begin = if ["bbr", "bbr3"].contains(&name) { 12_000 } else { 0 };
         let [without, with] = [false, true].map(|handshake| {
-            let mut connection = Connection::new(&spec, &settings());
+            let mut connection = Connection::new(spec, &settings());
             if handshake {
                 connection.on(&Event::Handshake { rtt: Dur::from_millis(4) });
             }
@@ -306,23 +302,19 @@ fn a_handshake_is_no_sample() {
             let before = connection.delivered;
             connection.run(ms(begin + 8000)).delivered - before
         });
-        if (with / without - 1.0).abs() > 0.02 {
-            failures.push(format!("{spec}: {:.3} of the bytes", with / without));
-        }
-    }
-    assert_none(&failures);
+        ((with / without - 1.0).abs() > 0.02).then(|| format!("{:.3} of the bytes", with / without))
+    });
 }
 
 /// The losses of one window of data, reported one by one, and a mark of that window are answered once.
 #[test]
 fn a_congestion_event_is_answered_once() {
-    let mut failures = Vec::new();
-    for spec in specs() {
+    check(specs(), |spec| {
         // The window of BBR follows the packets in flight in a recovery; UDT answers up to five reports.
         if ["bbr", "udt"].contains(&spec.algorithm().name) {
-            continue;
+            return None;
         }
-        let mut connection = Connection::new(&spec, &settings()).run(ms(8000));
+        let mut connection = Connection::new(spec, &settings()).run(ms(8000));
         connection.controller.take_cut();
         let (sent_at, sent) = (connection.now, connection.sent);
         let mut cuts = 0;
@@ -336,26 +328,19 @@ fn a_congestion_event_is_answered_once() {
             connection.on(&event);
             cuts += u32::from(connection.controller.take_cut().is_some());
         }
-        if cuts > 1 {
-            failures.push(format!("{spec}: {cuts} reductions"));
-        }
-    }
-    assert_none(&failures);
+        (cuts > 1).then(|| format!("{cuts} reductions"))
+    });
 }
 
 /// RFC 9002 section 7.6.2: the window after persistent congestion is two packets.
 #[test]
 fn persistent_congestion_leaves_two_packets() {
-    let mut failures = Vec::new();
-    for spec in specs().into_iter().filter(has_window) {
-        let mut connection = Connection::new(&spec, &settings()).run(ms(3000));
+    check(specs().into_iter().filter(has_window), |spec| {
+        let mut connection = Connection::new(spec, &settings()).run(ms(3000));
         connection.on(&Event::PersistentCongestion);
         let window = connection.controller.output().window.get();
-        if window != 2.0 {
-            failures.push(format!("{spec}: {window} packets"));
-        }
-    }
-    assert_none(&failures);
+        (window != 2.0).then(|| format!("{window} packets"))
+    });
 }
 
 proptest! {

@@ -51,14 +51,14 @@ impl Control {
     pub(super) fn read(map: &MapHandle) -> Result<Self, Error> {
         let mut bytes = [0; Self::SIZE];
         map.lookup_into(&[0; 4], &mut bytes, MapFlags::ANY)
-            .map_err(|error| Error::bpf("cannot read a control map")(&error))?;
+            .map_err(Error::bpf("cannot read a control map"))?;
         Ok(Self::from_bytes(&bytes))
     }
 
     /// Writes the map.
     pub(super) fn write(&self, map: &MapHandle) -> Result<(), Error> {
         map.update(&[0; 4], &self.to_bytes(), MapFlags::ANY)
-            .map_err(|error| Error::bpf("cannot write a control map")(&error))
+            .map_err(Error::bpf("cannot write a control map"))
     }
 }
 

@@ -45,7 +45,7 @@ impl Error {
     }
 
     /// Adds the operation to a libbpf error, whose innermost cause is the kernel's error.
-    pub(super) fn bpf(operation: impl Into<String>) -> impl FnOnce(&libbpf_rs::Error) -> Error {
+    pub(super) fn bpf(operation: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> Error {
         let operation = operation.into();
         move |error| {
             let kind = match error.kind() {
@@ -53,7 +53,7 @@ impl Error {
                 libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
                 _ => io::ErrorKind::Other,
             };
-            let mut cause: &dyn std::error::Error = error;
+            let mut cause: &dyn std::error::Error = &error;
             while let Some(next) = cause.source() {
                 cause = next;
             }

@@ -50,6 +50,7 @@ fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
 /// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the program ends.
 const MIN_C: f64 = 0.01;
 const HALVES: &str = "in the kernel implementation a power is a multiple of 1/2";
+const FEEDBACKS: &str = "the kernel implementation has feedback=event and feedback=report only";
 /// Stages of DAIMD's increase: 10^0 to 10^15 bit/s.
 const STAGES: i32 = 16;
 
@@ -60,25 +61,21 @@ impl Implementation {
     /// The controller, or one of its parameters, has no kernel implementation.
     pub fn of(spec: &Spec) -> Result<Implementation, Error> {
         let value = |name: &str| spec.get(name).unwrap_or(0.0);
-        let unsupported = |why: String| Err(Error::NoImplementation(format!("{spec}: {why}")));
+        let unsupported = |why: &str| Err(Error::NoImplementation(format!("{spec}: {why}")));
         if value("start") >= 1.0 {
-            return unsupported(
-                "slow start is the kernel's, without HyStart++: leave out start".into(),
-            );
+            return unsupported("slow start is the kernel's, without HyStart++: leave out start");
         }
         if value("pacing") != 0.0 {
-            return unsupported("the kernel paces, not the law: leave out pacing".into());
+            return unsupported("the kernel paces, not the law: leave out pacing");
         }
-        let implementation =
-            |law, params: &[u64]| Ok(Implementation { law, params: params.to_vec() });
         if spec.name() == "bbr3" {
-            return implementation("bbr3", &[value("aging") as u64]);
+            return Ok(Implementation { law: "bbr3", params: vec![value("aging") as u64] });
         }
         for (parameter, only) in
             [("threshold", "half"), ("peak", "last"), ("filter", "interval"), ("delay", "off")]
         {
             if value(parameter) != 0.0 {
-                return unsupported(format!(
+                return unsupported(&format!(
                     "the kernel implementation has {parameter}={only} only"
                 ));
             }
@@ -87,15 +84,11 @@ impl Implementation {
             Some(Law::Window(law)) => law,
             Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
                 let (tau, syn) = (value("tau"), value("syn"));
-                let each_report =
-                    match law.feedback() {
-                        Feedback::Event => 0,
-                        Feedback::Report => 1,
-                        _ => return unsupported(
-                            "the kernel implementation has feedback=event and feedback=report only"
-                                .into(),
-                        ),
-                    };
+                let each_report = match law.feedback() {
+                    Feedback::Event => 0,
+                    Feedback::Report => 1,
+                    _ => return unsupported(FEEDBACKS),
+                };
                 let mut params = vec![
                     fixed(value("beta"), 32),
                     fixed(value("lambda"), 32),
@@ -104,85 +97,68 @@ impl Implementation {
                     each_report,
                 ];
                 params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
-                return implementation("daimd", &params);
+                return Ok(Implementation { law: "daimd", params });
             }
-            _ => return unsupported(list_implemented()),
+            _ => return unsupported(&list_implemented()),
         };
-        match law {
+        let (law, params) = match law {
             AnyLaw::Aimd(law) => {
                 let (alpha, beta) = law.parameters();
-                implementation("aimd", &[fixed(alpha, 40), fixed(beta, 32)])
+                ("aimd", vec![fixed(alpha, 40), fixed(beta, 32)])
             }
             AnyLaw::Binomial(law) => {
                 let (k, l, alpha, beta) = law.parameters();
                 for (name, power) in [("k", k), ("l", l)] {
                     if (2.0 * power).fract() != 0.0 {
-                        return unsupported(format!("{name} is {power}: {HALVES}"));
+                        return unsupported(&format!("{name} is {power}: {HALVES}"));
                     }
                 }
-                implementation(
-                    "binomial",
-                    &[fixed(k, 1), fixed(l, 1), fixed(alpha, 40), fixed(beta, 32)],
-                )
+                ("binomial", vec![fixed(k, 1), fixed(l, 1), fixed(alpha, 40), fixed(beta, 32)])
             }
             AnyLaw::Simd(_) => {
                 let beta = value("beta");
                 let c = 3.0 * beta.sqrt() / ((1.0 - 2.0 * beta / 3.0) * 2f64.sqrt());
-                let reset_at_decrease = u64::from(value("reset") == 0.0);
-                implementation(
-                    "simd",
-                    &[fixed(beta, 32), fixed(1.0 - beta, 32), fixed(c, 40), reset_at_decrease],
-                )
+                let reset = u64::from(value("reset") == 0.0);
+                ("simd", vec![fixed(beta, 32), fixed(1.0 - beta, 32), fixed(c, 40), reset])
             }
             AnyLaw::Aira(_) => {
                 let (bound, rounds) = (value("bound"), value("rounds").floor());
                 if rounds != value("rounds") {
-                    return unsupported(
-                        "in the kernel implementation rounds is a whole number".into(),
-                    );
+                    return unsupported("in the kernel implementation rounds is a whole number");
                 }
                 let flag = |name| value(name) as u64;
-                implementation(
-                    "aira",
-                    &[
-                        fixed(value("beta"), 32),
-                        fixed(bound, 32),
-                        fixed((1.0 - bound) / rounds, 48),
-                        rounds as u64,
-                        fixed(value("ratio"), 32),
-                        flag("mail"),
-                        flag("reset"),
-                        flag("increase"),
-                        flag("decrease"),
-                        flag("timeout"),
-                    ],
-                )
+                let mut params = vec![
+                    fixed(value("beta"), 32),
+                    fixed(bound, 32),
+                    fixed((1.0 - bound) / rounds, 48),
+                    rounds as u64,
+                    fixed(value("ratio"), 32),
+                ];
+                params.extend(["mail", "reset", "increase", "decrease", "timeout"].map(flag));
+                ("aira", params)
             }
             AnyLaw::Cubic(_) => {
                 let (c, kept) = (value("c"), value("kept"));
                 if c < MIN_C {
-                    return unsupported(format!(
+                    return unsupported(&format!(
                         "c is {c}: in the kernel implementation it is at least {MIN_C}"
                     ));
                 }
                 let alpha = 3.0 * (1.0 - kept) / (1.0 + kept);
-                implementation(
-                    "cubic",
-                    &[
-                        fixed(c, 40),
-                        fixed(kept, 32),
-                        fixed((1.0 + kept) / 2.0, 32),
-                        fixed(alpha, 40),
-                        value("fast") as u64,
-                    ],
-                )
+                let params = vec![
+                    fixed(c, 40),
+                    fixed(kept, 32),
+                    fixed((1.0 + kept) / 2.0, 32),
+                    fixed(alpha, 40),
+                    value("fast") as u64,
+                ];
+                ("cubic", params)
             }
             // Westwood has no `rate`: 0 is the clock of acknowledgements.
-            AnyLaw::Aiad(_) => {
-                implementation("aiad", &[fixed(value("tau") * 1e9, 0), value("rate") as u64])
-            }
-            _ => unsupported(list_implemented()),
-        }
+            AnyLaw::Aiad(_) => ("aiad", vec![fixed(value("tau") * 1e9, 0), value("rate") as u64]),
+            _ => return unsupported(&list_implemented()),
+        };
+        Ok(Implementation { law, params })
     }
 }
 
@@ -231,39 +207,29 @@ mod tests {
         assert!(
             text.starts_with("vegas: has no kernel implementation; these have one: aimd, reno")
         );
-        assert_eq!(
-            implementation("binomial(k=0.3)").unwrap_err(),
-            "binomial(k=0.3): k is 0.3: in the kernel implementation a power is a multiple of 1/2"
-        );
-        assert_eq!(
-            implementation("cubic(c=0.005)").unwrap_err(),
-            "cubic(c=0.005): c is 0.005: in the kernel implementation it is at least 0.01"
-        );
-        for feedback in ["packet", "syn"] {
-            let spec = format!("daimd(feedback={feedback}, delay=off)");
-            let expected = format!(
-                "{spec}: the kernel implementation has feedback=event and feedback=report only"
-            );
-            assert_eq!(implementation(&spec), Err(expected));
-        }
-        for (spec, only) in [
-            ("gaimd(threshold=kept)", "threshold=half"),
-            ("aira(peak=mean)", "peak=last"),
-            ("aiad(filter=fixed)", "filter=interval"),
-            ("daimd", "delay=off"),
+        for (spec, why) in [
+            (
+                "binomial(k=0.3)",
+                "k is 0.3: in the kernel implementation a power is a multiple of 1/2",
+            ),
+            ("cubic(c=0.005)", "c is 0.005: in the kernel implementation it is at least 0.01"),
+            ("daimd(feedback=packet, delay=off)", FEEDBACKS),
+            ("daimd(feedback=syn, delay=off)", FEEDBACKS),
+            ("gaimd(threshold=kept)", "the kernel implementation has threshold=half only"),
+            ("aira(peak=mean)", "the kernel implementation has peak=last only"),
+            ("aiad(filter=fixed)", "the kernel implementation has filter=interval only"),
+            ("daimd", "the kernel implementation has delay=off only"),
+            (
+                "simd(start=hystart)",
+                "slow start is the kernel's, without HyStart++: leave out start",
+            ),
+            ("simd(pacing=1.25)", "the kernel paces, not the law: leave out pacing"),
         ] {
-            let expected = format!("{spec}: the kernel implementation has {only} only");
-            assert_eq!(implementation(spec), Err(expected));
+            assert_eq!(implementation(spec), Err(format!("{spec}: {why}")));
         }
         assert_ne!(
             implementation("daimd(delay=off)"),
             implementation("daimd(feedback=report, delay=off)")
         );
-        assert!(
-            implementation("simd(start=hystart)")
-                .unwrap_err()
-                .contains("slow start is the kernel's")
-        );
-        assert!(implementation("simd(pacing=1.25)").unwrap_err().contains("leave out pacing"));
     }
 }

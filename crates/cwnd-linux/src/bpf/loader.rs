@@ -59,7 +59,7 @@ fn verifier_error(log: &str) -> Option<&str> {
 }
 
 /// Converts a load error. libbpf's first line is nearest to the cause.
-fn load_error(law: &'static str, error: &libbpf_rs::Error) -> Error {
+fn load_error(law: &'static str, error: libbpf_rs::Error) -> Error {
     let log = LOG.take();
     if let Some(verifier_error) = verifier_error(&log) {
         return Error::Object {
@@ -92,7 +92,7 @@ pub(super) fn register(
 ) -> Result<Registered, Error> {
     let law = implementation.law;
     let damaged = |problem: &str| Error::Object { law, problem: problem.into() };
-    let load_error = |error| load_error(law, &error);
+    let load_error = |error| load_error(law, error);
     let bytes = OBJECTS.iter().find(|(name, _)| *name == law).ok_or_else(|| damaged("missing"))?.1;
     capture_log();
     let mut builder = ObjectBuilder::default();
@@ -123,7 +123,7 @@ pub(super) fn register(
         ErrorKind::AlreadyExists => Error::Name(format!(
             "the kernel already has a controller named {name}: choose another name"
         )),
-        _ => Error::bpf(format!("cannot register {name}"))(&error),
+        _ => Error::bpf(format!("cannot register {name}"))(error),
     })?;
     Ok(Registered { link, control, events })
 }
@@ -140,7 +140,7 @@ pub(super) fn check_btf() -> Result<(), Error> {
         )));
     }
     capture_log();
-    let kernel = Btf::from_path(VMLINUX).map_err(|error| Error::bpf(VMLINUX)(&error))?;
+    let kernel = Btf::from_path(VMLINUX).map_err(Error::bpf(VMLINUX))?;
     for (name, problem) in [
         (
             "bpf_struct_ops_tcp_congestion_ops",

@@ -192,7 +192,7 @@ fn pin(name: &str, registered: Registered) -> Result<(), Error> {
         .pin(directory.join("control"))
         .and_then(|()| events.pin(directory.join("events")))
         .and_then(|()| link.pin(directory.join("link")));
-    pinned.map_err(|error| Error::bpf(directory.display().to_string())(&error))
+    pinned.map_err(Error::bpf(directory.display().to_string()))
 }
 
 fn remove_pins(name: &str) {
@@ -207,7 +207,8 @@ fn remove_pins(name: &str) {
 /// Opens a pinned map of a loaded controller.
 pub(super) fn pinned_map(name: &str, map: &str) -> Result<MapHandle, Error> {
     MapHandle::from_pinned_path(directory(name).join(map))
-        .map_err(|error| explain_permission(Error::bpf(name)(&error)))
+        .map_err(Error::bpf(name))
+        .map_err(explain_permission)
 }
 
 /// Returns the loaded controllers, sorted by name.

@@ -42,7 +42,7 @@ impl Trace {
         events: &MapHandle,
     ) -> Result<Trace, Error> {
         let ring_error =
-            |error| Error::bpf(format!("cannot read the ring buffer of {name}"))(&error);
+            |error| Error::bpf(format!("cannot read the ring buffer of {name}"))(error);
         let (sender, received) = channel();
         capture_log();
         let mut builder = RingBufferBuilder::new();
@@ -81,7 +81,7 @@ impl Trace {
         match self.ring.poll(timeout.min(Duration::from_secs(1))) {
             // An interrupted wait ends early.
             Err(error) if error.kind() != ErrorKind::Interrupted => {
-                return Err(Error::bpf("cannot read a ring buffer")(&error));
+                return Err(Error::bpf("cannot read a ring buffer")(error));
             }
             _ => events.extend(self.received.try_iter()),
         }

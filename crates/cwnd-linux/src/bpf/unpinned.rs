@@ -42,7 +42,7 @@ impl UnpinnedController {
     pub fn trace(&self) -> Result<Trace, Error> {
         let Registered { control, events, .. } = &self.registered;
         let control = MapHandle::try_from(control);
-        let control = control.map_err(|error| Error::bpf(self.name.clone())(&error))?;
+        let control = control.map_err(Error::bpf(self.name.clone()))?;
         Trace::from_maps(&self.name, control, events)
     }
 }

@@ -6,11 +6,14 @@ pub(crate) mod random;
 pub(crate) mod results;
 pub(crate) mod wire;
 
+use cwnd::record::Entry;
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
-    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Tcp, TcpExtensions, Traffic,
+    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Red, Tcp, TcpExtensions,
+    Traffic, Udt,
 };
-use cwnd_sim::record::Records;
+use cwnd_sim::record::{FlowRecord, Records};
+use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 
 pub(crate) const MS: Dur = Dur::from_millis(1);
@@ -58,6 +61,25 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
         extensions: TcpExtensions::default(),
     }
 }
+
+/// Returns UDT with packets of 1000 bytes on the wire.
+pub(crate) fn udt(controller: &str) -> Udt {
+    Udt { controller: controller.into(), bytes: None, packet: 956, header: 44, window: 10_000 }
+}
+
+/// RED that marks, for packets of 1000 bytes.
+pub(crate) const RED: Red = Red {
+    limit: 1000,
+    min: 5.0,
+    max: 15.0,
+    max_p: 0.1,
+    weight: 0.002,
+    gentle: true,
+    wait: true,
+    ecn: true,
+    mark_p: 1.0,
+    mean_packet: 1000,
+};
 
 /// Returns a one-way link without loss.
 pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
@@ -110,6 +132,17 @@ pub(crate) fn pair(
     }
 }
 
+/// Returns the network of a scenario.
+pub(crate) fn scenario(toml: &str, seed: u64) -> Network {
+    let scenario = Scenario::from_toml(toml, "test").unwrap_or_else(|error| panic!("{error}"));
+    scenario.network(seed).unwrap()
+}
+
+/// Runs a scenario to the end.
+pub(crate) fn simulate(toml: &str, seed: u64) -> Records {
+    run(&scenario(toml, seed), seed)
+}
+
 /// Runs to the end.
 pub(crate) fn run(network: &Network, seed: u64) -> Records {
     run_with(network, seed, &Options::default())
@@ -124,4 +157,26 @@ pub(crate) fn run_with(network: &Network, seed: u64, options: &Options) -> Recor
     let mut simulation = Simulation::new(network, seed, options).unwrap();
     simulation.run();
     simulation.finish()
+}
+
+/// Returns the recorded events of a flow's controller.
+pub(crate) fn entries(flow: &FlowRecord) -> &[Entry] {
+    &flow.events.as_ref().unwrap().entries
+}
+
+/// Returns the samples of a controller's variable.
+pub(crate) fn gauge<'a>(flow: &'a FlowRecord, name: &str) -> &'a [f64] {
+    &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1
+}
+
+/// Returns Jain's fairness index of the packets delivered.
+pub(crate) fn jain(records: &Records) -> f64 {
+    let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
+    let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    sum * sum / (records.flows.len() as f64 * squares)
+}
+
+/// Returns the fraction of the packets that the queue of the first link drops.
+pub(crate) fn loss(records: &Records) -> f64 {
+    records.links[0].drops as f64 / records.links[0].arrivals as f64
 }

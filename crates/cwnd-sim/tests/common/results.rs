@@ -1,6 +1,6 @@
 //! The results of a run as named columns of words, for comparisons bit by bit.
 
-use cwnd_sim::record::{Delay, FlowRecord, FlowSeries, LinkRecord, Records, Transfer};
+use cwnd_sim::record::{Delay, FlowRecord, LinkRecord, Records, Transfer};
 
 /// Numbers with a name. A column of floating-point numbers begins with their count.
 pub(crate) struct Column {
@@ -8,12 +8,12 @@ pub(crate) struct Column {
     of: (&'static str, usize),
     name: &'static str,
     floats: bool,
-    pub words: Vec<u64>,
+    words: Vec<u64>,
 }
 
 /// Returns all results of a run except for the number of events, which is not a result, and the recorded events. The patterns list
 /// all fields, so that a new field of the records is added here too.
-pub(crate) fn columns(records: &Records) -> Vec<Column> {
+fn columns(records: &Records) -> Vec<Column> {
     let Records { time, flows, links, packets, events: _ } = records;
     let mut all = vec![
         Column::of_floats(("run", 0), "time", time),
@@ -22,6 +22,16 @@ pub(crate) fn columns(records: &Records) -> Vec<Column> {
     flows.iter().enumerate().for_each(|(index, flow)| add_flow(&mut all, index, flow));
     links.iter().enumerate().for_each(|(index, link)| add_link(&mut all, index, link));
     all
+}
+
+/// Returns the digest of all results of a run: FNV-1a over the bits of all numbers.
+pub(crate) fn digest(records: &Records) -> u64 {
+    let columns = columns(records);
+    let words = columns.iter().flat_map(|column| &column.words);
+    let bytes = words.flat_map(|word| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |digest: u64, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
@@ -79,18 +89,10 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     for (name, value) in application {
         all.push(Column::of_floats(of, name, &[*value]));
     }
-    let FlowSeries { window, rtt, sent, sent_bytes, delivered, delivered_bytes, gauges } = series;
-    for (name, values) in [
-        ("window", window),
-        ("rtt", rtt),
-        ("sent", sent),
-        ("sent_bytes", sent_bytes),
-        ("delivered", delivered),
-        ("delivered_bytes", delivered_bytes),
-    ] {
-        all.push(Column::of_floats(of, name, values));
+    for (name, values) in series.clone().by_name() {
+        all.push(Column::of_floats(of, name, &values));
     }
-    for (name, values) in gauges {
+    for (name, values) in &series.gauges {
         all.push(Column::of_counts(of, "gauges", name.bytes().map(u64::from).collect()));
         all.push(Column::of_floats(of, name, values));
     }

@@ -17,44 +17,11 @@ mod compare;
 use compare::{Allowed, Measured, Row, Run, check, each, print, run, write};
 use serde_json::Value;
 
-#[test]
-fn codel() {
-    check(&rows("codel"));
-}
+const GROUPS: [&str; 8] = ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"];
 
 #[test]
-fn fq_codel() {
-    check(&rows("fq_codel"));
-}
-
-#[test]
-fn pie() {
-    check(&rows("pie"));
-}
-
-#[test]
-fn sack() {
-    check(&rows("sack"));
-}
-
-#[test]
-fn prr() {
-    check(&rows("prr"));
-}
-
-#[test]
-fn cubic() {
-    check(&rows("cubic"));
-}
-
-#[test]
-fn dctcp() {
-    check(&rows("dctcp"));
-}
-
-#[test]
-fn bbr() {
-    check(&rows("bbr"));
+fn every_group_agrees() {
+    check(&GROUPS.into_iter().flat_map(rows).collect::<Vec<_>>());
 }
 
 /// Writes `validation/ns3/results.csv`, or prints the tables that `NS3` selects.
@@ -62,8 +29,7 @@ fn bbr() {
 #[ignore = "writes data for the documentation"]
 fn report() {
     let wanted = std::env::var("NS3").unwrap_or_default();
-    let groups = ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"];
-    let chosen = groups.into_iter().filter(|group| group.contains(&wanted));
+    let chosen = GROUPS.into_iter().filter(|group| group.contains(&wanted));
     let found: Vec<_> = chosen.map(|group| (group, rows(group))).collect();
     if wanted.is_empty() {
         return write("ns3/results.csv", "ns-3", &found);

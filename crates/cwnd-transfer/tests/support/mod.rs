@@ -12,8 +12,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Bytes in flight in one direction.
 const ROOM: usize = 4 << 20;
@@ -24,10 +25,22 @@ struct Lane {
     closed: bool,
 }
 
+type Lanes<'a> = MutexGuard<'a, [Lane; 2]>;
+
 #[derive(Default)]
 struct Pipe {
     lanes: Mutex<[Lane; 2]>,
     changed: Condvar,
+}
+
+impl Pipe {
+    fn wait<'a>(&self, lanes: Lanes<'a>, deadline: Instant) -> io::Result<Lanes<'a>> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(self.changed.wait_timeout(lanes, left).unwrap().0)
+    }
 }
 
 /// A channel error: changes written bytes, or fails.
@@ -39,7 +52,7 @@ pub(crate) struct StreamEnd {
     side: usize,
     peer: SocketAddr,
     identity: Option<String>,
-    set_channel_error: Mutex<Option<Meddle>>,
+    channel_error: Mutex<Option<Meddle>>,
 }
 
 /// Creates a stream.
@@ -55,18 +68,19 @@ pub(crate) fn pair_from(
     let end = |side| {
         let (peer, pipe) = (SocketAddr::new(address, 9), Arc::clone(&pipe));
         let identity = identity.map(str::to_owned);
-        Arc::new(StreamEnd { pipe, side, peer, identity, set_channel_error: Mutex::new(None) })
+        Arc::new(StreamEnd { pipe, side, peer, identity, channel_error: Mutex::new(None) })
     };
     (end(0), end(1))
 }
 
 impl StreamEnd {
     /// Sets the channel error of this end's writes.
-    pub(crate) fn set_channel_error(
-        &self,
-        set_channel_error: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static,
-    ) {
-        *self.set_channel_error.lock().unwrap() = Some(Box::new(set_channel_error));
+    pub(crate) fn with_channel_error(
+        self: Arc<Self>,
+        error: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static,
+    ) -> Arc<Self> {
+        *self.channel_error.lock().unwrap() = Some(Box::new(error));
+        self
     }
 
     /// Writes all bytes.
@@ -110,20 +124,16 @@ impl Stream for StreamEnd {
             if lane.closed {
                 return Ok(0);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            lanes = self.pipe.changed.wait_timeout(lanes, left).unwrap().0;
+            lanes = self.pipe.wait(lanes, deadline)?;
         }
     }
 
     fn write(&self, data: &[u8], deadline: Instant) -> io::Result<usize> {
         let mut data = data[..data.len().min(1 << 16)].to_vec();
         let count = data.len();
-        if let Some(set_channel_error) = &mut *self.set_channel_error.lock().unwrap() {
+        if let Some(error) = &mut *self.channel_error.lock().unwrap() {
             // A failed connection delivers nothing more in either direction.
-            set_channel_error(&mut data).inspect_err(|_| self.abort())?;
+            error(&mut data).inspect_err(|_| self.abort())?;
         }
         let mut lanes = self.pipe.lanes.lock().unwrap();
         loop {
@@ -135,11 +145,7 @@ impl Stream for StreamEnd {
                 self.pipe.changed.notify_all();
                 return Ok(count);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            lanes = self.pipe.changed.wait_timeout(lanes, left).unwrap().0;
+            lanes = self.pipe.wait(lanes, deadline)?;
         }
     }
 
@@ -191,6 +197,45 @@ pub(crate) struct Server {
     thread: Option<std::thread::JoinHandle<io::Result<()>>>,
 }
 
+/// A file of three bytes: other offers are described by their differences from it.
+pub(crate) const FILE: Offer<'static> = Offer {
+    what: What::File,
+    linked: false,
+    mode: 0o644,
+    size: 3,
+    space: 3,
+    mtime: Stamp { secs: 1, nanos: 0 },
+    path: b"a",
+    target: b"",
+};
+
+/// A stream, whose size and time are unknown.
+pub(crate) const STREAM: Offer<'static> = Offer {
+    what: What::Stream,
+    size: 0,
+    space: 0,
+    mtime: Stamp { secs: 0, nanos: 0 },
+    path: b"stdin",
+    ..FILE
+};
+
+/// A temporary directory with a receiver in `in`.
+pub(crate) fn setup(options: ReceiveOptions) -> (TempDir, Server) {
+    let dir = TempDir::new().unwrap();
+    let server = Server::new(&dir.path().join("in"), options);
+    (dir, server)
+}
+
+/// Writes files into a new folder, and creates their parents.
+pub(crate) fn write_files<T: AsRef<[u8]>>(folder: &Path, files: &[(&str, T)]) {
+    std::fs::create_dir_all(folder).unwrap();
+    for (name, data) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, data).unwrap();
+    }
+}
+
 /// Options without limits.
 pub(crate) fn open() -> ReceiveOptions {
     ReceiveOptions { reserve: Reserve::Bytes(0), ..ReceiveOptions::default() }
@@ -213,31 +258,28 @@ impl Server {
         Server { out: out.into(), doors: [first, second], control, events, thread: Some(thread) }
     }
 
+    fn connect_over(&self, door: usize, pair: (Arc<StreamEnd>, Arc<StreamEnd>)) -> Arc<StreamEnd> {
+        let _ = self.doors[door].send(Ok(pair.1));
+        pair.0
+    }
+
     /// Connects to the receiver.
     pub(crate) fn connect(&self) -> Arc<StreamEnd> {
-        let (ours, theirs) = pair();
-        let _ = self.doors[0].send(Ok(theirs));
-        ours
+        self.connect_over(0, pair())
     }
 
     /// Connects to the second listener.
     pub(crate) fn connect_to_second(&self) -> Arc<StreamEnd> {
-        let (ours, theirs) = pair();
-        let _ = self.doors[1].send(Ok(theirs));
-        ours
+        self.connect_over(1, pair())
     }
 
     pub(crate) fn connect_from(&self, address: IpAddr) -> Arc<StreamEnd> {
-        let (ours, theirs) = pair_from(address, None);
-        let _ = self.doors[0].send(Ok(theirs));
-        ours
+        self.connect_over(0, pair_from(address, None))
     }
 
     /// Connects to the receiver as a peer with a public key.
     pub(crate) fn connect_as(&self, identity: &str) -> Arc<StreamEnd> {
-        let (ours, theirs) = pair_from(Ipv4Addr::LOCALHOST.into(), Some(identity));
-        let _ = self.doors[0].send(Ok(theirs));
-        ours
+        self.connect_over(0, pair_from(Ipv4Addr::LOCALHOST.into(), Some(identity)))
     }
 
     /// Makes the listener fail, as after wrong guesses of a one-time code.
@@ -406,10 +448,7 @@ impl Script {
 
     pub(crate) fn offer(&self, path: &[u8], size: u64, secs: i64) {
         let mtime = Stamp { secs, nanos: 0 };
-        let (what, target) = (What::File, &b""[..]);
-        let offer =
-            Offer { what, linked: false, mode: 0o644, size, space: size, mtime, path, target };
-        self.write_all(&Frame::Offer(offer));
+        self.write_all(&Frame::Offer(Offer { size, space: size, mtime, path, ..FILE }));
     }
 
     pub(crate) fn block(&self, number: u64, index: u64, data: &[u8]) {

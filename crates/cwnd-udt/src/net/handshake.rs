@@ -225,13 +225,10 @@ impl SecureResponder {
 mod tests {
     use super::*;
     use crate::secure::{Initiator, Key};
+    use crate::testing::at;
     use crate::{Connection, Seq, SocketType};
 
     const CLIENTS: usize = MAX_PENDING + 100;
-
-    fn at(millis: u64) -> Time {
-        Time::from_nanos(millis * 1_000_000)
-    }
 
     /// Clients that open a session and request a cookie are kept up to a limit, and dropped when they are silent.
     #[test]

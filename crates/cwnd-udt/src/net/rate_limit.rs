@@ -37,10 +37,7 @@ pub(super) struct RateLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(millis: u64) -> Time {
-        Time::from_nanos(millis * 1_000_000)
-    }
+    use crate::testing::at;
 
     #[test]
     fn a_bucket_allows_a_burst_and_then_its_rate() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::handshake::{Request, SocketType};
+use crate::testing::request;
 use proptest::prelude::*;
 
 /// Encodes words in network order.
@@ -70,17 +70,7 @@ fn invalid_lengths_are_rejected() {
 
 #[test]
 fn a_packet_that_does_not_fit_is_not_written() {
-    let handshake = Control::Handshake(Handshake {
-        version: 4,
-        socket_type: SocketType::Stream,
-        initial: Seq::new(1),
-        packet_size: 1500,
-        flow_window: 8192,
-        request: Request::Connect,
-        socket: 5,
-        cookie: 0,
-        peer: [0; 16],
-    });
+    let handshake = Control::Handshake(request());
     assert_eq!(handshake.encode(0, 0, &mut [0; 63]), 0);
     assert_eq!(handshake.encode(0, 0, &mut [0; 64]), 64);
 }

@@ -196,7 +196,7 @@ impl Initiator {
     fn handle_answer(&mut self, message: &[u8]) -> Result<Session, Refused> {
         let State::Hello(noise) = &mut self.state else { return Err(Refused::Foreign) };
         let mut payload = [0; ANSWER_PAYLOAD_LEN];
-        noise.read_message(message, &mut payload).map_err(|error| noise_error(&error))?;
+        noise.read_message(message, &mut payload).map_err(noise_error)?;
         let [a, b, c, d, rest @ ..] = payload;
         let peer = u32::from_be_bytes([a, b, c, d]);
         let token: Token = rest;
@@ -209,7 +209,7 @@ impl Initiator {
 
 impl State {
     fn hello(noise: Result<HandshakeState, snow::Error>) -> Result<Self, Refused> {
-        noise.map(|noise| State::Hello(Box::new(noise))).map_err(|error| noise_error(&error))
+        noise.map(|noise| State::Hello(Box::new(noise))).map_err(noise_error)
     }
 
     /// The request of this state, without a cookie.
@@ -231,9 +231,7 @@ impl State {
                     None => (start(HELLO, HELLO_LEN), MESSAGE_OFFSET),
                     Some(_) => (start(PAIR_HELLO, PAIR_HELLO_LEN), MESSAGE_OFFSET + MAC_LEN),
                 };
-                noise
-                    .write_message(&[], &mut request[at..])
-                    .map_err(|error| noise_error(&error))?;
+                noise.write_message(&[], &mut request[at..]).map_err(noise_error)?;
                 if let Some(listener) = listener {
                     let mac = hello_mac(&listener.derive_key(b"mac1"), &request);
                     request[MESSAGE_OFFSET..at].copy_from_slice(&mac);

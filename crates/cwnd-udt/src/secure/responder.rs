@@ -208,9 +208,9 @@ impl Responder {
         let noise = match (&self.credentials, kind, &mut self.exchanges) {
             (Credentials::Key(key), HELLO, _) => {
                 // The tag of the hello authenticates the client. Others get no answer.
-                let mut noise = noise(NoiseParams::Shared(&key.psk), client, false)
-                    .map_err(|error| noise_error(&error))?;
-                noise.read_message(hello, &mut []).map_err(|error| noise_error(&error))?;
+                let mut noise =
+                    noise(NoiseParams::Shared(&key.psk), client, false).map_err(noise_error)?;
+                noise.read_message(hello, &mut []).map_err(noise_error)?;
                 if self.pending.len() >= COOKIE_THRESHOLD && !cookie {
                     return Ok(self.request_cookie(now, from, client, datagram));
                 }
@@ -226,11 +226,8 @@ impl Responder {
                     return Ok(self.request_cookie(now, from, client, datagram));
                 }
                 let params = NoiseParams::Pair(own, None, psk.as_ref());
-                let mut noise =
-                    noise(params, client, false).map_err(|error| noise_error(&error))?;
-                noise
-                    .read_message(&hello[MAC_LEN..], &mut [])
-                    .map_err(|error| noise_error(&error))?;
+                let mut noise = noise(params, client, false).map_err(noise_error)?;
+                noise.read_message(&hello[MAC_LEN..], &mut []).map_err(noise_error)?;
                 let public_key = noise.get_remote_static();
                 if !peers.iter().any(|peer| public_key == Some(&peer.0[..])) {
                     return Err(Refused::WrongKey);
@@ -245,8 +242,7 @@ impl Responder {
             }
             (Credentials::Code(_), HELLO, Some(exchanges)) => {
                 let psk = exchanges.take(now, from, client).ok_or(Refused::Foreign)?;
-                let mut noise =
-                    noise(psk.params(), client, false).map_err(|error| noise_error(&error))?;
+                let mut noise = noise(psk.params(), client, false).map_err(noise_error)?;
                 noise.read_message(hello, &mut []).map_err(|_| {
                     exchanges.count_wrong_guess();
                     Refused::WrongKey
@@ -280,9 +276,7 @@ impl Responder {
         if let Some(resets) = &self.resets {
             payload[4..].copy_from_slice(&resets.token(id));
         }
-        noise
-            .write_message(&payload, &mut answer[HANDSHAKE_HEADER..])
-            .map_err(|error| noise_error(&error))?;
+        noise.write_message(&payload, &mut answer[HANDSHAKE_HEADER..]).map_err(noise_error)?;
         let public_key =
             noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey);
         let session = Session::new(id, client, &Keys::from_noise(&mut noise), public_key, None);

@@ -5,6 +5,7 @@ mod credentials;
 use super::handshake::{NoiseParams, noise_with};
 use super::wire::{HANDSHAKE_HEADER, MESSAGE_OFFSET};
 use super::*;
+use crate::testing::at;
 use cwnd::{Dur, Time};
 use proptest::prelude::*;
 use std::net::SocketAddr;
@@ -43,21 +44,54 @@ fn from() -> SocketAddr {
     "192.0.2.1:9000".parse().unwrap()
 }
 
-fn at(millis: u64) -> Time {
-    Time::from_nanos(millis * 1_000_000)
-}
-
 fn initiator(key: &Credentials, id: u32) -> (Initiator, Vec<u8>) {
     let mut initiator = Initiator::new(key, Time::ZERO, id, TIMEOUT).unwrap();
     let hello = initiator.poll(Time::ZERO).unwrap().to_vec();
     (initiator, hello)
 }
 
-fn answer(responder: &mut Responder, hello: &[u8], id: u32) -> Vec<u8> {
-    match responder.handle(Time::ZERO, from(), &mut hello.to_vec(), || id) {
-        Reply::Send(answer) => answer,
+/// Passes a request to a responder, whose next id is `id`, and returns the answer or the reason why there is none.
+/// Asserts that the answer is not longer than the request.
+fn send_request(
+    responder: &mut Responder,
+    now: Time,
+    from: SocketAddr,
+    datagram: &[u8],
+    id: u32,
+) -> Result<Vec<u8>, Refused> {
+    match responder.handle(now, from, &mut datagram.to_vec(), || id) {
+        Reply::Send(reply) => {
+            assert!(reply.len() <= datagram.len());
+            Ok(reply)
+        }
+        Reply::Ignore(refused) => Err(refused),
         other => panic!("{other:?}"),
     }
+}
+
+fn answer(responder: &mut Responder, hello: &[u8], id: u32) -> Vec<u8> {
+    send_request(responder, Time::ZERO, from(), hello, id).unwrap()
+}
+
+/// Opens a session with the client's first datagram and returns the listener's end.
+fn opened(client_end: &mut Session, responder: &mut Responder) -> Session {
+    let mut first = seal_one(client_end, b"first");
+    match responder.handle(Time::ZERO, from(), &mut first, || 0) {
+        Reply::Open(listener_end, text) => {
+            assert_eq!(text, b"first");
+            *listener_end
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Copies of a datagram with one bit flipped, with the number of the bit.
+fn with_flipped_bits(datagram: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
+    (0..8 * datagram.len()).map(|bit| {
+        let mut bad = datagram.to_vec();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        (bit, bad)
+    })
 }
 
 /// Both ends of a session: the client with id 17 and the listener with id 18.
@@ -66,13 +100,8 @@ fn sessions() -> [Session; 2] {
     let (mut initiator, hello) = initiator(&key(), 17);
     let answer = answer(&mut responder, &hello, 18);
     let mut client_end = initiator.handle(Time::ZERO, &answer).unwrap().unwrap();
-    let mut first = seal_one(&mut client_end, b"first");
-    let Reply::Open(listener_end, text) = responder.handle(Time::ZERO, from(), &mut first, || 0)
-    else {
-        panic!("not opened")
-    };
-    assert_eq!(text, b"first");
-    [client_end, *listener_end]
+    let listener_end = opened(&mut client_end, &mut responder);
+    [client_end, listener_end]
 }
 
 /// Seals one datagram.
@@ -141,9 +170,7 @@ fn handshake_and_datagrams_match_another_implementation() {
 fn corrupted_and_truncated_datagrams_are_rejected() {
     let [mut client_end, mut listener_end] = sessions();
     let good = seal_one(&mut client_end, b"some words");
-    for bit in 0..8 * good.len() {
-        let mut bad = good.clone();
-        bad[bit / 8] ^= 1 << (bit % 8);
+    for (bit, bad) in with_flipped_bits(&good) {
         assert!(open(&mut listener_end, &bad).is_err(), "bit {bit}");
     }
     for length in 0..good.len() {
@@ -161,9 +188,7 @@ fn corrupted_and_truncated_handshakes_are_rejected() {
     let (mut initiator, hello) = initiator(&key(), 17);
     // The cookie is checked only when many sessions are pending.
     let cookie = 8 * HANDSHAKE_HEADER..8 * MESSAGE_OFFSET;
-    for bit in (0..8 * hello.len()).filter(|bit| !cookie.contains(bit)) {
-        let mut bad = hello.clone();
-        bad[bit / 8] ^= 1 << (bit % 8);
+    for (bit, bad) in with_flipped_bits(&hello).filter(|(bit, _)| !cookie.contains(bit)) {
         assert!(ignored(&mut responder, Time::ZERO, from(), &bad).is_some(), "bit {bit}");
     }
     for length in 0..hello.len() {
@@ -172,9 +197,7 @@ fn corrupted_and_truncated_handshakes_are_rejected() {
     }
     assert_eq!(responder.pending(), 0);
     let answer = answer(&mut responder, &hello, 18);
-    for bit in 0..8 * answer.len() {
-        let mut bad = answer.clone();
-        bad[bit / 8] ^= 1 << (bit % 8);
+    for (bit, bad) in with_flipped_bits(&answer) {
         assert!(initiator.handle(Time::ZERO, &bad).is_err(), "bit {bit}");
     }
     for length in 0..answer.len() {
@@ -290,20 +313,9 @@ fn an_answer_is_repeated_and_a_session_opens_once() {
 fn many_pending_sessions_require_cookies() {
     let mut responder = Responder::new(&key(), [1; 32], LISTENER_ID);
     let mut ids = 100..;
-    let mut send_request =
-        |responder: &mut Responder, from: SocketAddr, hello: &[u8]| match responder.handle(
-            Time::ZERO,
-            from,
-            &mut hello.to_vec(),
-            || ids.next().unwrap(),
-        ) {
-            Reply::Send(reply) => {
-                assert!(reply.len() <= hello.len());
-                Ok(reply)
-            }
-            Reply::Ignore(refused) => Err(refused),
-            other => panic!("{other:?}"),
-        };
+    let mut send_request = |responder: &mut Responder, from: SocketAddr, hello: &[u8]| {
+        send_request(responder, Time::ZERO, from, hello, ids.next().unwrap())
+    };
     // One hello, repeated from many addresses.
     let (_, hello) = initiator(&key(), 5);
     for port in 1..1000 {
@@ -314,11 +326,8 @@ fn many_pending_sessions_require_cookies() {
     let (mut client, hello) = initiator(&key(), 17);
     let cookie = send_request(&mut responder, from(), &hello).unwrap();
     assert_eq!(cookie[0], 0xf2);
-    let mut bad = cookie.clone();
-    for bit in 0..8 * cookie.len() {
-        bad[bit / 8] ^= 1 << (bit % 8);
+    for (bit, bad) in with_flipped_bits(&cookie) {
         assert!(client.handle(Time::ZERO, &bad).is_err(), "bit {bit}");
-        bad[bit / 8] ^= 1 << (bit % 8);
     }
     assert!(client.poll(Time::ZERO).is_none());
     assert!(client.handle(Time::ZERO, &cookie).unwrap().is_none());

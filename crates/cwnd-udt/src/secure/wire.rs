@@ -179,7 +179,7 @@ pub(super) fn cookie_signature_input(request: &[u8], cookie: &[u8; COOKIE_LEN]) 
 }
 
 /// Converts an error of the Noise handshake.
-pub(super) fn noise_error(error: &snow::Error) -> Refused {
+pub(super) fn noise_error(error: snow::Error) -> Refused {
     match error {
         snow::Error::Decrypt => Refused::WrongKey,
         snow::Error::Rng => Refused::NoRandom,

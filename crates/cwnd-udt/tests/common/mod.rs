@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use cwnd::{Dur, Spec, Time};
+use cwnd_udt::handshake::{Handshake, Request, VERSION};
 use cwnd_udt::{Answer, Config, Connection, Event, Listener, Seq, SocketType};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,6 +17,21 @@ pub(crate) fn client() -> SocketAddr {
 
 pub(crate) fn server() -> SocketAddr {
     "192.0.2.2:2000".parse().unwrap()
+}
+
+/// The first request of a client's stream connection.
+pub(crate) fn request() -> Handshake {
+    Handshake {
+        version: VERSION,
+        socket_type: SocketType::Stream,
+        initial: Seq::new(9),
+        packet_size: 1500,
+        flow_window: 8192,
+        request: Request::Connect,
+        socket: 11,
+        cookie: 0,
+        peer: [0; 16],
+    }
 }
 
 /// SplitMix64.
@@ -38,6 +54,13 @@ impl Random {
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         (self.next() >> 11) as f64 / ((1u64 << 53) as f64) < probability
     }
+}
+
+/// A key of consecutive bytes.
+#[cfg(feature = "secure")]
+pub(crate) fn key(first: u8) -> cwnd_udt::secure::Key {
+    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + first);
+    cwnd_udt::secure::Key::from_file_contents(&bytes).unwrap()
 }
 
 /// The impairments of the path, equal in both directions.
@@ -137,6 +160,11 @@ impl Pair {
         let mut pair = Pair::new([first, second], path, seed);
         pair.listening = Some((Listener::new(KEY, listens.socket_type), listens.clone(), 22));
         pair
+    }
+
+    /// A client and a listener of one configuration, after they have connected.
+    pub(crate) fn open(config: &Config, initial: u32, path: Path, seed: u64) -> Self {
+        Pair::connecting([config, config], initial, path, seed).connect()
     }
 
     /// Two ends that connect by rendezvous.
@@ -306,6 +334,31 @@ impl Pair {
         }
         let [a, b] = arrived;
         [b, a]
+    }
+}
+
+/// Both ends of a connection that is open at time 0, with these ids: the client's, and the listener's.
+pub(crate) fn ends(config: &Config, ids: [u32; 2], initial: u32) -> [Connection; 2] {
+    let now = Time::ZERO;
+    let mut client_end = Connection::connect(config, now, ids[0], Seq::new(initial), server().ip());
+    let listener = Listener::new(KEY, config.socket_type);
+    loop {
+        let request = client_end.poll_transmit(now, 1).unwrap().datagrams.to_vec();
+        match listener.handle(now, client(), &request) {
+            Answer::Ignore => panic!("ignored"),
+            Answer::Reply(reply) => client_end.handle_datagram(now, &reply),
+            Answer::Accept(incoming) => {
+                assert!(
+                    incoming.supports_resets,
+                    "the request of the first microsecond has a time stamp"
+                );
+                let mut listener_end = Connection::accept(config, now, ids[1], &incoming);
+                client_end
+                    .handle_datagram(now, listener_end.poll_transmit(now, 1).unwrap().datagrams);
+                assert!(client_end.is_open());
+                return [client_end, listener_end];
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) mod relay;
 
 use crate::common::Random;
 use cwnd::Spec;
-use cwnd_udt::{Config, SocketType, UdtStream};
+use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,6 +42,17 @@ pub(crate) fn set_timeouts(stream: &UdtStream) {
     stream.set_write_timeout(Some(TIMEOUT));
 }
 
+/// Connects a client to a listener. Returns both ends.
+pub(crate) fn pair(config: &Config) -> [UdtStream; 2] {
+    let listener = UdtListener::bind(local(), config).unwrap();
+    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
+    let (server, peer) = listener.accept().unwrap();
+    assert_eq!(peer.port(), client.local_addr().port());
+    set_timeouts(&client);
+    set_timeouts(&server);
+    [client, server]
+}
+
 /// An FNV-1a hash of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash(pub u64);
@@ -56,7 +67,8 @@ impl Hash {
     }
 }
 
-fn fill(random: &mut Random, bytes: &mut [u8]) {
+/// Fills `bytes` with random ones.
+pub(crate) fn fill(random: &mut Random, bytes: &mut [u8]) {
     for word in bytes.chunks_mut(8) {
         word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
     }
@@ -93,6 +105,48 @@ pub(crate) fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result
         }
     }
     Ok(hash)
+}
+
+/// Sends `bytes` bytes from `from` to `to` and asserts that they arrive.
+pub(crate) fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
+    std::thread::scope(|scope| {
+        let sent = scope.spawn(|| send_stream(from, bytes, seed).unwrap());
+        assert_eq!(recv_stream(to, bytes).unwrap(), sent.join().unwrap());
+    });
+}
+
+/// Transfers `length` + n bytes over each connection n of `many` between two ports, and one byte back.
+pub(crate) fn share_a_port(client: &Config, server: &Config, many: u8, length: usize) {
+    let listener = UdtListener::bind(local(), server).unwrap();
+    let to = listener.local_addr();
+    let port = Endpoint::bind(local()).unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..many {
+            let port = &port;
+            scope.spawn(move || {
+                let mut stream = port.connect(to, client).unwrap();
+                stream.write_all(&vec![n; length + usize::from(n)]).unwrap();
+                let mut answer = [0];
+                stream.read_exact(&mut answer).unwrap();
+                assert_eq!(answer[0], n);
+                stream.close().unwrap();
+            });
+        }
+        for _ in 0..many {
+            let (mut stream, peer) = listener.accept().unwrap();
+            assert_eq!(peer, port.local_addr());
+            scope.spawn(move || {
+                let mut data = vec![0; length];
+                stream.read_exact(&mut data).unwrap();
+                let n = data[0];
+                let mut rest = vec![0; usize::from(n)];
+                stream.read_exact(&mut rest).unwrap();
+                assert!(data.iter().chain(&rest).all(|byte| *byte == n));
+                stream.write_all(&[n]).unwrap();
+                assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+            });
+        }
+    });
 }
 
 /// Message `n`: the number `n` in eight bytes, and up to `size` bytes generated from it.

@@ -1,10 +1,10 @@
 //! A client that sends single handshake packets over a UDP socket.
 
 use super::local;
-use crate::common::Random;
-use cwnd_udt::handshake::{Handshake, Request, VERSION};
+use crate::common::{Random, request};
+use cwnd_udt::Seq;
+use cwnd_udt::handshake::{Handshake, Request};
 use cwnd_udt::packet::{Body, Control, Packet};
-use cwnd_udt::{Seq, SocketType};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -18,20 +18,7 @@ impl RawClient {
         let socket = UdpSocket::bind(local()).unwrap();
         socket.connect(to).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        let mut raw_client = RawClient {
-            socket,
-            handshake: Handshake {
-                version: VERSION,
-                socket_type: SocketType::Stream,
-                initial: Seq::new(0),
-                packet_size: 1500,
-                flow_window: 8192,
-                request: Request::Connect,
-                socket: 0,
-                cookie: 0,
-                peer: [0; 16],
-            },
-        };
+        let mut raw_client = RawClient { socket, handshake: request() };
         raw_client.change_identity(random);
         raw_client
     }

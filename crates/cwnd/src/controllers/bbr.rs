@@ -50,12 +50,12 @@
 //! * The clock has no steps of a jiffy.
 
 use super::limited::LimitedPhase;
-use super::random::Random;
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::RateSample;
 use crate::event::{Acked, Event, Lost, Output};
 use crate::law::Signal;
 use crate::parts::{PacketSizes, WindowedMax, rescale_max_window};
+use crate::random::Random;
 use crate::units::{Dur, Packets, Rate, Time};
 use libm::{ceil, round};
 

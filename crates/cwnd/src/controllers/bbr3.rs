@@ -82,12 +82,12 @@ mod cycle;
 mod model;
 
 use super::limited::LimitedPhase;
-use super::random::Random;
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::delivery::LossSample;
 use crate::event::{Acked, Event, Limit, Lost, Output};
 use crate::law::Signal;
 use crate::parts::{PERSISTENT_WINDOW, PacketSizes, WindowedMax, rescale_max_window};
+use crate::random::Random;
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// BBR.StartupPacingGain, 4 ln 2.

@@ -391,10 +391,7 @@ impl Controller for Ledbat {
 mod tests {
     use super::*;
     use crate::event::Lost;
-
-    fn ms(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
+    use crate::testing::{at_ms, ms, sampled};
 
     fn ledbat(plus: bool) -> Ledbat {
         Ledbat::new(plus, 0.0, 1.0, &Settings::default())
@@ -402,10 +399,8 @@ mod tests {
 
     /// An acknowledgement of a packet at `now` after `rtt` ms, with a full window in flight.
     fn ack(controller: &mut Ledbat, now: u64, rtt: u64) {
-        let mut acked = Acked::new(1, ms(now - rtt));
-        acked.rtt = Some(Dur::from_millis(rtt));
-        acked.in_flight = 1000;
-        controller.on(ms(now), &Event::Acked(acked));
+        let acked = Acked { in_flight: 1000, ..sampled(1, at_ms(now), ms(rtt)) };
+        controller.on(at_ms(now), &Event::Acked(acked));
     }
 
     /// A controller in congestion avoidance at 20 packets with a base delay of 40 ms.
@@ -442,10 +437,8 @@ mod tests {
         for (before, after) in [(10.95, 11.0), (20.0, 20.0)] {
             let mut controller = avoiding(false);
             controller.w = before;
-            let mut acked = Acked::new(1, ms(60));
-            acked.rtt = Some(Dur::from_millis(40));
-            acked.in_flight = 9;
-            controller.on(ms(100), &Event::Acked(acked));
+            let acked = Acked { in_flight: 9, ..sampled(1, at_ms(100), ms(40)) };
+            controller.on(at_ms(100), &Event::Acked(acked));
             assert_eq!(controller.w, after);
         }
     }
@@ -454,15 +447,15 @@ mod tests {
     #[test]
     fn base_delays_expire_after_ten_minutes() {
         let mut delays = Delays::new(false);
-        delays.add(ms(0), 40);
+        delays.add(at_ms(0), 40);
         for minute in 1..10 {
-            delays.add(ms(60_000 * minute), 90);
+            delays.add(at_ms(60_000 * minute), 90);
             assert_eq!(delays.base.iter().min(), Some(&40));
         }
-        delays.add(ms(600_000), 90);
+        delays.add(at_ms(600_000), 90);
         assert_eq!(delays.base.iter().min(), Some(&90));
         // Idle minutes forget nothing: one base delay expires.
-        delays.add(ms(6_000_000), 120);
+        delays.add(at_ms(6_000_000), 120);
         assert_eq!(delays.base.iter().min(), Some(&90));
     }
 
@@ -470,15 +463,15 @@ mod tests {
     #[test]
     fn the_current_delay_is_filtered() {
         let mut delays = Delays::new(false);
-        let rtt = Dur::from_millis(100);
+        let rtt = ms(100);
         for (at, delay) in [(0, 40), (10, 50), (20, 60), (30, 70)] {
-            delays.add(ms(at), delay * 1_000_000);
+            delays.add(at_ms(at), delay * 1_000_000);
         }
-        assert_eq!(delays.queueing(ms(30), rtt), Some(0.0));
-        assert_eq!(delays.queueing(ms(105), rtt), Some(0.01));
-        delays.add(ms(40), 80_000_000);
-        assert_eq!(delays.queueing(ms(40), rtt), Some(0.01));
-        assert_eq!(delays.queueing(ms(900), rtt), None);
+        assert_eq!(delays.queueing(at_ms(30), rtt), Some(0.0));
+        assert_eq!(delays.queueing(at_ms(105), rtt), Some(0.01));
+        delays.add(at_ms(40), 80_000_000);
+        assert_eq!(delays.queueing(at_ms(40), rtt), Some(0.01));
+        assert_eq!(delays.queueing(at_ms(900), rtt), None);
     }
 
     /// RFC 6817 section 3.1: with the receiver's timestamps the delay is one-way, by clocks with different epochs.
@@ -487,12 +480,10 @@ mod tests {
         let mut controller = ledbat(false);
         for (now, rtt, one_way) in [(1000_u64, 40, 20), (1100, 140, 20), (1200, 140, 50)] {
             for shift in 0..4 {
-                let sent = now + shift - rtt;
-                let mut acked = Acked::new(1, ms(sent));
-                acked.rtt = Some(Dur::from_millis(rtt));
-                acked.received_at = Some(ms(sent + one_way + 7_000_000));
+                let mut acked = sampled(1, at_ms(now + shift), ms(rtt));
+                acked.received_at = Some(acked.sent_at + ms(one_way + 7_000_000));
                 acked.in_flight = 100;
-                controller.on(ms(now + shift), &Event::Acked(acked));
+                controller.on(at_ms(now + shift), &Event::Acked(acked));
             }
             let expected = (one_way - 20) as f64 / 1e3;
             // The filter still holds a sample of the last phase at most.
@@ -506,15 +497,15 @@ mod tests {
     fn losses_halve_the_window_once() {
         let mut controller = avoiding(false);
         let lost = |sent_at| Event::Lost(crate::Lost::new(1, sent_at, 0));
-        controller.on(ms(1000), &lost(ms(900)));
+        controller.on(at_ms(1000), &lost(at_ms(900)));
         assert_eq!(controller.w, 10.0);
-        controller.on(ms(1010), &Event::Recovered);
-        controller.on(ms(1020), &lost(ms(950)));
+        controller.on(at_ms(1010), &Event::Recovered);
+        controller.on(at_ms(1020), &lost(at_ms(950)));
         assert_eq!(controller.w, 10.0);
         controller.w = 3.0;
-        controller.on(ms(1100), &lost(ms(1050)));
+        controller.on(at_ms(1100), &lost(at_ms(1050)));
         assert_eq!(controller.w, 2.0);
-        controller.on(ms(1200), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
+        controller.on(at_ms(1200), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
         assert_eq!(controller.w, 1.0);
     }
 
@@ -524,7 +515,7 @@ mod tests {
         let mut controller = ledbat(true);
         assert_eq!(controller.gain(), 1.0 / 16.0);
         for (base, divisor) in [(200, 1.0), (100, 2.0), (40, 3.0), (10, 12.0), (2, 16.0)] {
-            controller.rtt = Some(Rtt::first(Dur::from_millis(base)));
+            controller.rtt = Some(Rtt::first(ms(base)));
             assert_eq!(controller.gain(), 1.0 / divisor, "{base} ms");
         }
     }
@@ -556,7 +547,7 @@ mod tests {
         assert_eq!(controller.phase, Phase::Avoidance);
         let slowdown = controller.slowdown.unwrap();
         let rtt = controller.rtt.unwrap().smoothed;
-        assert!(slowdown.since(ms(1000)) >= rtt && slowdown.since(ms(1004)) <= rtt + rtt);
+        assert!(slowdown.since(at_ms(1000)) >= rtt && slowdown.since(at_ms(1004)) <= rtt + rtt);
         ack(&mut controller, 1500, 100);
         assert!(matches!(controller.phase, Phase::Frozen { .. }));
         let threshold = controller.ssthresh;
@@ -570,7 +561,7 @@ mod tests {
             assert!(now < 10_000);
         }
         assert_eq!(controller.ssthresh, threshold);
-        let pause = controller.slowdown.unwrap().since(ms(now - 10));
+        let pause = controller.slowdown.unwrap().since(at_ms(now - 10));
         assert_eq!(pause.as_nanos(), 9 * (now - 10 - 1500) * 1_000_000);
     }
 
@@ -580,8 +571,8 @@ mod tests {
         let mut controller = ledbat(true);
         ack(&mut controller, 100, 100);
         controller.w = 30.0;
-        controller.on(ms(900), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
-        controller.on(ms(950), &Event::Undo);
+        controller.on(at_ms(900), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
+        controller.on(at_ms(950), &Event::Undo);
         assert_eq!((controller.w, controller.ssthresh), (30.0, f64::INFINITY));
         for now in 1000..1004 {
             ack(&mut controller, now, 150);
@@ -593,10 +584,10 @@ mod tests {
     #[test]
     fn a_timeout_in_a_slowdown_keeps_half_of_the_window_before() {
         let mut controller = avoiding(true);
-        controller.slowdown = Some(ms(1000));
+        controller.slowdown = Some(at_ms(1000));
         ack(&mut controller, 1000, 40);
         assert!(matches!(controller.phase, Phase::Frozen { .. }));
-        controller.on(ms(1050), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
+        controller.on(at_ms(1050), &Event::Timeout(Lost::new(0, Time::ZERO, 0)));
         assert_eq!((controller.w, controller.ssthresh), (1.0, 10.0));
         let mut now = 1100;
         while controller.phase != Phase::Avoidance {
@@ -605,6 +596,6 @@ mod tests {
             assert!(now < 10_000);
         }
         assert!(controller.w >= 10.0);
-        assert!(controller.slowdown.unwrap() > ms(now));
+        assert!(controller.slowdown.unwrap() > at_ms(now));
     }
 }

@@ -8,7 +8,6 @@ pub mod c4;
 pub mod copa;
 pub mod ledbat;
 mod limited;
-mod random;
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;

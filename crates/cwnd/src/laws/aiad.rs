@@ -198,47 +198,44 @@ impl WindowLaw for Aiad {
 mod tests {
     use super::*;
     use crate::laws::testing::at;
+    use crate::testing::{at_ms, ms};
 
     fn ack(packets: u32, received_at: Option<Time>) -> Acked {
         Acked { received_at, ..Acked::new(packets, Time::ZERO) }
     }
 
-    fn millis(ms: u64) -> Time {
-        Time::from_nanos(ms * 1_000_000)
-    }
-
     /// 2 tau / D = 2 * 0.5 s / 0.1 s = 10: r = (9 r + b_k + b_(k-1)) / 11, at 20 packets/s.
     #[test]
     fn the_filter_follows_its_equation() {
-        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, Dur::from_millis(500));
-        law.observe(&ack(2, None), &at(millis(0)));
-        law.observe(&ack(2, None), &at(millis(100)));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, ms(500));
+        law.observe(&ack(2, None), &at(at_ms(0)));
+        law.observe(&ack(2, None), &at(at_ms(100)));
         assert!((law.rate() - 20.0 / 11.0).abs() < 1e-9);
-        law.observe(&ack(2, None), &at(millis(200)));
+        law.observe(&ack(2, None), &at(at_ms(200)));
         assert!((law.rate() - (9.0 * 20.0 / 11.0 + 40.0) / 11.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_loss_reduces_the_window_to_a_steady_rate() {
-        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, Dur::from_millis(500));
-        for ms in (0..10_000).step_by(5) {
-            law.observe(&ack(1, None), &at(millis(ms)));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, ms(500));
+        for millis in (0..10_000).step_by(5) {
+            law.observe(&ack(1, None), &at(at_ms(millis)));
         }
         assert!((law.rate() - 200.0).abs() < 1e-6);
-        // 200 packets/s in 100 ms.
-        assert!((law.cut(50.0, Signal::Loss, &at(millis(0))) - 20.0).abs() < 1e-6);
+        // 200 packets/s in 100 millis.
+        assert!((law.cut(50.0, Signal::Loss, &at(at_ms(0))) - 20.0).abs() < 1e-6);
         // The machine does not increase a smaller window; the threshold is 20.
-        assert!((law.cut(15.0, Signal::Timeout, &at(millis(0))) - 20.0).abs() < 1e-6);
+        assert!((law.cut(15.0, Signal::Timeout, &at(at_ms(0))) - 20.0).abs() < 1e-6);
     }
 
-    /// Between two samples of 20 packets/s, 600 ms pass: two samples of 0 at 250 ms, each
-    /// r = (3 r + b_(k-1)) / 5, and one of 2 packets in 100 ms.
+    /// Between two samples of 20 packets/s, 600 millis pass: two samples of 0 at 250 millis, each
+    /// r = (3 r + b_(k-1)) / 5, and one of 2 packets in 100 millis.
     #[test]
     fn samples_of_zero_lower_the_estimate() {
-        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, Dur::from_millis(500));
-        law.observe(&ack(2, None), &at(millis(0)));
-        law.observe(&ack(2, None), &at(millis(100)));
-        law.observe(&ack(2, None), &at(millis(700)));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Interval, ms(500));
+        law.observe(&ack(2, None), &at(at_ms(0)));
+        law.observe(&ack(2, None), &at(at_ms(100)));
+        law.observe(&ack(2, None), &at(at_ms(700)));
         let first = (3.0 * 20.0 / 11.0 + 20.0) / 5.0;
         let second = 3.0 * first / 5.0;
         assert!((law.rate() - (9.0 * second + 20.0) / 11.0).abs() < 1e-9);
@@ -247,15 +244,15 @@ mod tests {
     /// Compression of acknowledgements on the reverse path does not affect AIAD_phi.
     #[test]
     fn the_receivers_clock_is_independent_of_the_reverse_path() {
-        let tau = Dur::from_millis(500);
+        let tau = ms(500);
         let (mut kappa, mut phi) = (
             Aiad::new(RateClock::Ack, RateFilter::Interval, tau),
             Aiad::new(RateClock::Receiver, RateFilter::Interval, tau),
         );
         for n in 0..2000_u64 {
-            // One packet in 10 ms, but pairs of acknowledgements 1 ms apart.
-            let acked = ack(1, Some(millis(10 * n)));
-            let now = millis(20 * (n / 2) + n % 2 + 40);
+            // One packet in 10 millis, but pairs of acknowledgements 1 millis apart.
+            let acked = ack(1, Some(at_ms(10 * n)));
+            let now = at_ms(20 * (n / 2) + n % 2 + 40);
             kappa.observe(&acked, &at(now));
             phi.observe(&acked, &at(now));
         }
@@ -263,12 +260,12 @@ mod tests {
         assert!(kappa.rate() > 200.0, "{}", kappa.rate());
     }
 
-    /// With a clock of 10 ms, the packets of one tick are one sample.
+    /// With a clock of 10 millis, the packets of one tick are one sample.
     #[test]
     fn packets_of_one_tick_are_one_sample() {
-        let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, ms(500));
         for n in 0..20_000_u64 {
-            law.observe(&ack(1, Some(millis(2 * n / 10 * 10))), &at(millis(2 * n + 50)));
+            law.observe(&ack(1, Some(at_ms(2 * n / 10 * 10))), &at(at_ms(2 * n + 50)));
         }
         assert!((law.rate() - 500.0).abs() < 1e-6, "{}", law.rate());
     }
@@ -277,16 +274,15 @@ mod tests {
     #[test]
     fn rescaling_doubles_the_estimate() {
         let run = |early: u32, factor: f64| {
-            let mut law =
-                Aiad::new(RateClock::Receiver, RateFilter::Interval, Dur::from_millis(500));
-            for ms in (0..1000).step_by(10) {
-                law.observe(&ack(early, Some(millis(ms))), &at(millis(ms)));
+            let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, ms(500));
+            for millis in (0..1000).step_by(10) {
+                law.observe(&ack(early, Some(at_ms(millis))), &at(at_ms(millis)));
             }
             // Waits for the next tick of the receiver's clock.
-            law.observe(&ack(early, Some(millis(990))), &at(millis(995)));
+            law.observe(&ack(early, Some(at_ms(990))), &at(at_ms(995)));
             law.rescale(factor);
-            for ms in (1000..1200).step_by(10) {
-                law.observe(&ack(6, Some(millis(ms))), &at(millis(ms)));
+            for millis in (1000..1200).step_by(10) {
+                law.observe(&ack(6, Some(at_ms(millis))), &at(at_ms(millis)));
             }
             law.rate()
         };
@@ -295,14 +291,14 @@ mod tests {
 
     #[test]
     fn without_an_estimate_it_halves() {
-        let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, Dur::from_millis(500));
-        assert_eq!(law.cut(30.0, Signal::Loss, &at(millis(0))), 15.0);
+        let mut law = Aiad::new(RateClock::Receiver, RateFilter::Interval, ms(500));
+        assert_eq!(law.cut(30.0, Signal::Loss, &at(at_ms(0))), 15.0);
     }
 
     /// 19/21 of the estimate and 1/21 of two samples, of at most 2 packets each, whatever the interval.
     #[test]
     fn the_fixed_filter_has_the_gains_of_the_published_code() {
-        let mut law = Aiad::new(RateClock::Ack, RateFilter::Fixed, Dur::from_millis(500));
+        let mut law = Aiad::new(RateClock::Ack, RateFilter::Fixed, ms(500));
         let mut expected = 0.0;
         let mut last = 0.0;
         let mut now = 0;

@@ -108,17 +108,13 @@ impl WindowLaw for Dctcp {
 mod tests {
     use super::*;
     use crate::laws::testing::{at, context};
-    use crate::units::Dur;
+    use crate::testing::at_ms;
 
     const G: f64 = 1.0 / 16.0;
 
-    fn ms(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
-
     /// An acknowledgement at `now` of packets sent at `sent` ms.
     fn ack(law: &mut Dctcp, now: u64, sent: u64, packets: u32, marked: u32) {
-        law.observe(&Acked { marked, ..Acked::new(packets, ms(sent)) }, &at(ms(now)));
+        law.observe(&Acked { marked, ..Acked::new(packets, at_ms(sent)) }, &at(at_ms(now)));
     }
 
     /// Section 3.3: alpha is 1 at first, so that the first mark halves the window.
@@ -193,8 +189,8 @@ mod tests {
         let mut law = Dctcp::new(0.5);
         ack(&mut law, 100, 0, 1, 0);
         let before = law.alpha;
-        let echo = Acked { echo: true, ..Acked::new(2, ms(100)) };
-        law.observe(&echo, &at(ms(200)));
+        let echo = Acked { echo: true, ..Acked::new(2, at_ms(100)) };
+        law.observe(&echo, &at(at_ms(200)));
         assert_eq!(law.alpha, before + 0.5 * (1.0 - before));
     }
 

@@ -163,21 +163,18 @@ impl WindowLaw for Prague {
 mod tests {
     use super::*;
     use crate::rtt::Rtt;
+    use crate::testing::{at_ms, ms};
 
     const G: f64 = 1.0 / 16.0;
-    const VIRTUAL: Dur = Dur::from_millis(25);
-
-    fn ms(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
+    const VIRTUAL: Dur = ms(25);
 
     /// Congestion avoidance at `now` ms with a round-trip time of `rtt` ms.
     fn at(now: u64, rtt: u64) -> Context {
-        Context::new(ms(now), Some(Rtt::first(Dur::from_millis(rtt))))
+        Context::new(at_ms(now), Some(Rtt::first(ms(rtt))))
     }
 
     fn ack(law: &mut Prague, now: u64, rtt: u64, packets: u32, marked: u32) {
-        let sent_at = ms(now - rtt);
+        let sent_at = at_ms(now - rtt);
         law.observe(&Acked { marked, ..Acked::new(packets, sent_at) }, &at(now, rtt));
     }
 

@@ -37,6 +37,7 @@
 
 use crate::event::Report;
 use crate::law::{Clock, Context, RateLaw, Signal};
+use crate::random::Random;
 use crate::units::{Dur, Rate, Time};
 use libm::{ceil, log10, pow};
 
@@ -56,7 +57,7 @@ const GAIN: f64 = 0.125;
 pub struct Udt {
     syn: Dur,
     least: f64,
-    random: SplitMix64,
+    random: Random,
     arrival: Option<Rate>,
     capacity: Option<Rate>,
     /// The rate before the first decrease of the last congestion period.
@@ -77,7 +78,7 @@ impl Udt {
         Udt {
             syn,
             least,
-            random: SplitMix64(seed),
+            random: Random::new(seed),
             arrival: None,
             capacity: None,
             before: Rate::ZERO,
@@ -183,23 +184,6 @@ impl RateLaw for Udt {
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
         emit("capacity", self.capacity.map_or(f64::NAN, Rate::as_per_sec));
-    }
-}
-
-/// The generator SplitMix64 of Steele, Lea and Flood.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    /// Uniform in 0..1.
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        // The upper 53 bits: the precision of a double.
-        (z >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

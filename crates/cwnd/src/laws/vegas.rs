@@ -106,12 +106,12 @@ impl WindowLaw for Vegas {
 mod tests {
     use super::*;
     use crate::laws::testing::at;
+    use crate::testing::{at_ms, ms, sampled};
 
     /// An acknowledgement at `now` ms of a packet sent `rtt` ms ago; the base is 100 ms.
     fn ack(law: &mut Vegas, now: u64, rtt: u64) -> Context {
-        let cx = at(Time::from_nanos(now * 1_000_000));
-        let rtt = Dur::from_millis(rtt);
-        law.observe(&Acked { rtt: Some(rtt), ..Acked::new(1, cx.now - rtt) }, &cx);
+        let cx = at(at_ms(now));
+        law.observe(&sampled(1, cx.now, ms(rtt)), &cx);
         cx
     }
 

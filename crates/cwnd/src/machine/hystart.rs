@@ -172,13 +172,10 @@ impl SlowStartLaw for HyStartTrain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{at_ms, ms, sampled};
     use alloc::vec::Vec;
 
-    const MS: Dur = Dur::from_millis(1);
-
-    fn ms(millis: u64) -> Dur {
-        Dur::from_millis(millis)
-    }
+    const MS: Dur = ms(1);
 
     /// A slow start that processes one acknowledgement each millisecond.
     struct Bench<H> {
@@ -189,7 +186,7 @@ mod tests {
     impl Bench<HyStart> {
         /// After the first round, whose single sample is `rtt`.
         fn new(rtt: Dur) -> Self {
-            let mut bench = Bench { law: HyStart::new(), now: Time::ZERO + ms(1000) };
+            let mut bench = Bench { law: HyStart::new(), now: at_ms(1000) };
             bench.ack(Some(rtt), Time::ZERO);
             bench
         }
@@ -197,8 +194,7 @@ mod tests {
         /// The growth by an acknowledgement of one packet.
         fn ack(&mut self, rtt: Option<Dur>, sent_at: Time) -> f64 {
             self.now += MS;
-            let mut acked = Acked::new(1, sent_at);
-            acked.rtt = rtt;
+            let acked = Acked { rtt, ..Acked::new(1, sent_at) };
             let cx = Context::new(self.now, rtt.map(Rtt::first));
             self.law.grow(0.0, 1.0, &acked, &cx).window
         }
@@ -338,11 +334,11 @@ mod tests {
     /// begun.
     fn css_after(apart: Dur, rtt: Dur) -> Option<Dur> {
         let mut law = HyStartTrain::new();
-        let began = Time::ZERO + ms(1000);
+        let began = at_ms(1000);
         let mut now = began;
         while now.since(began) < ms(80) {
-            let mut acked = Acked::new(1, if now == began { now } else { Time::ZERO });
-            acked.rtt = Some(rtt);
+            let sent_at = if now == began { now } else { Time::ZERO };
+            let acked = Acked { rtt: Some(rtt), ..Acked::new(1, sent_at) };
             let growth = law.grow(0.0, 1.0, &acked, &Context::new(now, Some(Rtt::first(rtt))));
             assert!(!growth.done);
             if law.hystart.css.is_some() {
@@ -376,11 +372,9 @@ mod tests {
         let mut law = HyStartTrain::new();
         law.hystart.begin_css(Dur::ZERO);
         for n in 1..=CSS_ROUNDS {
-            let now = Time::ZERO + ms(100 * u64::from(n));
-            let mut acked = Acked::new(1, now - ms(1));
-            acked.rtt = Some(ms(1));
+            let now = at_ms(100 * u64::from(n));
             let cx = Context::new(now, Some(Rtt::first(ms(1))));
-            assert_eq!(law.grow(0.0, 1.0, &acked, &cx).done, n == CSS_ROUNDS);
+            assert_eq!(law.grow(0.0, 1.0, &sampled(1, now, ms(1)), &cx).done, n == CSS_ROUNDS);
         }
     }
 
@@ -390,8 +384,8 @@ mod tests {
         let mut law = HyStartTrain::new();
         let css = Some(Css { baseline: Dur::ZERO, rounds: 3 });
         law.hystart.css = css;
-        (law.hystart.round_began, law.end) = (Time::ZERO + ms(100), Time::ZERO + ms(149));
-        let cx = Context::new(Time::ZERO + ms(150), Some(Rtt::first(ms(100))));
+        (law.hystart.round_began, law.end) = (at_ms(100), at_ms(149));
+        let cx = Context::new(at_ms(150), Some(Rtt::first(ms(100))));
         law.grow(0.0, 1.0, &Acked::new(1, Time::ZERO), &cx);
         assert_eq!((law.hystart.css, law.end), (css, cx.now));
     }
@@ -399,7 +393,7 @@ mod tests {
     #[test]
     fn a_train_has_no_acknowledgements_of_an_unused_window() {
         let mut law = HyStartTrain::new();
-        let cx = Context::new(Time::ZERO + ms(1), Some(Rtt::first(ms(1))));
+        let cx = Context::new(at_ms(1), Some(Rtt::first(ms(1))));
         let growth = law.grow(10.0, 0.0, &Acked::new(1, Time::ZERO), &cx);
         assert_eq!((growth, law), (Growth { window: 10.0, done: false }, HyStartTrain::new()));
     }

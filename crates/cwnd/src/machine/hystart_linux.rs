@@ -107,17 +107,12 @@ impl SlowStartLaw for HyStartLinux {
 mod tests {
     use super::*;
     use crate::rtt::Rtt;
-
-    fn ms(millis: u64) -> Dur {
-        Dur::from_millis(millis)
-    }
+    use crate::testing::{at_ms, ms, sampled};
 
     /// Acknowledges at `at` a packet sent at `sent_at`, both in milliseconds, at window `w`; whether slow start is over.
     fn ack(law: &mut HyStartLinux, w: f64, sent_at: u64, at: u64) -> bool {
-        let mut acked = Acked::new(1, Time::ZERO + ms(sent_at));
-        acked.rtt = Some(ms(at - sent_at));
-        let cx = Context::new(Time::ZERO + ms(at), Some(Rtt::first(ms(100))));
-        let growth = law.grow(w, 1.0, &acked, &cx);
+        let cx = Context::new(at_ms(at), Some(Rtt::first(ms(100))));
+        let growth = law.grow(w, 1.0, &sampled(1, cx.now, ms(at - sent_at)), &cx);
         assert_eq!(growth.window, if growth.done { w } else { w + 1.0 });
         growth.done
     }
@@ -160,7 +155,7 @@ mod tests {
         assert!(!ack(&mut law, 10.0, 1000, 1100));
         assert_eq!((3..100).find(|&n| ack(&mut law, 20.0, 1000 + n, 1100 + n)), None);
         // Its samples count from 16 packets on.
-        assert_eq!((law.round_start, law.samples), (Time::ZERO + ms(1100), 8));
+        assert_eq!((law.round_start, law.samples), (at_ms(1100), 8));
     }
 
     /// Detection ends once, and begins anew after a timeout.
@@ -170,7 +165,7 @@ mod tests {
         ack(&mut law, 20.0, 1000, 1100);
         assert!((1..100).any(|n| ack(&mut law, 20.0, 1000 + n, 1100 + n)));
         assert!(!(1..100).any(|n| ack(&mut law, 20.0, 1200 + n, 1300 + n)));
-        law.restart(Time::ZERO + ms(2000));
+        law.restart(at_ms(2000));
         assert_eq!(law.delay_min, Dur::MAX);
         ack(&mut law, 20.0, 2000, 2100);
         assert!((1..100).any(|n| ack(&mut law, 20.0, 2000 + n, 2100 + n)));

@@ -46,32 +46,29 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
+    use crate::testing::{at_ms, ms};
 
     #[test]
     fn a_late_sender_catches_up_by_no_more_than_its_bound() {
         let pace = Some(Rate::per_sec(1000.0));
-        let mut pacer = Pacer::new(Dur::from_millis(3));
-        pacer.sent(at(100), 1, pace);
-        assert_eq!(pacer.departure(at(100)), at(100));
+        let mut pacer = Pacer::new(ms(3));
+        pacer.sent(at_ms(100), 1, pace);
+        assert_eq!(pacer.departure(at_ms(100)), at_ms(100));
         for _ in 0..3 {
-            pacer.sent(at(100), 1, pace);
+            pacer.sent(at_ms(100), 1, pace);
         }
-        assert_eq!(pacer.departure(at(100)), at(101));
+        assert_eq!(pacer.departure(at_ms(100)), at_ms(101));
     }
 
     #[test]
     fn a_burst_takes_its_time() {
         let mut pacer = Pacer::new(Dur::ZERO);
-        pacer.sent(at(10), 4, Some(Rate::per_sec(1000.0)));
-        assert_eq!(pacer.departure(at(10)), at(14));
-        pacer.sent(at(14), 1, None);
-        assert_eq!(pacer.departure(at(14)), at(14));
-        pacer.sent(at(14), 1, Some(Rate::ZERO));
-        assert_eq!(pacer.departure(at(20)), Time::NEVER);
+        pacer.sent(at_ms(10), 4, Some(Rate::per_sec(1000.0)));
+        assert_eq!(pacer.departure(at_ms(10)), at_ms(14));
+        pacer.sent(at_ms(14), 1, None);
+        assert_eq!(pacer.departure(at_ms(14)), at_ms(14));
+        pacer.sent(at_ms(14), 1, Some(Rate::ZERO));
+        assert_eq!(pacer.departure(at_ms(20)), Time::NEVER);
     }
 
     /// draft-ietf-ccwg-bbr section 5.6.2: next_send_time = max(Now(), next_send_time) + size / pacing_rate.
@@ -79,25 +76,25 @@ mod tests {
     fn an_idle_sender_accumulates_no_credit() {
         let pace = Some(Rate::per_sec(100.0));
         let mut pacer = Pacer::new(Dur::ZERO);
-        pacer.sent(at(0), 1, pace);
-        assert_eq!(pacer.departure(at(3)), at(10));
+        pacer.sent(at_ms(0), 1, pace);
+        assert_eq!(pacer.departure(at_ms(3)), at_ms(10));
         // On time, early and late.
-        pacer.sent(at(10), 1, pace);
-        pacer.sent(at(15), 1, pace);
-        assert_eq!(pacer.departure(at(16)), at(30));
-        pacer.sent(at(500), 1, pace);
-        assert_eq!(pacer.departure(at(500)), at(510));
+        pacer.sent(at_ms(10), 1, pace);
+        pacer.sent(at_ms(15), 1, pace);
+        assert_eq!(pacer.departure(at_ms(16)), at_ms(30));
+        pacer.sent(at_ms(500), 1, pace);
+        assert_eq!(pacer.departure(at_ms(500)), at_ms(510));
     }
 
     /// Departures at a coarse timer keep the rate if the bound covers the timer's period.
     #[test]
     fn a_coarse_timer_keeps_the_rate() {
         let pace = Some(Rate::per_sec(1000.0));
-        let mut pacer = Pacer::new(Dur::from_millis(10));
+        let mut pacer = Pacer::new(ms(10));
         let mut sent = 0;
         for tick in 0..100 {
-            while pacer.departure(at(10 * tick)) == at(10 * tick) {
-                pacer.sent(at(10 * tick), 1, pace);
+            while pacer.departure(at_ms(10 * tick)) == at_ms(10 * tick) {
+                pacer.sent(at_ms(10 * tick), 1, pace);
                 sent += 1;
             }
         }

@@ -109,6 +109,16 @@ impl Parameter {
         Parameter { name, symbol, meaning, unit, domain: Domain::Number { default, range } }
     }
 
+    /// A number between 0 and 1, both excluded.
+    pub(super) const fn fraction(
+        name: &'static str,
+        symbol: &'static str,
+        default: f64,
+        meaning: &'static str,
+    ) -> Self {
+        Parameter::number(name, symbol, "", default, Range::open(0.0, 1.0), meaning)
+    }
+
     /// A switch.
     pub const fn switch(name: &'static str, default: bool, meaning: &'static str) -> Self {
         Parameter { name, symbol: name, meaning, unit: "", domain: Domain::Switch { default } }

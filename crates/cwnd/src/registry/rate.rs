@@ -49,12 +49,10 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             Range::closed(3.0, 15.0),
             "protocol parameter: powers of ten by which the increase is below L - C(x)",
         ),
-        Parameter::number(
+        Parameter::fraction(
             "beta",
             "β",
-            "",
             1.0 / 9.0,
-            Range::open(0.0, 1.0),
             "reduction at a negative feedback as a fraction of the rate",
         ),
         SYN,

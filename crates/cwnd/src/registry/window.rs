@@ -30,16 +30,17 @@ const fn pacing(default: f64) -> Parameter {
 
 /// The reduction at a loss as a fraction of the window.
 const fn beta(default: f64) -> Parameter {
-    let range = Range::open(0.0, 1.0);
-    Parameter::number(
-        "beta",
-        "β",
-        "",
-        default,
-        range,
-        "reduction at a loss as a fraction of the window",
-    )
+    Parameter::fraction("beta", "β", default, "reduction at a loss as a fraction of the window")
 }
+
+/// What remains at a loss.
+const fn kept(default: f64) -> Parameter {
+    Parameter::fraction("kept", "β", default, "window after a loss over that before it")
+}
+
+/// The gain of DCTCP's estimate.
+const GAIN: Parameter =
+    Parameter::fraction("g", "g", 1.0 / 16.0, "gain of the estimate of the marked fraction");
 
 /// The growth of the window.
 const fn alpha(default: f64, meaning: &'static str) -> Parameter {
@@ -102,14 +103,7 @@ pub(super) const GAIMD: Algorithm = Algorithm {
     ],
     parameters: &[
         alpha(0.31, EACH_ROUND),
-        Parameter::number(
-            "kept",
-            "β",
-            "",
-            0.875,
-            Range::open(0.0, 1.0),
-            "window after a loss over that before it",
-        ),
+        kept(0.875),
         Parameter::choice(
             "threshold",
             &["half", "kept"],
@@ -417,14 +411,7 @@ pub(super) const SCALABLE: Algorithm = Algorithm {
     deviations: &[HALVES, BYTES],
     parameters: &[
         packets("a", "a", 0.01, Range::above(0.0, 1.0), "growth at each ACK"),
-        Parameter::number(
-            "b",
-            "b",
-            "",
-            0.125,
-            Range::open(0.0, 1.0),
-            "reduction at a loss as a fraction of the window",
-        ),
+        Parameter::fraction("b", "b", 0.125, "reduction at a loss as a fraction of the window"),
         packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6), "window up to which the law is Reno"),
         START,
         PACING,
@@ -579,14 +566,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
             Range::closed(0.001, 100.0),
             "aggressiveness of the growth",
         ),
-        Parameter::number(
-            "kept",
-            "β",
-            "",
-            0.7,
-            Range::open(0.0, 1.0),
-            "window after a loss over that before it",
-        ),
+        kept(0.7),
         Parameter::switch("fast", true, "fast convergence"),
         START,
         PACING,
@@ -651,18 +631,7 @@ pub(super) const DCTCP: Algorithm = Algorithm {
         "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
         "A spurious reduction restores alpha and its counters too, except with the conventions of Linux.",
     ],
-    parameters: &[
-        Parameter::number(
-            "g",
-            "g",
-            "",
-            1.0 / 16.0,
-            Range::open(0.0, 1.0),
-            "gain of the estimate of the marked fraction",
-        ),
-        START,
-        PACING,
-    ],
+    parameters: &[GAIN, START, PACING],
     build: Build::Window(|v| Dctcp::new(v[0]).into()),
 };
 
@@ -692,14 +661,7 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
         "The detection of classic ECN queues, which is off by default, is not implemented.",
     ],
     parameters: &[
-        Parameter::number(
-            "g",
-            "g",
-            "",
-            1.0 / 16.0,
-            Range::open(0.0, 1.0),
-            "gain of the estimate of the marked fraction",
-        ),
+        GAIN,
         Parameter::number(
             "rtt_virt",
             "rtt_virt",

@@ -29,43 +29,16 @@ fn code(text: &str) -> Credentials {
     Credentials::Code(text.parse().unwrap())
 }
 
-/// Passes a request to a responder and returns the answer or the reason why there is none. Asserts that the answer is
-/// not longer than the request.
-fn send_request(
-    responder: &mut Responder,
-    now: Time,
-    from: SocketAddr,
-    datagram: &[u8],
-) -> Result<Vec<u8>, Refused> {
-    match responder.handle(now, from, &mut datagram.to_vec(), || 18) {
-        Reply::Send(reply) => {
-            assert!(reply.len() <= datagram.len());
-            Ok(reply)
-        }
-        Reply::Ignore(refused) => Err(refused),
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Runs a handshake and returns the client's session, or the reason for the failure.
 fn run_handshake(client: &mut Initiator, responder: &mut Responder) -> Result<Session, Refused> {
     for _ in 0..4 {
         let request = client.poll(Time::ZERO).expect("a request is due").to_vec();
-        let reply = send_request(responder, Time::ZERO, from(), &request)?;
+        let reply = send_request(responder, Time::ZERO, from(), &request, 18)?;
         if let Some(session) = client.handle(Time::ZERO, &reply)? {
             return Ok(session);
         }
     }
     panic!("the handshake does not end")
-}
-
-/// Opens a session with the client's first datagram and returns the listener's end.
-fn opened(client_end: &mut Session, responder: &mut Responder) -> Session {
-    let mut first = seal_one(client_end, b"first");
-    match responder.handle(Time::ZERO, from(), &mut first, || 0) {
-        Reply::Open(listener_end, _) => *listener_end,
-        other => panic!("{other:?}"),
-    }
 }
 
 fn client(credentials: &Credentials, id: u32) -> Initiator {
@@ -132,18 +105,13 @@ fn a_hello_of_a_pair_is_checked_by_mac_and_cookie_first() {
     let mut responder = Responder::new(&pair(1, &[2], None), [1; 32], LISTENER_ID);
     let mut initiator = client(&pair(2, &[1], None), 17);
     let hello = initiator.poll(Time::ZERO).unwrap().to_vec();
-    for bit in
-        (0..8 * hello.len()).filter(|bit| !(8 * HANDSHAKE_HEADER..8 * MESSAGE_OFFSET).contains(bit))
-    {
-        let mut bad = hello.clone();
-        bad[bit / 8] ^= 1 << (bit % 8);
-        assert!(send_request(&mut responder, Time::ZERO, from(), &bad).is_err(), "bit {bit}");
+    let cookie = 8 * HANDSHAKE_HEADER..8 * MESSAGE_OFFSET;
+    for (bit, bad) in with_flipped_bits(&hello).filter(|(bit, _)| !cookie.contains(bit)) {
+        assert!(send_request(&mut responder, Time::ZERO, from(), &bad, 18).is_err(), "bit {bit}");
         assert!(!responder.is_costly(Time::ZERO, from(), &bad));
     }
-    let cookie = send_request(&mut responder, Time::ZERO, from(), &hello).unwrap();
-    for bit in 0..8 * cookie.len() {
-        let mut bad = cookie.clone();
-        bad[bit / 8] ^= 1 << (bit % 8);
+    let cookie = send_request(&mut responder, Time::ZERO, from(), &hello, 18).unwrap();
+    for (bit, bad) in with_flipped_bits(&cookie) {
         assert!(initiator.handle(Time::ZERO, &bad).is_err(), "bit {bit}");
     }
     initiator.handle(Time::ZERO, &cookie).unwrap();
@@ -151,10 +119,13 @@ fn a_hello_of_a_pair_is_checked_by_mac_and_cookie_first() {
     let elsewhere = "192.0.2.9:9".parse().unwrap();
     assert!(!responder.is_costly(Time::ZERO, elsewhere, &with_cookie));
     assert!(responder.is_costly(Time::ZERO, from(), &with_cookie));
-    assert_eq!(send_request(&mut responder, Time::ZERO, elsewhere, &with_cookie).unwrap()[0], 0xf2);
+    assert_eq!(
+        send_request(&mut responder, Time::ZERO, elsewhere, &with_cookie, 18).unwrap()[0],
+        0xf2
+    );
     assert_eq!(responder.pending(), 0);
-    let answer = send_request(&mut responder, Time::ZERO, from(), &with_cookie).unwrap();
-    assert_eq!(send_request(&mut responder, Time::ZERO, from(), &with_cookie).unwrap(), answer);
+    let answer = send_request(&mut responder, Time::ZERO, from(), &with_cookie, 18).unwrap();
+    assert_eq!(send_request(&mut responder, Time::ZERO, from(), &with_cookie, 18).unwrap(), answer);
     assert_eq!(responder.pending(), 1);
     assert!(initiator.handle(Time::ZERO, &answer).unwrap().is_some());
 }
@@ -191,7 +162,7 @@ fn wrong_guesses_are_counted_once_and_revoke_the_code() {
         for millis in [250, 500, 750, 1_000] {
             let again = attacker.poll(at(millis)).unwrap().to_vec();
             assert_eq!(again[0], 0xf1);
-            let refused = send_request(&mut responder, at(millis), from(), &again).unwrap_err();
+            let refused = send_request(&mut responder, at(millis), from(), &again, 18).unwrap_err();
             assert_eq!(refused, Refused::Foreign);
         }
     }
@@ -210,9 +181,9 @@ fn an_exchange_is_valid_for_one_hello_of_its_client() {
     let mut recorded = Vec::new();
     let session = loop {
         let request = good.poll(Time::ZERO).unwrap().to_vec();
-        let reply = send_request(&mut responder, Time::ZERO, from(), &request).unwrap();
+        let reply = send_request(&mut responder, Time::ZERO, from(), &request, 18).unwrap();
         // The answer may be lost: the same request gets the same answer, and no guess is counted.
-        assert_eq!(send_request(&mut responder, Time::ZERO, from(), &request).unwrap(), reply);
+        assert_eq!(send_request(&mut responder, Time::ZERO, from(), &request, 18).unwrap(), reply);
         recorded.push(request);
         if let Some(session) = good.handle(Time::ZERO, &reply).unwrap() {
             break session;
@@ -223,22 +194,22 @@ fn an_exchange_is_valid_for_one_hello_of_its_client() {
     assert_eq!(recorded.iter().map(|q| q[0]).collect::<Vec<_>>(), [0xf5, 0xf5, 0xf1]);
     // A hello without an exchange is rejected, from any address.
     let refused = |responder: &mut Responder, from, hello: &[u8]| {
-        send_request(responder, at(1), from, hello).unwrap_err()
+        send_request(responder, at(1), from, hello, 18).unwrap_err()
     };
     let elsewhere = "192.0.2.9:9".parse().unwrap();
     assert_eq!(refused(&mut responder, from(), &recorded[2]), Refused::Foreign);
     assert_eq!(refused(&mut responder, elsewhere, &recorded[2]), Refused::Foreign);
     // A replayed request starts another exchange, which needs another hello.
-    let reply = send_request(&mut responder, at(1), from(), &recorded[1]).unwrap();
+    let reply = send_request(&mut responder, at(1), from(), &recorded[1], 18).unwrap();
     assert_eq!(reply[0], 0xf6);
     assert_eq!(refused(&mut responder, from(), &recorded[2]), Refused::WrongKey);
     // A client accepts one valid message of an exchange.
     let mut careful = client(&listener_credentials, 21);
     let request = careful.poll(Time::ZERO).unwrap().to_vec();
-    let cookie = send_request(&mut responder, Time::ZERO, from(), &request).unwrap();
+    let cookie = send_request(&mut responder, Time::ZERO, from(), &request, 18).unwrap();
     careful.handle(Time::ZERO, &cookie).unwrap();
     let request = careful.poll(Time::ZERO).unwrap().to_vec();
-    let reply = send_request(&mut responder, Time::ZERO, from(), &request).unwrap();
+    let reply = send_request(&mut responder, Time::ZERO, from(), &request, 18).unwrap();
     let mut forged = reply.clone();
     let foreign = (0..).find(|byte| !Exchange::is_point(&[*byte; 32])).unwrap();
     forged[HANDSHAKE_HEADER..].fill(foreign);
@@ -254,11 +225,11 @@ fn exchanges_are_limited_and_expire() {
     let begin = |responder: &mut Responder, now: Time, from: SocketAddr, id: u32| {
         let mut client = Initiator::new(&listener_credentials, now, id, TIMEOUT).unwrap();
         let request = client.poll(now).unwrap().to_vec();
-        let cookie = send_request(responder, now, from, &request)?;
+        let cookie = send_request(responder, now, from, &request, 18)?;
         assert_eq!(cookie[0], 0xf2, "a cookie is required first");
         client.handle(now, &cookie)?;
         let request = client.poll(now).unwrap().to_vec();
-        let reply = send_request(responder, now, from, &request)?;
+        let reply = send_request(responder, now, from, &request, 18)?;
         client.handle(now, &reply)?;
         Ok::<_, Refused>(client.poll(now).unwrap().to_vec())
     };
@@ -271,7 +242,10 @@ fn exchanges_are_limited_and_expire() {
     let others =
         (3..200).filter(|host| begin(&mut responder, Time::ZERO, address(*host), 8).is_ok());
     assert_eq!(others.count(), 64 - 9);
-    assert_eq!(send_request(&mut responder, at(10_000), address(2), &hello), Err(Refused::Foreign));
+    assert_eq!(
+        send_request(&mut responder, at(10_000), address(2), &hello, 18),
+        Err(Refused::Foreign)
+    );
     assert!(begin(&mut responder, at(10_000), address(1), 9).is_ok());
 }
 
@@ -292,9 +266,7 @@ fn only_the_listener_can_make_resets() {
         assert!(client_end.is_reset(&reset));
         assert_eq!(restarted.reset(&reset), None, "a reset is not answered");
         assert_eq!(restarted.reset(&sent[..reset.len()]), None, "no longer than the request");
-        for bit in 0..8 * reset.len() {
-            let mut bad = reset;
-            bad[bit / 8] ^= 1 << (bit % 8);
+        for (bit, bad) in with_flipped_bits(&reset) {
             assert!(!client_end.is_reset(&bad), "bit {bit}");
         }
         // Resets of a datagram that was not sent, and of an old one.

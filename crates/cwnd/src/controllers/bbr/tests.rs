@@ -1,6 +1,7 @@
 //! Rules of tcp_bbr.c, on a path that is computed here.
 
 use super::*;
+use crate::testing::sampled;
 use alloc::vec::Vec;
 
 const RTT: f64 = 0.1;
@@ -27,9 +28,8 @@ impl Path {
         sample.prior_delivered = delivered - sample.delivered;
         (sample.send_elapsed, sample.ack_elapsed) = (Dur::from_secs(rtt), Dur::from_secs(rtt));
         sample.reliable = true;
-        let rtt = Dur::from_secs(rtt);
-        let mut acked = Acked::new(packets, self.now - rtt);
-        (acked.rtt, acked.in_flight, acked.delivery) = (Some(rtt), in_flight, Some(sample));
+        let acked = sampled(packets, self.now, Dur::from_secs(rtt));
+        let acked = Acked { in_flight, delivery: Some(sample), ..acked };
         self.bbr.on(self.now, &Event::Acked(acked));
     }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::delivery::RateSample;
+use crate::testing::sampled;
 use alloc::vec::Vec;
 
 const RTT: f64 = 0.1;
@@ -32,6 +33,10 @@ const STEADY: Given = Given {
     limit: Limit::Pacing,
 };
 
+fn loss_sample(packets: u32, in_flight: u32, application_limited: bool) -> LossSample {
+    LossSample { lost: packets.into(), in_flight, application_limited }
+}
+
 struct Path {
     bbr: Bbr3,
     now: Time,
@@ -56,7 +61,6 @@ impl Path {
     /// An acknowledgement `after` seconds, of a packet sent when `prior_delivered` packets were delivered.
     fn acked(&mut self, after: f64, prior_delivered: u64, given: Given) {
         self.now += Dur::from_secs(after);
-        let rtt = Dur::from_secs(given.rtt);
         let mut sample = RateSample::new();
         sample.prior_delivered = prior_delivered;
         sample.delivered = self.bbr.delivered + u64::from(given.packets) - prior_delivered;
@@ -64,19 +68,16 @@ impl Path {
         (sample.send_elapsed, sample.ack_elapsed) = (interval, interval);
         (sample.lost, sample.in_flight) = (given.lost, given.in_flight);
         (sample.application_limited, sample.reliable) = (given.limited, true);
-        let mut acked = Acked::new(given.packets, self.now - rtt);
-        (acked.rtt, acked.in_flight, acked.limit) = (Some(rtt), given.in_flight, given.limit);
-        acked.delivery = Some(sample);
+        let mut acked = sampled(given.packets, self.now, Dur::from_secs(given.rtt));
+        (acked.in_flight, acked.limit, acked.delivery) =
+            (given.in_flight, given.limit, Some(sample));
         self.bbr.on(self.now, &Event::Acked(acked));
     }
 
     /// `packets` packets are lost, of which the last was sent with `in_flight` packets in flight.
     fn lose(&mut self, packets: u32, in_flight: u32, limited: bool) {
-        let mut lost = Lost::new(packets, self.now, 1_000_000);
-        let mut sample = LossSample::new();
-        (sample.lost, sample.in_flight) = (u64::from(packets), in_flight);
-        sample.application_limited = limited;
-        lost.delivery = Some(sample);
+        let delivery = Some(loss_sample(packets, in_flight, limited));
+        let lost = Lost { delivery, ..Lost::new(packets, self.now, 1_000_000) };
         self.bbr.on(self.now, &Event::Lost(lost));
     }
 
@@ -510,11 +511,8 @@ fn a_timeout_loses_what_it_declares_lost() {
     for (lost, too_high) in [(0, false), (1, false), (10, true)] {
         let mut path = Path::in_state(State::Up);
         let before = path.bbr.in_flight;
-        let mut event = Lost::new(lost, path.now, 1000);
-        let mut sample = LossSample::new();
-        (sample.lost, sample.in_flight) = (u64::from(lost), BDP);
-        sample.application_limited = false;
-        event.delivery = (lost > 0).then_some(sample);
+        let delivery = (lost > 0).then(|| loss_sample(lost, BDP, false));
+        let event = Lost { delivery, ..Lost::new(lost, path.now, 1000) };
         path.bbr.on(path.now, &Event::Timeout(event));
         assert_eq!((path.bbr.w, path.bbr.in_flight), (1.0, before - lost));
         assert_eq!(path.bbr.inflight_longterm.is_finite(), too_high);

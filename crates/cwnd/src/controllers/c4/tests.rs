@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::delivery::RateSample;
+use crate::testing::{at_ms, ms, sampled};
 use crate::units::Dur;
 
 /// A flow whose acknowledgements are one for each era.
@@ -20,14 +21,12 @@ impl Flow {
 
     /// An acknowledgement after `rtt` seconds of a packet sent now, with a delivery rate in packets per second.
     fn ack(&mut self, rate: f64, rtt: f64) {
-        let sent_at = self.now;
         self.now += Dur::from_secs(rtt);
-        let mut acked = Acked::new(1, sent_at);
         let mut sample = RateSample::new();
         sample.prior_delivered = self.c4.delivered;
         sample.delivered = (rate * rtt + 0.5) as u64;
-        acked.rtt = Some(Dur::from_secs(rtt));
-        acked.delivery = Some(sample);
+        let acked = sampled(1, self.now, Dur::from_secs(rtt));
+        let acked = Acked { delivery: Some(sample), ..acked };
         self.c4.on(self.now, &Event::Acked(acked));
     }
 
@@ -95,11 +94,10 @@ fn the_rate_is_what_was_delivered_and_only_grows() {
 #[test]
 fn a_long_send_interval_bounds_the_rate() {
     let mut flow = Flow::new();
-    let mut acked = Acked::new(1, Time::ZERO);
     let mut sample = RateSample::new();
-    (sample.delivered, sample.send_elapsed) = (20, Dur::from_millis(200));
-    (acked.rtt, acked.delivery) = (Some(Dur::from_millis(100)), Some(sample));
-    flow.c4.on(Time::ZERO + Dur::from_millis(100), &Event::Acked(acked));
+    (sample.delivered, sample.send_elapsed) = (20, ms(200));
+    let acked = Acked { delivery: Some(sample), ..sampled(1, at_ms(100), ms(100)) };
+    flow.c4.on(at_ms(100), &Event::Acked(acked));
     assert!(close(flow.c4.rate, 100.0));
 }
 

@@ -1,11 +1,8 @@
 //! Tests of the rules of Copa.
 
 use super::*;
+use crate::testing::{at_ms, ms, sampled};
 use alloc::vec::Vec;
-
-fn at(millis: u64) -> Time {
-    Time::ZERO + Dur::from_millis(millis)
-}
 
 fn copa() -> Copa {
     Copa::new(0.5, true, &Settings::default())
@@ -13,14 +10,12 @@ fn copa() -> Copa {
 
 /// Reports an acknowledgement of a packet at `millis` with this RTT in milliseconds, by a sender that its window limits.
 fn ack(copa: &mut Copa, millis: u64, rtt: u64) {
-    let mut acked = Acked::new(1, at(millis) - Dur::from_millis(rtt));
-    acked.rtt = Some(Dur::from_millis(rtt));
-    acked.sent = 100;
-    copa.on(at(millis), &Event::Acked(acked));
+    let acked = Acked { sent: 100, ..sampled(1, at_ms(millis), ms(rtt)) };
+    copa.on(at_ms(millis), &Event::Acked(acked));
 }
 
 fn lose(copa: &mut Copa, millis: u64, packets: u32, sent_millis: u64) {
-    copa.on(at(millis), &Event::Lost(Lost::new(packets, at(sent_millis), 100)));
+    copa.on(at_ms(millis), &Event::Lost(Lost::new(packets, at_ms(sent_millis), 100)));
 }
 
 /// Leaves slow start at 1.1 s with a window of 30, RTT_min 100 ms and RTT_standing 120 ms. One acknowledgement later the
@@ -72,8 +67,8 @@ fn the_standing_rtt_is_the_smallest_of_half_an_rtt() {
     assert_eq!(copa.queueing(), Some(Dur::ZERO));
     // srtt is 110 ms: its half has passed at 161 ms.
     ack(&mut copa, 161, 130);
-    assert_eq!(copa.rtt_standing.get(), Some(Dur::from_millis(130)));
-    assert_eq!(copa.queueing(), Some(Dur::from_millis(30)));
+    assert_eq!(copa.rtt_standing.get(), Some(ms(130)));
+    assert_eq!(copa.queueing(), Some(ms(30)));
 }
 
 #[test]
@@ -82,15 +77,15 @@ fn the_smallest_rtt_is_that_of_ten_seconds() {
     ack(&mut copa, 100, 100);
     ack(&mut copa, 5000, 150);
     ack(&mut copa, 10_100, 150);
-    assert_eq!(copa.rtt_min.get(), Some(Dur::from_millis(100)));
+    assert_eq!(copa.rtt_min.get(), Some(ms(100)));
     ack(&mut copa, 10_101, 150);
-    assert_eq!(copa.rtt_min.get(), Some(Dur::from_millis(150)));
+    assert_eq!(copa.rtt_min.get(), Some(ms(150)));
 }
 
 #[test]
 fn a_handshake_gives_no_rtt() {
     let mut copa = copa();
-    copa.on(at(90), &Event::Handshake { rtt: Dur::from_millis(90) });
+    copa.on(at_ms(90), &Event::Handshake { rtt: ms(90) });
     assert_eq!((copa.rtt_min.get(), copa.w), (None, 10.0));
 }
 
@@ -213,7 +208,7 @@ fn the_default_mode_ignores_losses() {
 fn a_high_loss_rate_reduces_the_window() {
     let mut copa = steady();
     copa.w = 50.0;
-    copa.losses = Losses { began: at(800), lost: 0, packets: 0 };
+    copa.losses = Losses { began: at_ms(800), lost: 0, packets: 0 };
     // 8 of 21 packets in more than two RTTs of 120 ms.
     for _ in 0..13 {
         copa.losses.packets += 1;
@@ -229,30 +224,29 @@ fn a_high_loss_rate_reduces_the_window() {
 fn a_timeout_is_undone() {
     let mut copa = steady();
     let before = copa.w;
-    copa.on(at(2000), &Event::Timeout(Lost::new(0, Time::ZERO, 100)));
+    copa.on(at_ms(2000), &Event::Timeout(Lost::new(0, Time::ZERO, 100)));
     assert_eq!(copa.w, 2.0);
     assert_eq!(copa.take_cut().map(|cut| cut.why), Some(Signal::Timeout));
-    copa.on(at(2001), &Event::Undo);
+    copa.on(at_ms(2001), &Event::Undo);
     assert_eq!(copa.w, before);
 }
 
 #[test]
 fn an_unused_window_does_not_grow() {
     let mut copa = copa();
-    let mut acked = Acked::new(1, at(0));
-    (acked.rtt, acked.sent) = (Some(Dur::from_millis(100)), 100);
-    acked.limit = Limit::Application;
-    copa.on(at(100), &Event::Acked(acked));
+    let limit = Limit::Application;
+    let acked = Acked { sent: 100, limit, ..sampled(1, at_ms(100), ms(100)) };
+    copa.on(at_ms(100), &Event::Acked(acked));
     copa.slow_start = false;
-    copa.on(at(101), &Event::Acked(acked));
+    copa.on(at_ms(101), &Event::Acked(acked));
     assert_eq!(copa.w, 10.0);
 }
 
 #[test]
 fn a_change_of_the_packet_size_keeps_the_bytes() {
     let mut copa = copa();
-    copa.on(at(0), &Event::Mtu { packet: 750 });
+    copa.on(at_ms(0), &Event::Mtu { packet: 750 });
     assert_eq!(copa.w, 20.0);
-    copa.on(at(0), &Event::Reduced { window: Packets::new(4.0), idle: false });
+    copa.on(at_ms(0), &Event::Reduced { window: Packets::new(4.0), idle: false });
     assert_eq!(copa.w, 4.0);
 }

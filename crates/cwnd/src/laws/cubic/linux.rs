@@ -215,19 +215,15 @@ fn share(w: u32, a: u32, b: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Dur;
+    use crate::testing::{at_ms, ms};
 
     fn law() -> Linux {
         Linux::new(0.4, 0.7, true)
     }
 
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Dur::from_millis(millis)
-    }
-
     /// An acknowledgement `now` milliseconds after the start.
     fn observe(law: &mut Linux, now: u64, rtt: u64, sent_at: u64, in_flight: u32) {
-        law.observe(at(now), Some(Dur::from_millis(rtt)), in_flight, at(sent_at));
+        law.observe(at_ms(now), Some(ms(rtt)), in_flight, at_ms(sent_at));
     }
 
     #[test]
@@ -256,13 +252,13 @@ mod tests {
     fn the_cubic_function_passes_through_the_window_of_the_loss() {
         let mut law = law();
         let w = law.cut(1000.0, Signal::Loss) as u32;
-        law.update(w, 1, jiffies(at(0)));
+        law.update(w, 1, jiffies(at_ms(0)));
         assert_eq!((w, law.since_timeout.k, law.since_timeout.origin), (700, 9300, 1000));
         // 5 s after K: 1000 + 0.4 5^3 = 1050.
         let t = 9300 * 1000 / 1024 + 5000;
-        assert_eq!(law.since_timeout.cubic(1000, 0, jiffies(at(t)), law.scale), 1000 / 49);
+        assert_eq!(law.since_timeout.cubic(1000, 0, jiffies(at_ms(t)), law.scale), 1000 / 49);
         // At the window of the loss: one packet for each 100 windows.
-        assert_eq!(law.since_timeout.cubic(1000, 0, jiffies(at(9080)), law.scale), 100_000);
+        assert_eq!(law.since_timeout.cubic(1000, 0, jiffies(at_ms(9080)), law.scale), 100_000);
     }
 
     /// The function is evaluated a round-trip time ahead, in whole jiffies.
@@ -276,14 +272,14 @@ mod tests {
         let mut ahead = law.since_timeout.clone();
         let mut now = law.since_timeout.clone();
         now.delay_min = 0;
-        let late = jiffies(at(14_000));
+        let late = jiffies(at_ms(14_000));
         for epochs in [&mut ahead, &mut now] {
             epochs.cubic(700, 0, 0, 410);
         }
         assert_eq!(ahead.cubic(1000, 0, late, 410), now.cubic(1000, 0, late + 6, 410));
         // Samples within a second of the loss do not count.
         law.cut(1000.0, Signal::Loss);
-        law.update(700, 1, jiffies(at(2000)));
+        law.update(700, 1, jiffies(at_ms(2000)));
         observe(&mut law, 2990, 10, 2980, 1);
         assert_eq!(law.since_timeout.delay_min, 21_000);
         observe(&mut law, 3000, 10, 2990, 1);
@@ -294,13 +290,13 @@ mod tests {
     #[test]
     fn without_a_loss_the_window_grows_by_a_twentieth() {
         let mut law = law();
-        assert_eq!(law.grow(100.0, 19.0, at(0)), 100.0);
+        assert_eq!(law.grow(100.0, 19.0, at_ms(0)), 100.0);
         assert_eq!(law.since_timeout.cnt, 20);
-        assert_eq!(law.grow(100.0, 1.0, at(1)), 101.0);
+        assert_eq!(law.grow(100.0, 1.0, at_ms(1)), 101.0);
         law.since_timeout.origin = 1000;
-        assert_eq!(law.grow(100.0, 1.0, at(28)), 100.0);
+        assert_eq!(law.grow(100.0, 1.0, at_ms(28)), 100.0);
         assert_eq!(law.since_timeout.cnt, 20);
-        law.grow(100.0, 0.0, at(32));
+        law.grow(100.0, 0.0, at_ms(32));
         assert_eq!(law.since_timeout.cnt, MIN_CNT);
     }
 
@@ -312,10 +308,10 @@ mod tests {
         assert_eq!(w, 20.0);
         // At the window of the loss the cubic function does not grow.
         law.since_timeout.last_max = 20;
-        assert_eq!(law.grow(w, 37.0, at(0)), 20.0);
+        assert_eq!(law.grow(w, 37.0, at_ms(0)), 20.0);
         assert_eq!(law.since_timeout.tcp, 20);
         // After 38 packets the window of Reno is 21, and `cnt` 20.
-        assert_eq!(law.grow(w, 1.0, at(32)), 21.0);
+        assert_eq!(law.grow(w, 1.0, at_ms(32)), 21.0);
         assert_eq!((law.since_timeout.tcp, law.since_timeout.cnt), (21, 20));
     }
 
@@ -323,9 +319,9 @@ mod tests {
     #[test]
     fn the_epoch_excludes_idle_time() {
         let mut law = law();
-        law.update(10, 1, jiffies(at(0)));
+        law.update(10, 1, jiffies(at_ms(0)));
         observe(&mut law, 120, 20, 100, 0);
         observe(&mut law, 520, 20, 500, 1);
-        assert_eq!(law.since_timeout.start, Some(jiffies(at(400))));
+        assert_eq!(law.since_timeout.start, Some(jiffies(at_ms(400))));
     }
 }

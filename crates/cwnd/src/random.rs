@@ -1,11 +1,11 @@
-//! Pseudorandom numbers of a controller.
+//! Pseudorandom numbers of a controller or law.
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Random(u64);
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Random(seed)
     }
 
@@ -18,12 +18,12 @@ impl Random {
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// A number in [0, 1).
-    pub(super) fn unit(&mut self) -> f64 {
+    /// A number in [0, 1), of the upper 53 bits: the precision of a double.
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
