@@ -30,6 +30,7 @@ help:
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
 	@echo "make man     write the manual pages, which build and dev install"
 	@echo "make coverage   the lines that no test executes, in out/coverage: half an hour of two cores"
+	@echo "make extensions   add a controller, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
@@ -67,7 +68,7 @@ check: $(VENV)/.tools
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
 .PHONY: rust-build libraries rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
-	new-controller coverage rust-unit-tests python-unit-tests
+	new-controller extensions coverage rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
@@ -139,6 +140,11 @@ new-controller: dev
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO)
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+
+# The lists of files in CONTRIBUTING.md, also of extensions in Rust: they are compiled beside the crates, as above.
+extensions: dev
+	COMPILE=1 CARGO_TARGET_DIR=$(CURDIR)/target CARGO_PROFILE_DEV_OPT_LEVEL=1 \
+		nice $(PYTEST) --timeout 3600 python/tests/test_extensions.py
 
 # Measured code is slow: tests in real time are left out, and the others may take longer.
 LLVM_COV := target/tools/bin/cargo-llvm-cov
