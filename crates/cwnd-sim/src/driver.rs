@@ -1,6 +1,6 @@
 //! The controller of a sender with its event record and counters, common to all senders.
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
 use cwnd::record::{Entry, Record};

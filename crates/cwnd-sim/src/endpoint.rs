@@ -1,9 +1,9 @@
 //! The two ends of a flow, of any kind.
 
+use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
-use crate::engine::clock::Clock;
 use crate::engine::net::Net;
-use crate::engine::packet::Packet;
+use crate::packet::Packet;
 use crate::record::FlowRecord;
 use cwnd::{AnyController, Controller};
 

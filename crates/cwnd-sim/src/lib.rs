@@ -8,6 +8,9 @@
 
 mod application;
 mod cast;
+mod check;
+mod clock;
+mod discipline;
 mod driver;
 mod endpoint;
 mod engine;
@@ -16,6 +19,7 @@ pub mod live;
 pub mod network;
 mod options;
 mod paced;
+mod packet;
 mod partition;
 mod partitioning;
 mod pcap;
@@ -29,6 +33,7 @@ mod sync;
 mod tcp;
 pub mod traffic;
 mod udt;
+pub mod units;
 
 pub use application::DataSource;
 pub use engine::tap::Seen;

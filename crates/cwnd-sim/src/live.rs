@@ -3,11 +3,11 @@
 
 pub use crate::engine::histogram::Histogram;
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::link::{Enqueued, Link, capacity};
 use crate::engine::observation::Observations;
-use crate::engine::packet::{Packet, flags};
 use crate::network::{self, NetworkError};
+use crate::packet::{Packet, flags};
 use crate::record::LinkRecord;
 use cwnd::{Dur, Time};
 use std::collections::VecDeque;

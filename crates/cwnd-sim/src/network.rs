@@ -5,9 +5,10 @@ mod application;
 mod check_impairments;
 mod impairments;
 mod processing;
-mod queue;
 mod validate;
 
+pub use crate::check::InvalidField;
+pub use crate::discipline::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub(crate) use application::pareto_min;
 pub use application::{Application, Media, Sizes, Times};
 pub(crate) use impairments::OPPORTUNITY;
@@ -15,9 +16,8 @@ pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket, Trace,
 };
-pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
-pub use validate::{InvalidField, NetworkError};
-pub(crate) use validate::{MAX_DURATION, RATES, check_times, shown};
+pub use validate::NetworkError;
+pub(crate) use validate::check_times;
 
 use crate::cast::low32;
 use cwnd::registry::Spec;

@@ -6,13 +6,13 @@
 //! sixteenth packet starts a packet pair.
 
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
+use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
 use crate::endpoint::{Endpoint, Idle, Writable};
-use crate::engine::clock::Clock;
 use crate::engine::net::{Net, Place, TIMERS};
-use crate::engine::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
+use crate::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};

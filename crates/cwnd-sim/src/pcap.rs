@@ -9,9 +9,9 @@
 //! payload, for continuous sequence numbers, and is longer than the simulated packet.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
-use crate::engine::packet::flags;
 use crate::engine::tap::Seen;
 use crate::network::{Flow, Network, Recovery, Tcp, Traffic, simulated};
+use crate::packet::flags;
 use crate::tcp::accecn::ACE_OF_DATA;
 use cwnd::Dur;
 use cwnd::registry::Kind;

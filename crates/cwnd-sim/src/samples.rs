@@ -1,10 +1,10 @@
 //! The samples of a flow. They become columns of the records at the end of the run; a flow that has not started has none.
 
 use crate::cast::{saturate32, to_index};
+use crate::clock::Clock;
 use crate::driver::Payload;
 use crate::endpoint::Endpoint;
-use crate::engine::clock::Clock;
-use crate::engine::packet::{SINK, SOURCE};
+use crate::packet::{SINK, SOURCE};
 use crate::record::FlowSeries;
 
 /// The samples of a flow, in rows.

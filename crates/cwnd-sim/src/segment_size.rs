@@ -2,7 +2,7 @@
 //! was sent first.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network::Tcp;
 use std::collections::VecDeque;
 

@@ -1,13 +1,13 @@
 //! Sources without feedback: constant bit rate, optionally on a schedule, and Pareto on-off.
 
 use crate::cast::{low32, whole};
+use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
 use crate::endpoint::Endpoint;
-use crate::engine::clock::Clock;
 use crate::engine::net::{Net, Place, TIMERS};
-use crate::engine::packet::{Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Traffic;
+use crate::packet::{Packet, flags};
 use crate::record::FlowRecord;
 use crate::rng::Rng;
 use cwnd::{AnyController, Dur, Time};

@@ -3,13 +3,13 @@
 //! The simulated network carries packets of the datagrams' sizes. The contents are passed outside the network, in order.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
+use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
 use crate::endpoint::{Endpoint, Idle, Writable};
-use crate::engine::clock::Clock;
 use crate::engine::net::{Net, Place};
-use crate::engine::packet::{Contents, Packet, SINK, SOURCE, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{UDT_HEADERS, Udt};
+use crate::packet::{Contents, Packet, SINK, SOURCE, flags};
 use crate::record::{CutRecord, FlowRecord};
 use crate::rng::Rng;
 use cwnd::{AnyController, MakeController, Settings, Spec, Time};

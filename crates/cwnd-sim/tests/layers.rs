@@ -7,8 +7,11 @@ use std::fs;
 use std::path::Path;
 
 /// The layers of this crate, the lowest first. A part imports only from lower layers.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 13] = [
     &["cast", "record", "rng"],
+    &["check", "clock", "packet"],
+    &["units"],
+    &["discipline"],
     &["network"],
     &["engine", "options", "partitioning", "scenario"],
     &["driver", "live", "segment_size", "sync"],

@@ -1,13 +1,13 @@
 //! The endpoints of a flow with an application.
 
 use super::source::DataSource;
+use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
 use crate::endpoint::{Endpoint, Idle, Writable};
-use crate::engine::clock::Clock;
 use crate::engine::net::{LIFE, Net, Place};
-use crate::engine::packet::{Packet, SOURCE};
 use crate::engine::schedule::NONE;
 use crate::network::{Application, Conventions, Flow, Traffic};
+use crate::packet::{Packet, SOURCE};
 use crate::record::FlowRecord;
 use cwnd::{AnyController, Controller};
 

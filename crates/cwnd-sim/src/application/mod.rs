@@ -20,7 +20,7 @@ mod video;
 pub(crate) use flow::ApplicationFlow;
 pub use source::DataSource;
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network::Times;
 use crate::rng::Rng;
 use transfers::Transfers;

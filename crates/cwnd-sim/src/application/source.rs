@@ -6,7 +6,7 @@ use super::request::Request;
 use super::transfers::Transfers;
 use super::video::Video;
 use super::{Figures, Generator, Writer};
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network::Application;
 use crate::record::Transfer;
 use crate::rng::Rng;

@@ -1,6 +1,6 @@
 //! The transfers of an application.
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::Transfer;
 

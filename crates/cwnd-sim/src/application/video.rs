@@ -9,7 +9,7 @@
 
 use super::{Figures, Generator, Writer};
 use crate::cast::whole;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::schedule::NONE;
 use cwnd::Dur;
 use std::sync::Arc;

@@ -15,9 +15,9 @@
 
 use super::link::Link;
 use super::net::{LIFE, Net};
-use super::packet::{Packet, SINK, SOURCE};
 use super::schedule::NONE;
 use crate::network::Network;
+use crate::packet::{Packet, SINK, SOURCE};
 
 /// The links that are fed by a single link or endpoint.
 pub(crate) struct SingleFeeder(Vec<bool>);

@@ -1,13 +1,11 @@
 //! The parts of the event loop: event queue, links, routes, timers, lookahead. Nothing here depends on a transport protocol.
 
-pub(crate) mod clock;
 mod flow_order;
 pub(crate) mod histogram;
 pub(crate) mod link;
 mod lookahead;
 pub(crate) mod net;
 pub(crate) mod observation;
-pub(crate) mod packet;
 pub(crate) mod ring;
 mod route;
 pub(crate) mod schedule;

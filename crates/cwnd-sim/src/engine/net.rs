@@ -3,18 +3,18 @@
 //! A packet that is sent passes all links that may receive it ahead of the clock ([`lookahead`](super::lookahead)); its arrival at
 //! the next link or endpoint is an event. Packets that would arrive after the end of the run are discarded.
 
-use super::clock::Clock;
 use super::flow_order::FlowOrder;
 use super::link::{Enqueued, Link, NO_LINK};
 use super::lookahead::SingleFeeder;
 use super::observation::Observations;
-use super::packet::{Extra, Extras, Packet, SINK, SOURCE, flags};
 use super::route::{Routes, Step};
 use super::schedule::{NONE, Schedule};
 use super::tap::{self, Tap};
 use super::timer::Timer;
 use crate::cast::{low32, saturate32, to_index};
+use crate::clock::Clock;
 use crate::network::{Flow, Network};
+use crate::packet::{Extra, Extras, Packet, SINK, SOURCE, flags};
 use std::collections::VecDeque;
 
 /// Timers of a flow: of its source, of its sink, and of its start and stop.

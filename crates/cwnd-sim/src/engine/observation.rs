@@ -3,8 +3,8 @@
 //! A node (a link or an end of a flow) is observed before it processes its first event at or after that time. Nodes that are ahead
 //! of the clock therefore need no synchronisation, and an idle node costs nothing.
 
-use super::clock::Clock;
 use super::schedule::NONE;
+use crate::clock::Clock;
 use crate::network::Network;
 
 /// The observation times of a run, in ticks.

@@ -1,6 +1,6 @@
 //! A tap: shows the packets of one link.
 
-use super::packet::{Extra, Extras, Packet};
+use crate::packet::{Extra, Extras, Packet};
 
 /// A packet that leaves the transmitter of a link.
 #[derive(Clone, Copy, Debug)]

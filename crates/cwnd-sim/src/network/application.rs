@@ -1,7 +1,7 @@
 //! Applications of flows, and the distributions of their sizes and times.
 
-use super::validate::{Checked, RATES, check_spans, invalid};
 use crate::cast::whole;
+use crate::check::{Checked, RATES, check_spans, invalid};
 use crate::rng::Rng;
 use cwnd::Dur;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The impairments that can be simulated. The scenario compiler applies the same rules.
 
-use super::validate::{Checked, MAX_DURATION, RATES, check_probability, check_spans, invalid};
 use super::{Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Link, Model, Trace};
+use crate::check::{Checked, MAX_DURATION, RATES, check_probability, check_spans, invalid};
 use cwnd::Dur;
 
 /// The means of the Wi-Fi jitter.

@@ -3,33 +3,19 @@
 use super::{
     Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, UDT_HEADERS, Udt,
 };
+use crate::check::{
+    Checked, InvalidField, MAX_PACKET, RATES, check_positive, check_probability, check_size,
+    check_spans, invalid, shown,
+};
 use cwnd::{Dur, Time};
 use cwnd_udt::handshake::{MAX_FLOW_WINDOW, MIN_PACKET_SIZE};
-use std::ops::RangeInclusive;
 
-/// Rates in bits per second. A slower link would send a packet of the largest size for longer than the engine's clock
-/// can count, and a faster one a small packet in less than a nanosecond.
-pub(crate) const RATES: RangeInclusive<f64> = 8.0..=1e13;
-/// The longest delay or timeout: 2 hours.
-pub(crate) const MAX_DURATION: Dur = Dur::from_nanos(7_200_000_000_000);
-/// The largest packet on the wire in bytes: the largest IP packet.
-const MAX_PACKET: u32 = 65_535;
 /// TCP options of an acknowledgement in bytes: timestamps, and SACK with three blocks.
 const ACK_OPTIONS: u32 = 40;
 /// Samples of a series.
 const MAX_SAMPLES: u64 = 1_000_000;
 /// RFC 5681 section 4.2: an acknowledgement is delayed by less.
 const MAX_ACK_DELAY: Dur = Dur::from_millis(500);
-
-/// A value that cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {message}")]
-pub struct InvalidField {
-    /// The name of the field.
-    pub field: &'static str,
-    /// What is wrong, and what is allowed.
-    pub message: String,
-}
 
 /// Why a [`Network`] cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,23 +39,6 @@ pub enum NetworkError {
         /// Its invalid field.
         invalid: InvalidField,
     },
-}
-
-/// The result of a check.
-pub(crate) type Checked<T = ()> = Result<T, InvalidField>;
-
-pub(super) fn invalid<T>(field: &'static str, message: impl Into<String>) -> Checked<T> {
-    Err(InvalidField { field, message: message.into() })
-}
-
-/// Writes a time with its unit, as in a scenario: `100ms`.
-pub(crate) fn shown(span: Dur) -> String {
-    let nanos = span.as_nanos();
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    match units.iter().find(|(_, scale)| nanos.is_multiple_of(*scale)) {
-        Some((unit, scale)) => format!("{}{unit}", nanos / scale),
-        None => format!("{nanos}ns"),
-    }
 }
 
 impl Network {
@@ -161,30 +130,6 @@ pub(crate) fn check_times(duration: Dur, warmup: Dur, sample: Dur) -> Checked {
     check_spans([("sample", sample)])
 }
 
-/// Checks times of at most [`MAX_DURATION`].
-pub(super) fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
-    match spans.into_iter().find(|&(_, span)| span > MAX_DURATION) {
-        Some((field, _)) => invalid(field, format!("a time is at most {}", shown(MAX_DURATION))),
-        None => Ok(()),
-    }
-}
-
-/// Checks a probability from 0 to 1.
-pub(super) fn check_probability(field: &'static str, value: f64) -> Checked {
-    if (0.0..=1.0).contains(&value) {
-        return Ok(());
-    }
-    invalid(field, format!("a probability is from 0 to 1, not {value}"))
-}
-
-/// Checks the wire size of a packet.
-pub(super) fn check_size(field: &'static str, bytes: u32) -> Checked {
-    if (1..=MAX_PACKET).contains(&bytes) {
-        return Ok(());
-    }
-    invalid(field, format!("a packet has from 1 to {MAX_PACKET} bytes"))
-}
-
 impl Link {
     /// Checks that the link can be simulated. Its nodes are not checked.
     ///
@@ -245,13 +190,13 @@ impl Traffic {
             Traffic::Udt(udt) => udt.check(),
             Traffic::Cbr { rate, packet, schedule, jitter } => {
                 if let Some((on, off)) = *schedule {
-                    check_periods(on, off)?;
+                    check_positive([("on", on), ("off", off)])?;
                 }
                 check_source(*rate, *packet)?;
                 check_probability("jitter", *jitter)
             }
             Traffic::Pareto { rate, packet, on, off, shape } => {
-                check_periods(*on, *off)?;
+                check_positive([("on", *on), ("off", *off)])?;
                 if !(*shape > 1.0 && *shape <= 100.0) {
                     return invalid(
                         "shape",
@@ -264,16 +209,6 @@ impl Traffic {
             }
         }
     }
-}
-
-/// Checks the time on and the time off of a source.
-fn check_periods(on: Dur, off: Dur) -> Checked {
-    for (field, span) in [("on", on), ("off", off)] {
-        if span.is_zero() {
-            return invalid(field, "must be above zero");
-        }
-    }
-    check_spans([("on", on), ("off", off)])
 }
 
 /// Checks the rate of a source without congestion control, and its packet size.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::document::ReadFile;
 use super::error::{Problem, problem};
-use super::units::{BitRate, Bytes, Span, shorten};
 use crate::cast::whole;
 use crate::network::{self, InvalidField, pareto_min};
+use crate::units::{BitRate, Bytes, Span, shorten};
 
 /// The application of a flow.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -9,14 +9,15 @@ use super::arrivals::Process;
 use super::error::{Problem, problem};
 use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
-use super::queue::{self, LinkUse};
-use super::queue_format::{Queue, QueueKind};
+use super::queue;
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
-use super::units::{BitRate, MAX_DURATION, QueueSize, Span, SpanRange};
 use crate::cast::to_index;
-use crate::network::{self, Flow, InvalidField, Network, Traffic, shown};
+use crate::check::{InvalidField, shown};
+use crate::discipline::LinkUse;
+use crate::network::{self, Flow, Network, Traffic};
 use crate::rng::Rng;
+use crate::units::{BitRate, MAX_DURATION, Span, SpanRange};
 
 /// The largest number of links on the paths of all flows together. They take half a gigabyte.
 const MAX_HOPS: u64 = 50_000_000;
@@ -150,9 +151,10 @@ impl<'a> ValidScenario<'a> {
         for ((link, unsized_queue), (_, longest, largest)) in
             links.iter_mut().zip(&self.topology.queues).zip(across)
         {
+            let rtt = unsized_queue.bdp_rtt.map_or(longest, Span::nanos) as f64 / 1e9;
             let link_use = LinkUse {
                 rate: link.rate,
-                rtt: queue::bdp_rtt(unsized_queue.bdp_rtt, longest),
+                rtt: Some(rtt),
                 packet: if largest == 0 { 1500 } else { largest },
             };
             link.queue = queue::compile(unsized_queue.queue, &unsized_queue.key, &link_use)?;
@@ -370,36 +372,13 @@ fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Proble
     };
     // By default the queue is infinite: the access link is not the bottleneck.
     let queue = match queue {
-        Some(queue) => access_queue(queue, &key, rate, group)?,
+        Some(queue) => {
+            let link_use = LinkUse { rate, rtt: None, packet: wire_size(&group.traffic) };
+            queue::compile(Some(queue), &key, &link_use)?
+        }
         None => network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) },
     };
     Ok(Some(Hosts { rate, delay: own.delay.or(common.delay).unwrap_or_default(), queue }))
-}
-
-fn access_queue(
-    queue: &Queue,
-    key: &str,
-    rate: Option<f64>,
-    group: &Group,
-) -> Result<network::Queue, Problem> {
-    // The delays of a group's hosts differ, and so would the sizes in bandwidth-delay products.
-    if matches!(queue.0.limit, Some(QueueSize::Bdp(_))) {
-        return problem(
-            key,
-            "an access queue's limit is in packets (`50p`) or bytes, not in `bdp`",
-        );
-    }
-    let link_use = LinkUse { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
-    if queue.0.limit.is_none() {
-        return match queue.0.kind {
-            QueueKind::DropTail => {
-                Ok(network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) })
-            }
-            QueueKind::Red => problem(key, "a red access queue needs its limit in packets"),
-            _ => queue::compile(Some(queue), key, &link_use),
-        };
-    }
-    queue::compile(Some(queue), key, &link_use)
 }
 
 /// Returns the size of a data packet on the wire in bytes.

@@ -86,7 +86,7 @@ impl<'a> Source<'a> {
         let found = if found.trim().is_empty() || found.contains('\n') {
             String::new()
         } else {
-            format!(": `{}`", super::units::shorten(found))
+            format!(": `{}`", crate::units::shorten(found))
         };
         let message = format!("not TOML: {}{found}", one_line(error.message()));
         Problem::new("", message).at(self.origin, span.and_then(|span| self.line_at(span.start)))
@@ -180,7 +180,7 @@ fn plain(message: &str) -> String {
 
 /// Returns a message such as `unknown key "foo"; did you mean "for"? allowed: …`.
 pub(super) fn unknown_name(what: &str, unknown: &str, allowed: &[&str]) -> String {
-    let shown = super::units::shorten(unknown);
+    let shown = crate::units::shorten(unknown);
     let guess = synonym(&shown, allowed).or_else(|| nearest(&shown, allowed));
     let guess = match guess {
         Some(name) => format!("; did you mean \"{name}\"?"),

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::application::{Application, Arrivals};
 use super::document::{is_default, is_true, yes};
 use super::link::{Chain, Dumbbell, Link};
-pub(super) use super::queue_format::Queue;
+pub(super) use super::queue::Queue;
 use super::tcp::TcpOptions;
-use super::units::{BitRate, Bytes, Probability, Span, SpanRange};
+use crate::units::{BitRate, Bytes, Probability, Span, SpanRange};
 
 /// The largest number of flows of a scenario.
 pub const MAX_FLOWS: u64 = 1_000_000;

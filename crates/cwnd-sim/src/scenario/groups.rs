@@ -12,8 +12,8 @@ use super::error::{Problem, problem};
 use super::format::{Access, Cbr, Flow, PacketChange, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
-use super::units::{Bytes, Span, SpanRange};
 use crate::network::{self, Application, InvalidField, Traffic, custom_name, kernel_name};
+use crate::units::{Bytes, Span, SpanRange};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
 pub(super) struct Group<'a> {

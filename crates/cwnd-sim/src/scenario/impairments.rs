@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::document::{ReadFile, is_default};
 use super::error::{Problem, problem};
 use super::link::LinkKeys;
-use super::units::{BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange};
 use crate::network::{
     self, Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket,
 };
+use crate::units::{BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange};
 
 /// A change of a link: a step, or a linear transition with `over`. Values that are not given stay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -234,7 +234,7 @@ impl TraceColumn {
         let mut numbers = Vec::new();
         for (line, text) in text.lines().enumerate() {
             let Ok(number) = text.trim().parse() else {
-                let shown = super::units::shorten(text);
+                let shown = crate::units::shorten(text);
                 let message =
                     format!("{path}:{}: `{shown}` is not a whole number of milliseconds", line + 1);
                 return problem(key, message);
@@ -252,7 +252,7 @@ impl TraceColumn {
         match self {
             TraceColumn::Numbers(numbers) => Ok(numbers.as_slice().into()),
             TraceColumn::File(name) => {
-                problem(key, format!("the file \"{}\" was not read", super::units::shorten(name)))
+                problem(key, format!("the file \"{}\" was not read", crate::units::shorten(name)))
             }
         }
     }

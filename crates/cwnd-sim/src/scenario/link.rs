@@ -8,8 +8,8 @@ use super::document::{is_default, is_true, yes};
 use super::impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, ModelTable, ReorderTable, Trace,
 };
-use super::queue_format::Queue;
-use super::units::{BitRate, Span};
+use super::queue::Queue;
+use crate::units::{BitRate, Span};
 
 /// Defines the tables of links. Each has the keys of its own and the common ones, which are all optional.
 macro_rules! link_tables {

@@ -38,12 +38,11 @@ mod groups;
 mod impairments;
 mod link;
 mod queue;
-mod queue_format;
 mod routes;
 mod tcp;
 mod topology;
-pub mod units;
 
+pub use crate::discipline::{QueueKind, QueueTable};
 pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTable};
 pub use document::ReadFile;
 pub use ecn::Ecn;
@@ -54,13 +53,14 @@ pub use impairments::{
     Trace, TraceColumn, TraceTable,
 };
 pub use link::{Back, Chain, Dumbbell, Link};
-pub use queue_format::{Queue, QueueKind, QueueTable};
+pub use queue::Queue;
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
 use serde_json::Value;
 use toml::de::DeTable;
 
 use crate::network::Network;
+use crate::units::shorten;
 use compile::ValidScenario;
 use error::{Problem, Source, problem, value_error};
 
@@ -209,7 +209,7 @@ impl Scenario {
 }
 
 fn no_files(name: &str) -> Result<(String, String), String> {
-    Err(format!("the file \"{}\" cannot be read here", units::shorten(name)))
+    Err(format!("the file \"{}\" cannot be read here", shorten(name)))
 }
 
 /// Returns the JSON Schema of a scenario.

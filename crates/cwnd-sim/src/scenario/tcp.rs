@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::ecn::Ecn;
 use super::error::{Problem, problem};
-use super::units::{Bytes, Span, Timestamps};
 use crate::network::{self, InvalidField, Tcp, TcpExtensions, UDT_HEADERS, Udt};
+use crate::units::{Bytes, Span, Timestamps};
 
 /// Options of TCP. The defaults depend on `conventions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

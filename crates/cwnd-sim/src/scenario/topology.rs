@@ -6,8 +6,8 @@ use super::error::{Problem, problem, unknown_name};
 use super::format::{Queue, Scenario};
 use super::impairments;
 use super::link::{Back, LinkKeys};
-use super::units::Span;
 use crate::network::{self, InvalidField, QueueLimit};
+use crate::units::Span;
 
 /// The largest number of `[[link]]`s.
 const MAX_LINKS: usize = 100_000;
@@ -60,7 +60,7 @@ pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Probl
     } else if name.chars().count() > MAX_NAME_LENGTH {
         problem(key, format!("a name has at most {MAX_NAME_LENGTH} letters"))
     } else if !name.chars().all(network::is_in_names) {
-        let shown = super::units::shorten(name);
+        let shown = crate::units::shorten(name);
         problem(key, format!("\"{shown}\" is not a name: use letters, digits, - and _"))
     } else {
         Ok(())

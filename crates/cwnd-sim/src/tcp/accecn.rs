@@ -4,7 +4,7 @@
 //! A flow sends data in one direction, and its acknowledgements are not ECN-capable. Not modelled: tests of the path and fallbacks
 //! (sections 3.2.2.3, 3.2.2.4 and 3.2.3.2), and the AccECN option of the SYN/ACK.
 
-use crate::engine::packet::{AccEcnOption, Feedback, Packet, flags};
+use crate::packet::{AccEcnOption, Feedback, Packet, flags};
 
 /// The number of values of the ACE field.
 const DIVACE: u32 = 1 << 3;

@@ -4,7 +4,7 @@
 //!
 //! Not modelled: receive offload (GRO), and the limit of the delay by the receiver's own round-trip time.
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network::Tcp;
 use crate::tcp::scoreboard::DUP_THRESH;
 

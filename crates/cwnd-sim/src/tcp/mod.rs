@@ -20,13 +20,13 @@ mod tlp;
 mod tso;
 
 use crate::cast::low32;
+use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
 use crate::endpoint::{Endpoint, Idle, Writable};
-use crate::engine::clock::Clock;
 use crate::engine::net::{Net, Place};
-use crate::engine::packet::{Packet, SINK, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
+use crate::packet::{Packet, SINK, flags};
 use crate::record::FlowRecord;
 use cwnd::AnyController;
 pub(crate) use ns2::Ns2;

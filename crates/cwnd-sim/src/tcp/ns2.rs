@@ -12,7 +12,7 @@ use super::rto::CoarseSrtt;
 use super::scoreboard::{DUP_THRESH, Losses, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use crate::cast::whole32;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::net::Net;
 use crate::network::{Recovery, Tcp};
 use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};

@@ -1,12 +1,12 @@
 //! The receiver: reassembly state and acknowledgements.
 
 use crate::cast::{low32, saturate16, saturate32};
+use crate::clock::Clock;
 use crate::driver::Payload;
-use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
-use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
+use crate::packet::{Extra, Packet, flags};
 use crate::tcp::accecn::Marks;
 use crate::tcp::delayed_acks::DelayedAcks;
 use crate::tcp::sender::{SYN_SIZE, stamps};
@@ -493,9 +493,9 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::packet::SINK;
     use crate::engine::tap::Seen;
     use crate::network::Traffic;
+    use crate::packet::SINK;
     use crate::scenario::Scenario;
     use proptest::prelude::*;
     use std::sync::{Arc, Mutex};

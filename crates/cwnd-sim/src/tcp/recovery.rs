@@ -2,7 +2,7 @@
 
 use super::rto::Estimator;
 use super::sender::{Ack, Core, FirstPacket};
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::net::Net;
 use crate::network::Tcp;
 use cwnd::Limit;

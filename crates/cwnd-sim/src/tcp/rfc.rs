@@ -5,7 +5,7 @@ use super::recovery::LossRecovery;
 use super::rto::Srtt;
 use super::scoreboard::{DUP_THRESH, Losses, Newly};
 use super::sender::{self, Ack, FirstPacket};
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Recovery, Tcp};

@@ -1,7 +1,7 @@
 //! The retransmission timeout: that of RFC 6298 ([`Srtt`]), or that of ns-2 in integer multiples of a coarse clock's
 //! granularity ([`CoarseSrtt`]). Times are in engine ticks.
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network::{Conventions, Tcp};
 use crate::rng::Rng;
 

@@ -7,7 +7,7 @@
 //! at the end of each write of an application that always has data.
 
 use crate::cast::whole32;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 
 /// Linux's `sysctl_tcp_min_tso_segs`.
 const MIN_PACKETS: u32 = 2;

@@ -1,9 +1,9 @@
 //! What drops packets before the queue: a policer, and thinning of acknowledgements.
 
 use super::token_bucket::TokenBucket;
-use crate::engine::clock::Clock;
-use crate::engine::packet::{Packet, flags};
+use crate::clock::Clock;
 use crate::network;
+use crate::packet::{Packet, flags};
 use std::collections::HashMap;
 
 /// Properties of an acknowledgement that a cumulative one behind it does not replace.

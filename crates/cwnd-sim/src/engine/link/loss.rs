@@ -1,9 +1,9 @@
 //! Loss of packets on a link, after the queue.
 
 use super::profile::{self, Profile};
-use crate::engine::clock::Clock;
-use crate::engine::packet::flags;
+use crate::clock::Clock;
 use crate::network::{self, GilbertElliott};
+use crate::packet::flags;
 use crate::rng::Rng;
 
 /// Decides which packets are lost, at their arrival at the queue.

@@ -5,13 +5,10 @@
 //! ([`profile`]). On the scheduled path ([`scheduled`]) the transmitter takes packets from the queue in events. A link may receive packets ahead of the clock, in the
 //! order of their arrival: its state depends on nothing else. Samples are therefore taken when the link passes their time.
 
-mod admission;
-mod discipline;
 mod gate;
 mod loss;
 mod profile;
 mod propagation;
-mod red;
 mod scheduled;
 mod service;
 mod token_bucket;
@@ -19,16 +16,16 @@ mod token_bucket;
 pub(crate) use profile::capacity;
 pub(crate) use scheduled::Enqueued;
 
-use super::clock::Clock;
 use super::histogram::Histogram;
 use super::observation::{LinkSamples, Observations};
-use super::packet::{Packet, flags};
 use super::ring::Ring;
 use super::schedule::{AFTER_END, NONE};
 use crate::cast::saturate32;
+use crate::clock::Clock;
+use crate::discipline::{Action, Admission, Code, Occupancy};
 use crate::network;
+use crate::packet::{Packet, flags};
 use crate::record::{Delay, LinkRecord};
-use admission::{Action, Admission, Occupancy};
 use gate::Gate;
 use loss::Loss;
 use scheduled::Scheduled;
@@ -126,15 +123,16 @@ impl Link {
         index: usize,
         seed: u64,
     ) -> Self {
-        let admission = Admission::new(link, clock, index, seed);
         let service = Service::new(link.rate, clock);
         let gate = Gate::new(link, clock);
         let loss = Loss::new(link, clock, index, seed);
         let varying = Varying::new(link, clock, index, seed);
         let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
-        // Without a transmission time nothing queues.
-        let discipline =
-            queues.then(|| discipline::create(&link.queue, clock, index, seed)).flatten();
+        let (admission, discipline) = match link.queue.create(link.rate, clock, index, seed) {
+            Code::Arrival(admission) => (admission, None),
+            // Without a transmission time nothing queues.
+            Code::Departure(discipline) => (Admission::ALL, queues.then_some(discipline)),
+        };
         let mut link = Link {
             busy: 0,
             service,

@@ -4,7 +4,7 @@
 //! arrivals, as with a constant rate.
 
 use crate::cast::whole;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network::{self, Cellular, Change, Impairments, Leo, Model, OPPORTUNITY, Trace};
 use crate::rng::Rng;
 use std::sync::Arc;

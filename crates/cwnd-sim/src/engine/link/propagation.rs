@@ -2,10 +2,10 @@
 
 use super::profile::{self, Profile};
 use crate::cast::whole;
-use crate::engine::clock::Clock;
-use crate::engine::packet::flags;
+use crate::clock::Clock;
 use crate::engine::schedule::AFTER_END;
 use crate::network::{self, Impairments};
+use crate::packet::flags;
 use crate::rng::Rng;
 
 /// The propagation delay of a link. Packets arrive in the order of their departures, except late ones.

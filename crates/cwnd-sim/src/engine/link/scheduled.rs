@@ -2,15 +2,14 @@
 //!
 //! Required by disciplines that decide at departure. With a discipline that decides at arrival the results are those of the fast path.
 
-use super::discipline::{Discipline, Effects, Fifo, Queued};
 use super::{Counters, Link};
-use crate::engine::link::admission::Occupancy;
-use crate::engine::packet::{Packet, flags};
+use crate::discipline::{Discipline, Effects, Fifo, Occupancy, Queued};
 use crate::engine::schedule::AFTER_END;
+use crate::packet::{Packet, flags};
 
 /// The queue of the scheduled path.
 enum Buffer {
-    /// Packets that the link's [`Admission`](super::admission::Admission) has accepted.
+    /// Packets that the link's [`Admission`](crate::discipline::Admission) has accepted.
     Admitted(Fifo),
     /// Packets of a discipline that decides itself.
     Managed(Box<dyn Discipline>),

@@ -4,7 +4,7 @@ use super::profile::{Planned, Rate};
 use super::propagation::Propagation;
 use super::token_bucket::TokenBucket;
 use crate::cast::whole;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::ring::Ring;
 use crate::engine::schedule::AFTER_END;
 use crate::network;

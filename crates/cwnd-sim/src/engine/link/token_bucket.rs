@@ -1,7 +1,7 @@
 //! Token buckets: a policer drops packets that do not conform, a shaper delays them.
 
 use crate::cast::whole;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::network;
 
 /// A token bucket, which begins full. Times do not decrease.

@@ -269,6 +269,10 @@ fn errors_have_one_line_with_file_line_and_key() {
             "x:6: access.queue: an access queue's limit",
         ),
         (
+            format!("{net}[access]\nqueue = {{ ecn = true }}\n{flow}"),
+            "x:6: access.queue: a droptail queue has no keys",
+        ),
+        (
             format!("{net}[[cbr]]\nrate = \"infinite\"\n"),
             "x:6: cbr[0].rate: a source's rate is finite",
         ),

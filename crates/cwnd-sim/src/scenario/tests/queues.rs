@@ -1,6 +1,7 @@
 //! The defaults of queue disciplines are those of their RFCs.
 
 use super::{NetQueue, compile};
+use crate::discipline::KINDS;
 use crate::network::{self, QueueLimit};
 use cwnd::Dur;
 
@@ -73,4 +74,55 @@ fn dualpi2() {
     let queue = of(", rtt_max = \"30ms\"");
     assert_eq!(queue.tupdate, Dur::from_millis(10));
     assert!(near(queue.alpha, 0.1 * 0.01 / (0.03 * 0.03)) && near(queue.beta, 10.0));
+}
+
+/// Returns the keys of a queue in the schema.
+fn properties() -> serde_json::Map<String, serde_json::Value> {
+    crate::scenario::schema()["$defs"]["QueueTable"]["properties"].as_object().unwrap().clone()
+}
+
+#[test]
+fn each_key_has_a_kind() {
+    let mut keys: Vec<_> = KINDS.iter().flat_map(|(_, keys)| *keys).copied().collect();
+    keys.extend(["kind", "limit"]);
+    keys.sort_unstable();
+    keys.dedup();
+    assert!(properties().keys().eq(keys));
+}
+
+/// Each default that `docs/scenario.md` writes as a value is in the description of the key, and given as a key it changes nothing.
+#[test]
+fn the_documents_have_the_defaults() {
+    let document = include_str!("../../../../../docs/scenario.md");
+    let properties = properties();
+    let mut checked = 0;
+    for (kind, keys) in KINDS {
+        let kind = serde_json::to_value(kind).unwrap();
+        let kind = kind.as_str().unwrap();
+        let start = format!("| `{kind}` |");
+        let row = document.lines().find(|line| line.starts_with(&start)).unwrap();
+        let columns: Vec<_> = row.split(" | ").collect();
+        let limit = columns[2].replace('`', "");
+        let default_of = |key: &str| {
+            let (_, rest) = columns[3].split_once(&format!("`{key}` ("))?;
+            rest.split([';', ',', ')']).next()
+        };
+        let keys = keys.iter().filter_map(|key| Some((*key, default_of(key)?)));
+        for (key, default) in keys.chain([("limit", limit.as_str())]) {
+            let value = default.trim_end_matches(" packets");
+            if value.contains(' ') || value == "none" {
+                continue; // A sentence or an expression.
+            }
+            let description = properties[key]["description"].as_str().unwrap();
+            let mut words = description.split([' ', '\n', ',', ';', '`']);
+            let is_named = words.any(|word| word.trim_end_matches('.') == value);
+            assert!(is_named, "{kind}: {key} = {value}: {description}");
+            let is_bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
+            let value = if is_bare { value.into() } else { format!("\"{value}\"") };
+            let given = queue(&format!("{{ kind = \"{kind}\", {key} = {value} }}"));
+            assert_eq!(given, queue(&format!("\"{kind}\"")), "{kind}: {key} = {value}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 38);
 }

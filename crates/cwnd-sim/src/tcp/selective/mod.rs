@@ -20,7 +20,7 @@ use super::scoreboard::{Covered, Newly};
 use super::sender::{self, Ack, FirstPacket};
 use super::tlp::Tlp;
 use crate::cast::whole32;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Tcp};

@@ -3,7 +3,7 @@
 use super::timer::Timer;
 use super::{Core, LINUX_TIMEOUT_MIN, MS, Selective, State};
 use crate::cast::whole32;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::net::Net;
 use crate::tcp::recovery::LossRecovery;
 use crate::tcp::tso::{Opportunity, Pace, Tso};

@@ -1,14 +1,8 @@
 //! Disciplines in front of a transmitter.
 
-use super::codel::Codel;
-use super::dualpi2::DualPi2;
-use super::fq::Fq;
-use super::fq_codel::FqCodel;
-use super::pie::Pie;
-use super::{Discipline, Effects, Queued};
-use crate::engine::clock::Clock;
-use crate::engine::packet::{Packet, flags};
-use crate::network::{self, QueueLimit};
+use super::*;
+use crate::clock::Clock;
+use crate::packet::{Packet, flags};
 use crate::rng::Rng;
 use cwnd::Dur;
 use proptest::prelude::*;
@@ -16,83 +10,52 @@ use proptest::prelude::*;
 mod flow_queues;
 mod l4s;
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// A clock whose ticks are nanoseconds.
-fn clock() -> Clock {
+pub(super) fn clock() -> Clock {
     Clock::new(Dur::from_nanos((1 << 40) - 1), 41).unwrap()
 }
 
-fn codel(ecn: bool) -> network::Codel {
-    network::Codel {
-        limit: QueueLimit::Packets(1000),
-        target: Dur::from_millis(5),
-        interval: Dur::from_millis(100),
-        ecn,
-        maxpacket: 1500,
-    }
+fn defaults<T>(new: fn(&QueueTable, &LinkUse) -> Checked<T>) -> T {
+    let link = LinkUse { rate: None, rtt: None, packet: 1500 };
+    new(&QueueTable::default(), &link).unwrap()
 }
 
-fn fq_codel(codel: network::Codel) -> network::FqCodel {
-    network::FqCodel { codel, flows: 1024, quantum: 1514, ce_threshold: None }
+fn codel(ecn: bool) -> Codel {
+    Codel { ecn, ..defaults(Codel::new) }
 }
 
-fn fq() -> network::Fq {
-    network::Fq {
-        limit: QueueLimit::Packets(1000),
-        flow_limit: 100,
-        flows: 1024,
-        quantum: 3028,
-        initial_quantum: 15_140,
-    }
+fn fq_codel(codel: Codel) -> FqCodel {
+    FqCodel { codel, ..defaults(FqCodel::new) }
 }
 
-fn pie() -> network::Pie {
-    network::Pie {
-        limit: QueueLimit::Packets(1000),
-        qdelay_ref: Dur::from_millis(15),
-        t_update: Dur::from_millis(15),
-        alpha: 0.125,
-        beta: 1.25,
-        max_burst: Dur::from_millis(150),
-        ecn: true,
-        mark_ecnth: 0.1,
-        mean_pktsize: 1500,
-        derandomize: true,
-    }
+fn fq() -> Fq {
+    Fq { limit: QueueLimit::Packets(1000), ..defaults(Fq::new) }
 }
 
-fn dualpi2() -> network::DualPi2 {
-    network::DualPi2 {
-        limit: QueueLimit::Packets(1000),
-        target: Dur::from_millis(15),
-        tupdate: Dur::from_millis(15),
-        alpha: 0.15,
-        beta: 3.0,
-        k: 2.0,
-        min_th: Dur::from_micros(800),
-        range: Dur::from_micros(400),
-        th_len: 1,
-        classic_protection: 0.1,
-        mtu: 1500,
-    }
+pub(super) fn pie() -> Pie {
+    Pie { ecn: true, ..defaults(Pie::new) }
+}
+
+fn dualpi2() -> DualPi2 {
+    DualPi2 { limit: QueueLimit::Packets(1000), alpha: 0.15, beta: 3.0, ..defaults(DualPi2::new) }
 }
 
 /// All disciplines with this limit.
 fn all(limit: QueueLimit) -> Vec<Box<dyn Discipline>> {
-    let codel = |ecn| network::Codel { limit, ..codel(ecn) };
-    let few = network::FqCodel { flows: 2, ..fq_codel(codel(false)) };
-    let marking =
-        network::FqCodel { ce_threshold: Some(Dur::from_millis(1)), ..fq_codel(codel(true)) };
+    let codel = |ecn| Codel { limit, ..codel(ecn) };
+    let few = FqCodel { flows: 2, ..fq_codel(codel(false)) };
+    let marking = FqCodel { ce_threshold: Some(Dur::from_millis(1)), ..fq_codel(codel(true)) };
     let rng = Rng::new(1, "pie", 0);
     vec![
-        Box::new(Codel::new(&codel(false), clock())),
-        Box::new(Codel::new(&codel(true), clock())),
-        Box::new(FqCodel::new(&few, clock(), 1)),
-        Box::new(FqCodel::new(&marking, clock(), 2)),
-        Box::new(Fq::new(&network::Fq { limit, ..fq() }, clock(), 3)),
-        Box::new(Pie::new(&network::Pie { limit, ..pie() }, clock(), rng)),
-        Box::new(DualPi2::new(&network::DualPi2 { limit, ..dualpi2() }, clock())),
+        Box::new(CodelQueue::new(&codel(false), clock())),
+        Box::new(CodelQueue::new(&codel(true), clock())),
+        Box::new(FqCodelQueue::new(&few, clock(), 1)),
+        Box::new(FqCodelQueue::new(&marking, clock(), 2)),
+        Box::new(FqQueue::new(&Fq { limit, ..fq() }, clock(), 3)),
+        Box::new(PieQueue::new(&Pie { limit, ..pie() }, clock(), rng)),
+        Box::new(DualPi2Queue::new(&DualPi2 { limit, ..dualpi2() }, clock())),
     ]
 }
 
@@ -254,18 +217,18 @@ proptest! {
                 self.0.occupancy()
             }
         }
-        let new_pie = || Pie::new(&pie(), clock(), Rng::new(1, "pie", 0));
-        let new_dualpi2 = || DualPi2::new(&dualpi2(), clock());
+        let new_pie = || PieQueue::new(&pie(), clock(), Rng::new(1, "pie", 0));
+        let new_dualpi2 = || DualPi2Queue::new(&dualpi2(), clock());
         let fates = |queue: &mut dyn Discipline| {
             let run = run(queue, &arrivals, per_byte);
             let sent = run.sent.iter().map(|(at, queued)| (*at, queued.packet.seq(), queued.packet.flags()));
             (sent.collect::<Vec<_>>(), run.dropped, run.effects.marks)
         };
         let first = 15 * MS;
-        prop_assert_eq!(fates(&mut new_pie()), fates(&mut Stepped(new_pie(), first, Pie::update)));
+        prop_assert_eq!(fates(&mut new_pie()), fates(&mut Stepped(new_pie(), first, PieQueue::update)));
         prop_assert_eq!(
             fates(&mut new_dualpi2()),
-            fates(&mut Stepped(new_dualpi2(), first, DualPi2::update)),
+            fates(&mut Stepped(new_dualpi2(), first, DualPi2Queue::update)),
         );
     }
 }
@@ -297,20 +260,20 @@ fn codel_drops_by_the_control_law() {
         expected.push(next.ceil());
     }
     let expected: Vec<_> = expected.into_iter().map(crate::cast::whole).collect();
-    let (drops, marks) = standing(&mut Codel::new(&codel(false), clock()), 0, 1);
+    let (drops, marks) = standing(&mut CodelQueue::new(&codel(false), clock()), 0, 1);
     assert_eq!(drops[..expected.len()], expected);
     assert!(marks.is_empty());
     // Marks come at the same times.
-    let (drops, marks) = standing(&mut Codel::new(&codel(true), clock()), flags::ECT, 1);
+    let (drops, marks) = standing(&mut CodelQueue::new(&codel(true), clock()), flags::ECT, 1);
     assert_eq!(marks[..expected.len()], expected);
     assert!(drops.is_empty());
     // RFC 3168 section 5: routers treat ECT(1) as ECT(0), unless an experiment defines otherwise (RFC 8311 section 4.2).
-    assert_eq!(standing(&mut Codel::new(&codel(true), clock()), ECT1, 1).1, marks);
+    assert_eq!(standing(&mut CodelQueue::new(&codel(true), clock()), ECT1, 1).1, marks);
 }
 
 #[test]
 fn codel_resumes_with_the_last_drop_rate() {
-    let mut queue = Codel::new(&codel(false), clock());
+    let mut queue = CodelQueue::new(&codel(false), clock());
     let (drops, _) = standing(&mut queue, 0, 1);
     let count = drops.len();
     // The queue empties and stands again at once: the first drop is an interval after that, and the second follows sooner.
@@ -338,8 +301,8 @@ fn codel_resumes_with_the_last_drop_rate() {
 #[test]
 fn flows_get_equal_shares_of_bytes() {
     let queues: [Box<dyn Discipline>; 2] = [
-        Box::new(FqCodel::new(&fq_codel(codel(false)), clock(), 1)),
-        Box::new(Fq::new(&network::Fq { flow_limit: 1000, ..fq() }, clock(), 1)),
+        Box::new(FqCodelQueue::new(&fq_codel(codel(false)), clock(), 1)),
+        Box::new(FqQueue::new(&Fq { flow_limit: 1000, ..fq() }, clock(), 1)),
     ];
     for mut queue in queues {
         let mut effects = Effects::default();
@@ -366,7 +329,7 @@ fn flows_get_equal_shares_of_bytes() {
 
 #[test]
 fn a_sparse_flow_overtakes_a_queue() {
-    let mut queue = FqCodel::new(&fq_codel(codel(false)), clock(), 1);
+    let mut queue = FqCodelQueue::new(&fq_codel(codel(false)), clock(), 1);
     let mut effects = Effects::default();
     for number in 0..100 {
         queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects);
@@ -381,8 +344,8 @@ fn a_sparse_flow_overtakes_a_queue() {
 
 #[test]
 fn the_fattest_flow_loses_half_of_its_packets_at_the_limit() {
-    let limited = network::Codel { limit: QueueLimit::Packets(30), ..codel(false) };
-    let mut queue = FqCodel::new(&fq_codel(limited), clock(), 1);
+    let limited = Codel { limit: QueueLimit::Packets(30), ..codel(false) };
+    let mut queue = FqCodelQueue::new(&fq_codel(limited), clock(), 1);
     let mut effects = Effects::default();
     for number in 0..20 {
         queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects);
@@ -397,7 +360,7 @@ fn the_fattest_flow_loses_half_of_its_packets_at_the_limit() {
 
 #[test]
 fn a_flow_of_fq_is_limited() {
-    let mut queue = Fq::new(&fq(), clock(), 1);
+    let mut queue = FqQueue::new(&fq(), clock(), 1);
     let mut effects = Effects::default();
     for number in 0..150 {
         queue.enqueue(packet(number, 1500, 0, 0), number % 150 / 120, &mut effects);
@@ -407,7 +370,7 @@ fn a_flow_of_fq_is_limited() {
 
 #[test]
 fn pie_forgives_a_burst() {
-    let (drops, _) = standing(&mut Pie::new(&pie(), clock(), Rng::new(1, "pie", 0)), 0, 1);
+    let (drops, _) = standing(&mut PieQueue::new(&pie(), clock(), Rng::new(1, "pie", 0)), 0, 1);
     // The queue of 200 ms is there at once, and nothing is dropped during the burst allowance of 150 ms.
     assert!(drops[0] > 150 && drops[0] < 400, "{drops:?}");
 }
@@ -417,7 +380,7 @@ fn pie_holds_its_target() {
     // Five packets arrive in the time of four departures: a fifth of them must be dropped.
     let arrival = Arrival { gap: 800_000, size: 1000, flow: 0, flags: 0 };
     let arrivals = vec![arrival; 75_000];
-    let mut queue = Pie::new(&pie(), clock(), Rng::new(1, "pie", 0));
+    let mut queue = PieQueue::new(&pie(), clock(), Rng::new(1, "pie", 0));
     let run = run(&mut queue, &arrivals, 1000);
     let late: Vec<_> = run.sent.iter().filter(|(at, _)| *at > 30_000 * MS).collect();
     let delays = late.iter().map(|(at, queued)| queued.sojourn(*at) as f64 / 1e6);
@@ -431,8 +394,8 @@ fn pie_holds_its_target() {
 fn pie_marks_below_its_threshold() {
     let marked = |gap, mark_ecnth| {
         let arrivals = vec![Arrival { gap, size: 1000, flow: 0, flags: flags::ECT }; 60_000];
-        let parameters = network::Pie { mark_ecnth, ..pie() };
-        let mut queue = Pie::new(&parameters, clock(), Rng::new(1, "pie", 0));
+        let parameters = Pie { mark_ecnth, ..pie() };
+        let mut queue = PieQueue::new(&parameters, clock(), Rng::new(1, "pie", 0));
         let run = run(&mut queue, &arrivals, 1000);
         (run.effects.marks, run.dropped)
     };
@@ -447,9 +410,8 @@ fn pie_marks_below_its_threshold() {
 /// marked and dropped fractions of the L4S and the Classic packets.
 fn coupled(k: f64, base: f64, ect: u16) -> ([f64; 2], [f64; 2]) {
     // Without gains the base probability stays.
-    let parameters =
-        network::DualPi2 { alpha: 0.0, beta: 0.0, k, classic_protection: 0.5, ..dualpi2() };
-    let mut queue = DualPi2::new(&parameters, clock());
+    let parameters = DualPi2 { alpha: 0.0, beta: 0.0, k, classic_protection: 0.5, ..dualpi2() };
+    let mut queue = DualPi2Queue::new(&parameters, clock());
     queue.set_base(base);
     let mut effects = Effects::default();
     let (mut marked, mut dropped) = ([0.0; 2], [0.0; 2]);
@@ -486,7 +448,7 @@ fn dualpi2_couples_its_queues() {
 #[test]
 fn the_l4s_queue_marks_on_a_ramp() {
     let mark = |delay: u64, behind: bool| {
-        let mut queue = DualPi2::new(&dualpi2(), clock());
+        let mut queue = DualPi2Queue::new(&dualpi2(), clock());
         let mut effects = Effects::default();
         // The first packet brings the sum of probabilities to just below a mark.
         queue.set_count(0.5);
@@ -504,7 +466,7 @@ fn the_l4s_queue_marks_on_a_ramp() {
 
 #[test]
 fn the_classic_queue_keeps_its_share() {
-    let mut queue = DualPi2::new(&dualpi2(), clock());
+    let mut queue = DualPi2Queue::new(&dualpi2(), clock());
     let mut effects = Effects::default();
     for number in 0..300 {
         queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects);

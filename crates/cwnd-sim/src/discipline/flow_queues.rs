@@ -2,10 +2,20 @@
 //!
 //! Packets are in one array and linked to queues: a queue allocates nothing. A hash bucket gets a queue at its first packet.
 
-use super::Queued;
 use super::codel::ControlledQueue;
+use super::interface::{Occupancy, Queued};
 use crate::cast::{low32, saturate32};
-use crate::engine::link::admission::Occupancy;
+use crate::check::{Checked, invalid};
+use std::ops::RangeInclusive;
+
+/// Bytes of an Ethernet frame, the default quantum of FQ-CoDel.
+pub(super) const ETHERNET: u32 = 1514;
+/// The default number of flow queues.
+pub(super) const FLOWS: u32 = 1024;
+/// Quanta in bytes. With less than 64 bytes, a large packet would wait for a thousand rounds.
+const QUANTA: RangeInclusive<u32> = 64..=1 << 20;
+/// The largest number of flow queues, as in Linux.
+const MAX_FLOWS: u32 = 65_536;
 
 /// No packet, or no queue.
 const NIL: u32 = u32::MAX;
@@ -285,4 +295,19 @@ impl<S: Default> FlowQueues<S> {
             }
         }
     }
+}
+
+pub(super) fn check_quantum(field: &'static str, quantum: u32) -> Checked {
+    if QUANTA.contains(&quantum) {
+        return Ok(());
+    }
+    let (least, most) = (QUANTA.start(), QUANTA.end());
+    invalid(field, format!("a quantum is from {least} to {most} bytes, not {quantum}"))
+}
+
+pub(super) fn check_flows(flows: u32) -> Checked {
+    if (1..=MAX_FLOWS).contains(&flows) {
+        return Ok(());
+    }
+    invalid("flows", format!("there are from 1 to {MAX_FLOWS} flow queues, not {flows}"))
 }

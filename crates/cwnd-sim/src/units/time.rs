@@ -6,7 +6,7 @@ use cwnd::Dur;
 
 use super::{quantity, shorten, split};
 use crate::cast::whole;
-use crate::network;
+use crate::check::{self, shown};
 
 /// A time span, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`. A number without a unit is in
 /// seconds. The value is in integer nanoseconds.
@@ -14,7 +14,7 @@ use crate::network;
 pub struct Span(u64);
 
 /// The longest time of a scenario: 2 hours. Event keys of the simulator have space for 2⁴³ ns, which are 2.4 hours.
-pub const MAX_DURATION: Span = Span(network::MAX_DURATION.as_nanos());
+pub const MAX_DURATION: Span = Span(check::MAX_DURATION.as_nanos());
 
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
 
@@ -84,7 +84,7 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&network::shown(self.dur()))
+        f.write_str(&shown(self.dur()))
     }
 }
 
@@ -104,7 +104,7 @@ pub struct SpanRange {
 }
 
 impl SpanRange {
-    pub(in crate::scenario) const fn new(low: Span, high: Span) -> Self {
+    pub(crate) const fn new(low: Span, high: Span) -> Self {
         SpanRange { low, high }
     }
 

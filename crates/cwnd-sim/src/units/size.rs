@@ -102,7 +102,7 @@ impl Probability {
         self.0
     }
 
-    pub(in crate::scenario) fn number(value: f64) -> Result<Self, String> {
+    pub(crate) fn number(value: f64) -> Result<Self, String> {
         if (0.0..=1.0).contains(&value) {
             Ok(Probability(value))
         } else {

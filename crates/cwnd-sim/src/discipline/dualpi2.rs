@@ -4,14 +4,109 @@
 //! reset in favour of the L4S queue when the link is idle. Marks and drops are those of the RFC's function `recur`: spaced evenly and
 //! without randomness.
 
-use super::{Discipline, Effects, Fifo, Queued, Updates, exceeds};
-use crate::engine::clock::Clock;
-use crate::engine::link::admission::Occupancy;
-use crate::engine::packet::flags;
-use crate::network::{self, QueueLimit};
+use super::interface::{
+    Discipline, Effects, Fifo, Occupancy, Queued, Updates, check_gains, check_update, exceeds,
+};
+use super::table::{LinkUse, MIN_DEFAULT, QueueLimit, QueueTable};
+use crate::cast::whole;
+use crate::check::{Checked, check_positive, check_probability, check_size, check_spans, invalid};
+use crate::clock::Clock;
+use crate::packet::flags;
+use crate::units::{Probability, Span};
+use cwnd::Dur;
+
+pub(super) const KEYS: &[&str] = &[
+    "target",
+    "alpha",
+    "beta",
+    "rtt_max",
+    "tupdate",
+    "k",
+    "min_th",
+    "range",
+    "th_len",
+    "classic_protection",
+];
+
+/// Default limit in seconds at the rate of the link.
+const BUFFER: f64 = 0.25;
+/// The largest coupling factor.
+const MAX_COUPLING: f64 = 100.0;
 
 /// The largest marking probability of the L4S queue, from which on packets are dropped.
 const P_L_MAX: f64 = 1.0;
+
+/// DualPI2's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2 {
+    /// The largest queue of both queues together.
+    pub limit: QueueLimit,
+    /// Target queueing delay of the Classic queue.
+    pub target: Dur,
+    /// Time between updates of the base probability (`Tupdate`).
+    pub tupdate: Dur,
+    /// Integral gain in Hz.
+    pub alpha: f64,
+    /// Proportional gain in Hz.
+    pub beta: f64,
+    /// Coupling factor.
+    pub k: f64,
+    /// Queueing delay of the L4S queue above which packets are marked (`minTh`).
+    pub min_th: Dur,
+    /// Width of the ramp of the marking probability from 0 to 1 (`range`); 0 for a step.
+    pub range: Dur,
+    /// Packets in the L4S queue up to which its own AQM does not mark (`Th_len`).
+    pub th_len: u32,
+    /// Share of the Classic queue in the weighted round robin while both queues have packets (RFC 9332 section 4.2.2).
+    pub classic_protection: f64,
+    /// Size of the largest packet in bytes (`MTU`). A packet is accepted if one of this size fits.
+    pub mtu: u32,
+}
+
+impl DualPi2 {
+    pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
+        let default_limit = match link.rate {
+            None => QueueLimit::INFINITE,
+            Some(rate) => {
+                let least = u64::from(MIN_DEFAULT) * u64::from(link.packet);
+                QueueLimit::Bytes(whole(rate / 8.0 * BUFFER).max(least))
+            }
+        };
+        let target = table.target.map_or(Dur::from_millis(15), Span::dur);
+        let rtt_max = table.rtt_max.map_or(Dur::from_millis(100), Span::dur);
+        if rtt_max.is_zero() {
+            return invalid("rtt_max", "must be above zero");
+        }
+        let third = Dur::from_nanos(rtt_max.as_nanos() / 3);
+        let tupdate = table.tupdate.map_or(target.min(third), Span::dur);
+        let rtt = rtt_max.as_secs();
+        Ok(DualPi2 {
+            limit: table.limit(link)?.unwrap_or(default_limit),
+            target,
+            tupdate,
+            alpha: table.alpha.unwrap_or(0.1 * tupdate.as_secs() / (rtt * rtt)),
+            beta: table.beta.unwrap_or(0.3 / rtt),
+            k: table.k.unwrap_or(2.0),
+            min_th: table.min_th.map_or(Dur::from_micros(800), Span::dur),
+            range: table.range.map_or(Dur::from_micros(400), Span::dur),
+            th_len: table.th_len.unwrap_or(1),
+            classic_protection: table.classic_protection.map_or(0.1, Probability::get),
+            mtu: link.packet,
+        })
+    }
+
+    pub(super) fn check(&self) -> Checked {
+        check_positive([("target", self.target)])?;
+        check_update("tupdate", self.tupdate)?;
+        check_gains([("alpha", self.alpha), ("beta", self.beta)])?;
+        if !(self.k > 0.0 && self.k <= MAX_COUPLING) {
+            return invalid("k", format!("{} is not above 0 and at most {MAX_COUPLING}", self.k));
+        }
+        check_spans([("min_th", self.min_th), ("range", self.range)])?;
+        check_probability("classic_protection", self.classic_protection)?;
+        check_size("mtu", self.mtu)
+    }
+}
 
 /// One of the two queues.
 #[derive(Default)]
@@ -42,20 +137,14 @@ impl Half {
     }
 }
 
-pub(super) struct DualPi2 {
-    limit: QueueLimit,
+pub(super) struct DualPi2Queue {
+    dualpi2: DualPi2,
     /// Seconds.
     target: f64,
-    alpha: f64,
-    beta: f64,
-    k: f64,
     min_th: u64,
     range: u64,
-    th_len: usize,
-    classic_protection: f64,
     /// The Classic drop probability from which ECN is disabled: that at which the L4S queue is saturated.
     p_c_max: f64,
-    mtu: u32,
     clock: Clock,
     updates: Updates,
     l4s: Half,
@@ -68,21 +157,15 @@ pub(super) struct DualPi2 {
     credit: f64,
 }
 
-impl DualPi2 {
-    pub(super) fn new(dualpi2: &network::DualPi2, clock: Clock) -> Self {
-        let ticks = |span: cwnd::Dur| clock.ticks(span.as_nanos());
-        let mut queue = DualPi2 {
-            limit: dualpi2.limit,
+impl DualPi2Queue {
+    pub(super) fn new(dualpi2: &DualPi2, clock: Clock) -> Self {
+        let ticks = |span: Dur| clock.ticks(span.as_nanos());
+        let mut queue = DualPi2Queue {
+            dualpi2: *dualpi2,
             target: dualpi2.target.as_secs(),
-            alpha: dualpi2.alpha,
-            beta: dualpi2.beta,
-            k: dualpi2.k,
             min_th: ticks(dualpi2.min_th),
             range: ticks(dualpi2.range),
-            th_len: dualpi2.th_len as usize,
-            classic_protection: dualpi2.classic_protection,
             p_c_max: (1.0 / (dualpi2.k * dualpi2.k)).min(1.0),
-            mtu: dualpi2.mtu,
             clock,
             updates: Updates::new(ticks(dualpi2.tupdate)),
             l4s: Half::default(),
@@ -96,7 +179,7 @@ impl DualPi2 {
     }
 
     fn reset_credit(&mut self) {
-        self.credit = f64::from(self.mtu) * (2.0 * self.classic_protection - 1.0);
+        self.credit = f64::from(self.dualpi2.mtu) * (2.0 * self.dualpi2.classic_protection - 1.0);
     }
 
     /// Makes up for the updates of the base probability until `now`. At each of them, the queues are as now.
@@ -104,7 +187,8 @@ impl DualPi2 {
         while let Some(at) = self.updates.due(now) {
             let delay = self.clock.seconds(self.classic.delay(at).max(self.l4s.delay(at)));
             let before = (self.base, self.prev_delay);
-            let change = self.alpha * (delay - self.target) + self.beta * (delay - self.prev_delay);
+            let change = self.dualpi2.alpha * (delay - self.target)
+                + self.dualpi2.beta * (delay - self.prev_delay);
             self.base = (self.base + change).clamp(0.0, 1.0);
             self.prev_delay = delay;
             if before == (self.base, self.prev_delay) && self.is_empty() {
@@ -136,9 +220,9 @@ impl DualPi2 {
     /// Removes the first packet of the L4S queue. `None` if it is dropped.
     fn dequeue_l4s(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {
         // The first packet counts.
-        let long = self.l4s.queue.packets.len() > self.th_len;
+        let long = self.l4s.queue.packets.len() > self.dualpi2.th_len as usize;
         let mut queued = self.l4s.queue.pop()?;
-        let coupled = self.k * self.base;
+        let coupled = self.dualpi2.k * self.base;
         if coupled < P_L_MAX {
             let native = if long { self.laqm(queued.sojourn(now)) } else { 0.0 };
             if self.l4s.recur(native.max(coupled)) {
@@ -169,11 +253,11 @@ impl DualPi2 {
     }
 }
 
-impl Discipline for DualPi2 {
+impl Discipline for DualPi2Queue {
     fn enqueue(&mut self, queued: Queued, _: u32, effects: &mut Effects) {
         self.update(queued.enqueued_at);
         // A packet of the largest size must fit, so that large packets are not dropped more often than small ones.
-        if exceeds(self.limit, self.occupancy(), u64::from(self.mtu)) {
+        if exceeds(self.dualpi2.limit, self.occupancy(), u64::from(self.dualpi2.mtu)) {
             effects.drop(queued);
             return;
         }
@@ -193,9 +277,9 @@ impl Discipline for DualPi2 {
         while !self.is_empty() {
             let both = !self.l4s.is_empty() && !self.classic.is_empty();
             let (packet, share) = if self.selects_l4s() {
-                (self.dequeue_l4s(now, effects), self.classic_protection)
+                (self.dequeue_l4s(now, effects), self.dualpi2.classic_protection)
             } else {
-                (self.dequeue_classic(effects), self.classic_protection - 1.0)
+                (self.dequeue_classic(effects), self.dualpi2.classic_protection - 1.0)
             };
             if let Some(queued) = packet {
                 if both {
@@ -219,7 +303,7 @@ impl Discipline for DualPi2 {
 }
 
 #[cfg(test)]
-impl DualPi2 {
+impl DualPi2Queue {
     pub(super) fn set_base(&mut self, base: f64) {
         self.base = base;
     }

@@ -77,7 +77,7 @@ impl Source {
 /// Runs the sources over a DualPI2 for this time in seconds. Returns the fraction of the second half in which the transmitter was busy.
 fn share_link(sources: &mut [Source], seconds: u64) -> f64 {
     let end = seconds * 1000 * MS;
-    let mut queue = DualPi2::new(&network::DualPi2 { mtu: 1000, ..dualpi2() }, clock());
+    let mut queue = DualPi2Queue::new(&DualPi2 { mtu: 1000, ..dualpi2() }, clock());
     let mut effects = Effects::default();
     // Ends of round trips: source, packet and whether it was marked or dropped.
     let mut acks = BTreeMap::new();
@@ -161,7 +161,7 @@ fn an_unresponsive_source_in_the_l4s_queue_is_kept_to_the_target() {
     // Five packets arrive in the time of four departures.
     let arrival = Arrival { gap: 800_000, size: 1000, flow: 0, flags: ECT1 };
     let arrivals = vec![arrival; 75_000];
-    let run = run(&mut DualPi2::new(&dualpi2(), clock()), &arrivals, 1000);
+    let run = run(&mut DualPi2Queue::new(&dualpi2(), clock()), &arrivals, 1000);
     let late: Vec<_> = run.sent.iter().filter(|(at, _)| *at > 30_000 * MS).collect();
     let delays = late.iter().map(|(at, queued)| queued.sojourn(*at) as f64 / 1e6);
     let mean = delays.sum::<f64>() / late.len() as f64;
@@ -175,9 +175,9 @@ fn an_unresponsive_source_in_the_l4s_queue_is_kept_to_the_target() {
 #[test]
 fn a_packet_of_the_largest_size_must_fit() {
     // Figure 3, line 2: the limit does not depend on the size of the packet.
-    let limited = network::DualPi2 { limit: QueueLimit::Bytes(3000), ..dualpi2() };
+    let limited = DualPi2 { limit: QueueLimit::Bytes(3000), ..dualpi2() };
     let accepts = |queued: u16, size| {
-        let mut queue = DualPi2::new(&limited, clock());
+        let mut queue = DualPi2Queue::new(&limited, clock());
         let mut effects = Effects::default();
         queue.enqueue(packet(0, queued, 0, 0), 0, &mut effects);
         queue.enqueue(packet(1, size, 0, 0), 0, &mut effects);
@@ -189,9 +189,9 @@ fn a_packet_of_the_largest_size_must_fit() {
 
 #[test]
 fn the_l4s_queue_is_served_first_on_an_idle_link() {
-    let mut queue = DualPi2::new(&dualpi2(), clock());
+    let mut queue = DualPi2Queue::new(&dualpi2(), clock());
     let mut effects = Effects::default();
-    let mut serves_l4s = |idle: bool, queue: &mut DualPi2| {
+    let mut serves_l4s = |idle: bool, queue: &mut DualPi2Queue| {
         if idle {
             queue.bypass(0);
         }

@@ -1,50 +1,59 @@
-//! Queue disciplines of the scheduled path.
+//! What queue disciplines share, and the interface of those that decide at departure.
 //!
-//! A discipline decides at the arrival and at the departure of packets, and may drop others than the one offered. It sees time only
+//! Such a discipline decides at the arrival and at the departure of packets, and may drop others than the one offered. It sees time only
 //! in these calls: a periodic update between two of them reads a state that does not change, and is made up for at the next call.
 
-mod codel;
-mod dualpi2;
-mod factory;
-mod flow_queues;
-mod fq;
-mod fq_codel;
-mod pie;
-#[cfg(test)]
-mod tests;
-
-pub(super) use factory::create;
-
-use super::admission::Occupancy;
-use crate::engine::packet::{Packet, flags};
-use crate::network::QueueLimit;
+use super::table::QueueLimit;
+use crate::check::{Checked, check_spans, invalid};
+use crate::packet::{Packet, flags};
+use cwnd::Dur;
 use std::collections::VecDeque;
+
+/// The shortest time between two updates of a drop probability.
+const MIN_UPDATE: Dur = Dur::from_micros(100);
+/// The largest gain of a controller in Hz.
+const MAX_GAIN: f64 = 1e6;
+
+/// What a discipline does with an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Accept,
+    Mark,
+    Drop,
+}
+
+/// Length of a queue, without the packet in transmission.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Occupancy {
+    pub packets: usize,
+    pub bytes: u64,
+}
 
 /// A packet in the queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Queued {
+pub(crate) struct Queued {
     pub packet: Packet,
     pub enqueued_at: u64,
 }
 
 impl Queued {
-    fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         u64::from(self.packet.size())
     }
 
     /// Time in the queue until `now`.
-    fn sojourn(&self, now: u64) -> u64 {
+    pub(super) fn sojourn(&self, now: u64) -> u64 {
         now - self.enqueued_at
     }
 
-    fn is_capable(&self) -> bool {
+    pub(super) fn is_capable(&self) -> bool {
         self.packet.flags() & flags::ECT != 0
     }
 }
 
 /// What a discipline did in a call besides its answer.
 #[derive(Default)]
-pub(super) struct Effects {
+pub(crate) struct Effects {
     /// Packets that it dropped.
     pub dropped: Vec<Queued>,
     /// Packets that it marked.
@@ -53,24 +62,24 @@ pub(super) struct Effects {
 
 impl Effects {
     #[inline(always)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.marks == 0 && self.dropped.is_empty()
     }
 
-    fn mark(&mut self, queued: &mut Queued) {
+    pub(super) fn mark(&mut self, queued: &mut Queued) {
         if queued.packet.flags() & flags::CE == 0 {
             queued.packet = queued.packet.flagged(flags::CE);
             self.marks += 1;
         }
     }
 
-    fn drop(&mut self, queued: Queued) {
+    pub(super) fn drop(&mut self, queued: Queued) {
         self.dropped.push(queued);
     }
 }
 
 /// A queue discipline.
-pub(super) trait Discipline: Send {
+pub(crate) trait Discipline: Send {
     /// Offers a packet of the flow with this hash at its `enqueued_at`.
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects);
 
@@ -100,7 +109,8 @@ pub(super) trait Discipline: Send {
 }
 
 /// Whether a packet of `size` bytes exceeds the limit.
-fn exceeds(limit: QueueLimit, queue: Occupancy, size: u64) -> bool {
+#[inline]
+pub(super) fn exceeds(limit: QueueLimit, queue: Occupancy, size: u64) -> bool {
     match limit {
         QueueLimit::Packets(packets) => queue.packets >= packets as usize,
         QueueLimit::Bytes(bytes) => queue.bytes + size > bytes,
@@ -109,49 +119,49 @@ fn exceeds(limit: QueueLimit, queue: Occupancy, size: u64) -> bool {
 
 /// A queue from which packets depart in the order of their arrival.
 #[derive(Default)]
-pub(super) struct Fifo {
-    packets: VecDeque<Queued>,
-    bytes: u64,
+pub(crate) struct Fifo {
+    pub packets: VecDeque<Queued>,
+    pub bytes: u64,
 }
 
 impl Fifo {
-    pub(super) fn push(&mut self, queued: Queued) {
+    pub(crate) fn push(&mut self, queued: Queued) {
         self.bytes += queued.size();
         self.packets.push_back(queued);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Queued> {
+    pub(crate) fn pop(&mut self) -> Option<Queued> {
         let queued = self.packets.pop_front()?;
         self.bytes -= queued.size();
         Some(queued)
     }
 
-    fn first(&self) -> Option<&Queued> {
+    pub(super) fn first(&self) -> Option<&Queued> {
         self.packets.front()
     }
 
-    pub(super) fn visit(&self, each: &mut dyn FnMut(&Queued)) {
+    pub(crate) fn visit(&self, each: &mut dyn FnMut(&Queued)) {
         self.packets.iter().for_each(each);
     }
 
-    pub(super) fn occupancy(&self) -> Occupancy {
+    pub(crate) fn occupancy(&self) -> Occupancy {
         Occupancy { packets: self.packets.len(), bytes: self.bytes }
     }
 }
 
 /// The times of a periodic update.
-struct Updates {
-    interval: u64,
+pub(super) struct Updates {
+    pub interval: u64,
     next: u64,
 }
 
 impl Updates {
-    fn new(interval: u64) -> Self {
+    pub(super) fn new(interval: u64) -> Self {
         Updates { interval, next: interval }
     }
 
     /// Returns the next update time up to `now`.
-    fn due(&mut self, now: u64) -> Option<u64> {
+    pub(super) fn due(&mut self, now: u64) -> Option<u64> {
         let at = self.next;
         (at <= now).then(|| {
             self.next += self.interval;
@@ -160,9 +170,25 @@ impl Updates {
     }
 
     /// Skips the updates up to `now`.
-    fn skip(&mut self, now: u64) {
+    pub(super) fn skip(&mut self, now: u64) {
         if self.next <= now {
             self.next += ((now - self.next) / self.interval + 1) * self.interval;
         }
     }
+}
+
+pub(super) fn check_update(field: &'static str, interval: Dur) -> Checked {
+    if interval < MIN_UPDATE {
+        return invalid(field, "the time between updates is at least 100us");
+    }
+    check_spans([(field, interval)])
+}
+
+pub(super) fn check_gains(gains: [(&'static str, f64); 2]) -> Checked {
+    for (field, gain) in gains {
+        if !(0.0..=MAX_GAIN).contains(&gain) {
+            return invalid(field, format!("a gain is from 0 to {MAX_GAIN} Hz, not {gain}"));
+        }
+    }
+    Ok(())
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn fq_codel_of(quantum: u32) -> FqCodel {
-    FqCodel::new(&network::FqCodel { quantum, ..fq_codel(codel(false)) }, clock(), 1)
+fn fq_codel_of(quantum: u32) -> FqCodelQueue {
+    FqCodelQueue::new(&FqCodel { quantum, ..fq_codel(codel(false)) }, clock(), 1)
 }
 
 /// Returns the size and the number of the packet that is sent next.
@@ -51,8 +51,8 @@ fn a_new_queue_cannot_starve_the_old_ones() {
 
 #[test]
 fn at_most_64_packets_are_dropped_at_once() {
-    let limited = network::Codel { limit: QueueLimit::Packets(200), ..codel(false) };
-    let mut queue = FqCodel::new(&fq_codel(limited), clock(), 1);
+    let limited = Codel { limit: QueueLimit::Packets(200), ..codel(false) };
+    let mut queue = FqCodelQueue::new(&fq_codel(limited), clock(), 1);
     let mut effects = Effects::default();
     (0..201).for_each(|number| queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects));
     let dropped: Vec<_> = effects.dropped.iter().map(|queued| queued.packet.seq()).collect();
@@ -117,7 +117,7 @@ fn the_backlog_of_all_queues_counts() {
 fn codel_does_not_drop_the_last_packet() {
     // RFC 8289 section 5.6: on a link that needs 20 ms for a packet, a second one waits for longer than the target.
     let drops = |waiting: u32| {
-        let mut queue = Codel::new(&codel(false), clock());
+        let mut queue = CodelQueue::new(&codel(false), clock());
         let mut effects = Effects::default();
         (0..waiting).for_each(|number| queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects));
         for step in 1..=100 {

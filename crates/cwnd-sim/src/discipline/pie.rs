@@ -4,11 +4,27 @@
 //! the drop probability would not decay in an idle period. Of the optional elements, ECN (section 5.1), de-randomisation (5.4, unless it is
 //! turned off) and the cap on increases (5.5) are used. PIE is always active (5.3 is not used).
 
-use super::{Discipline, Effects, Fifo, Queued, Updates, exceeds};
-use crate::engine::clock::Clock;
-use crate::engine::link::admission::Occupancy;
-use crate::network::{self, QueueLimit};
+use super::interface::{
+    Discipline, Effects, Fifo, Occupancy, Queued, Updates, check_gains, check_update, exceeds,
+};
+use super::table::{LinkUse, QueueLimit, QueueTable, size};
+use crate::check::{Checked, check_positive, check_probability, check_size, check_spans};
+use crate::clock::Clock;
 use crate::rng::Rng;
+use crate::units::{Probability, Span};
+use cwnd::Dur;
+
+pub(super) const KEYS: &[&str] = &[
+    "ecn",
+    "qdelay_ref",
+    "t_update",
+    "max_burst",
+    "mark_ecnth",
+    "mean_pktsize",
+    "derandomize",
+    "alpha",
+    "beta",
+];
 
 /// Sums of drop probabilities below which no packet is dropped, and from which each is (section 5.4).
 const PROB_LOW: f64 = 0.85;
@@ -21,17 +37,62 @@ const TUNING: [(f64, f64); 6] =
 /// The largest increase while the drop probability is at least 0.1 (section 5.5).
 const CAP: f64 = 0.02;
 
-pub(super) struct Pie {
-    limit: QueueLimit,
+/// PIE's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pie {
+    /// The largest queue.
+    pub limit: QueueLimit,
+    /// Target queueing delay (`QDELAY_REF`).
+    pub qdelay_ref: Dur,
+    /// Time between updates of the drop probability (`T_UPDATE`).
+    pub t_update: Dur,
+    /// Weight of the deviation from the target in Hz.
+    pub alpha: f64,
+    /// Weight of the change of the delay in Hz.
+    pub beta: f64,
+    /// Time for which a burst after an idle period is not dropped (`MAX_BURST`).
+    pub max_burst: Dur,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// Probability from which ECN-capable packets are dropped too (`mark_ecnth`).
+    pub mark_ecnth: f64,
+    /// Mean packet size in bytes (`MEAN_PKTSIZE`). A queue of up to two such packets drops nothing.
+    pub mean_pktsize: u32,
+    /// Whether drops are spaced more evenly (section 5.4 of RFC 8033).
+    pub derandomize: bool,
+}
+
+impl Pie {
+    pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
+        Ok(Pie {
+            limit: table.limit_or(1000, link)?,
+            qdelay_ref: table.qdelay_ref.map_or(Dur::from_millis(15), Span::dur),
+            t_update: table.t_update.map_or(Dur::from_millis(15), Span::dur),
+            alpha: table.alpha.unwrap_or(0.125),
+            beta: table.beta.unwrap_or(1.25),
+            max_burst: table.max_burst.map_or(Dur::from_millis(150), Span::dur),
+            ecn: table.ecn.unwrap_or(false),
+            mark_ecnth: table.mark_ecnth.map_or(0.1, Probability::get),
+            mean_pktsize: size(table.mean_pktsize, link.packet),
+            derandomize: table.derandomize.unwrap_or(true),
+        })
+    }
+
+    pub(super) fn check(&self) -> Checked {
+        check_positive([("qdelay_ref", self.qdelay_ref)])?;
+        check_update("t_update", self.t_update)?;
+        check_gains([("alpha", self.alpha), ("beta", self.beta)])?;
+        check_spans([("max_burst", self.max_burst)])?;
+        check_probability("mark_ecnth", self.mark_ecnth)?;
+        check_size("mean_pktsize", self.mean_pktsize)
+    }
+}
+
+pub(super) struct PieQueue {
+    pie: Pie,
     /// Seconds.
     qdelay_ref: f64,
-    alpha: f64,
-    beta: f64,
     max_burst: u64,
-    /// Probability below which ECN-capable packets are marked; `None` without ECN.
-    mark_ecnth: Option<f64>,
-    mean_pktsize: u64,
-    derandomize: bool,
     clock: Clock,
     updates: Updates,
     queue: Fifo,
@@ -45,17 +106,12 @@ pub(super) struct Pie {
     rng: Rng,
 }
 
-impl Pie {
-    pub(super) fn new(pie: &network::Pie, clock: Clock, rng: Rng) -> Self {
-        Pie {
-            limit: pie.limit,
+impl PieQueue {
+    pub(super) fn new(pie: &Pie, clock: Clock, rng: Rng) -> Self {
+        PieQueue {
+            pie: *pie,
             qdelay_ref: pie.qdelay_ref.as_secs(),
-            alpha: pie.alpha,
-            beta: pie.beta,
             max_burst: clock.ticks(pie.max_burst.as_nanos()),
-            mark_ecnth: pie.ecn.then_some(pie.mark_ecnth),
-            mean_pktsize: u64::from(pie.mean_pktsize),
-            derandomize: pie.derandomize,
             clock,
             updates: Updates::new(clock.ticks(pie.t_update.as_nanos())),
             queue: Fifo::default(),
@@ -83,7 +139,7 @@ impl Pie {
     /// Updates the drop probability (section 4.2) and the burst allowance (section 4.4).
     fn update_once(&mut self) {
         let (current, old) = (self.current_qdelay, self.qdelay_old);
-        let mut p = self.alpha * (current - self.qdelay_ref) + self.beta * (current - old);
+        let mut p = self.pie.alpha * (current - self.qdelay_ref) + self.pie.beta * (current - old);
         if let Some((_, divisor)) = TUNING.iter().find(|(below, _)| self.drop_prob < *below) {
             p /= divisor;
         } else {
@@ -107,10 +163,10 @@ impl Pie {
     /// Whether the next packet is dropped or marked (sections 4.1 and 5.4).
     fn drops_early(&mut self) -> bool {
         let short = self.qdelay_old < self.qdelay_ref / 2.0 && self.drop_prob < 0.2;
-        if short || self.queue.bytes <= 2 * self.mean_pktsize {
+        if short || self.queue.bytes <= 2 * u64::from(self.pie.mean_pktsize) {
             return false;
         }
-        if !self.derandomize {
+        if !self.pie.derandomize {
             return self.rng.chance(self.drop_prob);
         }
         if self.drop_prob == 0.0 {
@@ -128,10 +184,10 @@ impl Pie {
     }
 }
 
-impl Discipline for Pie {
+impl Discipline for PieQueue {
     fn enqueue(&mut self, mut queued: Queued, _: u32, effects: &mut Effects) {
         self.update(queued.enqueued_at);
-        if exceeds(self.limit, self.queue.occupancy(), queued.size()) {
+        if exceeds(self.pie.limit, self.queue.occupancy(), queued.size()) {
             effects.drop(queued);
             self.accu_prob = 0.0;
             return;
@@ -140,7 +196,7 @@ impl Discipline for Pie {
             self.burst_allowance = self.max_burst;
         }
         if self.burst_allowance == 0 && self.drops_early() {
-            if queued.is_capable() && self.mark_ecnth.is_some_and(|most| self.drop_prob < most) {
+            if self.pie.ecn && queued.is_capable() && self.drop_prob < self.pie.mark_ecnth {
                 effects.mark(&mut queued);
             } else {
                 effects.drop(queued);
@@ -169,27 +225,12 @@ impl Discipline for Pie {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{MS, clock, pie as parameters};
     use super::*;
-    use crate::engine::packet::{Packet, flags};
-    use cwnd::Dur;
+    use crate::packet::{Packet, flags};
 
-    const MS: u64 = 1_000_000;
-
-    fn pie(limit: QueueLimit, ecn: bool) -> Pie {
-        let parameters = network::Pie {
-            limit,
-            qdelay_ref: Dur::from_millis(15),
-            t_update: Dur::from_millis(15),
-            alpha: 0.125,
-            beta: 1.25,
-            max_burst: Dur::from_millis(150),
-            ecn,
-            mark_ecnth: 0.1,
-            mean_pktsize: 1500,
-            derandomize: true,
-        };
-        let clock = Clock::new(Dur::from_nanos((1 << 40) - 1), 41).unwrap();
-        Pie::new(&parameters, clock, Rng::new(1, "pie", 0))
+    fn pie(limit: QueueLimit, ecn: bool) -> PieQueue {
+        PieQueue::new(&Pie { limit, ecn, ..parameters() }, clock(), Rng::new(1, "pie", 0))
     }
 
     fn packet(number: u32, flags: u16) -> Queued {
@@ -197,7 +238,7 @@ mod tests {
     }
 
     /// A long queue with this drop probability and without a burst allowance.
-    fn congested(drop_prob: f64, ecn: bool) -> Pie {
+    fn congested(drop_prob: f64, ecn: bool) -> PieQueue {
         let mut queue = pie(QueueLimit::Packets(u32::MAX), ecn);
         (0..4).for_each(|number| queue.queue.push(packet(number, 0)));
         (queue.burst_allowance, queue.drop_prob) = (0, drop_prob);
@@ -251,7 +292,7 @@ mod tests {
     #[test]
     fn the_drop_probability_decays_in_an_idle_period() {
         let mut queue = pie(QueueLimit::Packets(100), false);
-        (queue.drop_prob, queue.alpha) = (1.0, 0.0);
+        (queue.drop_prob, queue.pie.alpha) = (1.0, 0.0);
         (0..50).for_each(|_| queue.update_once());
         // The time constant is 50 updates.
         assert!((queue.drop_prob - (-1.0f64).exp()).abs() < 0.005, "{}", queue.drop_prob);
@@ -277,7 +318,7 @@ mod tests {
     }
 
     /// Returns the least, the mean and the largest number of packets from one drop to the next.
-    fn gaps(queue: &mut Pie) -> (f64, f64, f64) {
+    fn gaps(queue: &mut PieQueue) -> (f64, f64, f64) {
         let mut effects = Effects::default();
         let (mut gaps, mut last) = (Vec::new(), None);
         for number in 1..=200_000u32 {
@@ -296,7 +337,7 @@ mod tests {
     #[test]
     fn without_derandomisation_each_packet_is_dropped_with_the_drop_probability() {
         let mut queue = congested(0.01, false);
-        queue.derandomize = false;
+        queue.pie.derandomize = false;
         let (least, mean, most) = gaps(&mut queue);
         // The gaps are geometric: with mean 1 / p, and with drops in a row.
         assert!((mean - 100.0).abs() < 7.0, "{mean}");
@@ -321,7 +362,7 @@ mod tests {
     #[test]
     fn a_drop_at_the_limit_resets_the_sum_of_probabilities() {
         let mut queue = congested(0.01, false);
-        queue.limit = QueueLimit::Packets(4);
+        queue.pie.limit = QueueLimit::Packets(4);
         queue.accu_prob = 5.0;
         let mut effects = Effects::default();
         queue.enqueue(packet(0, 0), 0, &mut effects);

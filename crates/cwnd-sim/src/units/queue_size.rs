@@ -23,7 +23,7 @@ const EXPECTED: &str =
     "a queue: write its limit as `20p` (packets), `64kb`, `1.5bdp` or `infinite`";
 
 /// The largest finite limit in packets.
-const MAX_PACKETS: f64 = 1e9;
+pub const MAX_PACKETS: f64 = 1e9;
 
 impl QueueSize {
     fn number(packets: f64) -> Result<Self, String> {
@@ -40,7 +40,7 @@ impl QueueSize {
         }
     }
 
-    pub(in crate::scenario) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let lower = text.trim().to_ascii_lowercase();
         if lower == "infinite" {
             return Ok(QueueSize::Infinite);

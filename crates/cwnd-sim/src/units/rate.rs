@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{quantity, shorten, split};
-use crate::network::RATES;
+use crate::check::RATES;
 
 /// A rate: `15mbit`, `1gbit` or `infinite`. A number without a unit is in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -38,12 +38,12 @@ impl BitRate {
     }
 
     /// A rate in bits per second that is valid.
-    pub(in crate::scenario) const fn of(bits_per_sec: f64) -> Self {
+    pub(crate) const fn of(bits_per_sec: f64) -> Self {
         BitRate(bits_per_sec)
     }
 
     /// The rate in bits per second.
-    pub(in crate::scenario) const fn get(self) -> f64 {
+    pub(crate) const fn get(self) -> f64 {
         self.0
     }
 
@@ -126,7 +126,7 @@ pub struct ChangedRate(f64);
 
 impl ChangedRate {
     /// The rate in bits per second.
-    pub(in crate::scenario) const fn get(self) -> f64 {
+    pub(crate) const fn get(self) -> f64 {
         self.0
     }
 
@@ -172,7 +172,7 @@ pub struct RateRange {
 }
 
 impl RateRange {
-    pub(in crate::scenario) const fn new(low: BitRate, high: BitRate) -> Self {
+    pub(crate) const fn new(low: BitRate, high: BitRate) -> Self {
         RateRange { low, high }
     }
 

@@ -2,26 +2,61 @@
 //!
 //! Drops at the limit do not count in CoDel's state (RFC 8289 section 5.4); in Linux they do.
 
-use super::codel::{Parameters, State};
-use super::flow_queues::FlowQueues;
-use super::{Discipline, Effects, Queued};
-use crate::engine::clock::Clock;
-use crate::engine::link::admission::Occupancy;
-use crate::network::{self, QueueLimit};
+use super::codel::{Codel, Parameters, State};
+use super::flow_queues::{ETHERNET, FLOWS, FlowQueues, check_flows, check_quantum};
+use super::interface::{Discipline, Effects, Occupancy, Queued};
+use super::table::{LinkUse, QueueLimit, QueueTable, size};
+use crate::check::{Checked, check_spans};
+use crate::clock::Clock;
+use crate::units::Span;
+use cwnd::Dur;
+
+pub(super) const KEYS: &[&str] = &["ecn", "target", "interval", "ce_threshold", "flows", "quantum"];
 
 /// Most packets dropped at once from the queue with most bytes (RFC 8290 section 4.1).
 const DROP_BATCH: u32 = 64;
 
-pub(super) struct FqCodel {
+/// FQ-CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FqCodel {
+    /// CoDel of each flow queue. Its limit is that of all queues together.
+    pub codel: Codel,
+    /// Number of flow queues.
+    pub flows: u32,
+    /// Bytes that a flow queue may send in a round.
+    pub quantum: u32,
+    /// Sojourn time above which each ECN-capable packet is marked; `None` for never.
+    pub ce_threshold: Option<Dur>,
+}
+
+impl FqCodel {
+    pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
+        Ok(FqCodel {
+            codel: Codel::with_defaults(table, link, 10_240, true)?,
+            flows: table.flows.unwrap_or(FLOWS),
+            quantum: size(table.quantum, ETHERNET),
+            ce_threshold: table.ce_threshold.map(Span::dur),
+        })
+    }
+
+    pub(super) fn check(&self) -> Checked {
+        self.codel.check()?;
+        check_flows(self.flows)?;
+        check_quantum("quantum", self.quantum)?;
+        check_spans([("ce_threshold", self.ce_threshold.unwrap_or_default())])
+    }
+}
+
+pub(super) struct FqCodelQueue {
     limit: QueueLimit,
     quantum: u32,
     codel: Parameters,
     queues: FlowQueues<State>,
 }
 
-impl FqCodel {
-    pub(super) fn new(fq_codel: &network::FqCodel, clock: Clock, seed: u64) -> Self {
-        FqCodel {
+impl FqCodelQueue {
+    pub(super) fn new(fq_codel: &FqCodel, clock: Clock, seed: u64) -> Self {
+        FqCodelQueue {
             limit: fq_codel.codel.limit,
             quantum: fq_codel.quantum,
             codel: Parameters::new(&fq_codel.codel, fq_codel.ce_threshold, clock),
@@ -49,7 +84,7 @@ impl FqCodel {
     }
 }
 
-impl Discipline for FqCodel {
+impl Discipline for FqCodelQueue {
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects) {
         let index = self.queues.queue_of(flow);
         let listed = self.queues.push(index, queued);

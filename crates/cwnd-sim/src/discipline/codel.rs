@@ -1,12 +1,56 @@
 //! Controlled delay (RFC 8289).
 
-use super::{Discipline, Effects, Fifo, Queued, exceeds};
+use super::interface::{Discipline, Effects, Fifo, Occupancy, Queued, exceeds};
+use super::table::{LinkUse, QueueLimit, QueueTable};
 use crate::cast::whole;
-use crate::engine::clock::Clock;
-use crate::engine::link::admission::Occupancy;
-use crate::engine::schedule::NONE;
-use crate::network::{self, QueueLimit};
+use crate::check::{Checked, check_positive, check_size};
+use crate::clock::Clock;
+use crate::units::Span;
 use cwnd::Dur;
+
+pub(super) const KEYS: &[&str] = &["ecn", "target", "interval"];
+
+/// CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Codel {
+    /// The largest queue.
+    pub limit: QueueLimit,
+    /// Acceptable sojourn time of a standing queue (`TARGET`).
+    pub target: Dur,
+    /// Time for which the sojourn time must exceed `target` before the first drop (`INTERVAL`).
+    pub interval: Dur,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// Queue in bytes up to which nothing is dropped: the largest packet (`maxpacket`).
+    pub maxpacket: u32,
+}
+
+impl Codel {
+    pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
+        Self::with_defaults(table, link, 1000, false)
+    }
+
+    /// Converts the keys; the default of `limit` is `packets`, that of `ecn` is `ecn`.
+    pub(super) fn with_defaults(
+        table: &QueueTable,
+        link: &LinkUse,
+        packets: u32,
+        ecn: bool,
+    ) -> Checked<Self> {
+        Ok(Codel {
+            limit: table.limit_or(packets, link)?,
+            target: table.target.map_or(Dur::from_millis(5), Span::dur),
+            interval: table.interval.map_or(Dur::from_millis(100), Span::dur),
+            ecn: table.ecn.unwrap_or(ecn),
+            maxpacket: link.packet,
+        })
+    }
+
+    pub(super) fn check(&self) -> Checked {
+        check_positive([("target", self.target), ("interval", self.interval)])?;
+        check_size("maxpacket", self.maxpacket)
+    }
+}
 
 /// A queue that CoDel controls.
 pub(super) trait ControlledQueue {
@@ -39,7 +83,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    pub(super) fn new(codel: &network::Codel, ce_threshold: Option<Dur>, clock: Clock) -> Self {
+    pub(super) fn new(codel: &Codel, ce_threshold: Option<Dur>, clock: Clock) -> Self {
         let ticks = |span: Dur| clock.ticks(span.as_nanos());
         let interval = ticks(codel.interval);
         Parameters {
@@ -48,7 +92,7 @@ impl Parameters {
             memory: interval.saturating_mul(16),
             ecn: codel.ecn,
             maxpacket: u64::from(codel.maxpacket),
-            ce_threshold: ce_threshold.map_or(NONE, ticks),
+            ce_threshold: ce_threshold.map_or(u64::MAX, ticks),
         }
     }
 
@@ -156,16 +200,16 @@ impl State {
 }
 
 /// One queue with CoDel.
-pub(super) struct Codel {
+pub(super) struct CodelQueue {
     limit: QueueLimit,
     parameters: Parameters,
     state: State,
     queue: Fifo,
 }
 
-impl Codel {
-    pub(super) fn new(codel: &network::Codel, clock: Clock) -> Self {
-        Codel {
+impl CodelQueue {
+    pub(super) fn new(codel: &Codel, clock: Clock) -> Self {
+        CodelQueue {
             limit: codel.limit,
             parameters: Parameters::new(codel, None, clock),
             state: State::default(),
@@ -174,7 +218,7 @@ impl Codel {
     }
 }
 
-impl Discipline for Codel {
+impl Discipline for CodelQueue {
     fn enqueue(&mut self, queued: Queued, _: u32, effects: &mut Effects) {
         if exceeds(self.limit, self.queue.occupancy(), queued.size()) {
             effects.drop(queued);

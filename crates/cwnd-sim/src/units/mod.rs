@@ -8,7 +8,7 @@ mod rate;
 mod size;
 mod time;
 
-pub use queue_size::{QueueSize, Threshold};
+pub use queue_size::{MAX_PACKETS, QueueSize, Threshold};
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
 pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};
@@ -50,7 +50,7 @@ fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
 }
 
 /// Returns at most 40 characters of a text, for an error of one line.
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let clean: String =
         text.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(40).is_some() { format!("{clean}…") } else { clean }

@@ -1,24 +1,105 @@
 //! Random early detection as implemented by ns-2 (Floyd and Jacobson 1993; gentle variant, Floyd 2000). Queue lengths are in
 //! packets.
 
-use super::admission::Action;
+use super::interface::Action;
+use super::table::{LinkUse, MIN_DEFAULT, QueueTable, size};
 use crate::cast::to_index;
-use crate::network;
+use crate::check::{Checked, check_probability, check_size, invalid};
 use crate::rng::Rng;
+use crate::units::{Probability, QueueSize, Threshold};
 
-/// Length of [`Red::ageing`]: the queue of acknowledgements is idle between any two, for the time of a few packets.
+pub(super) const KEYS: &[&str] =
+    &["min", "max", "max_p", "weight", "gentle", "wait", "ecn", "mark_p", "mean_packet"];
+
+/// Length of [`RedState::ageing`]: the queue of acknowledgements is idle between any two, for the time of a few packets.
 const AGEING: usize = 16;
 
-pub(crate) struct Red {
-    limit: u32,
-    min: f64,
-    max: f64,
-    max_p: f64,
-    weight: f64,
-    gentle: bool,
-    wait: bool,
-    ecn: bool,
-    mark_p: f64,
+/// RED's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Red {
+    /// The hard limit in packets.
+    pub limit: u32,
+    /// Average queue in packets below which no packet is dropped.
+    pub min: f64,
+    /// Average queue in packets at which the drop probability is `max_p`.
+    pub max: f64,
+    /// Drop probability at `max`.
+    pub max_p: f64,
+    /// Weight of the current queue length in the moving average.
+    pub weight: f64,
+    /// Whether the probability rises linearly from `max_p` at `max` to 1 at twice `max`; otherwise it is 1 above `max`.
+    pub gentle: bool,
+    /// Whether drops are spaced more evenly (ns-2's `wait_`).
+    pub wait: bool,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// Probability above which ECN-capable packets are dropped too; 1 for never (ns-2's `mark_p_`).
+    pub mark_p: f64,
+    /// Mean packet size in bytes. An idle period counts as the packets of this size that fit into it.
+    pub mean_packet: u32,
+}
+
+impl Red {
+    pub(super) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
+        let limit = match (table.limit, link.rtt) {
+            (Some(QueueSize::Packets(packets)), _) => packets,
+            (Some(QueueSize::Bdp(products)), _) => link.bdp(products)?,
+            (None, Some(_)) => link.bdp(2.5)?.max(MIN_DEFAULT),
+            (None, None) => {
+                return invalid("limit", "a red access queue needs its limit in packets");
+            }
+            (Some(QueueSize::Bytes(_) | QueueSize::Infinite), _) => {
+                return invalid("limit", "a red queue's limit is in packets (`50p`) or in `bdp`");
+            }
+        };
+        let max = table.max.unwrap_or(Threshold::Percent(50.0)).of(limit);
+        if max > f64::from(limit) {
+            return invalid(
+                "max",
+                format!("red's max of {max} packets is outside its limit of {limit}"),
+            );
+        }
+        Ok(Red {
+            limit,
+            min: table.min.unwrap_or(Threshold::Percent(15.0)).of(limit),
+            max,
+            max_p: table.max_p.map_or(0.1, Probability::get),
+            weight: table.weight.map_or(0.002, Probability::get),
+            gentle: table.gentle.unwrap_or(true),
+            wait: table.wait.unwrap_or(true),
+            ecn: table.ecn.unwrap_or(false),
+            mark_p: table.mark_p.map_or(1.0, Probability::get),
+            mean_packet: size(table.mean_packet, link.packet),
+        })
+    }
+
+    pub(super) fn check(&self) -> Checked {
+        let Red { min, max, gentle, .. } = *self;
+        // A probability that rises between equal thresholds is a step, which `gentle` would turn into a slope.
+        if !(min >= 0.0 && (min < max || min == max && !gentle)) {
+            let step = if min == max { " (say gentle = false for a step)" } else { "" };
+            return invalid(
+                "min",
+                format!("red's min of {min} packets is not below its max of {max}{step}"),
+            );
+        }
+        if max <= 0.0 {
+            return invalid("max", format!("red's max of {max} packets is not above 0"));
+        }
+        for (field, value) in
+            [("max_p", self.max_p), ("weight", self.weight), ("mark_p", self.mark_p)]
+        {
+            if value == 0.0 {
+                return invalid(field, "cannot be zero");
+            }
+            check_probability(field, value)?;
+        }
+        check_size("mean_packet", self.mean_packet)
+    }
+}
+
+pub(crate) struct RedState {
+    red: Red,
     /// Typical packets per tick.
     drain: f64,
     average: f64,
@@ -31,18 +112,10 @@ pub(crate) struct Red {
     rng: Rng,
 }
 
-impl Red {
-    pub(super) fn new(red: &network::Red, drain: f64, rng: Rng) -> Self {
-        Red {
-            limit: red.limit,
-            min: red.min,
-            max: red.max,
-            max_p: red.max_p,
-            weight: red.weight,
-            gentle: red.gentle,
-            wait: red.wait,
-            ecn: red.ecn,
-            mark_p: red.mark_p,
+impl RedState {
+    pub(super) fn new(red: Red, drain: f64, rng: Rng) -> Self {
+        RedState {
+            red,
             drain: drain / (8.0 * f64::from(red.mean_packet)),
             average: 0.0,
             ageing: std::array::from_fn(|packets| power(1.0 - red.weight, packets as u64)),
@@ -63,14 +136,14 @@ impl Red {
             let missed = missed.cast_unsigned();
             self.average *= match self.ageing.get(to_index(missed)) {
                 Some(&factor) => factor,
-                None => power(1.0 - self.weight, missed),
+                None => power(1.0 - self.red.weight, missed),
             };
         }
         self.average *= self.ageing[1];
-        self.average += self.weight * f64::from(waiting);
+        self.average += self.red.weight * f64::from(waiting);
         self.count += 1;
         let mut action = Action::Accept;
-        if self.average >= self.min && waiting > 1 {
+        if self.average >= self.red.min && waiting > 1 {
             if self.above {
                 action = self.early(capable);
             } else {
@@ -81,7 +154,7 @@ impl Red {
         } else {
             self.above = false;
         }
-        if waiting >= self.limit && action != Action::Drop {
+        if waiting >= self.red.limit && action != Action::Drop {
             self.count = 0;
             action = Action::Drop;
         }
@@ -89,7 +162,7 @@ impl Red {
     }
 
     fn early(&mut self, capable: bool) -> Action {
-        if self.gentle && self.average >= 2.0 * self.max && self.mark_p >= 1.0 {
+        if self.red.gentle && self.average >= 2.0 * self.red.max && self.red.mark_p >= 1.0 {
             self.count = 0;
             return Action::Drop;
         }
@@ -98,15 +171,15 @@ impl Red {
             return Action::Accept;
         }
         self.count = 0;
-        if self.ecn && capable && p <= self.mark_p { Action::Mark } else { Action::Drop }
+        if self.red.ecn && capable && p <= self.red.mark_p { Action::Mark } else { Action::Drop }
     }
 
     /// The probability for the average queue.
     fn probability(&self) -> f64 {
-        let p = if self.average < self.max {
-            self.max_p * (self.average - self.min) / (self.max - self.min)
-        } else if self.gentle {
-            self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max
+        let p = if self.average < self.red.max {
+            self.red.max_p * (self.average - self.red.min) / (self.red.max - self.red.min)
+        } else if self.red.gentle {
+            self.red.max_p + (1.0 - self.red.max_p) * (self.average - self.red.max) / self.red.max
         } else {
             1.0
         };
@@ -116,7 +189,7 @@ impl Red {
     /// Turns geometric gaps between drops into nearly uniform ones.
     fn spread(&self, p: f64) -> f64 {
         let expected = self.count as f64 * p;
-        if self.wait {
+        if self.red.wait {
             if expected < 1.0 {
                 0.0
             } else if expected < 2.0 {
@@ -149,8 +222,8 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn red(wait: bool, gentle: bool, weight: f64) -> Red {
-        let spec = network::Red {
+    fn red(wait: bool, gentle: bool, weight: f64) -> RedState {
+        let spec = Red {
             limit: 100,
             min: 10.0,
             max: 30.0,
@@ -162,7 +235,7 @@ mod tests {
             mark_p: 1.0,
             mean_packet: 1000,
         };
-        Red::new(&spec, 8e6 / 1e9, Rng::new(1, "red", 0))
+        RedState::new(spec, 8e6 / 1e9, Rng::new(1, "red", 0))
     }
 
     /// The drop rate at a steady queue, over many arrivals.
