@@ -30,7 +30,7 @@ help:
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
 	@echo "make man     write the manual pages, which build and dev install"
 	@echo "make coverage   the lines that no test executes, in out/coverage: half an hour of two cores"
-	@echo "make extensions   add a controller, a metric, an exhibit and a report page to copies of the tree"
+	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"

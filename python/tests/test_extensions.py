@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 LEFT = {"dist", "out", "target"}
-TESTS = re.compile(r"python/tests/|crates/[\w-]+/tests/")
+TESTS = re.compile(r".*/tests(/|\.rs$)")
 
 pytestmark = pytest.mark.slow
 
@@ -188,6 +188,18 @@ def add_controller(tree: Tree) -> None:
     assert tree.passes(*command, INSTA_UPDATE="always"), tree.output
 
 
+def add_queue(tree: Tree) -> None:
+    code = "crates/cwnd-sim/src/discipline"
+    copy = (r"\b([Pp])ie", r"\1ix")
+    pie, _, _ = (ROOT / code / "pie.rs").read_text("utf-8").partition("#[cfg(test)]")
+    tree.write(f"{code}/pix.rs", re.sub(*copy, pie))
+    tree.copy_lines(f"{code}/mod.rs", *copy)
+    tree.replace(f"{code}/mod.rs", "&[&str]); 7]", "&[&str]); 8]")
+    tree.copy_lines(f"{code}/table.rs", r"\bPie,", "Pix,")
+    tree.copy_lines("docs/scenario.md", "`pie`", "`pix`")
+    tree.replace("crates/cwnd-sim/src/scenario/tests/queues.rs", "(checked, 38)", "(checked, 46)")
+
+
 CWND = (sys.executable, "-m", "cwnd")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 EXHIBITS = "python/tests/test_reproduce.py::test_the"
@@ -225,6 +237,11 @@ EXTENSIONS = [
         add_controller,
         ("cargo", "test", "-p", "cwnd", "--locked", "--test", "all", "readmes"),
         {" or `rate.rs`": ""},
+    ),
+    Extension(
+        "a queue discipline",
+        add_queue,
+        ("cargo", "test", "-p", "cwnd-sim", "--locked", "--lib", "documents_have_the_defaults"),
     ),
 ]
 UNCHECKED = {"CHANGELOG.md"}
