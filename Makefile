@@ -29,6 +29,8 @@ help:
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
 	@echo "make man     write the manual pages, which build and dev install"
+	@echo "make coverage   the lines that no test executes, in out/coverage: half an hour of two cores"
+	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
@@ -66,7 +68,7 @@ check: $(VENV)/.tools
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
 .PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
-	instruction-counts smoke new-controller rust-unit-tests python-unit-tests
+	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 nice $(CARGO_TEST) --lib
@@ -144,6 +146,21 @@ new-controller: dev
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO) --lib --test all
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+
+# The lists of files in CONTRIBUTING.md, also of extensions in Rust: they are compiled beside the crates, as above.
+extensions: dev
+	COMPILE=1 CARGO_TARGET_DIR=$(CURDIR)/target CARGO_PROFILE_DEV_OPT_LEVEL=1 \
+		nice $(PYTEST) --timeout 3600 python/tests/test_extensions.py
+
+# Measured code is slow: tests in real time are left out, and the others may take longer.
+LLVM_COV := target/tools/bin/cargo-llvm-cov
+coverage: $(LLVM_COV) dev libelf clang iproute2
+	nice $(LLVM_COV) llvm-cov --workspace --exclude cwnd-bench --locked --lib --test '*' --html --output-dir out/coverage/rust
+	nice $(PYTEST) -n $(shell nproc) -m "not realtime" --timeout 900 --cov --cov-report=html:out/coverage/python
+
+$(LLVM_COV):
+	rustup component add llvm-tools
+	nice cargo install cargo-llvm-cov --version 0.9.1 --locked --quiet --root target/tools
 
 bench: build ns2
 	$(BIN)/python bench/run.py

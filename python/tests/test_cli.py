@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import os
 import re
@@ -11,6 +12,8 @@ import sys
 import time
 
 import pytest
+
+from cwnd._cli import outputs
 
 SMALL = ("--rate", "10mbit", "--rtt", "40ms", "--time", "5s", "--repeat", "2", "--flows", "2")
 
@@ -252,28 +255,38 @@ def test_completion(command, shell):
     assert "_CWND_COMPLETE" in command("completion", shell).stdout
 
 
-def test_controllers_complete():
+@pytest.mark.parametrize(
+    ("words", "completion"),
+    [
+        ("cwnd compare si", "plain,simd"),
+        ("cwnd compare ./tw", "file,./tw"),
+        ("cwnd reproduce si", "plain,simd"),
+    ],
+)
+def test_arguments_complete(words, completion):
     done = subprocess.run(
         [sys.executable, "-m", "cwnd"],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ
-        | {"_CWND_COMPLETE": "bash_complete", "COMP_WORDS": "cwnd compare si", "COMP_CWORD": "2"},
+        | {"_CWND_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "2"},
     )
-    assert "plain,simd" in done.stdout
+    assert completion in done.stdout
 
 
-def test_scenario_files_complete():
-    done = subprocess.run(
-        [sys.executable, "-m", "cwnd"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ
-        | {"_CWND_COMPLETE": "bash_complete", "COMP_WORDS": "cwnd compare ./tw", "COMP_CWORD": "2"},
-    )
-    assert "file,./tw" in done.stdout
+def test_a_bar_shows_the_progress_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(outputs, "PATIENCE", 0.0)
+    with outputs.show_progress("simulating") as progress:
+        progress(0.5)
+    shown = sys.stderr.getvalue()
+    assert "simulating" in shown
+    assert "50%" in shown
 
 
 def test_help_and_version(command):

@@ -218,6 +218,7 @@ def test_a_card_has_all_forms(out, tmp_path):
     assert "| 5.1.3 Protection against high packet loss | **fails** |" in made.to_markdown()
     assert made.to_svg().startswith("<svg ")
     assert "1 fails" in made.to_svg()
+    assert repr(made) == "<Card of 'bbr': 1 fails>"
     made.report(tmp_path / "card.html")
     page = (tmp_path / "card.html").read_text(encoding="utf-8")
     assert made.results[0].finding in page

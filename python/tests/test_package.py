@@ -125,12 +125,6 @@ def test_every_file_of_rust_tests_is_compiled():
         assert {file.stem for file in binary.parent.glob("*.rs")} <= named, binary
 
 
-def test_the_readme_names_every_controller():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^Controllers: (.*?)\. ", text, flags=re.DOTALL | re.MULTILINE)
-    assert sorted(re.findall(r"`(\w+)`", line)) == sorted(a.name for a in cwnd.algorithms())
-
-
 def test_the_documents_are_documented(comparison, result, check_json):
     check_json(result.to_json(), "## `cwnd run --json`", absent={"expectations"})
     transfers = {"fct_s", "reference_fct_s", "harm_fct"}

@@ -150,3 +150,15 @@ def test_a_trace_is_read_beside_the_scenario(tmp_path, monkeypatch):
     file.write_text(text.replace("rate.txt", "bad.txt"))
     with pytest.raises(cwnd.ScenarioError, match=r"trace\.toml:4: dumbbell\.trace: .*bad\.txt:2: "):
         cwnd.Scenario.from_toml(file)
+
+
+def test_two_controllers_share_a_staggered_group():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="20ms", time="5s")
+    scenario = scenario.add_flow("reno", count=3, start="1s..2s", stagger="500ms")
+    flows = scenario.with_controllers("simd", "cubic").to_dict()["flow"]
+    found = [(flow["controller"], flow["count"], flow["start"]) for flow in flows]
+    assert found == [
+        ("simd", 2, "1.000000000s..2.000000000s"),
+        ("cubic", 1, "1.500000000s..2.500000000s"),
+    ]
+    assert [flow["stagger"] for flow in flows] == [1.0, 1.0]

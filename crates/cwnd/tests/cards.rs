@@ -223,3 +223,18 @@ fn every_law_has_an_entry() {
         }
     }
 }
+
+#[test]
+fn the_readmes_name_every_controller() {
+    let mut known: Vec<_> = algorithms().iter().map(|algorithm| algorithm.name).collect();
+    known.sort_unstable();
+    for readme in ["README.md", "../../README.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(readme);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let (_, list) = text.split_once("\nControllers").unwrap();
+        let (list, _) = list.split_once('.').unwrap();
+        let mut names: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+        names.sort_unstable();
+        assert_eq!(names, known, "{readme}");
+    }
+}
