@@ -11,8 +11,6 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without compiled modules every start of Python would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest --dist worksteal
-# Some tests wait for timers and peers: one worker more than there are processors.
-WAITING_PYTEST := $(PYTEST) -n $(shell expr $$(nproc) + 1)
 
 # Installs a Debian package, if this user may. The list of packages is fetched if that is necessary.
 debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
@@ -100,15 +98,16 @@ rust-tests:
 python-tests: dev
 	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
 
-# The other files are not named, because each worker would import them.
+# They use a third of a processor for each worker. The other files are not named, because each worker would import them.
 realtime-tests: dev | link-tests
-	$(WAITING_PYTEST) -m realtime $(shell grep -l mark.realtime python/tests/*.py)
+	$(PYTEST) -n $(shell expr $$(nproc) \* 2) -m realtime $(shell grep -l mark.realtime python/tests/*.py)
 
 rust-unit-tests:
 	$(UNIT_TESTS)
 
+# Some wait for timers and peers: one worker more than there are processors.
 python-unit-tests: dev
-	$(WAITING_PYTEST) -m "not slow"
+	$(PYTEST) -n $(shell expr $$(nproc) + 1) -m "not slow"
 
 checks: instruction-counts lint doc stubtest smoke new-controller
 

@@ -21,6 +21,8 @@ mod links;
 mod linux;
 mod lookahead;
 mod network;
+mod ns3;
+mod oracle;
 mod pcap;
 mod queueing;
 mod queues;

@@ -1,6 +1,6 @@
 //! The dumbbells of the AIRA paper, with the AIMD of ns-2.
 
-use crate::compare::{Allowed, Case, Row, cases, draws, over_seeds, run};
+use super::compare::{Allowed, Case, Row, cases, draws, over_seeds, run};
 
 /// Returns the scenario of `exp_aira`: `n` flows over a DropTail bottleneck.
 pub(crate) fn scenario(case: &Case, seed: u64) -> String {

@@ -1,7 +1,7 @@
 //! Deterministic cases: one flow over 1.5 Mb/s and 50 ms for 60 s, and two and four flows with fixed start times over
 //! 1 Mb/s.
 
-use crate::compare::{Allowed, Case, Measured, Row, Run, cases, each, run};
+use super::compare::{Allowed, Case, Measured, Row, Run, cases, each, run};
 use cwnd::Signal;
 use cwnd_sim::record::LinkRecord;
 use serde_json::Value;
@@ -100,7 +100,7 @@ fn one_flow(case: &Case) -> String {
 fn simulate(case: &Case) -> Vec<Run> {
     let seeds = 1..=case.seeds();
     if case.text("n").is_some() {
-        seeds.map(|seed| run(&crate::aira::scenario(case, seed), seed)).collect()
+        seeds.map(|seed| run(&super::aira::scenario(case, seed), seed)).collect()
     } else {
         seeds.map(|seed| run(&one_flow(case), seed)).collect()
     }

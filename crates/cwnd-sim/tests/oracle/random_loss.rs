@@ -1,7 +1,7 @@
 //! One flow on a link without queueing that loses packets with a fixed probability (section 5.1 of the SIMD paper).
 
-use crate::compare::{Allowed, Case, Measured, Row, cases, over_seeds, run};
-use crate::deterministic::{controller, conventions};
+use super::compare::{Allowed, Case, Measured, Row, cases, over_seeds, run};
+use super::deterministic::{controller, conventions};
 
 /// The number of seeds.
 #[derive(Clone, Copy, PartialEq, Eq)]

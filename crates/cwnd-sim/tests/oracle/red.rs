@@ -1,8 +1,8 @@
 //! n TCP flows and n flows of another law over a bottleneck with RED, RED with ECN or DropTail, and four TCP flows in the
 //! reverse direction (section 5.2 of the SIMD paper).
 
-use crate::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
-use crate::deterministic::controller;
+use super::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
+use super::deterministic::controller;
 
 /// The cases to run.
 #[derive(Clone, Copy, PartialEq, Eq)]

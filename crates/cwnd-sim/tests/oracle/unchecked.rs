@@ -1,7 +1,7 @@
 //! Experiments for the documentation only, because they are noisy or slow.
 
-use crate::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
-use crate::deterministic::{controller, conventions};
+use super::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
+use super::deterministic::{controller, conventions};
 
 fn rows<const N: usize>(
     cases: &[Case],

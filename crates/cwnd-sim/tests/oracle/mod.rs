@@ -5,13 +5,13 @@
 //! the differences. This writes all results to `validation/ns2.csv`:
 //!
 //! ```sh
-//! cargo test -p cwnd-sim --test oracle -- --ignored --nocapture report
+//! cargo test -p cwnd-sim --test all oracle::report -- --ignored --nocapture
 //! ```
 //!
 //! `ORACLE=micro` prints one table; `ORACLE_SEEDS=30` sets the number of seeds.
 
 mod aira;
-mod compare;
+pub(crate) mod compare;
 mod deterministic;
 mod random_loss;
 mod red;

@@ -5,16 +5,12 @@
 //! writes all results to `validation/ns3/results.csv`:
 //!
 //! ```sh
-//! cargo test -p cwnd-sim --test ns3 -- --ignored --nocapture report
+//! cargo test -p cwnd-sim --test all ns3::report -- --ignored --nocapture
 //! ```
 //!
 //! `NS3=codel` prints one table.
 
-#[expect(dead_code, reason = "the comparison with ns-2 uses more of it")]
-#[path = "../oracle/compare.rs"]
-mod compare;
-
-use compare::{Allowed, Measured, Row, Run, check, each, print, run, write};
+use crate::oracle::compare::{Allowed, Measured, Row, Run, check, each, print, run, write};
 use serde_json::Value;
 
 const GROUPS: [&str; 8] = ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"];
