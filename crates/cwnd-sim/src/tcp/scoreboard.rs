@@ -441,6 +441,11 @@ impl Scoreboard {
         }
     }
 
+    /// Whether outstanding packet `seq` is in flight and was sent only once.
+    pub(crate) fn is_original(&mut self, seq: u32) -> bool {
+        !self.segment(seq).has(SACKED | LOST | AGAIN)
+    }
+
     /// Whether a retransmitted packet is outstanding.
     pub(crate) fn any_retransmitted(&mut self) -> bool {
         self.resent > 0 || self.outstanding() > 0 && self.is_retransmitted(self.una)

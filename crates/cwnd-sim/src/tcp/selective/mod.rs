@@ -221,15 +221,16 @@ impl LossRecovery for Selective {
     }
 
     fn transmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32) {
-        if seq < core.board.high() {
+        let high = core.board.high();
+        if seq < high {
             self.undo.retransmitted();
+            if let Some(rack) = &mut self.rack {
+                rack.resent(now, seq, high);
+            }
         }
         core.transmit(net, now, seq);
         if let Some(linux) = &mut self.linux {
             linux.sent_at = now;
-        }
-        if let Some(rack) = &mut self.rack {
-            rack.sent(now, seq);
         }
         if let Some(prr) = &mut self.prr {
             prr.sent();
@@ -252,9 +253,10 @@ impl Selective {
                 first = first.or(Some(covered.sent_at));
                 original |= covered.seq < high_seq;
             }
-            let echoes = stamps.is_none_or(|granularity| {
-                u64::from(ack.extra.echo) >= covered.sent_at / granularity
-            });
+            let echoes = !covered.retransmitted
+                || stamps.is_none_or(|granularity| {
+                    u64::from(ack.extra.echo) >= covered.sent_at / granularity
+                });
             if let Some(rack) = rack {
                 rack.update(now, covered, min_rtt, echoes);
             }
