@@ -11,6 +11,7 @@ mod cast;
 mod driver;
 mod endpoint;
 mod engine;
+mod fast_path;
 mod flows;
 pub mod live;
 pub mod network;
