@@ -57,7 +57,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Removes `count` items from the front. An empty ring begins again at its first slot, so that the memory of one that is often empty
     /// stays in the cache.
     #[inline(always)]
-    fn skip(&mut self, count: usize) {
+    pub(crate) fn skip(&mut self, count: usize) {
         debug_assert!(count <= self.len);
         self.len -= count;
         self.head = if self.len == 0 { 0 } else { self.head.wrapping_add(count) };

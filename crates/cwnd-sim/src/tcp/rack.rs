@@ -73,6 +73,24 @@ impl Rack {
         self.order.push_back(Sent { at: now, seq, high });
     }
 
+    /// Whether packets sent once that are acknowledged in order, up to the one before `end_seq` sent at `sent_at`, are the latest
+    /// ones sent that were delivered. Then no other packet is late.
+    #[inline(always)]
+    pub(super) fn is_in_order(&self, una: u32, sent_at: u64, end_seq: u32) -> bool {
+        self.fack <= una && sent_after((sent_at, end_seq), (self.xmit_ts, self.end_seq))
+    }
+
+    /// Steps 2 to 5 for packets that are [in order](Self::is_in_order), without others that are retransmitted, SACKed or lost.
+    #[inline(always)]
+    pub(super) fn in_order(&mut self, now: u64, sent_at: u64, board: &Scoreboard, path: Path) {
+        self.end_seq = board.una();
+        self.fack = board.una();
+        self.xmit_ts = sent_at;
+        self.rtt = now - sent_at;
+        self.reo_wnd = self.update_reo_wnd(board, path);
+        self.advanced = false;
+    }
+
     /// Steps 2 and 3: updates the state for a packet that is newly delivered. `echoes` tells whether the acknowledgement's timestamp
     /// permits that it answers the last transmission.
     pub(super) fn update(&mut self, now: u64, covered: Covered, min_rtt: u64, echoes: bool) {

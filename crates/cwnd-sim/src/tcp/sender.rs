@@ -621,6 +621,12 @@ impl<E> Core<E> {
         ack
     }
 
+    /// Whether acknowledgements have AccECN's feedback.
+    #[inline(always)]
+    pub(super) fn has_feedback(&self) -> bool {
+        self.accecn.is_some()
+    }
+
     /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
     #[inline(always)]
     pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {

@@ -3,6 +3,7 @@
 //! Linux (`tcp_ack` in net/ipv4/tcp_input.c).
 
 mod detect;
+mod in_order;
 mod send;
 mod state;
 mod timer;
@@ -119,6 +120,9 @@ impl LossRecovery for Selective {
         if ack.number < una {
             return None;
         }
+        if self.acknowledge_in_order(core, net, now, ack) {
+            return Some(u32::MAX);
+        }
         let delivered = self.deliver(core, now, ack, una);
         let Delivered { newly, advanced, .. } = delivered;
         let ack = core.with_marks(ack, newly);
@@ -156,11 +160,7 @@ impl LossRecovery for Selective {
             let in_flight = core.board.in_flight();
             prr.acknowledged(Delivery { delivered: newly.packets, in_flight, safe });
         }
-        if core.board.high() == core.board.una() {
-            // All data is acknowledged (RFC 6298 section 5.2).
-            core.deadline = NONE;
-            self.timer = Timer::Rto;
-        }
+        self.stop_timer_if_idle(core);
         Some(u32::MAX)
     }
 
@@ -283,14 +283,29 @@ impl Selective {
             newly.once.then_some(newly.sent_at)
         };
         if let Some(sent_at) = sampled {
-            core.rto.sample(now, sent_at);
-            core.rto.restart();
-            if let Some(tlp) = &mut self.tlp {
-                tlp.sampled();
-            }
+            self.sample(core, now, sent_at);
         }
         let (advanced, duplicate) = (ack.number > una, self.undo.reported(ack));
         Delivered { newly, advanced, duplicate, original, sacked: selective.changed }
+    }
+
+    /// Updates the timeout's estimator with the round-trip time of a packet sent at `sent_at`.
+    #[inline(always)]
+    fn sample(&mut self, core: &mut Core, now: u64, sent_at: u64) {
+        core.rto.sample(now, sent_at);
+        core.rto.restart();
+        if let Some(tlp) = &mut self.tlp {
+            tlp.sampled();
+        }
+    }
+
+    /// Stops the timer if all data is acknowledged (RFC 6298 section 5.2).
+    #[inline(always)]
+    fn stop_timer_if_idle(&mut self, core: &mut Core) {
+        if core.board.high() == core.board.una() {
+            core.deadline = NONE;
+            self.timer = Timer::Rto;
+        }
     }
 
     /// Reports an acknowledgement to the controller.
