@@ -236,7 +236,9 @@ impl<T: Default> Contents<T> {
             return self.take_reordered(number);
         }
         let lost = self.index(number).min(self.queue.len());
-        self.queue.drain(..lost);
+        if lost > 0 {
+            self.queue.drain(..lost);
+        }
         self.first = number.wrapping_add(1);
         self.queue.pop_front()
     }

@@ -116,6 +116,7 @@ impl Propagation {
     }
 
     /// The arrival of a packet that departs at `departure`, and whether it is late.
+    #[inline(always)]
     pub(super) fn arrival(&mut self, departure: u64, flags: u16) -> (u64, bool) {
         // At least the bound of the lookahead, whatever the rounding.
         let delay = self.profile.as_mut().map_or(0, |own| whole(own.at(departure))).max(self.least);
