@@ -17,7 +17,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get install -y -qq $(1) 2>/dev/null || { $$as apt-get update -qq && $$as apt-get install -y -qq $(1); }; }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions equal clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -45,6 +45,7 @@ help:
 	@echo "make fuzz    feed what comes from the network, and key files, to a fuzzer, a minute each"
 	@echo "make deny    check licences, sources and security advisories of the locked crates, from the network"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
+	@echo "make equal BASE=COMMIT   check that all scenarios give the same bits as with another commit"
 	@echo "make clean   remove what these made"
 
 demo: build
@@ -221,6 +222,10 @@ $(DENY):
 
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
+
+BASE := HEAD
+equal: dev
+	nice $(BIN)/python bench/equal.py $(BASE)
 
 # The crate cwnd with each of its features alone, with none and with all; without an operating system; and its package as a
 # dependency of a project outside the workspace, which also runs its examples.

@@ -64,6 +64,11 @@ def eight(controller: str, queue: str) -> Scenario:
     return network
 
 
+def controlled(spec: str, conventions: str) -> Scenario:
+    """Return two seconds of the network of ``bench/run.py controllers``."""
+    return {**networks.controlled(spec, conventions), "duration": 2}
+
+
 FAST = dumbbell("1gbit", 2, flow=[{"controller": "cubic", "count": 100, "start": "0s..0.5s"}])
 CBR = dumbbell("100mbit", 10, cbr=[{"rate": "20mbit", "count": 4}])
 UDT = dumbbell("100mbit", 10, flow=[{"controller": "udt"}])
@@ -81,6 +86,10 @@ CASES: dict[str, tuple[Scenario, list[str]]] = {
     "droptail-8": (eight("reno", "droptail"), []),
     "fq-codel-8": (eight("reno", "fq_codel"), []),
     "bbr3-8": (eight("bbr3", "droptail"), []),
+    "reno-linux": (controlled("reno", "linux"), []),
+    "bbr3-linux": (controlled("bbr3", "linux"), []),
+    "bbr-rfc": (controlled("bbr", "rfc"), []),
+    "many-1000": (networks.long_flows(1000, 1), []),
     "short-flows": (networks.short_flows(10_000), []),
 }
 

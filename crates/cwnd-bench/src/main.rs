@@ -3,7 +3,8 @@
 //!
 //! A scenario in JSON comes in on standard input, a line of JSON goes out. `--record` records the
 //! controllers' events, `--tap` looks at each packet that crosses the first link, `--pcap`
-//! writes it to the file that follows.
+//! writes it to the file that follows. `--two` runs on two threads, `--every-event` without
+//! lookahead. `--digest` adds a digest of the complete records, for `bench/equal.py`.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use serde_json::{Map, Value, json};
 use std::error::Error;
+use std::fmt::{self, Write};
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, BufWriter};
@@ -54,6 +56,18 @@ fn run(simulation: &mut Simulation) {
     simulation.run();
 }
 
+/// FNV-1a of what is written.
+struct Digest(u64);
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = text
+            .bytes()
+            .fold(self.0, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Ok(())
+    }
+}
+
 /// Looks at what crosses the first link, as the arguments say.
 fn watch(
     simulation: &mut Simulation,
@@ -84,8 +98,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     stages.end("scenario");
     let network = Arc::new(scenario.network(scenario.seed)?);
     stages.end("network");
-    let record_events = arguments.iter().any(|argument| argument == "--record");
-    let options = Options { record_events, ..Options::default() };
+    let has = |option| arguments.iter().any(|argument| argument == option);
+    let options = Options {
+        record_events: has("--record"),
+        two_threads: has("--two"),
+        lookahead: !has("--every-event"),
+        ..Options::default()
+    };
     let mut simulation = Simulation::new(network.clone(), scenario.seed, &options)?;
     watch(&mut simulation, &network, &arguments)?;
     stages.end("create");
@@ -93,7 +112,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     stages.end("run");
     let records = simulation.finish();
     stages.end("finish");
+    let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+    if has("--digest") {
+        write!(digest, "{records:?}")?;
+    }
     let line = json!({
+        "digest": format!("{:016x}", digest.0),
         "flows": network.flows.len(),
         "packets": records.packets,
         "events": records.events,

@@ -44,11 +44,21 @@ struct CachedOutput {
 }
 
 impl CachedOutput {
-    fn of(controller: &AnyController, clock: Clock, ticked: Option<Time>) -> Self {
-        let output = controller.output();
-        let period = output.pace.map(|pace| clock.ticks(pace.period().as_nanos()));
-        let tick = output.next_tick(ticked).map_or(NONE, |tick| clock.ticks(tick.as_nanos()));
-        CachedOutput { output, period, tick, ticked }
+    fn new(output: Output, clock: Clock) -> Self {
+        let mut cached = CachedOutput { output, period: None, tick: NONE, ticked: None };
+        cached.output.pace = None;
+        cached.update(output, clock);
+        cached
+    }
+
+    /// Replaces the output after another event.
+    #[inline(always)]
+    fn update(&mut self, output: Output, clock: Clock) {
+        if output.pace != self.output.pace {
+            self.period = output.pace.map(|pace| clock.ticks(pace.period().as_nanos()));
+        }
+        self.tick = output.next_tick(self.ticked).map_or(NONE, |tick| clock.ticks(tick.as_nanos()));
+        self.output = output;
     }
 }
 
@@ -81,7 +91,7 @@ impl Driver {
     pub(crate) fn new(clock: Clock, controller: AnyController, record_events: bool) -> Self {
         let plain = matches!(&controller, AnyController::Window(machine) if !machine.is_paced());
         Driver {
-            cached: (!plain).then(|| Box::new(CachedOutput::of(&controller, clock, None))),
+            cached: (!plain).then(|| Box::new(CachedOutput::new(controller.output(), clock))),
             controller,
             packets_sent: 0,
             bytes_sent: 0,
@@ -157,8 +167,10 @@ impl Driver {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
         if let Some(cached) = &mut self.cached {
-            let ticked = if matches!(event, Event::Tick) { Some(now) } else { cached.ticked };
-            **cached = CachedOutput::of(&self.controller, self.clock, ticked);
+            if matches!(event, Event::Tick) {
+                cached.ticked = Some(now);
+            }
+            cached.update(self.controller.output(), self.clock);
         }
         let output = self.events.is_some().then(|| self.output());
         if let (Some(events), Some(output)) = (&mut self.events, output) {

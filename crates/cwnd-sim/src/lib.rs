@@ -14,6 +14,7 @@ mod discipline;
 mod driver;
 mod endpoint;
 mod engine;
+mod fast_path;
 mod flows;
 pub mod live;
 pub mod metrics;

@@ -204,12 +204,21 @@ impl<T: Default> Contents<T> {
 
     /// Appends the contents of a packet and returns their number.
     pub(crate) fn put(&mut self, contents: T) -> u32 {
+        self.put_with(|place| *place = contents)
+    }
+
+    /// Appends the contents of a packet, which `write` writes in their place, and returns their number.
+    #[inline(always)]
+    pub(crate) fn put_with(&mut self, write: impl FnOnce(&mut T)) -> u32 {
         let mut number = self.number(self.queue.len());
         if number == 0 {
             self.queue.push_back(T::default());
             number = 1;
         }
-        self.queue.push_back(contents);
+        self.queue.push_back(T::default());
+        if let Some(place) = self.queue.back_mut() {
+            write(place);
+        }
         number
     }
 
@@ -227,7 +236,9 @@ impl<T: Default> Contents<T> {
             return self.take_reordered(number);
         }
         let lost = self.index(number).min(self.queue.len());
-        self.queue.drain(..lost);
+        if lost > 0 {
+            self.queue.drain(..lost);
+        }
         self.first = number.wrapping_add(1);
         self.queue.pop_front()
     }

@@ -72,12 +72,13 @@ impl Rng {
     /// Returns an integer uniformly distributed in [0, `bound`), without bias (Lemire 2019); 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        let reject = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
+        let reject = || bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
             #[expect(clippy::cast_possible_truncation, reason = "the lower half of the product")]
             let low = wide as u64;
-            if low >= reject {
+            // What is to be rejected is below `bound`: most numbers need no division.
+            if low >= bound || low >= reject() {
                 return (wide >> 64) as u64;
             }
         }

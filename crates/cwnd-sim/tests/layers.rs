@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The layers of this crate, the lowest first. A part imports only from lower layers.
 const LAYERS: [&[&str]; 13] = [
-    &["cast", "record", "rng"],
+    &["cast", "fast_path", "record", "rng"],
     &["check", "clock", "packet"],
     &["units"],
     &["discipline"],

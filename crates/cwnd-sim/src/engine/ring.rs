@@ -50,9 +50,17 @@ impl<T: Copy + Default> Ring<T> {
     pub(crate) fn pop(&mut self) -> T {
         debug_assert!(self.len > 0);
         let item = self.buffer[self.slot(0)];
-        self.head = self.head.wrapping_add(1);
-        self.len -= 1;
+        self.skip(1);
         item
+    }
+
+    /// Removes `count` items from the front. An empty ring begins again at its first slot, so that the memory of one that is often empty
+    /// stays in the cache.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self, count: usize) {
+        debug_assert!(count <= self.len);
+        self.len -= count;
+        self.head = if self.len == 0 { 0 } else { self.head.wrapping_add(count) };
     }
 
     #[cold]

@@ -29,8 +29,19 @@ pub(super) struct Rack {
     reo_wnd_persist: u32,
     /// `RACK.dsack_round`: duplicate reports do not widen the window again before this packet is acknowledged.
     dsack_round: Option<u32>,
-    /// Packets by the time of their last transmission, with packets that need no detection any more.
-    order: VecDeque<(u64, u32)>,
+    /// Retransmitted packets, and others below `next`, in the order of their last transmissions, with packets that need no detection any
+    /// more. The scoreboard has the times of those from `next` on that were sent only once.
+    order: VecDeque<Sent>,
+    next: u32,
+}
+
+/// The last transmission of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    at: u64,
+    seq: u32,
+    /// One past the highest packet sent before; `seq` at the first transmission. It orders transmissions of the same time.
+    high: u32,
 }
 
 /// The state of the sender on which the reordering window depends.
@@ -57,9 +68,27 @@ fn sent_after(one: (u64, u32), other: (u64, u32)) -> bool {
 }
 
 impl Rack {
-    /// Records the transmission of packet `seq`.
-    pub(super) fn sent(&mut self, now: u64, seq: u32) {
-        self.order.push_back((now, seq));
+    /// Records the retransmission of packet `seq`. `high` is one past the highest packet sent.
+    pub(super) fn resent(&mut self, now: u64, seq: u32, high: u32) {
+        self.order.push_back(Sent { at: now, seq, high });
+    }
+
+    /// Whether packets sent once that are acknowledged in order, up to the one before `end_seq` sent at `sent_at`, are the latest
+    /// ones sent that were delivered. Then no other packet is late.
+    #[inline(always)]
+    pub(super) fn is_in_order(&self, una: u32, sent_at: u64, end_seq: u32) -> bool {
+        self.fack <= una && sent_after((sent_at, end_seq), (self.xmit_ts, self.end_seq))
+    }
+
+    /// Steps 2 to 5 for packets that are [in order](Self::is_in_order), without others that are retransmitted, SACKed or lost.
+    #[inline(always)]
+    pub(super) fn in_order(&mut self, now: u64, sent_at: u64, board: &Scoreboard, path: Path) {
+        self.end_seq = board.una();
+        self.fack = board.una();
+        self.xmit_ts = sent_at;
+        self.rtt = now - sent_at;
+        self.reo_wnd = self.update_reo_wnd(board, path);
+        self.advanced = false;
     }
 
     /// Steps 2 and 3: updates the state for a packet that is newly delivered. `echoes` tells whether the acknowledgement's timestamp
@@ -132,20 +161,16 @@ impl Rack {
         self.reo_wnd = self.update_reo_wnd(board, path);
         let mut found = Detected::default();
         let mut waiting = 0;
-        while let Some(&(sent_at, seq)) = self.order.get(waiting) {
-            if !board.is_pending(seq, sent_at) {
-                // Delivered, lost or retransmitted since. The removal moves only the entries before it, which are few.
-                self.order.remove(waiting);
-                continue;
-            }
-            if !sent_after((self.xmit_ts, self.end_seq), (sent_at, seq + 1)) {
+        while let Some(sent) = self.pending(board, waiting) {
+            if !sent_after((self.xmit_ts, self.end_seq), (sent.at, sent.seq + 1)) {
                 break;
             }
-            let due = sent_at + self.rtt + self.reo_wnd;
+            let due = sent.at + self.rtt + self.reo_wnd;
             if due <= now {
-                self.mark(board, waiting, &mut found);
+                self.mark(board, waiting, sent, &mut found);
             } else {
                 found.timeout = found.timeout.max(due - now);
+                self.keep(waiting, sent);
                 waiting += 1;
             }
         }
@@ -157,32 +182,73 @@ impl Rack {
     pub(super) fn mark_losses_on_rto(&mut self, board: &mut Scoreboard, now: u64) -> Losses {
         let mut found = Detected::default();
         let mut at = 0;
-        while let Some(&(sent_at, seq)) = self.order.get(at) {
-            if !board.is_pending(seq, sent_at) {
-                self.order.remove(at);
-            } else if seq == board.una() || sent_at + self.rtt + self.reo_wnd <= now {
-                self.mark(board, at, &mut found);
+        while let Some(sent) = self.pending(board, at) {
+            if sent.seq == board.una() || sent.at + self.rtt + self.reo_wnd <= now {
+                self.mark(board, at, sent, &mut found);
             } else {
+                self.keep(at, sent);
                 at += 1;
             }
         }
         found.losses
     }
 
-    fn mark(&mut self, board: &mut Scoreboard, at: usize, found: &mut Detected) {
-        if let Some((sent_at, seq)) = self.order.remove(at) {
-            board.mark_lost((seq, seq + 1));
-            found.losses.add(seq, sent_at);
+    /// The packet in flight that was sent after the first `place` of `order`.
+    fn pending(&mut self, board: &mut Scoreboard, place: usize) -> Option<Sent> {
+        let again = loop {
+            match self.order.get(place).copied() {
+                Some(sent) if !board.is_pending(sent.seq, sent.at) => {
+                    // Delivered, lost or retransmitted since. The removal moves only the entries before it, which are few.
+                    self.order.remove(place);
+                }
+                again => break again,
+            }
+        };
+        let high = board.high();
+        self.next = self.next.max(board.una());
+        while self.next < high && !board.is_original(self.next) {
+            self.next += 1;
         }
+        let seq = self.next;
+        if seq < high && again.is_none_or(|again| seq < again.high) {
+            return Some(Sent { at: board.sent_at(seq), seq, high: seq });
+        }
+        again
+    }
+
+    /// Whether a [pending](Self::pending) packet is not in `order`.
+    fn is_next(&self, sent: Sent) -> bool {
+        sent.seq == self.next && sent.high == sent.seq
+    }
+
+    /// Follows a packet further, behind `place` others.
+    fn keep(&mut self, place: usize, sent: Sent) {
+        if self.is_next(sent) {
+            self.next += 1;
+            self.order.insert(place, sent);
+        }
+    }
+
+    /// Marks a packet behind `place` others as lost.
+    fn mark(&mut self, board: &mut Scoreboard, place: usize, sent: Sent, found: &mut Detected) {
+        if self.is_next(sent) {
+            self.next += 1;
+        } else {
+            self.order.remove(place);
+        }
+        board.mark_lost((sent.seq, sent.seq + 1));
+        found.losses.add(sent.seq, sent.at);
     }
 
     /// Follows all outstanding packets anew, after lost packets were presumed to be in flight again.
     pub(super) fn restart(&mut self, board: &mut Scoreboard) {
         let outstanding = board.una()..board.high();
-        let mut order: Vec<_> = outstanding.map(|seq| (board.sent_at(seq), seq)).collect();
-        order.retain(|&(sent_at, seq)| board.is_pending(seq, sent_at));
-        order.sort_unstable();
+        let sent = |seq| Sent { at: board.sent_at(seq), seq, high: seq };
+        let mut order: Vec<_> = outstanding.map(sent).collect();
+        order.retain(|sent| board.is_pending(sent.seq, sent.at));
+        order.sort_unstable_by_key(|sent| (sent.at, sent.seq));
         self.order = order.into();
+        self.next = board.high();
         self.advanced = true;
     }
 }
@@ -190,6 +256,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const RTT: u64 = 100;
 
@@ -209,12 +276,11 @@ mod tests {
         }
 
         fn send(&mut self, now: u64) {
-            self.rack.sent(now, self.board.high());
             self.board.sent(now);
         }
 
         fn resend(&mut self, now: u64, seq: u32) {
-            self.rack.sent(now, seq);
+            self.rack.resent(now, seq, self.board.high());
             self.board.resent(now, seq);
         }
 
@@ -354,5 +420,66 @@ mod tests {
         bench.board.unmark_lost();
         bench.rack.restart(&mut bench.board);
         assert_eq!(found(bench.detect(105)), (1, 0, 0));
+    }
+
+    /// Changes a sender by a step of a random history, and returns what is detected and the state of the scoreboard. `all`: each packet is in
+    /// `order` from its first transmission on.
+    fn step(
+        bench: &mut Bench,
+        now: u64,
+        (kind, place, length): (u8, u32, u32),
+        all: bool,
+    ) -> String {
+        let (una, high) = (bench.board.una(), bench.board.high());
+        let seq = una + place;
+        let mut found = Detected::default();
+        match kind {
+            0..3 => (0..length).for_each(|_| {
+                let seq = bench.board.high();
+                bench.send(now);
+                if all {
+                    bench.rack.resent(now, seq, seq);
+                    bench.rack.next = seq + 1;
+                }
+            }),
+            3..5 => {
+                for _ in 0..length {
+                    let Some(seq) = bench.board.next_lost() else { break };
+                    bench.resend(now, seq);
+                }
+            }
+            5..8 => found = bench.sack(now, (seq, seq + length)),
+            8 => {
+                let (rack, min_rtt) = (&mut bench.rack, bench.path.min_rtt);
+                let ack = (una + length).min(high);
+                bench.board.acked_each(ack, |covered| rack.update(now, covered, min_rtt, true));
+                found = bench.detect(now);
+            }
+            9 => found = bench.detect(now),
+            10 => found.losses = bench.rack.mark_losses_on_rto(&mut bench.board, now),
+            11 => {
+                bench.board.unmark_lost();
+                bench.rack.restart(&mut bench.board);
+            }
+            _ => bench.path.in_recovery = length % 2 == 0,
+        }
+        let board = &mut bench.board;
+        format!("{found:?} {} {} {:?}", board.lost(), board.in_flight(), board.next_lost())
+    }
+
+    proptest! {
+        /// Packets sent once are detected without entries in `order` as they are with them, also if several are sent at the same time.
+        #[test]
+        fn packets_sent_once_need_no_entries(
+            steps in prop::collection::vec((0u64..60, (0u8..13, 0u32..30, 1u32..9)), 0..150),
+        ) {
+            let (mut bench, mut reference) = (Bench::new(0), Bench::new(0));
+            let mut now = 0;
+            for (gap, change) in steps {
+                now += gap.saturating_sub(20);
+                let found = step(&mut bench, now, change, false);
+                prop_assert_eq!(found, step(&mut reference, now, change, true));
+            }
+        }
     }
 }

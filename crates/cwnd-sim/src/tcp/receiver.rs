@@ -369,7 +369,7 @@ impl Receiver {
     }
 
     /// Updates what only some receivers have for a packet that arrives. Returns whether AccECN acknowledges the packet at once.
-    #[cold]
+    #[inline]
     fn note(&mut self, now: u64, packet: Packet) -> bool {
         let Some(further) = &mut self.further else { return false };
         let seq = packet.seq();
@@ -456,8 +456,20 @@ impl Receiver {
     }
 
     /// Stores SACK blocks, timestamps and AccECN's feedback in the table of extras. Returns the index and the options' size in bytes.
-    #[cold]
+    #[inline]
     fn extra(&mut self, net: &mut Net, now: u64, blocks: bool) -> (u32, u16) {
+        let contents = &mut net.extras[self.timer as usize / TIMERS];
+        if !blocks
+            && let Some(granularity) = self.stamps
+            && self.further.as_ref().is_none_or(|further| further.marks.is_none())
+        {
+            let (stamp, echo) = (low32(now / granularity), self.recent_stamp);
+            // In its place: a copy would read as a whole what was just written in parts, which stalls.
+            let number = contents.put_with(|extra: &mut Extra| {
+                (extra.stamp, extra.echo) = (stamp, echo);
+            });
+            return (number, u16::from(self.policy.timestamps));
+        }
         let mut extra = Extra::default();
         if blocks {
             (extra.blocks, extra.count) = self.blocks.report(self.expected);
@@ -486,7 +498,7 @@ impl Receiver {
         if extra.count > 0 {
             options += u16::from(self.policy.sack_header) + 8 * saturate16(extra.count as usize);
         }
-        (net.extras[self.timer as usize / TIMERS].put(extra), options)
+        (contents.put(extra), options)
     }
 }
 

@@ -441,6 +441,34 @@ impl Scoreboard {
         }
     }
 
+    /// Whether outstanding packet `seq` is in flight and was sent only once.
+    pub(crate) fn is_original(&mut self, seq: u32) -> bool {
+        !self.segment(seq).has(SACKED | LOST | AGAIN)
+    }
+
+    /// Whether all outstanding packets were sent once, and none is SACKed or presumed lost.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.marked <= self.una
+    }
+
+    /// The transmission times of the first and the last packet below `ack`, where at least one is outstanding.
+    #[inline(always)]
+    pub(crate) fn sent_below(&self, ack: u32) -> (u64, u64) {
+        let last = (ack - self.una - 1) as usize;
+        (self.segments.get(0).sent_at(), self.segments.get(last).sent_at())
+    }
+
+    /// [`acked`](Self::acked) for a [plain](Self::is_plain) scoreboard and an `ack` above its first packet. `sent_at` is the time of the
+    /// last packet below.
+    #[inline(always)]
+    pub(crate) fn acked_plain(&mut self, ack: u32, sent_at: u64) -> Newly {
+        let packets = ack - self.una;
+        self.segments.skip(packets as usize);
+        self.una = ack;
+        Newly { packets, newest: ack - 1, sent_at, once: true, changed: true }
+    }
+
     /// Whether a retransmitted packet is outstanding.
     pub(crate) fn any_retransmitted(&mut self) -> bool {
         self.resent > 0 || self.outstanding() > 0 && self.is_retransmitted(self.una)

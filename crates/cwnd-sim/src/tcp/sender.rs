@@ -270,13 +270,11 @@ impl<R: LossRecovery> Sender<R> {
     #[inline(always)]
     pub(crate) fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
         self.core.acks_received = self.core.acks_received.wrapping_add(1);
-        let taken;
-        let extra = if packet.aux() == 0 {
-            &Extra::NONE
-        } else {
-            taken = net.extras[self.flow()].take(packet.aux()).unwrap_or(Extra::NONE);
-            &taken
+        let taken = match packet.aux() {
+            0 => None,
+            number => net.extras[self.flow()].take(number),
         };
+        let extra = taken.as_ref().unwrap_or(&Extra::NONE);
         let echo = packet.flags() & flags::ECE != 0;
         let ack = Ack { extra, number: packet.seq(), echo, marks: u32::from(echo) };
         if let Some(burst) = self.recovery.acknowledgement(&mut self.core, net, now, ack) {
@@ -619,6 +617,12 @@ impl<E> Core<E> {
             ack.marks = decoder.decode(feedback, newly.packets, newly.changed, ack.extra.echo);
         }
         ack
+    }
+
+    /// Whether acknowledgements have AccECN's feedback.
+    #[inline(always)]
+    pub(super) fn has_feedback(&self) -> bool {
+        self.accecn.is_some()
     }
 
     /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.

@@ -52,6 +52,11 @@ impl Tlp {
         }
     }
 
+    /// Whether a probe is outstanding.
+    pub(super) fn is_outstanding(&self) -> bool {
+        self.end_seq.is_some()
+    }
+
     /// Records a round-trip time sample.
     pub(super) fn sampled(&mut self) {
         self.sampled = true;

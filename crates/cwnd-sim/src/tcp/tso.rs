@@ -8,6 +8,7 @@
 
 use crate::cast::whole32;
 use crate::clock::Clock;
+use crate::fast_path;
 
 /// Linux's `sysctl_tcp_min_tso_segs`.
 const MIN_PACKETS: u32 = 2;
@@ -23,6 +24,8 @@ const RTT_LOG: u32 = 9;
 const WINDOW_DIVISOR: u32 = 3;
 /// The pacing rate over the window per round-trip time, in slow start and later (`sysctl_tcp_pacing_ss_ratio`, `_ca_ratio`).
 const PACING_RATIOS: [f64; 2] = [2.0, 1.2];
+/// More than the relative rounding error of a pacing rate.
+const ROUNDING: f64 = 1e-12;
 
 /// Sizes of segments.
 pub(super) struct Tso {
@@ -30,6 +33,8 @@ pub(super) struct Tso {
     /// Bytes of data in a packet.
     packet: u32,
     millisecond: u64,
+    /// Seconds of a tick, but for rounding.
+    tick: f64,
 }
 
 /// The pacing rate that determines the size of segments (`sk_pacing_rate`).
@@ -70,7 +75,8 @@ pub(super) struct Opportunity {
 
 impl Tso {
     pub(super) fn new(clock: Clock, packet: u32) -> Self {
-        Tso { clock, packet: packet.max(1), millisecond: clock.ticks(1_000_000) }
+        let tick = 1.0 / clock.ticks_in(1.0);
+        Tso { clock, packet: packet.max(1), millisecond: clock.ticks(1_000_000), tick }
     }
 
     /// Packets carry `packet` bytes of data from now on.
@@ -81,12 +87,35 @@ impl Tso {
     /// Returns how many packets to send at once: at most a segment, and at most half of the window (`tcp_cwnd_test`). `None` if the
     /// sender waits for the next acknowledgement. `left` packets have data.
     pub(super) fn burst(&self, at: Opportunity, left: u32) -> Option<u32> {
-        let segment = self.segment(at);
-        let whole = left <= at.room.min(segment);
-        if left > 1 && !whole && !at.recovering && self.defers(at, segment) {
+        if left > at.room.max(1) && !at.recovering && self.defers(at) {
             return None;
         }
-        Some(segment.min(at.room).min((at.window / 2).max(1)))
+        Some(self.segment_up_to(at, at.room.min((at.window / 2).max(1))))
+    }
+
+    /// The packets of a full segment, or `most` if they are more. Without pacing a product decides that they are more, except where
+    /// rounding might.
+    fn segment_up_to(&self, at: Opportunity, most: u32) -> u32 {
+        if let Pace::Window { slow_start } = at.pace
+            && let Some(srtt) = at.srtt
+            && fast_path::permitted()
+        {
+            let bytes = f64::from(most) * f64::from(self.packet);
+            let time = srtt.max(1) as f64 * self.tick;
+            let least = bytes * SEGMENTS_PER_SECOND * time * (1.0 + ROUNDING);
+            let full = bytes <= f64::from(MAX_BYTES) && self.paced_bytes(at, slow_start) > least;
+            if full || most <= MIN_PACKETS {
+                return most;
+            }
+        }
+        self.segment(at).min(most)
+    }
+
+    /// The bytes for each round-trip time by which Linux computes the pacing rate of a sender that is not paced.
+    fn paced_bytes(&self, at: Opportunity, slow_start: bool) -> f64 {
+        let [in_slow_start, later] = PACING_RATIOS;
+        let ratio = if slow_start { in_slow_start } else { later };
+        ratio * f64::from(at.window.max(at.outstanding)) * f64::from(self.packet)
     }
 
     /// The packets of a full segment (`tcp_tso_autosize`).
@@ -95,10 +124,7 @@ impl Tso {
         let rate = match at.pace {
             Pace::Law(rate) | Pace::Controller(rate) => rate * packet,
             Pace::Window { slow_start } => at.srtt.map_or(f64::INFINITY, |srtt| {
-                let [in_slow_start, later] = PACING_RATIOS;
-                let ratio = if slow_start { in_slow_start } else { later };
-                let packets = f64::from(at.window.max(at.outstanding));
-                ratio * packets * packet / self.clock.seconds(srtt.max(1))
+                self.paced_bytes(at, slow_start) / self.clock.seconds(srtt.max(1))
             }),
         };
         let least = match at.pace {
@@ -107,19 +133,19 @@ impl Tso {
         };
         let halvings = (self.clock.nanos(at.min_rtt) / 1000) >> RTT_LOG;
         let more = if at.min_rtt < u64::MAX && halvings < 32 { MAX_BYTES >> halvings } else { 0 };
-        let bytes = (rate / SEGMENTS_PER_SECOND).floor() + f64::from(more);
-        (whole32(bytes.min(f64::from(MAX_BYTES))) / self.packet).max(least)
+        let bytes = whole32((rate / SEGMENTS_PER_SECOND).min(f64::from(MAX_BYTES))) + more;
+        (bytes.min(MAX_BYTES) / self.packet).max(least)
     }
 
     /// Whether less than a full segment waits for the next acknowledgement (`tcp_tso_should_defer`).
-    fn defers(&self, at: Opportunity, segment: u32) -> bool {
+    fn defers(&self, at: Opportunity) -> bool {
         let (Some(oldest), Some(srtt)) = (at.oldest, at.srtt) else { return false };
         // An acknowledgement is due within this time, or overdue.
         let soon = (srtt / 2).min(self.millisecond);
         at.now <= at.sent_at.saturating_add(self.millisecond)
-            && at.room < segment
             && at.room < at.window / WINDOW_DIVISOR
             && oldest.saturating_add(srtt) <= at.now.saturating_add(soon)
+            && at.room < self.segment_up_to(at, at.room + 1)
     }
 }
 

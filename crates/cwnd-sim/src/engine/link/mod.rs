@@ -23,6 +23,7 @@ use super::schedule::{AFTER_END, NONE};
 use crate::cast::saturate32;
 use crate::clock::Clock;
 use crate::discipline::{Action, Admission, Code, Occupancy};
+use crate::fast_path;
 use crate::network;
 use crate::packet::{Packet, flags};
 use crate::record::{Delay, LinkRecord};
@@ -90,6 +91,8 @@ pub(crate) struct Link {
     /// Whether packets are only queued and transmitted: nothing varies, no packet is lost on the link or inspected, and no departure is
     /// an event.
     plain: bool,
+    /// Whether packets are only delayed, by a delay that varies, as in a host that processes them.
+    only_delays: bool,
     tapped: bool,
     /// Packets whose arrival at the far end needs an event.
     in_flight: Ring<InFlight>,
@@ -140,6 +143,7 @@ impl Link {
             due: observations.first(),
             transparent: false,
             plain: false,
+            only_delays: false,
             tapped: false,
             in_flight: Ring::new(),
             counters: Counters::default(),
@@ -168,6 +172,9 @@ impl Link {
     fn select_path(&mut self) {
         self.plain = self.scheduled.is_none() && !self.is_impaired();
         self.transparent = self.plain && self.admission.accepts_when_idle();
+        let others = self.queues || self.tapped || self.gate.is_some() || self.loss.is_some();
+        let varies = self.varying.as_ref().is_some_and(|varying| !varying.reorders());
+        self.only_delays = varies && !others && fast_path::permitted();
     }
 
     /// Whether packets are not only queued and transmitted.
@@ -265,6 +272,9 @@ impl Link {
         if now >= self.due {
             self.observe(now);
         }
+        if self.only_delays {
+            return (self.delay(now, packet), 0);
+        }
         if !self.plain {
             if self.scheduled.is_some() {
                 return (NONE, flags::QUEUED);
@@ -280,6 +290,16 @@ impl Link {
         }
         let start = self.wait(now, size);
         (self.transmit(start, size), gained)
+    }
+
+    /// Delays a packet. Returns the time at which it arrives at the far end.
+    #[inline(always)]
+    fn delay(&mut self, now: u64, packet: Packet) -> u64 {
+        self.counters.accepted += 1;
+        self.counters.bytes += u64::from(packet.size());
+        self.busy = self.busy.max(now).min(AFTER_END);
+        let Some(varying) = &mut self.varying else { return NONE };
+        varying.propagate(self.busy, packet.flags())
     }
 
     /// Receives a packet on an impaired link.

@@ -12,7 +12,7 @@ impl Selective {
         matches!(self.state, State::Recovery | State::Loss)
     }
 
-    fn path(&self, core: &Core) -> Path {
+    pub(super) fn path(&self, core: &Core) -> Path {
         Path {
             min_rtt: core.driver.min_rtt,
             srtt: core.rto.srtt().unwrap_or(u64::MAX),

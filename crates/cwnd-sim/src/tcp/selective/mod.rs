@@ -3,6 +3,7 @@
 //! Linux (`tcp_ack` in net/ipv4/tcp_input.c).
 
 mod detect;
+mod in_order;
 mod send;
 mod state;
 mod timer;
@@ -119,6 +120,9 @@ impl LossRecovery for Selective {
         if ack.number < una {
             return None;
         }
+        if self.acknowledge_in_order(core, net, now, ack) {
+            return Some(u32::MAX);
+        }
         let delivered = self.deliver(core, now, ack, una);
         let Delivered { newly, advanced, .. } = delivered;
         let ack = core.with_marks(ack, newly);
@@ -156,11 +160,7 @@ impl LossRecovery for Selective {
             let in_flight = core.board.in_flight();
             prr.acknowledged(Delivery { delivered: newly.packets, in_flight, safe });
         }
-        if core.board.high() == core.board.una() {
-            // All data is acknowledged (RFC 6298 section 5.2).
-            core.deadline = NONE;
-            self.timer = Timer::Rto;
-        }
+        self.stop_timer_if_idle(core);
         Some(u32::MAX)
     }
 
@@ -221,15 +221,16 @@ impl LossRecovery for Selective {
     }
 
     fn transmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32) {
-        if seq < core.board.high() {
+        let high = core.board.high();
+        if seq < high {
             self.undo.retransmitted();
+            if let Some(rack) = &mut self.rack {
+                rack.resent(now, seq, high);
+            }
         }
         core.transmit(net, now, seq);
         if let Some(linux) = &mut self.linux {
             linux.sent_at = now;
-        }
-        if let Some(rack) = &mut self.rack {
-            rack.sent(now, seq);
         }
         if let Some(prr) = &mut self.prr {
             prr.sent();
@@ -252,9 +253,10 @@ impl Selective {
                 first = first.or(Some(covered.sent_at));
                 original |= covered.seq < high_seq;
             }
-            let echoes = stamps.is_none_or(|granularity| {
-                u64::from(ack.extra.echo) >= covered.sent_at / granularity
-            });
+            let echoes = !covered.retransmitted
+                || stamps.is_none_or(|granularity| {
+                    u64::from(ack.extra.echo) >= covered.sent_at / granularity
+                });
             if let Some(rack) = rack {
                 rack.update(now, covered, min_rtt, echoes);
             }
@@ -281,14 +283,29 @@ impl Selective {
             newly.once.then_some(newly.sent_at)
         };
         if let Some(sent_at) = sampled {
-            core.rto.sample(now, sent_at);
-            core.rto.restart();
-            if let Some(tlp) = &mut self.tlp {
-                tlp.sampled();
-            }
+            self.sample(core, now, sent_at);
         }
         let (advanced, duplicate) = (ack.number > una, self.undo.reported(ack));
         Delivered { newly, advanced, duplicate, original, sacked: selective.changed }
+    }
+
+    /// Updates the timeout's estimator with the round-trip time of a packet sent at `sent_at`.
+    #[inline(always)]
+    fn sample(&mut self, core: &mut Core, now: u64, sent_at: u64) {
+        core.rto.sample(now, sent_at);
+        core.rto.restart();
+        if let Some(tlp) = &mut self.tlp {
+            tlp.sampled();
+        }
+    }
+
+    /// Stops the timer if all data is acknowledged (RFC 6298 section 5.2).
+    #[inline(always)]
+    fn stop_timer_if_idle(&mut self, core: &mut Core) {
+        if core.board.high() == core.board.una() {
+            core.deadline = NONE;
+            self.timer = Timer::Rto;
+        }
     }
 
     /// Reports an acknowledgement to the controller.

@@ -57,6 +57,11 @@ impl Undo {
         self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);
     }
 
+    /// Whether a retransmission awaits the acknowledgement that shows whether it was spurious.
+    pub(super) fn has_stamp(&self) -> bool {
+        self.retransmit_ts.is_some()
+    }
+
     pub(super) fn take_stamp(&mut self) -> Option<u32> {
         self.retransmit_ts.take()
     }
