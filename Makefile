@@ -90,14 +90,14 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
-# Whatever runs beside the tests in real time runs under `nice`, as `dev` does.
+# Whatever runs beside the tests in real time runs under `nice`, as `dev` does; what only computes gives way to UDT's sockets too.
 rust-tests:
 	$(UNIT_TESTS)
 	RUST_TEST_THREADS=8 nice $(INTEGRATION_TESTS) --exclude cwnd-linux
 	nice $(CARGO_TEST) --doc
 
 python-tests: dev
-	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
+	nice -n 19 $(PYTEST) -n $(shell nproc) -m "not realtime"
 
 # They use a third of a processor for each worker. The other files are not named, because each worker would import them.
 realtime-tests: dev | link-tests
