@@ -147,33 +147,24 @@ impl Drop for Transfer {
 
 /// Which files are sent, and how: a dictionary.
 #[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Sending {
-    #[pyo3(item)]
     include: Vec<String>,
-    #[pyo3(item)]
     exclude: Vec<String>,
-    #[pyo3(item)]
     checksum: bool,
-    #[pyo3(item)]
     dry_run: bool,
-    #[pyo3(item)]
     retry: u32,
 }
 
 /// What a receiver takes: a dictionary.
 #[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Receiving {
-    #[pyo3(item)]
     max_bytes: Option<u64>,
-    #[pyo3(item)]
     max_files: Option<u64>,
-    #[pyo3(item)]
     reserve: String,
-    #[pyo3(item)]
     overwrite: bool,
-    #[pyo3(item)]
     allow_dotfiles: bool,
-    #[pyo3(item)]
     once: bool,
 }
 

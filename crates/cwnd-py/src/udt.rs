@@ -22,33 +22,21 @@ const PIECE: usize = 1 << 16;
 
 /// Options of a UDT socket: a Python dictionary.
 #[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 pub(crate) struct SocketOptions {
-    #[pyo3(item)]
     controller: Given,
-    #[pyo3(item)]
     messages: bool,
-    #[pyo3(item)]
     packet_size: u32,
-    #[pyo3(item)]
     buffer: u32,
-    #[pyo3(item)]
     rate_limit: Option<f64>,
-    #[pyo3(item)]
     timeout: f64,
-    #[pyo3(item)]
     key: Option<Vec<u8>>,
-    #[pyo3(item)]
     pair: Option<Vec<u8>>,
-    #[pyo3(item)]
     peers: Vec<String>,
-    #[pyo3(item)]
     code: Option<String>,
-    #[pyo3(item)]
     allow: Vec<String>,
-    #[pyo3(item)]
     per_address: Option<usize>,
     /// The local address to connect from.
-    #[pyo3(item)]
     bind: Option<String>,
 }
 
