@@ -65,7 +65,7 @@ impl Events {
 
 /// A transfer in a thread of its own.
 #[pyclass(frozen, module = "cwnd._native")]
-struct Transfer {
+pub(crate) struct Transfer {
     events: Arc<Events>,
     control: Arc<Control>,
     thread: Mutex<Option<JoinHandle<Result<(), String>>>>,
@@ -148,7 +148,7 @@ impl Drop for Transfer {
 /// Which files are sent, and how: a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Sending {
+pub(crate) struct Sending {
     include: Vec<String>,
     exclude: Vec<String>,
     checksum: bool,
@@ -159,7 +159,7 @@ struct Sending {
 /// What a receiver takes: a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Receiving {
+pub(crate) struct Receiving {
     max_bytes: Option<u64>,
     max_files: Option<u64>,
     reserve: String,
@@ -195,7 +195,7 @@ fn connect(
 
 /// Sends files, folders and standard input.
 #[pyfunction]
-fn transfer_send(
+pub(crate) fn transfer_send(
     sources: Vec<PathBuf>,
     host: String,
     port: u16,
@@ -225,7 +225,7 @@ fn transfer_send(
 
 /// Receives from listeners into a folder.
 #[pyfunction]
-fn transfer_receive(
+pub(crate) fn transfer_receive(
     listeners: Vec<PyRef<'_, Listener>>,
     out: PathBuf,
     options: Receiving,
@@ -247,11 +247,4 @@ fn transfer_receive(
         let received = receive(&listeners, &out, options, observe, control);
         received.map_err(|error| error.to_string())
     }))
-}
-
-/// Adds the transfers to the module.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Transfer>()?;
-    module.add_function(wrap_pyfunction!(transfer_send, module)?)?;
-    module.add_function(wrap_pyfunction!(transfer_receive, module)?)
 }
