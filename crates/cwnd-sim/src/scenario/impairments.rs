@@ -7,7 +7,7 @@ use cwnd::Dur;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::document::{ReadFile, is_default};
+use super::document::{ReadFile, is_default, kbit, millis};
 use super::error::{Problem, problem};
 use super::link::LinkKeys;
 use crate::network::{
@@ -80,22 +80,22 @@ pub enum ModelTable {
     /// outages at zero.
     Cellular {
         /// Maximum rate; by default 1000 packets of 1500 bytes per second.
-        #[serde(default = "cellular_max")]
+        #[serde(default = "kbit::<12_000>")]
         max: BitRate,
         /// Standard deviation of the rate's change after one second; by default 200 packets of 1500 bytes per second.
-        #[serde(default = "cellular_sigma")]
+        #[serde(default = "kbit::<2400>")]
         sigma: BitRate,
         /// Mean duration of an outage.
-        #[serde(default = "cellular_outage")]
+        #[serde(default = "millis::<1000>")]
         outage: Span,
         /// Time between changes.
-        #[serde(default = "cellular_step")]
+        #[serde(default = "millis::<20>")]
         step: Span,
     },
     /// A low-earth-orbit satellite link: rate and delay are drawn anew at each reconfiguration, after a short outage.
     Leo {
         /// Time between reconfigurations.
-        #[serde(default = "leo_interval")]
+        #[serde(default = "millis::<15_000>")]
         interval: Span,
         /// Rates, drawn uniformly.
         rate: RateRange,
@@ -103,40 +103,19 @@ pub enum ModelTable {
         #[serde(default = "leo_delay")]
         delay: SpanRange,
         /// Time without transmission at each reconfiguration.
-        #[serde(default = "leo_outage")]
+        #[serde(default = "millis::<50>")]
         outage: Span,
     },
     /// The jitter of a Wi-Fi link with hidden nodes, as in the tests of C4. The link's rate and delay stay.
     Wifi {
         /// Mean jitter, from 1 ms to 91 ms.
-        #[serde(default = "wifi_jitter")]
+        #[serde(default = "millis::<7>")]
         jitter: Span,
     },
 }
 
-fn cellular_max() -> BitRate {
-    BitRate::of(12e6)
-}
-fn cellular_sigma() -> BitRate {
-    BitRate::of(2.4e6)
-}
-fn cellular_outage() -> Span {
-    Span::millis(1000)
-}
-fn cellular_step() -> Span {
-    Span::millis(20)
-}
-fn leo_interval() -> Span {
-    Span::millis(15_000)
-}
 fn leo_delay() -> SpanRange {
     SpanRange::new(Span::millis(15), Span::millis(40))
-}
-fn leo_outage() -> Span {
-    Span::millis(50)
-}
-fn wifi_jitter() -> Span {
-    Span::millis(7)
 }
 
 /// Loss: a probability, or the model of Gilbert and Elliott.
@@ -160,7 +139,7 @@ pub struct LossTable {
     /// Probability of a transition from the bad state to the good one, for each packet.
     pub r: Probability,
     /// Probability that a packet arrives in the bad state; 0 by default.
-    #[serde(default = "zero", skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub h: Probability,
     /// Probability that a packet arrives in the good state; 1 by default.
     #[serde(default = "certain")]
@@ -175,9 +154,6 @@ pub enum LossKind {
     GilbertElliott,
 }
 
-fn zero() -> Probability {
-    Probability::default()
-}
 fn certain() -> Probability {
     Probability::ONE
 }
