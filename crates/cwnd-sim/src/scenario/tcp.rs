@@ -211,40 +211,26 @@ impl Conventions {
             },
             Conventions::Ns2 => Defaults {
                 packet: 1000,
-                header: 40,
                 initial_window: 2,
                 delayed_acks: false,
                 ack_delay: Span::millis(100),
-                limited_transmit: true,
-                syn: true,
                 byte_counting: false,
                 granularity: Span::millis(10),
                 min_rto: Span::millis(200),
-                max_rto: MAX_RTO,
                 initial_rto: Span::millis(3000),
                 overhead: Some(Span::ZERO),
-                timestamps: false,
-                recent: false,
-                undoes: false,
+                ..Conventions::Rfc5681.defaults()
             },
             // Packets had no headers.
             Conventions::Ns2001 => Defaults {
-                packet: 1000,
                 header: 0,
                 initial_window: 1,
-                delayed_acks: false,
-                ack_delay: Span::millis(100),
                 limited_transmit: false,
                 syn: false,
-                byte_counting: false,
                 granularity: Span::millis(100),
                 min_rto: Span::ZERO,
-                max_rto: MAX_RTO,
                 initial_rto: Span::millis(6000),
-                overhead: Some(Span::ZERO),
-                timestamps: false,
-                recent: false,
-                undoes: false,
+                ..Conventions::Ns2.defaults()
             },
         }
     }
