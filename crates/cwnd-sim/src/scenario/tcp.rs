@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::ecn::Ecn;
 use super::error::{Problem, problem};
-use crate::network::{self, InvalidField, Tcp, TcpExtensions, UDT_HEADERS, Udt};
+use crate::network::{
+    self, InvalidField, Recovery, SlowStart, Tcp, TcpExtensions, UDT_HEADERS, Udt,
+};
 use crate::units::{Bytes, Span, Timestamps};
 
 /// Options of TCP. The defaults depend on `conventions`.
@@ -100,31 +102,6 @@ pub struct TcpOptions {
     /// Slow start of window laws whose specification has none: that of Linux's CUBIC for `cubic` in Linux's conventions, `standard` else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
-}
-
-/// A slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SlowStart {
-    /// RFC 5681.
-    Standard,
-    /// HyStart++ (RFC 9406).
-    HyStart,
-    /// HyStart of Linux's CUBIC.
-    #[serde(rename = "hystart-linux")]
-    HyStartLinux,
-}
-
-/// Loss recovery of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Recovery {
-    /// Selective acknowledgements (RFC 6675).
-    Sack,
-    /// NewReno (RFC 6582).
-    NewReno,
-    /// Fast retransmit and fast recovery (RFC 5681).
-    Reno,
 }
 
 /// Conventions of TCP implementations, with their defaults.
@@ -343,6 +320,11 @@ pub(super) fn compile(
     let sack = recovery == Recovery::Sack;
     let recent = defaults.recent && sack;
 
+    let default_slow_start = if conventions == Conventions::Linux && is_cubic(controller) {
+        SlowStart::HyStartLinux
+    } else {
+        SlowStart::Standard
+    };
     let max_rto = layers.get(|o| o.max_rto).unwrap_or(defaults.max_rto);
     let span = |option: fn(&TcpOptions) -> Option<Span>, default: Span| {
         layers.get(option).unwrap_or(default).dur()
@@ -350,11 +332,7 @@ pub(super) fn compile(
     let tcp = Tcp {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
-        recovery: match recovery {
-            Recovery::Sack => network::Recovery::Sack,
-            Recovery::NewReno => network::Recovery::NewReno,
-            Recovery::Reno => network::Recovery::Reno,
-        },
+        recovery,
         conventions: match conventions {
             Conventions::Rfc | Conventions::Rfc5681 => network::Conventions::Rfc,
             Conventions::Linux => network::Conventions::Linux,
@@ -391,15 +369,7 @@ pub(super) fn compile(
             frto: layers.get(|o| o.frto).unwrap_or(defaults.undoes),
             accecn,
             pacing: layers.get(|o| o.pacing).unwrap_or(false),
-            slow_start: match layers.get(|o| o.slow_start) {
-                Some(SlowStart::Standard) => network::SlowStart::Standard,
-                Some(SlowStart::HyStart) => network::SlowStart::HyStart,
-                Some(SlowStart::HyStartLinux) => network::SlowStart::HyStartLinux,
-                None if conventions == Conventions::Linux && is_cubic(controller) => {
-                    network::SlowStart::HyStartLinux
-                }
-                None => network::SlowStart::Standard,
-            },
+            slow_start: layers.get(|o| o.slow_start).unwrap_or(default_slow_start),
         },
     };
     tcp.check().map_err(|invalid| layers.problem(invalid))?;
