@@ -1,10 +1,11 @@
 //! The tables of what varies on a link, and of what else happens to its packets.
 
-use std::fmt;
 use std::sync::Arc;
 
 use cwnd::Dur;
 use schemars::JsonSchema;
+use serde::de::MapAccess;
+use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::document::{ReadFile, is_default, kbit, millis};
@@ -14,7 +15,9 @@ use crate::network::{
     self, Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket,
 };
-use crate::units::{BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange};
+use crate::units::{
+    BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, text_or_number,
+};
 
 /// A change of a link: a step, or a linear transition with `over`. Values that are not given stay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -159,7 +162,7 @@ fn certain() -> Probability {
 }
 
 /// A recorded link: the name of a file in mahimahi's format, or a table.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Trace(pub TraceTable);
 
 /// The files of a recorded link, or their contents.
@@ -234,52 +237,18 @@ impl TraceColumn {
     }
 }
 
-/// Implements `Deserialize` for a type that is text or a number, read by `$text` and `$number`, or a table, read by `$table`.
-macro_rules! text_or_table {
-    ($type:ident, $expecting:literal, $text:expr, $number:expr, $table:ident, $wrap:expr) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl<'de> serde::de::Visitor<'de> for Visitor {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        ($text)(text).map_err(E::custom)
-                    }
-                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
-                        ($number)(number).map_err(E::custom)
-                    }
-                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
-                        self.visit_f64(number as f64)
-                    }
-                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
-                        self.visit_f64(number as f64)
-                    }
-                    fn visit_map<A: serde::de::MapAccess<'de>>(
-                        self,
-                        map: A,
-                    ) -> Result<$type, A::Error> {
-                        $table::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                            .map($wrap)
-                    }
-                }
-                deserializer.deserialize_any(Visitor)
-            }
-        }
-    };
-}
-
-text_or_table!(
+text_or_number!(
     Loss,
     "a probability such as 0.01 or { kind = \"gilbert_elliott\", … }",
     |text: &str| text.parse().map(Loss::Independent),
     |number| Probability::number(number).map(Loss::Independent),
-    LossTable,
-    Loss::Bursts
+    {
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+            LossTable::deserialize(MapAccessDeserializer::new(map)).map(Loss::Bursts)
+        }
+    }
 );
-text_or_table!(
+text_or_number!(
     Trace,
     "the name of a file or { rate = \"FILE\", delay = \"FILE\" }",
     |text: &str| Ok::<_, String>(Trace(TraceTable {
@@ -288,15 +257,12 @@ text_or_table!(
         ..TraceTable::default()
     })),
     |_: f64| Err("a trace is the name of a file"),
-    TraceTable,
-    Trace
-);
-
-impl Serialize for Trace {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+    {
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Trace, A::Error> {
+            TraceTable::deserialize(MapAccessDeserializer::new(map)).map(Trace)
+        }
     }
-}
+);
 
 impl JsonSchema for Loss {
     fn schema_name() -> std::borrow::Cow<'static, str> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cwnd::Dur;
 
-use super::{quantity, shorten, split};
+use super::{quantity, shorten, split, text_or_number};
 use crate::cast::whole;
 use crate::check::{self, shown};
 
@@ -183,33 +183,17 @@ impl Timestamps {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Timestamps {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Timestamps;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false or the clock's granularity such as \"10ms\"")
-            }
-            fn visit_bool<E: serde::de::Error>(self, on: bool) -> Result<Timestamps, E> {
-                Ok(Timestamps(on.then_some(Span::millis(1))))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Timestamps, E> {
-                Span::parse(text).and_then(Timestamps::every).map_err(E::custom)
-            }
-            fn visit_f64<E: serde::de::Error>(self, secs: f64) -> Result<Timestamps, E> {
-                Span::number(secs).and_then(Timestamps::every).map_err(E::custom)
-            }
-            fn visit_i64<E: serde::de::Error>(self, secs: i64) -> Result<Timestamps, E> {
-                self.visit_f64(secs as f64)
-            }
-            fn visit_u64<E: serde::de::Error>(self, secs: u64) -> Result<Timestamps, E> {
-                self.visit_f64(secs as f64)
-            }
+text_or_number!(
+    Timestamps,
+    "true, false or the clock's granularity such as \"10ms\"",
+    |text| Span::parse(text).and_then(Timestamps::every),
+    |secs| Span::number(secs).and_then(Timestamps::every),
+    {
+        fn visit_bool<E: serde::de::Error>(self, on: bool) -> Result<Timestamps, E> {
+            Ok(Timestamps(on.then_some(Span::millis(1))))
         }
-        deserializer.deserialize_any(Visitor)
     }
-}
+);
 
 impl serde::Serialize for Timestamps {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
