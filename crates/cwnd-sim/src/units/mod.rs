@@ -4,11 +4,13 @@
 //! is read as the same value. Errors are one sentence that says what was expected.
 
 mod queue_size;
+mod range;
 mod rate;
 mod size;
 mod time;
 
 pub use queue_size::{MAX_PACKETS, QueueSize, Threshold};
+pub use range::Range;
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
 pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};
