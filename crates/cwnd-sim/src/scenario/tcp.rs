@@ -220,10 +220,10 @@ fn is_cubic(controller: &str) -> bool {
 }
 
 /// The options of a flow, which take precedence over those of the scenario.
-struct Layers<'a> {
-    own: &'a TcpOptions,
-    own_key: &'a str,
-    common: &'a TcpOptions,
+pub(super) struct Layers<'a> {
+    pub own: &'a TcpOptions,
+    pub own_key: &'a str,
+    pub common: &'a TcpOptions,
 }
 
 impl<'a> Layers<'a> {
@@ -266,19 +266,16 @@ const UDT_PACKET: u32 = 1456;
 pub(super) fn compile_udt(
     controller: &str,
     bytes: Option<Bytes>,
-    own: &TcpOptions,
-    own_key: &str,
-    common: &TcpOptions,
+    layers: &Layers,
 ) -> Result<Udt, Problem> {
-    let given = serde_json::to_value(own).unwrap_or_default();
+    let given = serde_json::to_value(layers.own).unwrap_or_default();
     let mut keys = given.as_object().into_iter().flat_map(|keys| keys.keys());
     if let Some(key) = keys.find(|key| !OF_UDT.contains(&key.as_str())) {
         return problem(
-            format!("{own_key}.{key}"),
+            format!("{}.{key}", layers.own_key),
             format!("not an option of UDT, which has {}", OF_UDT.join(", ")),
         );
     }
-    let layers = Layers { own, own_key, common };
     let udt = Udt {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
@@ -303,15 +300,12 @@ pub(super) fn conventions(controller: &str, own: &TcpOptions, common: &TcpOption
 pub(super) fn compile(
     controller: &str,
     bytes: Option<Bytes>,
-    own: &TcpOptions,
-    own_key: &str,
-    common: &TcpOptions,
+    layers: &Layers,
 ) -> Result<Tcp, Problem> {
-    let layers = Layers { own, own_key, common };
-    let conventions = conventions(controller, own, common);
-    if own.conventions.is_some_and(|given| given != conventions) {
+    let conventions = conventions(controller, layers.own, layers.common);
+    if layers.own.conventions.is_some_and(|given| given != conventions) {
         let message = format!("{controller} has those of Linux");
-        return problem(format!("{own_key}.conventions"), message);
+        return problem(format!("{}.conventions", layers.own_key), message);
     }
     let defaults = conventions.defaults();
     let accecn = layers.get(|o| o.accecn).unwrap_or(false);
