@@ -28,7 +28,7 @@ pub(crate) fn os_error(error: io::Error) -> PyErr {
 
 /// A link between the caller's network namespace and a new one, and a command in that.
 #[pyclass(frozen, name = "Emulation", module = "cwnd._native")]
-struct Bridge {
+pub(crate) struct Bridge {
     links: [Link; 2],
     state: Mutex<State>,
 }
@@ -159,9 +159,4 @@ fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bo
     }
     result.set_item("tcp", tcp)?;
     Ok(result)
-}
-
-/// Adds emulated links to the module.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Bridge>()
 }

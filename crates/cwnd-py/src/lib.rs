@@ -35,30 +35,54 @@ fn sources() -> &'static str {
 
 /// The laws, the simulator and the scenario format, as Rust has them.
 #[pymodule]
-fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    module.add("ScenarioError", py.get_type::<scenario::ScenarioError>())?;
-    module.add("SpecError", py.get_type::<registry::SpecError>())?;
-    module.add_function(wrap_pyfunction!(version, module)?)?;
-    module.add_function(wrap_pyfunction!(sources, module)?)?;
-    module.add_function(wrap_pyfunction!(scenario::schema, module)?)?;
-    module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
-    module.add_function(wrap_pyfunction!(scenario::resolve, module)?)?;
-    module.add_function(wrap_pyfunction!(scenario::validate, module)?)?;
-    module.add_function(wrap_pyfunction!(records::catalogue, module)?)?;
-    module.add_function(wrap_pyfunction!(records::record_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
-    module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
-    custom::add(module)?;
-    model::add(module)?;
-    udt::add(module)?;
-    transfer::add(module)?;
+mod _native {
+    #[pymodule_export]
+    use super::{sources, version};
+    #[pymodule_export]
+    use crate::custom::controller_kind;
+    #[pymodule_export]
+    use crate::custom::data::{
+        Acked, Context, Handshake, LossSample, Lost, Marked, Mtu, PersistentCongestion, RateSample,
+        Recovered, Reduced, Report, Round, Settings, Tick, Timeout, Undo,
+    };
+    #[pymodule_export]
+    use crate::custom::parts::{RoundCounter, WindowedMax, WindowedMin};
     #[cfg(target_os = "linux")]
-    emulate::add(module)?;
+    #[pymodule_export]
+    use crate::emulate::Bridge;
     #[cfg(target_os = "linux")]
-    linux::add(module)?;
+    #[pymodule_export]
+    use crate::linux::{
+        KernelError, Trace, kernel_check, kernel_find, kernel_list, kernel_load, kernel_unload,
+    };
+    #[pymodule_export]
+    use crate::model::{
+        converge, law_acks, law_cut, law_forgets, law_rounds, law_sawtooth, loss_chain, synchronous,
+    };
     #[cfg(target_os = "linux")]
-    real::add(module)?;
-    Ok(())
+    #[pymodule_export]
+    use crate::real::{check_real, check_simulated, run_real};
+    #[pymodule_export]
+    use crate::records::{catalogue, record_schema};
+    #[pymodule_export]
+    use crate::registry::{SpecError, algorithms, canonical};
+    #[pymodule_export]
+    use crate::scenario::{ScenarioError, load, resolve, schema, validate};
+    #[pymodule_export]
+    use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::transfer::{Transfer, transfer_receive, transfer_send};
+    #[pymodule_export]
+    use crate::udt::{
+        Listener, Stream, udt_check_code, udt_check_key, udt_check_network, udt_check_pair,
+        udt_check_peer, udt_connect, udt_generate_code, udt_generate_key, udt_generate_pair,
+        udt_listen, udt_parse_peers, udt_read_secret,
+    };
+
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    const KERNEL_BOUND: f64 = cwnd_linux::bpf::BOUND;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    const KERNEL_IMPLEMENTED: &[&str] = &cwnd_linux::bpf::IMPLEMENTED;
 }

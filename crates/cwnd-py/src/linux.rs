@@ -39,7 +39,7 @@ fn describe<'py>(py: Python<'py>, instance: &Instance) -> PyResult<Bound<'py, Py
 
 /// Loads a controller into the kernel.
 #[pyfunction]
-fn kernel_load<'py>(
+pub(crate) fn kernel_load<'py>(
     py: Python<'py>,
     spec: &str,
     name: Option<&str>,
@@ -50,7 +50,7 @@ fn kernel_load<'py>(
 
 /// What is loaded.
 #[pyfunction]
-fn kernel_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+pub(crate) fn kernel_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for instance in bpf::list().map_err(refused)? {
         list.append(describe(py, &instance)?)?;
@@ -60,26 +60,26 @@ fn kernel_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// The controller of a name or specification.
 #[pyfunction]
-fn kernel_find<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn kernel_find<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
     describe(py, &bpf::find(what).map_err(refused)?)
 }
 
 /// Unloads one.
 #[pyfunction]
-fn kernel_unload<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn kernel_unload<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
     describe(py, &bpf::unload(what).map_err(refused)?)
 }
 
 /// What this kernel allows: name, whether it is fine, and words.
 #[pyfunction]
-fn kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> {
+pub(crate) fn kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> {
     let found = py.detach(bpf::check);
     found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
 }
 
 /// A listener to a controller of the kernel. Threads that want it at the same time wait for each other.
 #[pyclass(name = "KernelTrace", module = "cwnd._native", frozen)]
-pub struct Trace {
+pub(crate) struct Trace {
     heard: Mutex<Heard>,
     instance: Instance,
 }
@@ -219,18 +219,4 @@ fn mean(time: &[f64], values: &[f64]) -> f64 {
     let area: f64 = spans.clone().zip(values).map(|(span, value)| span * value).sum();
     let length: f64 = spans.sum();
     if length > 0.0 { area / length } else { values.last().copied().unwrap_or(f64::NAN) }
-}
-
-/// Adds the functions and classes of this file to the module.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("KernelError", module.py().get_type::<KernelError>())?;
-    module.add("KERNEL_IMPLEMENTED", bpf::IMPLEMENTED)?;
-    module.add("KERNEL_BOUND", bpf::BOUND)?;
-    module.add_class::<Trace>()?;
-    module.add_function(wrap_pyfunction!(kernel_load, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel_list, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel_find, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel_unload, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel_check, module)?)?;
-    Ok(())
 }

@@ -17,18 +17,6 @@ const SAWTOOTH_LIMIT: u64 = 100_000_000;
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 type Table<'py> = Bound<'py, PyArray2<f64>>;
 
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(law_acks, module)?)?;
-    module.add_function(wrap_pyfunction!(law_rounds, module)?)?;
-    module.add_function(wrap_pyfunction!(law_cut, module)?)?;
-    module.add_function(wrap_pyfunction!(law_forgets, module)?)?;
-    module.add_function(wrap_pyfunction!(law_sawtooth, module)?)?;
-    module.add_function(wrap_pyfunction!(synchronous, module)?)?;
-    module.add_function(wrap_pyfunction!(converge, module)?)?;
-    module.add_function(wrap_pyfunction!(loss_chain, module)?)?;
-    Ok(())
-}
-
 /// A law that can start at a given window, and the error raised by a law written in Python.
 struct Model {
     make: Arc<dyn MakeController>,
@@ -104,7 +92,7 @@ fn start(model: &Model, window: f64, path: Path, at_loss: bool) -> Alone {
 /// Returns the window before the first acknowledgement and after each.
 #[pyfunction]
 #[pyo3(signature = (spec, window, acks, *, rtt, packet, at_loss))]
-fn law_acks<'py>(
+pub(crate) fn law_acks<'py>(
     py: Python<'py>,
     spec: Given,
     window: f64,
@@ -130,7 +118,7 @@ fn law_acks<'py>(
 #[pyfunction]
 #[pyo3(signature = (spec, window, rounds, *, rtt, packet, capacity, whole, at_loss))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
-fn law_rounds<'py>(
+pub(crate) fn law_rounds<'py>(
     py: Python<'py>,
     spec: Given,
     window: f64,
@@ -157,7 +145,7 @@ fn law_rounds<'py>(
 /// Returns the window after a first loss at each of `windows`.
 #[pyfunction]
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
-fn law_cut<'py>(
+pub(crate) fn law_cut<'py>(
     py: Python<'py>,
     spec: Given,
     windows: PyReadonlyArray1<'py, f64>,
@@ -174,7 +162,7 @@ fn law_cut<'py>(
 /// Whether the state of a window law after a loss depends only on the window at the loss.
 #[pyfunction]
 #[pyo3(signature = (spec, *, rtt, packet))]
-fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> {
+pub(crate) fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> {
     let model = Model::windowed(&spec)?;
     let forgets = model::forgets(&model.law, path(rtt, packet, 0.0));
     model.failure.check()?;
@@ -185,7 +173,7 @@ fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> {
 /// returns to its value. NaN where the law is not periodic.
 #[pyfunction]
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
-fn law_sawtooth<'py>(
+pub(crate) fn law_sawtooth<'py>(
     py: Python<'py>,
     spec: Given,
     windows: PyReadonlyArray1<'py, f64>,
@@ -207,7 +195,7 @@ fn law_sawtooth<'py>(
 #[pyfunction]
 #[pyo3(signature = (specs, windows, capacity, rounds, *, rtt, packet, whole))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
-fn synchronous<'py>(
+pub(crate) fn synchronous<'py>(
     py: Python<'py>,
     specs: Vec<Given>,
     windows: Vec<f64>,
@@ -244,7 +232,7 @@ fn synchronous<'py>(
 #[pyfunction]
 #[pyo3(signature = (specs, first, second, capacity, epsilon, *, limit, rtt, packet, whole))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
-fn converge<'py>(
+pub(crate) fn converge<'py>(
     py: Python<'py>,
     specs: (Given, Given),
     first: PyReadonlyArray1<'py, f64>,
@@ -278,7 +266,7 @@ fn converge<'py>(
 #[pyfunction]
 #[pyo3(signature = (spec, grid, p, *, tail, ideal, rtt, packet))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
-fn loss_chain<'py>(
+pub(crate) fn loss_chain<'py>(
     py: Python<'py>,
     spec: Given,
     grid: PyReadonlyArray1<'py, f64>,

@@ -30,7 +30,7 @@ fn parse_backend(name: &str) -> PyResult<Backend> {
 
 /// Refuses a scenario in JSON that asks for what `linux` or `udt` does not have.
 #[pyfunction]
-fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
+pub(crate) fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     run::check(&network, parse_backend(on)?).map_err(refused)
@@ -38,7 +38,7 @@ fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
 
 /// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in the simulator.
 #[pyfunction]
-fn check_simulated(scenario_json: &str) -> PyResult<()> {
+pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     Simulation::new(network, 0, &Options::default())
@@ -49,7 +49,7 @@ fn check_simulated(scenario_json: &str) -> PyResult<()> {
 /// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that is
 /// done. Signals are heard meanwhile.
 #[pyfunction]
-fn run_real<'py>(
+pub(crate) fn run_real<'py>(
     py: Python<'py>,
     scenario_json: &str,
     seed: u64,
@@ -84,11 +84,4 @@ fn run_real<'py>(
     result.set_item("limit", real.limit)?;
     result.set_item("notes", real.notes)?;
     Ok(result)
-}
-
-/// Adds runs in real time to the module.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(check_real, module)?)?;
-    module.add_function(wrap_pyfunction!(check_simulated, module)?)?;
-    module.add_function(wrap_pyfunction!(run_real, module)?)
 }

@@ -65,7 +65,7 @@ impl Events {
 
 /// A transfer in a thread of its own.
 #[pyclass(frozen, module = "cwnd._native")]
-struct Transfer {
+pub(crate) struct Transfer {
     events: Arc<Events>,
     control: Arc<Control>,
     thread: Mutex<Option<JoinHandle<Result<(), String>>>>,
@@ -147,33 +147,24 @@ impl Drop for Transfer {
 
 /// Which files are sent, and how: a dictionary.
 #[derive(FromPyObject)]
-struct Sending {
-    #[pyo3(item)]
+#[pyo3(from_item_all)]
+pub(crate) struct Sending {
     include: Vec<String>,
-    #[pyo3(item)]
     exclude: Vec<String>,
-    #[pyo3(item)]
     checksum: bool,
-    #[pyo3(item)]
     dry_run: bool,
-    #[pyo3(item)]
     retry: u32,
 }
 
 /// What a receiver takes: a dictionary.
 #[derive(FromPyObject)]
-struct Receiving {
-    #[pyo3(item)]
+#[pyo3(from_item_all)]
+pub(crate) struct Receiving {
     max_bytes: Option<u64>,
-    #[pyo3(item)]
     max_files: Option<u64>,
-    #[pyo3(item)]
     reserve: String,
-    #[pyo3(item)]
     overwrite: bool,
-    #[pyo3(item)]
     allow_dotfiles: bool,
-    #[pyo3(item)]
     once: bool,
 }
 
@@ -204,7 +195,7 @@ fn connect(
 
 /// Sends files, folders and standard input.
 #[pyfunction]
-fn transfer_send(
+pub(crate) fn transfer_send(
     sources: Vec<PathBuf>,
     host: String,
     port: u16,
@@ -234,7 +225,7 @@ fn transfer_send(
 
 /// Receives from listeners into a folder.
 #[pyfunction]
-fn transfer_receive(
+pub(crate) fn transfer_receive(
     listeners: Vec<PyRef<'_, Listener>>,
     out: PathBuf,
     options: Receiving,
@@ -256,11 +247,4 @@ fn transfer_receive(
         let received = receive(&listeners, &out, options, observe, control);
         received.map_err(|error| error.to_string())
     }))
-}
-
-/// Adds the transfers to the module.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Transfer>()?;
-    module.add_function(wrap_pyfunction!(transfer_send, module)?)?;
-    module.add_function(wrap_pyfunction!(transfer_receive, module)?)
 }

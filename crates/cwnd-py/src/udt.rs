@@ -22,33 +22,21 @@ const PIECE: usize = 1 << 16;
 
 /// Options of a UDT socket: a Python dictionary.
 #[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 pub(crate) struct SocketOptions {
-    #[pyo3(item)]
     controller: Given,
-    #[pyo3(item)]
     messages: bool,
-    #[pyo3(item)]
     packet_size: u32,
-    #[pyo3(item)]
     buffer: u32,
-    #[pyo3(item)]
     rate_limit: Option<f64>,
-    #[pyo3(item)]
     timeout: f64,
-    #[pyo3(item)]
     key: Option<Vec<u8>>,
-    #[pyo3(item)]
     pair: Option<Vec<u8>>,
-    #[pyo3(item)]
     peers: Vec<String>,
-    #[pyo3(item)]
     code: Option<String>,
-    #[pyo3(item)]
     allow: Vec<String>,
-    #[pyo3(item)]
     per_address: Option<usize>,
     /// The local address to connect from.
-    #[pyo3(item)]
     bind: Option<String>,
 }
 
@@ -350,69 +338,77 @@ fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<Vec<SocketAddr>> {
 
 /// Checks that bytes are a shared key.
 #[pyfunction]
-fn udt_check_key(contents: &[u8]) -> PyResult<()> {
+pub(crate) fn udt_check_key(contents: &[u8]) -> PyResult<()> {
     read_key(contents).map(drop)
 }
 
 /// The public key of a private key's file contents.
 #[pyfunction]
-fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
+pub(crate) fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
     Ok(read_pair(contents)?.public().to_string())
 }
 
 /// Checks that a text is a public key.
 #[pyfunction]
-fn udt_check_peer(text: &str) -> PyResult<()> {
+pub(crate) fn udt_check_peer(text: &str) -> PyResult<()> {
     read_public_key(text).map(drop)
 }
 
 /// A one-time code as it is printed.
 #[pyfunction]
-fn udt_check_code(text: &str) -> PyResult<String> {
+pub(crate) fn udt_check_code(text: &str) -> PyResult<String> {
     Ok(read_code(text)?.to_string())
 }
 
 /// Checks that a text is a network or an address.
 #[pyfunction]
-fn udt_check_network(text: &str) -> PyResult<()> {
+pub(crate) fn udt_check_network(text: &str) -> PyResult<()> {
     read_network(text).map(drop)
 }
 
 /// A new one-time code.
 #[pyfunction]
-fn udt_generate_code() -> PyResult<String> {
+pub(crate) fn udt_generate_code() -> PyResult<String> {
     Ok(Code::generate()?.to_string())
 }
 
 /// Public keys and names in a list of peers.
 #[pyfunction]
-fn udt_parse_peers(text: &str) -> PyResult<Vec<(String, Option<String>)>> {
+pub(crate) fn udt_parse_peers(text: &str) -> PyResult<Vec<(String, Option<String>)>> {
     let peers = PublicKey::parse_list(text).map_err(wrong)?;
     Ok(peers.into_iter().map(|(key, name)| (key.to_string(), name)).collect())
 }
 
 /// The contents of a file that only its owner can use.
 #[pyfunction]
-fn udt_read_secret<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyBytes>> {
+pub(crate) fn udt_read_secret<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+) -> PyResult<Bound<'py, PyBytes>> {
     let contents = py.detach(|| file::read_secret(&path))?;
     Ok(PyBytes::new(py, &contents))
 }
 
 /// Writes a new shared key.
 #[pyfunction]
-fn udt_generate_key(path: PathBuf) -> PyResult<()> {
+pub(crate) fn udt_generate_key(path: PathBuf) -> PyResult<()> {
     Ok(file::generate_key(&path)?)
 }
 
 /// Writes a new key pair: its public key.
 #[pyfunction]
-fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
+pub(crate) fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
     Ok(file::generate_pair(&path)?.public().to_string())
 }
 
 /// Connects to a listener.
 #[pyfunction]
-fn udt_connect(py: Python<'_>, host: &str, port: u16, options: SocketOptions) -> PyResult<Stream> {
+pub(crate) fn udt_connect(
+    py: Python<'_>,
+    host: &str,
+    port: u16,
+    options: SocketOptions,
+) -> PyResult<Stream> {
     let failure = Arc::<Failure>::default();
     let config = options.config(&failure)?;
     let local = options.bind.as_deref().map(|host| Endpoint::bind((host, 0))).transpose()?;
@@ -434,28 +430,15 @@ fn udt_connect(py: Python<'_>, host: &str, port: u16, options: SocketOptions) ->
 
 /// Accepts connections at a port.
 #[pyfunction]
-fn udt_listen(py: Python<'_>, host: &str, port: u16, options: SocketOptions) -> PyResult<Listener> {
+pub(crate) fn udt_listen(
+    py: Python<'_>,
+    host: &str,
+    port: u16,
+    options: SocketOptions,
+) -> PyResult<Listener> {
     let failure = Arc::default();
     let config = options.config(&failure)?;
     let addresses = resolve(py, host, port)?;
     let listener = UdtListener::bind(&addresses[..], &config)?;
     Ok(Listener { listener: Mutex::new(Some(Arc::new(listener))), failure })
-}
-
-/// Adds the sockets to the module.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Stream>()?;
-    module.add_class::<Listener>()?;
-    module.add_function(wrap_pyfunction!(udt_check_code, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_check_key, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_check_network, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_check_pair, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_check_peer, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_generate_code, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_generate_key, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_generate_pair, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_parse_peers, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_read_secret, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_connect, module)?)?;
-    module.add_function(wrap_pyfunction!(udt_listen, module)?)
 }

@@ -54,6 +54,14 @@ pub(crate) fn check_positive<const N: usize>(spans: [(&'static str, Dur); N]) ->
     }
 }
 
+/// Checks a rate of a link.
+pub(crate) fn check_rate(field: &'static str, rate: f64) -> Checked {
+    if RATES.contains(&rate) {
+        return Ok(());
+    }
+    invalid(field, format!("{rate} bit/s is not from 8 bit/s to 10 Tbit/s"))
+}
+
 /// Checks a probability from 0 to 1.
 pub(crate) fn check_probability(field: &'static str, value: f64) -> Checked {
     if (0.0..=1.0).contains(&value) {

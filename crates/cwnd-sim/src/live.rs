@@ -333,20 +333,19 @@ mod tests {
         same("\"20p\"", "shaper = { rate = \"3mbit\", burst = \"10kb\" }");
     }
 
+    /// Returns the first link of a dumbbell with this rate and delay and another key.
+    fn bottleneck(rate: &str, delay: &str, key: &str) -> LiveLink {
+        let keys = format!("rate = \"{rate}\"\ndelay = \"{delay}\"\n{key}");
+        let text = format!("duration = 1\n[dumbbell]\n{keys}\n[[flow]]\ncontroller = \"reno\"\n");
+        let network = Scenario::from_toml(&text, "live.toml").unwrap().network(1).unwrap();
+        LiveLink::new(&network.links[0], 0, 1).unwrap()
+    }
+
     /// A packet that takes longer is overtaken by those behind.
     #[test]
     fn packets_are_reordered() {
-        let text = r#"
-            duration = "1s"
-            [dumbbell]
-            rate = "12mbit"
-            delay = "10ms"
-            reorder = { probability = 0.1, delay = "3ms" }
-            [[flow]]
-            controller = "reno"
-            "#;
-        let network = Scenario::from_toml(text, "reorder.toml").unwrap().network(1).unwrap();
-        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
+        let mut live =
+            bottleneck("12mbit", "10ms", r#"reorder = { probability = 0.1, delay = "3ms" }"#);
         let arrivals: Vec<_> = (0..100)
             .map(|id| {
                 let at = Time::ZERO + Dur::from_millis(u64::from(id));
@@ -365,17 +364,11 @@ mod tests {
     /// Polled at the times of departures, every packet has one outcome, and none before its departure.
     #[test]
     fn outcomes_come_at_departures() {
-        let text = r#"
-            duration = "1s"
-            [dumbbell]
-            rate = "12mbit"
-            delay = "10ms"
-            queue = { kind = "fq_codel", limit = "10p", quantum = 300 }
-            [[flow]]
-            controller = "reno"
-            "#;
-        let network = Scenario::from_toml(text, "fq.toml").unwrap().network(1).unwrap();
-        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
+        let mut live = bottleneck(
+            "12mbit",
+            "10ms",
+            r#"queue = { kind = "fq_codel", limit = "10p", quantum = 300 }"#,
+        );
         let at = |micros| Time::ZERO + Dur::from_micros(micros);
         let packet = |flow, size| Arrival { size, flow, ..Arrival::default() };
         // A packet is transmitted, ten wait, and two small ones of another flow.
@@ -412,18 +405,12 @@ mod tests {
 
     #[test]
     fn capable_packets_are_marked() {
-        let text = r#"
-            duration = "1s"
-            [dumbbell]
-            rate = "10mbit"
-            delay = "1ms"
-            queue = { kind = "red", limit = "50p", ecn = true, weight = 0.1 }
-            [[flow]]
-            controller = "reno"
-            "#;
-        let network = Scenario::from_toml(text, "red.toml").unwrap().network(1).unwrap();
-        assert!(matches!(network.links[0].queue, Queue::Red(red) if red.ecn));
-        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
+        let mut live = bottleneck(
+            "10mbit",
+            "1ms",
+            r#"queue = { kind = "red", limit = "50p", ecn = true, weight = 0.1 }"#,
+        );
+        assert!(matches!(live.description.queue, Queue::Red(red) if red.ecn));
         let mut marked = 0;
         for number in 0..2000 {
             let ecn = if number % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };

@@ -23,6 +23,8 @@ use crate::cast::low32;
 use cwnd::registry::Spec;
 use cwnd::{Dur, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A network, its traffic, and the times of a run.
@@ -269,7 +271,8 @@ pub struct TcpExtensions {
 }
 
 /// A slow start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum SlowStart {
     /// RFC 5681.
     #[default]
@@ -277,6 +280,7 @@ pub enum SlowStart {
     /// HyStart++ (RFC 9406).
     HyStart,
     /// HyStart of Linux's CUBIC.
+    #[serde(rename = "hystart-linux")]
     HyStartLinux,
 }
 
@@ -357,7 +361,8 @@ pub(crate) fn is_in_names(c: char) -> bool {
 }
 
 /// Loss recovery of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
     Sack,

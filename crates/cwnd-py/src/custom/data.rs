@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 
 /// Classes with fields, each a keyword argument with a default.
 macro_rules! classes {
-    ($add:ident: $(
+    ($(
         $(#[$doc:meta])*
         $name:ident { $($(#[$about:meta])* $field:ident: $type:ty = $default:expr),* $(,)? }
     )+) => {
         $(
             $(#[$doc])*
             #[pyclass(frozen, get_all, module = "cwnd._native")]
-            pub(super) struct $name { $($(#[$about])* pub(super) $field: $type),* }
+            pub(crate) struct $name { $($(#[$about])* pub(super) $field: $type),* }
 
             #[pymethods]
             impl $name {
@@ -30,21 +30,16 @@ macro_rules! classes {
                 }
             }
         )+
-
-        fn $add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add_class::<$name>()?;)+
-            Ok(())
-        }
     };
 }
 
 /// Classes without fields.
 macro_rules! bare_classes {
-    ($add:ident: $($(#[$doc:meta])* $name:ident,)+) => {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
         $(
             $(#[$doc])*
             #[pyclass(frozen, module = "cwnd._native")]
-            pub(super) struct $name;
+            pub(crate) struct $name;
 
             #[pymethods]
             impl $name {
@@ -58,17 +53,10 @@ macro_rules! bare_classes {
                 }
             }
         )+
-
-        fn $add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(module.add_class::<$name>()?;)+
-            Ok(())
-        }
     };
 }
 
 classes! {
-    add_fields:
-
     /// The state of a connection that a law may use besides the window or the rate.
     Context {
         /// The time of the event in seconds.
@@ -243,8 +231,6 @@ classes! {
 }
 
 bare_classes! {
-    add_bare:
-
     /// Loss recovery is over.
     Recovered,
 
@@ -256,11 +242,6 @@ bare_classes! {
 
     /// The wake-up time that the controller asked for has come.
     Tick,
-}
-
-pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_fields(module)?;
-    add_bare(module)
 }
 
 /// An object as the expression that constructs it.

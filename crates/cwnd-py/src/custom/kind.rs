@@ -45,7 +45,7 @@ const ATTRIBUTES: [&str; 2] = ["interval", "clock"];
 /// # Errors
 /// `TypeError` if the object has the methods of no kind, of two kinds, or only some of one kind.
 #[pyfunction]
-pub(super) fn controller_kind(controller: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+pub(crate) fn controller_kind(controller: &Bound<'_, PyAny>) -> PyResult<&'static str> {
     Ok(shape(controller)?.name)
 }
 

@@ -189,11 +189,8 @@ pub(super) fn finite_or_none(
     answer: &Bound<'_, PyAny>,
     what: &str,
 ) -> PyResult<Option<f64>> {
-    if answer.is_none() {
-        return Ok(None);
-    }
-    match answer.extract::<f64>() {
-        Ok(number) if number.is_finite() => Ok(Some(number)),
+    match answer.extract::<Option<f64>>() {
+        Ok(number) if number.is_none_or(f64::is_finite) => Ok(number),
         _ => Err(wrong(hook, answer, &format!("{what} is a finite number or None"))),
     }
 }

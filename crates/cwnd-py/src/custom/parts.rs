@@ -22,7 +22,7 @@ macro_rules! extremum {
         $(#[$doc])*
         #[pyclass(module = "cwnd._native")]
         #[derive(Clone)]
-        struct $name(parts::$name<f64>);
+        pub(crate) struct $name(parts::$name<f64>);
 
         #[pymethods]
         impl $name {
@@ -73,7 +73,7 @@ extremum! {
 /// Counts packet-timed round trips by the delivered count.
 #[pyclass(module = "cwnd._native")]
 #[derive(Clone, Default)]
-struct RoundCounter(parts::RoundCounter);
+pub(crate) struct RoundCounter(parts::RoundCounter);
 
 #[pymethods]
 impl RoundCounter {
@@ -102,10 +102,4 @@ impl RoundCounter {
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
         self.clone()
     }
-}
-
-pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<WindowedMax>()?;
-    module.add_class::<WindowedMin>()?;
-    module.add_class::<RoundCounter>()
 }

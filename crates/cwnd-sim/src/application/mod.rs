@@ -105,14 +105,12 @@ impl Writer {
         self.transfers.add(self.now, bytes, self.packets);
     }
 
-    /// A writer without a sender, of a run of this duration.
-    #[cfg(test)]
-    fn for_test(seed: u64, duration: cwnd::Dur) -> Self {
+    fn new(clock: Clock, payload: u32, seed: u64, flow: u32) -> Self {
         Writer {
             now: 0,
-            clock: Clock::widest(duration),
-            rng: Rng::new(seed, "application", 0),
-            payload: 1000,
+            clock,
+            rng: Rng::new(seed, "application", u64::from(flow)),
+            payload,
             bytes: 0,
             packets: 0,
             controller_rate: None,

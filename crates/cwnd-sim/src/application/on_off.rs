@@ -19,25 +19,8 @@ pub(super) struct OnOff {
 }
 
 impl OnOff {
-    pub(super) fn new(on: Times, off: Times, rate: Option<f64>) -> Self {
-        OnOff {
-            periods: Some((on, off)),
-            rate,
-            on: false,
-            period_end: NONE,
-            next_write: f64::INFINITY,
-        }
-    }
-
-    /// An endless on period.
-    pub(super) fn limited(rate: f64) -> Self {
-        OnOff {
-            periods: None,
-            rate: Some(rate),
-            on: false,
-            period_end: NONE,
-            next_write: f64::INFINITY,
-        }
+    pub(super) fn new(periods: Option<(Times, Times)>, rate: Option<f64>) -> Self {
+        OnOff { periods, rate, on: false, period_end: NONE, next_write: f64::INFINITY }
     }
 
     fn turn_on(&mut self, writer: &mut Writer) {

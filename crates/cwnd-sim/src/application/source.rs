@@ -3,13 +3,11 @@
 use super::media::Media;
 use super::on_off::OnOff;
 use super::request::Request;
-use super::transfers::Transfers;
 use super::video::Video;
 use super::{Figures, Generator, Writer};
 use crate::clock::Clock;
 use crate::network::Application;
 use crate::record::Transfer;
-use crate::rng::Rng;
 use cwnd::{Dur, Time};
 
 /// The data of an application. A sender outside the simulator passes the time and the acknowledged packets.
@@ -42,24 +40,15 @@ impl DataSource {
         flow: u32,
     ) -> Self {
         let generator: Box<dyn Generator> = match application {
-            Application::Limited { rate } => Box::new(OnOff::limited(*rate)),
-            Application::OnOff { on, off, rate } => Box::new(OnOff::new(*on, *off, *rate)),
+            Application::Limited { rate } => Box::new(OnOff::new(None, Some(*rate))),
+            Application::OnOff { on, off, rate } => Box::new(OnOff::new(Some((*on, *off)), *rate)),
             Application::Request { sizes, think } => Box::new(Request::new(sizes.clone(), *think)),
             Application::Video { chunk, rates, buffer } => {
                 Box::new(Video::new(*chunk, rates, *buffer))
             }
             Application::Media(media) => Box::new(Media::new(*media)),
         };
-        let writer = Writer {
-            now: 0,
-            clock,
-            rng: Rng::new(seed, "application", u64::from(flow)),
-            payload,
-            bytes: 0,
-            packets: 0,
-            controller_rate: None,
-            transfers: Transfers::default(),
-        };
+        let writer = Writer::new(clock, payload, seed, flow);
         DataSource { writer, generator, available: 0, stopped: false }
     }
 

@@ -1,7 +1,7 @@
 //! The impairments that can be simulated. The scenario compiler applies the same rules.
 
 use super::{Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Link, Model, Trace};
-use crate::check::{Checked, MAX_DURATION, RATES, check_probability, check_spans, invalid};
+use crate::check::{Checked, MAX_DURATION, check_probability, check_rate, check_spans, invalid};
 use cwnd::Dur;
 
 /// The means of the Wi-Fi jitter.
@@ -51,13 +51,6 @@ impl Link {
         }
         Ok(())
     }
-}
-
-fn check_rate(field: &'static str, rate: f64) -> Checked {
-    if RATES.contains(&rate) {
-        return Ok(());
-    }
-    invalid(field, format!("{rate} bit/s is not from 8 bit/s to 10 Tbit/s"))
 }
 
 impl Impairments {

@@ -4,8 +4,8 @@ use super::{
     Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, UDT_HEADERS, Udt,
 };
 use crate::check::{
-    Checked, InvalidField, MAX_PACKET, RATES, check_positive, check_probability, check_size,
-    check_spans, invalid, shown,
+    Checked, InvalidField, MAX_PACKET, RATES, check_positive, check_probability, check_rate,
+    check_size, check_spans, invalid, shown,
 };
 use cwnd::{Dur, Time};
 use cwnd_udt::handshake::{MAX_FLOW_WINDOW, MIN_PACKET_SIZE};
@@ -144,11 +144,7 @@ impl Link {
     }
 
     fn check(&self) -> Checked {
-        if let Some(rate) = self.rate
-            && !RATES.contains(&rate)
-        {
-            return invalid("rate", format!("{rate} bit/s is not from 8 bit/s to 10 Tbit/s"));
-        }
+        self.rate.map_or(Ok(()), |rate| check_rate("rate", rate))?;
         check_spans([("delay", self.delay)])?;
         check_probability("loss", self.loss)?;
         self.check_impairments()?;

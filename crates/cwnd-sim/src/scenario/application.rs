@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::document::ReadFile;
+use super::document::{ReadFile, kbit, millis};
 use super::error::{Problem, problem};
 use crate::cast::whole;
 use crate::network::{self, InvalidField, pareto_min};
@@ -39,12 +39,12 @@ pub enum Application {
     /// Video in chunks, which a player with a playback buffer requests on one connection.
     Video {
         /// Duration of a chunk.
-        #[serde(default = "default_chunk")]
+        #[serde(default = "millis::<4000>")]
         chunk: Span,
         /// Bitrates in ascending order. The player chooses by the level of its buffer (BBA-0).
         rates: Vec<BitRate>,
         /// The largest playback buffer.
-        #[serde(default = "default_buffer")]
+        #[serde(default = "millis::<30_000>")]
         buffer: Span,
     },
     /// Interactive video whose rate follows the congestion controller (RFC 8867, RFC 8593).
@@ -53,37 +53,19 @@ pub enum Application {
         #[serde(default = "default_fps")]
         fps: f64,
         /// The lowest rate of the encoder.
-        #[serde(default = "default_min")]
+        #[serde(default = "kbit::<150>")]
         min: BitRate,
         /// The highest rate of the encoder.
-        #[serde(default = "default_max")]
+        #[serde(default = "kbit::<1500>")]
         max: BitRate,
         /// Time from writing a frame to its acknowledgement above which the frame is late.
-        #[serde(default = "default_deadline")]
+        #[serde(default = "millis::<400>")]
         deadline: Span,
     },
 }
 
-fn default_chunk() -> Span {
-    Span::millis(4000)
-}
-fn default_buffer() -> Span {
-    Span::millis(30_000)
-}
 fn default_fps() -> f64 {
     30.0
-}
-fn default_min() -> BitRate {
-    bit_rate(150e3)
-}
-fn default_max() -> BitRate {
-    bit_rate(1.5e6)
-}
-fn bit_rate(bits: f64) -> BitRate {
-    BitRate::bits(bits).unwrap_or(BitRate::INFINITE)
-}
-fn default_deadline() -> Span {
-    Span::millis(400)
 }
 
 fn no_time() -> Times {
@@ -127,7 +109,7 @@ pub enum TimesTable {
     },
 }
 
-fn default_shape() -> f64 {
+pub(super) fn default_shape() -> f64 {
     1.5
 }
 

@@ -1,6 +1,7 @@
 //! The document of a scenario as a tree of JSON values, from TOML or JSON: scenarios are deserialized from one format.
 
 use super::error::{Problem, problem};
+use crate::units::{BitRate, Span};
 use serde_json::{Map, Number, Value};
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
@@ -16,6 +17,14 @@ pub(super) fn is_true(value: &bool) -> bool {
 }
 pub(super) fn yes() -> bool {
     true
+}
+/// Returns a default time, for the attribute of its key.
+pub(super) fn millis<const MILLIS: u64>() -> Span {
+    Span::millis(MILLIS)
+}
+/// Returns a default rate, for the attribute of its key.
+pub(super) fn kbit<const KBIT: u32>() -> BitRate {
+    BitRate::of(1e3 * f64::from(KBIT))
 }
 
 /// Converts JSON. A null means that the key is not given.

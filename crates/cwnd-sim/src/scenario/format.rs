@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::application::{Application, Arrivals};
-use super::document::{is_default, is_true, yes};
+use super::application::{Application, Arrivals, default_shape};
+use super::document::{is_default, is_true, millis, yes};
 use super::link::{Chain, Dumbbell, Link};
 pub(super) use super::queue::Queue;
 use super::tcp::TcpOptions;
@@ -40,7 +40,7 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "is_default")]
     pub warmup: Span,
     /// Sampling interval of the series.
-    #[serde(default = "default_sample")]
+    #[serde(default = "millis::<100>")]
     pub sample: Span,
     /// Default seed of all random numbers.
     #[serde(default = "one")]
@@ -91,10 +91,6 @@ pub enum Expectation {
     Bounds(Vec<String>),
     /// Bounds by the next part of the metric's name.
     Names(BTreeMap<String, Expectation>),
-}
-
-fn default_sample() -> Span {
-    Span::millis(100)
 }
 
 /// The links between the hosts of a flow and the network.
@@ -300,7 +296,4 @@ pub struct Pareto {
 
 fn default_packet() -> Bytes {
     Bytes::new(1000)
-}
-fn default_shape() -> f64 {
-    1.5
 }

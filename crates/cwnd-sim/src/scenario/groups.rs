@@ -115,9 +115,10 @@ fn controller(key: &str, spec: &str) -> Result<String, Problem> {
 fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'a>, Problem> {
     let base = controller(&key, &table.controller)?;
     let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
+    let options = tcp::Layers { own: &table.tcp, own_key: &own_key, common: &scenario.tcp };
     let traffic = match table.protocol {
         None => {
-            let mut tcp = tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?;
+            let mut tcp = tcp::compile(spec, table.bytes, &options)?;
             tcp.packet_changes = table.packet_changes.iter().map(packet_change).collect();
             tcp.check_packet_changes().map_err(|invalid| in_table(&key, invalid))?;
             Traffic::Tcp(tcp)
@@ -126,9 +127,7 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
             let message = format!("{spec} controls TCP only: remove `protocol = \"udt\"`");
             return problem(format!("{key}.controller"), message);
         }
-        Some(Protocol::Udt) => {
-            Traffic::Udt(tcp::compile_udt(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?)
-        }
+        Some(Protocol::Udt) => Traffic::Udt(tcp::compile_udt(spec, table.bytes, &options)?),
     };
     if table.rtt.is_some() && table.access.as_ref().is_some_and(|access| access.delay.is_some()) {
         return problem(

@@ -1,20 +1,23 @@
 //! The tables of what varies on a link, and of what else happens to its packets.
 
-use std::fmt;
 use std::sync::Arc;
 
 use cwnd::Dur;
 use schemars::JsonSchema;
+use serde::de::MapAccess;
+use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Serialize};
 
-use super::document::{ReadFile, is_default};
+use super::document::{ReadFile, is_default, kbit, millis};
 use super::error::{Problem, problem};
 use super::link::LinkKeys;
 use crate::network::{
     self, Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket,
 };
-use crate::units::{BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange};
+use crate::units::{
+    BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, text_or_number,
+};
 
 /// A change of a link: a step, or a linear transition with `over`. Values that are not given stay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -80,22 +83,22 @@ pub enum ModelTable {
     /// outages at zero.
     Cellular {
         /// Maximum rate; by default 1000 packets of 1500 bytes per second.
-        #[serde(default = "cellular_max")]
+        #[serde(default = "kbit::<12_000>")]
         max: BitRate,
         /// Standard deviation of the rate's change after one second; by default 200 packets of 1500 bytes per second.
-        #[serde(default = "cellular_sigma")]
+        #[serde(default = "kbit::<2400>")]
         sigma: BitRate,
         /// Mean duration of an outage.
-        #[serde(default = "cellular_outage")]
+        #[serde(default = "millis::<1000>")]
         outage: Span,
         /// Time between changes.
-        #[serde(default = "cellular_step")]
+        #[serde(default = "millis::<20>")]
         step: Span,
     },
     /// A low-earth-orbit satellite link: rate and delay are drawn anew at each reconfiguration, after a short outage.
     Leo {
         /// Time between reconfigurations.
-        #[serde(default = "leo_interval")]
+        #[serde(default = "millis::<15_000>")]
         interval: Span,
         /// Rates, drawn uniformly.
         rate: RateRange,
@@ -103,40 +106,19 @@ pub enum ModelTable {
         #[serde(default = "leo_delay")]
         delay: SpanRange,
         /// Time without transmission at each reconfiguration.
-        #[serde(default = "leo_outage")]
+        #[serde(default = "millis::<50>")]
         outage: Span,
     },
     /// The jitter of a Wi-Fi link with hidden nodes, as in the tests of C4. The link's rate and delay stay.
     Wifi {
         /// Mean jitter, from 1 ms to 91 ms.
-        #[serde(default = "wifi_jitter")]
+        #[serde(default = "millis::<7>")]
         jitter: Span,
     },
 }
 
-fn cellular_max() -> BitRate {
-    BitRate::of(12e6)
-}
-fn cellular_sigma() -> BitRate {
-    BitRate::of(2.4e6)
-}
-fn cellular_outage() -> Span {
-    Span::millis(1000)
-}
-fn cellular_step() -> Span {
-    Span::millis(20)
-}
-fn leo_interval() -> Span {
-    Span::millis(15_000)
-}
 fn leo_delay() -> SpanRange {
     SpanRange::new(Span::millis(15), Span::millis(40))
-}
-fn leo_outage() -> Span {
-    Span::millis(50)
-}
-fn wifi_jitter() -> Span {
-    Span::millis(7)
 }
 
 /// Loss: a probability, or the model of Gilbert and Elliott.
@@ -160,7 +142,7 @@ pub struct LossTable {
     /// Probability of a transition from the bad state to the good one, for each packet.
     pub r: Probability,
     /// Probability that a packet arrives in the bad state; 0 by default.
-    #[serde(default = "zero", skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub h: Probability,
     /// Probability that a packet arrives in the good state; 1 by default.
     #[serde(default = "certain")]
@@ -175,15 +157,12 @@ pub enum LossKind {
     GilbertElliott,
 }
 
-fn zero() -> Probability {
-    Probability::default()
-}
 fn certain() -> Probability {
     Probability::ONE
 }
 
 /// A recorded link: the name of a file in mahimahi's format, or a table.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Trace(pub TraceTable);
 
 /// The files of a recorded link, or their contents.
@@ -258,52 +237,18 @@ impl TraceColumn {
     }
 }
 
-/// Implements `Deserialize` for a type that is text or a number, read by `$text` and `$number`, or a table, read by `$table`.
-macro_rules! text_or_table {
-    ($type:ident, $expecting:literal, $text:expr, $number:expr, $table:ident, $wrap:expr) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl<'de> serde::de::Visitor<'de> for Visitor {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        ($text)(text).map_err(E::custom)
-                    }
-                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
-                        ($number)(number).map_err(E::custom)
-                    }
-                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
-                        self.visit_f64(number as f64)
-                    }
-                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
-                        self.visit_f64(number as f64)
-                    }
-                    fn visit_map<A: serde::de::MapAccess<'de>>(
-                        self,
-                        map: A,
-                    ) -> Result<$type, A::Error> {
-                        $table::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                            .map($wrap)
-                    }
-                }
-                deserializer.deserialize_any(Visitor)
-            }
-        }
-    };
-}
-
-text_or_table!(
+text_or_number!(
     Loss,
     "a probability such as 0.01 or { kind = \"gilbert_elliott\", … }",
     |text: &str| text.parse().map(Loss::Independent),
     |number| Probability::number(number).map(Loss::Independent),
-    LossTable,
-    Loss::Bursts
+    {
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+            LossTable::deserialize(MapAccessDeserializer::new(map)).map(Loss::Bursts)
+        }
+    }
 );
-text_or_table!(
+text_or_number!(
     Trace,
     "the name of a file or { rate = \"FILE\", delay = \"FILE\" }",
     |text: &str| Ok::<_, String>(Trace(TraceTable {
@@ -312,15 +257,12 @@ text_or_table!(
         ..TraceTable::default()
     })),
     |_: f64| Err("a trace is the name of a file"),
-    TraceTable,
-    Trace
-);
-
-impl Serialize for Trace {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+    {
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Trace, A::Error> {
+            TraceTable::deserialize(MapAccessDeserializer::new(map)).map(Trace)
+        }
     }
-}
+);
 
 impl JsonSchema for Loss {
     fn schema_name() -> std::borrow::Cow<'static, str> {

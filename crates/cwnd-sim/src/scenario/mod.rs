@@ -43,6 +43,7 @@ mod tcp;
 mod topology;
 
 pub use crate::discipline::{QueueKind, QueueTable};
+pub use crate::network::Recovery;
 pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTable};
 pub use document::ReadFile;
 pub use ecn::Ecn;
@@ -54,7 +55,7 @@ pub use impairments::{
 };
 pub use link::{Back, Chain, Dumbbell, Link};
 pub use queue::Queue;
-pub use tcp::{Conventions, Recovery, TcpOptions};
+pub use tcp::{Conventions, TcpOptions};
 
 use serde_json::Value;
 use toml::de::DeTable;

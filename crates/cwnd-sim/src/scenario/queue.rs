@@ -4,11 +4,11 @@ use super::error::Problem;
 use crate::check::InvalidField;
 use crate::discipline::{KINDS, LinkUse, QueueKind, QueueTable};
 use crate::network;
-use crate::units::QueueSize;
+use crate::units::{QueueSize, text_or_number};
 use schemars::JsonSchema;
-use serde::de::IntoDeserializer as _;
+use serde::de::value::{self, MapAccessDeserializer};
+use serde::de::{IntoDeserializer as _, MapAccess};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A queue: a limit such as `"20p"` (DropTail), a kind such as `"codel"`, or a table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,45 +46,33 @@ fn foreign_key(table: &QueueTable) -> Option<String> {
     })
 }
 
-impl<'de> Deserialize<'de> for Queue {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Queue;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a queue such as \"20p\", \"1.5bdp\", \"red\" or { kind = \"red\", … }")
+impl Queue {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut table = QueueTable::default();
+        let kind = QueueKind::deserialize(text.into_deserializer());
+        match (kind, QueueSize::parse(text)) {
+            (Ok(kind), _) => table.kind = kind,
+            (_, Ok(limit)) => table.limit = Some(limit),
+            (Err::<_, value::Error>(kinds), _) if text.starts_with(char::is_alphabetic) => {
+                return Err(format!("{kinds}, `20p`, `64kb`, `1.5bdp`, `infinite`"));
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Queue, E> {
-                let mut table = QueueTable::default();
-                let kind = QueueKind::deserialize(text.into_deserializer());
-                match (kind, QueueSize::parse(text)) {
-                    (Ok(kind), _) => table.kind = kind,
-                    (_, Ok(limit)) => table.limit = Some(limit),
-                    (Err::<_, E>(kinds), _) if text.starts_with(char::is_alphabetic) => {
-                        let limits = "`20p`, `64kb`, `1.5bdp`, `infinite`";
-                        return Err(E::custom(format_args!("{kinds}, {limits}")));
-                    }
-                    (_, Err(message)) => return Err(E::custom(message)),
-                }
-                Ok(Queue(table))
-            }
-            fn visit_i64<E: serde::de::Error>(self, packets: i64) -> Result<Queue, E> {
-                self.visit_str(&packets.to_string())
-            }
-            fn visit_u64<E: serde::de::Error>(self, packets: u64) -> Result<Queue, E> {
-                self.visit_str(&packets.to_string())
-            }
-            fn visit_f64<E: serde::de::Error>(self, packets: f64) -> Result<Queue, E> {
-                self.visit_str(&packets.to_string())
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
-                QueueTable::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                    .map(Queue)
-            }
+            (_, Err(message)) => return Err(message),
         }
-        deserializer.deserialize_any(Visitor)
+        Ok(Queue(table))
     }
 }
+
+text_or_number!(
+    Queue,
+    "a queue such as \"20p\", \"1.5bdp\", \"red\" or { kind = \"red\", … }",
+    Queue::parse,
+    |packets: f64| Queue::parse(&packets.to_string()),
+    {
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
+            QueueTable::deserialize(MapAccessDeserializer::new(map)).map(Queue)
+        }
+    }
+);
 
 impl Serialize for Queue {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

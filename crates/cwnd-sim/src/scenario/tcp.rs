@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::ecn::Ecn;
 use super::error::{Problem, problem};
-use crate::network::{self, InvalidField, Tcp, TcpExtensions, UDT_HEADERS, Udt};
+use crate::network::{
+    self, InvalidField, Recovery, SlowStart, Tcp, TcpExtensions, UDT_HEADERS, Udt,
+};
 use crate::units::{Bytes, Span, Timestamps};
 
 /// Options of TCP. The defaults depend on `conventions`.
@@ -102,31 +104,6 @@ pub struct TcpOptions {
     pub slow_start: Option<SlowStart>,
 }
 
-/// A slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SlowStart {
-    /// RFC 5681.
-    Standard,
-    /// HyStart++ (RFC 9406).
-    HyStart,
-    /// HyStart of Linux's CUBIC.
-    #[serde(rename = "hystart-linux")]
-    HyStartLinux,
-}
-
-/// Loss recovery of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Recovery {
-    /// Selective acknowledgements (RFC 6675).
-    Sack,
-    /// NewReno (RFC 6582).
-    NewReno,
-    /// Fast retransmit and fast recovery (RFC 5681).
-    Reno,
-}
-
 /// Conventions of TCP implementations, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Conventions {
@@ -211,40 +188,26 @@ impl Conventions {
             },
             Conventions::Ns2 => Defaults {
                 packet: 1000,
-                header: 40,
                 initial_window: 2,
                 delayed_acks: false,
                 ack_delay: Span::millis(100),
-                limited_transmit: true,
-                syn: true,
                 byte_counting: false,
                 granularity: Span::millis(10),
                 min_rto: Span::millis(200),
-                max_rto: MAX_RTO,
                 initial_rto: Span::millis(3000),
                 overhead: Some(Span::ZERO),
-                timestamps: false,
-                recent: false,
-                undoes: false,
+                ..Conventions::Rfc5681.defaults()
             },
             // Packets had no headers.
             Conventions::Ns2001 => Defaults {
-                packet: 1000,
                 header: 0,
                 initial_window: 1,
-                delayed_acks: false,
-                ack_delay: Span::millis(100),
                 limited_transmit: false,
                 syn: false,
-                byte_counting: false,
                 granularity: Span::millis(100),
                 min_rto: Span::ZERO,
-                max_rto: MAX_RTO,
                 initial_rto: Span::millis(6000),
-                overhead: Some(Span::ZERO),
-                timestamps: false,
-                recent: false,
-                undoes: false,
+                ..Conventions::Ns2.defaults()
             },
         }
     }
@@ -257,10 +220,10 @@ fn is_cubic(controller: &str) -> bool {
 }
 
 /// The options of a flow, which take precedence over those of the scenario.
-struct Layers<'a> {
-    own: &'a TcpOptions,
-    own_key: &'a str,
-    common: &'a TcpOptions,
+pub(super) struct Layers<'a> {
+    pub own: &'a TcpOptions,
+    pub own_key: &'a str,
+    pub common: &'a TcpOptions,
 }
 
 impl<'a> Layers<'a> {
@@ -303,19 +266,16 @@ const UDT_PACKET: u32 = 1456;
 pub(super) fn compile_udt(
     controller: &str,
     bytes: Option<Bytes>,
-    own: &TcpOptions,
-    own_key: &str,
-    common: &TcpOptions,
+    layers: &Layers,
 ) -> Result<Udt, Problem> {
-    let given = serde_json::to_value(own).unwrap_or_default();
+    let given = serde_json::to_value(layers.own).unwrap_or_default();
     let mut keys = given.as_object().into_iter().flat_map(|keys| keys.keys());
     if let Some(key) = keys.find(|key| !OF_UDT.contains(&key.as_str())) {
         return problem(
-            format!("{own_key}.{key}"),
+            format!("{}.{key}", layers.own_key),
             format!("not an option of UDT, which has {}", OF_UDT.join(", ")),
         );
     }
-    let layers = Layers { own, own_key, common };
     let udt = Udt {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
@@ -340,15 +300,12 @@ pub(super) fn conventions(controller: &str, own: &TcpOptions, common: &TcpOption
 pub(super) fn compile(
     controller: &str,
     bytes: Option<Bytes>,
-    own: &TcpOptions,
-    own_key: &str,
-    common: &TcpOptions,
+    layers: &Layers,
 ) -> Result<Tcp, Problem> {
-    let layers = Layers { own, own_key, common };
-    let conventions = conventions(controller, own, common);
-    if own.conventions.is_some_and(|given| given != conventions) {
+    let conventions = conventions(controller, layers.own, layers.common);
+    if layers.own.conventions.is_some_and(|given| given != conventions) {
         let message = format!("{controller} has those of Linux");
-        return problem(format!("{own_key}.conventions"), message);
+        return problem(format!("{}.conventions", layers.own_key), message);
     }
     let defaults = conventions.defaults();
     let accecn = layers.get(|o| o.accecn).unwrap_or(false);
@@ -357,6 +314,11 @@ pub(super) fn compile(
     let sack = recovery == Recovery::Sack;
     let recent = defaults.recent && sack;
 
+    let default_slow_start = if conventions == Conventions::Linux && is_cubic(controller) {
+        SlowStart::HyStartLinux
+    } else {
+        SlowStart::Standard
+    };
     let max_rto = layers.get(|o| o.max_rto).unwrap_or(defaults.max_rto);
     let span = |option: fn(&TcpOptions) -> Option<Span>, default: Span| {
         layers.get(option).unwrap_or(default).dur()
@@ -364,11 +326,7 @@ pub(super) fn compile(
     let tcp = Tcp {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
-        recovery: match recovery {
-            Recovery::Sack => network::Recovery::Sack,
-            Recovery::NewReno => network::Recovery::NewReno,
-            Recovery::Reno => network::Recovery::Reno,
-        },
+        recovery,
         conventions: match conventions {
             Conventions::Rfc | Conventions::Rfc5681 => network::Conventions::Rfc,
             Conventions::Linux => network::Conventions::Linux,
@@ -405,15 +363,7 @@ pub(super) fn compile(
             frto: layers.get(|o| o.frto).unwrap_or(defaults.undoes),
             accecn,
             pacing: layers.get(|o| o.pacing).unwrap_or(false),
-            slow_start: match layers.get(|o| o.slow_start) {
-                Some(SlowStart::Standard) => network::SlowStart::Standard,
-                Some(SlowStart::HyStart) => network::SlowStart::HyStart,
-                Some(SlowStart::HyStartLinux) => network::SlowStart::HyStartLinux,
-                None if conventions == Conventions::Linux && is_cubic(controller) => {
-                    network::SlowStart::HyStartLinux
-                }
-                None => network::SlowStart::Standard,
-            },
+            slow_start: layers.get(|o| o.slow_start).unwrap_or(default_slow_start),
         },
     };
     tcp.check().map_err(|invalid| layers.problem(invalid))?;

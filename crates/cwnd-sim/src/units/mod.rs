@@ -4,11 +4,13 @@
 //! is read as the same value. Errors are one sentence that says what was expected.
 
 mod queue_size;
+mod range;
 mod rate;
 mod size;
 mod time;
 
 pub use queue_size::{MAX_PACKETS, QueueSize, Threshold};
+pub use range::Range;
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
 pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};
@@ -56,6 +58,39 @@ pub(crate) fn shorten(text: &str) -> String {
     if text.chars().nth(40).is_some() { format!("{clean}…") } else { clean }
 }
 
+/// Implements `Deserialize` for a type that is read from text by `$text` or from a number by `$number`, both
+/// `-> Result<Self, impl Display>`. `$more` are the methods of the visitor for other values.
+macro_rules! text_or_number {
+    ($type:ident, $expecting:literal, $text:expr, $number:expr, { $($more:item)* }) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl<'de> serde::de::Visitor<'de> for Visitor {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        ($text)(text).map_err(E::custom)
+                    }
+                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
+                        ($number)(number).map_err(E::custom)
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
+                        self.visit_f64(number as f64)
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
+                        self.visit_f64(number as f64)
+                    }
+                    $($more)*
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+    };
+}
+pub(crate) use text_or_number;
+
 /// Implements `FromStr`, `Deserialize` from a string or a number, `Serialize` as a string, and `JsonSchema`.
 ///
 /// The type provides `parse(&str)` and `number(f64)`, both `-> Result<Self, String>`, and `Display`.
@@ -68,30 +103,7 @@ macro_rules! quantity {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl serde::de::Visitor<'_> for Visitor {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        $type::parse(text).map_err(E::custom)
-                    }
-                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
-                        $type::number(number).map_err(E::custom)
-                    }
-                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
-                        self.visit_f64(number as f64)
-                    }
-                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
-                        self.visit_f64(number as f64)
-                    }
-                }
-                deserializer.deserialize_any(Visitor)
-            }
-        }
+        $crate::units::text_or_number!($type, $expecting, $type::parse, $type::number, {});
 
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

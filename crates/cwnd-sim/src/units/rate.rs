@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{quantity, shorten, split};
+use super::{Range, quantity, shorten, split};
 use crate::check::RATES;
 
 /// A rate: `15mbit`, `1gbit` or `infinite`. A number without a unit is in bits per second.
@@ -165,51 +165,19 @@ quantity!(
 );
 
 /// A finite rate or a range of rates: `50mbit..250mbit`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateRange {
-    low: BitRate,
-    high: BitRate,
-}
+pub type RateRange = Range<BitRate>;
 
 impl RateRange {
-    pub(crate) const fn new(low: BitRate, high: BitRate) -> Self {
-        RateRange { low, high }
-    }
-
-    /// The lower end of the range.
-    pub const fn low(self) -> BitRate {
-        self.low
-    }
-
-    /// The upper end of the range.
-    pub const fn high(self) -> BitRate {
-        self.high
-    }
-
     fn number(bits: f64) -> Result<Self, String> {
         BitRate::number(bits).map(|rate| RateRange::new(rate, rate))
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let (low, high) = text.split_once("..").unwrap_or((text, text));
-        let (low, high) = (BitRate::parse(low)?, BitRate::parse(high)?);
-        if high == BitRate::INFINITE {
+        let range: Self = Range::read(text)?;
+        if range.high() == BitRate::INFINITE {
             return Err("the rates of a range are finite".into());
         }
-        if low > high {
-            return Err(format!("the range {low}..{high} ends before it begins"));
-        }
-        Ok(RateRange { low, high })
-    }
-}
-
-impl fmt::Display for RateRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.low == self.high {
-            self.low.fmt(f)
-        } else {
-            write!(f, "{}..{}", self.low, self.high)
-        }
+        Ok(range)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cwnd::Dur;
 
-use super::{quantity, shorten, split};
+use super::{Range, quantity, shorten, split, text_or_number};
 use crate::cast::whole;
 use crate::check::{self, shown};
 
@@ -97,25 +97,9 @@ quantity!(
 );
 
 /// A time or a range of times from which each flow draws its own: `5s` or `0s..5s`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpanRange {
-    low: Span,
-    high: Span,
-}
+pub type SpanRange = Range<Span>;
 
 impl SpanRange {
-    pub(crate) const fn new(low: Span, high: Span) -> Self {
-        SpanRange { low, high }
-    }
-
-    /// The lower end of the range.
-    pub const fn low(self) -> Span {
-        self.low
-    }
-    /// The upper end of the range.
-    pub const fn high(self) -> Span {
-        self.high
-    }
     /// Returns the time at the fraction `u` of the range.
     pub fn at(self, u: f64) -> Dur {
         let width = (self.high.0 - self.low.0) as f64;
@@ -127,30 +111,13 @@ impl SpanRange {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let Some((low, high)) = text.split_once("..") else {
-            return Span::parse(text).map(SpanRange::from);
-        };
-        let (low, high) = (Span::parse(low)?, Span::parse(high)?);
-        if low > high {
-            return Err(format!("the range {low}..{high} ends before it begins"));
-        }
-        Ok(SpanRange { low, high })
+        Range::read(text)
     }
 }
 
 impl From<Span> for SpanRange {
     fn from(span: Span) -> Self {
         SpanRange { low: span, high: span }
-    }
-}
-
-impl fmt::Display for SpanRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.low == self.high {
-            self.low.fmt(f)
-        } else {
-            write!(f, "{}..{}", self.low, self.high)
-        }
     }
 }
 
@@ -183,33 +150,17 @@ impl Timestamps {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Timestamps {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Timestamps;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false or the clock's granularity such as \"10ms\"")
-            }
-            fn visit_bool<E: serde::de::Error>(self, on: bool) -> Result<Timestamps, E> {
-                Ok(Timestamps(on.then_some(Span::millis(1))))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Timestamps, E> {
-                Span::parse(text).and_then(Timestamps::every).map_err(E::custom)
-            }
-            fn visit_f64<E: serde::de::Error>(self, secs: f64) -> Result<Timestamps, E> {
-                Span::number(secs).and_then(Timestamps::every).map_err(E::custom)
-            }
-            fn visit_i64<E: serde::de::Error>(self, secs: i64) -> Result<Timestamps, E> {
-                self.visit_f64(secs as f64)
-            }
-            fn visit_u64<E: serde::de::Error>(self, secs: u64) -> Result<Timestamps, E> {
-                self.visit_f64(secs as f64)
-            }
+text_or_number!(
+    Timestamps,
+    "true, false or the clock's granularity such as \"10ms\"",
+    |text| Span::parse(text).and_then(Timestamps::every),
+    |secs| Span::number(secs).and_then(Timestamps::every),
+    {
+        fn visit_bool<E: serde::de::Error>(self, on: bool) -> Result<Timestamps, E> {
+            Ok(Timestamps(on.then_some(Span::millis(1))))
         }
-        deserializer.deserialize_any(Visitor)
     }
-}
+);
 
 impl serde::Serialize for Timestamps {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

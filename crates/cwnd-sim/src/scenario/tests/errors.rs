@@ -2,19 +2,36 @@
 
 use super::super::*;
 
+/// Checks that each text between `before` and `after` has an error of one line that begins with `place` and the words beside it.
+pub(super) fn check_errors(
+    [before, after]: [&str; 2],
+    place: &str,
+    cases: &[(impl AsRef<str>, &str)],
+) {
+    let mut wrong = String::new();
+    for (text, expected) in cases {
+        let text = format!("{before}{}{after}", text.as_ref());
+        let expected = format!("{place}{expected}");
+        let error = Scenario::from_toml(&text, "x").expect_err(&text).to_string();
+        if !error.starts_with(&expected) || error.contains('\n') || error.len() > 700 {
+            wrong += &format!("{text:?}\n  has      {error}\n  and not  {expected}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 /// Each error with the beginning of its message.
 #[test]
 fn errors_have_one_line_with_file_line_and_key() {
     let flow = "[[flow]]\ncontroller = \"reno\"\n";
     let net = "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\n";
     let link = "duration = \"10s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n";
-    let cases = [
+    let others = [
         (String::new(), "x: empty: a scenario needs"),
         ("\0\u{1}".into(), "x:1: not TOML: "),
         ("name = simd".into(), "x:1: not TOML: string values must be quoted"),
         (format!("a = {}", "[".repeat(9000)), "x:1: not TOML: cannot recurse further"),
         (format!("{}b = 1", "a.".repeat(9000)), "x: not TOML: recursion limit"),
-        (format!("{net}rate = 1\n"), "x:5: not TOML: duplicate key: `rate`"),
         (flow.into(), "x: missing `duration`"),
         (net.into(), "x: no traffic: "),
         (format!("duration = 1\n{flow}"), "x: no network: "),
@@ -32,216 +49,14 @@ fn errors_have_one_line_with_file_line_and_key() {
             "x:5: chain: a network is",
         ),
         (
-            "duration = 1\n[parking_lot]\n".into(),
-            "x:2: parking_lot: unknown key \"parking_lot\"; did you mean \"chain\"?",
-        ),
-        (
-            "duration = 1\n[chain]\nrouters = 1\nrate = 9\ndelay = 1\n".into(),
-            "x:3: chain.routers: a chain has from 2",
-        ),
-        (
             format!(
                 "duration = 1\n[chain]\nrouters = 10000\nrate = 9\ndelay = 1\n{flow}count = 9999\n"
             ),
             "x:6: flow[0]: the flows so far cross 199960002 links in all; at most",
         ),
         (
-            format!("{net}{flow}[expect]\njain = 0.9\n"),
-            "x:8: expect.jain: expected a bound such as \">= 4mbit\", a list of bounds or a table",
-        ),
-        (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
-        (format!("{net}{flow}protocol = \"sctp\"\n"), "x:7: flow[0].protocol: "),
-        (
-            format!("{net}[[flow]]\ncontroller = \"kernel:cubic(beta=1/2)\"\n"),
-            "x:6: flow[0].controller: \"cubic(beta=1/2)\" is not a name",
-        ),
-        (
-            format!("{net}[[flow]]\ncontroller = \"kernel:cubic\"\nprotocol = \"udt\"\n"),
-            "x:6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol = \"udt\"`",
-        ),
-        (
-            format!("{net}[[flow]]\ncontroller = \"kernel:cubic\"\ntcp.conventions = \"rfc\"\n"),
-            "x:7: flow[0].tcp.conventions: kernel:cubic has those of Linux",
-        ),
-        (
-            format!("{net}{flow}protocol = \"udt\"\ntcp = {{ ecn = true }}\n"),
-            "x:8: flow[0].tcp.ecn: not an option of UDT, which has packet, header, window",
-        ),
-        (
-            format!("{net}{flow}protocol = \"udt\"\n[tcp]\nheader = 0\n"),
-            "x:9: tcp.header: 0 is less than the 44 bytes of IP's, UDP's and UDT's headers",
-        ),
-        (
-            format!("{net}{flow}protocol = \"udt\"\ntcp = {{ packet = 9 }}\n"),
-            "x:8: flow[0].tcp.packet: 9 is not from 56 to 65535 bytes",
-        ),
-        (
-            format!("{net}{flow}protocol = \"udt\"\ntcp = {{ window = 1 }}\n"),
-            "x:8: flow[0].tcp.window: UDT's window is from 2 to 1048576 packets",
-        ),
-        (
-            format!("{net}{flow}protocol = \"udt\"\nbytes = 0\n"),
-            "x:8: flow[0].bytes: a flow sends at least one byte",
-        ),
-        (
-            format!("{net}{flow}[[flow]]\ncontroller = \"simdd\"\n"),
-            "x:8: flow[1].controller: unknown controller \"simdd\", did you mean simd?",
-        ),
-        (
-            format!("{net}[[flow]]\ncontroler = \"reno\"\n"),
-            "x:6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, protocol, name, ",
-        ),
-        (
-            format!("{net}{flow}cc = 1\n"),
-            "x:7: flow[0].cc: unknown key \"cc\"; did you mean \"controller\"?",
-        ),
-        (
-            format!("{net}{flow}count = -1\n"),
-            "x:7: flow[0].count: found the integer `-1`, expected a whole number",
-        ),
-        (
-            format!("{net}{flow}count = 1000000000\n"),
-            "x:7: flow[0].count: 1000000000 flows so far; at most 1000000",
-        ),
-        (
-            format!("{net}{flow}count = 99999999999999999999\n"),
-            "x:7: flow[0].count: found the integer `99999999999999999999`, expected",
-        ),
-        (
-            format!("{net}{flow}to = \"rihgt\"\n"),
-            "x:7: flow[0].to: unknown node \"rihgt\"; did you mean \"right\"? known: left, right",
-        ),
-        (
-            format!("{net}{flow}to = \"left\"\n"),
-            "x:7: flow[0].to: starts and ends at the same node \"left\"",
-        ),
-        (format!("{net}{flow}start = \"5s..1s\"\n"), "x:7: flow[0].start: the range 5s..1s ends"),
-        (
-            format!("{net}{flow}start = 5\nstop = 5\n"),
-            "x:8: flow[0].stop: stops at 5s, but starts as late as 5s",
-        ),
-        (
-            format!("{net}{flow}count = 9\nstagger = \"1h\"\n"),
-            "x:8: flow[0].stagger: the last of 9 flows",
-        ),
-        (format!("{net}{flow}rtt = \"5ms\"\n"), "x:7: flow[0].rtt: 5ms is less than the 40ms from"),
-        (
-            format!("{net}{flow}rtt = 1\naccess = {{ delay = 1 }}\n"),
-            "x:7: flow[0].rtt: give either",
-        ),
-        (format!("{net}{flow}cross = true\n"), "x:7: flow[0].cross: cross traffic needs a [chain]"),
-        (format!("{net}{flow}bytes = 0\n"), "x:7: flow[0].bytes: a flow sends at least"),
-        (
             format!("{net}{flow}name = \"a\"\n{flow}name = \"a\"\n"),
             "x:10: flow[1].name: there are two flows \"a\"",
-        ),
-        (format!("{net}{flow}tcp = {{ window = 0 }}\n"), "x:7: flow[0].tcp.window: a window is"),
-        (
-            format!("{net}{flow}[tcp]\nconventions = \"ns2\"\necn = true\naccecn = true\n"),
-            "x:10: tcp.accecn: ns-2 has none; use the conventions rfc, rfc5681 or linux",
-        ),
-        (
-            format!("{net}{flow}[tcp]\nslow_start = 1\n"),
-            "x:8: tcp.slow_start: found the integer `1`, expected text in quotes",
-        ),
-        (
-            format!("{net}{flow}source = {{ kind = \"on_off\", on = {{}}, off = 1 }}\n"),
-            "x:7: flow[0].source: expected a time such as",
-        ),
-        (
-            format!("{net}{flow}arrivals = {{ rate = 1, sizes = {{ kind = \"zipf\" }} }}\n"),
-            "x:7: flow[0].arrivals.sizes: expected sizes such as",
-        ),
-        (
-            format!("{net}{flow}arrivals = {{ rate = \"1\", sizes = 1 }}\n"),
-            "x:7: flow[0].arrivals.rate: found the string \"1\", expected a number",
-        ),
-        (
-            format!("{net}{flow}[tcp]\npacket = 0\n"),
-            "x:8: tcp.packet: 0 is not from 1 to 65535 bytes",
-        ),
-        (
-            format!("{net}{flow}packet_changes = [{{ at = \"1s\", packet = 0 }}]\n"),
-            "x:7: flow[0].packet_changes: 0 is not from 1 to 65535 bytes",
-        ),
-        (
-            format!(
-                "{net}{flow}packet_changes = [{{ at = \"1s\", packet = 9 }}, {{ at = \"1s\", packet = 8 }}]\n"
-            ),
-            "x:7: flow[0].packet_changes: the times of the changes are not ascending",
-        ),
-        (
-            format!(
-                "{net}{flow}packet_changes = [{{ at = \"1s\", packet = 9 }}]\nsource = {{ kind = \"media\" }}\n"
-            ),
-            "x:7: flow[0].packet_changes: only flows of TCP or of a rate law without `source`",
-        ),
-        (
-            format!("{net}{flow}tcp.packet = 65530\n"),
-            "x:7: flow[0].tcp.packet: 65530 bytes and a header of 40",
-        ),
-        (
-            format!("{net}{flow}tcp.recovery = \"sak\"\n"),
-            "x:7: flow[0].tcp.recovery: unknown value \"sak\"; did you mean \"sack\"? allowed: sack, newreno, reno",
-        ),
-        (
-            format!("{net}{flow}tcp.max_rto = \"1ms\"\n"),
-            "x:7: flow[0].tcp.max_rto: max_rto 1ms is less than min_rto 1s",
-        ),
-        (
-            format!("{net}{flow}tcp.ack_delay = 1\n"),
-            "x:7: flow[0].tcp.ack_delay: 1s is more than the 500ms",
-        ),
-        (format!("{net}{flow}tcp.granularity = 0\n"), "x:7: flow[0].tcp.granularity: a clock's"),
-        (format!("{net}loss = 1.5\n{flow}"), "x:5: dumbbell.loss: a probability is from 0 to 1"),
-        (
-            format!("{net}loss = nan\n{flow}"),
-            "x:5: dumbbell.loss: found the number `nan`, expected a",
-        ),
-        (format!("{net}bdp_rtt = 0\n{flow}"), "x:5: dumbbell.bdp_rtt: a round-trip time cannot"),
-        (
-            format!("{net}queue = \"reed\"\n{flow}"),
-            "x:5: dumbbell.queue: unknown value \"reed\"; did you mean \"red\"?",
-        ),
-        (
-            format!("{net}queue = \"1b\"\n{flow}"),
-            "x:5: dumbbell.queue: 1b is less than one packet of 1500",
-        ),
-        (
-            format!("{net}queue = {{ kind = \"red\", min = 50, max = 5 }}\n{flow}"),
-            "x:5: dumbbell.queue: red's min of 50 packets is not below its max of 5",
-        ),
-        (
-            format!("{net}queue = {{ min = 5 }}\n{flow}"),
-            "x:5: dumbbell.queue: a droptail queue has no keys",
-        ),
-        (
-            format!("{net}queue = {{ kind = \"red\", max_p = 0 }}\n{flow}"),
-            "x:5: dumbbell.queue.max_p: cannot be zero",
-        ),
-        (
-            format!("{net}back = {{ queue = \"0p\" }}\n{flow}"),
-            "x:5: dumbbell.back.queue: a queue holds at least",
-        ),
-        (
-            "duration = 1\n[dumbbell]\nrate = \"15mbps\"\n".into(),
-            "x:3: dumbbell.rate: `15mbps` can mean bits or bytes per second (tc reads bytes): write 15mbit for bits or 120mbit for bytes",
-        ),
-        (
-            "duration = 1\n[dumbbell]\nrate = 0\n".into(),
-            "x:3: dumbbell.rate: a rate cannot be zero",
-        ),
-        (
-            "duration = 1\n[dumbbell]\nrate = inf\n".into(),
-            "x:3: dumbbell.rate: found the number `inf`, expected a finite number",
-        ),
-        (
-            "duration = 1\n[dumbbell]\ndelay = \"-1ms\"\n".into(),
-            "x:3: dumbbell.delay: a time cannot be negative",
-        ),
-        (
-            format!("{link}delay = [1]\n"),
-            "x:5: link[0].delay: found a list, expected a time such as",
         ),
         (format!("{link}{flow}"), "x:5: flow[0].from: missing `from`"),
         (
@@ -249,20 +64,8 @@ fn errors_have_one_line_with_file_line_and_key() {
             "x:6: flow[0]: there is no path from \"b\" to \"a\"",
         ),
         (
-            format!("{link}duplex = false\nback = {{}}\n"),
-            "x:6: link[0].back: a link with duplex = false has no reverse",
-        ),
-        (
             format!("{link}queue = \"1bdp\"\n{flow}from = \"a\"\nto = \"b\"\n"),
             "x:5: link[0].queue: a link of infinite rate has no",
-        ),
-        (
-            format!("{link}[[link]]\nfrom = \"b\"\nto = \"a\"\n"),
-            "x:6: link[1].from: there are two links \"b-a\"",
-        ),
-        (
-            format!("{link}[[link]]\nfrom = \"b\"\nto = \"b\"\n"),
-            "x:7: link[1].to: a link from \"b\" to itself",
         ),
         (
             format!("{net}[access]\nqueue = \"1bdp\"\n{flow}"),
@@ -272,28 +75,160 @@ fn errors_have_one_line_with_file_line_and_key() {
             format!("{net}[access]\nqueue = {{ ecn = true }}\n{flow}"),
             "x:6: access.queue: a droptail queue has no keys",
         ),
+    ];
+    check_errors(["", ""], "", &others);
+    let after_flow = [
         (
-            format!("{net}[[cbr]]\nrate = \"infinite\"\n"),
-            "x:6: cbr[0].rate: a source's rate is finite",
-        ),
-        (format!("{net}[[cbr]]\nrate = 9\non = 1\n"), "x:7: cbr[0].on: needs `off` beside it"),
-        (
-            format!("{net}[[cbr]]\nrate = 9\npacket = 0\n"),
-            "x:7: cbr[0].packet: a packet has from 1",
+            "[expect]\njain = 0.9\n",
+            "8: expect.jain: expected a bound such as \">= 4mbit\", a list of bounds or a table",
         ),
         (
-            format!("{net}[[pareto]]\nrate = 9\non = 1\noff = 1\nshape = 1\n"),
-            "x:9: pareto[0].shape: 1 is not above 1",
+            "protocol = \"udt\"\n[tcp]\nheader = 0\n",
+            "9: tcp.header: 0 is less than the 44 bytes of IP's, UDP's and UDT's headers",
+        ),
+        (
+            "[[flow]]\ncontroller = \"simdd\"\n",
+            "8: flow[1].controller: unknown controller \"simdd\", did you mean simd?",
+        ),
+        ("start = 5\nstop = 5\n", "8: flow[0].stop: stops at 5s, but starts as late as 5s"),
+        ("count = 9\nstagger = \"1h\"\n", "8: flow[0].stagger: the last of 9 flows"),
+        (
+            "[tcp]\nconventions = \"ns2\"\necn = true\naccecn = true\n",
+            "10: tcp.accecn: ns-2 has none; use the conventions rfc, rfc5681 or linux",
+        ),
+        (
+            "[tcp]\nslow_start = 1\n",
+            "8: tcp.slow_start: found the integer `1`, expected text in quotes",
+        ),
+        ("[tcp]\npacket = 0\n", "8: tcp.packet: 0 is not from 1 to 65535 bytes"),
+    ];
+    check_errors([&format!("{net}{flow}"), ""], "x:", &after_flow);
+    let after_network = [
+        ("rate = 1\n", "5: not TOML: duplicate key: `rate`"),
+        ("[[flow]]\n", "5: flow[0]: missing `controller`"),
+        (
+            "[[flow]]\ncontroller = \"kernel:cubic(beta=1/2)\"\n",
+            "6: flow[0].controller: \"cubic(beta=1/2)\" is not a name",
+        ),
+        (
+            "[[flow]]\ncontroller = \"kernel:cubic\"\nprotocol = \"udt\"\n",
+            "6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol = \"udt\"`",
+        ),
+        (
+            "[[flow]]\ncontroller = \"kernel:cubic\"\ntcp.conventions = \"rfc\"\n",
+            "7: flow[0].tcp.conventions: kernel:cubic has those of Linux",
+        ),
+        (
+            "[[flow]]\ncontroler = \"reno\"\n",
+            "6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, protocol, name, ",
+        ),
+        ("[[cbr]]\nrate = \"infinite\"\n", "6: cbr[0].rate: a source's rate is finite"),
+        ("[[cbr]]\nrate = 9\non = 1\n", "7: cbr[0].on: needs `off` beside it"),
+        ("[[cbr]]\nrate = 9\npacket = 0\n", "7: cbr[0].packet: a packet has from 1"),
+        (
+            "[[pareto]]\nrate = 9\non = 1\noff = 1\nshape = 1\n",
+            "9: pareto[0].shape: 1 is not above 1",
         ),
     ];
-    let mut wrong = String::new();
-    for (text, expected) in cases {
-        let error = Scenario::from_toml(&text, "x").expect_err(&text).to_string();
-        if !error.starts_with(expected) || error.contains('\n') || error.len() > 700 {
-            wrong += &format!("{text:?}\n  has      {error}\n  and not  {expected}\n");
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong}");
+    check_errors([net, ""], "x:", &after_network);
+    let after_link = [
+        ("delay = [1]\n", "5: link[0].delay: found a list, expected a time such as"),
+        (
+            "duplex = false\nback = {}\n",
+            "6: link[0].back: a link with duplex = false has no reverse",
+        ),
+        ("[[link]]\nfrom = \"b\"\nto = \"a\"\n", "6: link[1].from: there are two links \"b-a\""),
+        ("[[link]]\nfrom = \"b\"\nto = \"b\"\n", "7: link[1].to: a link from \"b\" to itself"),
+    ];
+    check_errors([link, ""], "x:", &after_link);
+    let after_duration = [
+        ("[parking_lot]\n", "2: parking_lot: unknown key \"parking_lot\"; did you mean \"chain\"?"),
+        ("[chain]\nrouters = 1\nrate = 9\ndelay = 1\n", "3: chain.routers: a chain has from 2"),
+    ];
+    check_errors(["duration = 1\n", ""], "x:", &after_duration);
+    let of_flow = [
+        ("protocol = \"sctp\"", "protocol: "),
+        ("cc = 1", "cc: unknown key \"cc\"; did you mean \"controller\"?"),
+        ("count = -1", "count: found the integer `-1`, expected a whole number"),
+        ("count = 1000000000", "count: 1000000000 flows so far; at most 1000000"),
+        (
+            "count = 99999999999999999999",
+            "count: found the integer `99999999999999999999`, expected",
+        ),
+        (
+            "to = \"rihgt\"",
+            "to: unknown node \"rihgt\"; did you mean \"right\"? known: left, right",
+        ),
+        ("to = \"left\"", "to: starts and ends at the same node \"left\""),
+        ("start = \"5s..1s\"", "start: the range 5s..1s ends"),
+        ("rtt = \"5ms\"", "rtt: 5ms is less than the 40ms from"),
+        ("rtt = 1\naccess = { delay = 1 }", "rtt: give either"),
+        ("cross = true", "cross: cross traffic needs a [chain]"),
+        ("bytes = 0", "bytes: a flow sends at least"),
+        ("tcp = { window = 0 }", "tcp.window: a window is"),
+        ("source = { kind = \"on_off\", on = {}, off = 1 }", "source: expected a time such as"),
+        (
+            "arrivals = { rate = 1, sizes = { kind = \"zipf\" } }",
+            "arrivals.sizes: expected sizes such as",
+        ),
+        (
+            "arrivals = { rate = \"1\", sizes = 1 }",
+            "arrivals.rate: found the string \"1\", expected a number",
+        ),
+        (
+            "packet_changes = [{ at = \"1s\", packet = 0 }]",
+            "packet_changes: 0 is not from 1 to 65535 bytes",
+        ),
+        (
+            "packet_changes = [{ at = \"1s\", packet = 9 }, { at = \"1s\", packet = 8 }]",
+            "packet_changes: the times of the changes are not ascending",
+        ),
+        (
+            "packet_changes = [{ at = \"1s\", packet = 9 }]\nsource = { kind = \"media\" }",
+            "packet_changes: only flows of TCP or of a rate law without `source`",
+        ),
+        ("tcp.packet = 65530", "tcp.packet: 65530 bytes and a header of 40"),
+        (
+            "tcp.recovery = \"sak\"",
+            "tcp.recovery: unknown value \"sak\"; did you mean \"sack\"? allowed: sack, newreno, reno",
+        ),
+        ("tcp.max_rto = \"1ms\"", "tcp.max_rto: max_rto 1ms is less than min_rto 1s"),
+        ("tcp.ack_delay = 1", "tcp.ack_delay: 1s is more than the 500ms"),
+        ("tcp.granularity = 0", "tcp.granularity: a clock's"),
+    ];
+    check_errors([&format!("{net}{flow}"), "\n"], "x:7: flow[0].", &of_flow);
+    let of_udt = [
+        ("tcp = { ecn = true }", "tcp.ecn: not an option of UDT, which has packet, header, window"),
+        ("tcp = { packet = 9 }", "tcp.packet: 9 is not from 56 to 65535 bytes"),
+        ("tcp = { window = 1 }", "tcp.window: UDT's window is from 2 to 1048576 packets"),
+        ("bytes = 0", "bytes: a flow sends at least one byte"),
+    ];
+    check_errors([&format!("{net}{flow}protocol = \"udt\"\n"), "\n"], "x:8: flow[0].", &of_udt);
+    let of_dumbbell = [
+        ("loss = 1.5", "loss: a probability is from 0 to 1"),
+        ("loss = nan", "loss: found the number `nan`, expected a"),
+        ("bdp_rtt = 0", "bdp_rtt: a round-trip time cannot"),
+        ("queue = \"reed\"", "queue: unknown value \"reed\"; did you mean \"red\"?"),
+        ("queue = \"1b\"", "queue: 1b is less than one packet of 1500"),
+        (
+            "queue = { kind = \"red\", min = 50, max = 5 }",
+            "queue: red's min of 50 packets is not below its max of 5",
+        ),
+        ("queue = { min = 5 }", "queue: a droptail queue has no keys"),
+        ("queue = { kind = \"red\", max_p = 0 }", "queue.max_p: cannot be zero"),
+        ("back = { queue = \"0p\" }", "back.queue: a queue holds at least"),
+    ];
+    check_errors([net, &format!("\n{flow}")], "x:5: dumbbell.", &of_dumbbell);
+    let of_values = [
+        (
+            "rate = \"15mbps\"",
+            "rate: `15mbps` can mean bits or bytes per second (tc reads bytes): write 15mbit for bits or 120mbit for bytes",
+        ),
+        ("rate = 0", "rate: a rate cannot be zero"),
+        ("rate = inf", "rate: found the number `inf`, expected a finite number"),
+        ("delay = \"-1ms\"", "delay: a time cannot be negative"),
+    ];
+    check_errors(["duration = 1\n[dumbbell]\n", "\n"], "x:3: dumbbell.", &of_values);
 }
 
 #[test]

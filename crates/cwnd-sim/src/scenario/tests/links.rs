@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::*;
 use super::compile;
+use super::errors::check_errors;
 use crate::network::{self, Cellular, Impairments, Jitter, Leo, Model};
 use cwnd::Dur;
 
@@ -109,68 +110,63 @@ fn traces_are_read_from_files() {
 
 #[test]
 fn errors_name_the_key_and_what_is_allowed() {
-    let both = "rate = 1e7\ndelay = 0\n";
-    for (keys, expected) in [
-        ("delay = 0".into(), "x:2: dumbbell: missing `rate`"),
-        ("rate = 1e7".into(), "x:2: dumbbell: missing `delay`"),
+    let after = format!("\n{FLOW}");
+    let keys = [
+        ("model = { kind = \"leo\" }", "model: missing `rate`"),
+        ("changes = [{ at = 1 }]", "changes: a change gives a rate"),
         (
-            format!("{both}model = {{ kind = \"leo\", rate = \"9mbit\" }}"),
-            "x:3: dumbbell.rate: `model` sets the rate",
+            "changes = [{ at = 2, rate = 9 }, { at = 1, rate = 9 }]",
+            "changes: changes are in the order of time",
         ),
-        (format!("{both}model = {{ kind = \"leo\" }}"), "x:5: dumbbell.model: missing `rate`"),
-        (format!("{both}changes = [{{ at = 1 }}]"), "x:5: dumbbell.changes: a change gives a rate"),
+        ("changes = [{ at = 2, rate = \"0bit\" }]", "changes: the last rate is above 0"),
         (
-            format!("{both}changes = [{{ at = 2, rate = 9 }}, {{ at = 1, rate = 9 }}]"),
-            "x:5: dumbbell.changes: changes are in the order of time",
-        ),
-        (
-            format!("{both}changes = [{{ at = 2, rate = \"0bit\" }}]"),
-            "x:5: dumbbell.changes: the last rate is above 0",
+            "changes = [{ at = 2, rate = \"infinite\" }]",
+            "changes[0].rate: a rate that changes is finite",
         ),
         (
-            format!("{both}changes = [{{ at = 2, rate = \"infinite\" }}]"),
-            "x:5: dumbbell.changes[0].rate: a rate that changes is finite",
+            "back = { changes = [{ at = 2, loss = 2 }] }",
+            "back.changes[0].loss: a probability is from 0 to 1",
         ),
         (
-            format!("{both}back = {{ changes = [{{ at = 2, loss = 2 }}] }}"),
-            "x:5: dumbbell.back.changes[0].loss: a probability is from 0 to 1",
+            "back = { jitter = 1, model = { kind = \"wifi\" } }",
+            "back.jitter: `model` sets the jitter",
         ),
         (
-            format!("{both}back = {{ jitter = 1, model = {{ kind = \"wifi\" }} }}"),
-            "x:5: dumbbell.back.jitter: `model` sets the jitter",
+            "model = { kind = \"wifi\", jitter = 1 }",
+            "model: the mean jitter of a wifi link is from 1ms to 91ms",
         ),
         (
-            format!("{both}model = {{ kind = \"wifi\", jitter = 1 }}"),
-            "x:5: dumbbell.model: the mean jitter of a wifi link is from 1ms to 91ms",
+            "model = { kind = \"wifi\", jitter = \"999us\" }",
+            "model: the mean jitter of a wifi link is from 1ms to 91ms",
+        ),
+        ("model = { kind = \"5g\" }", "model.kind: unknown value \"5g\""),
+        (
+            "blackout = [{ at = 1, for = 2 }, { at = 2, for = 1 }]",
+            "blackout: blackouts are in the order of time and do not overlap",
         ),
         (
-            format!("{both}model = {{ kind = \"wifi\", jitter = \"999us\" }}"),
-            "x:5: dumbbell.model: the mean jitter of a wifi link is from 1ms to 91ms",
+            "policer = { rate = 1e6, burst = 0 }",
+            "policer: the burst of a token bucket is from 1 byte",
+        ),
+        ("shaper = { rate = 1e6 }", "shaper: missing `burst`"),
+        ("loss = { kind = \"gilbert_elliott\", p = 1 }", "loss: missing `r`"),
+    ];
+    check_errors(
+        ["duration = 9\n[dumbbell]\nrate = 1e7\ndelay = 0\n", &after],
+        "x:5: dumbbell.",
+        &keys,
+    );
+    let others = [
+        ("delay = 0", "2: dumbbell: missing `rate`"),
+        ("rate = 1e7", "2: dumbbell: missing `delay`"),
+        (
+            "rate = 1e7\ndelay = 0\nmodel = { kind = \"leo\", rate = \"9mbit\" }",
+            "3: dumbbell.rate: `model` sets the rate",
         ),
         (
-            format!("{both}model = {{ kind = \"5g\" }}"),
-            "x:5: dumbbell.model.kind: unknown value \"5g\"",
+            "model = { kind = \"leo\", rate = \"9mbit\" }\nback = { rate = 1e6 }",
+            "4: dumbbell.back: missing `delay`",
         ),
-        (
-            format!("{both}blackout = [{{ at = 1, for = 2 }}, {{ at = 2, for = 1 }}]"),
-            "x:5: dumbbell.blackout: blackouts are in the order of time and do not overlap",
-        ),
-        (
-            format!("{both}policer = {{ rate = 1e6, burst = 0 }}"),
-            "x:5: dumbbell.policer: the burst of a token bucket is from 1 byte",
-        ),
-        (format!("{both}shaper = {{ rate = 1e6 }}"), "x:5: dumbbell.shaper: missing `burst`"),
-        (
-            format!("{both}loss = {{ kind = \"gilbert_elliott\", p = 1 }}"),
-            "x:5: dumbbell.loss: missing `r`",
-        ),
-        (
-            "model = { kind = \"leo\", rate = \"9mbit\" }\nback = { rate = 1e6 }".into(),
-            "x:4: dumbbell.back: missing `delay`",
-        ),
-    ] {
-        let text = format!("duration = 9\n[dumbbell]\n{keys}\n{FLOW}");
-        let error = Scenario::from_toml(&text, "x").expect_err(&text).to_string();
-        assert!(error.starts_with(expected), "{error}\n  and not {expected}");
-    }
+    ];
+    check_errors(["duration = 9\n[dumbbell]\n", &after], "x:", &others);
 }
