@@ -57,6 +57,8 @@ pub use link::{Back, Chain, Dumbbell, Link};
 pub use queue::Queue;
 pub use tcp::{Conventions, TcpOptions};
 
+use schemars::Schema;
+use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 use toml::de::DeTable;
 
@@ -215,7 +217,15 @@ fn no_files(name: &str) -> Result<(String, String), String> {
 
 /// Returns the JSON Schema of a scenario.
 pub fn schema() -> Value {
-    schemars::schema_for!(Scenario).to_value()
+    let mut schema = schemars::schema_for!(Scenario);
+    // Descriptions do not depend on the width of the comments that they come from.
+    let mut on_one_line = RecursiveTransform(|part: &mut Schema| {
+        if let Some(Value::String(text)) = part.get_mut("description") {
+            *text = text.replace('\n', " ");
+        }
+    });
+    on_one_line.transform(&mut schema);
+    schema.to_value()
 }
 
 #[cfg(test)]
