@@ -1,4 +1,5 @@
-//! Hashes the sources of the crates that the module links, and the versions of their dependencies, into `CWND_SOURCES`.
+//! Hashes the sources of the crates that the module links, and the versions of their dependencies,
+//! into `CWND_SOURCES`.
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::collections::{BTreeSet, HashMap};
@@ -36,7 +37,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns name, version and origin of the packages that this crate depends on, itself included, in order.
+/// Returns name, version and origin of the packages that this crate depends on, itself included, in
+/// order.
 fn linked(lock: &str) -> BTreeSet<(&str, &str, bool)> {
     let packages: Vec<_> = lock.split("[[package]]").skip(1).map(parse).collect();
     let mut by_name = HashMap::new();

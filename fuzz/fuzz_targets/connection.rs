@@ -1,5 +1,6 @@
-//! Arbitrary calls and datagrams, including those of a peer that knows the connection's numbers: the connection
-//! neither panics nor sends oversized datagrams, and always has a next wake-up or a close reason.
+//! Arbitrary calls and datagrams, including those of a peer that knows the connection's numbers:
+//! the connection neither panics nor sends oversized datagrams, and always has a next wake-up or a
+//! close reason.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Every key file, list of peers and one-time code is read or refused; a pair that is written is read again.
+//! Every key file, list of peers and one-time code is read or refused; a pair that is written is
+//! read again.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Every frame of a file transfer, offers of the sender's manifest included, is decoded or refused, and a decoded frame
-//! is encoded to equal contents.
+//! Every frame of a file transfer, offers of the sender's manifest included, is decoded or refused,
+//! and a decoded frame is encoded to equal contents.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Arbitrary datagrams of the secure handshake, and changed ones of a client with the credentials: neither end panics,
-//! an answer is not longer than its request, and a changed datagram opens no session.
+//! Arbitrary datagrams of the secure handshake, and changed ones of a client with the credentials:
+//! neither end panics, an answer is not longer than its request, and a changed datagram opens no
+//! session.
 
 #![no_main]
 

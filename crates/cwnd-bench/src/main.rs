@@ -1,5 +1,5 @@
-//! What one simulation costs, stage by stage: seconds and memory, for `bench/run.py`; and a function
-//! of its own around the run, for callgrind to count in (`bench/instructions.py`).
+//! What one simulation costs, stage by stage: seconds and memory, for `bench/run.py`; and a
+//! function of its own around the run, for callgrind to count in (`bench/instructions.py`).
 //!
 //! A scenario in JSON comes in on standard input, a line of JSON goes out. `--record` records the
 //! controllers' events, `--tap` looks at each packet that crosses the first link, `--pcap`

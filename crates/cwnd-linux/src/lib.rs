@@ -1,5 +1,5 @@
-//! Congestion control under Linux: the laws of `cwnd` in the kernel's TCP, emulated links for real traffic,
-//! and scenarios in real time.
+//! Congestion control under Linux: the laws of `cwnd` in the kernel's TCP, emulated links for real
+//! traffic, and scenarios in real time.
 
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]

@@ -1,9 +1,10 @@
-//! `kernel/bbr3.h`, compiled for the host, compared with the controller `bbr3` of crate `cwnd`: both process the same
-//! events of simulated connections, with times in whole microseconds and without the state of lost packets, as in the
-//! kernel. Times and intervals have random microseconds added, as those of a real clock: the arrivals at a simulated
-//! link are periodic, and delivered packets would often equal rate times time exactly. After each event the window and
-//! the pacing rate are within the bound of the header. After a close decision that the two take differently the rest of
-//! the connection is not compared.
+//! `kernel/bbr3.h`, compiled for the host, compared with the controller `bbr3` of crate `cwnd`:
+//! both process the same events of simulated connections, with times in whole microseconds and
+//! without the state of lost packets, as in the kernel. Times and intervals have random
+//! microseconds added, as those of a real clock: the arrivals at a simulated link are periodic, and
+//! delivered packets would often equal rate times time exactly. After each event the window and the
+//! pacing rate are within the bound of the header. After a close decision that the two take
+//! differently the rest of the connection is not compared.
 
 mod program;
 
@@ -64,8 +65,8 @@ fn without_state(lost: &Lost) -> Lost {
     lost
 }
 
-/// Returns the event as the kernel would report it, with up to `noise` added to times; `None` if the kernel does not
-/// report such events.
+/// Returns the event as the kernel would report it, with up to `noise` added to times; `None` if
+/// the kernel does not report such events.
 fn kernel_event(event: &Event, noise: Dur) -> Option<Event> {
     Some(match event {
         Event::Acked(acked) => {
@@ -198,7 +199,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Returns the bounds of the pacing rate and the window after an event. A window may be one of an earlier time.
+    /// Returns the bounds of the pacing rate and the window after an event. A window may be one of
+    /// an earlier time.
     fn after(&mut self, bbr: &Bbr3, event: &Event, longest: u64) -> (f64, f64) {
         let bw = gauge(bbr, "bw_shortterm");
         self.changes += f64::from(u8::from(matches!(event, Event::Mtu { .. })));
@@ -325,7 +327,8 @@ fn the_program_agrees_with_the_controller() {
     for state in all.into_iter().chain([State::Up, State::ProbeRtt]) {
         assert!(states.get(&(state as u8)).is_some_and(|&count| count > 1000), "{state:?}");
     }
-    // Every kind of event: acknowledgement, loss, end of recovery, timeout, Undo, Tick, packet size.
+    // Every kind of event: acknowledgement, loss, end of recovery, timeout, Undo, Tick, packet
+    // size.
     assert!(kinds[1..].iter().all(|&count| count > 0), "{kinds:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Real packets over emulated links. The tests are skipped, with a message, where namespaces or TUN devices
-//! are not available.
+//! Real packets over emulated links. The tests are skipped, with a message, where namespaces or TUN
+//! devices are not available.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -23,8 +23,8 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 const HEADERS: usize = 28;
 const PORT: u16 = 9009;
 
-/// Runs one test at a time, because each needs the processors. Returns `None` if links cannot be emulated
-/// here.
+/// Runs one test at a time, because each needs the processors. Returns `None` if links cannot be
+/// emulated here.
 fn emulation_lock() -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,8 +144,8 @@ fn socket_drops() -> usize {
     row.split(' ').nth(5).unwrap().parse().unwrap()
 }
 
-/// Sends packets of 1500 bytes from the sources to the sinks, one every `gap`. Each packet that passes
-/// according to the log arrives once, in order, and marked as logged.
+/// Sends packets of 1500 bytes from the sources to the sinks, one every `gap`. Each packet that
+/// passes according to the log arrives once, in order, and marked as logged.
 fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -212,8 +212,8 @@ fn in_pairs<T: Sync>(cases: &[T], test: impl Fn(&T) + Sync) {
     }
 }
 
-/// Passes the packets of a log to the simulator's link at the logged times, and compares their fates. Returns
-/// the number of drops.
+/// Passes the packets of a log to the simulator's link at the logged times, and compares their
+/// fates. Returns the number of drops.
 fn replay_in_simulator(network: &Network, lines: &[Line]) -> usize {
     for (line, fate) in lines.iter().zip(simulated_fates(network, lines)) {
         assert_eq!(Some(line.fate), fate);
@@ -241,8 +241,8 @@ fn simulated_fates(network: &Network, lines: &[Line]) -> Vec<Option<Fate>> {
     fates
 }
 
-/// Compares the log with an independent implementation of DropTail, in units of nanoseconds times bits per
-/// second.
+/// Compares the log with an independent implementation of DropTail, in units of nanoseconds times
+/// bits per second.
 fn compare_with_drop_tail(lines: &[Line], rate: u128, delay: Dur, packets: usize) {
     let mut busy = 0u128;
     let mut starts: Vec<u128> = Vec::new();

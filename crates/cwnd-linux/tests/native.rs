@@ -1,5 +1,6 @@
-//! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate `cwnd`: from 2.7
-//! million random states the error of a step is within the bound in the header of the law.
+//! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate
+//! `cwnd`: from 2.7 million random states the error of a step is within the bound in the header of
+//! the law.
 
 mod program;
 
@@ -77,7 +78,8 @@ fn run<K: Debug>(
                 }
             }
         });
-        // The reader is owned by this scope: a failed check closes the pipe, and the other thread ends.
+        // The reader is owned by this scope: a failed check closes the pipe, and the other thread
+        // ends.
         let mut output = BufReader::with_capacity(1 << 16, output);
         for _ in 0..ROWS {
             let (_, state) = draw(&mut check_random);
@@ -453,8 +455,8 @@ fn aiad() {
                 if gap <= tau / 2.0 || rest >= tau / 50.0 { gap.min(rest) } else { tau / 2.0 };
             let b = n as f64 * 1e9 / step;
             let g = step / (2.0 * tau + step);
-            // Earlier errors do not grow: r is multiplied by less than 1. An earlier sample of 0 adds its own
-            // error.
+            // Earlier errors do not grow: r is multiplied by less than 1. An earlier sample of 0
+            // adds its own error.
             let idle = if gap > tau / 2.0 { 0.2 * (sample + 2.0 * before) } else { 0.0 };
             bound += pow2(-28) * (g * (b + sample + 2.0 * before) + idle) + pow2(-22) * 5.0;
             errors.compare("observe", out[k] as f64 / pow2(24), after, bound);

@@ -1,6 +1,6 @@
-//! The committed BPF objects are built from `kernel/`: a rebuild gives the same bytes. It needs clang 14 and
-//! llvm-objcopy 14, because other versions produce different bytes; otherwise the test is skipped with a
-//! message.
+//! The committed BPF objects are built from `kernel/`: a rebuild gives the same bytes. It needs
+//! clang 14 and llvm-objcopy 14, because other versions produce different bytes; otherwise the test
+//! is skipped with a message.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Scenarios in real time. The tests are skipped, with a message, where namespaces, TUN devices or BPF
-//! controllers are not available.
+//! Scenarios in real time. The tests are skipped, with a message, where namespaces, TUN devices or
+//! BPF controllers are not available.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -12,8 +12,8 @@ use cwnd_sim::network::Network;
 use cwnd_sim::record::FlowRecord;
 use cwnd_sim::scenario::Scenario;
 
-/// Runs one test at a time: each needs the processors, and checks what it leaves. Returns `None` if links cannot be
-/// emulated here, or, if `laws`, laws cannot be loaded.
+/// Runs one test at a time: each needs the processors, and checks what it leaves. Returns `None` if
+/// links cannot be emulated here, or, if `laws`, laws cannot be loaded.
 fn run_lock(laws: bool) -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,8 +54,8 @@ fn completed_run(network: &Network, on: Backend) -> RunOutcome {
     run(network, 1, on, |_| true).unwrap().unwrap()
 }
 
-/// Asserts that no controllers, devices or threads of a run exist. UDT's threads stay for three seconds to
-/// answer the peer.
+/// Asserts that no controllers, devices or threads of a run exist. UDT's threads stay for three
+/// seconds to answer the peer.
 fn assert_nothing_left() {
     let until = Instant::now() + Duration::from_secs(5);
     let prefix = format!("run_{:x}_", std::process::id());
@@ -118,8 +118,8 @@ fn a_law_in_the_kernel_fills_the_link() {
     assert_nothing_left();
 }
 
-/// Slow start overshoots by hundreds of packets. If each lost packet were a loss report, the rate would fall
-/// from 8333 packets per second to one.
+/// Slow start overshoots by hundreds of packets. If each lost packet were a loss report, the rate
+/// would fall from 8333 packets per second to one.
 #[test]
 fn daimd_survives_its_slow_start() {
     let Some(_lock) = run_lock(true) else { return };
@@ -174,8 +174,8 @@ fn a_transfer_completes_next_to_datagrams() {
     assert_nothing_left();
 }
 
-/// The kernel's own Reno and CUBIC, not this package's law of the same name: nothing is loaded, and no cuts are recorded.
-/// The data, their times and the transfers are those of the application.
+/// The kernel's own Reno and CUBIC, not this package's law of the same name: nothing is loaded, and
+/// no cuts are recorded. The data, their times and the transfers are those of the application.
 #[test]
 fn applications_write_over_the_kernels_tcp() {
     let Some(_lock) = run_lock(false) else { return };

@@ -1,10 +1,10 @@
-//! Every law transfers data with the kernel's TCP between two network namespaces, through a router whose
-//! token bucket is the bottleneck. The events are replayed through the law or controller of crate `cwnd` and must give the
-//! kernel's windows. The test needs root, BTF and the programs `ip`, `tc`, `unshare` and `nsenter`; otherwise
-//! it is skipped with a message.
+//! Every law transfers data with the kernel's TCP between two network namespaces, through a router
+//! whose token bucket is the bottleneck. The events are replayed through the law or controller of
+//! crate `cwnd` and must give the kernel's windows. The test needs root, BTF and the programs `ip`,
+//! `tc`, `unshare` and `nsenter`; otherwise it is skipped with a message.
 //!
-//! Namespaces, devices and the BPF file system belong to processes that end with the test, so that nothing
-//! remains after any failure.
+//! Namespaces, devices and the BPF file system belong to processes that end with the test, so that
+//! nothing remains after any failure.
 
 #![cfg(target_os = "linux")]
 
@@ -93,7 +93,8 @@ fn run(words: &str) {
     assert!(output.status.success(), "{name} {}: {stderr}", words.collect::<Vec<_>>().join(" "));
 }
 
-/// A namespace that exists while a process is in it. The process ends when its standard input is closed.
+/// A namespace that exists while a process is in it. The process ends when its standard input is
+/// closed.
 struct Namespace {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -230,9 +231,10 @@ fn in_namespaces() {
     assert_eq!(bpf::list().unwrap(), []);
 }
 
-/// Transfers data with one law as the default of this namespace, and traces it. The router `pausing` forwards
-/// nothing from the end of the third recovery until a timeout is reported. In a recovery the kernel sets no
-/// threshold at a timeout, which is then not reported: the router pauses again at the end of a later recovery.
+/// Transfers data with one law as the default of this namespace, and traces it. The router
+/// `pausing` forwards nothing from the end of the third recovery until a timeout is reported. In a
+/// recovery the kernel sets no threshold at a timeout, which is then not reported: the router
+/// pauses again at the end of a later recovery.
 fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     let instance = bpf::load(spec, None, true).unwrap();
     assert_eq!(bpf::default_controller().unwrap(), instance.name);
@@ -270,8 +272,8 @@ fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     let (mut replay, mut recording) =
         (Replay::new(spec).unwrap(), Recording::new(spec.name() == "daimd"));
     let mut record = Record::default();
-    // Packets sent before the last two cuts: a round is the packets sent between them (AIRA). The cut of a
-    // timeout does not count if rounds continue after timeouts.
+    // Packets sent before the last two cuts: a round is the packets sent between them (AIRA). The
+    // cut of a timeout does not count if rounds continue after timeouts.
     let continues = spec.to_string() == "aira";
     let (mut cut_at, mut timeouts, mut rounds) = ([0; 2], 0, 0);
     for event in events.iter().filter(|event| event.connection == events[0].connection) {
@@ -295,8 +297,8 @@ fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     }
     let found = replay.agreement();
     println!("{spec}: {found:?}, {} entries", record.entries.len());
-    // On a path with a round-trip time of microseconds many decisions of BBR are close; its replay ends at one that
-    // rounding has changed.
+    // On a path with a round-trip time of microseconds many decisions of BBR are close; its replay
+    // ends at one that rounding has changed.
     let whole = spec.name() == "bbr3";
     let least = if whole { 20 } else { 100 };
     assert!(found.steps > least && (whole || found.cuts > 0), "{spec}: {found:?}");

@@ -1,6 +1,7 @@
 //! The bridge from Rust results to Python and NumPy, and nothing else: `cwnd._native`.
 
-// It has no unit tests: pytest tests it. `cargo test --lib`, which takes no notice of `test = false`, compiles an empty crate.
+// It has no unit tests: pytest tests it. `cargo test --lib`, which takes no notice of `test =
+// false`, compiles an empty crate.
 #![cfg(not(test))]
 
 mod custom;

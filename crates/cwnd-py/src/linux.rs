@@ -77,7 +77,8 @@ pub(crate) fn kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> {
     found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
 }
 
-/// A listener to a controller of the kernel. Threads that want it at the same time wait for each other.
+/// A listener to a controller of the kernel. Threads that want it at the same time wait for each
+/// other.
 #[pyclass(name = "KernelTrace", module = "cwnd._native", frozen)]
 pub(crate) struct Trace {
     heard: Mutex<Heard>,
@@ -105,8 +106,8 @@ impl Trace {
         Ok(Trace { heard: Mutex::new(Heard { trace, flows }), instance })
     }
 
-    /// Waits for at most `seconds`; the lines of the connections' records that have come, each with the
-    /// number of its connection and its port here.
+    /// Waits for at most `seconds`; the lines of the connections' records that have come, each with
+    /// the number of its connection and its port here.
     fn read(&self, py: Python<'_>, seconds: f64) -> PyResult<Vec<(usize, u16, String)>> {
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         // Whoever waits for the interpreter holds nothing that another thread could wait for.

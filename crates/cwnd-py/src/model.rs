@@ -169,8 +169,8 @@ pub(crate) fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> 
     Ok(forgets)
 }
 
-/// Returns for a loss at each of `windows`: the window after it, and the round-trip times and packets until the window
-/// returns to its value. NaN where the law is not periodic.
+/// Returns for a loss at each of `windows`: the window after it, and the round-trip times and
+/// packets until the window returns to its value. NaN where the law is not periodic.
 #[pyfunction]
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
 pub(crate) fn law_sawtooth<'py>(
@@ -190,8 +190,8 @@ pub(crate) fn law_sawtooth<'py>(
     table(py, 3, teeth.into_flattened())
 }
 
-/// Returns the windows at the end of each round, and those after its loss, if there was one. A column is a flow; the first
-/// row is the start.
+/// Returns the windows at the end of each round, and those after its loss, if there was one. A
+/// column is a flow; the first row is the start.
 #[pyfunction]
 #[pyo3(signature = (specs, windows, capacity, rounds, *, rtt, packet, whole))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -227,8 +227,8 @@ pub(crate) fn synchronous<'py>(
     Ok((table(py, models.len(), before)?, table(py, models.len(), after)?))
 }
 
-/// Returns for each pair of windows: the rounds to the efficiency line, the difference there, and the rounds and losses from
-/// there to fairness.
+/// Returns for each pair of windows: the rounds to the efficiency line, the difference there, and
+/// the rounds and losses from there to fairness.
 #[pyfunction]
 #[pyo3(signature = (specs, first, second, capacity, epsilon, *, limit, rtt, packet, whole))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -260,9 +260,9 @@ pub(crate) fn converge<'py>(
 }
 
 /// The chain of windows at losses of probability `p`, on `grid` (ascending packets): the matrix of
-/// its transitions, the expected round-trip times at each window in an epoch that begins with a loss
-/// at each, and the expected sums of [`model::Sums`]. Windows between two points are split so that
-/// the mean is kept; the grid has at least two.
+/// its transitions, the expected round-trip times at each window in an epoch that begins with a
+/// loss at each, and the expected sums of [`model::Sums`]. Windows between two points are split so
+/// that the mean is kept; the grid has at least two.
 #[pyfunction]
 #[pyo3(signature = (spec, grid, p, *, tail, ideal, rtt, packet))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]

@@ -36,7 +36,8 @@ pub(crate) fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
     run::check(&network, parse_backend(on)?).map_err(refused)
 }
 
-/// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in the simulator.
+/// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in
+/// the simulator.
 #[pyfunction]
 pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
@@ -46,8 +47,8 @@ pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
         .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
-/// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that is
-/// done. Signals are heard meanwhile.
+/// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that
+/// is done. Signals are heard meanwhile.
 #[pyfunction]
 pub(crate) fn run_real<'py>(
     py: Python<'py>,

@@ -1,5 +1,5 @@
-//! Records as Python dictionaries with NumPy arrays. Their schema describes each name once: `python/cwnd/_base/records.py` and
-//! `docs/json.md` are generated from it.
+//! Records as Python dictionaries with NumPy arrays. Their schema describes each name once:
+//! `python/cwnd/_base/records.py` and `docs/json.md` are generated from it.
 
 use cwnd_sim::metrics::METRICS;
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
@@ -40,8 +40,8 @@ struct RunView<'a> {
     /// Conventions of the TCP flows, each once, such as `linux`; empty in real time.
     #[schemars(with = "Vec<String>")]
     conventions: Vec<Conventions>,
-    /// Cost of the run: `packets` sent by all sources, `events` processed, `wall_s` of wall time, which is the only figure that
-    /// differs between equal runs.
+    /// Cost of the run: `packets` sent by all sources, `events` processed, `wall_s` of wall time,
+    /// which is the only figure that differs between equal runs.
     engine: EngineRecord,
     /// Times of the samples of all series in seconds.
     #[serde(skip_serializing)]
@@ -75,7 +75,8 @@ pub(crate) struct FlowView<'a> {
     pub controller: &'a str,
     /// `tcp`, `udt`, `cbr` or `pareto`.
     pub kind: &'static str,
-    /// Whether the metrics of the run include it; of a connection of the kernel, whether the trace has its beginning.
+    /// Whether the metrics of the run include it; of a connection of the kernel, whether the trace
+    /// has its beginning.
     pub measured: bool,
     /// Bytes of a data packet.
     pub packet_bytes: u32,
@@ -90,8 +91,8 @@ pub(crate) struct FlowView<'a> {
     pub start_s: f64,
     /// Scheduled stop in seconds.
     pub stop_s: f64,
-    /// Bytes to send, if they are limited. Without an application they are a single transfer from `start_s` to
-    /// `acknowledged_s`.
+    /// Bytes to send, if they are limited. Without an application they are a single transfer from
+    /// `start_s` to `acknowledged_s`.
     pub bytes: Option<u64>,
     #[serde(flatten)]
     pub record: FlowRecord,
@@ -115,7 +116,8 @@ pub(crate) struct TransfersRecord {
     begin: Series,
     /// Sizes in bytes.
     bytes: Series,
-    /// Times in seconds at which the sender received the acknowledgement of the last byte; NaN if incomplete.
+    /// Times in seconds at which the sender received the acknowledgement of the last byte; NaN if
+    /// incomplete.
     end: Series,
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn load(text: &str, origin: &str) -> PyResult<String> {
     Ok(scenario.to_json())
 }
 
-/// Reads a scenario in JSON and the files that it names, in the folder `home`. Returns it as JSON with their contents,
-/// and the names of the files.
+/// Reads a scenario in JSON and the files that it names, in the folder `home`. Returns it as JSON
+/// with their contents, and the names of the files.
 #[pyfunction]
 pub(crate) fn resolve(scenario_json: &str, home: &str) -> PyResult<(String, Vec<String>)> {
     let names = RefCell::new(Vec::new());

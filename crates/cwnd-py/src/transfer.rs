@@ -96,7 +96,8 @@ impl Transfer {
 
 #[pymethods]
 impl Transfer {
-    /// Returns the events until now as a JSON array, after `timeout` seconds or at the end; `None` after the last one.
+    /// Returns the events until now as a JSON array, after `timeout` seconds or at the end; `None`
+    /// after the last one.
     ///
     /// # Errors
     /// Those of a controller written in Python.
@@ -208,7 +209,8 @@ pub(crate) fn transfer_send(
     let select = Select::new(&include, &exclude).map_err(PyValueError::new_err)?;
     let options = SendOptions { select, checksum, dry_run, retry };
     Ok(Transfer::start(vec![failure], move |observe, control| {
-        // Each attempt with a wrong code is a guess: only a sender that had the right one connects again.
+        // Each attempt with a wrong code is a guess: only a sender that had the right one connects
+        // again.
         let mut proved = !matches!(config.credentials, Some(Credentials::Code(_)));
         let mut connect = || match connect(&host, port, &config, control) {
             Err(error) if !proved => {

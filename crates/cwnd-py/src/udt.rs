@@ -87,8 +87,8 @@ impl SocketOptions {
         })
     }
 
-    /// The configuration that these options describe. Errors of a controller written in Python are kept in
-    /// `failure`.
+    /// The configuration that these options describe. Errors of a controller written in Python are
+    /// kept in `failure`.
     ///
     /// # Errors
     /// `SpecError` for the controller, `ValueError` for anything else.
@@ -154,7 +154,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // The port's thread may wait for the interpreter, in a controller, while it has the connection's lock.
+        // The port's thread may wait for the interpreter, in a controller, while it has the
+        // connection's lock.
         let stream = self.stream.take();
         Python::attach(|py| py.detach(|| drop(stream)));
     }

@@ -1,6 +1,7 @@
 //! Number conversions for which `as` would hide a truncation.
 
-/// Returns the lower 32 bits. Sequence numbers and timestamps wrap, and packed fields are cut out of a word.
+/// Returns the lower 32 bits. Sequence numbers and timestamps wrap, and packed fields are cut out
+/// of a word.
 #[inline(always)]
 pub(crate) const fn low32(word: u64) -> u32 {
     (word & 0xffff_ffff) as u32

@@ -3,8 +3,8 @@
 use cwnd::Dur;
 use std::ops::RangeInclusive;
 
-/// Rates in bits per second. A slower link would send a packet of the largest size for longer than the engine's clock
-/// can count, and a faster one a small packet in less than a nanosecond.
+/// Rates in bits per second. A slower link would send a packet of the largest size for longer than
+/// the engine's clock can count, and a faster one a small packet in less than a nanosecond.
 pub(crate) const RATES: RangeInclusive<f64> = 8.0..=1e13;
 /// The longest delay or timeout: 2 hours.
 pub(crate) const MAX_DURATION: Dur = Dur::from_nanos(7_200_000_000_000);

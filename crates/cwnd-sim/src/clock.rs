@@ -1,7 +1,8 @@
 //! The engine's clock. A nanosecond is a power of two of ticks, as many as event keys permit.
 //!
-//! Transmission times are whole numbers of ticks. In a periodic network, an arrival and a departure can therefore be exactly
-//! simultaneous. The rule for simultaneous events (an arrival precedes a departure) then decides, not a rounding error.
+//! Transmission times are whole numbers of ticks. In a periodic network, an arrival and a departure
+//! can therefore be exactly simultaneous. The rule for simultaneous events (an arrival precedes a
+//! departure) then decides, not a rounding error.
 
 use cwnd::{Dur, Time};
 
@@ -15,7 +16,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns the finest clock whose times up to `duration` fit in `bits`; `None` if nanoseconds do not fit.
+    /// Returns the finest clock whose times up to `duration` fit in `bits`; `None` if nanoseconds
+    /// do not fit.
     pub(crate) fn new(duration: Dur, bits: u32) -> Option<Self> {
         let needed = 64 - duration.as_nanos().leading_zeros();
         // One spare bit: timers may expire after the end.

@@ -65,7 +65,8 @@ impl CachedOutput {
 /// A controller and its measurements. Fields used for every packet come first.
 pub(crate) struct Driver {
     pub controller: AnyController,
-    /// Present unless the controller is a window law without pacing, whose window is cheap to compute.
+    /// Present unless the controller is a window law without pacing, whose window is cheap to
+    /// compute.
     cached: Option<Box<CachedOutput>>,
     /// Packets sent, with SYNs and retransmissions: the number in the controller's events.
     pub packets_sent: u64,
@@ -120,8 +121,8 @@ impl Driver {
         Payload { packets, bytes: self.bytes_sent - packets * u64::from(header) }
     }
 
-    /// The congestion window, or the flow window of a paced controller, in packets; 0 where a controller's answer is
-    /// not a number.
+    /// The congestion window, or the flow window of a paced controller, in packets; 0 where a
+    /// controller's answer is not a number.
     #[inline(always)]
     pub(crate) fn window(&self) -> f64 {
         match &self.controller {
@@ -130,7 +131,8 @@ impl Driver {
         }
     }
 
-    /// Whether the controller is a window law without pacing: acknowledgements alone clock its sender.
+    /// Whether the controller is a window law without pacing: acknowledgements alone clock its
+    /// sender.
     pub(crate) fn is_ack_clocked(&self) -> bool {
         self.cached.is_none()
     }
@@ -178,7 +180,8 @@ impl Driver {
         }
     }
 
-    /// Passes an event that may be a congestion signal to the controller, records a reduction and returns whether there was one.
+    /// Passes an event that may be a congestion signal to the controller, records a reduction and
+    /// returns whether there was one.
     pub(crate) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         self.report(now, event);
         let cut = self.controller.take_cut();
@@ -189,8 +192,8 @@ impl Driver {
         cut.is_some()
     }
 
-    /// Reports that the losses of the recovery were spurious. They have no reduction to revert if the last one answered a mark: that ends
-    /// the recovery alone.
+    /// Reports that the losses of the recovery were spurious. They have no reduction to revert if
+    /// the last one answered a mark: that ends the recovery alone.
     pub(crate) fn undo(&mut self, now: u64) {
         self.report(now, if self.marked { Event::Recovered } else { Event::Undo });
     }
@@ -212,7 +215,8 @@ impl Driver {
         self.limit = limit;
     }
 
-    /// Adds the time since the last call to the current limit. Time after completion does not count.
+    /// Adds the time since the last call to the current limit. Time after completion does not
+    /// count.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: u64) {
         if self.acknowledged == NONE {

@@ -7,7 +7,8 @@ use crate::packet::Packet;
 use crate::record::FlowRecord;
 use cwnd::{AnyController, Controller};
 
-/// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own timer.
+/// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own
+/// timer.
 pub(crate) trait Endpoint: Send {
     /// Starts the transfer.
     fn start(&mut self, net: &mut Net, now: u64);
@@ -21,8 +22,9 @@ pub(crate) trait Endpoint: Send {
     /// Handles the expired timer of one end.
     fn wake(&mut self, net: &mut Net, now: u64, side: usize);
 
-    /// Handles a packet that arrives at the source, if it is an acknowledgement, or at the sink. Returns whether the flow is finished:
-    /// its transfer is complete and nothing is in flight, so that its state does not change any more.
+    /// Handles a packet that arrives at the source, if it is an acknowledgement, or at the sink.
+    /// Returns whether the flow is finished: its transfer is complete and nothing is in flight, so
+    /// that its state does not change any more.
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
 
     /// Data sent since the start of the flow, retransmissions included.
@@ -48,8 +50,8 @@ pub(crate) trait Endpoint: Send {
     /// Resets the counters of one end at the end of the warm-up.
     fn begin_measurement(&mut self, _: u64, _: usize) {}
 
-    /// Emits the sampled variables of the source: packets and bytes sent and, with a controller, the window, the round-trip time and the
-    /// controller's own variables.
+    /// Emits the sampled variables of the source: packets and bytes sent and, with a controller,
+    /// the window, the round-trip time and the controller's own variables.
     fn sample(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
         let sent = self.sent();
         emit("sent", sent.packets as f64);
@@ -82,8 +84,9 @@ pub(crate) trait Writable: Endpoint {
     /// Replaces the flow's data by that of an application, before the start.
     fn open(&mut self);
 
-    /// Makes the first `packets` packets of the flow available, and sends what the controller permits. A smaller number than
-    /// before withdraws data that has not been sent. Returns the number available then.
+    /// Makes the first `packets` packets of the flow available, and sends what the controller
+    /// permits. A smaller number than before withdraws data that has not been sent. Returns the
+    /// number available then.
     fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64;
 
     /// Packets from the start of the flow up to the first unacknowledged one.

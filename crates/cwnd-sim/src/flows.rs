@@ -85,7 +85,8 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
         settings.conventions = &tcp::ns2::CONVENTIONS;
     } else if tcp.conventions == Conventions::Linux {
         settings.conventions = &cwnd::Conventions::LINUX;
-        // An acknowledgement opens the window by all packets that it covers (`tcp_slow_start` in net/ipv4/tcp_cong.c).
+        // An acknowledgement opens the window by all packets that it covers (`tcp_slow_start` in
+        // net/ipv4/tcp_cong.c).
         settings.slow_start_limit = f64::INFINITY;
     }
     settings.slow_start = match tcp.extensions.slow_start {
@@ -140,7 +141,8 @@ impl PendingFlow {
         } else {
             find(flow, spec, options)?;
         }
-        // A paced receiver reads the round-trip time of its sender, which therefore follows the clock.
+        // A paced receiver reads the round-trip time of its sender, which therefore follows the
+        // clock.
         pending.ahead[SOURCE] = !paced || matches!(*flow.traffic, Traffic::Udt(_));
         Ok(pending)
     }

@@ -1,7 +1,8 @@
 //! A deterministic packet simulator for congestion control.
 //!
-//! A [`network::Network`] consists of nodes, one-way links and flows. A [`Simulation`] runs it with a seed and returns
-//! [`record::Records`]. The same network and seed give bit-equal records on every machine.
+//! A [`network::Network`] consists of nodes, one-way links and flows. A [`Simulation`] runs it with
+//! a seed and returns [`record::Records`]. The same network and seed give bit-equal records on
+//! every machine.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]

@@ -1,5 +1,5 @@
-//! A link of the simulator outside a simulation: the caller offers packets with their arrival times and asks for their fates. The
-//! emulator of `cwnd-linux` uses it in real time.
+//! A link of the simulator outside a simulation: the caller offers packets with their arrival times
+//! and asks for their fates. The emulator of `cwnd-linux` uses it in real time.
 
 pub use crate::engine::histogram::Histogram;
 
@@ -69,10 +69,11 @@ pub struct Outcome {
 
 /// A one-way link.
 ///
-/// The fate of a packet is decided at its arrival, or with disciplines that decide at departure, later. The caller
-/// [polls](Self::poll) after each [offer](Self::offer) and at the time of the [next departure](Self::next_departure).
-/// Changes of the link, models, gates, loss, jitter and reordering are those of the simulator. With reordering, the arrival times of
-/// successive packets may decrease: the caller releases packets in the order of their arrival times.
+/// The fate of a packet is decided at its arrival, or with disciplines that decide at departure,
+/// later. The caller [polls](Self::poll) after each [offer](Self::offer) and at the time of the
+/// [next departure](Self::next_departure). Changes of the link, models, gates, loss, jitter and
+/// reordering are those of the simulator. With reordering, the arrival times of successive packets
+/// may decrease: the caller releases packets in the order of their arrival times.
 ///
 /// ```
 /// use cwnd::{Dur, Time};
@@ -113,8 +114,8 @@ pub struct LiveLink {
 }
 
 impl LiveLink {
-    /// Creates link number `index` of a run with this `seed`. It draws the same random numbers as that link of the
-    /// simulator.
+    /// Creates link number `index` of a run with this `seed`. It draws the same random numbers as
+    /// that link of the simulator.
     ///
     /// # Errors
     /// A link that is not [valid](network::Link::validate).
@@ -166,7 +167,8 @@ impl LiveLink {
         self.outcomes.pop_front()
     }
 
-    /// Returns the time of the next departure that decides on packets; `None` if no packet waits for it.
+    /// Returns the time of the next departure that decides on packets; `None` if no packet waits
+    /// for it.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
         // Rounded up: the departure is not after this time.
@@ -228,8 +230,8 @@ impl LiveLink {
         self.since = now;
     }
 
-    /// Returns the record from the end of the warm-up to `now`, without series. The utilisation is relative to the mean capacity if
-    /// the rate varies. The link must not be used afterwards.
+    /// Returns the record from the end of the warm-up to `now`, without series. The utilisation is
+    /// relative to the mean capacity if the rate varies. The link must not be used afterwards.
     pub fn record(&mut self, now: Time) -> LinkRecord {
         let mut record = LinkRecord::default();
         let ticks = self.clock.ticks(now.as_nanos());
@@ -248,7 +250,8 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::{Options, Simulation};
 
-    /// Runs traffic above the link's rate in the simulator and packet by packet, and returns both records.
+    /// Runs traffic above the link's rate in the simulator and packet by packet, and returns both
+    /// records.
     fn both(queue: &str, rest: &str) -> (LinkRecord, LinkRecord) {
         let text = format!(
             r#"
@@ -361,7 +364,8 @@ mod tests {
         assert!(late > 2 && rest == 100 - late, "{arrivals:?}");
     }
 
-    /// Polled at the times of departures, every packet has one outcome, and none before its departure.
+    /// Polled at the times of departures, every packet has one outcome, and none before its
+    /// departure.
     #[test]
     fn outcomes_come_at_departures() {
         let mut live = bottleneck(
@@ -379,7 +383,8 @@ mod tests {
         loop {
             while let Some(outcome) = live.poll(now) {
                 if let Fate::Passes { arrives, .. } = outcome.fate {
-                    // A transmission time and the delay after the departure, both rounded to nanoseconds.
+                    // A transmission time and the delay after the departure, both rounded to
+                    // nanoseconds.
                     let least = Dur::from_nanos(10_200_000 - 2);
                     assert!(arrives >= now + least);
                 }
@@ -393,7 +398,8 @@ mod tests {
         assert_eq!(live.waiting(now), 0);
         let passes = |micros| Fate::Passes { arrives: at(micros), marked: false };
         assert_eq!(outcomes[0], Outcome { id: 0, fate: passes(11_000) });
-        // The eleventh waiting packet exceeds the limit: half of the first flow is dropped, from its head.
+        // The eleventh waiting packet exceeds the limit: half of the first flow is dropped, from
+        // its head.
         let dropped = outcomes.iter().filter(|outcome| outcome.fate == Fate::Dropped);
         assert_eq!(dropped.map(|outcome| outcome.id).max(), Some(5));
         // The new flow overtakes.

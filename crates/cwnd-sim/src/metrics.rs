@@ -1,4 +1,5 @@
-//! The catalogue of metrics: the dimension, unit, decimals and words that tables, JSON, data sets and `[expect]` take from one place.
+//! The catalogue of metrics: the dimension, unit, decimals and words that tables, JSON, data sets
+//! and `[expect]` take from one place.
 
 use serde::Serialize;
 
@@ -34,7 +35,8 @@ pub struct Metric {
 /// A figure of a metric: one column of a table.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// Its key in JSON, and its column in frames and data sets. The value is in bits per second, seconds, or without unit.
+    /// Its key in JSON, and its column in frames and data sets. The value is in bits per second,
+    /// seconds, or without unit.
     pub name: &'static str,
     /// Its title.
     pub title: &'static str,
@@ -54,7 +56,8 @@ const fn of(name: &'static str, dimension: Dimension, figures: &'static [Figure]
     Metric { name, dimension, figures }
 }
 
-/// A figure of flows, links, comparisons or applications: its name, titles, unit, decimals and meaning.
+/// A figure of flows, links, comparisons or applications: its name, titles, unit, decimals and
+/// meaning.
 const fn figure(
     name: &'static str,
     [title, short]: [&'static str; 2],

@@ -1,5 +1,6 @@
-//! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
-//! field has a default. [`Network::validate`] checks that the simulator can run it.
+//! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in
+//! base units, and no field has a default. [`Network::validate`] checks that the simulator can run
+//! it.
 
 mod application;
 mod check_impairments;
@@ -67,7 +68,8 @@ pub struct Link {
     pub delay: Dur,
     /// The queue in front of the transmitter.
     pub queue: Queue,
-    /// Probability that a data packet is lost after its transmission, independently of other packets.
+    /// Probability that a data packet is lost after its transmission, independently of other
+    /// packets.
     pub loss: f64,
     /// Whether `loss` also applies to acknowledgements and other packets without data.
     pub loss_of_acks: bool,
@@ -107,11 +109,13 @@ pub struct Flow {
     pub start: Time,
     /// Time from which it sends no new data; [`Time::NEVER`] for no limit.
     pub stop: Time,
-    /// The source. Flows of a group share it, as they share routes where they have no hosts of their own.
+    /// The source. Flows of a group share it, as they share routes where they have no hosts of
+    /// their own.
     pub traffic: Arc<Traffic>,
     /// Whether the metrics of the run include it; they exclude background traffic.
     pub measured: bool,
-    /// Bytes to send, instead of those of `traffic`: for flows of a group that differ in their sizes.
+    /// Bytes to send, instead of those of `traffic`: for flows of a group that differ in their
+    /// sizes.
     pub bytes: Option<u64>,
     /// The application of a TCP or UDT flow; without one all data is available at the start.
     pub application: Option<Arc<Application>>,
@@ -145,7 +149,8 @@ pub enum Traffic {
         packet: u32,
         /// On time and off time of each period, from the start of the flow; `None` for always on.
         schedule: Option<(Dur, Dur)>,
-        /// Width of the uniform distribution of the time between packets, as a fraction of its mean.
+        /// Width of the uniform distribution of the time between packets, as a fraction of its
+        /// mean.
         jitter: f64,
     },
     /// Constant bit rate over UDP, with on times and off times from Pareto distributions.
@@ -179,8 +184,9 @@ impl Traffic {
 /// A TCP connection. Windows are in packets, sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
-    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`, one of the Linux kernel
-    /// ([`kernel_name`]), or one that the caller resolves ([`custom_name`]).
+    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`,
+    /// one of the Linux kernel ([`kernel_name`]), or one that the caller resolves
+    /// ([`custom_name`]).
     pub controller: String,
     /// Bytes to send; `None` for no limit.
     pub bytes: Option<u64>,
@@ -206,11 +212,13 @@ pub struct Tcp {
     pub ack_delay: Dur,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// Whether ECN-capable packets carry ECT(1), the identifier of L4S (RFC 9331), instead of ECT(0).
+    /// Whether ECN-capable packets carry ECT(1), the identifier of L4S (RFC 9331), instead of
+    /// ECT(0).
     pub l4s: bool,
     /// Granularity of timestamps (RFC 7323); `None` for no timestamps.
     pub timestamps: Option<Dur>,
-    /// Whether each of the first two duplicate acknowledgements sends a new packet (limited transmit, RFC 3042).
+    /// Whether each of the first two duplicate acknowledgements sends a new packet (limited
+    /// transmit, RFC 3042).
     pub limited_transmit: bool,
     /// Whether the connection begins with a SYN.
     pub syn: bool,
@@ -224,8 +232,9 @@ pub struct Tcp {
     pub max_rto: Dur,
     /// The retransmission timeout before the first round-trip time sample.
     pub initial_rto: Dur,
-    /// The maximum of the uniform random time in which the source's host processes a packet; under the conventions of ns-2 a burst
-    /// (`overhead_`). `None` for the transmission time of a full-sized packet on the slowest link of the path.
+    /// The maximum of the uniform random time in which the source's host processes a packet; under
+    /// the conventions of ns-2 a burst (`overhead_`). `None` for the transmission time of a
+    /// full-sized packet on the slowest link of the path.
     pub overhead: Option<Dur>,
     /// Parts of later RFCs and of Linux.
     pub extensions: TcpExtensions,
@@ -239,7 +248,8 @@ impl Tcp {
     }
 }
 
-/// A change of the packet size, as after a discovery of the path MTU (RFC 8899). New packets have the new size.
+/// A change of the packet size, as after a discovery of the path MTU (RFC 8899). New packets have
+/// the new size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketChange {
     /// Time of the change after the start of the flow.
@@ -257,14 +267,16 @@ pub struct TcpExtensions {
     pub tlp: bool,
     /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
-    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were duplicates.
+    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were
+    /// duplicates.
     pub dsack: bool,
     /// Detection of spurious timeouts (F-RTO, RFC 5682).
     pub frto: bool,
     /// Accurate ECN feedback (AccECN, RFC 9768) instead of that of RFC 3168. Needs [`Tcp::ecn`].
     pub accecn: bool,
-    /// Whether a window law is paced as in Linux: at 200 % of window / smoothed round-trip time below half of the slow-start threshold,
-    /// and at 120 % above. A factor in the controller's specification precedes.
+    /// Whether a window law is paced as in Linux: at 200 % of window / smoothed round-trip time
+    /// below half of the slow-start threshold, and at 120 % above. A factor in the controller's
+    /// specification precedes.
     pub pacing: bool,
     /// The slow start of a window law whose specification has none.
     pub slow_start: SlowStart,
@@ -302,12 +314,12 @@ pub struct Udt {
     pub window: u32,
 }
 
-/// Returns the name in a specification that the caller resolves ([`Options::custom`](crate::Options::custom)); `None`
-/// for a specification of the registry.
+/// Returns the name in a specification that the caller resolves
+/// ([`Options::custom`](crate::Options::custom)); `None` for a specification of the registry.
 ///
-/// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has letters, digits, `-` and
-/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon, and the
-/// prefix `kernel` is reserved ([`kernel_name`]).
+/// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has
+/// letters, digits, `-` and `_`. The simulator reads no meaning into the prefix and the arguments.
+/// Names of the registry have no colon, and the prefix `kernel` is reserved ([`kernel_name`]).
 ///
 /// ```
 /// use cwnd_sim::network::custom_name;
@@ -328,8 +340,9 @@ pub fn custom_name(spec: &str) -> Option<&str> {
     })
 }
 
-/// Returns `NAME` of a specification `kernel:NAME`, a controller of the Linux kernel's TCP; `None` for other specifications.
-/// The simulator runs the registry's controller of that name; the backend `linux` selects the kernel's own.
+/// Returns `NAME` of a specification `kernel:NAME`, a controller of the Linux kernel's TCP; `None`
+/// for other specifications. The simulator runs the registry's controller of that name; the backend
+/// `linux` selects the kernel's own.
 ///
 /// ```
 /// use cwnd_sim::network::kernel_name;
@@ -342,8 +355,8 @@ pub fn kernel_name(spec: &str) -> Option<&str> {
     spec.strip_prefix("kernel:")
 }
 
-/// Parses the specification of a TCP flow's controller that the caller does not resolve. A controller of the Linux kernel is
-/// simulated by the registry's controller of the same name.
+/// Parses the specification of a TCP flow's controller that the caller does not resolve. A
+/// controller of the Linux kernel is simulated by the registry's controller of the same name.
 ///
 /// # Errors
 /// The specification is invalid, or the registry has no controller of that name.
@@ -381,7 +394,7 @@ pub enum Conventions {
     Ns2,
     /// Those of Linux 6.18.
     Linux,
-    /// Those of ns-2 of spring 2001: round-trip times in whole steps of a coarse clock, and the minimum timeout applied
-    /// after the back-off.
+    /// Those of ns-2 of spring 2001: round-trip times in whole steps of a coarse clock, and the
+    /// minimum timeout applied after the back-off.
     Ns2001,
 }

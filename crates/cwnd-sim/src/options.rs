@@ -33,14 +33,16 @@ pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 
 
 /// Options of a run. The results depend on none of them, except that `custom` provides controllers.
 pub struct Options<'a> {
-    /// Finds the controllers whose specifications are not for the registry ([`crate::network::custom_name`]).
+    /// Finds the controllers whose specifications are not for the registry
+    /// ([`crate::network::custom_name`]).
     pub custom: Option<&'a FindController<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,
     /// Runs on two threads if the network can be partitioned such that both have enough work.
     pub two_threads: bool,
-    /// Processes packets ahead of the clock where nothing can precede them. Without it every arrival and every departure of a packet
-    /// is an event: a reference for tests, at half the speed.
+    /// Processes packets ahead of the clock where nothing can precede them. Without it every
+    /// arrival and every departure of a packet is an event: a reference for tests, at half the
+    /// speed.
     pub lookahead: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The endpoints of a paced controller: UDT's feedback without its wire protocol (Gu, Hong and Grossman;
-//! draft-gg-udt-03).
+//! The endpoints of a paced controller: UDT's feedback without its wire protocol (Gu, Hong and
+//! Grossman; draft-gg-udt-03).
 //!
-//! The receiver sends a report every 10 ms and a negative acknowledgement (NAK) for each gap. The sender paces and
-//! retransmits the packets listed in NAKs. If the controller uses the receiver's estimate of the link capacity, every
-//! sixteenth packet starts a packet pair.
+//! The receiver sends a report every 10 ms and a negative acknowledgement (NAK) for each gap. The
+//! sender paces and retransmits the packets listed in NAKs. If the controller uses the receiver's
+//! estimate of the link capacity, every sixteenth packet starts a packet pair.
 
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::clock::Clock;
@@ -225,8 +225,8 @@ impl PacedSender {
     /// Handles an expired timer.
     fn wake(&mut self, net: &mut Net, now: u64) {
         if now < self.due {
-            // The timer was armed for an earlier deadline. Packets may have been sent ahead of the clock for later
-            // times.
+            // The timer was armed for an earlier deadline. Packets may have been sent ahead of the
+            // clock for later times.
             if self.due != NONE {
                 net.arm(self.timer, self.due);
             }
@@ -261,14 +261,15 @@ impl PacedSender {
         }
         self.output = RoundedOutput::of(&self.driver);
         if answers {
-            // The path works again: the next packet does not wait for an interval of the rate in the outage.
+            // The path works again: the next packet does not wait for an interval of the rate in
+            // the outage.
             self.next_send = self.next_send.min(now.saturating_add(self.output.period));
         }
         self.send(net, now);
     }
 
-    /// Restarts the timer as UDT4 does (EXP): the n-th expiry without feedback follows n intervals after the one before. UDT4
-    /// closes the connection after 16; here it goes on.
+    /// Restarts the timer as UDT4 does (EXP): the n-th expiry without feedback follows n intervals
+    /// after the one before. UDT4 closes the connection after 16; here it goes on.
     fn restart_expiry(&mut self, now: u64) {
         let clock = self.driver.clock;
         let times = u64::from(self.expiries) + 1;
@@ -296,7 +297,8 @@ impl PacedSender {
     fn handle_report(&mut self, now: u64, ack: u32, extra: &Extra) {
         let newly = ack.saturating_sub(self.board.una());
         self.board.acked(ack);
-        // The receiver sent the report `extra.stamp` microseconds after the packet with timestamp `extra.echo` arrived.
+        // The receiver sent the report `extra.stamp` microseconds after the packet with timestamp
+        // `extra.echo` arrived.
         let micros = low32(self.driver.clock.nanos(now) / MICRO);
         let rtt = micros.wrapping_sub(extra.echo).wrapping_sub(extra.stamp).max(1);
         let rtt = self.driver.clock.ticks(u64::from(rtt) * MICRO);
@@ -341,7 +343,8 @@ impl PacedSender {
         }
     }
 
-    /// Time before which the sender may send ahead of the clock. An application may write at any time.
+    /// Time before which the sender may send ahead of the clock. An application may write at any
+    /// time.
     fn safe_until(&self, net: &Net, now: u64) -> u64 {
         if self.open || !net.may_send_ahead(self.hop) {
             return now;
@@ -369,7 +372,8 @@ impl PacedSender {
                 None => self.board.high(),
             };
             self.transmit(net, now, seq, repair.is_some());
-            // The second packet of a pair also advances the pacing time: a pair does not raise the rate.
+            // The second packet of a pair also advances the pacing time: a pair does not raise the
+            // rate.
             self.next_send = self.next_send.max(now).saturating_add(self.output.period);
         }
         Limit::Pacing
@@ -411,7 +415,8 @@ struct PacedReceiver {
     hop: u32,
     timer: usize,
     ack_size: u16,
-    /// Gaps below `highest`: first sequence number, one past the last, and the time of the last NAK.
+    /// Gaps below `highest`: first sequence number, one past the last, and the time of the last
+    /// NAK.
     missing: VecDeque<(u32, u32, u64)>,
     /// One past the highest sequence number received.
     highest: u32,
@@ -515,7 +520,8 @@ impl PacedReceiver {
         true
     }
 
-    /// Handles the report timer. A NAK is repeated after four times `rtt`, the sender's estimate, plus SYN.
+    /// Handles the report timer. A NAK is repeated after four times `rtt`, the sender's estimate,
+    /// plus SYN.
     fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
         let syn = self.clock.ticks(SYN);
         let patience = 4 * rtt + syn;

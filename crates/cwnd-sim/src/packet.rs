@@ -1,5 +1,5 @@
-//! Packets of 16 bytes, and side tables for the contents of some acknowledgements. The route of a packet identifies its
-//! flow.
+//! Packets of 16 bytes, and side tables for the contents of some acknowledgements. The route of a
+//! packet identifies its flow.
 
 use crate::cast::low32;
 use std::collections::VecDeque;
@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 pub(crate) const SOURCE: usize = 0;
 pub(crate) const SINK: usize = 1;
 
-/// A packet in flight: two words, held in two registers. A structure of smaller fields would be written in parts and
-/// read as a whole, which stalls: store forwarding fails.
+/// A packet in flight: two words, held in two registers. A structure of smaller fields would be
+/// written in parts and read as a whole, which stalls: store forwarding fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// `seq` and `hop`.
@@ -134,7 +134,8 @@ pub(crate) struct AccEcnOption {
 /// The AccECN feedback of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Feedback {
-    /// The ACE field: the flags AE, CWR and ECE from the most significant bit (RFC 9768 section 3.2.2).
+    /// The ACE field: the flags AE, CWR and ECE from the most significant bit (RFC 9768 section
+    /// 3.2.2).
     pub ace: u8,
     pub option: Option<AccEcnOption>,
 }
@@ -142,7 +143,8 @@ pub(crate) struct Feedback {
 /// The contents of some acknowledgements besides their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
-    /// SACK blocks, the newest first: first number and one past the last (RFC 2018). Also the ranges of a NAK.
+    /// SACK blocks, the newest first: first number and one past the last (RFC 2018). Also the
+    /// ranges of a NAK.
     pub blocks: [(u32, u32); 3],
     pub count: u32,
     /// The receiver's timestamp and the echo of the sender's, in ticks (RFC 7323).
@@ -174,8 +176,9 @@ impl Extra {
     }
 }
 
-/// Contents of some packets in flight in one direction of a flow, in the order of sending. They arrive in this order; those before one
-/// that arrives are lost, unless a link of the route reorders packets.
+/// Contents of some packets in flight in one direction of a flow, in the order of sending. They
+/// arrive in this order; those before one that arrives are lost, unless a link of the route
+/// reorders packets.
 pub(crate) struct Contents<T> {
     queue: VecDeque<T>,
     /// The number of the first in the queue. 0 stands for no contents.
@@ -207,7 +210,8 @@ impl<T: Default> Contents<T> {
         self.put_with(|place| *place = contents)
     }
 
-    /// Appends the contents of a packet, which `write` writes in their place, and returns their number.
+    /// Appends the contents of a packet, which `write` writes in their place, and returns their
+    /// number.
     #[inline(always)]
     pub(crate) fn put_with(&mut self, write: impl FnOnce(&mut T)) -> u32 {
         let mut number = self.number(self.queue.len());
@@ -252,8 +256,8 @@ impl<T: Default> Contents<T> {
         Some(taken)
     }
 
-    /// Stores contents that come from the other partition with their number. Numbers increase unless packets are reordered; those left
-    /// out are lost.
+    /// Stores contents that come from the other partition with their number. Numbers increase
+    /// unless packets are reordered; those left out are lost.
     pub(crate) fn put_at(&mut self, number: u32, contents: T) {
         if self.queue.is_empty() {
             self.first = number;

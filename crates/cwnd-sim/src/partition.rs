@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// A flow during a run.
 #[derive(Default)]
 struct FlowState {
-    /// Created when the flow starts; controllers that are not in the registry are created in advance.
+    /// Created when the flow starts; controllers that are not in the registry are created in
+    /// advance.
     endpoint: Option<Box<dyn Endpoint>>,
     started: bool,
     finished: bool,
@@ -70,7 +71,8 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Creates a run of `network`, or one of its two partitions with the connection to the other one.
+    /// Creates a run of `network`, or one of its two partitions with the connection to the other
+    /// one.
     pub(crate) fn new(
         network: &Arc<Network>,
         seed: u64,
@@ -136,7 +138,8 @@ impl Partition {
         self.advance(end, events)
     }
 
-    /// Advances by `windows` synchronisation windows. Returns whether the end of the run is reached.
+    /// Advances by `windows` synchronisation windows. Returns whether the end of the run is
+    /// reached.
     pub(crate) fn run_windows(&mut self, windows: u64) -> bool {
         // Owned here, so that a panic disconnects the other partition, which would wait for ever.
         let Some(mut peer) = self.peer.take() else { return true };
@@ -175,7 +178,8 @@ impl Partition {
         (self.records.events / windows.max(1)).max(1)
     }
 
-    /// Processes events before `until`, at most `events` of them. Returns whether all are processed.
+    /// Processes events before `until`, at most `events` of them. Returns whether all are
+    /// processed.
     fn advance(&mut self, until: u64, events: u64) -> bool {
         let mut left = events;
         let done = loop {
@@ -198,7 +202,8 @@ impl Partition {
         done
     }
 
-    /// Delivers the packets in flight on `link` behind one that an event has delivered, as far as the lookahead permits.
+    /// Delivers the packets in flight on `link` behind one that an event has delivered, as far as
+    /// the lookahead permits.
     #[inline(never)]
     fn deliver_following(&mut self, link: u32) {
         let mut link = Some(link);
@@ -324,7 +329,8 @@ impl Partition {
         state.samples.insert(Box::default()).start(before, to_come, endpoint.as_ref(), clock);
     }
 
-    /// Takes the samples of an end of a flow up to `now` and begins the measurement if the warm-up has ended.
+    /// Takes the samples of an end of a flow up to `now` and begins the measurement if the warm-up
+    /// has ended.
     #[cold]
     #[inline(never)]
     fn observe(&mut self, flow: usize, side: usize, now: u64) {
@@ -362,7 +368,8 @@ impl Partition {
         endpoint.begin_measurement(now, side);
     }
 
-    /// Completes the record of a flow whose state does not change any more: of its ends in this partition.
+    /// Completes the record of a flow whose state does not change any more: of its ends in this
+    /// partition.
     #[cold]
     fn finish_flow(&mut self, flow: usize) {
         let (end, clock) = (self.net.observations.end(), self.net.clock);
@@ -406,8 +413,9 @@ impl Partition {
         }
     }
 
-    /// The records of a run that has reached its end: of what is in this partition, and zeros for the rest. Also the ends of the flows'
-    /// data, from which the records lack the time of completion.
+    /// The records of a run that has reached its end: of what is in this partition, and zeros for
+    /// the rest. Also the ends of the flows' data, from which the records lack the time of
+    /// completion.
     pub(crate) fn finish(mut self) -> (Records, Vec<End>) {
         let observations = self.net.observations;
         let (end, clock) = (observations.end(), self.net.clock);

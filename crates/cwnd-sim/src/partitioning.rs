@@ -1,4 +1,5 @@
-//! Partitioning of a network for two threads at its longest links, whose delay is the lookahead of the partitions.
+//! Partitioning of a network for two threads at its longest links, whose delay is the lookahead of
+//! the partitions.
 
 use crate::network::{Link, Network, Traffic, simulated};
 use cwnd::{Controller, Dur, MakeController, Settings};
@@ -7,8 +8,8 @@ use std::sync::Arc;
 
 /// The minimum share of the work of a partition.
 const MIN_SHARE: f64 = 0.2;
-/// The minimum number of packets of 1000 bytes that a path between the partitions carries in the lookahead: with fewer, waiting costs
-/// more than the second thread gains.
+/// The minimum number of packets of 1000 bytes that a path between the partitions carries in the
+/// lookahead: with fewer, waiting costs more than the second thread gains.
 const MIN_PACKETS: f64 = 100.0;
 /// The minimum delay of the links between the partitions.
 const MIN_DELAY: Dur = Dur::from_nanos(1000);
@@ -25,7 +26,8 @@ pub(crate) struct Partitioning {
 }
 
 impl Partitioning {
-    /// Finds the partitioning at the longest links that gives both partitions enough work; `None` if there is none.
+    /// Finds the partitioning at the longest links that gives both partitions enough work; `None`
+    /// if there is none.
     pub(crate) fn find(network: &Network) -> Option<Self> {
         let delays = network.links.iter().map(lookahead_of);
         let mut delays: Vec<Dur> = delays.filter(|&delay| delay >= MIN_DELAY).collect();
@@ -34,15 +36,16 @@ impl Partitioning {
         let mut known = HashMap::new();
         let flows = network.flows.iter();
         let paced: Vec<_> = flows.map(|flow| is_paced(&flow.traffic, &mut known)).collect();
-        // The shorter the links between the partitions may be, the smaller the pieces: if a lookahead gives both partitions enough
-        // work, shorter ones do so too.
+        // The shorter the links between the partitions may be, the smaller the pieces: if a
+        // lookahead gives both partitions enough work, shorter ones do so too.
         let at = |&delay: &Dur| Self::at(network, &paced, delay);
         let longest = delays.partition_point(|delay| at(delay).is_some()).checked_sub(1)?;
         let worthwhile = |it: &Self| it.packets_in_lookahead(network) >= MIN_PACKETS;
         at(&delays[longest]).filter(|it| worthwhile(it) && it.is_crossed_once(network))
     }
 
-    /// Divides the network at all links with a delay of at least `lookahead`. `paced` has for each flow whether its controller is paced.
+    /// Divides the network at all links with a delay of at least `lookahead`. `paced` has for each
+    /// flow whether its controller is paced.
     fn at(network: &Network, paced: &[bool], lookahead: Dur) -> Option<Self> {
         let ends = network.links.iter().map(|link| link.from.max(link.to));
         let mut groups = Groups::new(ends.max()? + 1);
@@ -52,7 +55,8 @@ impl Partitioning {
         let mut work = vec![0.0; groups.0.len()];
         for (flow, &paced) in network.flows.iter().zip(paced) {
             let (source, sink) = ends_of(network, &flow.path);
-            // The endpoints of a paced flow are in one partition, with all links between them: its sender's lookahead reads these.
+            // The endpoints of a paced flow are in one partition, with all links between them: its
+            // sender's lookahead reads these.
             if paced {
                 for &link in flow.path.iter().chain(&*flow.back) {
                     groups.join(network.links[link].from, network.links[link].to);
@@ -78,7 +82,8 @@ impl Partitioning {
         enough.then_some(Partitioning { partition, lookahead })
     }
 
-    /// Whether every route crosses the border at most once: the contents of acknowledgements move to the other partition with them.
+    /// Whether every route crosses the border at most once: the contents of acknowledgements move
+    /// to the other partition with them.
     fn is_crossed_once(&self, network: &Network) -> bool {
         let crosses =
             |&&link: &&usize| self.link_start(network, link) != self.link_end(network, link);
@@ -117,7 +122,8 @@ impl Partitioning {
     }
 }
 
-/// The time by which the partition at the far end of a link lags behind: zero for a link that reorders, which is within a partition.
+/// The time by which the partition at the far end of a link lags behind: zero for a link that
+/// reorders, which is within a partition.
 fn lookahead_of(link: &Link) -> Dur {
     if link.reorders() { Dur::ZERO } else { link.least_delay() }
 }
@@ -140,7 +146,8 @@ fn is_paced<'a>(traffic: &'a Traffic, known: &mut HashMap<&'a str, bool>) -> boo
     })
 }
 
-/// Disjoint sets of nodes: each node points to another one of its set, the representative to itself.
+/// Disjoint sets of nodes: each node points to another one of its set, the representative to
+/// itself.
 struct Groups(Vec<usize>);
 
 impl Groups {

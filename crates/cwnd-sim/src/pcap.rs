@@ -1,12 +1,13 @@
 //! Pcap files of the packets of a link, for Wireshark and similar programs.
 //!
-//! Packets are IPv4 without a link layer, truncated after the headers. Times are nanoseconds from the start of the run.
-//! The source of flow `n` has the address 10.0.0.0 plus `n + 1`, its sink 10.128.0.0 plus `n + 1`. Sequence numbers of
-//! TCP are in bytes, so that an analyser detects retransmissions, duplicate acknowledgements and SACK. Paced flows and
-//! open-loop sources are UDP.
+//! Packets are IPv4 without a link layer, truncated after the headers. Times are nanoseconds from
+//! the start of the run. The source of flow `n` has the address 10.0.0.0 plus `n + 1`, its sink
+//! 10.128.0.0 plus `n + 1`. Sequence numbers of TCP are in bytes, so that an analyser detects
+//! retransmissions, duplicate acknowledgements and SACK. Paced flows and open-loop sources are UDP.
 //!
-//! A scenario may have smaller headers than real packets (ns-2 has none). The packet in the file then has the simulated
-//! payload, for continuous sequence numbers, and is longer than the simulated packet.
+//! A scenario may have smaller headers than real packets (ns-2 has none). The packet in the file
+//! then has the simulated payload, for continuous sequence numbers, and is longer than the
+//! simulated packet.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::engine::tap::Seen;
@@ -116,8 +117,8 @@ impl<W: Write> PcapWriter<W> {
         })
     }
 
-    /// Writes the packets of flow number `flow` as UDP datagrams. Paced flows need this call if their controller is not
-    /// in the registry.
+    /// Writes the packets of flow number `flow` as UDP datagrams. Paced flows need this call if
+    /// their controller is not in the registry.
     pub fn use_datagrams(&mut self, flow: usize) {
         if let Some(wire) = self.flows.get_mut(flow) {
             wire.tcp = None;
@@ -127,8 +128,8 @@ impl<W: Write> PcapWriter<W> {
     /// Writes a packet.
     ///
     /// # Errors
-    /// When the file cannot be written to, the packet is later than the format's 136 years, or its flow is not in the
-    /// writer's network.
+    /// When the file cannot be written to, the packet is later than the format's 136 years, or its
+    /// flow is not in the writer's network.
     pub fn write(&mut self, seen: &Seen) -> io::Result<()> {
         let Some(wire) = self.flows.get_mut(seen.flow as usize) else {
             return Err(io::Error::other(format!("flow {} is not in the network", seen.flow)));
@@ -206,7 +207,8 @@ impl Stream {
         }
     }
 
-    /// Returns the sequence number in bytes of packet `number`. With a SYN, the SYN is packet 0. Data begin at byte 1.
+    /// Returns the sequence number in bytes of packet `number`. With a SYN, the SYN is packet 0.
+    /// Data begin at byte 1.
     fn first_byte(&self, number: u32) -> u64 {
         if self.syn && number == 0 {
             return 0;
@@ -322,8 +324,8 @@ fn set_ace(tcp: &mut TcpHeader, ace: u8) {
     [tcp.ns, tcp.cwr, tcp.ece] = [4, 2, 1].map(|bit| ace & bit != 0);
 }
 
-/// Returns the Internet checksum (RFC 1071) of a packet from that without its payload. A payload of zeros changes only the length in the
-/// pseudo-header.
+/// Returns the Internet checksum (RFC 1071) of a packet from that without its payload. A payload of
+/// zeros changes only the length in the pseudo-header.
 fn with_payload_of_zeros(checksum: u16, payload: usize) -> u16 {
     let sum = u32::from(!checksum) + saturate32(payload);
     !saturate16((sum & 0xffff) as usize + (sum >> 16) as usize)

@@ -1,4 +1,5 @@
-//! The results of a run. Counters cover the time after the warm-up; series and window reductions cover the whole run.
+//! The results of a run. Counters cover the time after the warm-up; series and window reductions
+//! cover the whole run.
 
 use cwnd::record::Record;
 use cwnd::{Cut, Time};
@@ -30,18 +31,19 @@ pub struct Records {
     pub events: u64,
 }
 
-/// Results of a flow. The serialized fields, with these names, are the flow's record in Python: a new counter is also in JSON
-/// documents, tables and data sets.
+/// Results of a flow. The serialized fields, with these names, are the flow's record in Python: a
+/// new counter is also in JSON documents, tables and data sets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FlowRecord {
     /// Time in seconds at which all data had arrived at the receiver; NaN if some had not.
     #[serde(rename = "completed_s")]
     pub completed: f64,
-    /// Time in seconds at which the sender received the acknowledgement of all data; NaN if it did not.
+    /// Time in seconds at which the sender received the acknowledgement of all data; NaN if it did
+    /// not.
     #[serde(rename = "acknowledged_s")]
     pub acknowledged: f64,
-    /// Transfers of an application in the whole run. A flow without an application that sends a number of bytes is one
-    /// transfer, which is not listed: from its start to `acknowledged`.
+    /// Transfers of an application in the whole run. A flow without an application that sends a
+    /// number of bytes is one transfer, which is not listed: from its start to `acknowledged`.
     #[serde(skip)]
     pub transfers: Vec<Transfer>,
     /// Figures of a `video` or `media` source by name, over the whole run.
@@ -68,7 +70,8 @@ pub struct FlowRecord {
     pub timeouts: u64,
     /// Window reductions in response to ECN marks.
     pub ecn_cuts: u64,
-    /// Seconds for which `window`, `pacing`, the `receiver` or the `application` limited the sender.
+    /// Seconds for which `window`, `pacing`, the `receiver` or the `application` limited the
+    /// sender.
     pub limited: Limited,
     /// Mean round-trip time sample of the sender in seconds; NaN without samples.
     #[serde(rename = "mean_rtt_s")]
@@ -82,7 +85,8 @@ pub struct FlowRecord {
     /// Sampled variables.
     #[serde(flatten, skip_serializing)]
     pub series: FlowSeries,
-    /// The controller's events and outputs, if [`Options::record_events`](crate::Options::record_events) is set.
+    /// The controller's events and outputs, if
+    /// [`Options::record_events`](crate::Options::record_events) is set.
     #[serde(skip)]
     pub events: Option<Record>,
 }
@@ -125,7 +129,8 @@ pub struct Transfer {
     pub begin: f64,
     /// Size in bytes.
     pub bytes: u64,
-    /// Time in seconds at which the sender received the acknowledgement of the last byte; NaN if incomplete.
+    /// Time in seconds at which the sender received the acknowledgement of the last byte; NaN if
+    /// incomplete.
     pub end: f64,
 }
 
@@ -170,8 +175,8 @@ impl FlowSeries {
 pub struct LinkRecord {
     /// Packets that arrived at the queue.
     pub arrivals: u64,
-    /// Packets of which `drops`, `losses` and `marks` are a part: the arrivals, and with disciplines that decide at departure those
-    /// that waited at the end of the warm-up.
+    /// Packets of which `drops`, `losses` and `marks` are a part: the arrivals, and with
+    /// disciplines that decide at departure those that waited at the end of the warm-up.
     pub offered: u64,
     /// Packets that left the queue for the transmitter.
     pub departures: u64,
@@ -183,8 +188,8 @@ pub struct LinkRecord {
     pub losses: u64,
     /// Bytes transmitted: a packet counts for the part of its transmission in the measured time.
     pub bytes_departed: f64,
-    /// `bytes_departed` divided by the bytes that the link could transmit: at its rate, at its mean rate if that varies, at most
-    /// those for which a shaper has tokens. NaN for an infinite rate.
+    /// `bytes_departed` divided by the bytes that the link could transmit: at its rate, at its mean
+    /// rate if that varies, at most those for which a shaper has tokens. NaN for an infinite rate.
     pub utilization: f64,
     /// Time average of the queue length in packets.
     pub mean_queue: f64,
@@ -196,8 +201,8 @@ pub struct LinkRecord {
     /// Packets dropped or lost so far, at the sample times.
     #[serde(skip_serializing)]
     pub drops_series: Vec<f64>,
-    /// Mean rate in bits per second that the link offers in the sampling interval that begins at each sample time; empty if the
-    /// rate is constant.
+    /// Mean rate in bits per second that the link offers in the sampling interval that begins at
+    /// each sample time; empty if the rate is constant.
     #[serde(rename = "capacity_bps", skip_serializing)]
     pub capacity: Vec<f64>,
 }

@@ -1,9 +1,9 @@
 //! The random generator: xoshiro256++ (Blackman and Vigna 2019), seeded with splitmix64.
 //!
 //! Each source of randomness has its own stream, with the name of its purpose and an index, as in
-//! `Rng::new(seed, "loss", link)`. A new source therefore does not change the draws of the others. Generator, seeding
-//! and the `libm` of the distributions are fixed: a seed gives the same numbers on every machine. The tests compare
-//! with the published reference outputs.
+//! `Rng::new(seed, "loss", link)`. A new source therefore does not change the draws of the others.
+//! Generator, seeding and the `libm` of the distributions are fixed: a seed gives the same numbers
+//! on every machine. The tests compare with the published reference outputs.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ fn fnv1a(name: &str) -> u64 {
 impl Rng {
     /// Creates the stream `name` with this index for a run with this seed.
     ///
-    /// Seed, name and index are each mixed by splitmix64 before the next is added: consecutive seeds or indices give
-    /// independent streams.
+    /// Seed, name and index are each mixed by splitmix64 before the next is added: consecutive
+    /// seeds or indices give independent streams.
     pub fn new(seed: u64, name: &str, index: u64) -> Self {
         let mut mixed = seed;
         mixed = splitmix64(&mut mixed) ^ fnv1a(name);
@@ -69,7 +69,8 @@ impl Rng {
         low + (high - low) * self.uniform()
     }
 
-    /// Returns an integer uniformly distributed in [0, `bound`), without bias (Lemire 2019); 0 if `bound` is 0.
+    /// Returns an integer uniformly distributed in [0, `bound`), without bias (Lemire 2019); 0 if
+    /// `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         let reject = || bound.wrapping_neg().checked_rem(bound).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! The samples of a flow. They become columns of the records at the end of the run; a flow that has not started has none.
+//! The samples of a flow. They become columns of the records at the end of the run; a flow that has
+//! not started has none.
 
 use crate::cast::{saturate32, to_index};
 use crate::clock::Clock;
@@ -10,7 +11,8 @@ use crate::record::FlowSeries;
 /// The samples of a flow, in rows.
 #[derive(Default)]
 pub(crate) struct Samples {
-    /// Rows of the source ([`Endpoint::sample`]). If there were samples before the start, the first row stands for them.
+    /// Rows of the source ([`Endpoint::sample`]). If there were samples before the start, the first
+    /// row stands for them.
     source: Vec<f64>,
     /// Packets and bytes arrived for the first time at each sample; zero before the start.
     sink: Vec<[f64; 2]>,
@@ -21,7 +23,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// The flow starts after `before` samples. `to_come` is the number of further samples of the source and of the sink.
+    /// The flow starts after `before` samples. `to_come` is the number of further samples of the
+    /// source and of the sink.
     pub(crate) fn start(
         &mut self,
         before: u64,

@@ -1,5 +1,5 @@
-//! The segment size of a flow, which changes where the sender discovers another path MTU (RFC 8899). A packet keeps the size with which it
-//! was sent first.
+//! The segment size of a flow, which changes where the sender discovers another path MTU (RFC
+//! 8899). A packet keeps the size with which it was sent first.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::clock::Clock;
@@ -42,7 +42,8 @@ pub(crate) struct SizeChanges {
     to_come: VecDeque<(u64, u32)>,
     /// The first packet of each former size, and the size on the wire.
     former: Vec<(u32, u16)>,
-    /// The first packet of the present size, and the bytes of data from there on; `None` for no limit.
+    /// The first packet of the present size, and the bytes of data from there on; `None` for no
+    /// limit.
     first: u32,
     bytes: Option<u64>,
     payload: u32,
@@ -69,8 +70,9 @@ impl SizeChanges {
         self.to_come.iter_mut().for_each(|change| change.0 += now);
     }
 
-    /// Applies the changes that are due to the packets from `next` on, the first one that has not been sent, and to the end of the
-    /// transfer, `total`. Returns the new payload in bytes if there is one.
+    /// Applies the changes that are due to the packets from `next` on, the first one that has not
+    /// been sent, and to the end of the transfer, `total`. Returns the new payload in bytes if
+    /// there is one.
     pub(crate) fn apply(
         &mut self,
         now: u64,
@@ -116,7 +118,8 @@ mod tests {
     use crate::scenario::Scenario;
     use cwnd::Dur;
 
-    /// A flow of 10,000 bytes in packets of 1000, later 500 and 2000 bytes, with 40 bytes of headers and a SYN.
+    /// A flow of 10,000 bytes in packets of 1000, later 500 and 2000 bytes, with 40 bytes of
+    /// headers and a SYN.
     struct Flow {
         changes: SizeChanges,
         sizes: SegmentSize,

@@ -29,7 +29,8 @@ impl Simulation {
     /// Creates a run of `network` with this seed. A network passed by reference is copied.
     ///
     /// # Errors
-    /// A network that is not [valid](Network::validate) or too large for its duration, or an unknown controller.
+    /// A network that is not [valid](Network::validate) or too large for its duration, or an
+    /// unknown controller.
     pub fn new(
         network: impl Into<Arc<Network>>,
         seed: u64,
@@ -55,8 +56,9 @@ impl Simulation {
         Ok(Simulation { network, links, seed, run })
     }
 
-    /// Returns the settings of the controller of flow number `flow`; `None` for a flow without a controller. A controller
-    /// created with the flow's specification and these settings reproduces its recorded outputs bit by bit.
+    /// Returns the settings of the controller of flow number `flow`; `None` for a flow without a
+    /// controller. A controller created with the flow's specification and these settings reproduces
+    /// its recorded outputs bit by bit.
     pub fn settings(&self, flow: usize) -> Option<Settings> {
         match &*self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
@@ -129,7 +131,8 @@ impl Simulation {
     }
 }
 
-/// Merges the records of both partitions. Each end of a flow and each link is recorded by its own partition.
+/// Merges the records of both partitions. Each end of a flow and each link is recorded by its own
+/// partition.
 fn merge(
     network: &Network,
     partitioning: &Partitioning,

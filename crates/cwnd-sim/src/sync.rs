@@ -1,8 +1,10 @@
 //! Synchronisation of the two partitions of a network, which run on two threads.
 //!
-//! Each partition advances by windows of simulated time and then sends the other one its packets on the links between them. No packet
-//! arrives before the delay of these links, the lookahead, has passed. A partition may therefore run a window as soon as it has the
-//! other one's packets up to the lookahead before the window's end (Chandy and Misra 1979). Its results do not depend on the threads.
+//! Each partition advances by windows of simulated time and then sends the other one its packets on
+//! the links between them. No packet arrives before the delay of these links, the lookahead, has
+//! passed. A partition may therefore run a window as soon as it has the other one's packets up to
+//! the lookahead before the window's end (Chandy and Misra 1979). Its results do not depend on the
+//! threads.
 
 use crate::engine::net::Batch;
 use cwnd::Dur;
@@ -26,7 +28,8 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Returns the connections of both partitions. Every link between them has a delay of at least `lookahead`.
+    /// Returns the connections of both partitions. Every link between them has a delay of at least
+    /// `lookahead`.
     pub(crate) fn pair(lookahead: Dur) -> [Self; 2] {
         let window = lookahead.as_nanos() / WINDOWS;
         let (one, other) = (channel(), channel());
@@ -50,8 +53,8 @@ impl Peer {
         self.begun
     }
 
-    /// Waits for the packets of the other partition that may arrive in the window that was begun. `None` if there cannot be any yet,
-    /// or if the other thread has ended.
+    /// Waits for the packets of the other partition that may arrive in the window that was begun.
+    /// `None` if there cannot be any yet, or if the other thread has ended.
     pub(crate) fn receive(&mut self) -> Option<Batch> {
         if self.begun <= WINDOWS {
             return None;
@@ -62,7 +65,8 @@ impl Peer {
                 Ok(batch) => return Some(batch),
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) if spins < SPINS => std::hint::spin_loop(),
-                // Sleeping would take longer than the other partition does, unless another process has its core.
+                // Sleeping would take longer than the other partition does, unless another process
+                // has its core.
                 Err(TryRecvError::Empty) => std::thread::yield_now(),
             }
             spins += 1;

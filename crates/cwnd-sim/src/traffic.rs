@@ -69,7 +69,8 @@ impl Timetable {
         };
     }
 
-    /// Advances past the departure that is due at `now`. Returns whether a packet departs: at the end of a burst none does.
+    /// Advances past the departure that is due at `now`. Returns whether a packet departs: at the
+    /// end of a burst none does.
     fn step(&mut self, now: u64) -> bool {
         if now >= self.burst_end {
             self.next_burst();
@@ -94,8 +95,8 @@ impl Timetable {
     }
 }
 
-/// Iterates over the departure times of an open-loop source. They equal those of the simulator with the same seed, to
-/// the nanosecond.
+/// Iterates over the departure times of an open-loop source. They equal those of the simulator with
+/// the same seed, to the nanosecond.
 ///
 /// ```
 /// use cwnd::{AnyController, Dur, Time};
@@ -108,7 +109,8 @@ impl Timetable {
 /// assert_eq!(millis, [0, 1, 2]);
 /// ```
 pub struct Departures {
-    /// `None` for traffic with feedback, which has no departure times of its own, and for invalid traffic.
+    /// `None` for traffic with feedback, which has no departure times of its own, and for invalid
+    /// traffic.
     table: Option<Timetable>,
 }
 
@@ -116,8 +118,8 @@ pub struct Departures {
 const CLOCK: Clock = Clock::widest(Dur::from_nanos((1 << 52) - 1));
 
 impl Departures {
-    /// Returns the departures of flow number `flow`, which starts at `start`. Traffic with feedback and invalid traffic
-    /// have none.
+    /// Returns the departures of flow number `flow`, which starts at `start`. Traffic with feedback
+    /// and invalid traffic have none.
     pub fn new(traffic: &Traffic, seed: u64, flow: u32, start: Time) -> Self {
         let valid = traffic.check().is_ok();
         let mut table = valid.then(|| Timetable::new(traffic, CLOCK, seed, flow)).flatten();
@@ -153,7 +155,8 @@ pub(crate) struct Source {
     arrived: u64,
 }
 
-/// Maximum number of packets that a source sends ahead of the clock. It bounds the memory of packets in flight.
+/// Maximum number of packets that a source sends ahead of the clock. It bounds the memory of
+/// packets in flight.
 const MAX_AHEAD: usize = 64;
 
 impl Source {

@@ -1,6 +1,7 @@
 //! The two ends of a UDT connection: the protocol implementation ([`cwnd_udt`]) in simulated time.
 //!
-//! The simulated network carries packets of the datagrams' sizes. The contents are passed outside the network, in order.
+//! The simulated network carries packets of the datagrams' sizes. The contents are passed outside
+//! the network, in order.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::clock::Clock;
@@ -41,7 +42,8 @@ fn config(udt: &Udt, make: Arc<dyn MakeController>, seed: u64, index: usize) -> 
     }
 }
 
-/// Returns the controller's settings for flow `index`; `None` if the controller is not in the registry.
+/// Returns the controller's settings for flow `index`; `None` if the controller is not in the
+/// registry.
 pub(crate) fn settings(udt: &Udt, seed: u64, index: usize) -> Option<Settings> {
     let make = Spec::parse(&udt.controller).ok()?;
     let config = config(udt, Arc::new(make), seed, index);
@@ -79,7 +81,8 @@ pub(crate) struct UdtFlow {
     /// Data that arrived for the first time, and the time of the last of these arrivals.
     arrived: Payload,
     last_new: u64,
-    /// The sender's measurements. Its controller stands in for the connection's one until the connection is open.
+    /// The sender's measurements. Its controller stands in for the connection's one until the
+    /// connection is open.
     pub driver: Driver,
     /// The connection's counters at the end of the warm-up.
     before: Counters,

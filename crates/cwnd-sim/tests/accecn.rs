@@ -1,4 +1,5 @@
-//! Accurate ECN feedback (AccECN, RFC 9768) in simulations: the sender counts the packets that the receiver saw marked.
+//! Accurate ECN feedback (AccECN, RFC 9768) in simulations: the sender counts the packets that the
+//! receiver saw marked.
 
 use crate::common::wire::crossed;
 use crate::common::{RED, entries, link, ms, packets, pair, run, run_recorded, tcp};
@@ -92,8 +93,9 @@ fn marks_reduce_the_window_once_in_a_round() {
     }
 }
 
-/// RFC 3168 section 6.1.2: the marks of a window of data are answered once, also if the last of them is acknowledged together with the
-/// first packet after the reduction. Each reduction answers a mark of a packet that was sent after the one before.
+/// RFC 3168 section 6.1.2: the marks of a window of data are answered once, also if the last of
+/// them is acknowledged together with the first packet after the reduction. Each reduction answers
+/// a mark of a packet that was sent after the one before.
 #[test]
 fn a_reduction_answers_a_mark_of_its_own_window() {
     let threshold = Red { min: 20.0, max: 20.0, gentle: false, limit: 200, ..STEEP };
@@ -135,7 +137,8 @@ fn a_reduction_answers_a_mark_of_its_own_window() {
     }
 }
 
-/// The sender never counts fewer marks than there were (RFC 9768 section 3.2.2.5.2), with packets and acknowledgements lost.
+/// The sender never counts fewer marks than there were (RFC 9768 section 3.2.2.5.2), with packets
+/// and acknowledgements lost.
 #[test]
 fn no_mark_is_missed_with_losses_and_thinned_acknowledgements() {
     for options in stacks() {

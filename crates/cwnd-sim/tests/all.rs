@@ -1,4 +1,5 @@
-//! Tests of the simulator over its public interface, in one binary: each binary compiles the generic code of the crate again.
+//! Tests of the simulator over its public interface, in one binary: each binary compiles the
+//! generic code of the crate again.
 
 mod accecn;
 mod applications;

@@ -1,4 +1,5 @@
-//! Applications and arrivals: rates, distributions, transfers, and windows of senders that the application limits.
+//! Applications and arrivals: rates, distributions, transfers, and windows of senders that the
+//! application limits.
 
 use crate::common::{self, ms, packets, pair, run, tcp};
 use cwnd_sim::network::{
@@ -75,7 +76,8 @@ fn the_window_of_an_application_limited_sender_does_not_grow() {
     }
 }
 
-/// RFC 5681 section 4.1: after an idle period longer than the retransmission timeout the window is at most the initial one.
+/// RFC 5681 section 4.1: after an idle period longer than the retransmission timeout the window is
+/// at most the initial one.
 #[test]
 fn a_long_idle_period_restarts_the_window() {
     let think = |time| Application::Request {
@@ -96,8 +98,9 @@ fn a_long_idle_period_restarts_the_window() {
     assert!(before > 20.0 && after == 10.0, "{before} and {after}");
 }
 
-/// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart` of Linux 6.18: each retransmission timeout of an idle period halves the window,
-/// down to the initial one, except for a controller with `cong_control`.
+/// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart` of Linux 6.18: each retransmission
+/// timeout of an idle period halves the window, down to the initial one, except for a controller
+/// with `cong_control`.
 #[test]
 fn an_idle_period_halves_the_window_in_linux() {
     let windows = |controller: &str, time| {
@@ -166,7 +169,8 @@ fn exponential_and_pareto_periods_have_their_means() {
             alone(Application::OnOff { on, off, rate: Some(2e6) }, Traffic::Tcp(tcp("reno")), 400);
         let records = run(&Network { sample: ms(1000), ..network }, 3);
         let flow = only(&records);
-        // 2000 periods: four standard deviations of the mean of an exponential distribution are 9 %.
+        // 2000 periods: four standard deviations of the mean of an exponential distribution are 9
+        // %.
         let count = flow.transfers.len() as f64;
         assert!((count / 2000.0 - 1.0).abs() < 0.09, "{on:?}: {count}");
         let share = rate(flow, 400.0) / 2e6;
@@ -459,7 +463,8 @@ fn a_player_fills_its_buffer_and_then_follows_the_playback() {
         assert_eq!(flow.transfers[flow.transfers.len() - 1].bytes, 1_000_000);
         let startup = figure(flow, "startup_s");
         assert_eq!(startup, flow.transfers[0].end);
-        // At the end the playback has taken the time since the startup, and the buffer holds 18 to 20 s.
+        // At the end the playback has taken the time since the startup, and the buffer holds 18 to
+        // 20 s.
         let complete = flow.transfers.iter().filter(|transfer| !transfer.end.is_nan()).count();
         let buffered = 2.0 * complete as f64 - (120.0 - startup);
         assert!((16.0..=20.0).contains(&buffered), "{traffic:?}: {buffered}");
@@ -487,7 +492,8 @@ fn media_follows_the_rate_of_the_controller() {
     for traffic in transports() {
         let records = run(&alone(media(1.5e6), traffic.clone(), 60), 1);
         let flow = only(&records);
-        // The frames fit into the window: the encoder reaches its highest rate, and no frame is late.
+        // The frames fit into the window: the encoder reaches its highest rate, and no frame is
+        // late.
         let frames = figure(flow, "frames");
         assert!((frames / 1800.0 - 1.0).abs() < 0.02, "{traffic:?}: {frames}");
         let mean = figure(flow, "mean_bitrate_bps");

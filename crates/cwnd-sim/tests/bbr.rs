@@ -30,8 +30,9 @@ fn a_flow_alone_fills_the_link_with_a_short_queue() {
     }
 }
 
-/// Segments of two packets, and the departure time of the next one (`bbr_packets_in_net_at_edt`), make the queue longer: 3.55 ms without
-/// them, 4.15 to 4.76 ms in Linux (`docs/validation.md`). Ten seconds and the start are not measured.
+/// Segments of two packets, and the departure time of the next one (`bbr_packets_in_net_at_edt`),
+/// make the queue longer: 3.55 ms without them, 4.15 to 4.76 ms in Linux (`docs/validation.md`).
+/// Ten seconds and the start are not measured.
 #[test]
 fn segments_make_the_queue_longer() {
     let delay = flows(1, 20, "2bdp", "", 1).links[0].delay.mean;

@@ -1,6 +1,7 @@
-//! BBR version 3: the test cases of the appendix of draft-ietf-ccwg-bbr (commit 4ce5e87) on simulated paths, with the
-//! conventions of Linux. Each test names its cases. The cases that need a certain sequence of acknowledgements are unit
-//! tests of the controller (`crates/cwnd/src/controllers/bbr3/tests.rs`).
+//! BBR version 3: the test cases of the appendix of draft-ietf-ccwg-bbr (commit 4ce5e87) on
+//! simulated paths, with the conventions of Linux. Each test names its cases. The cases that need a
+//! certain sequence of acknowledgements are unit tests of the controller
+//! (`crates/cwnd/src/controllers/bbr3/tests.rs`).
 
 use crate::common::{loss, run_with, scenario, simulate};
 use cwnd::controllers::Bbr3;
@@ -96,8 +97,8 @@ impl MakeController for Make {
     }
 }
 
-/// Runs one flow; `link` has the keys of the dumbbell, and `flow` further keys of the flow. Hosts have no processing time, which would
-/// give a smallest round-trip time at a random time.
+/// Runs one flow; `link` has the keys of the dumbbell, and `flow` further keys of the flow. Hosts
+/// have no processing time, which would give a smallest round-trip time at a random time.
 fn observe(seconds: u32, link: &str, flow: &str) -> (Records, Vec<Step>) {
     let text = format!(
         "duration = \"{seconds}s\"\nwarmup = \"5s\"\n[dumbbell]\n{link}\n\
@@ -151,7 +152,8 @@ const LIMITED: &str = "source = { kind = \"limited\", rate = \"5mbit\" }";
 /// Exiting STARTUP on Bandwidth Plateau; Exiting DRAIN Based on Inflight.
 #[test]
 fn startup_finds_the_bandwidth_and_drain_the_product() {
-    // On the shortest path BBRInflight(1.0) is 25 packets, three times the product: after losses no more are in flight.
+    // On the shortest path BBRInflight(1.0) is 25 packets, three times the product: after losses no
+    // more are in flight.
     for (rate, delay, queue) in
         [(0.5, 100.0, 4), (20.0, 20.0, 4), (100.0, 0.5, 12), (1000.0, 5.0, 4)]
     {
@@ -164,7 +166,8 @@ fn startup_finds_the_bandwidth_and_drain_the_product() {
             length(startup, first) < 20.0 * (2.0 * delay / 1e3 + PACKET / rate / 1e6),
             "{link}"
         );
-        // Where three quanta are more than two BDP, Drain may end with the acknowledgement that begins it.
+        // Where three quanta are more than two BDP, Drain may end with the acknowledgement that
+        // begins it.
         let (quanta, bdp) = (3.0 * rate * 1e3, rate * 1e6 * 2.0 * delay / 1e3);
         if quanta > 2.0 * bdp {
             continue;
@@ -179,8 +182,8 @@ fn startup_finds_the_bandwidth_and_drain_the_product() {
     }
 }
 
-/// Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss; Entering and Exiting PROBE_RTT During
-/// STARTUP.
+/// Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss; Entering and Exiting
+/// PROBE_RTT During STARTUP.
 #[test]
 fn startup_goes_on_while_the_application_limits_the_sender() {
     let (_, steps) = observe(45, PLAIN, LIMITED);
@@ -269,7 +272,8 @@ fn aggregated_acknowledgements_enlarge_the_window() {
     let link = "rate = \"50mbit\"\ndelay = \"20ms\"\nqueue = \"4bdp\"\nback = { ack_aggregation = \"20ms\" }";
     let (records, steps) = observe(60, link, "");
     let (startup, drain) = ended(&steps, State::Startup)[0];
-    // The rate of k + 1 aggregates in k intervals between them, k of which are in a round-trip time.
+    // The rate of k + 1 aggregates in k intervals between them, k of which are in a round-trip
+    // time.
     let found = drain.max_bw() / 50e6;
     assert!((0.98..1.5).contains(&found), "{found}");
     let bdp = 50e6 * 0.04 / PACKET;
@@ -302,7 +306,8 @@ fn less_than_a_packet_in_flight_fills_the_link() {
     assert!(records.links[0].utilization > 0.95, "{}", records.links[0].utilization);
 }
 
-/// Returns when max_bw exceeds `after_it` on a link whose rate increases at 20 s; it is less than `before` until then.
+/// Returns when max_bw exceeds `after_it` on a link whose rate increases at 20 s; it is less than
+/// `before` until then.
 fn increase_found_at(link: &str, before: f64, after_it: f64) -> f64 {
     let (_, steps) = observe(60, link, "");
     assert!(after(&steps, 19.0)[0].max_bw() < before);
@@ -332,7 +337,8 @@ fn a_tenth_of_the_bandwidth_is_found() {
     let (_, steps) = observe(60, link, "");
     let before = after(&steps, 19.0)[0].max_bw();
     assert!((98e6..102e6).contains(&before), "{before}");
-    // Each round with losses keeps 0.7 of it (BBR.Beta). A probe, whose time is random, may discard it after the second one.
+    // Each round with losses keeps 0.7 of it (BBR.Beta). A probe, whose time is random, may discard
+    // it after the second one.
     let short = |step: &Step| step.gauges["bw_shortterm"] * PACKET < 0.7_f64.powi(2) * 101e6;
     let quick = after(&steps, 20.0).iter().find(|step| short(step)).unwrap().at;
     assert!(quick < 24.0, "{quick}");

@@ -1,7 +1,8 @@
 //! TCP as specified by the RFCs, in networks small enough to calculate times and numbers by hand.
 //!
-//! Packets have 1000 bytes on the wire and links a rate of 8 Mb/s, so a transmission takes 1 ms. The propagation delay is
-//! 50 ms in each direction and acknowledgements have no transmission time: the round-trip time is 101 ms.
+//! Packets have 1000 bytes on the wire and links a rate of 8 Mb/s, so a transmission takes 1 ms.
+//! The propagation delay is 50 ms in each direction and acknowledgements have no transmission time:
+//! the round-trip time is 101 ms.
 
 use crate::common::wire::{Crossed, crossed};
 use crate::common::{RED, at_ms, entries, flow, link, ms, packets, pair, run, run_recorded, tcp};
@@ -22,8 +23,8 @@ fn alone(tcp: Tcp, queue: Queue, duration: u64) -> Network {
     pair(8e6, ms(50), queue, vec![Traffic::Tcp(tcp)], ms(duration))
 }
 
-/// Returns the number of packets that left the link in each round trip. The first packet of round r leaves the
-/// transmitter at 101 r + 1 ms.
+/// Returns the number of packets that left the link in each round trip. The first packet of round r
+/// leaves the transmitter at 101 r + 1 ms.
 fn rounds(data: &[Crossed], count: usize) -> Vec<usize> {
     let mut rounds = vec![0; count];
     for packet in data {
@@ -59,8 +60,8 @@ fn slow_start_doubles_from_the_initial_window() {
     }
 }
 
-/// An acknowledgement of two packets increases the window by two with byte counting and by one without: then a round of
-/// w packets is followed by one of 3 w / 2.
+/// An acknowledgement of two packets increases the window by two with byte counting and by one
+/// without: then a round of w packets is followed by one of 3 w / 2.
 #[test]
 fn byte_counting_restores_growth_with_delayed_acknowledgements() {
     let delayed = Tcp { delayed_acks: true, initial_window: 4, ..tcp("reno") };
@@ -70,8 +71,8 @@ fn byte_counting_restores_growth_with_delayed_acknowledgements() {
     assert_eq!(rounds(&crossed(&network, 1, 0), 3), [4, 6, 9]);
 }
 
-/// In congestion avoidance the window grows by one packet per round trip: after a loss it is halved and reaches its old
-/// size after as many round trips as packets were removed.
+/// In congestion avoidance the window grows by one packet per round trip: after a loss it is halved
+/// and reaches its old size after as many round trips as packets were removed.
 #[test]
 fn congestion_avoidance_adds_a_packet_a_round_trip() {
     let records = run(&alone(tcp("reno"), packets(30), 60_000), 1);
@@ -81,9 +82,11 @@ fn congestion_avoidance_adds_a_packet_a_round_trip() {
         let (first, second) = (pair[0].cut, pair[1].cut);
         assert_eq!(first.why, Signal::Loss);
         assert_eq!(first.after(), first.before() / 2.0);
-        // 101 packets in flight and 30 queued; the next one is lost, and the loss is detected a round trip later.
+        // 101 packets in flight and 30 queued; the next one is lost, and the loss is detected a
+        // round trip later.
         assert_near(first.before(), 132.0, 2.0);
-        // A round trip takes 101 ms while the window is below 101 packets, and above that one ms per packet.
+        // A round trip takes 101 ms while the window is below 101 packets, and above that one ms
+        // per packet.
         let below = RTT - first.after();
         let above = second.before() - RTT;
         // The window does not grow during recovery, which takes one round trip with a full queue.
@@ -115,10 +118,11 @@ fn acknowledgements_wait_for_a_second_packet_or_the_delay() {
     assert_eq!(seen, [(51.0, 1), (52.0, 2), (53.0, 3)]);
 }
 
-/// Slow start into a queue of three packets: from the fifth acknowledgement of a round on, every second packet is
-/// dropped.
+/// Slow start into a queue of three packets: from the fifth acknowledgement of a round on, every
+/// second packet is dropped.
 fn many_losses(recovery: Recovery) -> Network {
-    // NewReno restarts its timer only at the first partial acknowledgement, so the timeout must be long.
+    // NewReno restarts its timer only at the first partial acknowledgement, so the timeout must be
+    // long.
     let min_rto = ms(1000);
     let bytes = Some(200 * 960);
     let options = Tcp { recovery, initial_window: 2, bytes, min_rto, ..tcp("reno") };
@@ -182,8 +186,9 @@ fn the_third_duplicate_starts_recovery() {
     }
 }
 
-/// NewReno retransmits one packet per round trip. SACK retransmits all known losses at once: here those of two round
-/// trips, the last of which is detected when a packet sent after the reduction arrives.
+/// NewReno retransmits one packet per round trip. SACK retransmits all known losses at once: here
+/// those of two round trips, the last of which is detected when a packet sent after the reduction
+/// arrives.
 #[test]
 fn newreno_needs_a_round_trip_per_loss_and_sack_does_not() {
     let missing = holes(&crossed(&many_losses(Recovery::NewReno), 1, 0));
@@ -244,7 +249,8 @@ fn losses_of_one_window_reduce_it_once() {
 
 // --- The retransmission timer (RFC 6298)
 
-/// Returns the departure times of the sender's packets. Link 0 is an idle link before the bottleneck.
+/// Returns the departure times of the sender's packets. Link 0 is an idle link before the
+/// bottleneck.
 fn departures(data: &[Crossed]) -> Vec<(f64, u32)> {
     data.iter().map(|packet| (packet.at - 1.0, packet.number)).collect()
 }
@@ -263,8 +269,8 @@ fn the_timer_backs_off_to_one_minute() {
     assert_eq!((records.flows[0].timeouts, records.flows[0].packets_delivered), (8, 0));
 }
 
-/// Stop and wait with a round-trip time of 100 ms. From 450 ms to `until` a flood fills the queue: five samples, then a
-/// timeout.
+/// Stop and wait with a round-trip time of 100 ms. From 450 ms to `until` a flood fills the queue:
+/// five samples, then a timeout.
 fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
     let options = Tcp { window: 1, initial_window: 1, min_rto, ..tcp("reno") };
     let mut network = alone(options, PLENTY, 5000);
@@ -292,8 +298,8 @@ fn the_timeout_follows_the_rtt_samples() {
     let sent = departures(&data);
     let first: Vec<_> = (0..6).map(|n| (100.0 * f64::from(n), n)).collect();
     assert_eq!(sent[..6], first);
-    // SRTT = 100 ms; RTTVAR = 50 ms after the first sample, then 3/4 of itself at each of four more;
-    // RTO = SRTT + 4 RTTVAR, rounded up to a millisecond (sections 2.2 to 2.4).
+    // SRTT = 100 ms; RTTVAR = 50 ms after the first sample, then 3/4 of itself at each of four
+    // more; RTO = SRTT + 4 RTTVAR, rounded up to a millisecond (sections 2.2 to 2.4).
     let rto = (100.0 + 4.0 * 50.0 * 0.75f64.powi(4)).ceil();
     assert_eq!(rto, 164.0);
     let mut at = 500.0;
@@ -307,8 +313,8 @@ fn the_timeout_follows_the_rtt_samples() {
     assert_eq!(sent[6..8], [(1500.0, 5), (3500.0, 5)]);
 }
 
-/// Karn's algorithm: the acknowledgement of a retransmitted packet gives no sample, and the timer stays backed off until
-/// the next sample.
+/// Karn's algorithm: the acknowledgement of a retransmitted packet gives no sample, and the timer
+/// stays backed off until the next sample.
 #[test]
 fn retransmitted_packets_give_no_rtt_sample() {
     // Retransmitted at 664 and 992 ms, then at 1648 ms into an empty queue.
@@ -324,11 +330,13 @@ fn retransmitted_packets_give_no_rtt_sample() {
     assert_eq!(acks[6], (1848.0, Some(ms(100))));
     assert_eq!((records.flows[0].mean_rtt, records.flows[0].min_rtt), (0.1, 0.1));
     assert_eq!(records.flows[0].timeouts, 3);
-    // After a timeout the window is one packet and the threshold half of the packets in flight, at least two.
+    // After a timeout the window is one packet and the threshold half of the packets in flight, at
+    // least two.
     let cut = records.flows[0].cuts[0].cut;
     assert_eq!((cut.why, cut.after()), (Signal::Timeout, 1.0));
 
-    // The flood starts again just after that acknowledgement: the next timeout is still eight times the first.
+    // The flood starts again just after that acknowledgement: the next timeout is still eight times
+    // the first.
     let mut network = stop_and_wait(ms(1), 1500);
     let mut again = network.flows[1].clone();
     (again.start, again.stop) = (at_ms(1700), at_ms(10_000));
@@ -357,8 +365,8 @@ fn marks_reduce_once_per_window_and_are_echoed() {
         assert!(gap >= RTT, "two cuts {gap} ms apart");
     }
 
-    // Section 6.1.2: the first new packet after a reduction carries CWR. Section 6.1.3: the receiver sends ECE from a
-    // mark until that packet arrives.
+    // Section 6.1.2: the first new packet after a reduction carries CWR. Section 6.1.3: the
+    // receiver sends ECE from a mark until that packet arrives.
     let data = crossed(&network, 1, 0);
     let acks = crossed(&network, 1, 1);
     let reduced: Vec<_> = data.iter().filter(|packet| packet.tcp.cwr).collect();
@@ -380,7 +388,8 @@ fn marks_reduce_once_per_window_and_are_echoed() {
 
 // --- Limits of a sender
 
-/// Returns the shares of time limited by the window, by pacing, by the receiver and by the application.
+/// Returns the shares of time limited by the window, by pacing, by the receiver and by the
+/// application.
 fn shares(flow: &FlowRecord) -> [f64; 4] {
     let whole: f64 = flow.limited.seconds().iter().sum();
     flow.limited.seconds().map(|seconds| seconds / whole)
@@ -444,8 +453,9 @@ fn constant_bit_rate_is_exact() {
     }
 }
 
-/// Eifel detection (RFC 3522 section 3.2): on a path that keeps the order of packets, only a timeout can be spurious. A retransmission of
-/// the last recovery that is in flight when the next one begins is older than those of the next one.
+/// Eifel detection (RFC 3522 section 3.2): on a path that keeps the order of packets, only a
+/// timeout can be spurious. A retransmission of the last recovery that is in flight when the next
+/// one begins is older than those of the next one.
 #[test]
 fn losses_in_order_are_not_spurious() {
     // Its window hardly decreases, so that recoveries follow one another.
@@ -472,15 +482,16 @@ fn losses_in_order_are_not_spurious() {
     }
 }
 
-/// RFC 8985 section 7.2: there are no tail loss probes in recovery. Packet 10 and its retransmission are lost: the next transmission is that
-/// of the timeout.
+/// RFC 8985 section 7.2: there are no tail loss probes in recovery. Packet 10 and its
+/// retransmission are lost: the next transmission is that of the timeout.
 #[test]
 fn recovery_cancels_a_tail_loss_probe() {
     let tlp = TcpExtensions { tlp: true, ..TcpExtensions::default() };
     let (window, bytes, min_rto) = (10, Some(20 * 960), ms(1000));
     let tcp = Tcp { extensions: tlp, initial_window: 10, window, bytes, min_rto, ..tcp("reno") };
     let mut network = alone(tcp, packets(20), 10_000);
-    // Full queues at 101 ms, when packet 10 is sent, and while three acknowledgements with SACK blocks arrive.
+    // Full queues at 101 ms, when packet 10 is sent, and while three acknowledgements with SACK
+    // blocks arrive.
     for (start, stop) in [(100_500, 101_200), (222_500, 240_000)] {
         let flood = Traffic::Cbr { rate: 800e6, packet: 1000, schedule: None, jitter: 0.0 };
         let [start, stop] = [start, stop].map(|micros| Time::from_nanos(micros * 1000));
@@ -498,7 +509,8 @@ fn recovery_cancels_a_tail_loss_probe() {
 fn jitter_keeps_the_rate() {
     let cbr = Traffic::Cbr { rate: 1e6, packet: 125, schedule: None, jitter: 0.5 };
     let records = run(&pair(8e6, ms(1), PLENTY, vec![cbr], ms(20_000)), 1);
-    // 20000 gaps, uniformly distributed with a width of half the mean: a standard deviation of 0.5 / sqrt(12).
+    // 20000 gaps, uniformly distributed with a width of half the mean: a standard deviation of 0.5
+    // / sqrt(12).
     let deviation = 0.5 / 12f64.sqrt() * 20_000f64.sqrt();
     assert_near(records.flows[0].packets_sent as f64, 20_000.0, 4.0 * deviation);
     assert_ne!(records.flows[0].packets_sent, 20_000);
@@ -530,7 +542,8 @@ fn a_slow_paced_flow_times_out_only_for_losses() {
     }
 }
 
-/// Returns the share of the first of two Reno flows, whose one-way delay is less than that of the second by `difference`.
+/// Returns the share of the first of two Reno flows, whose one-way delay is less than that of the
+/// second by `difference`.
 fn share_of_first(overhead: Option<Dur>, difference: Dur) -> f64 {
     let reno = Tcp { overhead, ..tcp("reno") };
     let access =
@@ -557,8 +570,8 @@ fn share_of_first(overhead: Option<Dur>, difference: Dur) -> f64 {
     first / (first + second)
 }
 
-/// Phase effects (Floyd and Jacobson 1992): without processing times of hosts, 2 ms of delay decide which flow gets most of a link that
-/// takes 10 ms for a packet. The default removes the effect.
+/// Phase effects (Floyd and Jacobson 1992): without processing times of hosts, 2 ms of delay decide
+/// which flow gets most of a link that takes 10 ms for a packet. The default removes the effect.
 #[test]
 fn processing_times_remove_phase_effects() {
     let largest_step = |overhead| {
@@ -569,8 +582,9 @@ fn processing_times_remove_phase_effects() {
     assert!(without > 0.3 && with < 0.15, "{without} {with}");
 }
 
-/// On a dead path TFRC goes down to a packet in 64 s (RFC 5348 section 4.4), and the timer backs off as UDT4's (EXP): the n-th expiry
-/// without feedback follows n times 300 ms after the one before, so that 63 come in the first 600 s and 26 in the next.
+/// On a dead path TFRC goes down to a packet in 64 s (RFC 5348 section 4.4), and the timer backs
+/// off as UDT4's (EXP): the n-th expiry without feedback follows n times 300 ms after the one
+/// before, so that 63 come in the first 600 s and 26 in the next.
 #[test]
 fn a_paced_flow_backs_off_on_a_dead_path() {
     for law in ["tfrc", "udt", "daimd"] {

@@ -1,20 +1,21 @@
-//! C4: its states, and the tests of draft-huitema-ccwg-c4-test that a scenario can express, with the deadlines of
-//! `sim_specs` in `private-octopus/c4` at commit e3377b6.
+//! C4: its states, and the tests of draft-huitema-ccwg-c4-test that a scenario can express, with
+//! the deadlines of `sim_specs` in `private-octopus/c4` at commit e3377b6.
 //!
-//! The tests of the code run over QUIC. Its loss detection by time and its probes (RFC 9002) are here RACK and tail loss
-//! probes; its round-trip times exclude the delay of acknowledgements, and here each packet is acknowledged. CUBIC leaves
-//! slow start at a delay, as in the authors' stack. The criterion of the draft is the slowest of 100 runs. Here it is the
-//! slowest of 20 runs whose access delays differ by up to 0.5 ms, except for the tests of `MISSED`, where it is the median.
+//! The tests of the code run over QUIC. Its loss detection by time and its probes (RFC 9002) are
+//! here RACK and tail loss probes; its round-trip times exclude the delay of acknowledgements, and
+//! here each packet is acknowledged. CUBIC leaves slow start at a delay, as in the authors' stack.
+//! The criterion of the draft is the slowest of 100 runs. Here it is the slowest of 20 runs whose
+//! access delays differ by up to 0.5 ms, except for the tests of `MISSED`, where it is the median.
 //!
-//! Not expressible: the satellite link (careful resume), fading Wi-Fi (the mean of the jitter varies), media (streams of
-//! several priorities in a connection).
+//! Not expressible: the satellite link (careful resume), fading Wi-Fi (the mean of the jitter
+//! varies), media (streams of several priorities in a connection).
 
 use crate::common;
 use cwnd_sim::record::Records;
 use std::fmt::Write;
 
-/// A test of the code: its queue holds 80 ms, or as many milliseconds as `buffer` says, at the first rate. In the code the number of
-/// packets changes with the rate.
+/// A test of the code: its queue holds 80 ms, or as many milliseconds as `buffer` says, at the
+/// first rate. In the code the number of packets changes with the rate.
 struct Test {
     name: &'static str,
     /// Rate in Mb/s, one-way delay and buffer in ms.
@@ -231,8 +232,9 @@ fn simulate(test: &Test, seed: u64) -> Records {
     common::simulate(&text, seed)
 }
 
-/// The tests whose slowest run misses the deadline. After a timeout of this TCP the window is one packet, which QUIC's probe timeout does not
-/// bring: the slowest run of c4_wifi_bad_c4 takes 14.1 instead of at most 13.5 s.
+/// The tests whose slowest run misses the deadline. After a timeout of this TCP the window is one
+/// packet, which QUIC's probe timeout does not bring: the slowest run of c4_wifi_bad_c4 takes 14.1
+/// instead of at most 13.5 s.
 const MISSED: [&str; 3] = ["c4_wifi_bad", "c4_wifi_bad_c4", "c4_wifi_bad_cubic"];
 
 fn meets_deadlines(tests: &[Test]) {
@@ -289,7 +291,8 @@ fn states_follow_the_diagram() {
     assert_eq!(seen, [true; 4]);
 }
 
-/// After Initial the round-trip time of a flow alone stays near that of the path, except during pushes (the draft's first test).
+/// After Initial the round-trip time of a flow alone stays near that of the path, except during
+/// pushes (the draft's first test).
 #[test]
 fn the_queue_is_short_after_initial() {
     let records = simulate(&ALONE, 1);

@@ -1,4 +1,5 @@
-//! Controllers with pacing, timers or delivery-rate samples over TCP and UDT: paced window laws and whole controllers.
+//! Controllers with pacing, timers or delivery-rate samples over TCP and UDT: paced window laws and
+//! whole controllers.
 
 use crate::common::{ms, packets, pair, run, run_with, tcp, udt};
 use cwnd::delivery::RateSample;
@@ -40,7 +41,8 @@ struct Seen {
     rounds: u64,
 }
 
-/// Paces at 1.1 times the largest delivery rate of ten rounds, with a window of 2 rate × min RTT and a timer of 100 ms.
+/// Paces at 1.1 times the largest delivery rate of ten rounds, with a window of 2 rate × min RTT
+/// and a timer of 100 ms.
 #[derive(Clone, Debug)]
 struct Probe {
     seen: Arc<Mutex<Seen>>,
@@ -67,7 +69,8 @@ impl Controller for Probe {
             }
             Event::Tick => {
                 assert!(now >= self.wake, "woken at {now:?} before {:?}", self.wake);
-                // Both ends of a UDT connection have a controller; that of the receiving end is unused.
+                // Both ends of a UDT connection have a controller; that of the receiving end is
+                // unused.
                 if self.rounds.count() > 0 {
                     seen.ticks.push(now);
                 }
@@ -162,7 +165,8 @@ fn steady(seen: &Seen) -> impl Iterator<Item = &RateSample> {
     seen.samples.iter().filter(|(at, _)| at.as_secs() > 5.0).map(|(_, sample)| sample)
 }
 
-/// Samples equal the bottleneck's rate, and a controller that paces at the sampled rate uses the link without loss.
+/// Samples equal the bottleneck's rate, and a controller that paces at the sampled rate uses the
+/// link without loss.
 #[test]
 fn a_whole_controller_measures_the_bottleneck_and_paces_by_it() {
     for traffic in [over_tcp, over_udt] {
@@ -286,7 +290,8 @@ fn departures_follow_the_pacing_rate() {
     assert!((1_200_000..=1_260_000).contains(least), "{least} ns");
 }
 
-/// A controller of the Linux kernel is simulated by the registry's controller of that name, also on two threads.
+/// A controller of the Linux kernel is simulated by the registry's controller of that name, also on
+/// two threads.
 #[test]
 fn controllers_of_the_kernel_are_those_of_the_registry() {
     for two_threads in [false, true] {

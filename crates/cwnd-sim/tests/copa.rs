@@ -40,8 +40,9 @@ fn share(records: &Records) -> f64 {
     first / (first + second)
 }
 
-/// Section 3: the queue oscillates between 0 and 2.5/delta packets for each flow, so that its mean is 1.25/delta. The
-/// analysis assumes a queue that is short against the bandwidth-delay product, and hosts without processing times.
+/// Section 3: the queue oscillates between 0 and 2.5/delta packets for each flow, so that its mean
+/// is 1.25/delta. The analysis assumes a queue that is short against the bandwidth-delay product,
+/// and hosts without processing times.
 #[test]
 fn the_queue_is_that_of_the_paper() {
     for (controller, delta, count) in [
@@ -65,7 +66,8 @@ fn the_queue_is_that_of_the_paper() {
     }
 }
 
-/// "Converging quickly to the correct fair rates": flows that start at different times share evenly.
+/// "Converging quickly to the correct fair rates": flows that start at different times share
+/// evenly.
 #[test]
 fn flows_share_evenly() {
     for count in [2, 4, 8] {
@@ -77,8 +79,9 @@ fn flows_share_evenly() {
     }
 }
 
-/// Section 2.2: beside a flow that fills the buffer, Copa is in the competitive mode and gets about the share that
-/// NewReno would get, whose AIMD it emulates. All have the loss recovery of RFC 6675.
+/// Section 2.2: beside a flow that fills the buffer, Copa is in the competitive mode and gets about
+/// the share that NewReno would get, whose AIMD it emulates. All have the loss recovery of RFC
+/// 6675.
 #[test]
 fn the_competitive_mode_keeps_its_share() {
     for queue in ["100p", "200p", "400p"] {
@@ -109,8 +112,9 @@ fn the_default_mode_starves_beside_reno() {
     assert!(share(&records) < 0.1, "{}", share(&records));
 }
 
-/// The default mode returns with its queue when the competitor leaves. With random processing times of hosts the queue stays at 25 to 60
-/// packets in a third of the runs: the window of the minimum RTT then holds no sample of an empty queue.
+/// The default mode returns with its queue when the competitor leaves. With random processing times
+/// of hosts the queue stays at 25 to 60 packets in a third of the runs: the window of the minimum
+/// RTT then holds no sample of an empty queue.
 #[test]
 fn the_default_mode_returns() {
     for rate in ["24mbit", "48mbit"] {

@@ -3,7 +3,8 @@
 use crate::common::{jain, simulate};
 use cwnd_sim::record::{FlowRecord, Records};
 
-/// 100 Mb/s with a round-trip time of 2 ms (17 packets) and a queue that marks above 20 packets, in a buffer of 200 packets.
+/// 100 Mb/s with a round-trip time of 2 ms (17 packets) and a queue that marks above 20 packets, in
+/// a buffer of 200 packets.
 fn step(controller: &str, accecn: bool, count: u32, seed: u64) -> Records {
     let text = format!(
         "duration = \"20s\"\nwarmup = \"5s\"\ntcp = {{ ecn = true, accecn = {accecn} }}\n\
@@ -33,7 +34,8 @@ fn the_queue_of_dctcp_stays_near_the_threshold() {
     }
 }
 
-/// Section 3.3: a window is reduced by alpha / 2, which is less than a half, at most once in a round-trip time.
+/// Section 3.3: a window is reduced by alpha / 2, which is less than a half, at most once in a
+/// round-trip time.
 #[test]
 fn reductions_of_dctcp_are_small_and_once_in_a_round_trip_time() {
     let records = step("dctcp", true, 2, 1);
@@ -53,7 +55,8 @@ fn reductions_of_dctcp_are_small_and_once_in_a_round_trip_time() {
     println!("dctcp {} reno {}", records.links[0].utilization, reno.links[0].utilization);
 }
 
-/// RFC 8257 section 3.6: a SYN is ECN-capable, and a queue above the threshold marks it instead of dropping it.
+/// RFC 8257 section 3.6: a SYN is ECN-capable, and a queue above the threshold marks it instead of
+/// dropping it.
 #[test]
 fn short_transfers_of_dctcp_lose_no_syn() {
     let text = "duration = \"5s\"\nwarmup = \"1s\"\ntcp = { ecn = true, accecn = true }\n\
@@ -67,7 +70,8 @@ fn short_transfers_of_dctcp_lose_no_syn() {
     assert!(short.iter().all(|flow| flow.completed.is_finite() && flow.timeouts == 0));
 }
 
-/// tcp_prague.c sets the window in every state: PRR, which Linux applies to other controllers, changes nothing.
+/// tcp_prague.c sets the window in every state: PRR, which Linux applies to other controllers,
+/// changes nothing.
 #[test]
 fn the_window_of_prague_grows_in_the_round_after_a_mark() {
     let rates = |prr: bool| {
@@ -85,7 +89,8 @@ fn the_window_of_prague_grows_in_the_round_after_a_mark() {
     assert_eq!(rates(true), rates(false));
 }
 
-/// A Prague flow in the L4S queue of DualPI2 beside a Classic flow, both with a propagation delay of `delay` ms each way.
+/// A Prague flow in the L4S queue of DualPI2 beside a Classic flow, both with a propagation delay
+/// of `delay` ms each way.
 fn coupled(prague: &str, other: &str, delay: u32, seed: u64) -> Records {
     let text = format!(
         "duration = \"60s\"\nwarmup = \"20s\"\n\
@@ -96,7 +101,8 @@ fn coupled(prague: &str, other: &str, delay: u32, seed: u64) -> Records {
     simulate(&text, seed)
 }
 
-/// RFC 9332 section 1: the L4S queue is shorter than a millisecond beside a Classic one at its target, at full utilisation.
+/// RFC 9332 section 1: the L4S queue is shorter than a millisecond beside a Classic one at its
+/// target, at full utilisation.
 #[test]
 fn prague_has_a_short_queue_beside_classic_flows() {
     for prague in ["prague", "prague(rtt_virt=0)"] {
@@ -114,7 +120,8 @@ fn prague_has_a_short_queue_beside_classic_flows() {
                 assert!(queueing[0] < 0.001, "{case}");
                 assert!((0.010..0.020).contains(&queueing[1]), "{case}");
                 assert!(utilization > 0.95, "{case}");
-                // The virtual round-trip time bounds the share below 25 ms. At 40 ms Reno gets less than a third.
+                // The virtual round-trip time bounds the share below 25 ms. At 40 ms Reno gets less
+                // than a third.
                 if prague == "prague" && delay == 10 {
                     assert!((0.5..2.0).contains(&ratio), "{case}");
                 }
@@ -123,8 +130,9 @@ fn prague_has_a_short_queue_beside_classic_flows() {
     }
 }
 
-/// RFC 9332 section 2.1: the L4S marking probability is k = 2 times the square root of the Classic one, for a constant base probability. The
-/// sawtooth of a few Classic flows makes it vary, which raises the mean of its square: the more flows, the closer the ratio is to k.
+/// RFC 9332 section 2.1: the L4S marking probability is k = 2 times the square root of the Classic
+/// one, for a constant base probability. The sawtooth of a few Classic flows makes it vary, which
+/// raises the mean of its square: the more flows, the closer the ratio is to k.
 #[test]
 fn many_classic_flows_approach_the_coupling_factor() {
     let coupling = |flows: u32| {
@@ -150,7 +158,8 @@ fn many_classic_flows_approach_the_coupling_factor() {
     assert!((1.8..2.05).contains(&eight), "{eight}");
 }
 
-/// Alone, Prague fills the link with a queue of about a millisecond, where CUBIC has the Classic target of 15 ms.
+/// Alone, Prague fills the link with a queue of about a millisecond, where CUBIC has the Classic
+/// target of 15 ms.
 #[test]
 fn prague_alone_has_a_short_queue() {
     let text = "duration = \"40s\"\nwarmup = \"10s\"\n\

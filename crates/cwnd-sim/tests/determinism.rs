@@ -1,6 +1,8 @@
-//! The same network and seed give bit-identical results: repeatedly, in slices, and beside runs in other threads.
+//! The same network and seed give bit-identical results: repeatedly, in slices, and beside runs in
+//! other threads.
 //!
-//! Snapshots hold a digest of each scenario file and of each controller, to detect unintended changes of results.
+//! Snapshots hold a digest of each scenario file and of each controller, to detect unintended
+//! changes of results.
 
 use crate::common::results::digest;
 use crate::common::{self, run};
@@ -73,8 +75,9 @@ fn digests_of_the_scenarios() {
     insta::assert_json_snapshot!(digests);
 }
 
-/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses packets, with a flow in the
-/// reverse direction. The link fails for seconds, so that timers expire.
+/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses
+/// packets, with a flow in the reverse direction. The link fails for seconds, so that timers
+/// expire.
 fn contention(controller: &str, stack: &str, rate: &str, loss: f64) -> Network {
     let (protocol, tcp) = match stack {
         "udt" => ("protocol = \"udt\"", String::new()),
@@ -128,10 +131,12 @@ fn contention(controller: &str, stack: &str, rate: &str, loss: f64) -> Network {
     scenario.network(scenario.seed).unwrap()
 }
 
-/// Every controller of the registry over TCP with the conventions `rfc`, `rfc5681` and those of ns-2, and over UDT.
+/// Every controller of the registry over TCP with the conventions `rfc`, `rfc5681` and those of
+/// ns-2, and over UDT.
 #[test]
 fn digests_of_the_controllers() {
-    // At 300 Mb/s without marks the windows reach hundreds of packets, where laws for fast paths differ from Reno.
+    // At 300 Mb/s without marks the windows reach hundreds of packets, where laws for fast paths
+    // differ from Reno.
     let slow = ["rfc", "rfc5681", "ns2", "ns2-2001", "udt"].map(|stack| (stack, "8mbit", 2e-3));
     let cases = slow.into_iter().chain([("rfc5681", "300mbit", 1e-5)]);
     let names = cwnd::registry::algorithms().iter().map(|algorithm| algorithm.name);
@@ -204,8 +209,9 @@ fn other_threads_do_not_change_results() {
     assert_eq!(alone, beside);
 }
 
-/// Multiplies the link rates of the smaller scenarios by `faster` and divides their durations by `shorter`. Checks that
-/// runs in two partitions equal runs in one, including taps, and returns the number of scenarios with two partitions.
+/// Multiplies the link rates of the smaller scenarios by `faster` and divides their durations by
+/// `shorter`. Checks that runs in two partitions equal runs in one, including taps, and returns the
+/// number of scenarios with two partitions.
 fn check_partitions(faster: f64, shorter: u64) -> usize {
     let mut partitioned = 0;
     for (name, mut network) in small() {
@@ -282,7 +288,8 @@ fn the_seed_has_no_effect_without_randomness() {
     assert_eq!(digest(&run(&network, 1)), digest(&run(&network, 2)));
 }
 
-/// Lookahead resumes after an event that interrupts it, such as an expired timer or the end of the warm-up.
+/// Lookahead resumes after an event that interrupts it, such as an expired timer or the end of the
+/// warm-up.
 #[test]
 fn lookahead_resumes_after_an_event() {
     let network = |flows: &str| {
@@ -293,7 +300,8 @@ fn lookahead_resumes_after_an_event() {
         );
         Scenario::from_json(&text).unwrap().network(1).unwrap()
     };
-    // One event per packet at the first queue and one per acknowledgement of two packets at the other.
+    // One event per packet at the first queue and one per acknowledgement of two packets at the
+    // other.
     let tcp = run(&network(r#""flow": [{"controller": "reno", "count": 4}]"#), 1);
     assert!((tcp.events as f64) < 1.7 * tcp.packets as f64, "{} of {}", tcp.events, tcp.packets);
     let source = run(&network(r#""cbr": [{"rate": "5mbit", "count": 3}]"#), 1);

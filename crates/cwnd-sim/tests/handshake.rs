@@ -10,7 +10,8 @@ fn simulate(text: &str) -> Records {
     run_recorded(&scenario(text, 1), 1)
 }
 
-/// A packet takes ten times as long as the handshake: a SYN that counted as a packet would be a sample of several times the capacity.
+/// A packet takes ten times as long as the handshake: a SYN that counted as a packet would be a
+/// sample of several times the capacity.
 #[test]
 fn the_syn_is_no_sample_of_the_delivery_rate() {
     let controllers = cwnd::registry::algorithms().iter().map(|algorithm| algorithm.name);
@@ -39,7 +40,8 @@ fn the_syn_is_no_sample_of_the_delivery_rate() {
     assert!(sampled > 100, "{sampled} samples");
 }
 
-/// RFC 5681 section 3.1: the slow-start threshold is high at the start. The timeout of the SYN is shorter than the round-trip time.
+/// RFC 5681 section 3.1: the slow-start threshold is high at the start. The timeout of the SYN is
+/// shorter than the round-trip time.
 #[test]
 fn a_spurious_timeout_of_the_syn_leaves_slow_start() {
     for conventions in ["rfc", "rfc5681", "linux"] {
@@ -62,7 +64,8 @@ fn a_spurious_timeout_of_the_syn_leaves_slow_start() {
     }
 }
 
-/// RFC 6928 section 2: one retransmission of the SYN keeps the initial window; RFC 5681 section 3.1: after more it is one packet.
+/// RFC 6928 section 2: one retransmission of the SYN keeps the initial window; RFC 5681 section
+/// 3.1: after more it is one packet.
 #[test]
 fn lost_syns_reduce_the_initial_window() {
     for conventions in [Conventions::Rfc, Conventions::Linux] {

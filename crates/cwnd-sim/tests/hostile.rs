@@ -1,4 +1,5 @@
-//! Controllers whose answers break the rules of the interface: every run ends, and its times never decrease.
+//! Controllers whose answers break the rules of the interface: every run ends, and its times never
+//! decrease.
 
 use crate::common::{ms, packets, pair, tcp, udt};
 use cwnd::{
@@ -97,8 +98,8 @@ fn controllers(reports: bool) -> impl Iterator<Item = Hostile> {
     })
 }
 
-/// A link of 8 Mb/s with 20 ms each way. The receiver's window is 50 packets, the queue holds 20, and two packets in a
-/// hundred are lost.
+/// A link of 8 Mb/s with 20 ms each way. The receiver's window is 50 packets, the queue holds 20,
+/// and two packets in a hundred are lost.
 fn link(traffic: Traffic) -> Network {
     let mut network = pair(8e6, ms(20), packets(20), vec![traffic], ms(200));
     network.links[0].loss = 0.02;
@@ -154,7 +155,8 @@ fn over_tcp_with_the_conventions_of_ns2() {
     );
 }
 
-/// A host delays each burst by up to 1 ms: no paced packet waits for its departure time in the meantime.
+/// A host delays each burst by up to 1 ms: no paced packet waits for its departure time in the
+/// meantime.
 #[test]
 fn over_tcp_with_a_host_that_delays_bursts() {
     check(&over_tcp(|tcp| tcp.overhead = Some(ms(1))), false);

@@ -1,4 +1,5 @@
-//! Invariants of all networks: packets are conserved, queues respect their limits, transfers complete.
+//! Invariants of all networks: packets are conserved, queues respect their limits, transfers
+//! complete.
 
 use crate::common::{at_ms, flow, ms, packets};
 use cwnd::Dur;
@@ -240,7 +241,8 @@ fn run(network: &Network, seed: u64) -> Records {
     simulation.finish()
 }
 
-/// Returns the maximum queue length in packets. Packets have at least 40 bytes, except for one of a single byte.
+/// Returns the maximum queue length in packets. Packets have at least 40 bytes, except for one of a
+/// single byte.
 fn limit(queue: &Queue) -> f64 {
     match queue.limit() {
         QueueLimit::Packets(packets) => f64::from(packets),
@@ -250,8 +252,8 @@ fn limit(queue: &Queue) -> f64 {
 
 fn check_link(network: &Network, link: &Link, record: &LinkRecord) {
     let limit = limit(&link.queue);
-    // Packets queued at the end of the warm-up are not counted as arrivals, and packets queued at the end of the run
-    // are not counted as departures.
+    // Packets queued at the end of the warm-up are not counted as arrivals, and packets queued at
+    // the end of the run are not counted as departures.
     let left = record.arrivals.abs_diff(record.drops + record.departures) as f64;
     assert!(left <= limit && (link.rate.is_some() || left == 0.0), "{left} left of {record:?}");
     assert!(record.losses as f64 <= record.departures as f64 + limit);
@@ -290,8 +292,8 @@ fn check_flow(network: &Network, flow: &Flow, record: &FlowRecord) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// Every transfer completes and delivers exactly its packets. Then the network is empty and every packet is accounted
-    /// for.
+    /// Every transfer completes and delivers exactly its packets. Then the network is empty and
+    /// every packet is accounted for.
     #[test]
     fn transfers_complete_and_packets_are_conserved(
         there in prop::collection::vec(links(), 1..4),
@@ -359,7 +361,8 @@ proptest! {
         let mut traffic = vec![(cbr, 0), (pareto, 500)];
         traffic.extend(flows.iter().map(|(tcp, bulk, start)| {
             let bytes = if *bulk { None } else { tcp.bytes };
-            // Time would not advance with an endless flow over links with infinite rate and no delay.
+            // Time would not advance with an endless flow over links with infinite rate and no
+            // delay.
             let window = tcp.window.min(1000);
             (Traffic::Tcp(Tcp { bytes, window, ..tcp.clone() }), *start)
         }));

@@ -1,4 +1,5 @@
-//! Utilisation, queue lengths and fairness of each law on a single bottleneck, as stated in its paper.
+//! Utilisation, queue lengths and fairness of each law on a single bottleneck, as stated in its
+//! paper.
 
 use crate::common::{self, entries, jain, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::registry::{Kind, algorithms};
@@ -49,9 +50,10 @@ fn uses_capacity(law: &str) -> bool {
     law.parse::<Spec>().unwrap().controller(&Settings::default()).needs().capacity
 }
 
-/// With a buffer of one bandwidth-delay product half of the window still fills the link. All laws keep at least half of
-/// the window or reduce it to the bandwidth-delay product. Prague is unpaced here: it paces at the window over
-/// the smoothed round-trip time, which lags behind after a reduction, and uses 99.1 %.
+/// With a buffer of one bandwidth-delay product half of the window still fills the link. All laws
+/// keep at least half of the window or reduce it to the bandwidth-delay product. Prague is unpaced
+/// here: it paces at the window over the smoothed round-trip time, which lags behind after a
+/// reduction, and uses 99.1 %.
 #[test]
 fn a_buffer_of_one_bandwidth_delay_product_suffices() {
     let laws = kind(Kind::Window).filter(|&law| law != "prague");
@@ -67,13 +69,14 @@ fn a_buffer_of_one_bandwidth_delay_product_suffices() {
     }
 }
 
-/// With a smaller buffer q the window varies between (B + q) / 2 and B + q, where B is the bandwidth-delay product. The
-/// link is not fully used while the window is below B.
+/// With a smaller buffer q the window varies between (B + q) / 2 and B + q, where B is the
+/// bandwidth-delay product. The link is not fully used while the window is below B.
 #[test]
 fn utilisation_with_a_small_buffer_matches_the_formula() {
     let (b, q) = (f64::from(BDP), 12.0);
     let records = run(&windowed("reno", 1, 12), 1);
-    // Packets per cycle: the sum of the windows of its round trips. Duration of a round trip: 1 below B and w/B above.
+    // Packets per cycle: the sum of the windows of its round trips. Duration of a round trip: 1
+    // below B and w/B above.
     let (low, high) = ((b + q) / 2.0, b + q);
     let sent = (high * high - low * low) / 2.0;
     let time = (b - low) + (high * high - b * b) / (2.0 * b);
@@ -98,8 +101,8 @@ fn reductions_match_the_laws_factors() {
         let records = run(&windowed(law, 1, BDP), 1);
         let cuts = &records.flows[0].cuts;
         assert!(!cuts.is_empty());
-        // After slow start's overshoot 0.7 of the window still exceeds the path's capacity: CUBIC reduces again, and a
-        // packet lost twice waits for a timeout.
+        // After slow start's overshoot 0.7 of the window still exceeds the path's capacity: CUBIC
+        // reduces again, and a packet lost twice waits for a timeout.
         let start = if law == "cubic" { 3 } else { 1 };
         for cut in &cuts[start..] {
             assert_eq!(cut.cut.why, Signal::Loss, "{law}");
@@ -119,13 +122,15 @@ fn vegas_keeps_a_small_queue() {
         assert_eq!(link.drops, 0);
         assert!(link.utilization > 0.995);
     }
-    // The receiver's window limits the sender before slow start ends; slow start must end nevertheless.
+    // The receiver's window limits the sender before slow start ends; slow start must end
+    // nevertheless.
     let mut capped = windowed("vegas", 1, 10 * BDP);
     let Traffic::Tcp(tcp) = Arc::make_mut(&mut capped.flows[0].traffic) else { unreachable!() };
     tcp.window = 70;
     let queue = run(&capped, 1).links[0].mean_queue;
     assert!((1.0..=5.0).contains(&queue), "{queue}");
-    // A second flow mistakes the first one's queueing delay for propagation delay and queues a few more packets.
+    // A second flow mistakes the first one's queueing delay for propagation delay and queues a few
+    // more packets.
     let records = run(&windowed("vegas", 2, 10 * BDP), 1);
     assert!(records.links[0].mean_queue < 20.0, "{}", records.links[0].mean_queue);
     assert_eq!(records.links[0].drops, 0);
@@ -233,7 +238,8 @@ fn packet_pairs_are_sent_only_if_the_capacity_is_used() {
     }
 }
 
-/// Each interpretation of DAIMD's negative feedback reduces the rate at its loss reports by (8/9)^n.
+/// Each interpretation of DAIMD's negative feedback reduces the rate at its loss reports by
+/// (8/9)^n.
 #[test]
 fn daimd_reduces_at_negative_feedback() {
     const SYN: u64 = 10_000_000;

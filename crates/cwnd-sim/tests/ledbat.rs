@@ -18,8 +18,8 @@ fn flow(controller: &str, keys: &str) -> String {
     format!("[[flow]]\ncontroller = \"{controller}\"\n{keys}\n")
 }
 
-/// RFC 6817 section 2.4: the queueing delay settles at the target, and the link is full. LEDBAT++ gives up at most a
-/// tenth of the link for its slowdowns (section 4.4).
+/// RFC 6817 section 2.4: the queueing delay settles at the target, and the link is full. LEDBAT++
+/// gives up at most a tenth of the link for its slowdowns (section 4.4).
 #[test]
 fn alone_the_queue_is_at_the_target() {
     for timestamps in ["", "tcp = { timestamps = \"1ms\" }"] {
@@ -55,8 +55,8 @@ fn beside_reno_the_share_is_small() {
     }
 }
 
-/// LEDBAT++ section 4.4: slowdowns let a second flow measure the path, and the shares converge. RFC 6817 section 4.4
-/// does not solve the advantage of the flow that starts later.
+/// LEDBAT++ section 4.4: slowdowns let a second flow measure the path, and the shares converge. RFC
+/// 6817 section 4.4 does not solve the advantage of the flow that starts later.
 #[test]
 fn slowdowns_remove_the_advantage_of_the_latecomer() {
     let late = |controller| {

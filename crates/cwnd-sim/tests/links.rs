@@ -22,7 +22,8 @@ const SENDERS: [&str; 6] = [
     "controller = \"udt\"\nprotocol = \"udt\"",
 ];
 
-/// Every sender completes its transfer although data and acknowledgements are overtaken, and nothing is lost but in the queue.
+/// Every sender completes its transfer although data and acknowledgements are overtaken, and
+/// nothing is lost but in the queue.
 #[test]
 fn transfers_complete_over_links_that_reorder() {
     for (probability, delay) in [("1%", "20ms"), ("30%", "2ms"), ("50%", "50ms")] {
@@ -74,7 +75,8 @@ fn utilization_is_of_the_capacity() {
     }
 }
 
-/// Delays are those of transmitted packets: the packets that wait for a stopped link do not count, on either path.
+/// Delays are those of transmitted packets: the packets that wait for a stopped link do not count,
+/// on either path.
 #[test]
 fn packets_that_wait_at_the_end_have_no_delay() {
     for (queue, keys) in [

@@ -1,4 +1,5 @@
-//! TCP with the conventions of Linux, and the parts of later RFCs: pinned results, and what each part is for.
+//! TCP with the conventions of Linux, and the parts of later RFCs: pinned results, and what each
+//! part is for.
 
 use crate::common::results::digest;
 use crate::common::wire::crossed;
@@ -9,7 +10,8 @@ use std::collections::BTreeMap;
 /// The keys of which each can be switched alone.
 const PARTS: [&str; 5] = ["rack", "tlp", "prr", "dsack", "frto"];
 
-/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses packets.
+/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses
+/// packets.
 fn contention(controller: &str, tcp: &str) -> String {
     format!(
         r#"
@@ -52,7 +54,8 @@ fn line(records: &Records) -> String {
     format!("{:016x} {delivered} delivered, {timeouts} timeouts", digest(records))
 }
 
-/// Every controller in Linux's conventions, and every part alone in those of RFC 5681 and off in those of Linux.
+/// Every controller in Linux's conventions, and every part alone in those of RFC 5681 and off in
+/// those of Linux.
 #[test]
 fn digests() {
     let mut digests = BTreeMap::new();
@@ -76,8 +79,8 @@ fn digests() {
     insta::assert_json_snapshot!(digests);
 }
 
-/// 200 transfers of 20 packets over a path that loses 3 % of them. Returns the timeouts and the mean time of completion in
-/// seconds. The starts are those of the seed.
+/// 200 transfers of 20 packets over a path that loses 3 % of them. Returns the timeouts and the
+/// mean time of completion in seconds. The starts are those of the seed.
 fn short_transfers(tcp: &str) -> (u64, f64) {
     let records = simulate(
         &format!(
@@ -115,8 +118,8 @@ fn probes_replace_timeouts() {
     assert!(fast < slow, "{fast} s, {slow} s");
 }
 
-/// A reduction by PRR sends throughout the round, where RFC 6675 is silent until half of the window has left: the queue of the
-/// bottleneck runs empty less often. Each part does so alone.
+/// A reduction by PRR sends throughout the round, where RFC 6675 is silent until half of the window
+/// has left: the queue of the bottleneck runs empty less often. Each part does so alone.
 #[test]
 fn each_part_fills_a_bottleneck() {
     let alone =
@@ -146,13 +149,15 @@ fn each_part_fills_a_bottleneck() {
         assert_eq!(records.flows.iter().map(|flow| flow.timeouts).sum::<u64>(), 0, "{tcp}");
         let lost: u64 = records.flows.iter().map(|flow| flow.packets_lost).sum();
         let again: u64 = records.flows.iter().map(|flow| flow.retransmissions).sum();
-        // Packets that are lost at the end of the run are not retransmitted, and those lost just before the measurement are in it.
+        // Packets that are lost at the end of the run are not retransmitted, and those lost just
+        // before the measurement are in it.
         assert!(again <= lost + 5 && lost - lost.min(again) < 100, "{tcp}: {again} of {lost}");
     }
 }
 
-/// RACK learns of reordering from a hole that its delayed original fills, as the timestamp shows (`tcp_try_undo_partial`), and from duplicates
-/// that are reported afterwards: few retransmissions are spurious, where 2 % of the packets are late. The kernel's TCP has 13 to 26 retransmissions.
+/// RACK learns of reordering from a hole that its delayed original fills, as the timestamp shows
+/// (`tcp_try_undo_partial`), and from duplicates that are reported afterwards: few retransmissions
+/// are spurious, where 2 % of the packets are late. The kernel's TCP has 13 to 26 retransmissions.
 #[test]
 fn reordering_is_learnt_from_timestamps() {
     for delay in ["5ms", "12ms", "30ms"] {
@@ -178,8 +183,8 @@ fn reordering_is_learnt_from_timestamps() {
     }
 }
 
-/// The receiver compresses SACKs (`__tcp_ack_snd_check`): with losses it acknowledges nearly as few times as without. The kernel's TCP 6.18 has
-/// 1.87 packets an acknowledgement on this path.
+/// The receiver compresses SACKs (`__tcp_ack_snd_check`): with losses it acknowledges nearly as few
+/// times as without. The kernel's TCP 6.18 has 1.87 packets an acknowledgement on this path.
 #[test]
 fn sacks_are_compressed() {
     let text = r#"

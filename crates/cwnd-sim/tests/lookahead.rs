@@ -1,7 +1,8 @@
-//! Lookahead does not change results: runs with and without lookahead, on one thread and on two, at once and in slices, seen and
-//! unseen, are equal bit by bit.
+//! Lookahead does not change results: runs with and without lookahead, on one thread and on two, at
+//! once and in slices, seen and unseen, are equal bit by bit.
 //!
-//! Without lookahead packets are processed in the order of time and the departures of links are events. This is the reference.
+//! Without lookahead packets are processed in the order of time and the departures of links are
+//! events. This is the reference.
 
 use crate::common::random::{FAST, SLOW, case, is_bounded};
 use crate::common::results::difference;
@@ -43,7 +44,8 @@ const NETWORKS: [&str; 11] = [
     flow = [{ controller = "udt", count = 6, start = "0s..0.1s" }]
     cbr = [{ rate = "1mbit", packet = 200, on = "0.3s", off = "0.2s" }]
     "#,
-    // Consecutive links of equal rate: a packet arrives at the time of the previous packet's departure.
+    // Consecutive links of equal rate: a packet arrives at the time of the previous packet's
+    // departure.
     r#"
     chain = { routers = 4, rate = "10mbit", delay = "1ms", queue = "20p" }
     flow = [{ controller = "daimd", tcp = { packet = 1000 } }]
@@ -60,7 +62,8 @@ const NETWORKS: [&str; 11] = [
     dumbbell = { rate = "100kbit", delay = "20ms" }
     flow = [{ controller = "reno", start = "300ms" }]
     "#,
-    // A paced sender sends two packets at once after a drop: the first one causes a negative acknowledgement.
+    // A paced sender sends two packets at once after a drop: the first one causes a negative
+    // acknowledgement.
     r#"
     dumbbell = { rate = "20mbit", delay = "0.8ms", queue = { kind = "red", limit = "10p", min = "1p", max = "5p",
                  max_p = 1.0, weight = 0.1 } }
@@ -102,7 +105,8 @@ struct Way {
     slice: u64,
 }
 
-/// Runs to the end. Returns the records and the capture; `None` if two threads are asked for and the network has one partition.
+/// Runs to the end. Returns the records and the capture; `None` if two threads are asked for and
+/// the network has one partition.
 fn run(network: &Network, seed: u64, way: Way) -> Option<(Records, Vec<u8>)> {
     let Way { lookahead, two_threads, watched, slice } = way;
     let options =
@@ -169,7 +173,8 @@ fn lookahead_does_not_change_results_of_fixed_networks() {
     }
 }
 
-/// A link that is overloaded throughout: the warm-up ends, samples are taken and the run ends within a busy period.
+/// A link that is overloaded throughout: the warm-up ends, samples are taken and the run ends
+/// within a busy period.
 #[test]
 fn both_paths_of_a_link_have_equal_records() {
     let red =
@@ -196,7 +201,8 @@ fn both_paths_of_a_link_have_equal_records() {
     }
 }
 
-/// Flows of all kinds over each discipline that decides at departure, with the packets of several at the same time.
+/// Flows of all kinds over each discipline that decides at departure, with the packets of several
+/// at the same time.
 #[test]
 fn disciplines_that_decide_at_departure_have_equal_records() {
     for queue in ["codel", "fq_codel", "fq", "pie", "dualpi2"] {

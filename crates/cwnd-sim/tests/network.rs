@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 const RED: Red = Red { limit: 50, max: 25.0, ..common::RED };
 
-/// One flow of each kind over three nodes in a row. Links 0 and 1 lead to the last node, links 2 and 3 back.
+/// One flow of each kind over three nodes in a row. Links 0 and 1 lead to the last node, links 2
+/// and 3 back.
 fn valid() -> Network {
     let udt = Udt { window: 1000, ..common::udt("udt") };
     let cbr = Traffic::Cbr { rate: 1e6, packet: 1000, schedule: Some((ms(4), ms(2))), jitter: 0.1 };
@@ -255,8 +256,8 @@ struct Change {
 
 const FIELDS: usize = 41;
 
-/// Replaces valid rates below 100 kbit/s. The engine sums the waiting times of all packets in 64 bits, and a long queue
-/// at a slow link exceeds them.
+/// Replaces valid rates below 100 kbit/s. The engine sums the waiting times of all packets in 64
+/// bits, and a long queue at a slow link exceeds them.
 fn without_slow_links(rate: f64) -> f64 {
     if (8.0..1e5).contains(&rate) { 1e5 } else { rate }
 }

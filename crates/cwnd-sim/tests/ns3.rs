@@ -1,8 +1,9 @@
 //! Comparison of the simulator with recorded results of ns-3.37.
 //!
-//! `validation/ns3` has the program for ns-3, its parameters and its results. Each run of ns-3 is repeated here with the same start
-//! times and round-trip times; only random losses and the decisions of PIE differ. `docs/validation.md` explains the differences. This
-//! writes all results to `validation/ns3/results.csv`:
+//! `validation/ns3` has the program for ns-3, its parameters and its results. Each run of ns-3 is
+//! repeated here with the same start times and round-trip times; only random losses and the
+//! decisions of PIE differ. `docs/validation.md` explains the differences. This writes all results
+//! to `validation/ns3/results.csv`:
 //!
 //! ```sh
 //! cargo test -p cwnd-sim --test all ns3::report -- --ignored --nocapture
@@ -49,12 +50,16 @@ const QUANTITIES: [&str; 9] = [
     "cross traffic",
 ];
 
-/// Returns whether a known departure of ns-3 from the RFC determines the difference, or a small fraction of a packet does. Found by
-/// experiments with variants of `dumbbell.cc` after the first comparison (`docs/validation.md`).
+/// Returns whether a known departure of ns-3 from the RFC determines the difference, or a small
+/// fraction of a packet does. Found by experiments with variants of `dumbbell.cc` after the first
+/// comparison (`docs/validation.md`).
 ///
-/// * PIE with ECN: ns-3's de-randomisation is off, because it would mark every packet after some time.
-/// * DropTail with one flow of Reno: the window at a loss is within 0.02 packets of the one at which a second packet is lost.
-/// * FQ-CoDel at 10 Mb/s with 8 flows: ns-3's CoDel tests the backlog of its flow queue, RFC 8289 section 4.4 that of all queues.
+/// * PIE with ECN: ns-3's de-randomisation is off, because it would mark every packet after some
+///   time.
+/// * DropTail with one flow of Reno: the window at a loss is within 0.02 packets of the one at
+///   which a second packet is lost.
+/// * FQ-CoDel at 10 Mb/s with 8 flows: ns-3's CoDel tests the backlog of its flow queue, RFC 8289
+///   section 4.4 that of all queues.
 /// * CUBIC: ns-3 rounds W(t) and the packets between two increases down.
 /// * DCTCP: in ns-3 the window does not grow for a window of data after a mark.
 fn differs_from_rfc(case: &Value, what: &str) -> bool {
@@ -73,15 +78,18 @@ fn differs_from_rfc(case: &Value, what: &str) -> bool {
 
 /// Returns the allowed difference of a quantity. These were fixed before the first comparison.
 ///
-/// * Goodput and utilisation: 2 %, the part of the capacity that a queue of a few milliseconds leaves unused.
+/// * Goodput and utilisation: 2 %, the part of the capacity that a queue of a few milliseconds
+///   leaves unused.
 /// * Jain's index: 0.05 absolute.
-/// * Drops and marks: their rate is inversely proportional to the square of the window, so that 15 % are 7 % of the window, or about a
-///   packet in these networks: the TCPs differ by as much in rounding, and in the packet by which they grow when a recovery ends. Window
-///   reductions were added after the first comparison, with the same tolerance.
+/// * Drops and marks: their rate is inversely proportional to the square of the window, so that 15
+///   % are 7 % of the window, or about a packet in these networks: the TCPs differ by as much in
+///   rounding, and in the packet by which they grow when a recovery ends. Window reductions were
+///   added after the first comparison, with the same tolerance.
 /// * Delays: 10 % of the mean, 15 % of a percentile.
-/// * Under random loss there is no queue to speak of, and the goodput depends on recovery and on timeouts alone: 5 %, and 10 % at 3 %
-///   loss.
-/// * CUBIC on long paths: about ten window reductions of each flow in each run, one more or less of which is 10 % of the drops.
+/// * Under random loss there is no queue to speak of, and the goodput depends on recovery and on
+///   timeouts alone: 5 %, and 10 % at 3 % loss.
+/// * CUBIC on long paths: about ten window reductions of each flow in each run, one more or less of
+///   which is 10 % of the drops.
 ///
 /// Each is at least two standard errors of the difference of the means.
 fn allowed(case: &Value, what: &str) -> Allowed {
@@ -120,7 +128,8 @@ fn scenario(parameters: &Value, of_ns3: &Value) -> String {
         queue += &format!(", ecn = {ecn}");
     }
     if kind == "step" {
-        // RED of the instantaneous queue, which marks no packet at the threshold and each one above it.
+        // RED of the instantaneous queue, which marks no packet at the threshold and each one above
+        // it.
         let threshold = number(parameters, "threshold");
         let above = threshold + 1.0;
         queue +=

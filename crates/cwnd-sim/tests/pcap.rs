@@ -89,7 +89,8 @@ fn capture(network: &Network, link: usize) -> Vec<Read> {
     all
 }
 
-/// 2 Mb/s, 20 ms in each direction and a queue of three packets: slow start loses many packets at once.
+/// 2 Mb/s, 20 ms in each direction and a queue of three packets: slow start loses many packets at
+/// once.
 fn lossy(traffic: Vec<Traffic>) -> Network {
     pair(2e6, ms(10), packets(3), traffic, ms(2000))
 }
@@ -133,8 +134,9 @@ fn data_has_sequence_numbers_in_bytes_and_retransmissions() {
     assert_eq!(seen.len(), 105);
 }
 
-/// Linux sets PSH on the last packet of a segment of several (`__tcp_transmit_skb`) and of the data. The receiver acknowledges it at once, also
-/// if it is the first packet after an acknowledgement (`tcp_measure_rcv_mss`).
+/// Linux sets PSH on the last packet of a segment of several (`__tcp_transmit_skb`) and of the
+/// data. The receiver acknowledges it at once, also if it is the first packet after an
+/// acknowledgement (`tcp_measure_rcv_mss`).
 #[test]
 fn a_segment_ends_with_psh_and_is_acknowledged_at_once() {
     let text = "tcp.conventions = \"linux\"\nduration = 10\n[dumbbell]\nrate = \"10mbit\"\n\
@@ -179,8 +181,8 @@ fn acknowledgements_carry_sack_blocks_and_timestamps() {
             _ => None,
         });
         let (stamp, echo) = stamp.unwrap();
-        // The timestamp clock has a granularity of 1 ms. The echoed packet was sent at least 10 ms ago. The return path
-        // has no transmission time.
+        // The timestamp clock has a granularity of 1 ms. The echoed packet was sent at least 10 ms
+        // ago. The return path has no transmission time.
         assert_eq!(u64::from(stamp), packet.at / 1_000_000);
         assert!(echo + 10 <= stamp);
         duplicates += u32::from(number == last);

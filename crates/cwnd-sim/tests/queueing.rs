@@ -1,5 +1,5 @@
-//! Queues on all links: the transmitter is busy while packets wait (work conservation), and the integral of the queue length is the
-//! total waiting time of the packets (Little's law).
+//! Queues on all links: the transmitter is busy while packets wait (work conservation), and the
+//! integral of the queue length is the total waiting time of the packets (Little's law).
 
 use cwnd_sim::network::{Model, Network};
 use cwnd_sim::record::LinkRecord;
@@ -15,10 +15,12 @@ const PACKET_BITS: f64 = 8000.0;
 /// Sampling interval in seconds, shorter than the transmission of a packet.
 const SAMPLE: f64 = 50e-6;
 
-/// Samples up to which departures are checked: a tap does not show packets that arrive after the end.
+/// Samples up to which departures are checked: a tap does not show packets that arrive after the
+/// end.
 const OBSERVED: usize = 28_000;
 
-/// Packets waiting from which a link is backlogged: it does not empty and fill again between two samples.
+/// Packets waiting from which a link is backlogged: it does not empty and fill again between two
+/// samples.
 const BACKLOG: f64 = 3.0;
 
 const QUEUES: &[&str] = &[
@@ -96,7 +98,8 @@ fn scenario() -> impl Strategy<Value = String> {
     toml.prop_filter("one process of losses", valid)
 }
 
-/// Runs the network. Returns the record of the first link and, if it is watched, the departures in seconds.
+/// Runs the network. Returns the record of the first link and, if it is watched, the departures in
+/// seconds.
 fn run(network: &Network, seed: u64, watched: bool) -> (LinkRecord, Vec<f64>) {
     let mut simulation = Simulation::new(network, seed, &Options::default()).unwrap();
     let departures = Arc::new(Mutex::new(Vec::new()));
@@ -122,12 +125,14 @@ fn backlogs(queue: &[f64]) -> Vec<[usize; 2]> {
     found
 }
 
-/// While packets wait, the link carries what its rate and its shaper permit, up to the packets in transmission at both ends.
+/// While packets wait, the link carries what its rate and its shaper permit, up to the packets in
+/// transmission at both ends.
 fn check_work_conservation(network: &Network, record: &LinkRecord, departures: &[f64]) {
     let link = &network.links[0];
     let impairments = link.impairments.as_deref();
     let shaper = impairments.and_then(|own| own.shaper).map(|shaper| shaper.rate);
-    // Opportunities of 1504 bytes: one may be used in part before, and one is at the end. A shaper owes the tokens of a packet.
+    // Opportunities of 1504 bytes: one may be used in part before, and one is at the end. A shaper
+    // owes the tokens of a packet.
     let model = impairments.and_then(|own| own.model.as_ref());
     let opportunities = matches!(model, Some(Model::Trace(_) | Model::Cellular(_)));
     let packets = 1.001

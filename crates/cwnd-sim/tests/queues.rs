@@ -3,7 +3,8 @@
 use crate::common::{jain, simulate};
 use cwnd_sim::record::{LinkRecord, Records};
 
-/// Runs flows over a dumbbell of 20 Mb/s and 40 ms with this queue, and returns its records after 10 s of warm-up.
+/// Runs flows over a dumbbell of 20 Mb/s and 40 ms with this queue, and returns its records after
+/// 10 s of warm-up.
 fn dumbbell(queue: &str, flows: &str) -> Records {
     let text = format!(
         r#"
@@ -36,7 +37,8 @@ const FOUR: &str = "flow = [{ controller = \"reno\", count = 4, start = \"0s..1s
 fn codel_keeps_the_standing_queue_of_a_flow_below_its_target() {
     let records = dumbbell("\"codel\"", RENO);
     let link = bottleneck(&records);
-    // The minimum of each sawtooth is below the target; the standing queue of DropTail is a bandwidth-delay product of 40 ms.
+    // The minimum of each sawtooth is below the target; the standing queue of DropTail is a
+    // bandwidth-delay product of 40 ms.
     assert!(link.delay.p50 < 0.010 && link.delay.mean < 0.012, "{link:?}", link = link.delay);
     // A window that is halved when the queue is just not empty uses 75 % of the rate.
     assert!(link.utilization > 0.75, "{}", link.utilization);
@@ -99,7 +101,8 @@ fn marks_replace_drops() {
 
 #[test]
 fn dropped_packets_are_neither_departures_nor_in_the_delays() {
-    // A source at twice the rate: every second packet is dropped, at the departure by CoDel, or at the limit.
+    // A source at twice the rate: every second packet is dropped, at the departure by CoDel, or at
+    // the limit.
     for queue in ["codel", "fq_codel", "pie", "dualpi2", "fq"] {
         let table = format!("{{ kind = \"{queue}\", limit = \"200p\" }}");
         let records = dumbbell(&table, "cbr = [{ rate = \"40mbit\", measured = true }]");

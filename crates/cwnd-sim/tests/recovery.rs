@@ -1,6 +1,7 @@
 //! F-RTO (RFC 5682) and PRR (RFC 9937) in a connection, with losses of chosen packets.
 //!
-//! Packets of 1000 bytes leave the first link each millisecond and cross the second one in 0.1 ms and 50 ms; acknowledgements take 50 ms.
+//! Packets of 1000 bytes leave the first link each millisecond and cross the second one in 0.1 ms
+//! and 50 ms; acknowledgements take 50 ms.
 
 use crate::common::wire::{Crossed, crossed};
 use crate::common::{RED, entries, flow, link, ms, packets, run_recorded, scenario, tcp};
@@ -57,8 +58,9 @@ fn frto(conventions: Conventions) -> Tcp {
     Tcp { conventions, extensions, initial_window: 10, ..tcp("reno") }
 }
 
-/// RFC 5682 section 3.1, step 2a: the acknowledgement of the retransmission covers all packets. It proves nothing: the first packet was
-/// lost, and the acknowledgements of the others. The window is two packets. Linux takes the others for a proof.
+/// RFC 5682 section 3.1, step 2a: the acknowledgement of the retransmission covers all packets. It
+/// proves nothing: the first packet was lost, and the acknowledgements of the others. The window is
+/// two packets. Linux takes the others for a proof.
 #[test]
 fn rfc_5682_section_3_1_step_2a() {
     for (conventions, spurious) in [(Conventions::Rfc, 0), (Conventions::Linux, 1)] {
@@ -75,8 +77,8 @@ fn rfc_5682_section_3_1_step_2a() {
     }
 }
 
-/// Steps 2b and 3a: the acknowledgement of the retransmission is followed by two new packets. Their acknowledgement shows that packet 5 was
-/// lost too; it is retransmitted.
+/// Steps 2b and 3a: the acknowledgement of the retransmission is followed by two new packets. Their
+/// acknowledgement shows that packet 5 was lost too; it is retransmitted.
 #[test]
 fn rfc_5682_section_3_1_step_3a() {
     let mut network = network(frto(Conventions::Rfc), packets(1000), 1220);
@@ -93,8 +95,8 @@ fn rfc_5682_section_3_1_step_3a() {
     assert!(last.output.window.get() <= 3.0);
 }
 
-/// Steps 2b and 3b: the path becomes 250 ms longer, and the timeout is spurious. Only the first packet is retransmitted, and the two new
-/// packets of step 2b are the first ones after it.
+/// Steps 2b and 3b: the path becomes 250 ms longer, and the timeout is spurious. Only the first
+/// packet is retransmitted, and the two new packets of step 2b are the first ones after it.
 #[test]
 fn rfc_5682_section_3_1_step_3b() {
     let mut network = network(frto(Conventions::Rfc), packets(1000), 1000);
@@ -114,7 +116,8 @@ fn rfc_5682_section_3_1_step_3b() {
 /// Marks every packet that finds 50 others.
 const STEEP: Red = Red { min: 40.0, max: 50.0, max_p: 1.0, weight: 1.0, wait: false, ..RED };
 
-/// Runs a connection whose window is reduced by a mark, and which loses the first packet sent after that.
+/// Runs a connection whose window is reduced by a mark, and which loses the first packet sent after
+/// that.
 fn loss_after_a_mark(conventions: Conventions) -> (Network, Records) {
     let extensions = TcpExtensions { rack: true, prr: true, ..TcpExtensions::default() };
     let tcp = Tcp { conventions, extensions, ecn: true, initial_window: 60, ..tcp("reno") };
@@ -133,8 +136,9 @@ fn loss_after_a_mark(conventions: Conventions) -> (Network, Records) {
     (network, records)
 }
 
-/// RFC 9937 section 6.1: PRR begins anew with each reduction by the controller. Where the packet sent after a mark's reduction is lost, the
-/// window is reduced again, and the packets sent in the next round-trip time are as many as that window.
+/// RFC 9937 section 6.1: PRR begins anew with each reduction by the controller. Where the packet
+/// sent after a mark's reduction is lost, the window is reduced again, and the packets sent in the
+/// next round-trip time are as many as that window.
 #[test]
 fn rfc_9937_section_6_1_a_loss_after_a_mark() {
     let (network, records) = loss_after_a_mark(Conventions::Rfc);
@@ -148,8 +152,9 @@ fn rfc_9937_section_6_1_a_loss_after_a_mark() {
     assert!((sent.len() as f64 - after.get()).abs() <= 2.0, "{} of {}", sent.len(), after.get());
 }
 
-/// `tcp_enter_recovery` of Linux 6.18: a loss in the reduction of a mark begins a recovery that continues this reduction and ends with its
-/// packets. The lost packet was sent after them and is still outstanding: it begins a recovery of its own, which reduces the window.
+/// `tcp_enter_recovery` of Linux 6.18: a loss in the reduction of a mark begins a recovery that
+/// continues this reduction and ends with its packets. The lost packet was sent after them and is
+/// still outstanding: it begins a recovery of its own, which reduces the window.
 #[test]
 fn a_loss_after_a_mark_in_linux() {
     let (_, records) = loss_after_a_mark(Conventions::Linux);
@@ -163,7 +168,8 @@ fn a_loss_after_a_mark_in_linux() {
     assert!(losses[0].at < losses[1].at);
 }
 
-/// RFC 5681 section 3.1: the threshold stays if a packet that a timeout has retransmitted times out again.
+/// RFC 5681 section 3.1: the threshold stays if a packet that a timeout has retransmitted times out
+/// again.
 #[test]
 fn a_repeated_timeout_keeps_the_threshold() {
     for conventions in [Conventions::Rfc, Conventions::Linux] {
@@ -178,7 +184,8 @@ fn a_repeated_timeout_keeps_the_threshold() {
     }
 }
 
-/// Each loss is reported once, before its retransmission, also after an undo and if the packet was sent in the recovery before.
+/// Each loss is reported once, before its retransmission, also after an undo and if the packet was
+/// sent in the recovery before.
 #[test]
 fn losses_are_reported_once() {
     for (conventions, impairments) in [

@@ -1,5 +1,5 @@
-//! Replaying the recorded events of a flow through a new controller with the same specification and settings gives
-//! bit-identical outputs, for every law, with losses, marks and timeouts.
+//! Replaying the recorded events of a flow through a new controller with the same specification and
+//! settings gives bit-identical outputs, for every law, with losses, marks and timeouts.
 
 use crate::common::{RED, ms, packets, pair, scenario, tcp};
 use cwnd::record::{Record, replay};
@@ -44,7 +44,8 @@ impl Counts {
     }
 }
 
-/// Returns every controller with its defaults, and variants with parameters that select other rules.
+/// Returns every controller with its defaults, and variants with parameters that select other
+/// rules.
 fn specs() -> Vec<String> {
     let defaults = algorithms().iter().map(|algorithm| algorithm.name.to_owned());
     let others = [
@@ -78,7 +79,8 @@ fn rough(mut tcp: Tcp, controller: &str, queue: Queue) -> Network {
     network
 }
 
-/// Runs flow 0 and replays its record through a new controller, directly and after conversion to text and back.
+/// Runs flow 0 and replays its record through a new controller, directly and after conversion to
+/// text and back.
 fn check(network: &Network, seed: u64) -> Record {
     let options = Options { record_events: true, ..Options::default() };
     let mut simulation = Simulation::new(network, seed, &options).unwrap();
@@ -148,8 +150,8 @@ fn with_the_conventions_of_ns2() {
     }
 }
 
-/// ns-2 deflates the window if a partial acknowledgement covers more packets than duplicates arrived before it, that is
-/// after the loss of many duplicates.
+/// ns-2 deflates the window if a partial acknowledgement covers more packets than duplicates
+/// arrived before it, that is after the loss of many duplicates.
 #[test]
 fn with_partial_window_deflation() {
     let options = Tcp { conventions: Conventions::Ns2, recovery: Recovery::NewReno, ..tcp("") };

@@ -12,7 +12,8 @@ fn delivered(controller: &str, conventions: &str, flow: &str) -> f64 {
     simulate(&text, 1).flows[0].bytes_delivered as f64
 }
 
-/// Path MTU discovery in steps, one in a round trip from the start: at least 97 % of the bytes with the last size throughout.
+/// Path MTU discovery in steps, one in a round trip from the start: at least 97 % of the bytes with
+/// the last size throughout.
 #[test]
 fn a_change_of_the_packet_size_costs_no_throughput() {
     let steps = "tcp.packet = 1326\npacket_changes = [{ at = \"40ms\", packet = 1389 }, \
@@ -27,7 +28,8 @@ fn a_change_of_the_packet_size_costs_no_throughput() {
     }
 }
 
-/// The sampled bytes are those of the packets, before and after a change of the size and of the measured window.
+/// The sampled bytes are those of the packets, before and after a change of the size and of the
+/// measured window.
 #[test]
 fn sampled_bytes_have_the_sizes_of_the_packets() {
     for (controller, conventions) in

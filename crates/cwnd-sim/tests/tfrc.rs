@@ -1,4 +1,5 @@
-//! TFRC: utilisation of a link, fairness to TCP, smoothness, and the rate of the throughput equation.
+//! TFRC: utilisation of a link, fairness to TCP, smoothness, and the rate of the throughput
+//! equation.
 
 use crate::common::{RED, at_ms, gauge, ms, packets, pair, run, tcp};
 use cwnd::laws::Tfrc;
@@ -11,7 +12,8 @@ const MEASURED: f64 = 100.0;
 /// Samples per second.
 const SAMPLES: usize = 10;
 
-/// One flow per controller, started 100 ms apart, on a link of `rate` with a round-trip time of `rtt` milliseconds.
+/// One flow per controller, started 100 ms apart, on a link of `rate` with a round-trip time of
+/// `rtt` milliseconds.
 fn network(flows: &[&str], rate: f64, rtt: u64, queue: Queue) -> Network {
     let traffic = flows.iter().map(|&flow| Traffic::Tcp(tcp(flow))).collect();
     let mut network = pair(rate, ms(rtt / 2), queue, traffic, ms(120_000));
@@ -63,8 +65,8 @@ fn a_single_flow_fills_the_link() {
     }
 }
 
-/// "Reasonably fair when competing for bandwidth with TCP flows" (RFC 5348, abstract): within a factor
-/// of two of their rate on the same link.
+/// "Reasonably fair when competing for bandwidth with TCP flows" (RFC 5348, abstract): within a
+/// factor of two of their rate on the same link.
 #[test]
 fn fairness_to_tcp_is_within_a_factor_of_two() {
     for rtt in [40, 100] {
@@ -92,8 +94,8 @@ fn the_rate_is_smoother_than_that_of_tcp() {
     }
 }
 
-/// On a fast link with random loss the rate is that of the equation at the loss event rate. Losses within a round trip
-/// of the first loss of an event do not count.
+/// On a fast link with random loss the rate is that of the equation at the loss event rate. Losses
+/// within a round trip of the first loss of an event do not count.
 #[test]
 fn random_loss_gives_the_rate_of_the_equation() {
     let loss = 0.01;

@@ -1,5 +1,5 @@
-//! The UDT protocol implementation as an endpoint: utilisation, fairness, sizes of datagrams on the wire, and replay of
-//! recorded events.
+//! The UDT protocol implementation as an endpoint: utilisation, fairness, sizes of datagrams on the
+//! wire, and replay of recorded events.
 
 use crate::common::{self, at_ms, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::record::replay;
@@ -37,7 +37,8 @@ fn a_flow_fills_the_link() {
         let (flow, used) = (&records.flows[0], records.links[0].utilization);
         assert!(used > 0.9, "{law} uses {used}");
         assert!(flow.timeouts == 0 && flow.min_rtt >= 0.04 && flow.mean_rtt < 0.09, "{law}");
-        // Packets sent and delivered differ by the packets in flight at the end of the warm-up and of the run.
+        // Packets sent and delivered differ by the packets in flight at the end of the warm-up and
+        // of the run.
         assert!(flow.packets_sent.abs_diff(flow.packets_delivered) < 2000, "{law}");
         // The limits add up to the measured time.
         assert!(
@@ -146,10 +147,11 @@ fn recorded_events_can_be_replayed() {
     }
 }
 
-/// A path with a large bandwidth-delay product and rare losses: the UDT protocol and the paced endpoint both reach the
-/// rate that UDT's law permits. Between losses, 1.3 s apart, the rate grows by 10 000 packets/s per second up to 90 % of
-/// the link and by 1000 above, and a loss reduces it by a ninth: the law alone reaches 86 % of the link. A loss also stops
-/// the flow for a round-trip time, because the window counts the packets received above a gap.
+/// A path with a large bandwidth-delay product and rare losses: the UDT protocol and the paced
+/// endpoint both reach the rate that UDT's law permits. Between losses, 1.3 s apart, the rate grows
+/// by 10 000 packets/s per second up to 90 % of the link and by 1000 above, and a loss reduces it
+/// by a ninth: the law alone reaches 86 % of the link. A loss also stops the flow for a round-trip
+/// time, because the window counts the packets received above a gap.
 #[test]
 fn a_long_fat_path_is_used_as_the_law_permits() {
     let used = |traffic: Traffic, seconds: u64| {

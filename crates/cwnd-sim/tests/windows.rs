@@ -1,7 +1,7 @@
 //! The figures of a measured window: what happened in it, no more and no less.
 //!
-//! A run is measured from its start to the end of the window, and from its start to the beginning of the window. The figures of the window
-//! are their difference.
+//! A run is measured from its start to the end of the window, and from its start to the beginning
+//! of the window. The figures of the window are their difference.
 
 use crate::common::random::{Case, FAST, SLOW, case, is_bounded};
 use crate::common::{self, scenario};
@@ -121,7 +121,8 @@ fn check(network: &Network, seed: u64, from: Dur, end: Dur) -> Result<(), String
     Ok(())
 }
 
-/// A packet counts for the part of its transmission in the window, on both paths of a link and at a rate that varies.
+/// A packet counts for the part of its transmission in the window, on both paths of a link and at a
+/// rate that varies.
 #[test]
 fn a_packet_counts_for_its_part_in_the_window() {
     for keys in [
@@ -170,7 +171,8 @@ fn a_link_slower_than_its_run_is_used_at_most_wholly() {
     }
 }
 
-/// A SYN is no data, a packet counts when it arrives, and the last packet of a transfer may be smaller.
+/// A SYN is no data, a packet counts when it arrives, and the last packet of a transfer may be
+/// smaller.
 #[test]
 fn a_transfer_counts_its_data() {
     let text = r#"

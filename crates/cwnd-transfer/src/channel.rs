@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the peer's greeting.
 pub const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a connection without a byte from the sender, and of a write that the peer does not read.
+/// Timeout of a connection without a byte from the sender, and of a write that the peer does not
+/// read.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Interval of the PINGs of an idle sender: well below the time after which another sender may take over its
-/// file.
+/// Interval of the PINGs of an idle sender: well below the time after which another sender may take
+/// over its file.
 pub const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes that a writer buffers before it writes them.

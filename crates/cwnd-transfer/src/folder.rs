@@ -1,8 +1,8 @@
 //! The folder of a receiver. Nothing outside of it is written.
 //!
-//! Names are opened relative to their directory, and symbolic links are not followed, so that neither a
-//! sender's paths nor existing links lead outside. Existing entries that a transfer did not create keep their
-//! contents, modes and times.
+//! Names are opened relative to their directory, and symbolic links are not followed, so that
+//! neither a sender's paths nor existing links lead outside. Existing entries that a transfer did
+//! not create keep their contents, modes and times.
 
 use crate::frame::Stamp;
 use crate::names::part_name;
@@ -287,8 +287,8 @@ impl FolderView {
         Ok(true)
     }
 
-    /// Creates a hard link to `target`, which must be the file `original`, unless it exists. Returns whether
-    /// it is new.
+    /// Creates a hard link to `target`, which must be the file `original`, unless it exists.
+    /// Returns whether it is new.
     ///
     /// # Errors
     /// The target is another file by now, another entry has the name, or a system call failed.

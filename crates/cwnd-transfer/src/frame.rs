@@ -1,4 +1,5 @@
-//! Frames of the protocol: encoding and decoding without I/O. docs/transfer.md describes the protocol.
+//! Frames of the protocol: encoding and decoding without I/O. docs/transfer.md describes the
+//! protocol.
 
 use crate::hash::{BLOCK, Value};
 use crate::names::MAX_PATH;
@@ -13,7 +14,8 @@ pub const HEADER: usize = 5;
 pub const MAX_REASON: usize = 512;
 /// Maximum number of offers without their last answer.
 pub const WINDOW: usize = 1024;
-/// Maximum number of offers without their last answer of files of more than one block or of unknown size.
+/// Maximum number of offers without their last answer of files of more than one block or of unknown
+/// size.
 pub const LARGE_WINDOW: usize = 8;
 /// Maximum number of values in one CLAIM.
 pub const VALUES: usize = 64;
@@ -179,8 +181,8 @@ pub struct Offer<'a> {
     pub mtime: Stamp,
     /// Its path within the receiver's folder.
     pub path: &'a [u8],
-    /// Target of a symbolic link; for a hard link, the number of the file's offer (`u64`) and the file's
-    /// path.
+    /// Target of a symbolic link; for a hard link, the number of the file's offer (`u64`) and the
+    /// file's path.
     pub target: &'a [u8],
 }
 

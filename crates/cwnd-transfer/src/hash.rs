@@ -1,8 +1,8 @@
 //! Block hashes: subtrees of one BLAKE3 tree.
 //!
-//! A file is divided into blocks of [`BLOCK`] bytes. The value of a block is the non-root chaining value
-//! of the BLAKE3 subtree over its bytes, at its position in the file. The hash of a file of two or more
-//! blocks results from the values of its blocks, so one pass over a file gives both.
+//! A file is divided into blocks of [`BLOCK`] bytes. The value of a block is the non-root chaining
+//! value of the BLAKE3 subtree over its bytes, at its position in the file. The hash of a file of
+//! two or more blocks results from the values of its blocks, so one pass over a file gives both.
 
 use blake3::Hasher;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
@@ -40,8 +40,8 @@ pub fn block_value(index: u64, data: &[u8]) -> Value {
     hasher.finalize_non_root()
 }
 
-/// Combines the values of a file's blocks, in order, into the BLAKE3 hash of the file. It is another hash if
-/// blocks were sent as holes.
+/// Combines the values of a file's blocks, in order, into the BLAKE3 hash of the file. It is
+/// another hash if blocks were sent as holes.
 ///
 /// Memory: one value for each level of the tree.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +66,11 @@ impl Tree {
         self.count += blocks;
     }
 
-    /// Adds [`HOLE`] for each of `count` blocks, in a number of steps that is logarithmic in `count`.
+    /// Adds [`HOLE`] for each of `count` blocks, in a number of steps that is logarithmic in
+    /// `count`.
     pub fn push_holes(&mut self, count: u64) {
-        // Subtrees of 2^n holes. The last block is added by itself: the last merge may be that of the root.
+        // Subtrees of 2^n holes. The last block is added by itself: the last merge may be that of
+        // the root.
         let mut subtrees = vec![HOLE];
         let mut left = count.saturating_sub(1);
         while left > 0 {

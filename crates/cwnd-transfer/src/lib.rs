@@ -1,5 +1,5 @@
-//! Files and folders over one reliable stream of bytes: version 3 of the protocol of `cwnd send` and
-//! `cwnd recv`, which docs/transfer.md describes.
+//! Files and folders over one reliable stream of bytes: version 3 of the protocol of `cwnd send`
+//! and `cwnd recv`, which docs/transfer.md describes.
 #![forbid(unsafe_code)]
 
 pub mod channel;

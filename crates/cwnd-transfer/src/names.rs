@@ -16,8 +16,8 @@ pub const MAX_NAME: usize = 255;
 /// Names that are special on Windows, such as `C:` or `aux`, are ordinary names here.
 ///
 /// # Errors
-/// The path could lead out of the folder, contains a name that no file can have, or a name that is reserved
-/// for partial files.
+/// The path could lead out of the folder, contains a name that no file can have, or a name that is
+/// reserved for partial files.
 pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
     if path.is_empty() {
         return Err("an empty name".into());
@@ -45,7 +45,8 @@ pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
     Ok(names)
 }
 
-/// Checks that the first of a path's names does not begin with a dot: many programs execute or obey such files.
+/// Checks that the first of a path's names does not begin with a dot: many programs execute or obey
+/// such files.
 ///
 /// # Errors
 /// It begins with a dot.
@@ -97,14 +98,15 @@ fn with_end(name: &[u8], end: &[u8]) -> Vec<u8> {
     if name.len() + end.len() <= MAX_NAME {
         return [name, end].concat();
     }
-    // Truncated names get a hash, so that long names with the same prefix have different partial files.
+    // Truncated names get a hash, so that long names with the same prefix have different partial
+    // files.
     let mark = format!(".{}", &blake3::hash(name).to_hex()[..16]);
     let length = MAX_NAME - end.len() - mark.len();
     [&name[..length], mark.as_bytes(), end].concat()
 }
 
-/// Checks that the target of the symbolic link at the path `names` is below the first of them, whatever other
-/// links exist there: the target must be relative, with `..` only at its beginning.
+/// Checks that the target of the symbolic link at the path `names` is below the first of them,
+/// whatever other links exist there: the target must be relative, with `..` only at its beginning.
 ///
 /// # Errors
 /// The target is or may be elsewhere.
@@ -133,7 +135,8 @@ pub fn check_target(names: &[impl AsRef<[u8]>], target: &[u8]) -> Result<(), &'s
     Ok(())
 }
 
-/// Formats a name or a peer's text without control characters. Different texts are formatted differently.
+/// Formats a name or a peer's text without control characters. Different texts are formatted
+/// differently.
 #[must_use]
 pub fn printable(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());

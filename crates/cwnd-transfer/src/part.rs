@@ -47,8 +47,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Opens the partial file of `name` for a sender. With `create` it is created if it is missing; otherwise
-    /// the result is `None`.
+    /// Opens the partial file of `name` for a sender. With `create` it is created if it is missing;
+    /// otherwise the result is `None`.
     ///
     /// # Errors
     /// Another receiver has locked it, or another entry has its name.
@@ -63,8 +63,8 @@ impl Part {
         let owner = sender.map_or([0; 32], |key| *blake3::hash(key.as_bytes()).as_bytes());
         let small = content.size.is_some_and(|size| size <= BLOCK);
         if let Some(mode) = create {
-            // Other users cannot read a large file before it is complete. The owner can write a partial file,
-            // so that another attempt can open it.
+            // Other users cannot read a large file before it is complete. The owner can write a
+            // partial file, so that another attempt can open it.
             let own = Mode::RUSR | Mode::WUSR;
             let mode = if small { mode | own } else { own };
             let flags = PART | OFlags::CREATE | OFlags::EXCL;
@@ -127,8 +127,9 @@ impl Part {
         Ok(named.is_some_and(|named| identity(&named) == identity(&own)))
     }
 
-    /// Returns the number of blocks at the beginning that the partial file holds with their values: none if its sidecar
-    /// is of another sender. It ends at the first hole, which would have to be read and hashed.
+    /// Returns the number of blocks at the beginning that the partial file holds with their values:
+    /// none if its sidecar is of another sender. It ends at the first hole, which would have to be
+    /// read and hashed.
     pub(crate) fn blocks(&self) -> u64 {
         let size = self.content.size.unwrap_or(0);
         let Ok((sidecar, _)) = open_file(&self.parent, &sidecar_name(&self.name)) else { return 0 };

@@ -35,8 +35,8 @@ impl Ranges {
         self.0.len()
     }
 
-    /// Adds a number that is larger than all others. If there are [`RANGES`] ranges, also adds the numbers
-    /// between the last range and this one.
+    /// Adds a number that is larger than all others. If there are [`RANGES`] ranges, also adds the
+    /// numbers between the last range and this one.
     pub(crate) fn push(&mut self, number: u64) {
         let full = self.0.len() >= RANGES;
         match self.0.last_mut() {

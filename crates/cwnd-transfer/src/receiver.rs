@@ -65,7 +65,8 @@ struct Comparing {
 /// The existing data.
 #[derive(Debug)]
 enum ExistingData {
-    /// The file of that name, of one block. It is opened when its value arrives, because many may wait.
+    /// The file of that name, of one block. It is opened when its value arrives, because many may
+    /// wait.
     Small,
     /// The file of that name, and its identity.
     Final(OwnedFd, Identity),
@@ -159,7 +160,8 @@ pub(crate) struct Receiver<'m, 'o> {
     view: FolderView,
     owner: Arc<LockOwner>,
     plan: Option<Plan>,
-    /// Whether the sender's offers are a survey: decisions have no effect, to find the required disk space.
+    /// Whether the sender's offers are a survey: decisions have no effect, to find the required
+    /// disk space.
     survey: bool,
     /// Bytes required by the offers of the survey.
     needed: u64,
@@ -379,7 +381,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
         Ok(())
     }
 
-    /// Processes a frame about a pending offer. A refusal ends the offer, and a failure the connection.
+    /// Processes a frame about a pending offer. A refusal ends the offer, and a failure the
+    /// connection.
     fn update(
         &mut self,
         number: u64,
@@ -457,8 +460,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
         Ok(())
     }
 
-    /// Accepts frames about refused offers, which may be in flight, but not about offers that were never
-    /// made.
+    /// Accepts frames about refused offers, which may be in flight, but not about offers that were
+    /// never made.
     fn check_offered(&self, number: u64) -> Result<(), Failure> {
         if number < self.offered {
             Ok(())
@@ -486,8 +489,8 @@ fn part_is_open(item: &PendingOffer) -> bool {
     }
 }
 
-/// Counts a file to be written, of which `need` bytes are missing. An existing partial file is already
-/// counted.
+/// Counts a file to be written, of which `need` bytes are missing. An existing partial file is
+/// already counted.
 fn count_file(shared: &Shared, item: &mut PendingOffer, need: u64) -> Result<(), Refusal> {
     shared.count_bytes(0, need)?;
     if !part_is_open(item) {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of progress events over which the rate is measured.
 const RATE_SAMPLES: usize = 10;
-/// Maximum number of events about single files in a receiver's transfer, so that senders cannot fill a log.
+/// Maximum number of events about single files in a receiver's transfer, so that senders cannot
+/// fill a log.
 const MAX_FILE_EVENTS: u64 = 1000;
 
 /// Current activity of the thread that runs a transfer.

@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// Patterns of files and folders.
 ///
-/// A pattern without a slash matches names anywhere below a source, one with a slash the path below the
-/// source. Excluded folders are left out with their contents. If there are include patterns, only files that
-/// match one of them are sent, with the folders that contain them.
+/// A pattern without a slash matches names anywhere below a source, one with a slash the path below
+/// the source. Excluded folders are left out with their contents. If there are include patterns,
+/// only files that match one of them are sent, with the folders that contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Select {
     include: [GlobSet; 2],

@@ -71,8 +71,8 @@ pub type Connect<'a> = &'a mut dyn FnMut() -> std::io::Result<Arc<dyn Stream>>;
 
 /// Sends files, folders and standard input (`-`), and returns the outcome.
 ///
-/// If there is no connection, or it fails, another attempt continues where the last one stopped. If the transfer fails, `reason`
-/// of the result is the cause.
+/// If there is no connection, or it fails, another attempt continues where the last one stopped. If
+/// the transfer fails, `reason` of the result is the cause.
 ///
 /// # Errors
 /// A source cannot be sent. No connection was opened.

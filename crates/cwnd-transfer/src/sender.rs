@@ -224,8 +224,8 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         self.complete_offers(others.into_iter().map(|index| (index, OfferKind::Entry)))?;
         self.complete_links(links)?;
         if !dry_run {
-            // Modes and times of folders are set last: creating entries changes the time, and the mode may
-            // forbid it.
+            // Modes and times of folders are set last: creating entries changes the time, and the
+            // mode may forbid it.
             let made = |index: &usize| {
                 let folder = self.task.source.entries[*index].what == Folder;
                 folder && self.task.states[*index] == EntryState::Arrived

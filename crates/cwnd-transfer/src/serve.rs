@@ -88,8 +88,8 @@ impl ActiveTransfers {
     }
 }
 
-/// Receives from `listeners` into the folder `out` until `control` stops it; with `once`, until one transfer is
-/// complete. Limits hold for all listeners together.
+/// Receives from `listeners` into the folder `out` until `control` stops it; with `once`, until one
+/// transfer is complete. Limits hold for all listeners together.
 ///
 /// # Errors
 /// The folder cannot be opened, or a listener failed.
@@ -158,7 +158,8 @@ impl Reception<'_> {
                 Ok(stream) => stream,
                 Err(error) if is_timeout(&error) => continue,
                 Err(error) => {
-                    // Running transfers continue: a listener also fails after wrong guesses of a one-time code.
+                    // Running transfers continue: a listener also fails after wrong guesses of a
+                    // one-time code.
                     self.failed.store(true, Ordering::Release);
                     return Err(error);
                 }

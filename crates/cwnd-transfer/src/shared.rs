@@ -1,5 +1,5 @@
-//! State shared by the connections of one receiver: locks of the files being received, counters of the
-//! limits, and free disk space.
+//! State shared by the connections of one receiver: locks of the files being received, counters of
+//! the limits, and free disk space.
 
 use crate::channel::{GREETING_TIMEOUT, IDLE_TIMEOUT, IdleTimer};
 use crate::folder::{Folder, Refusal, refusal};
@@ -101,7 +101,8 @@ impl Default for ReceiveOptions {
     }
 }
 
-/// Returns the address by which the transfers of a peer are counted: one for all loopback addresses.
+/// Returns the address by which the transfers of a peer are counted: one for all loopback
+/// addresses.
 pub(crate) fn counted_address(stream: &dyn Stream) -> Option<IpAddr> {
     let ip = stream.peer()?.ip().to_canonical();
     Some(if ip.is_loopback() { Ipv4Addr::LOCALHOST.into() } else { cwnd_udt::counted_address(ip) })
@@ -175,8 +176,8 @@ pub(crate) struct Shared {
     locks: Mutex<HashMap<Vec<u8>, Arc<FileLock>>>,
     bytes: AtomicU64,
     entries: AtomicU64,
-    /// Time of the last rejection, and the address whose connections exceed the limit; `None` if the limit is
-    /// that of all addresses.
+    /// Time of the last rejection, and the address whose connections exceed the limit; `None` if
+    /// the limit is that of all addresses.
     rejected: Mutex<Option<(Instant, Option<IpAddr>)>>,
 }
 
@@ -196,8 +197,8 @@ impl Shared {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks a file for a connection. A sender of the same content takes over from an idle sender; a part of
-    /// other content stays locked until its connection ends.
+    /// Locks a file for a connection. A sender of the same content takes over from an idle sender;
+    /// a part of other content stays locked until its connection ends.
     pub(crate) fn lock_file(
         &self,
         path: &[u8],
@@ -227,14 +228,15 @@ impl Shared {
         }
     }
 
-    /// Records that a sender was rejected, because of the number of connections from `needed` or in total.
+    /// Records that a sender was rejected, because of the number of connections from `needed` or in
+    /// total.
     pub(crate) fn record_rejection(&self, needed: Option<IpAddr>) {
         *self.rejected.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((Instant::now(), needed));
     }
 
-    /// Whether a sender was rejected that could be served instead of one from `address`. Each rejection is
-    /// returned once.
+    /// Whether a sender was rejected that could be served instead of one from `address`. Each
+    /// rejection is returned once.
     pub(crate) fn take_rejection(&self, address: Option<IpAddr>) -> bool {
         let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
         let applies = |(at, needed): &mut (Instant, Option<IpAddr>)| {

@@ -78,8 +78,8 @@ pub fn top_name(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 impl Source {
-    /// Finds all entries below `paths`; `-` is standard input. Symbolic links are followed only in `paths`
-    /// themselves.
+    /// Finds all entries below `paths`; `-` is standard input. Symbolic links are followed only in
+    /// `paths` themselves.
     ///
     /// # Errors
     /// A path cannot be sent, or two sources have the same name.

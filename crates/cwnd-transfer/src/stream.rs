@@ -7,7 +7,8 @@ use std::time::Instant;
 
 /// A reliable stream of bytes in both directions. One thread may read while another writes.
 pub trait Stream: Send + Sync {
-    /// Reads available bytes, or waits until `deadline` for some; 0 bytes are the end of the stream.
+    /// Reads available bytes, or waits until `deadline` for some; 0 bytes are the end of the
+    /// stream.
     ///
     /// # Errors
     /// No bytes arrived ([`TimedOut`](io::ErrorKind::TimedOut)), or the connection failed.

@@ -366,7 +366,8 @@ fn a_failed_listener_does_not_end_running_transfers() {
     assert_eq!(server.finish().unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
 }
 
-/// Sends a file to a receiver that sends `encoded`; returns the reason of the failure, and the events.
+/// Sends a file to a receiver that sends `encoded`; returns the reason of the failure, and the
+/// events.
 fn send_to(encoded: &[u8]) -> (Option<String>, Vec<Event>) {
     send_in_steps(&[encoded])
 }

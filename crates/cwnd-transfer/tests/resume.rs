@@ -188,7 +188,8 @@ fn flip(path: &Path, at: f64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// A file has the sender's content after each completed transfer, and it changes at no other time.
+    /// A file has the sender's content after each completed transfer, and it changes at no other
+    /// time.
     #[test]
     fn a_completed_file_has_the_content_of_its_sender(steps in steps()) {
         let options = ReceiveOptions { overwrite: true, ..open() };
@@ -643,7 +644,8 @@ fn transfers_are_limited_by_address() {
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
 }
 
-/// One host usually has all addresses of a network of 64 bits; the loopback addresses are of one host too.
+/// One host usually has all addresses of a network of 64 bits; the loopback addresses are of one
+/// host too.
 #[test]
 fn transfers_are_limited_by_network_in_ipv6() {
     let (_dir, server, source) = setup(open(), 10);

@@ -119,7 +119,8 @@ fn existing_files_are_kept() {
     assert_eq!(list(&received), ["a", "b", "c"]);
 }
 
-/// Creates a folder at the source and at the receiver, with `count` files of equal sizes and different times.
+/// Creates a folder at the source and at the receiver, with `count` files of equal sizes and
+/// different times.
 fn equal_sizes(dir: &TempDir, server: &Server, count: usize, received: &str) -> std::path::PathBuf {
     let source = dir.path().join("d");
     for (folder, text) in [(&source, "new"), (&server.out.join("d"), received)] {

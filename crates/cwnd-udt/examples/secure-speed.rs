@@ -1,7 +1,9 @@
-//! Measures the time to seal and to open batches of datagrams in memory, without connections or system calls.
+//! Measures the time to seal and to open batches of datagrams in memory, without connections or
+//! system calls.
 //!
-//! `cargo run --release -p cwnd-udt --example secure-speed [BATCH] [BYTES]` seals and opens 2 million datagrams of
-//! BYTES (default 1440: 1496 on the wire) and prints the 10th percentile of the nanoseconds per datagram.
+//! `cargo run --release -p cwnd-udt --example secure-speed [BATCH] [BYTES]` seals and opens 2
+//! million datagrams of BYTES (default 1440: 1496 on the wire) and prints the 10th percentile of
+//! the nanoseconds per datagram.
 
 use cwnd::{Dur, Time};
 use cwnd_udt::secure::{Credentials, Initiator, Key, Reply, Responder};

@@ -1,9 +1,9 @@
-//! Measures the time per packet of the state machine: two connections exchange datagrams in memory, without system
-//! calls.
+//! Measures the time per packet of the state machine: two connections exchange datagrams in memory,
+//! without system calls.
 //!
-//! `cargo run --release -p cwnd-udt --example state-machine-speed [LAW] [BATCH]` transfers 4 GB and prints nanoseconds
-//! per packet of the sender (writing, sending, processing acknowledgements) and of the receiver (receiving, reading,
-//! sending acknowledgements).
+//! `cargo run --release -p cwnd-udt --example state-machine-speed [LAW] [BATCH]` transfers 4 GB and
+//! prints nanoseconds per packet of the sender (writing, sending, processing acknowledgements) and
+//! of the receiver (receiving, reading, sending acknowledgements).
 
 use cwnd::{Dur, Spec, Time};
 use cwnd_udt::{Answer, Config, Connection, Listener, Seq, SocketType};

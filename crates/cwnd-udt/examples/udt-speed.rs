@@ -5,9 +5,9 @@
 //! udt-speed send 127.0.0.1:9000 1000 udt
 //! ```
 //!
-//! The sender writes the given number of megabytes (10^6 bytes) with the given controller. Each end prints its rate and
-//! its CPU time per gigabyte (10^9 bytes), user and system time of all threads. With `--key FILE` as the first
-//! arguments at both ends, datagrams are encrypted.
+//! The sender writes the given number of megabytes (10^6 bytes) with the given controller. Each end
+//! prints its rate and its CPU time per gigabyte (10^9 bytes), user and system time of all threads.
+//! With `--key FILE` as the first arguments at both ends, datagrams are encrypted.
 
 use cwnd::Spec;
 use cwnd_udt::secure::{Credentials, Key};

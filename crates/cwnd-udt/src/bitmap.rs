@@ -1,6 +1,7 @@
 //! A bitmap of the packets of a window, stored as a ring buffer.
 
-/// A bitmap indexed by packet number modulo its capacity. The packets in use must span at most the capacity.
+/// A bitmap indexed by packet number modulo its capacity. The packets in use must span at most the
+/// capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Bitmap {
     words: Vec<u64>,

@@ -18,11 +18,13 @@ pub(crate) const RECEIVE_BUFFER: u32 = 16_384;
 pub struct Config {
     /// A stream of bytes, or messages. Both ends must use the same type.
     pub socket_type: SocketType,
-    /// The largest packet in bytes, IP and UDP headers (28) included. The smaller value of both ends is used.
+    /// The largest packet in bytes, IP and UDP headers (28) included. The smaller value of both
+    /// ends is used.
     pub packet_size: u32,
-    /// The packet sizes that a client probes, in descending order (RFC 8899): it sends its request padded to each, and
-    /// then without padding. The first answer decides: if it is padded, the path carries packets of its size in both
-    /// directions. A listener of UDT4 ignores padded requests. The sockets of [`crate::net`] set common sizes.
+    /// The packet sizes that a client probes, in descending order (RFC 8899): it sends its request
+    /// padded to each, and then without padding. The first answer decides: if it is padded, the
+    /// path carries packets of its size in both directions. A listener of UDT4 ignores padded
+    /// requests. The sockets of [`crate::net`] set common sizes.
     pub probes: Vec<u32>,
     /// The advertised receive window in packets, at most `receive_buffer`.
     pub flow_window: u32,
@@ -34,25 +36,27 @@ pub struct Config {
     pub linger: Dur,
     /// The longest duration of the handshake.
     pub connect_timeout: Dur,
-    /// The connection ends if nothing arrives from the peer for this time. It also ends after 16 expiries of UDT4's
-    /// timer, about 40 s. A few seconds are enough, because an idle peer sends keep-alives.
+    /// The connection ends if nothing arrives from the peer for this time. It also ends after 16
+    /// expiries of UDT4's timer, about 40 s. A few seconds are enough, because an idle peer sends
+    /// keep-alives.
     pub idle_timeout: Dur,
     /// The congestion controller of this end's data.
     pub controller: Arc<dyn MakeController>,
     /// The largest sending rate in bits per second, headers included.
     pub rate_limit: Option<f64>,
-    /// Whether to record the controller's events and outputs. The record grows by about 150 bytes with each
-    /// acknowledgement.
+    /// Whether to record the controller's events and outputs. The record grows by about 150 bytes
+    /// with each acknowledgement.
     pub record: bool,
-    /// Whether to store one payload for all packets, for simulations that do not use the data. The peer then does not
-    /// read the bytes that were written.
+    /// Whether to store one payload for all packets, for simulations that do not use the data. The
+    /// peer then does not read the bytes that were written.
     pub same_payload: bool,
     /// The seed of the controller's random numbers.
     pub seed: u64,
     /// The clients that a listener of [`crate::net`] answers.
     pub admission: Admission,
-    /// The credentials of this end. The sockets of [`crate::net`] encrypt every datagram if there are some; the
-    /// overhead counts towards the packet size. [`crate::Connection`] itself ignores them.
+    /// The credentials of this end. The sockets of [`crate::net`] encrypt every datagram if there
+    /// are some; the overhead counts towards the packet size. [`crate::Connection`] itself ignores
+    /// them.
     #[cfg(feature = "secure")]
     pub credentials: Option<crate::secure::Credentials>,
 }
@@ -81,10 +85,10 @@ impl Config {
         }
     }
 
-    /// The controller's settings for packets of `packet_size` bytes and at most `window` packets in flight. A
-    /// controller created from [`Config::controller`] with these settings reproduces the outputs in the connection's
-    /// record exactly. A window law uses HyStart++ with acknowledgement trains, unless its specification contains
-    /// `start=standard`.
+    /// The controller's settings for packets of `packet_size` bytes and at most `window` packets in
+    /// flight. A controller created from [`Config::controller`] with these settings reproduces the
+    /// outputs in the connection's record exactly. A window law uses HyStart++ with acknowledgement
+    /// trains, unless its specification contains `start=standard`.
     pub fn settings(&self, packet_size: u32, window: u32) -> Settings {
         let mut settings = Settings::default();
         settings.packet = packet_size;
@@ -112,13 +116,15 @@ impl Config {
     }
 }
 
-/// The clients that a listener answers; all by default. Checked before the listener keeps any state of a client.
+/// The clients that a listener answers; all by default. Checked before the listener keeps any state
+/// of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// The allowed networks; empty allows all addresses. An IPv4-mapped IPv6 address counts as the IPv4 address.
+    /// The allowed networks; empty allows all addresses. An IPv4-mapped IPv6 address counts as the
+    /// IPv4 address.
     pub allow: Vec<IpNet>,
-    /// The largest number of open connections of one address, or of one IPv6 network of 64 bits. Further clients get no
-    /// answer and repeat their request until they time out.
+    /// The largest number of open connections of one address, or of one IPv6 network of 64 bits.
+    /// Further clients get no answer and repeat their request until they time out.
     pub per_address: Option<usize>,
 }
 
@@ -130,8 +136,8 @@ impl Admission {
     }
 }
 
-/// Returns the address by which the connections of a client are counted: in IPv6 that of its network of 64 bits, of which
-/// one host can use every address.
+/// Returns the address by which the connections of a client are counted: in IPv6 that of its
+/// network of 64 bits, of which one host can use every address.
 #[must_use]
 pub fn counted_address(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
@@ -161,12 +167,14 @@ pub enum CloseReason {
     /// The handshake was not answered in time.
     #[error("no answer")]
     ConnectTimeout,
-    /// The listener refused the connection: it uses another version or socket type, or requires credentials.
+    /// The listener refused the connection: it uses another version or socket type, or requires
+    /// credentials.
     #[error(
         "the peer refused the connection: it uses another socket type, or requires credentials"
     )]
     Refused,
-    /// The answer to the handshake has another version, another socket type or a larger packet size than the request.
+    /// The answer to the handshake has another version, another socket type or a larger packet size
+    /// than the request.
     #[error("the peer's handshake is incompatible")]
     Incompatible,
 }
@@ -180,7 +188,8 @@ pub enum Error {
     /// The connection has ended, or this end has closed it.
     #[error("the connection is closed: {0}")]
     Closed(CloseReason),
-    /// The operation is for the other socket type: streams have no messages, and messages no stream.
+    /// The operation is for the other socket type: streams have no messages, and messages no
+    /// stream.
     #[error("not supported by this socket type")]
     WrongType,
     /// A message is larger than the send buffer.
@@ -246,8 +255,9 @@ pub struct Counters {
     pub pkt_ignored: u64,
     /// Messages dropped because they expired, at this end or the peer's.
     pub msg_dropped: u64,
-    /// Microseconds in which the congestion window limited the sender. The five times by limiting cause add up to the
-    /// time since the connection opened; [`crate::Connection::stats`] updates them.
+    /// Microseconds in which the congestion window limited the sender. The five times by limiting
+    /// cause add up to the time since the connection opened; [`crate::Connection::stats`] updates
+    /// them.
     pub us_limited_window: u64,
     /// Microseconds in which pacing limited the sender.
     pub us_limited_pacing: u64,
@@ -255,7 +265,8 @@ pub struct Counters {
     pub us_limited_receiver: u64,
     /// Microseconds in which the application had no data to send.
     pub us_limited_application: u64,
-    /// Microseconds in which packets were due and allowed, and the sending thread had not sent them yet.
+    /// Microseconds in which packets were due and allowed, and the sending thread had not sent them
+    /// yet.
     pub us_limited_processor: u64,
 }
 
@@ -276,7 +287,8 @@ impl Counters {
     }
 }
 
-/// The statistics of a connection, with the fields of UDT4's `CPerfMon`. See [`crate::Connection::stats`].
+/// The statistics of a connection, with the fields of UDT4's `CPerfMon`. See
+/// [`crate::Connection::stats`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
     /// Milliseconds since the connection was created.
@@ -285,8 +297,8 @@ pub struct Stats {
     pub total: Counters,
     /// Counters since the last call with `clear`.
     pub interval: Counters,
-    /// The sending rate in the interval in megabits per second: packets times the user data of a full packet, as in
-    /// UDT4.
+    /// The sending rate in the interval in megabits per second: packets times the user data of a
+    /// full packet, as in UDT4.
     pub mbps_send_rate: f64,
     /// The receiving rate in the interval, computed in the same way.
     pub mbps_recv_rate: f64,
@@ -300,7 +312,8 @@ pub struct Stats {
     pub pkt_flight_size: u64,
     /// The smoothed round-trip time in milliseconds.
     pub ms_rtt: f64,
-    /// The capacity of the path to the peer in megabits per second, as estimated by the peer; 0 if unknown.
+    /// The capacity of the path to the peer in megabits per second, as estimated by the peer; 0 if
+    /// unknown.
     pub mbps_bandwidth: f64,
     /// Free space in the send buffer in bytes.
     pub byte_avail_snd_buf: u64,

@@ -1,5 +1,5 @@
-//! The handshake of a client or a rendezvous end: its requests, their repetition, and the peer's answers
-//! (draft-gg-udt-03 section 5).
+//! The handshake of a client or a rendezvous end: its requests, their repetition, and the peer's
+//! answers (draft-gg-udt-03 section 5).
 
 use crate::config::{CloseReason, Config};
 use crate::handshake::{Handshake, Request, VERSION, address};
@@ -31,8 +31,8 @@ pub(crate) struct Connecting {
     /// The handshake to send.
     request: Handshake,
     rendezvous: bool,
-    /// The packet sizes of padded requests, in descending order; and the number of those sent since the last request
-    /// without padding.
+    /// The packet sizes of padded requests, in descending order; and the number of those sent since
+    /// the last request without padding.
     probes: Vec<u32>,
     probed: usize,
     /// A listener of this crate has answered the request without padding, and no padded one.
@@ -117,8 +117,8 @@ impl Connecting {
         self.next_send.min(self.deadline)
     }
 
-    /// Processes a handshake from the peer, in a datagram of `length` bytes; `is_ours` if it has the timestamp of those of
-    /// this crate's listeners.
+    /// Processes a handshake from the peer, in a datagram of `length` bytes; `is_ours` if it has
+    /// the timestamp of those of this crate's listeners.
     pub(crate) fn handle(
         &mut self,
         now: Time,
@@ -129,18 +129,20 @@ impl Connecting {
         if self.rendezvous {
             return self.handle_rendezvous(now, answer);
         }
-        // A listener repeats the initial sequence number: the sender of an answer without it has not seen the request.
+        // A listener repeats the initial sequence number: the sender of an answer without it has
+        // not seen the request.
         if answer.initial != self.request.initial {
             return Outcome::Pending;
         }
         match answer.request {
             Request::Connect if self.request.request == Request::Connect => {
-                // The path carries this size in both directions. The largest probe is sent first, and the request
-                // without padding last.
+                // The path carries this size in both directions. The largest probe is sent first,
+                // and the request without padding last.
                 let probe = |size: &&u32| **size as usize - IP_UDP_HEADERS == length;
                 match (self.probes.iter().find(probe), self.probes.last()) {
                     (Some(size), _) => self.request.packet_size = *size,
-                    // The probes were lost, perhaps by chance: they are repeated once. Then the smallest size is used.
+                    // The probes were lost, perhaps by chance: they are repeated once. Then the
+                    // smallest size is used.
                     (None, Some(_)) if is_ours && !self.unprobed => {
                         self.unprobed = true;
                         return Outcome::Pending;
@@ -175,7 +177,8 @@ impl Connecting {
         let first = match answer.request {
             Request::Rendezvous => true,
             Request::Agree => false,
-            // UDT4 leaves version and type 0 in a confirmation. It follows a handshake that has them.
+            // UDT4 leaves version and type 0 in a confirmation. It follows a handshake that has
+            // them.
             Request::Confirm if self.peer.is_some() => false,
             _ => return Outcome::Pending,
         };
@@ -186,7 +189,8 @@ impl Connecting {
         if answer.request != Request::Confirm && !self.is_compatible(answer) {
             return Outcome::Failed(CloseReason::Incompatible);
         }
-        // A confirmation of UDT4 has the packet size that this end has offered, and not that of its own buffers.
+        // A confirmation of UDT4 has the packet size that this end has offered, and not that of its
+        // own buffers.
         let least = self.peer.map_or(u32::MAX, |peer| peer.packet_size);
         let answer = Handshake { packet_size: answer.packet_size.min(least), ..*answer };
         self.peer = Some(answer);

@@ -20,8 +20,8 @@ use std::net::IpAddr;
 
 pub use transmit::{Filled, Transmit};
 
-/// The connection ends after this number of expiries without a packet from the peer, if the last expiry interval was
-/// longer than [`MIN_SILENCE`] (UDT4).
+/// The connection ends after this number of expiries without a packet from the peer, if the last
+/// expiry interval was longer than [`MIN_SILENCE`] (UDT4).
 const MAX_EXPIRIES: u64 = 16;
 const MIN_SILENCE: Dur = Dur::from_millis(5_000);
 /// The time for which a closed connection is kept, to repeat a lost shutdown.
@@ -62,7 +62,8 @@ struct PendingControl {
 enum WakeThreshold {
     /// The length of a message.
     Bytes(usize),
-    /// A quarter of the stream's current buffer: waking the writer for each acknowledged packet would cost more.
+    /// A quarter of the stream's current buffer: waking the writer for each acknowledged packet
+    /// would cost more.
     BufferShare,
 }
 
@@ -131,8 +132,9 @@ impl Connection {
 
     /// Creates a client that connects to the listener at `to`.
     ///
-    /// `id` is the id of this end's socket, from 1 to `2^31 - 1` and unique on its port. `initial` is the initial
-    /// sequence number. Both should be random: an attacker who guesses them can inject packets.
+    /// `id` is the id of this end's socket, from 1 to `2^31 - 1` and unique on its port. `initial`
+    /// is the initial sequence number. Both should be random: an attacker who guesses them can
+    /// inject packets.
     pub fn connect(config: &Config, now: Time, id: u32, initial: Seq, to: IpAddr) -> Self {
         let connecting = Connecting::new(&config.clamped(), now, (id, initial), to, false);
         Connection::new(config, now, id, State::Connecting(connecting))
@@ -144,8 +146,8 @@ impl Connection {
         Connection::new(config, now, id, State::Connecting(connecting))
     }
 
-    /// Creates the listener's end of a connection, from a request that a [`crate::Listener`] has accepted. The
-    /// connection is open at once.
+    /// Creates the listener's end of a connection, from a request that a [`crate::Listener`] has
+    /// accepted. The connection is open at once.
     pub fn accept(config: &Config, now: Time, id: u32, incoming: &Incoming) -> Self {
         let mut connection = Connection::new(config, now, id, State::Open);
         let request = incoming.handshake;
@@ -167,11 +169,13 @@ impl Connection {
         connection
     }
 
-    /// Opens the connection with the peer's handshake. This end's sequence numbers start at `initial`.
+    /// Opens the connection with the peer's handshake. This end's sequence numbers start at
+    /// `initial`.
     fn open(&mut self, now: Time, peer: &Handshake, initial: Seq, packet_size: u32) {
         let payload = payload_of(packet_size);
         let window = peer.flow_window.min(MAX_FLOW_WINDOW);
-        // In a rendezvous, UDT4 uses the packet size that this end has offered, even if its own is smaller.
+        // In a rendezvous, UDT4 uses the packet size that this end has offered, even if its own is
+        // smaller.
         let largest = match &self.state {
             State::Connecting(connecting) => {
                 payload_of(connecting.request().packet_size).max(payload)
@@ -191,8 +195,8 @@ impl Connection {
         self.pending_events.writable = true;
     }
 
-    /// Processes a datagram that arrived at `now`. The caller must check that it came from the peer's address and is
-    /// for this socket; [`crate::Demultiplexer`] does both.
+    /// Processes a datagram that arrived at `now`. The caller must check that it came from the
+    /// peer's address and is for this socket; [`crate::Demultiplexer`] does both.
     pub fn handle_datagram(&mut self, now: Time, datagram: &[u8]) {
         let Ok(packet) = Packet::parse(datagram) else {
             self.counters.pkt_ignored += 1;
@@ -233,17 +237,17 @@ impl Connection {
         matches!(self.state, State::Connecting(_))
     }
 
-    /// Processes concatenated datagrams that arrived together, as the system's receive offload delivers them: all but
-    /// the last have `segment` bytes.
+    /// Processes concatenated datagrams that arrived together, as the system's receive offload
+    /// delivers them: all but the last have `segment` bytes.
     pub fn handle_batch(&mut self, now: Time, datagrams: &[u8], segment: usize) {
         for datagram in datagrams.chunks(segment.max(1)) {
             self.handle_datagram(now, datagram);
         }
     }
 
-    /// Processes a [reset](crate::reset) from the peer's address that echoes `header`. It ends the connection if this
-    /// header is that of an outstanding data packet or of one of the last control packets sent. Returns whether the
-    /// connection ended.
+    /// Processes a [reset](crate::reset) from the peer's address that echoes `header`. It ends the
+    /// connection if this header is that of an outstanding data packet or of one of the last
+    /// control packets sent. Returns whether the connection ended.
     pub fn handle_reset(&mut self, now: Time, header: &[u8; HEADER]) -> bool {
         let Some(halves) = &self.halves else { return false };
         let sent =
@@ -383,15 +387,15 @@ impl Connection {
         }
     }
 
-    /// Whether the path seems not to carry packets of this size any more: a black hole (RFC 8899, section 4.3). Fragments
-    /// may pass.
+    /// Whether the path seems not to carry packets of this size any more: a black hole (RFC 8899,
+    /// section 4.3). Fragments may pass.
     #[must_use]
     pub fn suspects_black_hole(&self) -> bool {
         self.halves.as_ref().is_some_and(|halves| halves.sender.suspects_black_hole())
     }
 
-    /// Processes the timers that have expired at `now`. Call it at [`next_wakeup`](Self::next_wakeup), and then call
-    /// [`poll_transmit`](Self::poll_transmit).
+    /// Processes the timers that have expired at `now`. Call it at
+    /// [`next_wakeup`](Self::next_wakeup), and then call [`poll_transmit`](Self::poll_transmit).
     pub fn handle_timeout(&mut self, now: Time) {
         match &self.state {
             State::Connecting(connecting) => {
@@ -444,9 +448,10 @@ impl Connection {
         self.close(now, reason);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next, if no
-    /// datagram arrives and the application does nothing before. Valid after `poll_transmit` has returned `None`. A
-    /// time in the past means at once. `None` once the connection has ended and can be dropped.
+    /// When to call [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit) next, if no datagram arrives and the application does
+    /// nothing before. Valid after `poll_transmit` has returned `None`. A time in the past means at
+    /// once. `None` once the connection has ended and can be dropped.
     pub fn next_wakeup(&self) -> Option<Time> {
         let halves = match (&self.state, &self.halves) {
             (State::Connecting(connecting), _) => return Some(connecting.next_wakeup()),

@@ -15,8 +15,8 @@ pub enum Route<K> {
     Connection(K),
     /// To the listener, if there is one.
     Listener,
-    /// A [reset](crate::reset), for the connections that this port [initiated](Demultiplexer::initiated_to) to its
-    /// sender.
+    /// A [reset](crate::reset), for the connections that this port
+    /// [initiated](Demultiplexer::initiated_to) to its sender.
     Reset,
     /// No connection has its destination id. A [reset](crate::reset) may answer it.
     Unknown,
@@ -119,8 +119,8 @@ impl<K: Copy> Demultiplexer<K> {
         ids.filter_map(|id| self.by_id.get(id)).map(|(.., connection)| *connection)
     }
 
-    /// Returns the destination of a datagram from `from`. Datagrams for a connection are dropped unless they come from
-    /// its peer's address.
+    /// Returns the destination of a datagram from `from`. Datagrams for a connection are dropped
+    /// unless they come from its peer's address.
     pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
         match destination(datagram) {
             None => Route::Drop,

@@ -3,7 +3,8 @@
 use crate::seq::Seq;
 use cwnd::{Dur, Time};
 
-/// The number of arrival intervals in the median filter. More than `ENOUGH` of them must be near the median.
+/// The number of arrival intervals in the median filter. More than `ENOUGH` of them must be near
+/// the median.
 const ARRIVALS: usize = 16;
 const ENOUGH: usize = ARRIVALS / 2;
 /// The number of packet pairs in the median filter of the capacity.
@@ -12,10 +13,11 @@ const PAIRS: usize = 64;
 pub const PAIR_EVERY: u32 = 16;
 /// The filters discard values that differ from the median by more than this factor.
 const OUTLIER: u64 = 8;
-/// The resolution of UDT4's clock in nanoseconds. It is the assumed interval of a packet pair that arrives in one
-/// batch, unless large batches arrive at more than one packet per tick.
+/// The resolution of UDT4's clock in nanoseconds. It is the assumed interval of a packet pair that
+/// arrives in one batch, unless large batches arrive at more than one packet per tick.
 const TICK: u64 = 1000;
-/// The number of large batches remembered for that, and the smallest number of packets of a large batch.
+/// The number of large batches remembered for that, and the smallest number of packets of a large
+/// batch.
 const BATCHES: usize = 4;
 const LARGE: u64 = 16;
 
@@ -109,8 +111,8 @@ impl Arrivals {
         }
     }
 
-    /// Records the arrival of a data packet. Packets of one batch, which have the same arrival time, count as evenly
-    /// spread over the time since the previous batch.
+    /// Records the arrival of a data packet. Packets of one batch, which have the same arrival
+    /// time, count as evenly spread over the time since the previous batch.
     #[inline]
     pub(crate) fn packet(&mut self, now: Time, seq: Seq) {
         if self.newest == Some(now) {
@@ -147,8 +149,8 @@ impl Arrivals {
         }
     }
 
-    /// An upper bound of the spacing of two packets in one batch: a tick, or the shortest time per packet among the
-    /// last large batches.
+    /// An upper bound of the spacing of two packets in one batch: a tick, or the shortest time per
+    /// packet among the last large batches.
     fn min_spacing(&self) -> u64 {
         self.large.iter().fold(TICK, |least, each| least.min(*each)).max(1)
     }
@@ -165,9 +167,9 @@ impl Arrivals {
     }
 }
 
-/// Decides whether the receiver's capacity estimate is reliable. UDT4 measures the time from any packet 16 n to the
-/// next packet 16 m + 1. If a packet of a pair is lost or retransmitted, that time includes pauses of the sender. The
-/// median filter tolerates up to half of such values.
+/// Decides whether the receiver's capacity estimate is reliable. UDT4 measures the time from any
+/// packet 16 n to the next packet 16 m + 1. If a packet of a pair is lost or retransmitted, that
+/// time includes pauses of the sender. The median filter tolerates up to half of such values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PairTrust {
     /// Packets sent, and packets lost or retransmitted, at the last two checks.
@@ -178,8 +180,8 @@ impl PairTrust {
     /// The number of packets between two checks: half of those that the receiver's filter covers.
     const CHECK_INTERVAL: u64 = PAIRS as u64 * PAIR_EVERY as u64 / 2;
 
-    /// Whether the estimate is reliable after `sent` packets, of which `broken` were lost or retransmitted: at most a
-    /// quarter of the recent ones.
+    /// Whether the estimate is reliable after `sent` packets, of which `broken` were lost or
+    /// retransmitted: at most a quarter of the recent ones.
     pub(crate) fn is_reliable(&mut self, sent: u64, broken: u64) -> bool {
         if sent - self.checks[1].0 >= PairTrust::CHECK_INTERVAL {
             self.checks = [self.checks[1], (sent, broken)];

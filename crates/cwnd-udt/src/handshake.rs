@@ -1,4 +1,5 @@
-//! The wire format of the connection handshake: draft-gg-udt-03 section 5, with the values of UDT 4.11.
+//! The wire format of the connection handshake: draft-gg-udt-03 section 5, with the values of UDT
+//! 4.11.
 
 use crate::packet::{HEADER, IP_UDP_HEADERS};
 use crate::seq::Seq;
@@ -6,8 +7,8 @@ use std::net::IpAddr;
 
 /// The protocol version.
 pub const VERSION: u32 = 4;
-/// The timestamp of the answers of this crate's listeners. Requests of this crate have smaller ones, but not 0, and
-/// UDT4's listener echoes them; requests of UDT4 have 0.
+/// The timestamp of the answers of this crate's listeners. Requests of this crate have smaller
+/// ones, but not 0, and UDT4's listener echoes them; requests of UDT4 have 0.
 pub(crate) const ANSWER_TIMESTAMP: u32 = 1 << 31;
 /// The smallest accepted packet size in bytes, IP and UDP headers included.
 pub const MIN_PACKET_SIZE: u32 = 100;
@@ -38,7 +39,8 @@ pub enum SocketType {
 pub enum Request {
     /// 1: a client's request, or a listener's answer with a cookie.
     Connect,
-    /// -1: a client's request with the cookie, or the answer that accepts it. In a rendezvous: the second step.
+    /// -1: a client's request with the cookie, or the answer that accepts it. In a rendezvous: the
+    /// second step.
     Agree,
     /// -2: the confirmation of a rendezvous.
     Confirm,
@@ -118,8 +120,8 @@ impl Handshake {
         words
     }
 
-    /// Whether the offered values are usable: a packet size that holds data, a window of at least two packets, and a
-    /// valid socket id.
+    /// Whether the offered values are usable: a packet size that holds data, a window of at least
+    /// two packets, and a valid socket id.
     pub fn is_valid(&self) -> bool {
         (MIN_PACKET_SIZE..=MAX_PACKET_SIZE).contains(&self.packet_size)
             && self.flow_window >= 2
@@ -169,7 +171,8 @@ impl Request {
     }
 }
 
-/// Encodes an address as UDT4 does on a little-endian machine: each group of four bytes is reversed.
+/// Encodes an address as UDT4 does on a little-endian machine: each group of four bytes is
+/// reversed.
 pub fn address(ip: IpAddr) -> [u8; 16] {
     let mut bytes = [0; 16];
     match ip {

@@ -1,8 +1,8 @@
 //! Keep-alives that make a UDT4 receiver send a due acknowledgement.
 //!
-//! UDT4 checks its timers only when a packet arrives, or every 100 ms. A sender that has used up its window sends no
-//! packets, so that the acknowledgement that opens the window is up to 100 ms late. UDT4 sends it at once when a
-//! keep-alive arrives after the acknowledgement has become due.
+//! UDT4 checks its timers only when a packet arrives, or every 100 ms. A sender that has used up
+//! its window sends no packets, so that the acknowledgement that opens the window is up to 100 ms
+//! late. UDT4 sends it at once when a keep-alive arrives after the acknowledgement has become due.
 
 use crate::sender::SYN;
 use cwnd::{Dur, Time};
@@ -13,10 +13,11 @@ const MAX_INTERVAL: Dur = Dur::from_millis(1000);
 /// The timer of these keep-alives, with exponential backoff.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeepAliveTimer {
-    /// When the last full acknowledgement arrived: the next one becomes due one SYN after it was sent.
+    /// When the last full acknowledgement arrived: the next one becomes due one SYN after it was
+    /// sent.
     last_full_ack: Time,
-    /// The shortest round-trip time that this end has measured. UDT4's own estimate starts at 100 ms and takes a second
-    /// to converge.
+    /// The shortest round-trip time that this end has measured. UDT4's own estimate starts at 100
+    /// ms and takes a second to converge.
     min_rtt: Option<Dur>,
     /// When the last keep-alive was sent.
     last_sent: Time,
@@ -56,12 +57,13 @@ impl KeepAliveTimer {
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
-    /// When the next keep-alive is due to a receiver whose window is closed. The last data packet was sent at
-    /// `last_data`.
+    /// When the next keep-alive is due to a receiver whose window is closed. The last data packet
+    /// was sent at `last_data`.
     ///
-    /// The first keep-alive is sent when the next acknowledgement is due, and not within the minimum round-trip time
-    /// after the last data packet. A data packet sent later than that has already triggered the receiver's timers, and
-    /// the keep-alive is due one SYN after it. The interval doubles with each unanswered keep-alive.
+    /// The first keep-alive is sent when the next acknowledgement is due, and not within the
+    /// minimum round-trip time after the last data packet. A data packet sent later than that has
+    /// already triggered the receiver's timers, and the keep-alive is due one SYN after it. The
+    /// interval doubles with each unanswered keep-alive.
     pub(crate) fn due(&self, last_data: Time) -> Time {
         let min_rtt = self.min_rtt.unwrap_or_default();
         let ack_due = self.last_full_ack + SYN;

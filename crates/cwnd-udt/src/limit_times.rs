@@ -1,12 +1,14 @@
-//! The time by limiting cause: how long the window, pacing, the receiver, the application and the processor each
-//! limited the sender.
+//! The time by limiting cause: how long the window, pacing, the receiver, the application and the
+//! processor each limited the sender.
 
 use crate::config::Counters;
 use cwnd::{Limit, Time};
 
-/// Attributes the time since the connection opened to the sender's current limit, in whole microseconds.
+/// Attributes the time since the connection opened to the sender's current limit, in whole
+/// microseconds.
 ///
-/// Interval boundaries are rounded, not interval lengths: the times add up to the time since the connection opened.
+/// Interval boundaries are rounded, not interval lengths: the times add up to the time since the
+/// connection opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LimitTimes {
     opened: Time,
@@ -27,7 +29,8 @@ impl LimitTimes {
         self.limit
     }
 
-    /// Attributes the time up to `now` to the current limit. Does nothing if that time is already accounted for.
+    /// Attributes the time up to `now` to the current limit. Does nothing if that time is already
+    /// accounted for.
     pub(crate) fn elapse(&mut self, now: Time, count: &mut Counters) {
         self.attribute(now, self.limit, count);
     }

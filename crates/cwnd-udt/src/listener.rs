@@ -1,5 +1,5 @@
-//! The stateless handshake responder of a listener. It keeps no state of clients; instead, a client must return a
-//! cookie that is sent to its address (RFC 4987 section 3.6).
+//! The stateless handshake responder of a listener. It keeps no state of clients; instead, a client
+//! must return a cookie that is sent to its address (RFC 4987 section 3.6).
 
 use crate::cast::low32;
 use crate::handshake::{ANSWER_TIMESTAMP, Handshake, Request, SocketType, VERSION};
@@ -26,8 +26,8 @@ pub struct Incoming {
     pub from: SocketAddr,
     /// The client's handshake.
     pub handshake: Handshake,
-    /// Whether the client is an implementation of this crate, which supports [resets](crate::reset): its control
-    /// packets have timestamps, which are 0 in UDT4.
+    /// Whether the client is an implementation of this crate, which supports
+    /// [resets](crate::reset): its control packets have timestamps, which are 0 in UDT4.
     pub supports_resets: bool,
 }
 

@@ -23,20 +23,21 @@
 //!
 //! # Threads
 //!
-//! Each port has one driver thread. It receives datagrams, sends the packets that the controllers of its connections
-//! allow, and sleeps until the next timer. Packets of equal size are sent in one `UDP_SEGMENT` call and received in
-//! `UDP_GRO` batches if the system supports them; on the wire they are single packets. Paced packets are sent in bursts
-//! of 100 µs, or one by one if their interval is longer. The thread sleeps between bursts and never spins.
+//! Each port has one driver thread. It receives datagrams, sends the packets that the controllers
+//! of its connections allow, and sleeps until the next timer. Packets of equal size are sent in one
+//! `UDP_SEGMENT` call and received in `UDP_GRO` batches if the system supports them; on the wire
+//! they are single packets. Paced packets are sent in bursts of 100 µs, or one by one if their
+//! interval is longer. The thread sleeps between bursts and never spins.
 //!
-//! The application and the driver share a connection behind a lock. It is held for at most one batch of packets or
-//! 64 KiB of the application's data.
+//! The application and the driver share a connection behind a lock. It is held for at most one
+//! batch of packets or 64 KiB of the application's data.
 //!
 //! # Credentials
 //!
-//! With [`Config::credentials`](crate::Config::credentials) at both ends all datagrams are encrypted and authenticated
-//! ([`crate::secure`]). A listener with credentials accepts only clients that prove theirs; a listener without
-//! credentials does not answer clients with credentials. [`Config::admission`](crate::Config::admission) restricts the
-//! client addresses.
+//! With [`Config::credentials`](crate::Config::credentials) at both ends all datagrams are
+//! encrypted and authenticated ([`crate::secure`]). A listener with credentials accepts only
+//! clients that prove theirs; a listener without credentials does not answer clients with
+//! credentials. [`Config::admission`](crate::Config::admission) restricts the client addresses.
 
 mod accept_queue;
 mod connection;

@@ -1,7 +1,7 @@
 //! The wire format of packets: draft-gg-udt-03 section 2, with the lengths of UDT 4.11.
 //!
-//! Parsed packets borrow from the datagram. Invalid datagrams are [`Malformed`]; control packets that UDT4 ignores
-//! parse to [`Control::Other`].
+//! Parsed packets borrow from the datagram. Invalid datagrams are [`Malformed`]; control packets
+//! that UDT4 ignores parse to [`Control::Other`].
 
 mod nak;
 
@@ -12,7 +12,8 @@ use crate::seq::{AckNo, MESSAGE_MASK, MessageNo, Seq};
 
 /// The length of a packet header in bytes, for data and control packets.
 pub const HEADER: usize = 16;
-/// The length of the IPv4 and UDP headers in bytes, which UDT4 includes in the packet size (also over IPv6).
+/// The length of the IPv4 and UDP headers in bytes, which UDT4 includes in the packet size (also
+/// over IPv6).
 pub const IP_UDP_HEADERS: usize = 28;
 
 const CONTROL: u32 = 1 << 31;
@@ -67,7 +68,8 @@ pub struct Data<'a> {
     pub payload: &'a [u8],
 }
 
-/// The message field of a data packet: the bits `FF` (first and last packet), `O` (in order) and the message number.
+/// The message field of a data packet: the bits `FF` (first and last packet), `O` (in order) and
+/// the message number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message(pub u32);
 
@@ -126,11 +128,11 @@ pub enum Control<'a> {
     Ack2(AckNo),
     /// Type 7: a drop request for an expired message.
     Drop(DropRequest),
-    /// Type 0x7fff, subtype [`PROGRESS`]: how much of an incomplete window has arrived. Only this crate sends it; UDT4
-    /// ignores it.
+    /// Type 0x7fff, subtype [`PROGRESS`]: how much of an incomplete window has arrived. Only this
+    /// crate sends it; UDT4 ignores it.
     Progress(Progress),
-    /// An ignored type: UDT4's congestion warning (4) and error signal (8), and user-defined packets (0x7fff) of other
-    /// subtypes.
+    /// An ignored type: UDT4's congestion warning (4) and error signal (8), and user-defined
+    /// packets (0x7fff) of other subtypes.
     Other {
         /// The type.
         kind: u16,
@@ -155,8 +157,8 @@ pub struct Ack {
     pub rtt_var_us: u32,
     /// The receive window in packets (not in bytes, as the draft says); at least 2.
     pub available: u32,
-    /// The arrival rate and the path's capacity in packets per second, 0 if unknown. Absent in acknowledgements less
-    /// than 10 ms apart.
+    /// The arrival rate and the path's capacity in packets per second, 0 if unknown. Absent in
+    /// acknowledgements less than 10 ms apart.
     pub rates: Option<(u32, u32)>,
 }
 
@@ -340,7 +342,8 @@ fn write_words(words: [u32; 4], buffer: &mut [u8]) {
     }
 }
 
-/// Writes the header of a data packet to the front of `buffer`, which has at least [`HEADER`] bytes.
+/// Writes the header of a data packet to the front of `buffer`, which has at least [`HEADER`]
+/// bytes.
 #[inline]
 pub fn write_data_header(
     seq: Seq,

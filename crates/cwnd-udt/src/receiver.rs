@@ -12,8 +12,8 @@ use cwnd::{Dur, Time};
 
 /// The number of packets after which a light acknowledgement is sent at the latest (UDT4).
 const LIGHT_PACKETS: u32 = 64;
-/// The shortest interval between light acknowledgements. Packets further apart are acknowledged one by one, which
-/// window laws need.
+/// The shortest interval between light acknowledgements. Packets further apart are acknowledged one
+/// by one, which window laws need.
 const LIGHT_SPACING: Dur = Dur::from_nanos(100_000);
 /// The number of sent acknowledgements that are remembered to measure round-trip times (UDT4).
 const REMEMBERED_ACKS: usize = 1024;
@@ -64,7 +64,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Creates a receiver of packets with up to `payload` bytes. The first packet has the sequence number `initial`.
+    /// Creates a receiver of packets with up to `payload` bytes. The first packet has the sequence
+    /// number `initial`.
     pub(crate) fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
         let packets = config.receive_buffer;
         let messages = config.socket_type == SocketType::Message;
@@ -136,7 +137,8 @@ impl Receiver {
         }
     }
 
-    /// Schedules an acknowledgement for a sender that seems to have missed one: at most one each SYN.
+    /// Schedules an acknowledgement for a sender that seems to have missed one: at most one each
+    /// SYN.
     fn repeat_ack(&mut self, now: Time) {
         self.force_full_ack = true;
         let due = self.last_full.map_or(now, |last| (last + SYN).max(now));
@@ -176,7 +178,8 @@ impl Receiver {
         self.repeat_ack(now);
     }
 
-    /// Processes the acknowledgement of an acknowledgement and returns the round-trip time that it measures.
+    /// Processes the acknowledgement of an acknowledgement and returns the round-trip time that it
+    /// measures.
     pub(crate) fn handle_ack2(&mut self, now: Time, number: AckNo) -> Option<Dur> {
         let sent = &mut self.sent[number.value() as usize % REMEMBERED_ACKS];
         if sent.number.take()? != number {
@@ -186,8 +189,8 @@ impl Receiver {
         Some(now.since(sent.at).max(Dur::from_nanos(1000)))
     }
 
-    /// Schedules an early window update if the advertised window is small and the buffer has much more room. Otherwise
-    /// the sender could send at most one buffer each SYN.
+    /// Schedules an early window update if the advertised window is small and the buffer has much
+    /// more room. Otherwise the sender could send at most one buffer each SYN.
     pub(crate) fn update_window(&mut self, now: Time) {
         let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
         let left = known.saturating_sub(self.buffer.highest());
@@ -204,7 +207,8 @@ impl Receiver {
         self.available = self.buffer.available();
     }
 
-    /// Removes the limit of the receive window, and advertises the whole buffer at once if less was advertised.
+    /// Removes the limit of the receive window, and advertises the whole buffer at once if less was
+    /// advertised.
     pub(crate) fn restore_receive_window(&mut self, now: Time) {
         self.buffer.set_limit(None);
         if self.last_full.is_some() {
@@ -212,7 +216,8 @@ impl Receiver {
         }
     }
 
-    /// Schedules a last acknowledgement before the connection ends. Returns false if nothing is unacknowledged.
+    /// Schedules a last acknowledgement before the connection ends. Returns false if nothing is
+    /// unacknowledged.
     pub(crate) fn flush(&mut self, now: Time) -> bool {
         let due = self.acknowledged < self.buffer.next();
         if due {
@@ -221,7 +226,8 @@ impl Receiver {
         due
     }
 
-    /// Writes the next control packet that is due to `out` and returns its length; 0 if none is due.
+    /// Writes the next control packet that is due to `out` and returns its length; 0 if none is
+    /// due.
     pub(crate) fn poll(
         &mut self,
         now: Time,

@@ -1,11 +1,13 @@
-//! Stateless resets: the answer to a datagram for an unknown connection, as in RFC 9000 section 10.3.
+//! Stateless resets: the answer to a datagram for an unknown connection, as in RFC 9000 section
+//! 10.3.
 //!
-//! A reset is a user-defined control packet that echoes the header of the datagram. The sender of that header ends its
-//! connection at once instead of after a timeout. The header authenticates the reset: only hosts on the path see it.
+//! A reset is a user-defined control packet that echoes the header of the datagram. The sender of
+//! that header ends its connection at once instead of after a timeout. The header authenticates the
+//! reset: only hosts on the path see it.
 //!
-//! A reset has 20 bytes, the length of UDT4's shortest control packet. It carries word 0 of the echoed header as the
-//! additional information, word 1 as the timestamp, word 3 as the socket id, and word 2 as the first word of
-//! information.
+//! A reset has 20 bytes, the length of UDT4's shortest control packet. It carries word 0 of the
+//! echoed header as the additional information, word 1 as the timestamp, word 3 as the socket id,
+//! and word 2 as the first word of information.
 
 use crate::packet::HEADER;
 
@@ -19,18 +21,18 @@ const FIRST: [u8; 4] = {
     let [high, low] = RESET.to_be_bytes();
     [0xff, 0xff, high, low]
 };
-/// The types of control packets that are not answered: a handshake precedes the connection, and the sender of a
-/// shutdown has ended its connection.
+/// The types of control packets that are not answered: a handshake precedes the connection, and the
+/// sender of a shutdown has ended its connection.
 const UNANSWERED: [u8; 2] = [0, 5];
 
-/// Whether a datagram for the unknown socket `id` is answered with a reset. A listener assigns odd ids to clients of
-/// this crate and even ids to all others, so that UDT4 receives no resets.
+/// Whether a datagram for the unknown socket `id` is answered with a reset. A listener assigns odd
+/// ids to clients of this crate and even ids to all others, so that UDT4 receives no resets.
 pub fn is_answered(id: u32) -> bool {
     id % 2 == 1
 }
 
-/// Encodes the reset that answers `datagram`. `None` if the datagram is shorter than a reset; is a reset, handshake or
-/// shutdown; or is for an id that is not [answered](is_answered).
+/// Encodes the reset that answers `datagram`. `None` if the datagram is shorter than a reset; is a
+/// reset, handshake or shutdown; or is for an id that is not [answered](is_answered).
 pub fn answer(datagram: &[u8]) -> Option<[u8; LENGTH]> {
     if datagram.len() < LENGTH {
         return None;
@@ -71,7 +73,8 @@ pub(crate) struct RecentHeaders {
 }
 
 impl RecentHeaders {
-    /// Few are enough: a peer that has lost the connection sends no packets that require control packets in return.
+    /// Few are enough: a peer that has lost the connection sends no packets that require control
+    /// packets in return.
     const CAPACITY: usize = 8;
 
     #[inline]

@@ -1,21 +1,24 @@
-//! Encryption of whole UDT datagrams between two ends that authenticate each other. No I/O, except in [`mod@file`].
+//! Encryption of whole UDT datagrams between two ends that authenticate each other. No I/O, except
+//! in [`mod@file`].
 //!
 //! The handshake is Noise (revision 34): `Noise_NNpsk0_25519_AESGCM_SHA256` with a shared key, and
-//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. With a one-time code, SPAKE2 first derives a shared key. Each
-//! handshake derives new keys for each direction, with forward secrecy. Datagrams are Noise transport messages with
-//! explicit counters (section 11.4), encrypted by AES-256-GCM. `docs/udt.md` describes the protocol and its security
-//! properties under "Credentials".
+//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. With a one-time code, SPAKE2 first derives a
+//! shared key. Each handshake derives new keys for each direction, with forward secrecy. Datagrams
+//! are Noise transport messages with explicit counters (section 11.4), encrypted by AES-256-GCM.
+//! `docs/udt.md` describes the protocol and its security properties under "Credentials".
 //!
-//! * [`Credentials`] are a shared [`Key`], a [`KeyPair`] with the [`PublicKey`]s of peers, or a [`Code`]. [`mod@file`]
-//!   reads and writes key files.
+//! * [`Credentials`] are a shared [`Key`], a [`KeyPair`] with the [`PublicKey`]s of peers, or a
+//!   [`Code`]. [`mod@file`] reads and writes key files.
 //! * A client drives an [`Initiator`] until it returns a [`Session`]. The datagrams of its
 //!   [`Connection`](crate::Connection) then pass through the session.
-//! * A port with credentials has one [`Responder`]. Received datagrams are for the session or the client with the id
-//!   [`destination`], or for the responder if there is none. When a client is authenticated, the responder returns its
-//!   session and its first datagram, which is UDT's handshake for the [`Listener`](crate::Listener).
-//! * A [`Session`] has a [`Sealer`] for the datagrams of [`poll_transmit`](crate::Connection::poll_transmit) and an
-//!   [`Opener`] for received datagrams. Sealing lengthens each datagram by [`OVERHEAD`]; [`packet_size`] returns the
-//!   packet size to configure for the connection.
+//! * A port with credentials has one [`Responder`]. Received datagrams are for the session or the
+//!   client with the id [`destination`], or for the responder if there is none. When a client is
+//!   authenticated, the responder returns its session and its first datagram, which is UDT's
+//!   handshake for the [`Listener`](crate::Listener).
+//! * A [`Session`] has a [`Sealer`] for the datagrams of
+//!   [`poll_transmit`](crate::Connection::poll_transmit) and an [`Opener`] for received datagrams.
+//!   Sealing lengthens each datagram by [`OVERHEAD`]; [`packet_size`] returns the packet size to
+//!   configure for the connection.
 //!
 //! ```
 //! use cwnd::{Dur, Time};
@@ -100,7 +103,8 @@ impl Session {
         Session { sealer, opener: Opener::new(&keys.receive, id), identity, token }
     }
 
-    /// Whether `datagram` is an authentic reset of this session by the listener, which answers a recent datagram.
+    /// Whether `datagram` is an authentic reset of this session by the listener, which answers a
+    /// recent datagram.
     pub fn is_reset(&self, datagram: &[u8]) -> bool {
         let (to, sent) = (self.sealer.to(), self.sealer.sealed());
         self.token.as_ref().is_some_and(|token| reset::is_authentic(token, to, sent, datagram))

@@ -1,4 +1,5 @@
-//! The sending half of a connection: scheduling of packets, processing of acknowledgements, and controller events.
+//! The sending half of a connection: scheduling of packets, processing of acknowledgements, and
+//! controller events.
 
 mod flight;
 mod recovery;
@@ -24,14 +25,15 @@ pub const MIN_EXPIRY: u64 = 300_000_000;
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// The longest delay that the pacer compensates: a system timer may be one tick of 4 ms late.
 const CATCH_UP: Dur = Dur::from_millis(5);
-/// The number of packets before UDT4's arrival rate is usable: its filter of intervals starts with values of one
-/// second.
+/// The number of packets before UDT4's arrival rate is usable: its filter of intervals starts with
+/// values of one second.
 const FILLED: u64 = 16;
 
 /// The next transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Next {
-    /// Consecutive packets in the buffer: the first, their number, and the size in bytes of each but the last.
+    /// Consecutive packets in the buffer: the first, their number, and the size in bytes of each
+    /// but the last.
     Run { at: u64, count: u64, size: usize },
     /// A drop request for an expired message.
     Drop(DropRequest),
@@ -47,8 +49,9 @@ pub(crate) struct Sender {
     record: Option<Record>,
     /// The last round-trip time passed to the controller.
     sample: Option<Dur>,
-    /// Whether the controller receives acknowledgements and its window covers the packets in flight. Otherwise it
-    /// receives the receiver's reports and its window covers all unacknowledged packets, as in UDT.
+    /// Whether the controller receives acknowledgements and its window covers the packets in
+    /// flight. Otherwise it receives the receiver's reports and its window covers all
+    /// unacknowledged packets, as in UDT.
     windowed: bool,
     /// The packets in flight for the delivery-rate estimator, if the controller needs one.
     flight: Option<Box<Flight>>,
@@ -72,8 +75,8 @@ pub(crate) struct Sender {
     /// Recovery ends when all packets before this one have arrived.
     recovery: Option<u64>,
     timed_out: Option<TimedOut>,
-    /// One past the highest packet that the receiver has reported as arrived in a progress report; 0 if it sends none
-    /// (UDT4).
+    /// One past the highest packet that the receiver has reported as arrived in a progress report;
+    /// 0 if it sends none (UDT4).
     highest: u64,
     /// The number of retransmissions that the next [`repair`](Self::repair) assumes lost.
     repair_batch: u32,
@@ -95,7 +98,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Creates the sender of a connection to the socket `destination`, whose flow window is `window` packets.
+    /// Creates the sender of a connection to the socket `destination`, whose flow window is
+    /// `window` packets.
     pub(crate) fn new(
         config: &Config,
         now: Time,
@@ -161,9 +165,9 @@ impl Sender {
         self.output
     }
 
-    /// Whether the first missing packet was lost several times in a row, as if the path did not carry packets of its
-    /// size any more: a black hole (RFC 8899, section 4.3). Smaller packets may arrive, and so may loss reports. A full
-    /// receiver drops packets of any size.
+    /// Whether the first missing packet was lost several times in a row, as if the path did not
+    /// carry packets of its size any more: a black hole (RFC 8899, section 4.3). Smaller packets
+    /// may arrive, and so may loss reports. A full receiver drops packets of any size.
     pub(crate) fn suspects_black_hole(&self) -> bool {
         let una = self.buffer.una();
         let missing = una < self.buffer.next() && self.flow_window() > 2;
@@ -174,7 +178,8 @@ impl Sender {
         self.limit
     }
 
-    /// The peer's receive window: the number of packets after the acknowledged ones that it has room for.
+    /// The peer's receive window: the number of packets after the acknowledged ones that it has
+    /// room for.
     pub(crate) fn flow_window(&self) -> u64 {
         self.window_edge.saturating_sub(self.buffer.una())
     }
@@ -210,7 +215,8 @@ impl Sender {
         }
     }
 
-    /// The number of packets in flight; for a controller that receives reports, of unacknowledged packets.
+    /// The number of packets in flight; for a controller that receives reports, of unacknowledged
+    /// packets.
     fn in_flight(&self) -> u64 {
         let outstanding = self.buffer.outstanding() - self.buffer.dropped_count();
         if !self.windowed {
@@ -228,16 +234,18 @@ impl Sender {
         (self.in_flight() + more) as f64 <= self.output.window.get()
     }
 
-    /// Whether the packet `lost` is retransmitted at once, even if the window is closed. A rate law paces
-    /// retransmissions. A receiver without progress reports acknowledges nothing before they have arrived. The first
-    /// missing packet does not wait either (RFC 6675 section 5, step 4.3): without it the window may never open. After
-    /// a timeout, a window law's retransmissions wait for the window.
+    /// Whether the packet `lost` is retransmitted at once, even if the window is closed. A rate law
+    /// paces retransmissions. A receiver without progress reports acknowledges nothing before they
+    /// have arrived. The first missing packet does not wait either (RFC 6675 section 5, step 4.3):
+    /// without it the window may never open. After a timeout, a window law's retransmissions wait
+    /// for the window.
     fn bypasses_window(&self, lost: u64) -> bool {
         let first = lost == self.buffer.una();
         !self.windowed || (self.timed_out.is_none() && (self.highest == 0 || first))
     }
 
-    /// Selects the next packet and whether it is a retransmission. The error is the limit if none may be sent.
+    /// Selects the next packet and whether it is a retransmission. The error is the limit if none
+    /// may be sent.
     #[inline]
     fn next_packet(&mut self) -> Result<(u64, bool), Limit> {
         if let Some(lost) = self.buffer.first_lost() {
@@ -256,7 +264,8 @@ impl Sender {
         }
     }
 
-    /// Prepares the next transmission allowed now: up to `max_packets` packets that are contiguous in memory.
+    /// Prepares the next transmission allowed now: up to `max_packets` packets that are contiguous
+    /// in memory.
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -311,7 +320,8 @@ impl Sender {
         run.map(|(at, count, size)| Next::Run { at, count, size })
     }
 
-    /// Skips the part of a delay that the pacer does not compensate, and attributes it to the processor.
+    /// Skips the part of a delay that the pacer does not compensate, and attributes it to the
+    /// processor.
     fn skip_ahead(&mut self, now: Time, count: &mut Counters) {
         let earliest = now - CATCH_UP;
         if self.next_send < earliest {
@@ -331,8 +341,8 @@ impl Sender {
         }
     }
 
-    /// Attributes the time since a window opened to the processor, unless it is shorter than an eighth of the
-    /// round-trip time: then it reduces the rate by less than an eighth.
+    /// Attributes the time since a window opened to the processor, unless it is shorter than an
+    /// eighth of the round-trip time: then it reduces the rate by less than an eighth.
     fn attribute_lateness(&mut self, now: Time, count: &mut Counters) {
         let Some(window_opened) = self.window_opened.take() else { return };
         let short = Dur::from_nanos(self.keep_alive.min_rtt().as_nanos() / 8);
@@ -346,8 +356,9 @@ impl Sender {
         self.limit_times.elapse(now, count);
     }
 
-    /// Attributes the time from `polled` to `now`, in which packets were passed to the system, to the processor. Only
-    /// if they were the last packets of the data: more data from the application would not have been sent earlier.
+    /// Attributes the time from `polled` to `now`, in which packets were passed to the system, to
+    /// the processor. Only if they were the last packets of the data: more data from the
+    /// application would not have been sent earlier.
     pub(crate) fn transmit_finished(&mut self, polled: Time, now: Time, count: &mut Counters) {
         if self.limit_times.limit() == Some(Limit::Application) && self.last_sent == polled {
             self.limit_times.busy_until(now, count);
@@ -495,9 +506,8 @@ impl Sender {
         (self.buffer.sends(newest) == 1).then(|| now.since(self.buffer.sent_at(newest)))
     }
 
-    /// Processes feedback about arrivals: all packets before `at` have arrived, `arrived` packets in total, and none
-    /// from
-    /// `highest` on.
+    /// Processes feedback about arrivals: all packets before `at` have arrived, `arrived` packets
+    /// in total, and none from `highest` on.
     fn advance(
         &mut self,
         now: Time,
@@ -545,7 +555,8 @@ impl Sender {
         }
     }
 
-    /// The limit as reported to the controller: the configured rate limit counts as the application.
+    /// The limit as reported to the controller: the configured rate limit counts as the
+    /// application.
     fn controller_limit(&self) -> Limit {
         let own = match (self.output.pace, self.rate_limit) {
             (Some(pace), Some(limit)) => pace <= limit,

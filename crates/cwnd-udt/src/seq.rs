@@ -1,5 +1,5 @@
-//! Numbers that wrap: data sequence numbers (31 bits), message numbers (29 bits) and acknowledgement numbers (31 bits),
-//! draft-gg-udt-03 section 2.
+//! Numbers that wrap: data sequence numbers (31 bits), message numbers (29 bits) and
+//! acknowledgement numbers (31 bits), draft-gg-udt-03 section 2.
 
 use crate::cast::low32;
 
@@ -30,8 +30,8 @@ impl Seq {
         Seq::new(self.0.wrapping_add(low32(count)))
     }
 
-    /// The distance from `self` to `other` in packets, negative if `other` precedes `self`. Of the two distances modulo
-    /// `2^31`, the smaller one.
+    /// The distance from `self` to `other` in packets, negative if `other` precedes `self`. Of the
+    /// two distances modulo `2^31`, the smaller one.
     pub const fn to(self, other: Seq) -> i32 {
         // Subtract modulo 2^31 and sign-extend the result.
         (other.0.wrapping_sub(self.0) << 1).cast_signed() >> 1

@@ -1,5 +1,5 @@
-//! Tests over the public interface, in one binary: each binary compiles the generic code of the crate again. Tests that measure the
-//! whole process are binaries of their own.
+//! Tests over the public interface, in one binary: each binary compiles the generic code of the
+//! crate again. Tests that measure the whole process are binaries of their own.
 
 #[cfg(all(unix, feature = "net"))]
 mod admission;

@@ -1,4 +1,5 @@
-//! Faults with sockets: killed peers, half-open connections, corrupted datagrams, and a thousand connections on a port.
+//! Faults with sockets: killed peers, half-open connections, corrupted datagrams, and a thousand
+//! connections on a port.
 
 use crate::common::Random;
 use crate::support::raw_client::RawClient;
@@ -32,8 +33,8 @@ fn expect_peer_gone(what: &str, wait: impl FnOnce() -> std::io::Result<()>) {
     assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
 }
 
-/// The peer's process is killed before the connection, while it is idle, sending or receiving, and while the connection
-/// is closed.
+/// The peer's process is killed before the connection, while it is idle, sending or receiving, and
+/// while the connection is closed.
 #[test]
 fn a_killed_peer_is_detected() {
     if !reference::is_available() {
@@ -116,8 +117,8 @@ fn a_half_open_connection_times_out() {
 /// The timeout of connections with corrupted datagrams, which may fail.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Transfers data through a relay with faults in both directions. Returns the hashes of the sent and the received data
-/// if the connection succeeded.
+/// Transfers data through a relay with faults in both directions. Returns the hashes of the sent
+/// and the received data if the connection succeeded.
 fn transfer_with_faults(
     listener: &UdtListener,
     faults: Faults,
@@ -143,8 +144,9 @@ fn transfer_with_faults(
     Some((sent.ok()?, arrived?))
 }
 
-/// Truncated, corrupted and replayed datagrams at every stage, including handshakes and shutdowns. UDT has no checksum,
-/// so that received data may be wrong. Nothing hangs, and the port serves the next client.
+/// Truncated, corrupted and replayed datagrams at every stage, including handshakes and shutdowns.
+/// UDT has no checksum, so that received data may be wrong. Nothing hangs, and the port serves the
+/// next client.
 #[test]
 fn damaged_datagrams_do_not_break_the_port() {
     let reorder_delay = Duration::from_millis(3);

@@ -1,4 +1,5 @@
-//! A listener during a flood of connection requests. Its own process, because its memory is measured.
+//! A listener during a flood of connection requests. Its own process, because its memory is
+//! measured.
 
 #![cfg(all(target_os = "linux", feature = "net"))]
 
@@ -43,7 +44,8 @@ fn flood(
     sent.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Measures the rate of a transfer without and with each kind of flood, and asserts that it keeps at least `share`.
+/// Measures the rate of a transfer without and with each kind of flood, and asserts that it keeps
+/// at least `share`.
 fn measure_transfer_during_floods(config: &Config, per_second: u64, share: f64) {
     let listener = UdtListener::bind(local(), config).unwrap();
     let to = listener.local_addr();

@@ -114,7 +114,8 @@ proptest! {
         prop_assert!(pair.ends[1].poll_transmit(pair.now, 4).is_none_or(|t| t.segment <= 1472));
     }
 
-    /// Bits are flipped in packets of every stage. Received data may be wrong, because UDT relies on UDP's checksum.
+    /// Bits are flipped in packets of every stage. Received data may be wrong, because UDT relies
+    /// on UDP's checksum.
     #[test]
     fn flipped_bits_do_not_break_a_connection(seed: u64, flip in 0.01..0.3f64, message: bool) {
         let config = if message { messages("udt") } else { config("udt") };
@@ -139,8 +140,8 @@ proptest! {
         }
     }
 
-    /// All datagrams of one connection are replayed in another, possibly truncated. The other connection delivers its
-    /// own data.
+    /// All datagrams of one connection are replayed in another, possibly truncated. The other
+    /// connection delivers its own data.
     #[test]
     fn replayed_and_truncated_datagrams_are_ignored(seed: u64, truncate: bool) {
         let config = config("udt");

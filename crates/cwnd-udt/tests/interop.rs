@@ -1,5 +1,6 @@
-//! Interoperability with the reference library, UDT 4.11, in another process: all roles, both directions, and impaired
-//! networks. `CWND_INTEROP_MB` is the size of a stream in megabytes (default 64).
+//! Interoperability with the reference library, UDT 4.11, in another process: all roles, both
+//! directions, and impaired networks. `CWND_INTEROP_MB` is the size of a stream in megabytes
+//! (default 64).
 
 use crate::support::reference::{self, Reference};
 use crate::support::relay::{Faults, Relay};
@@ -44,8 +45,8 @@ fn free_port() -> u16 {
 }
 
 impl Ends {
-    /// Connects to a UDT4 end that is started with the arguments `words`. `faults` are those of datagrams to this
-    /// crate's end and from it.
+    /// Connects to a UDT4 end that is started with the arguments `words`. `faults` are those of
+    /// datagrams to this crate's end and from it.
     fn connect(role: Role, config: &Config, words: &str, faults: Option<[Faults; 2]>) -> Ends {
         let kind = if config.socket_type == SocketType::Message { "--message" } else { "" };
         let words = format!("{kind} {words}");
@@ -85,8 +86,8 @@ impl Ends {
         Ends { stream, reference, relay }
     }
 
-    /// Both ends send data at the same time, `bytes` from this crate's end and from UDT4. Then one end closes the
-    /// connection: this crate's if `close_here`.
+    /// Both ends send data at the same time, `bytes` from this crate's end and from UDT4. Then one
+    /// end closes the connection: this crate's if `close_here`.
     fn exchange(
         role: Role,
         config: &Config,
@@ -154,8 +155,8 @@ impl Ends {
     }
 }
 
-/// Closes a connection and checks that both ends have noticed. On a lossy path the shutdown of UDT4 may be lost: it is
-/// sent only once.
+/// Closes a connection and checks that both ends have noticed. On a lossy path the shutdown of UDT4
+/// may be lost: it is sent only once.
 fn finish(stream: UdtStream, reference: &Reference, close_here: bool, lossy: bool) {
     if close_here {
         stream.close_until(Some(Instant::now() + TIMEOUT)).unwrap();
@@ -382,8 +383,8 @@ fn messages_are_delivered_by_a_rendezvous() {
     check_messages(Role::Rendezvous);
 }
 
-/// Expired messages are skipped, and later ones are delivered. UDT4 sends every message at least once. This crate does
-/// not send expired messages, so that they are written over some time.
+/// Expired messages are skipped, and later ones are delivered. UDT4 sends every message at least
+/// once. This crate does not send expired messages, so that they are written over some time.
 #[test]
 fn expired_messages_are_skipped() {
     if !reference::is_available() {
@@ -432,7 +433,8 @@ fn both_ends_can_close_at_once() {
             let line = ends.reference.line(TIMEOUT).unwrap();
             assert!(line.starts_with("sent") || line.starts_with("received"), "{line}");
         }
-        // UDT4 delivers data before it sends the acknowledgement: its shutdown may precede the acknowledgement.
+        // UDT4 delivers data before it sends the acknowledgement: its shutdown may precede the
+        // acknowledgement.
         let deadline = Instant::now() + TIMEOUT;
         while ends.stream.unacknowledged() > 0 {
             assert!(Instant::now() < deadline, "the last data are not acknowledged");

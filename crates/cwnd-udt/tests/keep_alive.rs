@@ -1,4 +1,5 @@
-//! Keep-alives to a receiver that checks its timers only when a packet arrives, or every 100 ms, as UDT4 does.
+//! Keep-alives to a receiver that checks its timers only when a packet arrives, or every 100 ms, as
+//! UDT4 does.
 
 use crate::common::{config, ends};
 use cwnd::{Dur, Time};
@@ -78,7 +79,8 @@ fn due(in_transit: &mut VecDeque<(Time, Vec<u8>)>, now: Time) -> Option<Vec<u8>>
     if arrives { in_transit.pop_front().map(|(_, datagram)| datagram) } else { None }
 }
 
-/// Runs a bulk transfer to a [`Udt4Receiver`] for `span`. Returns the numbers of packets received and of keep-alives.
+/// Runs a bulk transfer to a [`Udt4Receiver`] for `span`. Returns the numbers of packets received
+/// and of keep-alives.
 fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
     let mut now = Time::ZERO;
     let [mut sender, _] = ends(&config(law), [11, 22], 0);
@@ -120,9 +122,10 @@ fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
     (receiver.next, keep_alives)
 }
 
-/// The receiver acknowledges a full buffer, which the application then reads, and announces the room with the next
-/// acknowledgement: at best a buffer per 20 ms, and a buffer per 200 ms without keep-alives. The receiver's round-trip
-/// time estimate, which starts at 100 ms, does not delay the first keep-alives.
+/// The receiver acknowledges a full buffer, which the application then reads, and announces the
+/// room with the next acknowledgement: at best a buffer per 20 ms, and a buffer per 200 ms without
+/// keep-alives. The receiver's round-trip time estimate, which starts at 100 ms, does not delay the
+/// first keep-alives.
 #[test]
 fn keep_alives_make_a_full_receiver_acknowledge() {
     for law in ["udt", "reno"] {

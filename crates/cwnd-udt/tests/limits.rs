@@ -1,4 +1,5 @@
-//! The time by limiting cause: it is attributed correctly and adds up to the time since the connection opened.
+//! The time by limiting cause: it is attributed correctly and adds up to the time since the
+//! connection opened.
 
 use crate::common::{PERFECT, Pair, Path, config};
 use cwnd::{Dur, Limit, Time};
@@ -37,7 +38,8 @@ fn send(pair: &mut Pair, span: Dur, reads: bool) {
     }
 }
 
-/// The times since the last call. Asserts that the total adds up to the time since the first end opened.
+/// The times since the last call. Asserts that the total adds up to the time since the first end
+/// opened.
 fn interval(pair: &mut Pair, opened: Time) -> [u64; 5] {
     let stats = pair.ends[0].stats(pair.now, true);
     let micros = pair.now.since(opened).as_nanos() / 1000;

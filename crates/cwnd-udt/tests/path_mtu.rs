@@ -7,8 +7,8 @@ use cwnd_udt::{Answer, Config, Connection, Listener, Seq, SocketType};
 
 const HANDSHAKE: usize = 64;
 
-/// Connects over a path with these MTUs in both directions, and returns the size of a full datagram with its headers.
-/// A listener of UDT4 ignores padded requests.
+/// Connects over a path with these MTUs in both directions, and returns the size of a full datagram
+/// with its headers. A listener of UDT4 ignores padded requests.
 fn full_datagram(there: usize, back: usize, udt4: bool, probes: &[u32]) -> usize {
     let largest = probes.first().copied().unwrap_or(1500);
     let config = Config { packet_size: largest, probes: probes.to_vec(), ..config("udt") };
@@ -74,7 +74,8 @@ fn lost_probes_are_repeated_and_then_the_smallest_size_is_used() {
     assert_eq!(full_datagram(500, 500, false, &[1500, 1280, 576]), 576);
 }
 
-/// The path loses full packets from the middle of a transfer on, but neither small packets nor control packets.
+/// The path loses full packets from the middle of a transfer on, but neither small packets nor
+/// control packets.
 #[test]
 fn a_black_hole_is_suspected_though_small_packets_arrive() {
     for law in ["cubic", "reno", "udt", "bbr"] {

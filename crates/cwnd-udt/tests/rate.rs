@@ -16,7 +16,8 @@ fn link(mbit: f64, rtt_ms: u64, loss: f64) -> Path {
     }
 }
 
-/// Sends for `secs` and returns the rate in the second half in megabits per second, UDT and UDP headers included.
+/// Sends for `secs` and returns the rate in the second half in megabits per second, UDT and UDP
+/// headers included.
 fn goodput(law: &str, path: Path, secs: u64) -> f64 {
     goodput_of(&Config::new(Spec::parse(law).unwrap()), path, secs)
 }
@@ -68,15 +69,16 @@ fn controllers_fill_a_path() {
     }
 }
 
-/// Random loss keeps UDT's law below the link's rate: near the capacity it increases by a tenth of a packet per SYN,
-/// and decreases by a ninth at each loss.
+/// Random loss keeps UDT's law below the link's rate: near the capacity it increases by a tenth of
+/// a packet per SYN, and decreases by a ninth at each loss.
 #[test]
 fn udt_fills_a_long_fat_path() {
     let mbps = goodput("udt", link(200.0, 100, 1e-5), 40);
     assert!(mbps > 170.0, "{mbps}");
 }
 
-/// With one acknowledgement per SYN, a receive buffer of 256 packets would limit the rate to 298 Mb/s.
+/// With one acknowledgement per SYN, a receive buffer of 256 packets would limit the rate to 298
+/// Mb/s.
 #[test]
 fn a_small_receive_buffer_does_not_limit_the_rate() {
     let config = Config { send_buffer: 4096, ..config("reno") };
@@ -84,9 +86,9 @@ fn a_small_receive_buffer_does_not_limit_the_rate() {
     assert!(mbps > 900.0, "{mbps}");
 }
 
-/// Half of the packets are lost, and the receiver measures the pauses between retransmissions as packet pairs, as UDT4
-/// does: it estimates 1 Mb/s instead of 3 Gb/s. With this estimate, UDT's law would increase by one packet per second
-/// with each acknowledgement.
+/// Half of the packets are lost, and the receiver measures the pauses between retransmissions as
+/// packet pairs, as UDT4 does: it estimates 1 Mb/s instead of 3 Gb/s. With this estimate, UDT's law
+/// would increase by one packet per second with each acknowledgement.
 #[test]
 fn a_wrong_capacity_estimate_is_ignored() {
     let config = Config::new(Spec::parse("udt").unwrap());

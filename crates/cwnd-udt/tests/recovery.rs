@@ -8,8 +8,8 @@ use cwnd_udt::{Config, Counters};
 const LINK: Path =
     Path { delay: Dur::from_millis(50), nanos_per_byte: 80.0, queue: 1_250_000.0, ..PERFECT };
 
-/// Runs a bulk transfer of 20 s over [`LINK`], with random `loss` after the first 5 s. Returns the sender's counters,
-/// and the goodput of the last 15 s in megabits per second.
+/// Runs a bulk transfer of 20 s over [`LINK`], with random `loss` after the first 5 s. Returns the
+/// sender's counters, and the goodput of the last 15 s in megabits per second.
 fn transfer(config: &Config, loss: f64) -> (Counters, f64) {
     let mut pair = Pair::open(config, 1, LINK, 3);
     pair.most = 64;
@@ -50,7 +50,8 @@ fn transfer(config: &Config, loss: f64) -> (Counters, f64) {
     (stats.total, mbps)
 }
 
-/// HyStart++ ends slow start before many packets are lost. Linux's CUBIC retransmits 500 to 560 packets on this path.
+/// HyStart++ ends slow start before many packets are lost. Linux's CUBIC retransmits 500 to 560
+/// packets on this path.
 #[test]
 fn window_laws_use_hystart() {
     for law in ["cubic", "reno"] {
@@ -60,8 +61,9 @@ fn window_laws_use_hystart() {
     }
 }
 
-/// After an overshoot of a whole window, retransmissions respect the window: nearly all arrive, and none is spurious.
-/// CUBIC also keeps 0.7 of the window in slow start (RFC 9438 section 4.6), which overflows the queue once more.
+/// After an overshoot of a whole window, retransmissions respect the window: nearly all arrive, and
+/// none is spurious. CUBIC also keeps 0.7 of the window in slow start (RFC 9438 section 4.6), which
+/// overflows the queue once more.
 #[test]
 fn an_overshoot_is_repaired_within_the_window() {
     for (law, most) in [("reno(start=standard)", 2000), ("cubic(start=standard)", 5000)] {
@@ -73,7 +75,8 @@ fn an_overshoot_is_repaired_within_the_window() {
     }
 }
 
-/// One packet is always lost. A timeout retransmits it, but not the later packets that the receiver has reported.
+/// One packet is always lost. A timeout retransmits it, but not the later packets that the receiver
+/// has reported.
 #[test]
 fn a_timeout_retransmits_only_missing_packets() {
     for law in ["reno", "udt"] {
@@ -83,7 +86,8 @@ fn a_timeout_retransmits_only_missing_packets() {
         pair.hole = Some(first + 3);
         pair.ends[0].write(&[2; 200_000]).unwrap();
         pair.run_for(Dur::from_millis(1000));
-        // All other packets have arrived and were reported. From now on, loss reports and retransmissions are lost.
+        // All other packets have arrived and were reported. From now on, loss reports and
+        // retransmissions are lost.
         pair.path.outage = (pair.now, pair.now + Dur::from_millis(1500));
         pair.run_for(Dur::from_millis(1600));
         let counters = *pair.ends[0].counters();
@@ -96,7 +100,8 @@ fn a_timeout_retransmits_only_missing_packets() {
     }
 }
 
-/// The packet of a timeout is the declared lost one that was sent last: here a retransmission, not the last packet.
+/// The packet of a timeout is the declared lost one that was sent last: here a retransmission, not
+/// the last packet.
 #[test]
 fn a_timeout_reports_the_packets_that_it_declares_lost() {
     let config = Config { record: true, ..config("reno") };
@@ -147,7 +152,8 @@ fn retransmissions_after_a_timeout_respect_the_window() {
     assert_eq!(pair.ends[1].counters().pkt_duplicate, 0);
 }
 
-/// Loss recovery does not reduce the rate at 1 % random loss: a law with a negligible decrease keeps the path full.
+/// Loss recovery does not reduce the rate at 1 % random loss: a law with a negligible decrease
+/// keeps the path full.
 #[test]
 fn a_law_that_ignores_loss_fills_a_lossy_path() {
     let config = Config {

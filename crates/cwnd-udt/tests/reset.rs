@@ -1,4 +1,5 @@
-//! Resets: a connection that the listener no longer knows ends at once, and forged resets are ignored.
+//! Resets: a connection that the listener no longer knows ends at once, and forged resets are
+//! ignored.
 
 use crate::common::{self, Random};
 use crate::support::reference::{self, Reference};
@@ -251,7 +252,8 @@ fn resets_are_rate_limited_and_not_longer_than_the_datagrams() {
     }
 }
 
-/// A proxy between a client and a listener, which can send datagrams to the client in the listener's name.
+/// A proxy between a client and a listener, which can send datagrams to the client in the
+/// listener's name.
 struct Proxy {
     front: UdpSocket,
     back: UdpSocket,

@@ -65,8 +65,8 @@ fn many_connections_share_a_port() {
     share_a_port(&client, &server, 150, 10_000);
 }
 
-/// Asserts that a listener with the key `listener_key` does not accept a client with the key `client_key`, and returns
-/// the client's error.
+/// Asserts that a listener with the key `listener_key` does not accept a client with the key
+/// `client_key`, and returns the client's error.
 fn expect_rejected(client_key: Option<Key>, listener_key: Option<Key>) -> (ErrorKind, String) {
     let listener = UdtListener::bind(local(), &short_timeout(listener_key)).unwrap();
     let error = UdtStream::connect(listener.local_addr(), &short_timeout(client_key)).unwrap_err();
@@ -197,7 +197,8 @@ fn random_datagrams_do_not_disturb_a_transfer() {
         let mut random = Random(11);
         for n in 0..20_000 {
             let mut bytes: Vec<u8> = (0..25).flat_map(|_| random.next().to_le_bytes()).collect();
-            // The lengths of a hello (72), a cookie (56) and sealed datagrams (at least 28), among others.
+            // The lengths of a hello (72), a cookie (56) and sealed datagrams (at least 28), among
+            // others.
             bytes.truncate([72, 60, 56, 28, 200][n % 5]);
             if n % 3 > 0 {
                 let kind = 0xf1 + random.below(4) as u8;

@@ -1,4 +1,5 @@
-//! A listener with credentials during a flood of hellos. Its own process, because its memory is measured.
+//! A listener with credentials during a flood of hellos. Its own process, because its memory is
+//! measured.
 
 #![cfg(all(target_os = "linux", feature = "net"))]
 
@@ -22,8 +23,8 @@ const SOCKETS: usize = 256;
 const MIN_HELLOS: usize = 2_000;
 static DATA: [u8; 8_000_000] = [7; 8_000_000];
 
-/// Credentials of a listener, of its client, and of the attackers. Attackers replay recorded hellos, or use an unlisted
-/// pair or another code.
+/// Credentials of a listener, of its client, and of the attackers. Attackers replay recorded
+/// hellos, or use an unlisted pair or another code.
 fn credentials(kind: &str) -> [Credentials; 3] {
     let pairs = [(); 3].map(|()| KeyPair::generate().unwrap());
     let pair = |own: usize, peer: usize| Credentials::Pair {
@@ -62,7 +63,8 @@ fn prepare_hello(
     (socket, hello)
 }
 
-/// Sends `per_second` of the attackers' hellos, half of them corrupted, until `stop`, and at least `MIN_HELLOS`.
+/// Sends `per_second` of the attackers' hellos, half of them corrupted, until `stop`, and at least
+/// `MIN_HELLOS`.
 fn flood(
     to: SocketAddr,
     attacker_credentials: &Credentials,
@@ -93,8 +95,8 @@ fn flood(
     }
 }
 
-/// The share of its rate that a transfer of 200 Mb/s keeps during each flood of `per_second` hellos, and the growth of the memory in
-/// bytes. Asserts that no attacker is accepted.
+/// The share of its rate that a transfer of 200 Mb/s keeps during each flood of `per_second`
+/// hellos, and the growth of the memory in bytes. Asserts that no attacker is accepted.
 fn measure_transfer_during_floods(
     kind: &str,
     rounds: usize,
@@ -151,8 +153,8 @@ fn measure_transfer_during_floods(
 fn a_flood_of_hellos_uses_no_lasting_memory() {
     for kind in KINDS {
         let (_, grown) = measure_transfer_during_floods(kind, 8, 1024, 10_000.0);
-        // Memory that the connection uses for the first time is below 1 MB. The listener processes 3,000 hellos or more: sessions of
-        // 6 KiB for half of them would use 9 MB.
+        // Memory that the connection uses for the first time is below 1 MB. The listener processes
+        // 3,000 hellos or more: sessions of 6 KiB for half of them would use 9 MB.
         assert!(grown < 4 << 20, "{kind}: {grown} bytes more");
     }
 }

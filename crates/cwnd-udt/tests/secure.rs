@@ -1,5 +1,5 @@
-//! Connections with a shared key in simulated time, over a path that loses, delays, reorders, duplicates and corrupts
-//! datagrams.
+//! Connections with a shared key in simulated time, over a path that loses, delays, reorders,
+//! duplicates and corrupts datagrams.
 
 use crate::common::{self, PERFECT, Path, Random, client, config, pattern, server};
 use cwnd::{Dur, Time};

@@ -134,7 +134,8 @@ fn a_slow_reader_limits_the_sender() {
     }
 }
 
-/// Keep-alives are sent while the window is closed, because UDT4 then checks its timers; at most a hundred per second.
+/// Keep-alives are sent while the window is closed, because UDT4 then checks its timers; at most a
+/// hundred per second.
 #[test]
 fn keep_alives_are_sent_to_a_silent_receiver() {
     let mut pair = Pair::open(&config("reno"), 9, PERFECT, 3);

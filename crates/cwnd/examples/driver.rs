@@ -1,8 +1,8 @@
 //! A driver of your own: a toy transport over a bottleneck queue, in virtual time.
 //!
-//! The sender has unlimited data and gives each transmission a new packet number, as QUIC does. Packets arrive in order
-//! or are dropped by the full queue; the receiver acknowledges each one. The transport runs any controller of the
-//! registry:
+//! The sender has unlimited data and gives each transmission a new packet number, as QUIC does.
+//! Packets arrive in order or are dropped by the full queue; the receiver acknowledges each one.
+//! The transport runs any controller of the registry:
 //!
 //! ```text
 //! cargo run --example driver                          # all controllers
@@ -33,7 +33,8 @@ struct Path {
 }
 
 impl Path {
-    /// Sends a packet at `now`; returns the arrival time of its acknowledgement, `None` if the queue drops the packet.
+    /// Sends a packet at `now`; returns the arrival time of its acknowledgement, `None` if the
+    /// queue drops the packet.
     fn send(&mut self, now: Time) -> Option<Time> {
         if LINK.packets(self.busy.since(now)) > QUEUE {
             return None;
@@ -72,7 +73,8 @@ impl Sender {
         self.sent += 1;
     }
 
-    /// Processes an acknowledgement, which covers the first packet that was not dropped. The packets before it are lost.
+    /// Processes an acknowledgement, which covers the first packet that was not dropped. The
+    /// packets before it are lost.
     fn acked(&mut self, now: Time, limit: Limit) -> Option<(Acked, Option<Lost>)> {
         let first = self.flight.iter().position(|packet| packet.answer.is_some())?;
         let newest_lost = self.flight.drain(..first).next_back();
@@ -89,7 +91,8 @@ impl Sender {
         acked.sent = self.sent;
         acked.rtt = Some(rtt);
         acked.limit = limit;
-        // Only controllers whose `Needs` name it use the sample: a driver may do without the estimator for the others.
+        // Only controllers whose `Needs` name it use the sample: a driver may do without the
+        // estimator for the others.
         acked.delivery = self.estimator.sample(known.min);
         Some((acked, lost))
     }
@@ -146,7 +149,8 @@ pub(crate) fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
             && let Some((acked, lost)) = sender.acked(now, limit)
         {
             timeout = now + RTO;
-            // `Conventions::QUIC`: the controller infers the end of recovery from the acknowledgement.
+            // `Conventions::QUIC`: the controller infers the end of recovery from the
+            // acknowledgement.
             controller.on(now, &Event::Acked(acked));
             if let Some(lost) = lost {
                 controller.on(now, &Event::Lost(lost));

@@ -1,8 +1,9 @@
 //! A window law of your own, in its machine.
 //!
-//! The law is the constant-rate increase of S. Floyd, *Connections with Multiple Congested Gateways in Packet-Switched
-//! Networks Part 1*, Computer Communication Review 21(5), 1991: the window grows by `c R^2` packets in each round-trip
-//! time `R`, so that the rate of each connection grows by `c` packets/s each second whatever its round-trip time.
+//! The law is the constant-rate increase of S. Floyd, *Connections with Multiple Congested Gateways
+//! in Packet-Switched Networks Part 1*, Computer Communication Review 21(5), 1991: the window grows
+//! by `c R^2` packets in each round-trip time `R`, so that the rate of each connection grows by `c`
+//! packets/s each second whatever its round-trip time.
 //!
 //! ```text
 //! cargo run --example law
@@ -44,7 +45,8 @@ fn main() {
     // The time is that of the last event; a round begins at `began`.
     let (mut began, mut recovery_ends) = (Time::ZERO, None);
     for round in 0..ROUNDS {
-        // The packets of a round leave at its start. Each acknowledgement, one round-trip time later, covers two.
+        // The packets of a round leave at its start. Each acknowledgement, one round-trip time
+        // later, covers two.
         let window = controller.window().get() as u32;
         sent += u64::from(window);
         let now = began + RTT;

@@ -1,7 +1,7 @@
 //! Records the events and answers of a controller in a file, reads the file back and replays it.
 //!
-//! A record of a connection, from any driver, is a regression test of a controller: the replay must give the same answers,
-//! bit by bit.
+//! A record of a connection, from any driver, is a regression test of a controller: the replay must
+//! give the same answers, bit by bit.
 //!
 //! ```text
 //! cargo run --example replay -- reno.record

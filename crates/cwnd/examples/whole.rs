@@ -1,9 +1,10 @@
 //! A whole controller: it owns all of its state and uses the parts of the crate.
 //!
-//! The controller estimates the bottleneck bandwidth as the maximum delivery rate of ten rounds and the propagation delay as
-//! the minimum round-trip time of ten seconds, and paces at a gain times the bandwidth, as BBR does
-//! (draft-ietf-ccwg-bbr). It has BBR's Startup, Drain and ProbeBW with the gain cycle of version 1, no ProbeRTT, and no
-//! reaction to losses: an example, not a controller for the Internet.
+//! The controller estimates the bottleneck bandwidth as the maximum delivery rate of ten rounds and
+//! the propagation delay as the minimum round-trip time of ten seconds, and paces at a gain times
+//! the bandwidth, as BBR does (draft-ietf-ccwg-bbr). It has BBR's Startup, Drain and ProbeBW with
+//! the gain cycle of version 1, no ProbeRTT, and no reaction to losses: an example, not a
+//! controller for the Internet.
 //!
 //! ```text
 //! cargo run --example whole
@@ -28,7 +29,8 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// Doubles the rate until three rounds have passed without a growth of the bandwidth by a quarter.
+    /// Doubles the rate until three rounds have passed without a growth of the bandwidth by a
+    /// quarter.
     Startup { full: f64, stalled: u32 },
     /// Empties the queue that Startup built.
     Drain,

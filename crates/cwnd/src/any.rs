@@ -1,5 +1,5 @@
-//! Any controller in one type: the laws of this crate in their machines without a heap allocation, and controllers
-//! and laws written elsewhere.
+//! Any controller in one type: the laws of this crate in their machines without a heap allocation,
+//! and controllers and laws written elsewhere.
 
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::event::{Event, Output};
@@ -10,7 +10,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-/// Any controller: the type for a driver that learns its controller at run time, by name for instance.
+/// Any controller: the type for a driver that learns its controller at run time, by name for
+/// instance.
 ///
 /// ```
 /// use cwnd::laws::Aimd;
@@ -76,7 +77,8 @@ impl Controller for AnyController {
     fn on(&mut self, now: Time, event: &Event) {
         match self {
             AnyController::Window(machine) => machine.on(now, event),
-            // Copies: passing a reference to a non-inlined function forces the value out of registers.
+            // Copies: passing a reference to a non-inlined function forces the value out of
+            // registers.
             AnyController::Rate(machine) => machine.on(now, &{ *event }),
             AnyController::Whole(controller) => controller.on(now, &{ *event }),
         }
@@ -110,8 +112,8 @@ pub enum Law {
     Rate(AnyRateLaw),
 }
 
-/// Makes the controller of each connection: a [`Spec`](crate::Spec), or a program's own. Its `Display` is the
-/// controller's name.
+/// Makes the controller of each connection: a [`Spec`](crate::Spec), or a program's own. Its
+/// `Display` is the controller's name.
 pub trait MakeController: fmt::Debug + fmt::Display + Send + Sync {
     /// A controller at the start of a connection.
     fn controller(&self, settings: &Settings) -> AnyController;

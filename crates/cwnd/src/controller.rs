@@ -1,4 +1,5 @@
-//! What a driver sees of a congestion controller: the [`Controller`] trait, its settings and its reductions.
+//! What a driver sees of a congestion controller: the [`Controller`] trait, its settings and its
+//! reductions.
 
 use crate::conventions::Conventions;
 use crate::event::{Event, Output};
@@ -11,10 +12,11 @@ use dyn_clone::DynClone;
 
 /// A congestion controller, as a driver uses it.
 ///
-/// A driver reports each [`Event`] with its time and then reads the [`Output`]. Window laws and rate laws have this
-/// interface through their machines, [`Windowed`](crate::Windowed) and [`Paced`](crate::Paced). A controller that
-/// owns all of its state, such as BBR, implements it directly and uses [`crate::parts`]. What each side may rely on is
-/// in [Writing a driver](crate#writing-a-driver) and [Writing a controller](crate#writing-a-controller).
+/// A driver reports each [`Event`] with its time and then reads the [`Output`]. Window laws and
+/// rate laws have this interface through their machines, [`Windowed`](crate::Windowed) and
+/// [`Paced`](crate::Paced). A controller that owns all of its state, such as BBR, implements it
+/// directly and uses [`crate::parts`]. What each side may rely on is in [Writing a
+/// driver](crate#writing-a-driver) and [Writing a controller](crate#writing-a-controller).
 ///
 /// ```
 /// use cwnd::{Controller, Cut, Dur, Event, Needs, Output, Packets, Rate, Time};
@@ -42,24 +44,28 @@ use dyn_clone::DynClone;
 /// }
 /// ```
 pub trait Controller: DynClone + fmt::Debug + Send + Sync {
-    /// Processes an event at `now`. Times never decrease. Any event is accepted in any order; events that a controller
-    /// does not know are ignored.
+    /// Processes an event at `now`. Times never decrease. Any event is accepted in any order;
+    /// events that a controller does not know are ignored.
     fn on(&mut self, now: Time, event: &Event);
 
-    /// The answer as of the last event. Cheap: a driver reads it after each event and before each packet.
+    /// The answer as of the last event. Cheap: a driver reads it after each event and before each
+    /// packet.
     fn output(&self) -> Output;
 
-    /// What the controller needs from its driver beyond acknowledgements and losses. It never changes.
+    /// What the controller needs from its driver beyond acknowledgements and losses. It never
+    /// changes.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// Takes the last reduction, if there was one since the last call: for records, and for CWR (RFC 3168 section 6.1.2).
+    /// Takes the last reduction, if there was one since the last call: for records, and for CWR
+    /// (RFC 3168 section 6.1.2).
     fn take_cut(&mut self) -> Option<Cut> {
         None
     }
 
-    /// Emits the controller's variables by name, the same names each time: `ssthresh` and the law's own.
+    /// Emits the controller's variables by name, the same names each time: `ssthresh` and the law's
+    /// own.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -90,14 +96,15 @@ where
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// A delivery-rate sample with each acknowledgement: [`Acked::delivery`](crate::Acked::delivery).
+    /// A delivery-rate sample with each acknowledgement:
+    /// [`Acked::delivery`](crate::Acked::delivery).
     pub delivery_rate: bool,
     /// Marks: all packets of the sender are ECN-capable, the SYN too (RFC 8257 section 3.6).
     pub ecn: bool,
     /// The receiver's periodic reports ([`Event::Report`]) instead of acknowledgements.
     pub reports: bool,
-    /// The receiver's estimate of the link capacity in its reports: the sender sends the packet pairs from which
-    /// the receiver computes it.
+    /// The receiver's estimate of the link capacity in its reports: the sender sends the packet
+    /// pairs from which the receiver computes it.
     pub capacity: bool,
 }
 
@@ -178,15 +185,15 @@ pub struct Settings {
     pub max_window: Packets,
     /// How slow start grows the window.
     pub slow_start: SlowStart,
-    /// Packets by which one acknowledgement opens the window in slow start at most: L of RFC 3465 section 2.2. An
-    /// acknowledgement of a QUIC stack may cover many packets; RFC 9406 section 4.3 recommends 8, and no limit for
-    /// paced senders.
+    /// Packets by which one acknowledgement opens the window in slow start at most: L of RFC 3465
+    /// section 2.2. An acknowledgement of a QUIC stack may cover many packets; RFC 9406 section 4.3
+    /// recommends 8, and no limit for paced senders.
     pub slow_start_limit: f64,
-    /// The pacing rate of a window law as a multiple of window / smoothed round-trip time, such as 1.25 (RFC 9002
-    /// section 7.7); `None` does not pace.
+    /// The pacing rate of a window law as a multiple of window / smoothed round-trip time, such as
+    /// 1.25 (RFC 9002 section 7.7); `None` does not pace.
     pub pacing: Option<f64>,
-    /// The pacing rate below half of the slow-start threshold as a multiple of that above: 1, in Linux 200 % / 120 %
-    /// (`tcp_update_pacing_rate` in net/ipv4/tcp_input.c).
+    /// The pacing rate below half of the slow-start threshold as a multiple of that above: 1, in
+    /// Linux 200 % / 120 % (`tcp_update_pacing_rate` in net/ipv4/tcp_input.c).
     pub startup_pacing: f64,
     /// The rules of the driver's stack.
     pub conventions: &'static Conventions,
@@ -195,8 +202,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Ten packets of 1500 bytes (RFC 6928), no largest window, standard slow start with L = 2, no pacing, the
-    /// conventions of the RFCs.
+    /// Ten packets of 1500 bytes (RFC 6928), no largest window, standard slow start with L = 2, no
+    /// pacing, the conventions of the RFCs.
     fn default() -> Self {
         Settings {
             packet: 1500,

@@ -29,10 +29,11 @@ pub struct Decision {
     pub after_mark: bool,
 }
 
-/// The slow-start threshold and the window after a signal, in packets. The machine keeps the window between
-/// [`Conventions::least_window`] and the window before the signal. After a [`Signal::Timeout`] it is the least window
-/// (RFC 5681 section 3.1), whatever is decided; after [`Signal::PersistentCongestion`] the threshold stays and the window is two packets
-/// (RFC 9002 section 7.6.2).
+/// The slow-start threshold and the window after a signal, in packets. The machine keeps the window
+/// between [`Conventions::least_window`] and the window before the signal. After a
+/// [`Signal::Timeout`] it is the least window (RFC 5681 section 3.1), whatever is decided; after
+/// [`Signal::PersistentCongestion`] the threshold stays and the window is two packets (RFC 9002
+/// section 7.6.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decided {
     /// The slow-start threshold.
@@ -59,15 +60,18 @@ pub struct Decided {
 pub struct Conventions {
     /// Decides on a reduction.
     pub reduce: fn(&Decision) -> Decided,
-    /// The smallest window in packets, of every controller, and the window after a timeout: the loss window of RFC 5681
-    /// section 3.1, or the minimum congestion window of RFC 9002 section 7.2.
+    /// The smallest window in packets, of every controller, and the window after a timeout: the
+    /// loss window of RFC 5681 section 3.1, or the minimum congestion window of RFC 9002 section
+    /// 7.2.
     pub least_window: f64,
-    /// Whether the driver never reports [`Event::Recovered`](crate::Event::Recovered): a loss or a mark begins a
-    /// recovery, which ends when a packet sent after its beginning is acknowledged (RFC 9002 section 7.3.2).
+    /// Whether the driver never reports [`Event::Recovered`](crate::Event::Recovered): a loss or a
+    /// mark begins a recovery, which ends when a packet sent after its beginning is acknowledged
+    /// (RFC 9002 section 7.3.2).
     pub infers_recovery: bool,
     /// Whether a mark during recovery reduces the window again.
     pub marks_reduce_in_recovery: bool,
-    /// Whether the slow-start threshold begins at the largest window, not arbitrarily high (RFC 5681 section 3.1).
+    /// Whether the slow-start threshold begins at the largest window, not arbitrarily high (RFC
+    /// 5681 section 3.1).
     pub threshold_from_max_window: bool,
     /// Whether slow start may end above the threshold.
     pub overshoots_threshold: bool,
@@ -75,14 +79,14 @@ pub struct Conventions {
     pub grows_unused: bool,
     /// Whether the window grows past the largest window, which then limits only what is in flight.
     pub grows_past_max_window: bool,
-    /// Whether Reno and CUBIC compute in whole packets, as net/ipv4/tcp_cong.c and net/ipv4/tcp_cubic.c of Linux 6.18
-    /// do. Other laws are real-valued.
+    /// Whether Reno and CUBIC compute in whole packets, as net/ipv4/tcp_cong.c and
+    /// net/ipv4/tcp_cubic.c of Linux 6.18 do. Other laws are real-valued.
     pub whole_packets: bool,
-    /// Whether an undo restores the window and the threshold alone, and not the law's state (`tcp_reno_undo_cwnd` of
-    /// Linux).
+    /// Whether an undo restores the window and the threshold alone, and not the law's state
+    /// (`tcp_reno_undo_cwnd` of Linux).
     pub undo_keeps_law: bool,
-    /// Whether a restart after an idle period leaves a slow-start threshold of at least three quarters of the window
-    /// (`tcp_cwnd_restart` and `tcp_current_ssthresh` of Linux, RFC 2861).
+    /// Whether a restart after an idle period leaves a slow-start threshold of at least three
+    /// quarters of the window (`tcp_cwnd_restart` and `tcp_current_ssthresh` of Linux, RFC 2861).
     pub restart_raises_threshold: bool,
 }
 
@@ -110,15 +114,16 @@ impl Conventions {
         ..Conventions::RFC
     };
 
-    /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
-    /// (RFC 9002). No window is below two packets (RFC 9002 section 7.2).
+    /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC
+    /// stack (RFC 9002). No window is below two packets (RFC 9002 section 7.2).
     pub const QUIC: Conventions =
         Conventions { least_window: 2.0, infers_recovery: true, ..Conventions::RFC };
 }
 
-/// The law's threshold, or its window: in slow start, which overshoots by up to a factor of two, and after a
-/// timeout, when nothing is known of the path, at most half of the window (RFC 5681 equation 4). A law with a
-/// threshold of its own reduces the window after a mark to one packet at least (RFC 9438 section 4.6).
+/// The law's threshold, or its window: in slow start, which overshoots by up to a factor of two,
+/// and after a timeout, when nothing is known of the path, at most half of the window (RFC 5681
+/// equation 4). A law with a threshold of its own reduces the window after a mark to one packet at
+/// least (RFC 9438 section 4.6).
 fn rfc(decision: &Decision) -> Decided {
     let halves = decision.slow_start || decision.why == Signal::Timeout;
     let threshold = match decision.law_threshold {
@@ -148,7 +153,8 @@ mod tests {
         (threshold, window)
     }
 
-    /// RFC 5681 equation 4 in slow start and after a timeout; in congestion avoidance the law decides.
+    /// RFC 5681 equation 4 in slow start and after a timeout; in congestion avoidance the law
+    /// decides.
     #[test]
     fn at_most_half_of_the_window_remains_in_slow_start_and_after_a_timeout() {
         for why in [Signal::Loss, Signal::Mark] {

@@ -1,10 +1,10 @@
-//! Delivery-rate samples, as draft-ietf-ccwg-bbr section 4.1 defines them: the rate at which the network delivered the
-//! most recent flight of packets.
+//! Delivery-rate samples, as draft-ietf-ccwg-bbr section 4.1 defines them: the rate at which the
+//! network delivered the most recent flight of packets.
 //!
-//! A driver keeps one [`DeliveryEstimator`] for a connection and one [`Sent`] for each packet in flight. Volumes are
-//! in packets, whatever their size: for up to two round trips after a change of the maximum packet size
-//! ([`Event::Mtu`](crate::Event::Mtu)) samples count packets of the old size, and a controller converts them
-//! ([`PacketSizes`](crate::parts::PacketSizes)).
+//! A driver keeps one [`DeliveryEstimator`] for a connection and one [`Sent`] for each packet in
+//! flight. Volumes are in packets, whatever their size: for up to two round trips after a change of
+//! the maximum packet size ([`Event::Mtu`](crate::Event::Mtu)) samples count packets of the old
+//! size, and a controller converts them ([`PacketSizes`](crate::parts::PacketSizes)).
 //!
 //! ```
 //! use cwnd::delivery::DeliveryEstimator;
@@ -23,8 +23,8 @@
 
 use crate::units::{Dur, Rate, Time};
 
-/// The state of a connection when a packet was sent: P in the draft. A driver stores it with the packet and replaces
-/// it at a retransmission.
+/// The state of a connection when a packet was sent: P in the draft. A driver stores it with the
+/// packet and replaces it at a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sent {
     delivered: u64,
@@ -38,11 +38,13 @@ pub struct Sent {
     application_limited: bool,
 }
 
-/// A delivery-rate sample: RS in the draft, of the most recently sent packet that an acknowledgement covers.
+/// A delivery-rate sample: RS in the draft, of the most recently sent packet that an
+/// acknowledgement covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RateSample {
-    /// Packets delivered between the transmission of the packet and this acknowledgement (RS.delivered).
+    /// Packets delivered between the transmission of the packet and this acknowledgement
+    /// (RS.delivered).
     pub delivered: u64,
     /// Packets delivered before the packet was sent (RS.prior_delivered).
     pub prior_delivered: u64,
@@ -50,13 +52,15 @@ pub struct RateSample {
     pub send_elapsed: Dur,
     /// The time in which they were acknowledged (RS.ack_elapsed).
     pub ack_elapsed: Dur,
-    /// Packets declared lost between the transmission of the packet and this acknowledgement (RS.lost).
+    /// Packets declared lost between the transmission of the packet and this acknowledgement
+    /// (RS.lost).
     pub lost: u64,
     /// Packets in flight just after the transmission of the packet (RS.tx_in_flight).
     pub in_flight: u32,
     /// Whether the packet was sent in an application-limited phase (RS.is_app_limited).
     pub application_limited: bool,
-    /// Whether the interval is at least the smallest round-trip time: a shorter one overestimates the rate.
+    /// Whether the interval is at least the smallest round-trip time: a shorter one overestimates
+    /// the rate.
     pub reliable: bool,
 }
 
@@ -68,8 +72,8 @@ impl Sent {
 }
 
 impl RateSample {
-    /// An unreliable sample of nothing, for drivers that fill in the fields from another estimator, such as the
-    /// kernel's.
+    /// An unreliable sample of nothing, for drivers that fill in the fields from another estimator,
+    /// such as the kernel's.
     pub const fn new() -> Self {
         RateSample {
             delivered: 0,
@@ -130,8 +134,8 @@ struct Newest {
 
 /// The delivery-rate estimator of a connection: C in the draft.
 ///
-/// For each acknowledgement a driver calls [`acked`](Self::acked) for each newly acknowledged packet, then
-/// [`sample`](Self::sample).
+/// For each acknowledgement a driver calls [`acked`](Self::acked) for each newly acknowledged
+/// packet, then [`sample`](Self::sample).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeliveryEstimator {
     delivered: u64,
@@ -156,7 +160,8 @@ impl DeliveryEstimator {
         self.lost
     }
 
-    /// A packet is transmitted or retransmitted at `now`; `in_flight` counts the packets in flight with it.
+    /// A packet is transmitted or retransmitted at `now`; `in_flight` counts the packets in flight
+    /// with it.
     pub fn sent(&mut self, now: Time, in_flight: u32) -> Sent {
         if in_flight <= 1 {
             self.first_sent_time = now;
@@ -178,7 +183,8 @@ impl DeliveryEstimator {
     /// The acknowledgement that arrived at `now` newly acknowledges `packet`.
     pub fn acked(&mut self, now: Time, packet: &Sent) {
         self.counted(now, 1);
-        // IsNewestPacket: numbers follow the times of sending, and order packets sent at the same time.
+        // IsNewestPacket: numbers follow the times of sending, and order packets sent at the same
+        // time.
         if self.newest.is_none_or(|newest| packet.number > newest.packet.number) {
             let ack_elapsed = now.since(packet.delivered_time);
             self.newest = Some(Newest { packet: *packet, ack_elapsed });
@@ -186,8 +192,8 @@ impl DeliveryEstimator {
         }
     }
 
-    /// The acknowledgement that arrived at `now` counts `packets` more packets as delivered without identifying
-    /// them.
+    /// The acknowledgement that arrived at `now` counts `packets` more packets as delivered without
+    /// identifying them.
     pub fn counted(&mut self, now: Time, packets: u32) {
         self.delivered += u64::from(packets);
         self.delivered_time = now;
@@ -207,13 +213,15 @@ impl DeliveryEstimator {
         }
     }
 
-    /// The application has no data to send while the window has room: `in_flight` packets are in flight.
+    /// The application has no data to send while the window has room: `in_flight` packets are in
+    /// flight.
     pub fn application_limited(&mut self, in_flight: u32) {
         self.limited_until = Some(self.delivered + u64::from(in_flight));
     }
 
-    /// The sample of the acknowledgement whose packets [`acked`](Self::acked) has counted; `None` if there were
-    /// none. `min_rtt` is the smallest round-trip time of the connection, with the sample of this acknowledgement.
+    /// The sample of the acknowledgement whose packets [`acked`](Self::acked) has counted; `None`
+    /// if there were none. `min_rtt` is the smallest round-trip time of the connection, with the
+    /// sample of this acknowledgement.
     pub fn sample(&mut self, min_rtt: Dur) -> Option<RateSample> {
         if self.limited_until.is_some_and(|until| self.delivered > until) {
             self.limited_until = None;
@@ -313,7 +321,8 @@ mod tests {
         assert_eq!((lost.lost, lost.in_flight, lost.application_limited), (1, 2, true));
     }
 
-    /// The bubble lasts until the packets that were in flight when it began, and one more, are delivered.
+    /// The bubble lasts until the packets that were in flight when it began, and one more, are
+    /// delivered.
     #[test]
     fn samples_of_an_application_limited_phase_say_so() {
         let mut estimator = DeliveryEstimator::default();
@@ -329,7 +338,8 @@ mod tests {
         assert!(!estimator.sample(RTT).unwrap().application_limited);
     }
 
-    /// The most recently sent packet counts, whatever the order in which a range of packets is processed.
+    /// The most recently sent packet counts, whatever the order in which a range of packets is
+    /// processed.
     #[test]
     fn the_newest_packet_gives_the_sample() {
         let mut estimator = DeliveryEstimator::default();

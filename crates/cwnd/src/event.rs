@@ -1,12 +1,14 @@
-//! What a driver (a transport, a simulator, a kernel trace) reports to a controller, and the controller's answer.
+//! What a driver (a transport, a simulator, a kernel trace) reports to a controller, and the
+//! controller's answer.
 //!
-//! Events are plain data: a run can be recorded and replayed bit for bit (`cwnd::record`). Their order and the exact
-//! meaning of their fields are in [Writing a driver](crate#writing-a-driver).
+//! Events are plain data: a run can be recorded and replayed bit for bit (`cwnd::record`). Their
+//! order and the exact meaning of their fields are in [Writing a driver](crate#writing-a-driver).
 
 use crate::delivery::{LossSample, RateSample};
 use crate::units::{Dur, Packets, Rate, Time};
 
-/// What keeps a sender from sending more: why it stopped when it last sent packets, or could have sent some.
+/// What keeps a sender from sending more: why it stopped when it last sent packets, or could have
+/// sent some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// The congestion window.
@@ -35,8 +37,9 @@ pub enum Limit {
 pub struct Acked {
     /// Packets newly acknowledged, cumulatively or selectively.
     pub packets: u32,
-    /// Packets that the window may grow for, and by in slow start: `packets` with byte counting (RFC 3465), 1 for each
-    /// acknowledgement without (RFC 5681 section 3.1, ns-2). The window does not grow on 0.
+    /// Packets that the window may grow for, and by in slow start: `packets` with byte counting
+    /// (RFC 3465), 1 for each acknowledgement without (RFC 5681 section 3.1, ns-2). The window does
+    /// not grow on 0.
     pub credit: u32,
     /// Packets in flight after this acknowledgement (RFC 6675's pipe, RFC 9002's bytes_in_flight).
     pub in_flight: u32,
@@ -44,28 +47,32 @@ pub struct Acked {
     pub sent: u64,
     /// When the most recently sent of the newly acknowledged packets was sent.
     pub sent_at: Time,
-    /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3), and in QUIC where the
-    /// largest acknowledged packet is not newly acknowledged (RFC 9002 section 5.1).
+    /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3),
+    /// and in QUIC where the largest acknowledged packet is not newly acknowledged (RFC 9002
+    /// section 5.1).
     pub rtt: Option<Dur>,
-    /// The time at which the acknowledgement was sent by the receiver's clock (RFC 7323 timestamps), whose epoch is unknown:
-    /// only differences count.
+    /// The time at which the acknowledgement was sent by the receiver's clock (RFC 7323
+    /// timestamps), whose epoch is unknown: only differences count.
     pub received_at: Option<Time>,
-    /// Whether the acknowledgement carries ECN-Echo (RFC 3168 section 6.1.2). The window does not grow on it.
+    /// Whether the acknowledgement carries ECN-Echo (RFC 3168 section 6.1.2). The window does not
+    /// grow on it.
     pub echo: bool,
-    /// Packets newly reported as CE-marked, where the transport counts them (AccECN, RFC 9768; QUIC, RFC 9000
-    /// section 19.3.2). A driver reports them as [`Event::Marked`] too.
+    /// Packets newly reported as CE-marked, where the transport counts them (AccECN, RFC 9768;
+    /// QUIC, RFC 9000 section 19.3.2). A driver reports them as [`Event::Marked`] too.
     pub marked: u32,
     /// Why the sender last stopped sending before this acknowledgement.
     pub limit: Limit,
     /// The delivery-rate sample, for controllers that [need](crate::Needs) one.
     pub delivery: Option<RateSample>,
-    /// The earliest time at which the pacing rate lets the next packet leave; `None` where the driver does not report it.
+    /// The earliest time at which the pacing rate lets the next packet leave; `None` where the
+    /// driver does not report it.
     pub departure: Option<Time>,
 }
 
 impl Acked {
-    /// An acknowledgement of `packets` packets, the most recently sent of them sent at `sent_at`, for a sender
-    /// that its window limits. Each packet counts for growth; nothing is in flight; there is no sample.
+    /// An acknowledgement of `packets` packets, the most recently sent of them sent at `sent_at`,
+    /// for a sender that its window limits. Each packet counts for growth; nothing is in flight;
+    /// there is no sample.
     #[inline(always)]
     pub const fn new(packets: u32, sent_at: Time) -> Self {
         Acked {
@@ -85,24 +92,27 @@ impl Acked {
     }
 }
 
-/// Packets declared lost: one event for all packets that the same acknowledgement or timer declares lost, in recovery
-/// as well; and those that a retransmission timeout declares lost.
+/// Packets declared lost: one event for all packets that the same acknowledgement or timer declares
+/// lost, in recovery as well; and those that a retransmission timeout declares lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Packets newly declared lost; 0 where a recovery begins for packets that were sent and reported as lost in the one before.
+    /// Packets newly declared lost; 0 where a recovery begins for packets that were sent and
+    /// reported as lost in the one before.
     pub packets: u32,
-    /// When the most recently sent of them was sent: distinguishes a new congestion event from an old one.
+    /// When the most recently sent of them was sent: distinguishes a new congestion event from an
+    /// old one.
     pub sent_at: Time,
     /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
-    /// The state of the most recently sent of them when it was sent, for controllers that need delivery-rate samples.
+    /// The state of the most recently sent of them when it was sent, for controllers that need
+    /// delivery-rate samples.
     pub delivery: Option<LossSample>,
 }
 
 impl Lost {
-    /// `packets` packets declared lost, the most recently sent of them sent at `sent_at`, out of `sent` packets
-    /// sent since the connection began.
+    /// `packets` packets declared lost, the most recently sent of them sent at `sent_at`, out of
+    /// `sent` packets sent since the connection began.
     #[inline(always)]
     pub const fn new(packets: u32, sent_at: Time, sent: u64) -> Self {
         Lost { packets, sent_at, sent, delivery: None }
@@ -113,18 +123,19 @@ impl Lost {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Marked {
-    /// Packets newly reported as CE-marked: the increase of the receiver's counter (AccECN, RFC 9768; QUIC,
-    /// RFC 9000), or 1 for an ECN-Echo, which does not count (RFC 3168).
+    /// Packets newly reported as CE-marked: the increase of the receiver's counter (AccECN, RFC
+    /// 9768; QUIC, RFC 9000), or 1 for an ECN-Echo, which does not count (RFC 3168).
     pub packets: u32,
-    /// When the most recently sent of them was sent. A time before the last reduction if all of them may have been sent before it.
+    /// When the most recently sent of them was sent. A time before the last reduction if all of
+    /// them may have been sent before it.
     pub sent_at: Time,
     /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
 }
 
 impl Marked {
-    /// `packets` packets reported as CE-marked, the most recently sent of them sent at `sent_at`, out of `sent`
-    /// packets sent since the connection began.
+    /// `packets` packets reported as CE-marked, the most recently sent of them sent at `sent_at`,
+    /// out of `sent` packets sent since the connection began.
     #[inline(always)]
     pub const fn new(packets: u32, sent_at: Time, sent: u64) -> Self {
         Marked { packets, sent_at, sent }
@@ -139,35 +150,39 @@ pub struct Report {
     pub packets: u32,
     /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
-    /// The packet arrival rate that the receiver measures; `None` if there is no new estimate, for instance because no
-    /// packet has arrived since the last report. A driver that computes the rate divides the packets acknowledged by the
-    /// time since the last report with acknowledged packets: the rate of an interval without arrivals is unknown, not zero.
+    /// The packet arrival rate that the receiver measures; `None` if there is no new estimate, for
+    /// instance because no packet has arrived since the last report. A driver that computes the
+    /// rate divides the packets acknowledged by the time since the last report with acknowledged
+    /// packets: the rate of an interval without arrivals is unknown, not zero.
     pub arrival: Option<Rate>,
-    /// The link capacity that the receiver estimates from packet pairs; `None` if there is no new estimate.
+    /// The link capacity that the receiver estimates from packet pairs; `None` if there is no new
+    /// estimate.
     pub capacity: Option<Rate>,
     /// The round-trip time: the latest sample, or the receiver's own estimate.
     pub rtt: Dur,
 }
 
 impl Report {
-    /// A report without estimates that newly acknowledges `packets` packets, out of `sent` packets sent since the
-    /// connection began.
+    /// A report without estimates that newly acknowledges `packets` packets, out of `sent` packets
+    /// sent since the connection began.
     #[inline(always)]
     pub const fn new(packets: u32, sent: u64, rtt: Dur) -> Self {
         Report { packets, sent, arrival: None, capacity: None, rtt }
     }
 }
 
-/// What happened on a connection: see [Writing a driver](crate#writing-a-driver) for the order of events.
+/// What happened on a connection: see [Writing a driver](crate#writing-a-driver) for the order of
+/// events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// An acknowledgement arrived.
     Acked(Acked),
-    /// The handshake of a TCP is complete. Its segments have no data: their acknowledgement is no [`Event::Acked`].
+    /// The handshake of a TCP is complete. Its segments have no data: their acknowledgement is no
+    /// [`Event::Acked`].
     Handshake {
-        /// The time between the SYN and its acknowledgement. It is a sample for a smoothed round-trip time, and none for a
-        /// least one: a SYN is smaller than data.
+        /// The time between the SYN and its acknowledgement. It is a sample for a smoothed
+        /// round-trip time, and none for a least one: a SYN is smaller than data.
         rtt: Dur,
     },
     /// Packets were declared lost.
@@ -179,20 +194,22 @@ pub enum Event {
     /// Loss recovery is over (RFC 6675, RFC 6582). A driver that never reports it sets
     /// [`Conventions::infers_recovery`](crate::Conventions::infers_recovery).
     Recovered,
-    /// The retransmission timer expired (RFC 6298), and the driver declared these packets lost. They are reported here
-    /// alone. QUIC's probe timeout is no such event (RFC 9002 section 6.2).
+    /// The retransmission timer expired (RFC 6298), and the driver declared these packets lost.
+    /// They are reported here alone. QUIC's probe timeout is no such event (RFC 9002 section 6.2).
     Timeout(Lost),
-    /// All packets sent over a period longer than the persistent congestion duration were lost (RFC 9002
-    /// section 7.6). The losses themselves are reported first.
+    /// All packets sent over a period longer than the persistent congestion duration were lost (RFC
+    /// 9002 section 7.6). The losses themselves are reported first.
     PersistentCongestion,
-    /// The last reduction answered a loss that was spurious (RFC 4015, RFC 5682): the controller reverts it.
+    /// The last reduction answered a loss that was spurious (RFC 4015, RFC 5682): the controller
+    /// reverts it.
     Undo,
-    /// The driver reduced the window by a rule of its own, such as the restart after an idle period (RFC 5681
-    /// section 4.1).
+    /// The driver reduced the window by a rule of its own, such as the restart after an idle period
+    /// (RFC 5681 section 4.1).
     Reduced {
         /// The new window in packets. A larger one than the controller's does not change it.
         window: Packets,
-        /// Whether this is the restart after an idle period. It is reported also if the window stays.
+        /// Whether this is the restart after an idle period. It is reported also if the window
+        /// stays.
         idle: bool,
     },
     /// The maximum packet size changed, for instance by path MTU discovery (RFC 8899).
@@ -216,8 +233,8 @@ pub struct Output {
     pub wake: Option<Time>,
 }
 
-/// The least time between two Ticks: a controller whose [`Output::wake`] is not later than its last Tick cannot hold its
-/// driver at one instant.
+/// The least time between two Ticks: a controller whose [`Output::wake`] is not later than its last
+/// Tick cannot hold its driver at one instant.
 const TICK_GAP: Dur = Dur::from_micros(10);
 
 impl Output {
@@ -227,8 +244,8 @@ impl Output {
         Output { window, pace: None, wake: None }
     }
 
-    /// When a driver reports the next [`Event::Tick`], after the last one at `last`: at [`wake`](Self::wake), and at
-    /// least 10 µs after `last`.
+    /// When a driver reports the next [`Event::Tick`], after the last one at `last`: at
+    /// [`wake`](Self::wake), and at least 10 µs after `last`.
     ///
     /// ```
     /// use cwnd::{Dur, Output, Packets, Time};

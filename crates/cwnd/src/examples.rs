@@ -1,4 +1,5 @@
-//! Complete programs: the directory `examples` of the package. This module is in the documentation only.
+//! Complete programs: the directory `examples` of the package. This module is in the documentation
+//! only.
 //!
 //! # A law
 //!

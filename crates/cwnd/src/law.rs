@@ -1,5 +1,5 @@
-//! The rules that a paper prints: how the window or the rate grows, and how it is reduced. The machines in
-//! [`crate::machine`] contain everything around them.
+//! The rules that a paper prints: how the window or the rate grows, and how it is reduced. The
+//! machines in [`crate::machine`] contain everything around them.
 
 use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
@@ -41,14 +41,15 @@ impl Signal {
         }
     }
 
-    /// Whether the sender starts again from its smallest window: after a timeout or persistent congestion.
+    /// Whether the sender starts again from its smallest window: after a timeout or persistent
+    /// congestion.
     pub const fn restarts(self) -> bool {
         matches!(self, Signal::Timeout | Signal::PersistentCongestion)
     }
 }
 
-/// The packets and the time between two reductions, as AIRA defines a round. A timeout that ends no round is not
-/// one of the two: see [`WindowLaw::timeout_ends_round`].
+/// The packets and the time between two reductions, as AIRA defines a round. A timeout that ends no
+/// round is not one of the two: see [`WindowLaw::timeout_ends_round`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Round {
@@ -79,8 +80,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// Congestion avoidance at `now` on a path with 1500-byte packets and the round-trip time `rtt`, for tests of
-    /// a law.
+    /// Congestion avoidance at `now` on a path with 1500-byte packets and the round-trip time
+    /// `rtt`, for tests of a law.
     pub const fn new(now: Time, rtt: Option<Rtt>) -> Self {
         Context { now, rtt, last_cut: Time::ZERO, packet: 1500, slow_start: false }
     }
@@ -98,9 +99,10 @@ impl Context {
 
 /// A law for the congestion window, clocked by acknowledgements.
 ///
-/// Windows are in packets and real-valued, as in the papers. A law contains no slow start, recovery, clamps or
-/// clocks: the [`Windowed`](crate::Windowed) machine calls it only where the paper's rule applies. The calls and their
-/// conditions are in [Writing a controller](crate#writing-a-controller).
+/// Windows are in packets and real-valued, as in the papers. A law contains no slow start,
+/// recovery, clamps or clocks: the [`Windowed`](crate::Windowed) machine calls it only where the
+/// paper's rule applies. The calls and their conditions are in [Writing a
+/// controller](crate#writing-a-controller).
 ///
 /// ```
 /// use cwnd::{Context, Settings, Signal, WindowLaw, Windowed};
@@ -128,28 +130,32 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     /// The window after `acked` packets were acknowledged in congestion avoidance at window `w`.
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64;
 
-    /// The window after a congestion signal at window `w`: at most one signal for each window of data. After
-    /// [`Signal::Timeout`] the machine starts from the least window, and the answer counts for the slow-start threshold
-    /// alone; after [`Signal::PersistentCongestion`] it is not used.
+    /// The window after a congestion signal at window `w`: at most one signal for each window of
+    /// data. After [`Signal::Timeout`] the machine starts from the least window, and the answer
+    /// counts for the slow-start threshold alone; after [`Signal::PersistentCongestion`] it is not
+    /// used.
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64;
 
-    /// Whether the law answers a mark now; a mark that it does not answer is no reduction. The machine has the rule of one
-    /// reduction for each window of data: a law may space reductions further (Prague).
+    /// Whether the law answers a mark now; a mark that it does not answer is no reduction. The
+    /// machine has the rule of one reduction for each window of data: a law may space reductions
+    /// further (Prague).
     fn answers_mark(&self, _cx: &Context) -> bool {
         true
     }
 
-    /// Whether the window grows in the round after a mark too (Prague). For other laws the driver may smooth a reduction
-    /// by PRR (RFC 9937), and where a mark begins a recovery period (RFC 9002 section 7.3.2) the window does not grow in it.
+    /// Whether the window grows in the round after a mark too (Prague). For other laws the driver
+    /// may smooth a reduction by PRR (RFC 9937), and where a mark begins a recovery period (RFC
+    /// 9002 section 7.3.2) the window does not grow in it.
     fn grows_after_mark(&self) -> bool {
         false
     }
 
-    /// The slow-start threshold after a signal whose [`cut`](Self::cut) was `cut` packets, where the law's source
-    /// defines it; it may exceed the window before the signal. `None` leaves it to the
-    /// [conventions](crate::Conventions) of the stack: by RFC 5681 equation 4 at most half of the window in slow start
-    /// and after a timeout. By these conventions the window after a loss or mark is the threshold, at most the window
-    /// before the signal: a law with a threshold of its own reduces the window to it, not to `cut`. The answer after
+    /// The slow-start threshold after a signal whose [`cut`](Self::cut) was `cut` packets, where
+    /// the law's source defines it; it may exceed the window before the signal. `None` leaves it to
+    /// the [conventions](crate::Conventions) of the stack: by RFC 5681 equation 4 at most half of
+    /// the window in slow start and after a timeout. By these conventions the window after a loss
+    /// or mark is the threshold, at most the window before the signal: a law with a threshold of
+    /// its own reduces the window to it, not to `cut`. The answer after
     /// [`Signal::PersistentCongestion`] is not used.
     fn threshold(&self, _cut: f64, _why: Signal) -> Option<f64> {
         None
@@ -161,8 +167,8 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     /// A round is over and its losses are known: called after its recovery, before growth resumes.
     fn round(&mut self, _round: &Round, _cx: &Context) {}
 
-    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in recovery, or at the
-    /// least window, never ends a round.
+    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in
+    /// recovery, or at the least window, never ends a round.
     fn timeout_ends_round(&self) -> bool {
         true
     }
@@ -175,7 +181,8 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
-    /// The driver reduced the window to `w` packets by a rule of its own ([`Event::Reduced`](crate::Event::Reduced)).
+    /// The driver reduced the window to `w` packets by a rule of its own
+    /// ([`Event::Reduced`](crate::Event::Reduced)).
     fn reduced(&mut self, _w: f64) {}
 
     /// The packet size changed: state in packets is multiplied by `factor`, as the window is.
@@ -191,7 +198,8 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Emits the law's variables by name, the same names each time, for plots: AIRA's `a`, Westwood's rate.
+    /// Emits the law's variables by name, the same names each time, for plots: AIRA's `a`,
+    /// Westwood's rate.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -259,9 +267,9 @@ pub enum Clock {
 
 /// A law for the sending rate, run once in each control interval.
 ///
-/// The [`Paced`](crate::Paced) machine contains the interval, slow start and the clamps. The calls and their conditions
-/// are in [Writing a controller](crate#writing-a-controller). The machine [needs](crate::Needs::reports) reports for
-/// every law.
+/// The [`Paced`](crate::Paced) machine contains the interval, slow start and the clamps. The calls
+/// and their conditions are in [Writing a controller](crate#writing-a-controller). The machine
+/// [needs](crate::Needs::reports) reports for every law.
 ///
 /// ```
 /// use cwnd::{Clock, Context, Dur, Paced, Rate, RateLaw, Settings, Signal};
@@ -301,10 +309,11 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
     /// The rate after an interval with acknowledgements and without a loss.
     fn tick(&mut self, rate: Rate, cx: &Context) -> Rate;
 
-    /// The rate after a loss report, a mark that begins a congestion period, a timeout, persistent congestion, whose
-    /// losses are reported before, or a rise of the round-trip time. A rate above `rate` leaves it as it is. `fresh` says whether the most recently
-    /// sent lost packet was sent after the last decrease, which begins a new congestion period; it is true for all
-    /// signals other than a loss.
+    /// The rate after a loss report, a mark that begins a congestion period, a timeout, persistent
+    /// congestion, whose losses are reported before, or a rise of the round-trip time. A rate above
+    /// `rate` leaves it as it is. `fresh` says whether the most recently sent lost packet was sent
+    /// after the last decrease, which begins a new congestion period; it is true for all signals
+    /// other than a loss.
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate;
 
     /// The rate at the end of slow start, whose window was `w` packets.
@@ -313,8 +322,8 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
     /// The receiver's report: for estimators.
     fn observe(&mut self, _report: &Report, _cx: &Context) {}
 
-    /// Whether the newest report shows that the round-trip time rises, which is a congestion signal: called after each
-    /// [`observe`](Self::observe).
+    /// Whether the newest report shows that the round-trip time rises, which is a congestion
+    /// signal: called after each [`observe`](Self::observe).
     fn delay_rises(&mut self, _cx: &Context) -> bool {
         false
     }
@@ -327,8 +336,9 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether the law has a slow start of its own: it begins at the rate of [`start`](Self::start), and
-    /// [`tick`](Self::tick) runs after every interval, with or without acknowledgements.
+    /// Whether the law has a slow start of its own: it begins at the rate of
+    /// [`start`](Self::start), and [`tick`](Self::tick) runs after every interval, with or without
+    /// acknowledgements.
     fn starts_itself(&self) -> bool {
         false
     }
@@ -343,7 +353,8 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
         Rate::per_sec(1.0)
     }
 
-    /// The packet size changed: state in packets or packets per second is multiplied by `factor`, as the rate is.
+    /// The packet size changed: state in packets or packets per second is multiplied by `factor`,
+    /// as the rate is.
     fn rescale(&mut self, _factor: f64) {}
 
     /// Emits the law's variables by name, the same names each time, for plots.

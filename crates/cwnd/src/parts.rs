@@ -1,4 +1,5 @@
-//! Parts that whole controllers and drivers share: windowed extrema, round counting, packet sizes, pacing.
+//! Parts that whole controllers and drivers share: windowed extrema, round counting, packet sizes,
+//! pacing.
 //!
 //! The delivery-rate estimator is in [`crate::delivery`], the round-trip time in [`crate::Rtt`].
 

@@ -1,11 +1,11 @@
-//! Records of the events and answers of a controller: a run of any driver (a simulator, a socket, the kernel) can be
-//! replayed through a controller and compared bit by bit.
+//! Records of the events and answers of a controller: a run of any driver (a simulator, a socket,
+//! the kernel) can be replayed through a controller and compared bit by bit.
 //!
-//! A record is text, one line for each event: the time in nanoseconds, the name of the event, its fields in declared
-//! order, and after a bar the window, the pacing rate in packets per second and the time of the next wake-up. `-` is
-//! none. A delivery-rate sample follows its acknowledgement after the word `delivery`, and then the departure time of the next
-//! packet after the word `departure`, where there is one. Numbers are the shortest that
-//! read back bit-equal.
+//! A record is text, one line for each event: the time in nanoseconds, the name of the event, its
+//! fields in declared order, and after a bar the window, the pacing rate in packets per second and
+//! the time of the next wake-up. `-` is none. A delivery-rate sample follows its acknowledgement
+//! after the word `delivery`, and then the departure time of the next packet after the word
+//! `departure`, where there is one. Numbers are the shortest that read back bit-equal.
 //!
 //! ```text
 //! 50000000 acked 2 2 8 10 0 50000000 - 0 0 window | 12 - -

@@ -1,4 +1,5 @@
-//! Controllers by name: [`Spec`] parses `simd(beta=1/16)`, [`algorithms`] lists the names and their parameters.
+//! Controllers by name: [`Spec`] parses `simd(beta=1/16)`, [`algorithms`] lists the names and their
+//! parameters.
 
 mod error;
 mod parameter;
@@ -48,7 +49,8 @@ pub struct Algorithm {
     pub build: Build,
 }
 
-/// Makes a controller from the values of its parameters, in declared order and held as [`Domain`] says.
+/// Makes a controller from the values of its parameters, in declared order and held as [`Domain`]
+/// says.
 #[derive(Clone, Copy, Debug)]
 pub enum Build {
     /// A window law.
@@ -85,8 +87,8 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
 }
 
-/// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`, `rate.rs` or `whole.rs`, and a name here:
-/// `cwnd new-controller` writes them.
+/// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`,
+/// `rate.rs` or `whole.rs`, and a name here: `cwnd new-controller` writes them.
 static ALGORITHMS: &[Algorithm] = &[
     window::AIMD,
     window::RENO,

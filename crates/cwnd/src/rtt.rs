@@ -10,7 +10,8 @@ pub struct Rtt {
     pub latest: Dur,
     /// The smoothed round-trip time, with gain 1/8 (SRTT).
     pub smoothed: Dur,
-    /// The smallest sample of a packet with data; [`Dur::MAX`] if that of the handshake is the only one.
+    /// The smallest sample of a packet with data; [`Dur::MAX`] if that of the handshake is the only
+    /// one.
     pub min: Dur,
 }
 

@@ -1,11 +1,11 @@
-//! Units as types: time in integer nanoseconds, windows in packets, rates in packets per second. All conversions
-//! between units are here.
+//! Units as types: time in integer nanoseconds, windows in packets, rates in packets per second.
+//! All conversions between units are here.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// A number of packets, real-valued: the unit of congestion windows in the papers and RFCs (there often named
-/// segments or SMSS).
+/// A number of packets, real-valued: the unit of congestion windows in the papers and RFCs (there
+/// often named segments or SMSS).
 ///
 /// Laws compute with plain `f64` packets, as their equations do; this type is what a driver sees.
 ///
@@ -51,8 +51,8 @@ impl Packets {
     pub fn from_bytes(bytes: u64, packet: u32) -> Self {
         Packets(bytes as f64 / f64::from(packet))
     }
-    /// The bytes of these packets, for packets of `packet` bytes: rounded down, 0 for negative numbers and NaN,
-    /// `u64::MAX` for numbers too large.
+    /// The bytes of these packets, for packets of `packet` bytes: rounded down, 0 for negative
+    /// numbers and NaN, `u64::MAX` for numbers too large.
     pub fn as_bytes(self, packet: u32) -> u64 {
         (self.0 * f64::from(packet)) as u64
     }

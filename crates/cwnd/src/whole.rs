@@ -5,7 +5,8 @@
 pub(crate) struct Credit(u32);
 
 impl Credit {
-    /// The window in packets after `acked` packets, which grows by one for each `per` packets acknowledged.
+    /// The window in packets after `acked` packets, which grows by one for each `per` packets
+    /// acknowledged.
     pub(crate) fn grow(&mut self, w: u32, acked: u32, per: u32) -> u32 {
         let per = per.max(1);
         // A credit that was collected for a larger `per` counts for one packet at most.
@@ -31,7 +32,8 @@ mod tests {
         }
     }
 
-    /// An acknowledgement of 25 packets at one growth for 10 packets: two growths, and 5 packets remain.
+    /// An acknowledgement of 25 packets at one growth for 10 packets: two growths, and 5 packets
+    /// remain.
     #[test]
     fn an_acknowledgement_may_stand_for_several_growths() {
         let mut credit = Credit::default();

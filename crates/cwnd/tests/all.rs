@@ -1,4 +1,5 @@
-//! Tests of the controllers over their public interface, in one binary: each binary compiles the generic code of the crate again.
+//! Tests of the controllers over their public interface, in one binary: each binary compiles the
+//! generic code of the crate again.
 
 #[cfg(feature = "registry")]
 mod cards;

@@ -1,7 +1,9 @@
-//! The contract between drivers and controllers ("Writing a driver"), for every controller of the registry: losses that a
-//! timer finds, handshakes, congestion events, changes of the packet size, and the least window of QUIC.
+//! The contract between drivers and controllers ("Writing a driver"), for every controller of the
+//! registry: losses that a timer finds, handshakes, congestion events, changes of the packet size,
+//! and the least window of QUIC.
 //!
-//! The driver here has a path of fixed capacity with a queue in bytes; every packet is acknowledged or dropped by the queue.
+//! The driver here has a path of fixed capacity with a queue in bytes; every packet is acknowledged
+//! or dropped by the queue.
 
 use crate::common;
 use cwnd::delivery::{DeliveryEstimator, Sent};
@@ -14,8 +16,8 @@ use cwnd::{
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// The path: bytes per second, the round-trip time of a packet in an empty queue, and the bytes that are queued (two
-/// bandwidth-delay products).
+/// The path: bytes per second, the round-trip time of a packet in an empty queue, and the bytes
+/// that are queued (two bandwidth-delay products).
 const CAPACITY: f64 = 1.25e6;
 const RTT: Dur = Dur::from_millis(40);
 const QUEUE: f64 = 100e3;
@@ -35,7 +37,8 @@ fn settings() -> Settings {
     settings
 }
 
-/// Every controller with its defaults, and the variants that have rules of their own for what is tested here.
+/// Every controller with its defaults, and the variants that have rules of their own for what is
+/// tested here.
 fn specs() -> Vec<Spec> {
     let variants = [
         "ledbat(plus=on)",
@@ -306,11 +309,13 @@ fn a_handshake_is_no_sample() {
     });
 }
 
-/// The losses of one window of data, reported one by one, and a mark of that window are answered once.
+/// The losses of one window of data, reported one by one, and a mark of that window are answered
+/// once.
 #[test]
 fn a_congestion_event_is_answered_once() {
     check(specs(), |spec| {
-        // The window of BBR follows the packets in flight in a recovery; UDT answers up to five reports.
+        // The window of BBR follows the packets in flight in a recovery; UDT answers up to five
+        // reports.
         if ["bbr", "udt"].contains(&spec.algorithm().name) {
             return None;
         }

@@ -1,5 +1,5 @@
-//! The delivery-rate estimator against the pseudocode of draft-ietf-ccwg-bbr section 4.1.2, whose volumes are
-//! bytes, with packets of one size.
+//! The delivery-rate estimator against the pseudocode of draft-ietf-ccwg-bbr section 4.1.2, whose
+//! volumes are bytes, with packets of one size.
 
 use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
 use cwnd::parts::RoundCounter;
@@ -198,8 +198,8 @@ proptest! {
     }
 }
 
-/// Section 4.1.2.3: the packet with the highest identifier is the newest of those sent at the same time, in whatever
-/// order an acknowledgement lists them.
+/// Section 4.1.2.3: the packet with the highest identifier is the newest of those sent at the same
+/// time, in whatever order an acknowledgement lists them.
 #[test]
 fn the_newest_of_packets_sent_at_once_gives_the_sample() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
@@ -212,8 +212,8 @@ fn the_newest_of_packets_sent_at_once_gives_the_sample() {
     }
 }
 
-/// Section 4.1.2.2: "If there is no data in flight yet, then we can start the delivery rate interval at the current
-/// time".
+/// Section 4.1.2.2: "If there is no data in flight yet, then we can start the delivery rate
+/// interval at the current time".
 #[test]
 fn idle_time_is_not_part_of_a_sample() {
     let mut estimator = DeliveryEstimator::default();

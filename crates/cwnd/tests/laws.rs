@@ -61,7 +61,8 @@ impl WindowLaw for Honest {
     }
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
         let cut = self.0.cut(w, why, cx);
-        // A law with a threshold of its own may compute it as its answer, which may exceed the window.
+        // A law with a threshold of its own may compute it as its answer, which may exceed the
+        // window.
         let most = if self.0.threshold(cut, why).is_some() { f64::MAX } else { w };
         assert!((0.0..=most).contains(&cut), "{:?} reduced {w} to {cut}", self.0);
         cut
@@ -92,7 +93,8 @@ impl WindowLaw for Honest {
     }
 }
 
-/// A law that answers a signal with any number, as a law from outside may; it counts its reductions.
+/// A law that answers a signal with any number, as a law from outside may; it counts its
+/// reductions.
 #[derive(Clone, Debug)]
 struct Anything {
     answers: Vec<f64>,
@@ -368,8 +370,8 @@ fn machine(spec: &str) -> Windowed<AnyLaw> {
     Windowed::new(law, &settings)
 }
 
-/// The threshold and the window after `why`, from a window of 40 in slow start or, after a mark, of 40 or
-/// just more in congestion avoidance.
+/// The threshold and the window after `why`, from a window of 40 in slow start or, after a mark, of
+/// 40 or just more in congestion avoidance.
 fn after(spec: &str, avoidance: bool, why: Signal) -> (f64, f64) {
     let mut machine = machine(spec);
     let mut sent = 40;
@@ -473,7 +475,8 @@ fn a_report_without_an_arrival_rate_keeps_the_estimate() {
     }
 }
 
-/// A method that is not forwarded would be the default for every law, without an error of the compiler.
+/// A method that is not forwarded would be the default for every law, without an error of the
+/// compiler.
 #[test]
 fn every_method_of_the_traits_is_forwarded() {
     let methods = |text: &str| -> Vec<String> {

@@ -38,8 +38,8 @@ fn sampled(millis: u64, rtt: u64) -> Event {
     Event::Acked(acked)
 }
 
-/// RFC 7661: the window grows only while it limits the sender. Its window also limits a paced sender, as the pacing
-/// rate follows from it.
+/// RFC 7661: the window grows only while it limits the sender. Its window also limits a paced
+/// sender, as the pacing rate follows from it.
 #[test]
 fn the_window_grows_while_it_limits_the_sender() {
     for avoidance in [false, true] {
@@ -57,7 +57,8 @@ fn the_window_grows_while_it_limits_the_sender() {
     }
 }
 
-/// At the receiver's window a law may still decrease the window (Vegas), which does not return to slow start.
+/// At the receiver's window a law may still decrease the window (Vegas), which does not return to
+/// slow start.
 #[test]
 fn a_law_runs_at_the_largest_window() {
     let law = Trace { gain: -1.0, leaves_at: 10.0, ..Trace::default() };
@@ -70,8 +71,8 @@ fn a_law_runs_at_the_largest_window() {
     assert_eq!(bench.window(), 9.9);
 }
 
-/// RFC 3465 section 2.2: L limits the growth by one acknowledgement in slow start. In congestion avoidance it does
-/// not.
+/// RFC 3465 section 2.2: L limits the growth by one acknowledgement in slow start. In congestion
+/// avoidance it does not.
 #[test]
 fn slow_start_grows_by_at_most_its_limit() {
     for (limit, grown) in [(2.0, 12.0), (8.0, 18.0), (f64::INFINITY, 50.0)] {
@@ -115,7 +116,8 @@ fn a_window_law_is_paced_by_its_window() {
     assert_eq!(Bench::default().on(20, sampled(20, 100)).machine.output().pace, None);
 }
 
-/// The window, the threshold, the largest window and the pacing rate stay the same numbers of bytes.
+/// The window, the threshold, the largest window and the pacing rate stay the same numbers of
+/// bytes.
 #[test]
 fn a_change_of_the_packet_size_keeps_the_bytes() {
     let mut bench = Bench::with(|settings| {
@@ -141,7 +143,8 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     assert_eq!(bench.values(), (Avoidance, 9.0, 4.5));
 }
 
-/// The window stays between one packet and the largest count of packets; no largest window stays none.
+/// The window stays between one packet and the largest count of packets; no largest window stays
+/// none.
 #[test]
 fn any_packet_size_is_accepted() {
     let mut bench = Bench::with(|settings| settings.slow_start_limit = f64::INFINITY);
@@ -180,7 +183,8 @@ fn a_custom_slow_start_decides_on_its_end() {
     assert_eq!(bench.values(), (SlowStart, 5.0, 16.0));
 }
 
-/// A slow start observes every acknowledgement; a law is asked for the end of slow start only where the window grows.
+/// A slow start observes every acknowledgement; a law is asked for the end of slow start only where
+/// the window grows.
 #[test]
 fn a_law_does_not_end_slow_start_at_an_unused_window() {
     for slow_start in [cwnd::SlowStart::Standard, cwnd::SlowStart::HyStart] {
@@ -305,7 +309,8 @@ fn grows_unused_alone() {
     }
 }
 
-/// Growth past the largest window does not raise the window that a driver sees, nor the next reduction.
+/// Growth past the largest window does not raise the window that a driver sees, nor the next
+/// reduction.
 #[test]
 fn grows_past_max_window_alone() {
     let rule = with_rule!(grows_past_max_window: true);
@@ -341,7 +346,8 @@ fn needs_and_gauges_are_those_of_the_law() {
     assert_eq!(gauges[0], ("ssthresh", 7.0));
 }
 
-/// RFC 9438 section 4.6 lets a mark reduce the window to one packet, RFC 9002 section 7.2 to two packets.
+/// RFC 9438 section 4.6 lets a mark reduce the window to one packet, RFC 9002 section 7.2 to two
+/// packets.
 #[test]
 fn a_mark_leaves_a_quic_stack_two_packets() {
     for (conventions, left) in [(&Conventions::RFC, 1.0), (&Conventions::QUIC, 2.0)] {
@@ -352,8 +358,8 @@ fn a_mark_leaves_a_quic_stack_two_packets() {
     }
 }
 
-/// `tcp_reno_undo_cwnd` of Linux 6.18, which tcp_cubic.c has too: an undo restores the window and the threshold alone. CUBIC begins a
-/// new epoch at the window of the loss, its plateau.
+/// `tcp_reno_undo_cwnd` of Linux 6.18, which tcp_cubic.c has too: an undo restores the window and
+/// the threshold alone. CUBIC begins a new epoch at the window of the loss, its plateau.
 #[test]
 fn an_undo_in_linux_keeps_the_state_of_cubic() {
     let grown = |conventions: &'static Conventions| {
@@ -384,8 +390,8 @@ fn an_undo_in_linux_keeps_the_state_of_cubic() {
     assert!(linux < 0.8 * rfc, "{linux} {rfc}");
 }
 
-/// `cubictcp_state` of Linux 6.18: a timeout in a recovery leaves the threshold and resets CUBIC, which then has no plateau at the
-/// window of the loss.
+/// `cubictcp_state` of Linux 6.18: a timeout in a recovery leaves the threshold and resets CUBIC,
+/// which then has no plateau at the window of the loss.
 #[test]
 fn a_timeout_in_recovery_resets_cubic_in_linux() {
     for (window, last_max) in [(1.0, 0.0), (2.0, 100.0)] {
@@ -407,8 +413,9 @@ fn a_timeout_in_recovery_resets_cubic_in_linux() {
     }
 }
 
-/// `tcp_cwnd_restart` of Linux 6.18, after RFC 2861: a restart after an idle period leaves a threshold of three quarters of the window,
-/// also if the window stays. Other reductions by the driver leave the threshold: a repeated timeout (RFC 5681 section 3.1), a lost SYN.
+/// `tcp_cwnd_restart` of Linux 6.18, after RFC 2861: a restart after an idle period leaves a
+/// threshold of three quarters of the window, also if the window stays. Other reductions by the
+/// driver leave the threshold: a repeated timeout (RFC 5681 section 3.1), a lost SYN.
 #[test]
 fn a_restart_leaves_a_threshold_in_linux() {
     let (rfc, linux) = (&Conventions::RFC, &Conventions::LINUX);

@@ -23,8 +23,8 @@ impl Connection {
         Connection { machine: Windowed::new(Aimd::reno(), &settings), began: Time::ZERO }
     }
 
-    /// Rounds of ten acknowledgements of `packets` packets, with these round-trip times in milliseconds; the
-    /// window after each.
+    /// Rounds of ten acknowledgements of `packets` packets, with these round-trip times in
+    /// milliseconds; the window after each.
     fn rounds(&mut self, packets: u32, limit: Limit, rtts: &[u64]) -> Vec<f64> {
         let round = |&rtt: &u64| {
             let now = self.began + ms(rtt);
@@ -40,15 +40,16 @@ impl Connection {
     }
 }
 
-/// Section 4.2: "If CSS_ROUNDS rounds are complete, enter congestion avoidance by setting the ssthresh to the
-/// current cwnd". Section 4.3: L limits the growth before it is divided.
+/// Section 4.2: "If CSS_ROUNDS rounds are complete, enter congestion avoidance by setting the
+/// ssthresh to the current cwnd". Section 4.3: L limits the growth before it is divided.
 #[test]
 fn congestion_avoidance_begins_at_the_window_of_conservative_slow_start() {
     let rtts = [100, 100, 120, 120, 120, 120, 120];
     for (limit, packets, grown) in [(2.0, 2, 2.0), (8.0, 40, 8.0), (f64::INFINITY, 40, 40.0)] {
         let mut connection = Connection::new(10.0, limit);
         let windows = connection.rounds(packets, Limit::Window, &rtts);
-        // Two rounds of slow start, one that becomes conservative with its eighth sample, and four more.
+        // Two rounds of slow start, one that becomes conservative with its eighth sample, and four
+        // more.
         let third = 10.0 + 28.0 * grown + 2.0 * grown / 4.0;
         assert_eq!(windows[..3], [10.0 + 10.0 * grown, 10.0 + 20.0 * grown, third]);
         assert_eq!(windows[6], third + 40.0 * grown / 4.0);
@@ -57,8 +58,8 @@ fn congestion_avoidance_begins_at_the_window_of_conservative_slow_start() {
     }
 }
 
-/// Section 4.2: a loss or an ECN mark ends slow start and conservative slow start at any time. Section 4.3: later slow
-/// starts are the standard one.
+/// Section 4.2: a loss or an ECN mark ends slow start and conservative slow start at any time.
+/// Section 4.3: later slow starts are the standard one.
 #[test]
 fn a_congestion_signal_ends_it_for_the_connection() {
     let now = Time::ZERO + ms(1000);
@@ -77,7 +78,8 @@ fn a_congestion_signal_ends_it_for_the_connection() {
     }
 }
 
-/// Section 4.3: HyStart++ is for the slow start whose threshold is arbitrarily high. It still is after an undo of the first reduction.
+/// Section 4.3: HyStart++ is for the slow start whose threshold is arbitrarily high. It still is
+/// after an undo of the first reduction.
 #[test]
 fn section_4_3_it_continues_after_a_spurious_loss() {
     let now = Time::ZERO + ms(1000);
@@ -112,7 +114,8 @@ fn section_4_3_one_acknowledgement_opens_the_window_by_eight_packets() {
     }
 }
 
-/// `cubictcp_state` of Linux 6.18: its HyStart begins anew after a timeout. A train of acknowledgements ends that slow start too.
+/// `cubictcp_state` of Linux 6.18: its HyStart begins anew after a timeout. A train of
+/// acknowledgements ends that slow start too.
 #[test]
 fn hystart_of_linux_is_for_later_slow_starts_too() {
     let mut settings = Settings::default();
@@ -143,7 +146,8 @@ fn hystart_of_linux_is_for_later_slow_starts_too() {
     }
 }
 
-/// Section 4.2 measures "each arriving ACK", also those for which the window does not grow (RFC 7661).
+/// Section 4.2 measures "each arriving ACK", also those for which the window does not grow (RFC
+/// 7661).
 #[test]
 fn an_unused_window_is_observed() {
     let mut connection = Connection::new(10.0, 2.0);

@@ -77,7 +77,8 @@ fn a_loss_begins_recovery_without_growth() {
     }
 }
 
-/// A law's own threshold may exceed the window (Westwood), and a driver may reduce the window in recovery.
+/// A law's own threshold may exceed the window (Westwood), and a driver may reduce the window in
+/// recovery.
 #[test]
 fn recovery_returns_to_slow_start_below_the_threshold() {
     let mut bench = Bench::of(Trace { threshold: Some(40.0), ..Trace::default() }, |_| {});
@@ -118,7 +119,8 @@ fn a_timeout_restarts_slow_start_from_every_state() {
     assert_eq!(bench.values(), (SlowStart, 1.0, 2.5));
 }
 
-/// RFC 3168 section 6.1.2: a mark reduces the window, and an acknowledgement with ECN-Echo does not grow it.
+/// RFC 3168 section 6.1.2: a mark reduces the window, and an acknowledgement with ECN-Echo does not
+/// grow it.
 #[test]
 fn a_mark_begins_no_recovery() {
     for avoidance in [false, true] {
@@ -136,8 +138,8 @@ fn a_mark_begins_no_recovery() {
     }
 }
 
-/// RFC 9002 section 7.6.2: the window falls to its minimum of two packets. Appendix B.8: the threshold stays that of
-/// the losses.
+/// RFC 9002 section 7.6.2: the window falls to its minimum of two packets. Appendix B.8: the
+/// threshold stays that of the losses.
 #[test]
 fn persistent_congestion_restarts_slow_start_from_every_state() {
     let mut bench = quic();
@@ -213,8 +215,8 @@ fn recovery_has_one_reduction() {
     assert_eq!(bench.values(), (Recovery, 2.5, 2.5));
 }
 
-/// RFC 9002 section 7.3.2: a loss or a mark begins a recovery period, which ends when a packet sent in it is
-/// acknowledged.
+/// RFC 9002 section 7.3.2: a loss or a mark begins a recovery period, which ends when a packet sent
+/// in it is acknowledged.
 #[test]
 fn a_quic_stack_infers_the_end_of_recovery() {
     for signal in [Bench::lose, Bench::mark] {
@@ -231,7 +233,8 @@ fn a_quic_stack_infers_the_end_of_recovery() {
     }
 }
 
-/// With [`Conventions::RFC`] the driver reports the end: an acknowledged retransmission is not the end.
+/// With [`Conventions::RFC`] the driver reports the end: an acknowledged retransmission is not the
+/// end.
 #[test]
 fn a_reported_recovery_is_not_inferred() {
     let mut bench = Bench::default();

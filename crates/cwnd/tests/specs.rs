@@ -159,7 +159,8 @@ fn every_window_law_takes_the_machines_start() {
     }
 }
 
-/// The growth at the last acknowledgement of a round whose round-trip times are twice those of the round before.
+/// The growth at the last acknowledgement of a round whose round-trip times are twice those of the
+/// round before.
 fn growth_after_delay(controller: &mut AnyController) -> f64 {
     let (mut sent_at, mut growth) = (Time::ZERO, 0.0);
     for rtt in [50, 50, 100].map(Dur::from_millis) {

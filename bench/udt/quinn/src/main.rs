@@ -4,10 +4,10 @@
 //! bench-quinn recv|send PORT BYTES [plain]
 //! ```
 //!
-//! The receiver prints the seconds from the first byte to the last. Packets have 1500 bytes, as UDT's. The socket
-//! buffers are those of `quinn-perf`: with the smaller defaults of the system quinn loses packets on loopback, and
-//! its congestion control limits the rate. The flow-control windows are as large as UDT's receive buffer. Everything
-//! else is quinn's default.
+//! The receiver prints the seconds from the first byte to the last. Packets have 1500 bytes, as
+//! UDT's. The socket buffers are those of `quinn-perf`: with the smaller defaults of the system
+//! quinn loses packets on loopback, and its congestion control limits the rate. The flow-control
+//! windows are as large as UDT's receive buffer. Everything else is quinn's default.
 
 mod plain;
 
@@ -25,7 +25,8 @@ use std::time::Instant;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const PIECE: usize = 1 << 20;
-/// Unread or unacknowledged bytes at most: UDT's 16,384 packets. quinn's default of 1.25 MB would limit the rate.
+/// Unread or unacknowledged bytes at most: UDT's 16,384 packets. quinn's default of 1.25 MB would
+/// limit the rate.
 const WINDOW: u32 = 16_384 * 1456;
 /// Bytes of the socket's buffers in each direction, as in quinn-perf.
 const SOCKET_BUFFER: usize = 2 << 20;

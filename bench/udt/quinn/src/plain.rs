@@ -1,5 +1,6 @@
-//! QUIC without encryption: after the handshake, keys that leave packets unchanged. It interoperates with no other
-//! implementation, and measures the cost of QUIC without that of encryption.
+//! QUIC without encryption: after the handshake, keys that leave packets unchanged. It
+//! interoperates with no other implementation, and measures the cost of QUIC without that of
+//! encryption.
 
 use bytes::BytesMut;
 use quinn::crypto::{

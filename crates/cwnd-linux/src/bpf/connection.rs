@@ -41,8 +41,8 @@ pub struct Connection {
     pub sent: Vec<f64>,
     /// Packets delivered.
     pub delivered: Vec<f64>,
-    /// A rate law's rate or a whole controller's pacing rate in packets per second; NaN in a rate law's slow start.
-    /// Empty for window laws.
+    /// A rate law's rate or a whole controller's pacing rate in packets per second; NaN in a rate
+    /// law's slow start. Empty for window laws.
     pub rate: Vec<f64>,
     /// Cuts.
     pub cuts: Vec<CutEvent>,
@@ -163,11 +163,12 @@ impl Connections {
         &self.all
     }
 
-    /// Processes an event of any connection. Passes each completed record entry, with the index of its
-    /// connection, to `entry`.
+    /// Processes an event of any connection. Passes each completed record entry, with the index of
+    /// its connection, to `entry`.
     pub fn push(&mut self, event: &Event, mut entry: impl FnMut(usize, &Entry)) {
         let origin = *self.origin.get_or_insert(event.time);
-        // The identifier is the address of the socket, which the kernel reuses for later connections.
+        // The identifier is the address of the socket, which the kernel reuses for later
+        // connections.
         if event.kind == Kind::Begin {
             self.active.remove(&event.connection);
         }

@@ -85,8 +85,8 @@ pub struct Event {
     pub capacity: u64,
     /// The kind.
     pub kind: Kind,
-    /// Packets delivered, or that the window grows for; for [`Kind::Undo`], 1 if the law's state is also
-    /// restored.
+    /// Packets delivered, or that the window grows for; for [`Kind::Undo`], 1 if the law's state is
+    /// also restored.
     pub packets: u32,
     /// Packets sent in total; for [`Kind::Round`], in the round.
     pub sent: u32,
@@ -100,8 +100,8 @@ pub struct Event {
     pub in_flight: u32,
     /// The kernel's window in packets.
     pub cwnd: u32,
-    /// The kernel's slow start threshold in packets; for cuts of window laws, 1 if the connection was in slow
-    /// start.
+    /// The kernel's slow start threshold in packets; for cuts of window laws, 1 if the connection
+    /// was in slow start.
     pub ssthresh: u32,
     /// The receiver's newest timestamp, in milliseconds.
     pub timestamp: u32,

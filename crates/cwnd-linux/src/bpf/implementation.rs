@@ -13,7 +13,8 @@ pub struct Implementation {
     pub params: Vec<u64>,
 }
 
-/// Controllers with a kernel implementation, in the order of the registry, with the parameters that they need.
+/// Controllers with a kernel implementation, in the order of the registry, with the parameters that
+/// they need.
 pub const IMPLEMENTED: [&str; 14] = [
     "aimd",
     "reno",
@@ -41,13 +42,14 @@ pub fn fixed(value: f64, bits: i32) -> u64 {
     (value * 2f64.powi(bits)).round() as u64
 }
 
-/// DAIMD's increase at a spare capacity of up to 10^`stage` bit/s, in packets per second for packets of one
-/// byte.
+/// DAIMD's increase at a spare capacity of up to 10^`stage` bit/s, in packets per second for
+/// packets of one byte.
 fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
     10f64.powf(f64::from(stage) - tau) * 1500.0 / syn
 }
 
-/// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the program ends.
+/// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the
+/// program ends.
 const MIN_C: f64 = 0.01;
 const HALVES: &str = "in the kernel implementation a power is a multiple of 1/2";
 const FEEDBACKS: &str = "the kernel implementation has feedback=event and feedback=report only";

@@ -1,5 +1,5 @@
-//! Controllers that stay loaded after the process ends: their links and maps are pinned in the BPF file
-//! system, in one directory for each controller.
+//! Controllers that stay loaded after the process ends: their links and maps are pinned in the BPF
+//! file system, in one directory for each controller.
 
 use super::control::{Control, NAME_MAX, SPEC_MAX};
 use super::loader::{Registered, check_btf, register};
@@ -65,8 +65,8 @@ pub(super) fn explain_permission(error: Error) -> Error {
     }
 }
 
-/// Returns the directory in `/proc` of process 1; if this user may not inspect it, of the oldest ancestor of this
-/// process that the user may inspect.
+/// Returns the directory in `/proc` of process 1; if this user may not inspect it, of the oldest
+/// ancestor of this process that the user may inspect.
 fn oldest_process() -> PathBuf {
     let directory = |pid: &str| Path::new("/proc").join(pid);
     let parent = |pid: &String| {
@@ -84,8 +84,9 @@ fn mount_namespace(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("ns/mnt")).ok()
 }
 
-/// Returns the path of the BPF file system: that of this mount namespace, or else that of the oldest process. `ip netns
-/// exec` runs a command in a mount namespace that has a new `/sys` and ends with the command.
+/// Returns the path of the BPF file system: that of this mount namespace, or else that of the
+/// oldest process. `ip netns exec` runs a command in a mount namespace that has a new `/sys` and
+/// ends with the command.
 pub(super) fn find_bpf_fs() -> Option<PathBuf> {
     let is_bpf_fs =
         |path: &PathBuf| statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
@@ -127,8 +128,9 @@ fn set_default(name: &str) -> Result<(), Error> {
         .map_err(Error::kernel(format!("cannot make {name} the default controller")))
 }
 
-/// Replaces the default controller `name` of this network namespace, if it is that, by `previous`. Without a previous
-/// default, or if the kernel no longer has it, Reno is the default: every kernel has it.
+/// Replaces the default controller `name` of this network namespace, if it is that, by `previous`.
+/// Without a previous default, or if the kernel no longer has it, Reno is the default: every kernel
+/// has it.
 fn restore_default(name: &str, previous: &str) -> Result<(), Error> {
     if default_controller()? != name {
         return Ok(());
@@ -152,8 +154,8 @@ fn network_namespaces() -> Vec<Namespace> {
 /// With `default`, makes it the default of this network namespace until it is unloaded.
 ///
 /// # Errors
-/// There is no kernel implementation, the name is invalid or used, the kernel lacks a feature, or the user a
-/// capability.
+/// There is no kernel implementation, the name is invalid or used, the kernel lacks a feature, or
+/// the user a capability.
 pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, Error> {
     let name = name.map_or_else(|| default_name(spec), str::to_owned);
     check_name(&name)?;
@@ -238,7 +240,8 @@ pub fn list() -> Result<Vec<Instance>, Error> {
     Ok(found)
 }
 
-/// Finds a controller by its name in the kernel, by its specification, or by the name of the specification alone.
+/// Finds a controller by its name in the kernel, by its specification, or by the name of the
+/// specification alone.
 ///
 /// # Errors
 /// There is no such controller, or there are several; the error names them.
@@ -272,8 +275,8 @@ pub fn find(name_or_spec: &str) -> Result<Instance, Error> {
     }
 }
 
-/// Unloads a controller. Open connections keep using it. In each network namespace whose default it is, the
-/// default that it replaced is restored; namespaces are found by their processes and names.
+/// Unloads a controller. Open connections keep using it. In each network namespace whose default it
+/// is, the default that it replaced is restored; namespaces are found by their processes and names.
 ///
 /// # Errors
 /// It is not loaded, or the default of this network namespace cannot be restored.

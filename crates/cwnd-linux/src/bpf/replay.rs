@@ -1,8 +1,9 @@
 //! Replays the kernel's events through the law of crate `cwnd`, and compares the windows.
 //!
-//! Each step starts from the kernel's window, because slow start and recovery are the kernel's. The law's
-//! state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the connection. The whole state of
-//! a whole controller does: its steps start from the replay's own window and pacing rate.
+//! Each step starts from the kernel's window, because slow start and recovery are the kernel's. The
+//! law's state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the
+//! connection. The whole state of a whole controller does: its steps start from the replay's own
+//! window and pacing rate.
 
 use super::Implementation;
 use super::event::{Event, Kind, packets, per_second};
@@ -15,8 +16,8 @@ use cwnd::{
 
 /// Largest accepted relative difference between a window or rate of the kernel and of the law.
 ///
-/// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's `a` by
-/// 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
+/// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's
+/// `a` by 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
 pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
 /// The largest window in packets: `FX_MAX_WINDOW`.
 const MAX_WINDOW: f64 = ((1 << 24) - 1) as f64;
@@ -30,7 +31,8 @@ pub struct Agreement {
     pub cuts: u64,
     /// Largest relative difference of the window or rate.
     pub max_error: f64,
-    /// Steps of whole controllers that are not compared, because rounding has changed a decision before.
+    /// Steps of whole controllers that are not compared, because rounding has changed a decision
+    /// before.
     pub parted: u64,
 }
 
@@ -53,7 +55,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Creates the replay of a connection, from its [`Kind::Begin`]; `None` if `spec` has no kernel implementation.
+    /// Creates the replay of a connection, from its [`Kind::Begin`]; `None` if `spec` has no kernel
+    /// implementation.
     pub fn new(spec: &Spec) -> Option<Replay> {
         Implementation::of(spec).ok()?;
         let law = match spec.law(&Settings::default()) {

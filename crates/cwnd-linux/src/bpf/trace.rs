@@ -17,7 +17,8 @@ use std::time::Duration;
 /// Events stop this long after the last renewal, in nanoseconds.
 const LEASE: u64 = 3_000_000_000;
 
-/// A trace. The kernel writes events while it exists, and for three seconds after the process is killed.
+/// A trace. The kernel writes events while it exists, and for three seconds after the process is
+/// killed.
 pub struct Trace {
     control: MapHandle,
     ring: RingBuffer<'static>,
@@ -112,9 +113,10 @@ pub(crate) fn monotonic() -> Result<u64, Error> {
 
 /// Converts the events of one connection to entries of a [`cwnd::record::Record`].
 ///
-/// The kernel reports an acknowledgement as two events, its arrival and the growth of the window. Values that
-/// the kernel does not pass to a controller are approximated: `sent_at` is the arrival less the round-trip
-/// time, and a lost packet's sending time is the time of the loss. The events of whole controllers have all inputs.
+/// The kernel reports an acknowledgement as two events, its arrival and the growth of the window.
+/// Values that the kernel does not pass to a controller are approximated: `sent_at` is the arrival
+/// less the round-trip time, and a lost packet's sending time is the time of the loss. The events
+/// of whole controllers have all inputs.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     acked: Option<Entry>,
@@ -134,8 +136,8 @@ impl Recording {
 
     /// Processes an event. Passes completed entries to `entry`.
     pub fn push(&mut self, event: &Event, mut entry: impl FnMut(Entry)) {
-        // Some events have an older time than the previous one: the kernel reads its clock before some events
-        // and after others.
+        // Some events have an older time than the previous one: the kernel reads its clock before
+        // some events and after others.
         self.last_time = self.last_time.max(event.time);
         let at = Time::from_nanos(self.last_time);
         if let Some(inputs) = &event.whole {

@@ -1,5 +1,5 @@
-//! Controllers without pins: a file descriptor of this process holds the link of the struct_ops map, so the
-//! kernel unloads the controller when the process ends.
+//! Controllers without pins: a file descriptor of this process holds the link of the struct_ops
+//! map, so the kernel unloads the controller when the process ends.
 
 use super::control::Control;
 use super::loader::{Registered, check_btf, register};

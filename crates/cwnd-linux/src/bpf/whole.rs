@@ -1,5 +1,6 @@
-//! Events of whole controllers: `struct whole_event` of `kernel/trace.h`, which follows the `struct event`, and their
-//! conversion to the events of crate `cwnd`. They contain every input of the controller.
+//! Events of whole controllers: `struct whole_event` of `kernel/trace.h`, which follows the `struct
+//! event`, and their conversion to the events of crate `cwnd`. They contain every input of the
+//! controller.
 
 use super::event::{Event, Kind, packets, per_second};
 use cwnd::delivery::RateSample;
@@ -136,8 +137,8 @@ pub(super) struct WholeReplay {
 pub(super) struct Step {
     /// The window of the controller.
     pub window: f64,
-    /// The relative difference of the window or of the pacing rate, whichever is larger; `None` after a close
-    /// decision that was taken otherwise.
+    /// The relative difference of the window or of the pacing rate, whichever is larger; `None`
+    /// after a close decision that was taken otherwise.
     pub error: Option<f64>,
 }
 
@@ -146,8 +147,8 @@ impl WholeReplay {
         WholeReplay { spec: *spec, controller: None, parted: false }
     }
 
-    /// Processes an event. Returns the result if the controller has processed it; differences up to `bound` are
-    /// rounding errors.
+    /// Processes an event. Returns the result if the controller has processed it; differences up to
+    /// `bound` are rounding errors.
     pub(super) fn step(&mut self, event: &Event, bound: f64) -> Option<Step> {
         let whole = event.whole.as_ref()?;
         if event.kind == Kind::Begin {

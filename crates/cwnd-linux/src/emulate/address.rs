@@ -1,6 +1,7 @@
-//! Addresses of emulated links, from 198.18.0.0/15, which RFC 2544 reserves for benchmarks of network
-//! devices. Each link has a prefix that is not routed yet. The first two addresses are those of its ends; the
-//! rest are for links nested inside it, so that routes to the link also lead to them.
+//! Addresses of emulated links, from 198.18.0.0/15, which RFC 2544 reserves for benchmarks of
+//! network devices. Each link has a prefix that is not routed yet. The first two addresses are
+//! those of its ends; the rest are for links nested inside it, so that routes to the link also lead
+//! to them.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -29,8 +30,8 @@ impl Prefix {
         Ipv4Addr::from_bits(self.base + 2)
     }
 
-    /// Returns the prefixes for links nested in the link `enclosing`, or for links outside of any. Empty if
-    /// links are nested too deep.
+    /// Returns the prefixes for links nested in the link `enclosing`, or for links outside of any.
+    /// Empty if links are nested too deep.
     pub(super) fn candidates(enclosing: Option<Prefix>) -> Vec<Prefix> {
         let (from, first) = enclosing.map_or((BENCHMARKING, 0), |prefix| (prefix, 1));
         let Some(length) = LENGTHS.into_iter().find(|&length| length > from.length) else {
@@ -51,8 +52,8 @@ impl Prefix {
         self.overlaps(own) && address != self.outer()
     }
 
-    /// Whether a route of `table`, in the format of `/proc/net/route`, overlaps this prefix. Default routes,
-    /// and routes that contain `enclosing`, do not count.
+    /// Whether a route of `table`, in the format of `/proc/net/route`, overlaps this prefix.
+    /// Default routes, and routes that contain `enclosing`, do not count.
     pub(super) fn is_routed(self, table: &str, enclosing: Option<Prefix>) -> bool {
         table.lines().skip(1).any(|line| {
             let mut columns = line.split_ascii_whitespace();

@@ -1,5 +1,5 @@
-//! The event loop of an emulated network, in one thread: reads packets from the TUN devices of both ends,
-//! passes them to the simulator's links, and writes each packet when it is due.
+//! The event loop of an emulated network, in one thread: reads packets from the TUN devices of both
+//! ends, passes them to the simulator's links, and writes each packet when it is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,17 +26,18 @@ use super::{EventLoopConfig, Path, sys};
 
 /// Bytes of the largest super-packet with its `virtio_net_hdr`.
 const MAX_READ: usize = packet::VNET_HEADER + (1 << 16);
-/// Sleep ends this many nanoseconds before a packet is due, and the thread then waits actively: the kernel
-/// wakes even real-time threads about 10 µs late.
+/// Sleep ends this many nanoseconds before a packet is due, and the thread then waits actively: the
+/// kernel wakes even real-time threads about 10 µs late.
 const BUSY_WAIT: u64 = 30_000;
-/// Longest time without sleep in nanoseconds, and the sleep that must follow. At high rates several packets
-/// are then due at once, which costs less than one at a time. The kernel deschedules a real-time thread that
-/// leaves no processor time to other threads, for 50 ms.
+/// Longest time without sleep in nanoseconds, and the sleep that must follow. At high rates several
+/// packets are then due at once, which costs less than one at a time. The kernel deschedules a
+/// real-time thread that leaves no processor time to other threads, for 50 ms.
 const MAX_AWAKE: u64 = 80_000;
 const MIN_SLEEP: u64 = 50_000;
 /// Longest sleep in nanoseconds, which bounds the delay until the thread notices the end.
 const MAX_SLEEP: u64 = 20_000_000;
-/// Idle time in nanoseconds, without packets in flight, after which the links are considered drained.
+/// Idle time in nanoseconds, without packets in flight, after which the links are considered
+/// drained.
 const DRAINED_AFTER: u64 = 50_000_000;
 /// Super-packets read from one device before the thread turns to the other.
 const READ_BATCH: usize = 4;
@@ -73,10 +74,11 @@ pub(super) struct EventLoop {
     right: File,
     links: Vec<LiveLink>,
     paths: Vec<Path>,
-    /// Packets in flight: the time in nanoseconds at which the packet reaches the end of its link, the order
-    /// of arrival, and the index of the packet.
+    /// Packets in flight: the time in nanoseconds at which the packet reaches the end of its link,
+    /// the order of arrival, and the index of the packet.
     in_flight: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    /// Departures of links that decide on packets at their departure: the time in nanoseconds and the link.
+    /// Departures of links that decide on packets at their departure: the time in nanoseconds and
+    /// the link.
     departures: BinaryHeap<Reverse<(u64, usize)>>,
     /// For each link whether it is in `departures`.
     departs: Vec<bool>,

@@ -1,13 +1,13 @@
-//! Receive offload: coalesces TCP segments that are due at the same time into one super-packet, as a network
-//! card does (GRO). One write per super-packet costs less than one per packet.
+//! Receive offload: coalesces TCP segments that are due at the same time into one super-packet, as
+//! a network card does (GRO). One write per super-packet costs less than one per packet.
 
 use super::packet::{
     GSO_NONE, GSO_TCP, MIN_HEADER, NEEDS_CHECKSUM, PSH, TCP, TCP_CHECKSUM, VNET_HEADER, fold,
     ones_complement_sum, put_u16, u16_at,
 };
 
-/// Maximum number of segments in a super-packet. Linux acknowledges a stream of full segments no more often
-/// anyway.
+/// Maximum number of segments in a super-packet. Linux acknowledges a stream of full segments no
+/// more often anyway.
 const MAX_SEGMENTS: usize = 16;
 /// Only segments without other flags are coalesced.
 const ACK: u8 = 0x10;
@@ -33,8 +33,8 @@ impl Coalescer {
         self.segments == 0
     }
 
-    /// Adds a packet with its `virtio_net_hdr` and an IPv4 header of `ip_header` bytes. Returns false if the
-    /// packet does not continue the segments: it must be written after them.
+    /// Adds a packet with its `virtio_net_hdr` and an IPv4 header of `ip_header` bytes. Returns
+    /// false if the packet does not continue the segments: it must be written after them.
     pub(super) fn add(&mut self, packet: &[u8], ip_header: usize) -> bool {
         if self.is_empty() {
             self.bytes.clear();
@@ -60,8 +60,8 @@ impl Coalescer {
         true
     }
 
-    /// Whether a packet is the next segment of the same stream, with the same headers except for lengths,
-    /// checksums, the identification, the sequence number and PSH.
+    /// Whether a packet is the next segment of the same stream, with the same headers except for
+    /// lengths, checksums, the identification, the sequence number and PSH.
     fn continues(&self, packet: &[u8], ip_header: usize) -> bool {
         if !self.open
             || headers_length(packet, ip_header) != Some(self.headers)
@@ -111,8 +111,8 @@ impl Coalescer {
     }
 }
 
-/// Returns the length of the IPv4 and TCP headers of a packet that can be coalesced: TCP with data, no
-/// fragment, no flags but ACK and PSH, and a partial checksum.
+/// Returns the length of the IPv4 and TCP headers of a packet that can be coalesced: TCP with data,
+/// no fragment, no flags but ACK and PSH, and a partial checksum.
 fn headers_length(bytes: &[u8], ip_header: usize) -> Option<usize> {
     let packet = &bytes[VNET_HEADER..];
     let partial_checksum = bytes[0] & NEEDS_CHECKSUM != 0 && bytes[1] == GSO_NONE;

@@ -1,16 +1,17 @@
-//! Emulated links for real traffic: a thread between two network namespaces runs the simulator's queues in
-//! real time.
+//! Emulated links for real traffic: a thread between two network namespaces runs the simulator's
+//! queues in real time.
 //!
 //! Each end is a TUN device. One thread reads packets from both, passes each to the simulator's
-//! [`LiveLink`](cwnd_sim::live::LiveLink) with the time of the read, and writes it to the other device when
-//! the link delivers it. Super-packets are segmented before they enter a queue. The links carry IPv4 only.
+//! [`LiveLink`](cwnd_sim::live::LiveLink) with the time of the read, and writes it to the other
+//! device when the link delivers it. Super-packets are segmented before they enter a queue. The
+//! links carry IPv4 only.
 //!
 //! * [`Emulation`] is one link between a new namespace and the caller's, for `cwnd emulate`.
-//! * [`Testbed`] is the network of a scenario between two new namespaces: all sources are in one, all sinks
-//!   in the other, and each flow has an address of its own in both.
+//! * [`Testbed`] is the network of a scenario between two new namespaces: all sources are in one,
+//!   all sinks in the other, and each flow has an address of its own in both.
 //!
-//! Namespaces have no names and devices are not persistent. When the process ends for any reason, the kernel
-//! removes them, and kills the processes started by [`Namespace::start`].
+//! Namespaces have no names and devices are not persistent. When the process ends for any reason,
+//! the kernel removes them, and kills the processes started by [`Namespace::start`].
 //!
 //! ```no_run
 //! use cwnd_linux::emulate::{Options, Testbed};
@@ -79,8 +80,8 @@ const DRAIN_TIME: Dur = Dur::from_millis(2000);
 /// Name of the device that is the default route of a namespace.
 pub(crate) const UPLINK: &str = "uplink";
 
-/// Environment variables of a command: its own address, the address of the other end, the outermost address
-/// of nested links, and the prefix for links nested in this one.
+/// Environment variables of a command: its own address, the address of the other end, the outermost
+/// address of nested links, and the prefix for links nested in this one.
 const ADDRESS: &str = "CWND_ADDRESS";
 const PEER: &str = "CWND_PEER";
 const BASE: &str = "CWND_BASE";
@@ -89,8 +90,8 @@ const NET: &str = "CWND_NET";
 /// Options of an emulation.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Seed of random loss and RED. The same packets at the same times have the same fates as in the
-    /// simulator.
+    /// Seed of random loss and RED. The same packets at the same times have the same fates as in
+    /// the simulator.
     pub seed: u64,
     /// File for the fate of each packet at each link, as CSV.
     pub record: Option<File>,
@@ -194,11 +195,12 @@ fn configure_device(
     if let Some(bytes) = mtu {
         interfaces.set_mtu(device, bytes)?;
     }
-    // The links do not carry IPv6. If this setting cannot be written, packets of IPv6 are read and discarded.
+    // The links do not carry IPv6. If this setting cannot be written, packets of IPv6 are read and
+    // discarded.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"), "1");
-    // A device that is brought up with a transmit queue of 0 has no queueing discipline. Only root of the
-    // initial user namespace may change the length: for other users the queue has 500 packets, after the
-    // packets of a queueing discipline.
+    // A device that is brought up with a transmit queue of 0 has no queueing discipline. Only root
+    // of the initial user namespace may change the length: for other users the queue has 500
+    // packets, after the packets of a queueing discipline.
     let _ = interfaces.set_queue_length(device, 0);
     interfaces.set_address(device, address, prefix_length)?;
     interfaces.bring_up(device)?;
@@ -227,8 +229,8 @@ impl Emulation {
     /// Creates a link. `up` carries packets from the new namespace, `down` to it.
     ///
     /// # Errors
-    /// It is not permitted (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN` are required), there is no `/dev/net/tun`, or
-    /// no prefix is free.
+    /// It is not permitted (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN` are required), there is no
+    /// `/dev/net/tun`, or no prefix is free.
     pub fn new(up: &network::Link, down: &network::Link, options: &Options) -> io::Result<Self> {
         let links = [up.clone(), down.clone()];
         let path = Path { forward: vec![0], reverse: vec![1] };
@@ -241,8 +243,8 @@ impl Emulation {
             for (name, value) in LARGE_BUFFERS {
                 let _ = set_sysctl(name, value);
             }
-            // Links nested in this one are routed through it. Errors are ignored: the setting may be
-            // read-only.
+            // Links nested in this one are routed through it. Errors are ignored: the setting may
+            // be read-only.
             let _ = fs::write("/proc/sys/net/ipv4/ip_forward", "1");
             let device = create_uplink(prefix.inner(), options.mtu)?;
             Ok::<_, io::Error>((device, TcpDiagnosis::new()?))
@@ -342,8 +344,8 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Creates the links of `network`. The caller sends the traffic of the flows. The measurement starts
-    /// after the network's warm-up; samples are taken at the network's interval.
+    /// Creates the links of `network`. The caller sends the traffic of the flows. The measurement
+    /// starts after the network's warm-up; samples are taken at the network's interval.
     ///
     /// # Errors
     /// As [`Emulation::new`].
@@ -389,7 +391,8 @@ impl Testbed {
         &self.sinks
     }
 
-    /// Returns the source address of flow number `flow`: packets from it cross the links of the flow.
+    /// Returns the source address of flow number `flow`: packets from it cross the links of the
+    /// flow.
     pub fn source_address(&self, flow: u32) -> Ipv4Addr {
         flow_addresses(flow)[0]
     }

@@ -1,5 +1,5 @@
-//! Network namespaces without names: each exists while a process or thread is in it, or a file descriptor
-//! refers to it.
+//! Network namespaces without names: each exists while a process or thread is in it, or a file
+//! descriptor refers to it.
 
 use std::fs::{self, File};
 use std::io;
@@ -71,8 +71,8 @@ impl Namespace {
         Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in a new thread in the namespace, and waits for it. Sockets and processes that it creates
-    /// stay in the namespace.
+    /// Runs `work` in a new thread in the namespace, and waits for it. Sockets and processes that
+    /// it creates stay in the namespace.
     ///
     /// # Errors
     /// The namespace cannot be entered.
@@ -87,9 +87,9 @@ impl Namespace {
         })
     }
 
-    /// Starts a command in the namespace. The command and its descendants are in a PID namespace of their
-    /// own. The kernel kills all of them when the command ends, when the returned value is dropped, and when
-    /// this process ends for any reason.
+    /// Starts a command in the namespace. The command and its descendants are in a PID namespace of
+    /// their own. The kernel kills all of them when the command ends, when the returned value is
+    /// dropped, and when this process ends for any reason.
     ///
     /// # Errors
     /// The command cannot be started.

@@ -1,4 +1,5 @@
-//! IPv4 packets of a TUN device: the fields that a queue reads, ECN marks, and segmentation of super-packets.
+//! IPv4 packets of a TUN device: the fields that a queue reads, ECN marks, and segmentation of
+//! super-packets.
 
 use std::ops::Range;
 
@@ -67,8 +68,8 @@ pub(super) fn addresses(packet: &[u8]) -> (u32, u32) {
     (address(12), address(16))
 }
 
-/// Returns a hash of the protocol, the addresses, and the ports of UDP and TCP. Only the first fragment of a packet has ports: they are
-/// left out of all fragments.
+/// Returns a hash of the protocol, the addresses, and the ports of UDP and TCP. Only the first
+/// fragment of a packet has ports: they are left out of all fragments.
 fn flow_hash(packet: &[u8], header: usize, first: bool) -> u32 {
     let whole = first && u16_at(packet, 6) & 0x2000 == 0;
     let has_ports = whole && matches!(packet[9], TCP | UDP);
@@ -78,8 +79,8 @@ fn flow_hash(packet: &[u8], header: usize, first: bool) -> u32 {
     packet[12..20].iter().chain(&packet[9..10]).chain(ports).fold(0x811c_9dc5, hash)
 }
 
-/// Returns the fields of an IPv4 packet that a queue reads; its IPv4 header has `header` bytes. A packet is
-/// dataless if it is a TCP segment without payload, SYN and FIN.
+/// Returns the fields of an IPv4 packet that a queue reads; its IPv4 header has `header` bytes. A
+/// packet is dataless if it is a TCP segment without payload, SYN and FIN.
 pub(super) fn arrival(packet: &[u8], header: usize) -> Arrival {
     let size = u16_at(packet, 2);
     let first = u16_at(packet, 6) & 0x1fff == 0;
@@ -110,9 +111,9 @@ pub(super) fn mark(packet: &mut [u8]) {
     put_u16(packet, 10, !fold(checksum));
 }
 
-/// Splits a read from a TUN device into packets of the link (GSO), and passes each, with a `virtio_net_hdr`
-/// and the length of its IPv4 header, to `emit`. `scratch` holds one packet. Reads that are not IPv4 are
-/// discarded.
+/// Splits a read from a TUN device into packets of the link (GSO), and passes each, with a
+/// `virtio_net_hdr` and the length of its IPv4 header, to `emit`. `scratch` holds one packet. Reads
+/// that are not IPv4 are discarded.
 pub(super) fn segment(
     read: &mut [u8],
     scratch: &mut Vec<u8>,
@@ -123,7 +124,8 @@ pub(super) fn segment(
     let host_u16 = |at: usize| u16::from_ne_bytes([prefix[at], prefix[at + 1]]);
     let (gso_type, segment_size) = (prefix[1], usize::from(host_u16(4)));
     if gso_type == GSO_NONE {
-        // A partial checksum remains partial: the kernel knows that the packet has not left this machine.
+        // A partial checksum remains partial: the kernel knows that the packet has not left this
+        // machine.
         prefix[1..6].fill(0);
         emit(read, ip_header);
     } else if gso_type & 0x7f == GSO_TCP && segment_size > 0 {
@@ -188,7 +190,8 @@ mod tests {
     use super::*;
     use crate::emulate::gro::Coalescer;
 
-    /// What a device returns for `data` bytes of a stream: a super-packet if there are several segments.
+    /// What a device returns for `data` bytes of a stream: a super-packet if there are several
+    /// segments.
     fn device_read(data: usize, segment: usize, flags: u8, options: usize) -> Vec<u8> {
         let headers = 40 + options;
         let kind = if data > segment { GSO_TCP } else { GSO_NONE };

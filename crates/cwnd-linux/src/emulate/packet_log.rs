@@ -1,5 +1,5 @@
-//! A log of the fate of each packet, in CSV. A separate thread writes it, because writing to a disk may
-//! block.
+//! A log of the fate of each packet, in CSV. A separate thread writes it, because writing to a disk
+//! may block.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,8 @@ const NANOS: u64 = 1_000_000_000;
 /// The fate of a packet at a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Arrival in nanoseconds since time 0 of the links. Entries are in the order in which fates are decided.
+    /// Arrival in nanoseconds since time 0 of the links. Entries are in the order in which fates
+    /// are decided.
     pub at: u64,
     pub link: u32,
     pub arrival: Arrival,

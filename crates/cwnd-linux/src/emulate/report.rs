@@ -25,15 +25,16 @@ pub struct Report {
     pub lateness: Lateness,
     /// Performance of the emulator.
     pub emulator: EmulatorStats,
-    /// Limits of the TCP connections over the links of an [`Emulation`](super::Emulation), up and down; empty for a
-    /// testbed.
+    /// Limits of the TCP connections over the links of an [`Emulation`](super::Emulation), up and
+    /// down; empty for a testbed.
     pub tcp: Vec<TcpLimits>,
     /// Error of the packet log, if any.
     pub packet_log: io::Result<()>,
 }
 
-/// Counters of a flow's packets from source to sink. They include retransmissions and packets without data.
-/// Packets are counted from the start of the measurement, like those of links; bytes from time 0.
+/// Counters of a flow's packets from source to sink. They include retransmissions and packets
+/// without data. Packets are counted from the start of the measurement, like those of links; bytes
+/// from time 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowReport {
     /// Packets sent by the source.

@@ -1,5 +1,5 @@
-//! System calls without a safe wrapper: network devices, real-time scheduling, and the init process of a PID
-//! namespace. This file has all `unsafe` code of the emulator.
+//! System calls without a safe wrapper: network devices, real-time scheduling, and the init process
+//! of a PID namespace. This file has all `unsafe` code of the emulator.
 #![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::c_int;
@@ -19,7 +19,8 @@ use nix::sys::signal::Signal;
 /// Offloads of a TUN device: partial checksums, and TCP super-packets of up to 64 KiB.
 const OFFLOADS: libc::c_ulong = (libc::TUN_F_CSUM | libc::TUN_F_TSO4) as libc::c_ulong;
 
-/// Above the lowest real-time priority, which `bench/agreement_linux.py` gives to sources and sinks.
+/// Above the lowest real-time priority, which `bench/agreement_linux.py` gives to sources and
+/// sinks.
 const EMULATOR_PRIORITY: c_int = 2;
 
 fn check(result: c_int) -> io::Result<c_int> {
@@ -38,8 +39,8 @@ fn interface_request(name: &str) -> libc::ifreq {
     request
 }
 
-/// Creates a TUN device in the network namespace of the calling thread. It exists while its file is open.
-/// Each read and write is one packet with a `virtio_net_hdr`.
+/// Creates a TUN device in the network namespace of the calling thread. It exists while its file is
+/// open. Each read and write is one packet with a `virtio_net_hdr`.
 pub(super) fn open_tun(name: &str) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -61,8 +62,8 @@ const CLOSED_TCP: u32 = 1;
 /// Receive buffer of a socket for such messages: of about ten thousand sockets.
 static DIAGNOSIS_BUFFER: c_int = 1 << 24;
 
-/// Opens a socket for the diagnosis of TCP sockets in the network namespace of the calling thread. It receives a message
-/// on each TCP socket that is closed.
+/// Opens a socket for the diagnosis of TCP sockets in the network namespace of the calling thread.
+/// It receives a message on each TCP socket that is closed.
 pub(super) fn open_tcp_diagnosis() -> io::Result<File> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers are passed.
@@ -154,7 +155,8 @@ impl Interfaces {
 }
 
 fn sockaddr_of(address: Ipv4Addr) -> libc::sockaddr {
-    // SAFETY: a `sockaddr_in` has the size of a `sockaddr`, and the kernel interprets it by its family.
+    // SAFETY: a `sockaddr_in` has the size of a `sockaddr`, and the kernel interprets it by its
+    // family.
     unsafe {
         let mut socket: libc::sockaddr_in = zeroed();
         socket.sin_family = libc::AF_INET as libc::sa_family_t;
@@ -163,7 +165,8 @@ fn sockaddr_of(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// Makes the calling thread a real-time thread (`SCHED_FIFO`), which runs before all threads that are not.
+/// Makes the calling thread a real-time thread (`SCHED_FIFO`), which runs before all threads that
+/// are not.
 pub(super) fn set_realtime() -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sched_param`.
     let mut parameters: libc::sched_param = unsafe { zeroed() };
@@ -174,16 +177,16 @@ pub(super) fn set_realtime() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `command` under an init process. When the thread that spawns the command ends, the kernel kills the
-/// init process and all of its descendants. The thread must have created a PID namespace for its children.
-/// The init process forwards signals.
+/// Runs `command` under an init process. When the thread that spawns the command ends, the kernel
+/// kills the init process and all of its descendants. The thread must have created a PID namespace
+/// for its children. The init process forwards signals.
 pub(super) fn kill_with_thread(command: &mut Command) {
     // SAFETY: `fork_init` and what it calls make system calls only, which is allowed after a fork.
     unsafe { command.pre_exec(fork_init) };
 }
 
-/// In the init process of a PID namespace: forks. The child returns, to execute the command; the parent runs
-/// as the init process.
+/// In the init process of a PID namespace: forks. The child returns, to execute the command; the
+/// parent runs as the init process.
 fn fork_init() -> io::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     // Mount a `/proc` for the PID namespace, if permitted.

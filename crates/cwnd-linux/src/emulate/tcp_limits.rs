@@ -1,4 +1,5 @@
-//! What limited the TCP connections over an emulated link, from the kernel's socket diagnosis (`sock_diag`).
+//! What limited the TCP connections over an emulated link, from the kernel's socket diagnosis
+//! (`sock_diag`).
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,7 +12,8 @@ const HEADER: usize = 16;
 const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
 const ATTRIBUTE: usize = 4;
-/// `NLMSG_ERROR`, `NLMSG_DONE`, `SOCK_DIAG_BY_FAMILY`, `NLM_F_REQUEST | NLM_F_DUMP` and `INET_DIAG_INFO`.
+/// `NLMSG_ERROR`, `NLMSG_DONE`, `SOCK_DIAG_BY_FAMILY`, `NLM_F_REQUEST | NLM_F_DUMP` and
+/// `INET_DIAG_INFO`.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const BY_FAMILY: u16 = 20;
@@ -37,12 +39,14 @@ pub struct TcpLimits {
 pub(super) struct TcpDiagnosis(File);
 
 impl TcpDiagnosis {
-    /// Starts to collect the statistics of sockets that are closed, in the network namespace of the calling thread.
+    /// Starts to collect the statistics of sockets that are closed, in the network namespace of the
+    /// calling thread.
     pub(super) fn new() -> io::Result<Self> {
         Ok(TcpDiagnosis(sys::open_tcp_diagnosis()?))
     }
 
-    /// Returns the limits of all connections, closed and open, whose local and remote address `select` accepts.
+    /// Returns the limits of all connections, closed and open, whose local and remote address
+    /// `select` accepts.
     pub(super) fn limits(
         mut self,
         select: impl Fn(Ipv4Addr, Ipv4Addr) -> bool,

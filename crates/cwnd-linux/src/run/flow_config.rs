@@ -1,4 +1,5 @@
-//! Configuration of the flows of a scenario for a backend, and notes on differences from the scenario.
+//! Configuration of the flows of a scenario for a backend, and notes on differences from the
+//! scenario.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -47,7 +48,8 @@ const UDT_HEADERS: u32 = (HEADER + IP_UDP_HEADERS) as u32;
 const MAX_PACKET: u32 = 1500;
 /// The kernel's list of available controllers.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// Timeout of a handshake: longer than any run, because a flow without a connection measures nothing.
+/// Timeout of a handshake: longer than any run, because a flow without a connection measures
+/// nothing.
 const CONNECT_TIMEOUT: Dur = Dur::from_millis(24 * 3_600_000);
 
 /// A controller of the kernel's TCP.
@@ -103,7 +105,8 @@ pub(super) struct FlowConfig {
     pub protocol: Protocol,
 }
 
-/// Returns the configuration of the flows of `network`, and adds `notes` on differences from the scenario.
+/// Returns the configuration of the flows of `network`, and adds `notes` on differences from the
+/// scenario.
 ///
 /// # Errors
 /// The backend does not support a part of the scenario that cannot be approximated.
@@ -138,7 +141,8 @@ pub(super) fn flow_configs(
 }
 
 impl FlowConfig {
-    /// Bytes of data in a packet. The headers of datagrams are not distinguished, as in the simulator.
+    /// Bytes of data in a packet. The headers of datagrams are not distinguished, as in the
+    /// simulator.
     pub(super) fn payload(&self) -> u32 {
         match &self.protocol {
             Protocol::Tcp(options) => options.payload,
@@ -231,7 +235,8 @@ fn parse(controller: &str) -> Result<Spec, String> {
     Spec::parse(controller).map_err(|error| error.to_string())
 }
 
-/// Returns the controller of the kernel with a name, whether built in, a module or loaded by `cwnd kernel`.
+/// Returns the controller of the kernel with a name, whether built in, a module or loaded by `cwnd
+/// kernel`.
 fn kernel_controller(name: &str, available: &str) -> Result<TcpController, String> {
     // Setting the option loads a module that is not in the list.
     let known = available.split_ascii_whitespace().any(|known| known == name);
@@ -242,7 +247,8 @@ fn kernel_controller(name: &str, available: &str) -> Result<TcpController, Strin
     Err(format!("kernel:{name}: this kernel has {}", names.join(", ")))
 }
 
-/// Returns the kernel implementation of a controller, or the kernel's built-in controller of that name.
+/// Returns the kernel implementation of a controller, or the kernel's built-in controller of that
+/// name.
 fn tcp_controller(spec: &Spec, available: &str) -> Result<TcpController, String> {
     let unsupported = match Implementation::of(spec) {
         Ok(_) => {

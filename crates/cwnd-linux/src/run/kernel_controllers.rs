@@ -50,8 +50,8 @@ impl KernelControllers {
         }
     }
 
-    /// Passes the events since the last call to `add_event`, with the address of the sink. `now` is the time
-    /// of the links.
+    /// Passes the events since the last call to `add_event`, with the address of the sink. `now` is
+    /// the time of the links.
     pub(super) fn read(
         &mut self,
         now: Time,

@@ -16,7 +16,8 @@ pub(super) struct Snapshot {
     pub bytes_sent: u64,
     /// Bytes of payload of the kernel's TCP that are acknowledged.
     pub bytes_acknowledged: u64,
-    /// Bytes of payload that arrived at the sink for the first time; `None` if only the links count them.
+    /// Bytes of payload that arrived at the sink for the first time; `None` if only the links count
+    /// them.
     pub delivered: Option<u64>,
     pub retransmitted: u64,
     pub timeouts: u64,
@@ -27,7 +28,8 @@ pub(super) struct Snapshot {
     pub min_rtt: Option<f64>,
     /// Seconds limited by the window, by pacing, by the receiver and by the application.
     pub limited: [f64; 4],
-    /// Time in seconds at which all data were acknowledged, and the time of the last arrival at the sink.
+    /// Time in seconds at which all data were acknowledged, and the time of the last arrival at the
+    /// sink.
     pub acknowledged: Option<f64>,
     pub last_arrival: f64,
     /// Variables of the controller, by name.
@@ -145,8 +147,8 @@ impl Measurement {
         }
     }
 
-    /// Returns the record. `last` is the final snapshot, `report` has the counters of the links, and `time`
-    /// the times of the samples.
+    /// Returns the record. `last` is the final snapshot, `report` has the counters of the links,
+    /// and `time` the times of the samples.
     pub(super) fn finish(
         mut self,
         last: &Snapshot,

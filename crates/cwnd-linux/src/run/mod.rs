@@ -1,12 +1,13 @@
-//! Scenarios in real time: the network of a scenario on a [`Testbed`], and its flows with the kernel's TCP or
-//! UDT sockets. The results are the simulator's records.
+//! Scenarios in real time: the network of a scenario on a [`Testbed`], and its flows with the
+//! kernel's TCP or UDT sockets. The results are the simulator's records.
 //!
-//! Each flow has a thread for its source and one for its sink, in the namespace of that end. The calling
-//! thread reads the state and the events of the flows every few milliseconds, takes the samples, and reports
-//! the progress.
+//! Each flow has a thread for its source and one for its sink, in the namespace of that end. The
+//! calling thread reads the state and the events of the flows every few milliseconds, takes the
+//! samples, and reports the progress.
 //!
-//! Controllers with a kernel implementation ([`Implementation`](crate::bpf::Implementation)) are loaded for
-//! the run. They are not pinned: the kernel unloads them when the run or the process ends.
+//! Controllers with a kernel implementation ([`Implementation`](crate::bpf::Implementation)) are
+//! loaded for the run. They are not pinned: the kernel unloads them when the run or the process
+//! ends.
 
 mod flow_config;
 mod kernel_controllers;
@@ -95,14 +96,14 @@ pub fn check(network: &Network, backend: Backend) -> Result<(), Error> {
     flow_configs(network, backend, &mut Notes::default()).map(drop).map_err(Error::Scenario)
 }
 
-/// Runs `network` in real time. Calls `progress` every 50 ms with the completed fraction of the run; if it
-/// returns false, the run stops and the result is `None`.
+/// Runs `network` in real time. Calls `progress` every 50 ms with the completed fraction of the
+/// run; if it returns false, the run stops and the result is `None`.
 ///
 /// The seed determines random loss, RED and the times of random sources, as in the simulator.
 ///
 /// # Errors
-/// The backend does not support a controller or another part of the scenario, or the system does not permit
-/// namespaces, TUN devices or BPF.
+/// The backend does not support a controller or another part of the scenario, or the system does
+/// not permit namespaces, TUN devices or BPF.
 pub fn run(
     network: &Network,
     seed: u64,
@@ -238,7 +239,8 @@ impl SampleClock {
         Time::from_nanos(self.warmup_end.unwrap_or(sample).min(sample))
     }
 
-    /// Returns whether the warm-up has ended since the last call, and the number of samples that became due.
+    /// Returns whether the warm-up has ended since the last call, and the number of samples that
+    /// became due.
     fn due(&mut self, now: Time) -> (bool, usize) {
         let now = now.as_nanos();
         let warmup_ended = self.warmup_end.take_if(|end| *end <= now).is_some();

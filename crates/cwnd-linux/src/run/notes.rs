@@ -17,7 +17,8 @@ impl Notes {
         self.by_text.entry(note.into()).or_default().push(flow.to_owned());
     }
 
-    /// Sets the number of flows that use TCP or UDT. A note that applies to all of them names no flow.
+    /// Sets the number of flows that use TCP or UDT. A note that applies to all of them names no
+    /// flow.
     pub(super) fn set_flows(&mut self, flows: usize) {
         self.flows = flows;
     }

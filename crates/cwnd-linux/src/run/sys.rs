@@ -1,4 +1,5 @@
-//! System calls without a safe wrapper: options and statistics of TCP sockets, and routes with metrics.
+//! System calls without a safe wrapper: options and statistics of TCP sockets, and routes with
+//! metrics.
 #![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::{CString, c_int};
@@ -38,7 +39,8 @@ pub(super) fn set_integer_option(
     set_option(socket, level, name, &value.to_ne_bytes())
 }
 
-/// Whether the kernel has a congestion controller for TCP. The kernel loads its module if there is one.
+/// Whether the kernel has a congestion controller for TCP. The kernel loads its module if there is
+/// one.
 pub(super) fn has_controller(name: &str) -> bool {
     let select =
         |socket| set_option(&socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes());
@@ -161,8 +163,8 @@ impl TcpInfo {
         self.u32_at(156)
     }
 
-    /// Returns the microseconds in which there were data to send, limited by the receiver's window, and
-    /// limited by the send buffer.
+    /// Returns the microseconds in which there were data to send, limited by the receiver's window,
+    /// and limited by the send buffer.
     pub(super) fn busy(&self) -> [u64; 3] {
         [168, 176, 184].map(|at| self.u64_at(at))
     }
@@ -195,8 +197,8 @@ impl Metric {
     }
 }
 
-/// Returns an attribute of a netlink message. All contents are multiples of four bytes, so no padding is
-/// needed.
+/// Returns an attribute of a netlink message. All contents are multiples of four bytes, so no
+/// padding is needed.
 fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     let length = (content.len() + 4) as u16;
     [&length.to_ne_bytes(), &kind.to_ne_bytes(), content].concat()

@@ -22,13 +22,13 @@ use crate::emulate::{UPLINK, set_sysctl};
 const PORT: u16 = 9;
 /// Bytes per write and read.
 const CHUNK: usize = 64 << 10;
-/// Receiver's window in bytes from which the kernel chooses the buffers. It doubles the size of a buffer that is given,
-/// which must fit.
+/// Receiver's window in bytes from which the kernel chooses the buffers. It doubles the size of a
+/// buffer that is given, which must fit.
 const MAX_BUFFER: u64 = 1 << 29;
 /// Upper bound of the kernel's memory for a packet, as a multiple of its size.
 const MEMORY_FACTOR: u64 = 4;
-/// Limit of the unsent data in a socket of a flow that stops, in seconds of the slowest link and in bytes. It is sent
-/// after the flow stops; it must suffice to keep the connection busy.
+/// Limit of the unsent data in a socket of a flow that stops, in seconds of the slowest link and in
+/// bytes. It is sent after the flow stops; it must suffice to keep the connection busy.
 const UNSENT_TIME: f64 = 0.02;
 const MIN_UNSENT: u64 = 8 << 10;
 const MAX_UNSENT: u64 = 256 << 10;
@@ -94,8 +94,8 @@ impl TcpFlow {
         let sockets = Arc::new(Sockets { application, ..Sockets::default() });
         let [local, peer] = flow.addresses;
         let window = u64::from(options.window) * u64::from(options.payload);
-        // While a receiver's window grows towards a given one, the kernel acknowledges every packet (`tcp_grow_window`).
-        // A window that does not limit the sender is therefore not given.
+        // While a receiver's window grows towards a given one, the kernel acknowledges every packet
+        // (`tcp_grow_window`). A window that does not limit the sender is therefore not given.
         let limits = window < MAX_BUFFER;
         let buffer = limits.then_some((window * MEMORY_FACTOR).min(MAX_BUFFER));
 
@@ -140,7 +140,8 @@ impl TcpFlow {
             ],
             segment: options.segment.into(),
             buffer,
-            // The data of an application that ends an on period is in the socket no longer than necessary.
+            // The data of an application that ends an on period is in the socket no longer than
+            // necessary.
             unsent_limit: (flow.stop != Time::NEVER || has_application).then(unsent_limit),
             payload: options.payload.into(),
             start: flow.start,
@@ -152,7 +153,8 @@ impl TcpFlow {
         Ok(TcpFlow { sockets, start: flow.start, payload: options.payload.into(), state })
     }
 
-    /// Returns the transfers and figures of the flow's application at the end of the run, `end`, of which `last` is the snapshot.
+    /// Returns the transfers and figures of the flow's application at the end of the run, `end`, of
+    /// which `last` is the snapshot.
     pub(super) fn results(
         &self,
         end: Time,
@@ -250,7 +252,8 @@ impl Source {
                 Err(error) => return Err(error),
             }
         }
-        // Here all data are written, or the flow has stopped: wait until the written data are acknowledged.
+        // Here all data are written, or the flow has stopped: wait until the written data are
+        // acknowledged.
         while !state.is_stopped() {
             let info = TcpInfo::read(stream)?;
             if info.unacknowledged() == 0 && info.unsent() == 0 {
@@ -339,8 +342,8 @@ impl Source {
     }
 }
 
-/// Waits up to [`POLL_INTERVAL`] for a socket to become readable or writable, or to fail. Returns whether it
-/// did.
+/// Waits up to [`POLL_INTERVAL`] for a socket to become readable or writable, or to fail. Returns
+/// whether it did.
 fn ready(socket: impl AsFd, events: PollFlags) -> io::Result<bool> {
     let mut files = [PollFd::new(socket.as_fd(), events)];
     let timeout = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::ZERO);

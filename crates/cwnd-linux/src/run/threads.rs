@@ -1,5 +1,5 @@
-//! Threads of the flows, one for each source and sink, and their shared state: the clock, the stop flag, and
-//! the notes.
+//! Threads of the flows, one for each source and sink, and their shared state: the clock, the stop
+//! flag, and the notes.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +17,8 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Stack of a thread in bytes: sources and sinks need little.
 const STACK_SIZE: usize = 128 << 10;
 
-/// Settings of both namespaces. No metrics are cached between connections. Sources select their controller by
-/// a socket option; reno is the controller of the sinks, which send no data.
+/// Settings of both namespaces. No metrics are cached between connections. Sources select their
+/// controller by a socket option; reno is the controller of the sinks, which send no data.
 const SYSCTLS: [(&str, &str); 3] =
     [("tcp_no_metrics_save", "1"), ("tcp_congestion_control", "reno"), ("tcp_ecn", "2")];
 
@@ -46,7 +46,8 @@ impl RunState {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Waits until time `at`, and until all threads are ready. Returns false if the run stops before.
+    /// Waits until time `at`, and until all threads are ready. Returns false if the run stops
+    /// before.
     pub(super) fn wait_until(&self, at: Time) -> bool {
         loop {
             if self.is_stopped() || at > self.end {

@@ -20,8 +20,8 @@ const PORT: u16 = 9;
 pub(super) struct UdpFlow {
     packet_size: u64,
     sent: Arc<AtomicU64>,
-    /// The socket of the sink, whose receive buffer is never read. Without a socket the kernel would answer
-    /// with ICMP errors.
+    /// The socket of the sink, whose receive buffer is never read. Without a socket the kernel
+    /// would answer with ICMP errors.
     _sink: UdpSocket,
 }
 

@@ -172,7 +172,8 @@ fn run_source(
             Err(error) => return Err(error),
         }
     }
-    // Here all data are written, or the flow has stopped: wait until the written data are acknowledged.
+    // Here all data are written, or the flow has stopped: wait until the written data are
+    // acknowledged.
     while !state.is_stopped() {
         let done = stream.unacknowledged() == 0;
         if done {

@@ -1,4 +1,5 @@
-//! `native.c` with the headers of `kernel/`, compiled for the host: it reads rows and answers each with results.
+//! `native.c` with the headers of `kernel/`, compiled for the host: it reads rows and answers each
+//! with results.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

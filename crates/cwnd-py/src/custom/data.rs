@@ -1,5 +1,5 @@
-//! What Python controllers are given: plain, frozen objects with times in seconds, windows in packets and rates in
-//! packets per second. Tests of a controller construct them.
+//! What Python controllers are given: plain, frozen objects with times in seconds, windows in
+//! packets and rates in packets per second. Tests of a controller construct them.
 
 #![expect(clippy::too_many_arguments, reason = "they are named in Python")]
 
@@ -87,7 +87,8 @@ classes! {
         took: f64 = 0.0,
     }
 
-    /// A delivery-rate sample (draft-ietf-ccwg-bbr), of the most recently sent packet that an acknowledgement covers.
+    /// A delivery-rate sample (draft-ietf-ccwg-bbr), of the most recently sent packet that an
+    /// acknowledgement covers.
     RateSample {
         /// Packets delivered between the transmission of the packet and this acknowledgement.
         delivered: u64 = 0,
@@ -125,17 +126,20 @@ classes! {
         sent_at: f64 = 0.0,
         /// The round-trip time sample in seconds; None where Karn's algorithm forbids one.
         rtt: Option<f64> = None,
-        /// The arrival time of the newest packet by the receiver's clock in seconds (RFC 7323 timestamps), or None.
+        /// The arrival time of the newest packet by the receiver's clock in seconds (RFC 7323
+        /// timestamps), or None.
         received_at: Option<f64> = None,
         /// Whether the acknowledgement carries ECN-Echo. The window does not grow on it.
         echo: bool = false,
         /// Packets newly reported as CE-marked, where the transport counts them.
         marked: u32 = 0,
-        /// What limited the sender since the previous acknowledgement: window, pacing, receiver or application.
+        /// What limited the sender since the previous acknowledgement: window, pacing, receiver or
+        /// application.
         limit: String = String::from("window"),
         /// The delivery-rate sample, for controllers that need one; None otherwise.
         delivery: Option<Py<RateSample>> = None,
-        /// The earliest time at which the pacing rate lets the next packet leave, in seconds; None where it is not reported.
+        /// The earliest time at which the pacing rate lets the next packet leave, in seconds; None
+        /// where it is not reported.
         departure: Option<f64> = None,
     }
 
@@ -157,7 +161,8 @@ classes! {
         sent_at: f64 = 0.0,
         /// Packets sent since the connection began, with retransmissions.
         sent: u64 = 0,
-        /// The state of the most recently sent of them, for controllers that need delivery-rate samples; None otherwise.
+        /// The state of the most recently sent of them, for controllers that need delivery-rate
+        /// samples; None otherwise.
         delivery: Option<Py<LossSample>> = None,
     }
 
@@ -177,9 +182,11 @@ classes! {
         packets: u32 = 1,
         /// Packets sent since the connection began, with retransmissions.
         sent: u64 = 0,
-        /// The packet arrival rate that the receiver measures in packets per second; None before its first estimate.
+        /// The packet arrival rate that the receiver measures in packets per second; None before
+        /// its first estimate.
         arrival: Option<f64> = None,
-        /// The link capacity that the receiver estimates in packets per second; None before its first estimate.
+        /// The link capacity that the receiver estimates in packets per second; None before its
+        /// first estimate.
         capacity: Option<f64> = None,
         /// The round-trip time in seconds.
         rtt: f64 = 0.0,
@@ -187,7 +194,8 @@ classes! {
 
     /// The handshake of a TCP is complete.
     Handshake {
-        /// The time between the SYN and its acknowledgement in seconds: no sample for a least round-trip time.
+        /// The time between the SYN and its acknowledgement in seconds: no sample for a least
+        /// round-trip time.
         rtt: f64 = 0.0,
     }
 
@@ -199,7 +207,8 @@ classes! {
         sent_at: f64 = 0.0,
         /// Packets sent since the connection began, with retransmissions.
         sent: u64 = 0,
-        /// The state of the most recently sent of them, for controllers that need delivery-rate samples; None otherwise.
+        /// The state of the most recently sent of them, for controllers that need delivery-rate
+        /// samples; None otherwise.
         delivery: Option<Py<LossSample>> = None,
     }
 
@@ -223,7 +232,8 @@ classes! {
         initial_window: f64 = 10.0,
         /// The largest window in packets; infinite without one.
         max_window: f64 = f64::INFINITY,
-        /// Packets by which one acknowledgement opens the window in slow start at most (L of RFC 3465).
+        /// Packets by which one acknowledgement opens the window in slow start at most (L of RFC
+        /// 3465).
         slow_start_limit: f64 = 2.0,
         /// Seed of the controller's own randomness.
         seed: u64 = 0,
@@ -234,7 +244,8 @@ bare_classes! {
     /// Loss recovery is over.
     Recovered,
 
-    /// All packets sent over a period longer than the persistent congestion duration were lost (RFC 9002).
+    /// All packets sent over a period longer than the persistent congestion duration were lost (RFC
+    /// 9002).
     PersistentCongestion,
 
     /// The last reduction answered a loss that was spurious: the controller reverts it.

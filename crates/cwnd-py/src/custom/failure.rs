@@ -17,7 +17,8 @@ impl Failure {
         self.happened.load(Ordering::Relaxed)
     }
 
-    /// Prevents further calls into Python: a run that is stopped does not wait for a slow controller.
+    /// Prevents further calls into Python: a run that is stopped does not wait for a slow
+    /// controller.
     pub(crate) fn stop(&self) {
         self.happened.store(true, Ordering::Relaxed);
     }

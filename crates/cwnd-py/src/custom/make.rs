@@ -22,7 +22,8 @@ pub(crate) enum Given {
 }
 
 impl Given {
-    /// The factory of the controllers. Errors of controllers written in Python are kept in `failure`.
+    /// The factory of the controllers. Errors of controllers written in Python are kept in
+    /// `failure`.
     ///
     /// # Errors
     /// `SpecError` for a specification that is wrong.
@@ -85,7 +86,8 @@ impl fmt::Display for Factory {
 }
 
 impl MakeController for Factory {
-    /// After an error the controller is Reno: the caller checks [`Failure`] before it uses any result.
+    /// After an error the controller is Reno: the caller checks [`Failure`] before it uses any
+    /// result.
     fn controller(&self, settings: &Settings) -> AnyController {
         Python::attach(|py| {
             self.make(py, settings).unwrap_or_else(|error| {
@@ -96,7 +98,8 @@ impl MakeController for Factory {
     }
 }
 
-/// The name of the controller that a factory makes: that of its specification, its class or its function.
+/// The name of the controller that a factory makes: that of its specification, its class or its
+/// function.
 fn name(factory: &Bound<'_, PyAny>) -> String {
     let text = |object: &Bound<'_, PyAny>, key| object.getattr(key).ok()?.extract::<String>().ok();
     let partial = || text(&factory.getattr("func").ok()?, "__name__");

@@ -106,8 +106,8 @@ impl Object {
         })
     }
 
-    /// The error of the controller `name`: an exception raised in its code as it is, and a wrong answer or call with
-    /// the name.
+    /// The error of the controller `name`: an exception raised in its code as it is, and a wrong
+    /// answer or call with the name.
     pub(super) fn explain(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
         let raised = error.traceback(py).is_some() || !error.is_instance_of::<PyException>(py);
         if raised {

@@ -78,7 +78,8 @@ fn output(py: Python<'_>, object: &Object) -> PyResult<Output> {
     Ok(output)
 }
 
-/// Reads `take_cut`: `None`, or the signal, the values before and after, and which value was reduced.
+/// Reads `take_cut`: `None`, or the signal, the values before and after, and which value was
+/// reduced.
 fn take_cut(py: Python<'_>, object: &Object) -> PyResult<Option<Cut>> {
     let answer = object.ask(py, "take_cut", ())?;
     if answer.is_none() {

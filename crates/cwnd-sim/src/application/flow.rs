@@ -67,7 +67,8 @@ impl<E: Writable> ApplicationFlow<E> {
     }
 }
 
-/// Returns the rate that a sender's controller allows: its pacing rate, or else a window in each round-trip time.
+/// Returns the rate that a sender's controller allows: its pacing rate, or else a window in each
+/// round-trip time.
 fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
     let (driver, controller) = sender.controller()?;
     let output = controller.output();

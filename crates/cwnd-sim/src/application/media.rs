@@ -1,9 +1,11 @@
-//! Interactive video: the source of the tests of RFC 8867, as a statistical model of an encoder (RFC 8593 section 5).
+//! Interactive video: the source of the tests of RFC 8867, as a statistical model of an encoder
+//! (RFC 8593 section 5).
 //!
-//! The encoder adopts the rate of the congestion controller, within a minimum and a maximum, and then no other one for its reaction latency
-//! (RFC 8593 section 5.1; RFC 8867 section 4.3 has 100 ms). It starts at the minimum. Sizes of frames and intervals between them deviate
-//! from their means by a Laplace distribution (section 5.3). The burst of large frames after a change of the rate (section 5.2) is left
-//! out, because this source follows a rate that changes all the time.
+//! The encoder adopts the rate of the congestion controller, within a minimum and a maximum, and
+//! then no other one for its reaction latency (RFC 8593 section 5.1; RFC 8867 section 4.3 has 100
+//! ms). It starts at the minimum. Sizes of frames and intervals between them deviate from their
+//! means by a Laplace distribution (section 5.3). The burst of large frames after a change of the
+//! rate (section 5.2) is left out, because this source follows a rate that changes all the time.
 
 use super::{Figures, Generator, Writer};
 use crate::cast::whole;
@@ -11,7 +13,8 @@ use crate::engine::schedule::NONE;
 use crate::network::Media as Parameters;
 use crate::rng::Rng;
 
-/// Scale of the relative deviations of sizes and of intervals (`SCALE_B` and `SCALE_t` of RFC 8593 figure 2).
+/// Scale of the relative deviations of sizes and of intervals (`SCALE_B` and `SCALE_t` of RFC 8593
+/// figure 2).
 const SCALE: f64 = 0.15;
 /// The encoder's reaction latency in seconds (`tau_v` of RFC 8593 figure 2).
 const LATENCY: f64 = 0.2;
@@ -33,7 +36,8 @@ impl Media {
     }
 }
 
-/// Returns a number from the Laplace distribution with mean 0: the difference of two exponential numbers.
+/// Returns a number from the Laplace distribution with mean 0: the difference of two exponential
+/// numbers.
 fn laplace(rng: &mut Rng) -> f64 {
     rng.exponential(SCALE) - rng.exponential(SCALE)
 }
@@ -114,14 +118,16 @@ mod tests {
 
     #[test]
     fn sizes_and_intervals_have_the_distributions_of_the_rfc() {
-        // RFC 8593 figure 2: 1 Mb/s at 30 frames per second are frames of 4.17 KB every 33 ms; both scales are 0.15.
+        // RFC 8593 figure 2: 1 Mb/s at 30 frames per second are frames of 4.17 KB every 33 ms; both
+        // scales are 0.15.
         let frames = frames(1e6, 1e6, 2000.0, |_| None);
         let sizes: Vec<_> = frames.iter().map(|frame| frame.size / (1e6 / 240.0) - 1.0).collect();
         let gaps = frames.windows(2).map(|pair| (pair[1].at - pair[0].at) * 30.0 - 1.0).collect();
         for deviations in [sizes, gaps] {
             let count = deviations.len() as f64;
             let mean = deviations.iter().sum::<f64>() / count;
-            // The mean absolute deviation of a Laplace distribution is its scale, its variance twice the square of it.
+            // The mean absolute deviation of a Laplace distribution is its scale, its variance
+            // twice the square of it.
             let absolute = deviations.iter().map(|x| x.abs()).sum::<f64>() / count;
             let variance = deviations.iter().map(|x| x * x).sum::<f64>() / count;
             assert!(mean.abs() < 0.004, "{mean}");
@@ -130,7 +136,8 @@ mod tests {
         }
     }
 
-    /// RFC 8593 section 5.1: requests are ignored for the latency after a transition, not after a request that changes nothing.
+    /// RFC 8593 section 5.1: requests are ignored for the latency after a transition, not after a
+    /// request that changes nothing.
     #[test]
     fn the_latency_begins_with_a_transition() {
         // The encoder has this rate from 0.2 s on, until the controller changes it at 1.05 s.

@@ -1,13 +1,16 @@
 //! Flows with an application: the data of a sender becomes available in the course of the run.
 //!
-//! The application runs at the sender, which is a server where there is a client. It acts at the times of its own timer, the
-//! flow's `LIFE` timer, and when an acknowledgement completes a transfer. It therefore needs nothing from the other end: both
-//! ends may be in different partitions, and the lookahead of the sender, which ends at the `LIFE` timer, needs no other rule.
+//! The application runs at the sender, which is a server where there is a client. It acts at the
+//! times of its own timer, the flow's `LIFE` timer, and when an acknowledgement completes a
+//! transfer. It therefore needs nothing from the other end: both ends may be in different
+//! partitions, and the lookahead of the sender, which ends at the `LIFE` timer, needs no other
+//! rule.
 //!
-//! A transfer ends when the sender receives the acknowledgement of its last byte. What a client does in response, such as the
-//! next request, reaches the server with this acknowledgement, so that it takes the time of the return path including its
-//! queues. From the arrival of a request to the acknowledgement of the response passes one path and one return path, as passes
-//! for the client from sending the request to the end of the response.
+//! A transfer ends when the sender receives the acknowledgement of its last byte. What a client
+//! does in response, such as the next request, reaches the server with this acknowledgement, so
+//! that it takes the time of the return path including its queues. From the arrival of a request to
+//! the acknowledgement of the response passes one path and one return path, as passes for the
+//! client from sending the request to the end of the response.
 
 mod flow;
 mod media;
@@ -62,7 +65,8 @@ struct Writer {
     bytes: u64,
     /// Packets to make available.
     packets: u64,
-    /// The rate that the controller allows in bits per second of data; `None` before the first round-trip time sample.
+    /// The rate that the controller allows in bits per second of data; `None` before the first
+    /// round-trip time sample.
     controller_rate: Option<f64>,
     transfers: Transfers,
 }
@@ -84,7 +88,8 @@ impl Writer {
         self.transfers.close(self.bytes, self.packets);
     }
 
-    /// Writes `bytes` bytes. They begin in the last packet if that has room: over time no byte is padding.
+    /// Writes `bytes` bytes. They begin in the last packet if that has room: over time no byte is
+    /// padding.
     fn write(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.packets = self.bytes.div_ceil(u64::from(self.payload));
@@ -97,7 +102,8 @@ impl Writer {
         self.transfers.add(self.now, bytes, self.packets);
     }
 
-    /// Writes a transfer that begins in the last packet if that has room, and needs one more packet at least.
+    /// Writes a transfer that begins in the last packet if that has room, and needs one more packet
+    /// at least.
     fn write_frame(&mut self, bytes: u64) {
         let packets = self.packets + 1;
         self.write(bytes);
@@ -128,7 +134,8 @@ impl Writer {
         self.packets = 0;
     }
 
-    /// The sender has made `packets` packets available. If data was withdrawn, the transfer ends with what has been sent.
+    /// The sender has made `packets` packets available. If data was withdrawn, the transfer ends
+    /// with what has been sent.
     fn made_available(&mut self, packets: u64) {
         if packets > self.packets {
             self.bytes = packets * u64::from(self.payload);

@@ -10,7 +10,8 @@ use crate::network::Application;
 use crate::record::Transfer;
 use cwnd::{Dur, Time};
 
-/// The data of an application. A sender outside the simulator passes the time and the acknowledged packets.
+/// The data of an application. A sender outside the simulator passes the time and the acknowledged
+/// packets.
 pub struct DataSource {
     writer: Writer,
     generator: Box<dyn Generator>,
@@ -20,7 +21,8 @@ pub struct DataSource {
 }
 
 impl DataSource {
-    /// Returns the data of `application` in packets of `payload` bytes, for flow number `flow` of a run of this duration.
+    /// Returns the data of `application` in packets of `payload` bytes, for flow number `flow` of a
+    /// run of this duration.
     #[must_use]
     pub fn new(
         application: &Application,
@@ -57,8 +59,9 @@ impl DataSource {
         self.start_at(self.ticks(now));
     }
 
-    /// Lets the application act at `now`, after the acknowledgement of all packets below `acknowledged`; `written` packets cannot be
-    /// withdrawn any more. Returns the packets available from the start of the flow, [`u64::MAX`] for no end.
+    /// Lets the application act at `now`, after the acknowledgement of all packets below
+    /// `acknowledged`; `written` packets cannot be withdrawn any more. Returns the packets
+    /// available from the start of the flow, [`u64::MAX`] for no end.
     pub fn advance(&mut self, now: Time, acknowledged: u64, written: u64) -> u64 {
         self.begin(self.ticks(now));
         while let Some(packets) = self.act(acknowledged, || None) {
@@ -78,8 +81,8 @@ impl DataSource {
         self.stop_at(self.ticks(now));
     }
 
-    /// The records of the transfers and the application's own figures at `now`, after the acknowledgement of all packets below
-    /// `acknowledged`.
+    /// The records of the transfers and the application's own figures at `now`, after the
+    /// acknowledgement of all packets below `acknowledged`.
     #[must_use]
     pub fn results(&self, now: Time, acknowledged: u64) -> (Vec<Transfer>, Figures) {
         self.results_at(self.ticks(now), acknowledged)
@@ -98,8 +101,8 @@ impl DataSource {
         self.writer.now = now;
     }
 
-    /// Acts after the acknowledgement of all packets below `acknowledged`. `rate` is the rate that the controller allows. Returns the
-    /// packets to make available if they have changed.
+    /// Acts after the acknowledgement of all packets below `acknowledged`. `rate` is the rate that
+    /// the controller allows. Returns the packets to make available if they have changed.
     pub(super) fn act(&mut self, acknowledged: u64, rate: impl Fn() -> Option<f64>) -> Option<u64> {
         let writer = &mut self.writer;
         let completed = writer.transfers.acknowledge(writer.now, acknowledged);

@@ -23,13 +23,14 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Begins a transfer that grows until it is [closed](Self::close), after `before` bytes of the flow.
+    /// Begins a transfer that grows until it is [closed](Self::close), after `before` bytes of the
+    /// flow.
     pub(super) fn open(&mut self, begin: u64, before: u64) {
         self.spans.push(Span { begin, bytes: before, end_packet: u64::MAX, end: NONE });
     }
 
-    /// Ends the data of the growing transfer after `bytes` bytes and `packets` packets of the flow. A transfer without data is
-    /// removed.
+    /// Ends the data of the growing transfer after `bytes` bytes and `packets` packets of the flow.
+    /// A transfer without data is removed.
     pub(super) fn close(&mut self, bytes: u64, packets: u64) {
         let Some(last) = self.spans.last_mut() else { return };
         if bytes <= last.bytes {
@@ -49,7 +50,8 @@ impl Transfers {
         self.spans.last().is_some_and(|last| last.end_packet == u64::MAX)
     }
 
-    /// Ends the transfers that the first `packets` packets of the flow complete. Returns whether there were any.
+    /// Ends the transfers that the first `packets` packets of the flow complete. Returns whether
+    /// there were any.
     pub(super) fn acknowledge(&mut self, now: u64, packets: u64) -> bool {
         let before = self.complete;
         while let Some(next) = self.spans.get_mut(self.complete)

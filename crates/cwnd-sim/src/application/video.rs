@@ -1,11 +1,13 @@
 //! Video in chunks over one connection: a player with a playback buffer.
 //!
-//! The player requests the next chunk when its buffer has room for one. The bitrate of a chunk follows from the buffer (BBA-0:
-//! Huang, Johari, McKeown, Trunnell, Watson, "A buffer-based approach to rate adaptation", SIGCOMM 2014): the lowest one up to
-//! the reservoir, the highest one above the upper reservoir, and linear between them. The bitrate changes only when this map
+//! The player requests the next chunk when its buffer has room for one. The bitrate of a chunk
+//! follows from the buffer (BBA-0: Huang, Johari, McKeown, Trunnell, Watson, "A buffer-based
+//! approach to rate adaptation", SIGCOMM 2014): the lowest one up to the reservoir, the highest one
+//! above the upper reservoir, and linear between them. The bitrate changes only when this map
 //! reaches the next higher or the next lower one.
 //!
-//! Playback starts with the first chunk. While the buffer is empty it stalls until the next chunk is complete.
+//! Playback starts with the first chunk. While the buffer is empty it stalls until the next chunk
+//! is complete.
 
 use super::{Figures, Generator, Writer};
 use crate::cast::whole;
@@ -14,9 +16,10 @@ use crate::engine::schedule::NONE;
 use cwnd::Dur;
 use std::sync::Arc;
 
-/// The reservoir and the beginning of the upper reservoir as fractions of the buffer. BBA-0 has a reservoir of 90 s in a buffer of 240 s,
-/// for chunks whose sizes vary; here the chunks of a bitrate have the same size. In a short buffer
-/// the reservoir is a chunk, and the upper one begins where the buffer still has room for one: a request never finds it fuller.
+/// The reservoir and the beginning of the upper reservoir as fractions of the buffer. BBA-0 has a
+/// reservoir of 90 s in a buffer of 240 s, for chunks whose sizes vary; here the chunks of a
+/// bitrate have the same size. In a short buffer the reservoir is a chunk, and the upper one begins
+/// where the buffer still has room for one: a request never finds it fuller.
 const RESERVOIRS: [f64; 2] = [0.1, 0.9];
 
 pub(super) struct Video {

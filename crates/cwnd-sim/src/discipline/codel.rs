@@ -74,7 +74,8 @@ impl ControlledQueue for Fifo {
 pub(super) struct Parameters {
     target: u64,
     interval: u64,
-    /// 16 intervals: for this time after leaving the drop state, its drop rate is a good starting point.
+    /// 16 intervals: for this time after leaving the drop state, its drop rate is a good starting
+    /// point.
     memory: u64,
     ecn: bool,
     maxpacket: u64,
@@ -105,7 +106,8 @@ impl Parameters {
 /// CoDel's state (RFC 8289 section 5.2).
 #[derive(Default)]
 pub(super) struct State {
-    /// Time at which the sojourn time will have been above the target for an interval; 0 while it is below.
+    /// Time at which the sojourn time will have been above the target for an interval; 0 while it
+    /// is below.
     first_above_time: u64,
     drop_next: u64,
     /// Drops since the drop state was entered.
@@ -116,7 +118,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Removes the first packet. Returns it and whether it may be dropped (RFC 8289 section 5.6, `dodequeue`).
+    /// Removes the first packet. Returns it and whether it may be dropped (RFC 8289 section 5.6,
+    /// `dodequeue`).
     fn pop(
         &mut self,
         now: u64,
@@ -137,7 +140,8 @@ impl State {
         (first, false)
     }
 
-    /// Removes the packet to transmit next (RFC 8289 section 5.5). Where the RFC drops, ECN-capable packets are marked.
+    /// Removes the packet to transmit next (RFC 8289 section 5.5). Where the RFC drops, ECN-capable
+    /// packets are marked.
     pub(super) fn dequeue(
         &mut self,
         now: u64,

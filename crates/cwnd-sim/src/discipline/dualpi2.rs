@@ -1,8 +1,9 @@
-//! Coupled dual queue with a PI² controller (RFC 9332, appendix A), with overload protection (appendix A.2).
+//! Coupled dual queue with a PI² controller (RFC 9332, appendix A), with overload protection
+//! (appendix A.2).
 //!
-//! The scheduler is the weighted round robin of Linux's `sch_dualpi2`, by bytes: its credit changes while both queues have packets, and is
-//! reset in favour of the L4S queue when the link is idle. Marks and drops are those of the RFC's function `recur`: spaced evenly and
-//! without randomness.
+//! The scheduler is the weighted round robin of Linux's `sch_dualpi2`, by bytes: its credit changes
+//! while both queues have packets, and is reset in favour of the L4S queue when the link is idle.
+//! Marks and drops are those of the RFC's function `recur`: spaced evenly and without randomness.
 
 use super::interface::{
     Discipline, Effects, Fifo, Occupancy, Queued, Updates, check_gains, check_update, exceeds,
@@ -57,7 +58,8 @@ pub struct DualPi2 {
     pub range: Dur,
     /// Packets in the L4S queue up to which its own AQM does not mark (`Th_len`).
     pub th_len: u32,
-    /// Share of the Classic queue in the weighted round robin while both queues have packets (RFC 9332 section 4.2.2).
+    /// Share of the Classic queue in the weighted round robin while both queues have packets (RFC
+    /// 9332 section 4.2.2).
     pub classic_protection: f64,
     /// Size of the largest packet in bytes (`MTU`). A packet is accepted if one of this size fits.
     pub mtu: u32,
@@ -143,7 +145,8 @@ pub(super) struct DualPi2Queue {
     target: f64,
     min_th: u64,
     range: u64,
-    /// The Classic drop probability from which ECN is disabled: that at which the L4S queue is saturated.
+    /// The Classic drop probability from which ECN is disabled: that at which the L4S queue is
+    /// saturated.
     p_c_max: f64,
     clock: Clock,
     updates: Updates,
@@ -182,7 +185,8 @@ impl DualPi2Queue {
         self.credit = f64::from(self.dualpi2.mtu) * (2.0 * self.dualpi2.classic_protection - 1.0);
     }
 
-    /// Makes up for the updates of the base probability until `now`. At each of them, the queues are as now.
+    /// Makes up for the updates of the base probability until `now`. At each of them, the queues
+    /// are as now.
     pub(super) fn update(&mut self, now: u64) {
         while let Some(at) = self.updates.due(now) {
             let delay = self.clock.seconds(self.classic.delay(at).max(self.l4s.delay(at)));
@@ -201,7 +205,8 @@ impl DualPi2Queue {
         self.l4s.is_empty() && self.classic.is_empty()
     }
 
-    /// Returns the probability of the L4S queue's own AQM for a packet with this queueing delay: a ramp.
+    /// Returns the probability of the L4S queue's own AQM for a packet with this queueing delay: a
+    /// ramp.
     fn laqm(&self, delay: u64) -> f64 {
         if delay >= self.min_th + self.range {
             1.0
@@ -212,7 +217,8 @@ impl DualPi2Queue {
         }
     }
 
-    /// Whether the scheduler selects the L4S queue. Its credit counts while both queues have packets.
+    /// Whether the scheduler selects the L4S queue. Its credit counts while both queues have
+    /// packets.
     fn selects_l4s(&self) -> bool {
         !self.l4s.is_empty() && (self.classic.is_empty() || self.credit <= 0.0)
     }
@@ -256,7 +262,8 @@ impl DualPi2Queue {
 impl Discipline for DualPi2Queue {
     fn enqueue(&mut self, queued: Queued, _: u32, effects: &mut Effects) {
         self.update(queued.enqueued_at);
-        // A packet of the largest size must fit, so that large packets are not dropped more often than small ones.
+        // A packet of the largest size must fit, so that large packets are not dropped more often
+        // than small ones.
         if exceeds(self.dualpi2.limit, self.occupancy(), u64::from(self.dualpi2.mtu)) {
             effects.drop(queued);
             return;

@@ -1,6 +1,8 @@
-//! Queues of flows and their deficit round robin with a list of new and a list of old queues (RFC 8290 section 4.2).
+//! Queues of flows and their deficit round robin with a list of new and a list of old queues (RFC
+//! 8290 section 4.2).
 //!
-//! Packets are in one array and linked to queues: a queue allocates nothing. A hash bucket gets a queue at its first packet.
+//! Packets are in one array and linked to queues: a queue allocates nothing. A hash bucket gets a
+//! queue at its first packet.
 
 use super::codel::ControlledQueue;
 use super::interface::{Occupancy, Queued};
@@ -141,7 +143,8 @@ impl<S: Default> FlowQueues<S> {
     /// Returns the index of the queue of a flow.
     #[inline(always)]
     pub(super) fn queue_of(&mut self, flow: u32) -> usize {
-        // With the constants of splitmix64, each bit of the flow and the seed changes every bit of the bucket with probability 1/2.
+        // With the constants of splitmix64, each bit of the flow and the seed changes every bit of
+        // the bucket with probability 1/2.
         let mut hash = (u64::from(flow) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash ^= hash >> 32;
@@ -210,7 +213,8 @@ impl<S: Default> FlowQueues<S> {
         list.last = index;
     }
 
-    /// Returns the queue to be served next, with its list. A queue without credits gets `quantum` and becomes the last of the old ones.
+    /// Returns the queue to be served next, with its list. A queue without credits gets `quantum`
+    /// and becomes the last of the old ones.
     #[inline(always)]
     fn next_with_credits(&mut self, quantum: u32) -> Option<(Which, u32)> {
         loop {
@@ -234,8 +238,8 @@ impl<S: Default> FlowQueues<S> {
         list.first = self.queues[list.first as usize].next;
     }
 
-    /// Removes the packet to transmit next: `take` is called on queues in the order of service until it finds a packet. Calls `emptied`
-    /// on each queue that leaves the lists.
+    /// Removes the packet to transmit next: `take` is called on queues in the order of service
+    /// until it finds a packet. Calls `emptied` on each queue that leaves the lists.
     #[inline]
     pub(super) fn serve(
         &mut self,
@@ -253,7 +257,8 @@ impl<S: Default> FlowQueues<S> {
                 return Some(queued);
             }
             self.remove_first(which);
-            // An empty new queue passes through the old ones: otherwise it could come back at once and starve them.
+            // An empty new queue passes through the old ones: otherwise it could come back at once
+            // and starve them.
             if which == Which::New {
                 self.append(Which::Old, index);
             } else {
@@ -264,7 +269,8 @@ impl<S: Default> FlowQueues<S> {
         }
     }
 
-    /// Removes the queues from both lists, as repeated service does when all are empty. Calls `emptied` on each.
+    /// Removes the queues from both lists, as repeated service does when all are empty. Calls
+    /// `emptied` on each.
     #[inline]
     pub(super) fn clear_lists(&mut self, mut emptied: impl FnMut(&mut S)) {
         for which in [Which::New, Which::Old] {

@@ -1,6 +1,7 @@
 //! Flow queueing as in Linux's `sch_fq`, without pacing and bands.
 //!
-//! Deficit round robin with new and old queues. A queue keeps its credits while it is empty; after 40 ms it has at least a quantum again.
+//! Deficit round robin with new and old queues. A queue keeps its credits while it is empty; after
+//! 40 ms it has at least a quantum again.
 
 use super::codel::ControlledQueue;
 use super::flow_queues::{ETHERNET, FLOWS, FlowQueues, check_flows, check_quantum};
@@ -11,7 +12,8 @@ use crate::clock::Clock;
 
 pub(super) const KEYS: &[&str] = &["flows", "quantum", "initial_quantum", "flow_limit"];
 
-/// Time after which an empty queue has at least a quantum again, in nanoseconds (`flow_refill_delay`).
+/// Time after which an empty queue has at least a quantum again, in nanoseconds
+/// (`flow_refill_delay`).
 const REFILL_DELAY: u64 = 40_000_000;
 
 /// Parameters of flow queueing as in Linux's `sch_fq`.

@@ -1,7 +1,8 @@
 //! What queue disciplines share, and the interface of those that decide at departure.
 //!
-//! Such a discipline decides at the arrival and at the departure of packets, and may drop others than the one offered. It sees time only
-//! in these calls: a periodic update between two of them reads a state that does not change, and is made up for at the next call.
+//! Such a discipline decides at the arrival and at the departure of packets, and may drop others
+//! than the one offered. It sees time only in these calls: a periodic update between two of them
+//! reads a state that does not change, and is made up for at the next call.
 
 use super::table::QueueLimit;
 use crate::check::{Checked, check_spans, invalid};
@@ -83,8 +84,9 @@ pub(crate) trait Discipline: Send {
     /// Offers a packet of the flow with this hash at its `enqueued_at`.
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects);
 
-    /// Lets a packet pass that finds the transmitter idle and the queue empty. Returns whether it need not be offered: the packet is
-    /// neither dropped nor marked, and further ones pass without a call until one is offered.
+    /// Lets a packet pass that finds the transmitter idle and the queue empty. Returns whether it
+    /// need not be offered: the packet is neither dropped nor marked, and further ones pass without
+    /// a call until one is offered.
     fn bypass(&mut self, _now: u64) -> bool {
         false
     }

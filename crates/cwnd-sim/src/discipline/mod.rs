@@ -1,5 +1,6 @@
-//! Queue disciplines. The file of a discipline has `KEYS`, its keys in a scenario besides `kind` and `limit`; its parameters in base units;
-//! `new`, which converts the keys and has their defaults; `check`, which has the limits of the values; and its code.
+//! Queue disciplines. The file of a discipline has `KEYS`, its keys in a scenario besides `kind`
+//! and `limit`; its parameters in base units; `new`, which converts the keys and has their
+//! defaults; `check`, which has the limits of the values; and its code.
 
 mod codel;
 mod droptail;
@@ -157,8 +158,8 @@ impl Admission {
         matches!(self, Admission::DropTail(_))
     }
 
-    /// Decides on a packet of `size` bytes. `idle` is the time in ticks since the transmitter became idle, `None` if it is busy;
-    /// `ect` whether the packet is ECN-capable.
+    /// Decides on a packet of `size` bytes. `idle` is the time in ticks since the transmitter
+    /// became idle, `None` if it is busy; `ect` whether the packet is ECN-capable.
     #[inline]
     pub(crate) fn admit(
         &mut self,

@@ -1,8 +1,9 @@
 //! Proportional integral controller enhanced (RFC 8033).
 //!
-//! The queueing delay is that of the packet dequeued last, from its timestamps (section 4.3), and 0 while the queue is empty: otherwise
-//! the drop probability would not decay in an idle period. Of the optional elements, ECN (section 5.1), de-randomisation (5.4, unless it is
-//! turned off) and the cap on increases (5.5) are used. PIE is always active (5.3 is not used).
+//! The queueing delay is that of the packet dequeued last, from its timestamps (section 4.3), and 0
+//! while the queue is empty: otherwise the drop probability would not decay in an idle period. Of
+//! the optional elements, ECN (section 5.1), de-randomisation (5.4, unless it is turned off) and
+//! the cap on increases (5.5) are used. PIE is always active (5.3 is not used).
 
 use super::interface::{
     Discipline, Effects, Fifo, Occupancy, Queued, Updates, check_gains, check_update, exceeds,
@@ -26,7 +27,8 @@ pub(super) const KEYS: &[&str] = &[
     "beta",
 ];
 
-/// Sums of drop probabilities below which no packet is dropped, and from which each is (section 5.4).
+/// Sums of drop probabilities below which no packet is dropped, and from which each is (section
+/// 5.4).
 const PROB_LOW: f64 = 0.85;
 const PROB_HIGH: f64 = 8.5;
 /// Factor of the drop probability at each update after an idle one (section 4.2).

@@ -1,5 +1,5 @@
-//! Random early detection as implemented by ns-2 (Floyd and Jacobson 1993; gentle variant, Floyd 2000). Queue lengths are in
-//! packets.
+//! Random early detection as implemented by ns-2 (Floyd and Jacobson 1993; gentle variant, Floyd
+//! 2000). Queue lengths are in packets.
 
 use super::interface::Action;
 use super::table::{LinkUse, MIN_DEFAULT, QueueTable, size};
@@ -11,7 +11,8 @@ use crate::units::{Probability, QueueSize, Threshold};
 pub(super) const KEYS: &[&str] =
     &["min", "max", "max_p", "weight", "gentle", "wait", "ecn", "mark_p", "mean_packet"];
 
-/// Length of [`RedState::ageing`]: the queue of acknowledgements is idle between any two, for the time of a few packets.
+/// Length of [`RedState::ageing`]: the queue of acknowledgements is idle between any two, for the
+/// time of a few packets.
 const AGEING: usize = 16;
 
 /// RED's parameters.
@@ -27,7 +28,8 @@ pub struct Red {
     pub max_p: f64,
     /// Weight of the current queue length in the moving average.
     pub weight: f64,
-    /// Whether the probability rises linearly from `max_p` at `max` to 1 at twice `max`; otherwise it is 1 above `max`.
+    /// Whether the probability rises linearly from `max_p` at `max` to 1 at twice `max`; otherwise
+    /// it is 1 above `max`.
     pub gentle: bool,
     /// Whether drops are spaced more evenly (ns-2's `wait_`).
     pub wait: bool,
@@ -35,7 +37,8 @@ pub struct Red {
     pub ecn: bool,
     /// Probability above which ECN-capable packets are dropped too; 1 for never (ns-2's `mark_p_`).
     pub mark_p: f64,
-    /// Mean packet size in bytes. An idle period counts as the packets of this size that fit into it.
+    /// Mean packet size in bytes. An idle period counts as the packets of this size that fit into
+    /// it.
     pub mean_packet: u32,
 }
 
@@ -75,7 +78,8 @@ impl Red {
 
     pub(super) fn check(&self) -> Checked {
         let Red { min, max, gentle, .. } = *self;
-        // A probability that rises between equal thresholds is a step, which `gentle` would turn into a slope.
+        // A probability that rises between equal thresholds is a step, which `gentle` would turn
+        // into a slope.
         if !(min >= 0.0 && (min < max || min == max && !gentle)) {
             let step = if min == max { " (say gentle = false for a step)" } else { "" };
             return invalid(
@@ -125,8 +129,9 @@ impl RedState {
         }
     }
 
-    /// Decides on a packet that finds `waiting` packets in the queue. `idle` is the time in ticks since the transmitter became
-    /// idle, `None` if it is busy; `capable` whether the packet is ECN-capable.
+    /// Decides on a packet that finds `waiting` packets in the queue. `idle` is the time in ticks
+    /// since the transmitter became idle, `None` if it is busy; `capable` whether the packet is
+    /// ECN-capable.
     #[inline]
     pub(super) fn admit(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Action {
         if let Some(idle) = idle {

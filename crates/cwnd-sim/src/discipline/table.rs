@@ -37,8 +37,8 @@ pub enum QueueKind {
 pub struct QueueTable {
     /// `droptail` by default.
     pub kind: QueueKind,
-    /// Largest queue; by default `1bdp` for DropTail, `2.5bdp` for RED, 1000p for CoDel and PIE, 10240p for FQ-CoDel, 10000p for
-    /// fq, and the bytes of 250 ms for DualPI2.
+    /// Largest queue; by default `1bdp` for DropTail, `2.5bdp` for RED, 1000p for CoDel and PIE,
+    /// 10240p for FQ-CoDel, 10000p for fq, and the bytes of 250 ms for DualPI2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<QueueSize>,
     /// RED: average queue below which no packet is dropped; by default `15%` of the limit.
@@ -59,29 +59,35 @@ pub struct QueueTable {
     /// RED: whether drops are spaced more evenly; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<bool>,
-    /// Whether packets of flows with `ecn` are marked instead of dropped; false by default, true for FQ-CoDel. DualPI2 always marks them.
+    /// Whether packets of flows with `ecn` are marked instead of dropped; false by default, true
+    /// for FQ-CoDel. DualPI2 always marks them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// RED: probability above which packets of flows with `ecn` are dropped too; by default 1 for never.
+    /// RED: probability above which packets of flows with `ecn` are dropped too; by default 1 for
+    /// never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_p: Option<Probability>,
     /// RED: mean packet size in bytes; by default that of the largest packet on the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_packet: Option<Bytes>,
-    /// Target queueing delay; 5ms by default for CoDel and FQ-CoDel (on a slow link at least the time of a packet, RFC 8290 section 5.2.2),
-    /// 15ms for the Classic queue of DualPI2.
+    /// Target queueing delay; 5ms by default for CoDel and FQ-CoDel (on a slow link at least the
+    /// time of a packet, RFC 8290 section 5.2.2), 15ms for the Classic queue of DualPI2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Span>,
-    /// CoDel and FQ-CoDel: time above the target before the first drop, a worst-case round-trip time; 100ms by default.
+    /// CoDel and FQ-CoDel: time above the target before the first drop, a worst-case round-trip
+    /// time; 100ms by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// FQ-CoDel: queueing delay above which each packet of flows with `ecn` is marked; by default none.
+    /// FQ-CoDel: queueing delay above which each packet of flows with `ecn` is marked; by default
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ce_threshold: Option<Span>,
-    /// FQ-CoDel and fq: number of flow queues, 1024 by default. A hash function assigns flows to them.
+    /// FQ-CoDel and fq: number of flow queues, 1024 by default. A hash function assigns flows to
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
-    /// FQ-CoDel and fq: bytes that a flow may send in a round; by default 1514 for FQ-CoDel and 3028 for fq.
+    /// FQ-CoDel and fq: bytes that a flow may send in a round; by default 1514 for FQ-CoDel and
+    /// 3028 for fq.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Bytes>,
     /// fq: bytes that a flow may send in its first round, 15140 by default.
@@ -99,7 +105,8 @@ pub struct QueueTable {
     /// PIE: time for which a burst after an idle period is not dropped, 150ms by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_burst: Option<Span>,
-    /// PIE: drop probability from which packets of flows with `ecn` are dropped too, 0.1 by default.
+    /// PIE: drop probability from which packets of flows with `ecn` are dropped too, 0.1 by
+    /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_ecnth: Option<Probability>,
     /// PIE: mean packet size in bytes; by default that of the largest packet on the link.
@@ -117,7 +124,8 @@ pub struct QueueTable {
     /// DualPI2: worst-case round-trip time, from which the gains follow; 100ms by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_max: Option<Span>,
-    /// DualPI2: time between updates of the base probability; by default the smaller of `target` and a third of `rtt_max`.
+    /// DualPI2: time between updates of the base probability; by default the smaller of `target`
+    /// and a third of `rtt_max`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tupdate: Option<Span>,
     /// DualPI2: coupling factor between the L4S and the Classic probability, 2 by default.
@@ -126,13 +134,15 @@ pub struct QueueTable {
     /// DualPI2: queueing delay of the L4S queue above which packets are marked, 800us by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_th: Option<Span>,
-    /// DualPI2: width of the ramp of the marking probability from 0 to 1, 400us by default; 0 for a step.
+    /// DualPI2: width of the ramp of the marking probability from 0 to 1, 400us by default; 0 for a
+    /// step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Span>,
     /// DualPI2: packets in the L4S queue up to which its own AQM does not mark, 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub th_len: Option<u32>,
-    /// DualPI2: share of the Classic queue while both queues have packets; 0.1 by default, as in Linux.
+    /// DualPI2: share of the Classic queue while both queues have packets; 0.1 by default, as in
+    /// Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classic_protection: Option<Probability>,
 }
@@ -185,7 +195,8 @@ impl QueueLimit {
 pub(crate) struct LinkUse {
     /// Rate of the link in bits per second; `None` is infinite.
     pub rate: Option<f64>,
-    /// Round-trip time in seconds for bandwidth-delay products; `None` for an access link, whose flows have different ones.
+    /// Round-trip time in seconds for bandwidth-delay products; `None` for an access link, whose
+    /// flows have different ones.
     pub rtt: Option<f64>,
     /// Size in bytes of the largest packet on the link.
     pub packet: u32,

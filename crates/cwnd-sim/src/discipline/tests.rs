@@ -93,7 +93,8 @@ struct Run {
     sent: Vec<(u64, Queued)>,
     dropped: usize,
     effects: Effects,
-    /// Time integral of the queue length, and the sum of the waits of packets that have left the queue.
+    /// Time integral of the queue length, and the sum of the waits of packets that have left the
+    /// queue.
     area: u64,
     waits: u64,
     last: u64,
@@ -233,7 +234,8 @@ proptest! {
     }
 }
 
-/// A queue of 200 packets that gets a packet every millisecond, and sends one: the sojourn time stays 200 ms unless packets are dropped.
+/// A queue of 200 packets that gets a packet every millisecond, and sends one: the sojourn time
+/// stays 200 ms unless packets are dropped.
 fn standing(queue: &mut dyn Discipline, ecn: u16, seconds: u64) -> (Vec<u64>, Vec<u64>) {
     let mut effects = Effects::default();
     let (mut drops, mut marks) = (Vec::new(), Vec::new());
@@ -252,7 +254,8 @@ fn standing(queue: &mut dyn Discipline, ecn: u16, seconds: u64) -> (Vec<u64>, Ve
 
 #[test]
 fn codel_drops_by_the_control_law() {
-    // The sojourn time is above the target from 5 ms on. The first drop is an interval later, and drop n follows after interval/sqrt(n).
+    // The sojourn time is above the target from 5 ms on. The first drop is an interval later, and
+    // drop n follows after interval/sqrt(n).
     let mut expected = vec![105.0];
     let mut next: f64 = 105.0;
     for count in 1..10 {
@@ -267,7 +270,8 @@ fn codel_drops_by_the_control_law() {
     let (drops, marks) = standing(&mut CodelQueue::new(&codel(true), clock()), flags::ECT, 1);
     assert_eq!(marks[..expected.len()], expected);
     assert!(drops.is_empty());
-    // RFC 3168 section 5: routers treat ECT(1) as ECT(0), unless an experiment defines otherwise (RFC 8311 section 4.2).
+    // RFC 3168 section 5: routers treat ECT(1) as ECT(0), unless an experiment defines otherwise
+    // (RFC 8311 section 4.2).
     assert_eq!(standing(&mut CodelQueue::new(&codel(true), clock()), ECT1, 1).1, marks);
 }
 
@@ -276,7 +280,8 @@ fn codel_resumes_with_the_last_drop_rate() {
     let mut queue = CodelQueue::new(&codel(false), clock());
     let (drops, _) = standing(&mut queue, 0, 1);
     let count = drops.len();
-    // The queue empties and stands again at once: the first drop is an interval after that, and the second follows sooner.
+    // The queue empties and stands again at once: the first drop is an interval after that, and the
+    // second follows sooner.
     let mut effects = Effects::default();
     let mut now = 1000 * MS;
     while queue.dequeue(now, &mut effects).is_some() {}
@@ -371,7 +376,8 @@ fn a_flow_of_fq_is_limited() {
 #[test]
 fn pie_forgives_a_burst() {
     let (drops, _) = standing(&mut PieQueue::new(&pie(), clock(), Rng::new(1, "pie", 0)), 0, 1);
-    // The queue of 200 ms is there at once, and nothing is dropped during the burst allowance of 150 ms.
+    // The queue of 200 ms is there at once, and nothing is dropped during the burst allowance of
+    // 150 ms.
     assert!(drops[0] > 150 && drops[0] < 400, "{drops:?}");
 }
 
@@ -399,15 +405,17 @@ fn pie_marks_below_its_threshold() {
         let run = run(&mut queue, &arrivals, 1000);
         (run.effects.marks, run.dropped)
     };
-    // Marks do not relieve an open-loop source: the queue grows until the probability is above the threshold.
+    // Marks do not relieve an open-loop source: the queue grows until the probability is above the
+    // threshold.
     let (marks, drops) = marked(900_000, 0.05);
     assert!(marks > 0 && drops > 1000, "{marks} {drops}");
     let (marks, drops) = marked(900_000, 0.0);
     assert!(marks == 0 && drops > 1000, "{marks} {drops}");
 }
 
-/// Sends packets at the rate of the transmitter through a DualPI2 whose Classic queue has this constant delay in milliseconds; returns the
-/// marked and dropped fractions of the L4S and the Classic packets.
+/// Sends packets at the rate of the transmitter through a DualPI2 whose Classic queue has this
+/// constant delay in milliseconds; returns the marked and dropped fractions of the L4S and the
+/// Classic packets.
 fn coupled(k: f64, base: f64, ect: u16) -> ([f64; 2], [f64; 2]) {
     // Without gains the base probability stays.
     let parameters = DualPi2 { alpha: 0.0, beta: 0.0, k, classic_protection: 0.5, ..dualpi2() };
@@ -435,12 +443,14 @@ fn dualpi2_couples_its_queues() {
     let near = |one: [f64; 2], other: [f64; 2]| {
         one.iter().zip(other).all(|(one, other)| (one - other).abs() < 1e-3)
     };
-    // Below saturation: Classic packets are dropped or marked with p'^2, L4S packets marked with k p'.
+    // Below saturation: Classic packets are dropped or marked with p'^2, L4S packets marked with k
+    // p'.
     let (marked, dropped) = coupled(2.0, 0.2, 0);
     assert!(near(marked, [0.0, 0.4]) && near(dropped, [0.04, 0.0]), "{marked:?} {dropped:?}");
     let (marked, dropped) = coupled(2.0, 0.2, flags::ECT);
     assert!(near(marked, [0.04, 0.4]) && near(dropped, [0.0, 0.0]), "{marked:?} {dropped:?}");
-    // At saturation, k p' >= 1, ECN is disabled: both queues drop with p'^2, and the rest of the L4S packets is marked.
+    // At saturation, k p' >= 1, ECN is disabled: both queues drop with p'^2, and the rest of the
+    // L4S packets is marked.
     let (marked, dropped) = coupled(2.0, 0.6, flags::ECT);
     assert!(near(marked, [0.0, 0.64]) && near(dropped, [0.36, 0.36]), "{marked:?} {dropped:?}");
 }

@@ -6,8 +6,8 @@ const SUB_BITS: u32 = 5;
 const SUBS: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
 
-/// A histogram of durations with a relative resolution of 1/32. Quantiles interpolate linearly in a bucket. Memory is
-/// allocated at the first entry: most links of a large network never queue.
+/// A histogram of durations with a relative resolution of 1/32. Quantiles interpolate linearly in a
+/// bucket. Memory is allocated at the first entry: most links of a large network never queue.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -70,8 +70,8 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Returns the quantile `fraction` in nanoseconds of the entries and `zeros` further entries of zero; NaN if there are
-    /// none.
+    /// Returns the quantile `fraction` in nanoseconds of the entries and `zeros` further entries of
+    /// zero; NaN if there are none.
     pub fn quantile(&self, fraction: f64, zeros: u64) -> f64 {
         let total = zeros + self.count();
         let wanted = whole((fraction * total as f64).ceil().max(1.0));

@@ -1,17 +1,20 @@
 //! Conservative lookahead (Chandy and Misra 1979): until when can nothing else reach a node?
 //!
-//! A node is a link, or an end of a flow. It may process a packet ahead of the clock if nothing can reach it earlier. Its results
-//! are then those of a run in the order of time, without the event. Everything else is scheduled. There are three cases:
+//! A node is a link, or an end of a flow. It may process a packet ahead of the clock if nothing can
+//! reach it earlier. Its results are then those of a run in the order of time, without the event.
+//! Everything else is scheduled. There are three cases:
 //!
-//! * A link that a single link or endpoint feeds receives its packets in order: nothing else can ever reach it.
-//! * An endpoint reacts to packets, which one link brings in order, and to its own timers: nothing else reaches it before its next
-//!   timer.
-//! * A sender with a timer for each packet: nothing else reaches it before a packet that it has sent, or its receiver's timer,
-//!   could be answered over the whole return route.
+//! * A link that a single link or endpoint feeds receives its packets in order: nothing else can
+//!   ever reach it.
+//! * An endpoint reacts to packets, which one link brings in order, and to its own timers: nothing
+//!   else reaches it before its next timer.
+//! * A sender with a timer for each packet: nothing else reaches it before a packet that it has
+//!   sent, or its receiver's timer, could be answered over the whole return route.
 //!
-//! The order of simultaneous events must not change. A node may therefore be ahead only if what it sends arrives later than what
-//! it received: packets that meet at a shared link are then in the event queue before the clock reaches their time, as without
-//! lookahead. Links with neither a delay nor a transmission time, and endpoints whose first link is one, process events only.
+//! The order of simultaneous events must not change. A node may therefore be ahead only if what it
+//! sends arrives later than what it received: packets that meet at a shared link are then in the
+//! event queue before the clock reaches their time, as without lookahead. Links with neither a
+//! delay nor a transmission time, and endpoints whose first link is one, process events only.
 
 use super::link::Link;
 use super::net::{LIFE, Net};
@@ -60,16 +63,16 @@ impl SingleFeeder {
 }
 
 impl Net {
-    /// Time until which the end of `flow` that `packet` reaches can process it ahead of the clock: its next timer. A packet at this
-    /// time precedes the timer.
+    /// Time until which the end of `flow` that `packet` reaches can process it ahead of the clock:
+    /// its next timer. A packet at this time precedes the timer.
     #[inline(always)]
     pub(super) fn safe_until(&self, flow: u32, packet: Packet) -> u64 {
         let timers = &self.timers[flow as usize];
         timers[packet.side()].first().min(timers[LIFE].first())
     }
 
-    /// Time before which nothing but its own timer can reach the source of `flow`, whatever happens from `now` on. `hops` are the
-    /// first hops of both directions.
+    /// Time before which nothing but its own timer can reach the source of `flow`, whatever happens
+    /// from `now` on. `hops` are the first hops of both directions.
     pub(crate) fn source_safe_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
         let pass = |from: u64, hop| {
             let links = self.routes.links_from(hop).map(|link| &self.links[link]);

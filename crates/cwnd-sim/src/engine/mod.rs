@@ -1,4 +1,5 @@
-//! The parts of the event loop: event queue, links, routes, timers, lookahead. Nothing here depends on a transport protocol.
+//! The parts of the event loop: event queue, links, routes, timers, lookahead. Nothing here depends
+//! on a transport protocol.
 
 mod flow_order;
 pub(crate) mod histogram;

@@ -1,7 +1,8 @@
 //! Links, routes, timers and the event queue: the network as seen by endpoints.
 //!
-//! A packet that is sent passes all links that may receive it ahead of the clock ([`lookahead`](super::lookahead)); its arrival at
-//! the next link or endpoint is an event. Packets that would arrive after the end of the run are discarded.
+//! A packet that is sent passes all links that may receive it ahead of the clock
+//! ([`lookahead`](super::lookahead)); its arrival at the next link or endpoint is an event. Packets
+//! that would arrive after the end of the run are discarded.
 
 use super::flow_order::FlowOrder;
 use super::link::{Enqueued, Link, NO_LINK};
@@ -43,7 +44,8 @@ pub(crate) struct Net {
     shift: u32,
     /// Times from here on exceed an event key, and no run reaches them.
     horizon: u64,
-    /// The links of the network. Behind them, for each link that reorders, one for its packets in flight that others may overtake.
+    /// The links of the network. Behind them, for each link that reorders, one for its packets in
+    /// flight that others may overtake.
     pub links: Vec<Link>,
     /// Numbers of the flows here, in routes and in timers; event keys have those of the network.
     pub order: FlowOrder,
@@ -54,15 +56,17 @@ pub(crate) struct Net {
     pub(super) timers: Vec<[Timer; TIMERS]>,
     /// For each flow the next observation of its source and its sink; [`NONE`] before it starts.
     pub due: Vec<[u64; 2]>,
-    /// A packet that has reached an endpoint ahead of the clock. There is at most one: handling it may arm a timer that precedes
-    /// the next one.
+    /// A packet that has reached an endpoint ahead of the clock. There is at most one: handling it
+    /// may arm a timer that precedes the next one.
     delivery: Option<Delivery>,
     /// Packets on links that lead to the other partition.
     pub outbox: Batch,
     tap: Option<Tap>,
-    /// For each flow its data packets dropped by queues and lost on links since the end of the warm-up.
+    /// For each flow its data packets dropped by queues and lost on links since the end of the
+    /// warm-up.
     pub lost: Vec<u64>,
-    /// For each flow its packets with and without data dropped and lost since the start, also those after the end of the run.
+    /// For each flow its packets with and without data dropped and lost since the start, also those
+    /// after the end of the run.
     pub gone: Vec<[u64; 2]>,
 }
 
@@ -106,11 +110,12 @@ pub(crate) enum Next {
 }
 
 impl Net {
-    /// Returns the network with three timers for each flow, and the first hops of both directions of each flow. `crosses` says whether a
-    /// link leads to the other partition. Without `lookahead` every arrival and every departure is an event.
+    /// Returns the network with three timers for each flow, and the first hops of both directions
+    /// of each flow. `crosses` says whether a link leads to the other partition. Without
+    /// `lookahead` every arrival and every departure is an event.
     ///
-    /// `None` if event keys have too few bits for the duration and the number of links and timers, or routes for that of links and
-    /// flows.
+    /// `None` if event keys have too few bits for the duration and the number of links and timers,
+    /// or routes for that of links and flows.
     pub(crate) fn new(
         network: &Network,
         seed: u64,
@@ -165,8 +170,8 @@ impl Net {
         Some((net, hops))
     }
 
-    /// Lets the source and the sink of `flow` process packets ahead of the clock where `ahead`, if their first links permit it. `hops`
-    /// are the first hops of both directions.
+    /// Lets the source and the sink of `flow` process packets ahead of the clock where `ahead`, if
+    /// their first links permit it. `hops` are the first hops of both directions.
     pub(crate) fn permit_ahead(&mut self, flow: &Flow, hops: [u32; 2], ahead: [bool; 2]) {
         // The packets that reach one end come from the other one.
         for (end, path) in [(SOURCE, &flow.back), (SINK, &flow.path)] {
@@ -191,7 +196,8 @@ impl Net {
         }
     }
 
-    /// A packet arrives at the queue of the link `step`. Returns its delivery if it reaches an endpoint ahead of the clock.
+    /// A packet arrives at the queue of the link `step`. Returns its delivery if it reaches an
+    /// endpoint ahead of the clock.
     #[inline(always)]
     fn forward(&mut self, now: u64, step: Step, mut packet: Packet) -> Option<Delivery> {
         let link = step.link();
@@ -254,7 +260,8 @@ impl Net {
         }
     }
 
-    /// Shows a transmitted packet to the tap and counts it if it is lost on the link. Returns whether it reaches the far end.
+    /// Shows a transmitted packet to the tap and counts it if it is lost on the link. Returns
+    /// whether it reaches the far end.
     #[inline(always)]
     fn reaches_far_end(&mut self, link: usize, arrives: u64, packet: Packet) -> bool {
         if self.links[link].is_tapped() && arrives < self.observations.end() {
@@ -304,7 +311,8 @@ impl Net {
         self.lost[flow] += u64::from(counts && measured.contains(&at));
     }
 
-    /// A packet on `link` arrives at `next` at `arrives`: processes it ahead of the clock where the lookahead permits.
+    /// A packet on `link` arrives at `next` at `arrives`: processes it ahead of the clock where the
+    /// lookahead permits.
     #[inline(always)]
     fn carry(
         &mut self,
@@ -352,7 +360,8 @@ impl Net {
         self.outbox.crossings.push(Crossing { link: saturate32(link), arrives, packet });
     }
 
-    /// Receives a packet from the other partition. `extras` begins with the contents of the next acknowledgement that has some.
+    /// Receives a packet from the other partition. `extras` begins with the contents of the next
+    /// acknowledgement that has some.
     #[inline(always)]
     pub(crate) fn receive_crossing(&mut self, crossing: Crossing, extras: &mut VecDeque<Extra>) {
         let Crossing { link, arrives, packet } = crossing;
@@ -385,7 +394,8 @@ impl Net {
         (self.links.len() + TIMERS * self.timers.len() + link) as u64
     }
 
-    /// The transmitter of `link` becomes idle, and packets wait: the first event of the event queue.
+    /// The transmitter of `link` becomes idle, and packets wait: the first event of the event
+    /// queue.
     #[cold]
     fn depart(&mut self, now: u64, link: usize) {
         let departed = self.links[link].dequeue(now);
@@ -412,8 +422,8 @@ impl Net {
         low32((flow << 1 | packet.side()) as u64)
     }
 
-    /// Removes the next packet in flight on `link` if its endpoint can process it ahead of the clock; schedules its arrival
-    /// otherwise.
+    /// Removes the next packet in flight on `link` if its endpoint can process it ahead of the
+    /// clock; schedules its arrival otherwise.
     pub(crate) fn next_delivery(&mut self, link: u32) -> Option<Delivery> {
         let (at, packet) = self.links[link as usize].first_in_flight()?;
         let end = self.routes.step(packet.hop());
@@ -442,8 +452,8 @@ impl Net {
         self.tap = Some(tap);
     }
 
-    /// Arms `timer` to expire at `at`. If it is armed for an earlier time, it expires then, and its owner arms it again: a timer
-    /// that moves later needs no change of the event queue.
+    /// Arms `timer` to expire at `at`. If it is armed for an earlier time, it expires then, and its
+    /// owner arms it again: a timer that moves later needs no change of the event queue.
     #[inline(always)]
     pub(crate) fn arm(&mut self, timer: usize, at: u64) {
         if at < self.horizon && self.timers.as_flattened_mut()[timer].arm(at) {

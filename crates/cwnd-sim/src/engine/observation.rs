@@ -1,7 +1,8 @@
 //! Times at which the network is observed: samples, and the end of the warm-up.
 //!
-//! A node (a link or an end of a flow) is observed before it processes its first event at or after that time. Nodes that are ahead
-//! of the clock therefore need no synchronisation, and an idle node costs nothing.
+//! A node (a link or an end of a flow) is observed before it processes its first event at or after
+//! that time. Nodes that are ahead of the clock therefore need no synchronisation, and an idle node
+//! costs nothing.
 
 use super::schedule::NONE;
 use crate::clock::Clock;
@@ -84,7 +85,8 @@ struct Change {
     lost: u64,
 }
 
-/// Change-only samples of a link; before the first change the queue is empty and the counter is zero.
+/// Change-only samples of a link; before the first change the queue is empty and the counter is
+/// zero.
 #[derive(Default)]
 pub(crate) struct LinkSamples {
     /// Samples so far.

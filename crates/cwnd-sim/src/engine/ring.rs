@@ -54,8 +54,8 @@ impl<T: Copy + Default> Ring<T> {
         item
     }
 
-    /// Removes `count` items from the front. An empty ring begins again at its first slot, so that the memory of one that is often empty
-    /// stays in the cache.
+    /// Removes `count` items from the front. An empty ring begins again at its first slot, so that
+    /// the memory of one that is often empty stays in the cache.
     #[inline(always)]
     pub(crate) fn skip(&mut self, count: usize) {
         debug_assert!(count <= self.len);

@@ -1,4 +1,5 @@
-//! Routes: for each flow the steps of its packets and those of the packets in the reverse direction.
+//! Routes: for each flow the steps of its packets and those of the packets in the reverse
+//! direction.
 
 use super::flow_order::FlowOrder;
 use crate::network::Network;
@@ -41,7 +42,8 @@ impl Step {
         self.0 & Self::END != 0
     }
 
-    /// Whether a link may receive packets ahead of the clock here, and the previous one leads to it in this partition.
+    /// Whether a link may receive packets ahead of the clock here, and the previous one leads to it
+    /// in this partition.
     #[inline(always)]
     pub(crate) fn is_link_ahead(self) -> bool {
         self.0 & (Self::AHEAD | Self::END | Self::CROSSED) == Self::AHEAD
@@ -64,7 +66,8 @@ impl Step {
         Step(self.0 & !Self::CROSSED)
     }
 
-    /// Whether packets arrive here by events only: neither ahead of the clock nor at an end nor from the other partition.
+    /// Whether packets arrive here by events only: neither ahead of the clock nor at an end nor
+    /// from the other partition.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         self.0 <= Self::INDEX
@@ -81,8 +84,9 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Returns the routes, and for each flow, numbered by `order`, its first hops in both directions. `ahead` says whether a link may receive packets ahead
-    /// of the clock, `crosses` whether it leads to the other partition. `None` if there are too many steps, links or flows.
+    /// Returns the routes, and for each flow, numbered by `order`, its first hops in both
+    /// directions. `ahead` says whether a link may receive packets ahead of the clock, `crosses`
+    /// whether it leads to the other partition. `None` if there are too many steps, links or flows.
     pub(crate) fn new(
         network: &Network,
         order: &FlowOrder,

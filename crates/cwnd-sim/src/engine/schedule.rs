@@ -1,19 +1,23 @@
-//! The event queue: a 4-ary heap of 64-bit keys, with a time in the upper bits and a source in the lower ones. It holds one
-//! entry for each busy link and armed timer, not for each packet. Simultaneous events are in the order of their sources.
+//! The event queue: a 4-ary heap of 64-bit keys, with a time in the upper bits and a source in the
+//! lower ones. It holds one entry for each busy link and armed timer, not for each packet.
+//! Simultaneous events are in the order of their sources.
 
 /// Larger than any key.
 pub(crate) const NONE: u64 = u64::MAX;
-/// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them do not overflow.
+/// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them
+/// do not overflow.
 pub(super) const AFTER_END: u64 = 1 << 62;
 
-/// A min-heap. Block 0 holds the children of the root; block `at + 1` holds the children of the key at index `at` of the
-/// flattened blocks. A step down reads one cache line and selects the least key without a branch.
+/// A min-heap. Block 0 holds the children of the root; block `at + 1` holds the children of the key
+/// at index `at` of the flattened blocks. A step down reads one cache line and selects the least
+/// key without a branch.
 pub(crate) struct Schedule {
     /// The least key; [`NONE`] if the heap is empty.
     root: u64,
     blocks: Vec<[u64; 4]>,
     len: usize,
-    /// Whether the root has been removed and not replaced. Many events schedule another one, which fills it.
+    /// Whether the root has been removed and not replaced. Many events schedule another one, which
+    /// fills it.
     hole: bool,
 }
 

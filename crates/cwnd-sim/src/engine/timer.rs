@@ -2,9 +2,10 @@
 
 use super::schedule::NONE;
 
-/// A timer's two known entries in the event queue. The queue cannot remove an entry, so that a timer that moves to a later time
-/// keeps its entry, and its owner arms it again when it expires. The second entry is usually that of the retransmission timer, behind
-/// the departure of a paced packet: without it, each departure would leave an entry behind.
+/// A timer's two known entries in the event queue. The queue cannot remove an entry, so that a
+/// timer that moves to a later time keeps its entry, and its owner arms it again when it expires.
+/// The second entry is usually that of the retransmission timer, behind the departure of a paced
+/// packet: without it, each departure would leave an entry behind.
 #[derive(Clone, Copy)]
 pub(super) struct Timer {
     /// The earliest entry; [`NONE`] without one.
@@ -32,8 +33,8 @@ impl Timer {
         earlier
     }
 
-    /// An entry at `now` was removed from the event queue. Returns whether the timer expires: otherwise the entry is one that the
-    /// timer has replaced by earlier ones.
+    /// An entry at `now` was removed from the event queue. Returns whether the timer expires:
+    /// otherwise the entry is one that the timer has replaced by earlier ones.
     #[inline(always)]
     pub(super) fn expire(&mut self, now: u64) -> bool {
         let expires = self.first == now;

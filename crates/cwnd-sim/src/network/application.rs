@@ -14,7 +14,8 @@ pub enum Application {
         /// Rate of the data in bits per second, without headers.
         rate: f64,
     },
-    /// Writes during on periods, which alternate with off periods. The flow starts with an on period.
+    /// Writes during on periods, which alternate with off periods. The flow starts with an on
+    /// period.
     OnOff {
         /// Durations of on periods.
         on: Times,
@@ -93,8 +94,8 @@ pub enum Sizes {
         /// Standard deviation of the logarithm.
         sigma: f64,
     },
-    /// Points of the cumulative distribution: size and probability, linear between them. The probability of the first point
-    /// is that of its size.
+    /// Points of the cumulative distribution: size and probability, linear between them. The
+    /// probability of the first point is that of its size.
     Cdf(Arc<[(f64, f64)]>),
     /// One of these sizes, all with the same probability.
     List(Arc<[u64]>),
@@ -103,8 +104,8 @@ pub enum Sizes {
 /// The largest transfer in bytes: 2^53.
 const MAX_TRANSFER: f64 = 9_007_199_254_740_992.0;
 
-/// Returns the minimum of a Pareto distribution with this mean and shape, bounded by `max`, which may be infinite; `None`
-/// if there is no such distribution.
+/// Returns the minimum of a Pareto distribution with this mean and shape, bounded by `max`, which
+/// may be infinite; `None` if there is no such distribution.
 pub(crate) fn pareto_min(mean: f64, shape: f64, max: f64) -> Option<f64> {
     if max.is_infinite() {
         return (shape > 1.0).then(|| mean * (shape - 1.0) / shape);

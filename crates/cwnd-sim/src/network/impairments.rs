@@ -6,14 +6,16 @@ use std::sync::Arc;
 /// Bytes that a delivery opportunity of a trace delivers (mahimahi).
 pub(crate) const OPPORTUNITY: u64 = 1504;
 
-/// What varies on a link, and what it does to packets besides queueing, transmitting and delaying them.
+/// What varies on a link, and what it does to packets besides queueing, transmitting and delaying
+/// them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
     /// Changes of rate, delay and loss, in the order of time.
     pub changes: Vec<Change>,
     /// A process that sets the rate, and with [`Model::Leo`] and some traces the delay.
     pub model: Option<Model>,
-    /// Periods in which all packets that reach the queue are lost on the link, in the order of time.
+    /// Periods in which all packets that reach the queue are lost on the link, in the order of
+    /// time.
     pub blackouts: Vec<Blackout>,
     /// A random delay of each packet. Packets stay in order.
     pub jitter: Option<Jitter>,
@@ -27,7 +29,8 @@ pub struct Impairments {
     pub ack_thinning: Dur,
     /// A token bucket before the queue; packets without tokens are dropped.
     pub policer: Option<TokenBucket>,
-    /// A token bucket between queue and transmitter; packets wait for tokens. The link's rate is the peak rate.
+    /// A token bucket between queue and transmitter; packets wait for tokens. The link's rate is
+    /// the peak rate.
     pub shaper: Option<TokenBucket>,
 }
 
@@ -60,20 +63,22 @@ pub struct Blackout {
 pub enum Model {
     /// A recorded schedule.
     Trace(Trace),
-    /// The cellular link of Sprout (Winstein, Sivaraman and Balakrishnan 2013): a Brownian motion between zero and a maximum, with
-    /// sticky outages at zero.
+    /// The cellular link of Sprout (Winstein, Sivaraman and Balakrishnan 2013): a Brownian motion
+    /// between zero and a maximum, with sticky outages at zero.
     Cellular(Cellular),
-    /// A low-earth-orbit satellite link whose rate and delay are drawn anew at each reconfiguration.
+    /// A low-earth-orbit satellite link whose rate and delay are drawn anew at each
+    /// reconfiguration.
     Leo(Leo),
 }
 
 /// The schedule of a mahimahi trace, with the delays of a LeoCC trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// Times of the delivery opportunities in milliseconds, in order. Each delivers 1504 bytes. The last one is the period after
-    /// which they repeat.
+    /// Times of the delivery opportunities in milliseconds, in order. Each delivers 1504 bytes. The
+    /// last one is the period after which they repeat.
     pub opportunities: Arc<[u32]>,
-    /// One-way delays in milliseconds, each for one `interval`; they repeat. Empty for the link's own delay.
+    /// One-way delays in milliseconds, each for one `interval`; they repeat. Empty for the link's
+    /// own delay.
     pub delays: Arc<[u32]>,
     /// Duration of each delay.
     pub interval: Dur,
@@ -110,8 +115,8 @@ pub struct Leo {
 pub enum Jitter {
     /// Uniform between zero and this time.
     Uniform(Dur),
-    /// The Wi-Fi jitter of the tests of C4 (draft-huitema-ccwg-c4-test, "Handling of High Jitter Environments") with this target
-    /// mean; the actual one is 0.32 ms less.
+    /// The Wi-Fi jitter of the tests of C4 (draft-huitema-ccwg-c4-test, "Handling of High Jitter
+    /// Environments") with this target mean; the actual one is 0.32 ms less.
     Wifi(Dur),
 }
 
@@ -124,8 +129,8 @@ pub struct Reorder {
     pub delay: Dur,
 }
 
-/// The loss model of Gilbert (1960) and Elliott (1963), with the parameters of Hasslinger and Hohlfeld (2008): a Markov chain of a good and
-/// a bad state, with a step for each packet.
+/// The loss model of Gilbert (1960) and Elliott (1963), with the parameters of Hasslinger and
+/// Hohlfeld (2008): a Markov chain of a good and a bad state, with a step for each packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability of a transition from the good to the bad state.

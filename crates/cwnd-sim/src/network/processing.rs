@@ -1,16 +1,18 @@
 //! Random processing times of sending hosts, against phase effects.
 //!
-//! Without them the packets of several flows reach a DropTail queue in a fixed order, and always the same flow loses (Floyd and Jacobson,
-//! "On traffic phase effects in packet-switched gateways", 1992). A uniform processing time between zero and the transmission time of a
-//! packet at the bottleneck removes the effect; ns-2's `overhead_` is this processing time.
+//! Without them the packets of several flows reach a DropTail queue in a fixed order, and always
+//! the same flow loses (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways",
+//! 1992). A uniform processing time between zero and the transmission time of a packet at the
+//! bottleneck removes the effect; ns-2's `overhead_` is this processing time.
 
 use super::{Impairments, Jitter, Link, Network, Queue, QueueLimit, Tcp, Traffic};
 use cwnd::Dur;
 use std::sync::Arc;
 
 impl Network {
-    /// Returns the network with a link in front of the path of each TCP flow whose host processes packets one by one: the link delays each
-    /// packet by a random time, in order. The links of the network keep their indices.
+    /// Returns the network with a link in front of the path of each TCP flow whose host processes
+    /// packets one by one: the link delays each packet by a random time, in order. The links of the
+    /// network keep their indices.
     pub(crate) fn with_processing(self: Arc<Self>) -> Arc<Self> {
         let times: Vec<Dur> = (0..self.flows.len()).map(|flow| self.processing(flow)).collect();
         if times.iter().all(|time| time.is_zero()) {
@@ -47,7 +49,8 @@ impl Network {
         Arc::new(network)
     }
 
-    /// Returns the largest processing time of a packet at the source of flow number `flow`; zero if its host processes bursts or none.
+    /// Returns the largest processing time of a packet at the source of flow number `flow`; zero if
+    /// its host processes bursts or none.
     fn processing(&self, flow: usize) -> Dur {
         let flow = &self.flows[flow];
         match &*flow.traffic {
@@ -59,7 +62,8 @@ impl Network {
         }
     }
 
-    /// Returns the transmission time of a full-sized packet on the slowest link of a path; zero if all rates are infinite.
+    /// Returns the transmission time of a full-sized packet on the slowest link of a path; zero if
+    /// all rates are infinite.
     fn transmission_time(&self, tcp: &Tcp, path: &[usize]) -> Dur {
         let rates = path.iter().filter_map(|&link| self.links[link].rate);
         let bits = 8.0 * f64::from(tcp.largest_packet());
@@ -72,7 +76,8 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    /// Returns the processing times of the links that are added to a scenario of two TCP flows and one without feedback, and the paths.
+    /// Returns the processing times of the links that are added to a scenario of two TCP flows and
+    /// one without feedback, and the paths.
     fn added(tcp: &str) -> (Vec<Option<Jitter>>, Vec<Vec<usize>>) {
         let text = format!(
             "duration = \"1s\"\n[dumbbell]\nrate = \"12mbit\"\ndelay = \"1ms\"\n[tcp]\n{tcp}\n\

@@ -42,7 +42,8 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// Checks that the network can be simulated, in time proportional to the links and the hops of the flows.
+    /// Checks that the network can be simulated, in time proportional to the links and the hops of
+    /// the flows.
     ///
     /// # Errors
     /// Names the first link or flow with an invalid field.
@@ -215,8 +216,8 @@ fn check_source(rate: f64, packet: u32) -> Checked {
     check_size("packet", packet)
 }
 
-/// Checks the sizes of a data packet: `least` to 65535 bytes of payload, and with the header a packet that IP can
-/// carry.
+/// Checks the sizes of a data packet: `least` to 65535 bytes of payload, and with the header a
+/// packet that IP can carry.
 fn check_packet(packet: u32, header: u32, least: u32) -> Checked {
     if !(least..=MAX_PACKET).contains(&packet) {
         return invalid("packet", format!("{packet} is not from {least} to {MAX_PACKET} bytes"));

@@ -1,4 +1,5 @@
-//! The keys of applications and of arrivals. These doc comments are the descriptions of the JSON Schema.
+//! The keys of applications and of arrivals. These doc comments are the descriptions of the JSON
+//! Schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,8 @@ pub enum Application {
         /// Rate of the data, without headers.
         rate: BitRate,
     },
-    /// Writes during on periods, which alternate with off periods. The flow starts with an on period.
+    /// Writes during on periods, which alternate with off periods. The flow starts with an on
+    /// period.
     OnOff {
         /// Duration of on periods.
         on: Times,
@@ -124,7 +126,8 @@ pub enum Sizes {
     Constant(Bytes),
     /// A distribution.
     Distribution(SizesTable),
-    /// The name of a file, relative to the scenario file, which the reader of the scenario replaces by its contents.
+    /// The name of a file, relative to the scenario file, which the reader of the scenario replaces
+    /// by its contents.
     File(String),
 }
 
@@ -177,7 +180,8 @@ pub struct Arrivals {
     /// Arrivals per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Offered load, instead of `rate`: the mean rate of the transfers with headers, as a fraction of the rate of a link.
+    /// Offered load, instead of `rate`: the mean rate of the transfers with headers, as a fraction
+    /// of the rate of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The link of `load`; by default the slowest one on the path.
@@ -236,12 +240,13 @@ impl Application {
 }
 
 impl SizesTable {
-    /// Reads the text of a file of sizes: on each line a size in bytes, or for each point of the cumulative distribution a
-    /// size and its probability, which ends at 1 or at 100 (percent). The last column counts. Empty lines and lines that
-    /// begin with `#` are comments.
+    /// Reads the text of a file of sizes: on each line a size in bytes, or for each point of the
+    /// cumulative distribution a size and its probability, which ends at 1 or at 100 (percent). The
+    /// last column counts. Empty lines and lines that begin with `#` are comments.
     ///
     /// # Errors
-    /// The number of a line with something else, and what it is, to be appended to the name of the file.
+    /// The number of a line with something else, and what it is, to be appended to the name of the
+    /// file.
     fn from_text(text: &str) -> Result<Self, String> {
         let mut rows: Vec<Vec<f64>> = Vec::new();
         for (at, line) in text.lines().enumerate() {

@@ -29,8 +29,8 @@ pub(super) struct Process {
 const MAX_LOAD: f64 = 100.0;
 
 impl Process {
-    /// Compiles the arrivals at `key` of flows of `traffic` that cross the links `path`; access links may limit them to
-    /// `access` bits per second.
+    /// Compiles the arrivals at `key` of flows of `traffic` that cross the links `path`; access
+    /// links may limit them to `access` bits per second.
     pub(super) fn new(
         arrivals: &Arrivals,
         key: &str,
@@ -97,7 +97,8 @@ impl Process {
     }
 }
 
-/// Returns the rate of the link named `name`, or else of the slowest one of the path and the access links.
+/// Returns the rate of the link named `name`, or else of the slowest one of the path and the access
+/// links.
 fn link_rate(
     name: Option<&str>,
     key: &str,

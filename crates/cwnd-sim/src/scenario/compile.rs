@@ -1,5 +1,5 @@
-//! Compiles a scenario into a network. [`ValidScenario::new`] checks everything, at the cost of the groups of flows;
-//! [`ValidScenario::network`] makes the flows.
+//! Compiles a scenario into a network. [`ValidScenario::new`] checks everything, at the cost of the
+//! groups of flows; [`ValidScenario::network`] makes the flows.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ const MAX_HOPS: u64 = 50_000_000;
 /// The largest integer of TOML: a scenario that is read from JSON can be written as a file.
 const MAX_SEED: u64 = i64::MAX.cast_unsigned();
 
-/// The random draws of a flow, each as a fraction of its range. All four are drawn for every flow, so that a new range
-/// does not change the other draws.
+/// The random draws of a flow, each as a fraction of its range. All four are drawn for every flow,
+/// so that a new range does not change the other draws.
 struct Draws {
     start: f64,
     source: f64,
@@ -128,8 +128,8 @@ impl<'a> ValidScenario<'a> {
     /// Sizes the queues of the network's own links for the flows that cross them.
     fn size_queues(&mut self) -> Result<(), Problem> {
         let links = &mut self.topology.links;
-        // Of each link whether TCP or UDT flows cross it; and of these, or else of the other sources, the longest
-        // round-trip time and the largest packet.
+        // Of each link whether TCP or UDT flows cross it; and of these, or else of the other
+        // sources, the longest round-trip time and the largest packet.
         let mut across = vec![(false, 0u64, 0u32); links.len()];
         for placement in &self.placements {
             let traffic = &placement.group.traffic;
@@ -202,7 +202,8 @@ impl Placement<'_> {
         }
     }
 
-    /// Returns the longest propagation round trip of the flows between pair number `pair`, in nanoseconds.
+    /// Returns the longest propagation round trip of the flows between pair number `pair`, in
+    /// nanoseconds.
     fn longest_rtt(&self, pair: usize, seed: u64) -> u64 {
         let ends = &self.pairs[pair];
         let Some(hosts) = &self.hosts else { return ends.rtt };

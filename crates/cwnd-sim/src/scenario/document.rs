@@ -1,11 +1,13 @@
-//! The document of a scenario as a tree of JSON values, from TOML or JSON: scenarios are deserialized from one format.
+//! The document of a scenario as a tree of JSON values, from TOML or JSON: scenarios are
+//! deserialized from one format.
 
 use super::error::{Problem, problem};
 use crate::units::{BitRate, Span};
 use serde_json::{Map, Number, Value};
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
-/// Reads a file that a scenario names. Returns its path for error messages and its text, or why it cannot be read.
+/// Reads a file that a scenario names. Returns its path for error messages and its text, or why it
+/// cannot be read.
 pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), String> + 'a;
 
 /// Whether a value is the default and need not be written.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Explicit congestion notification of a flow: `false`, `true` for ECT(0) (RFC 3168), or `"l4s"` for ECT(1) (RFC 9331).
+/// Explicit congestion notification of a flow: `false`, `true` for ECT(0) (RFC 3168), or `"l4s"`
+/// for ECT(1) (RFC 9331).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
     /// Not ECN-capable.

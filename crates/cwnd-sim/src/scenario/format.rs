@@ -55,8 +55,8 @@ pub struct Scenario {
     /// Links of any other network, which also name its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<Link>,
-    /// Access links. With this table each flow has two hosts of its own, connected to the nodes `from` and `to`; without
-    /// it flows start and end at these nodes.
+    /// Access links. With this table each flow has two hosts of its own, connected to the nodes
+    /// `from` and `to`; without it flows start and end at these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
 
@@ -73,12 +73,14 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pareto: Vec<Pareto>,
 
-    /// Bounds of metrics for `cwnd run --check`, by metric and group or link, such as `goodput.reno = ">= 4mbit"`.
+    /// Bounds of metrics for `cwnd run --check`, by metric and group or link, such as `goodput.reno
+    /// = ">= 4mbit"`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expect: BTreeMap<String, Expectation>,
 }
 
-/// Bounds of metrics. The simulator passes them through; the Python package checks their names and units.
+/// Bounds of metrics. The simulator passes them through; the Python package checks their names and
+/// units.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,
@@ -112,14 +114,16 @@ pub struct Access {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of TCP flows")]
 pub struct Flow {
-    /// Congestion controller of the registry, such as `simd(beta=1/16)`, or one that the caller resolves, such as
-    /// `mine.py:Law(beta=1/8)` for a class of a Python file with a path relative to the scenario.
+    /// Congestion controller of the registry, such as `simd(beta=1/16)`, or one that the caller
+    /// resolves, such as `mine.py:Law(beta=1/8)` for a class of a Python file with a path relative
+    /// to the scenario.
     pub controller: String,
-    /// Transport protocol. By default a window controller has TCP, and a rate controller a paced sender with receiver
-    /// reports. `udt` is the UDT protocol, with any controller.
+    /// Transport protocol. By default a window controller has TCP, and a rate controller a paced
+    /// sender with receiver reports. `udt` is the UDT protocol, with any controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// Name in the records, by default that of the controller. Several flows are `name-1`, `name-2`, ….
+    /// Name in the records, by default that of the controller. Several flows are `name-1`,
+    /// `name-2`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number of flows; with `cross`, the number on each link.
@@ -149,7 +153,8 @@ pub struct Flow {
     /// Amount of data; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// Changes of the payload of a data packet, as a sender makes them that discovers the path MTU (RFC 8899).
+    /// Changes of the payload of a data packet, as a sender makes them that discovers the path MTU
+    /// (RFC 8899).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packet_changes: Vec<PacketChange>,
     /// The application that writes the data; by default all data is available at the start.

@@ -225,7 +225,8 @@ fn packet_size(packet: Bytes) -> u32 {
     u32::try_from(packet.get()).unwrap_or(u32::MAX)
 }
 
-/// Names the flows. A flow that is alone under its name has that name; several are numbered: `simd-1`, `simd-2`, ….
+/// Names the flows. A flow that is alone under its name has that name; several are numbered:
+/// `simd-1`, `simd-2`, ….
 ///
 /// Groups without a name of their own that have the same controller are numbered together.
 pub(super) struct Names<'a> {
@@ -295,7 +296,8 @@ pub(super) fn check_names(groups: &[Group], sizes: &[u64]) -> Result<(), Problem
     let sized = || groups.iter().zip(sizes.iter().copied()).filter(|&(_, size)| size > 0);
     let mut names = Names::new(sized());
     let mut singles = HashSet::new();
-    // Names of single flows that end in a number, such as `a-7`: the numbers by the part before them.
+    // Names of single flows that end in a number, such as `a-7`: the numbers by the part before
+    // them.
     let mut like_numbered: HashMap<&str, BTreeSet<u64>> = HashMap::new();
     // For each name with numbers the largest one, and whether the groups have that name themselves.
     let mut numbered: HashMap<&str, (u64, bool)> = HashMap::new();

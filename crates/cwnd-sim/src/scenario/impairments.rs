@@ -79,13 +79,14 @@ pub struct BucketTable {
     expecting = "a table of a model"
 )]
 pub enum ModelTable {
-    /// A cellular link as Sprout models it (Winstein, Sivaraman and Balakrishnan 2013): the rate is a Brownian motion with sticky
-    /// outages at zero.
+    /// A cellular link as Sprout models it (Winstein, Sivaraman and Balakrishnan 2013): the rate is
+    /// a Brownian motion with sticky outages at zero.
     Cellular {
         /// Maximum rate; by default 1000 packets of 1500 bytes per second.
         #[serde(default = "kbit::<12_000>")]
         max: BitRate,
-        /// Standard deviation of the rate's change after one second; by default 200 packets of 1500 bytes per second.
+        /// Standard deviation of the rate's change after one second; by default 200 packets of 1500
+        /// bytes per second.
         #[serde(default = "kbit::<2400>")]
         sigma: BitRate,
         /// Mean duration of an outage.
@@ -95,7 +96,8 @@ pub enum ModelTable {
         #[serde(default = "millis::<20>")]
         step: Span,
     },
-    /// A low-earth-orbit satellite link: rate and delay are drawn anew at each reconfiguration, after a short outage.
+    /// A low-earth-orbit satellite link: rate and delay are drawn anew at each reconfiguration,
+    /// after a short outage.
     Leo {
         /// Time between reconfigurations.
         #[serde(default = "millis::<15_000>")]
@@ -109,7 +111,8 @@ pub enum ModelTable {
         #[serde(default = "millis::<50>")]
         outage: Span,
     },
-    /// The jitter of a Wi-Fi link with hidden nodes, as in the tests of C4. The link's rate and delay stay.
+    /// The jitter of a Wi-Fi link with hidden nodes, as in the tests of C4. The link's rate and
+    /// delay stay.
     Wifi {
         /// Mean jitter, from 1 ms to 91 ms.
         #[serde(default = "millis::<7>")]
@@ -169,7 +172,8 @@ pub struct Trace(pub TraceTable);
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of a trace")]
 pub struct TraceTable {
-    /// Delivery opportunities, as mahimahi and LeoCC write them: times in milliseconds, one a line. Each delivers 1504 bytes.
+    /// Delivery opportunities, as mahimahi and LeoCC write them: times in milliseconds, one a line.
+    /// Each delivers 1504 bytes.
     pub rate: TraceColumn,
     /// One-way delays in milliseconds, one a line, as LeoCC writes them.
     #[serde(default, skip_serializing_if = "is_default")]

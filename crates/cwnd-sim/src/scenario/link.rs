@@ -1,5 +1,5 @@
-//! The keys of a link: those that `[dumbbell]`, `[chain]`, `[[link]]` and `back` have in common, and those of each table. These doc
-//! comments are the descriptions of the JSON Schema.
+//! The keys of a link: those that `[dumbbell]`, `[chain]`, `[[link]]` and `back` have in common,
+//! and those of each table. These doc comments are the descriptions of the JSON Schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ use super::impairments::{
 use super::queue::Queue;
 use crate::units::{BitRate, Span};
 
-/// Defines the tables of links. Each has the keys of its own and the common ones, which are all optional.
+/// Defines the tables of links. Each has the keys of its own and the common ones, which are all
+/// optional.
 macro_rules! link_tables {
     (keys $keys:tt $($(#[$attribute:meta])* pub struct $name:ident $own:tt)*) => {
         link_tables!(@keys $keys);
@@ -63,9 +64,11 @@ macro_rules! link_tables {
 
 link_tables! {
     keys {
-        /// Rate, at the beginning if it changes. Required in a dumbbell and a chain; infinite by default in a link, without a queue.
+        /// Rate, at the beginning if it changes. Required in a dumbbell and a chain; infinite by
+        /// default in a link, without a queue.
         rate: BitRate,
-        /// Propagation delay, at the beginning if it changes. Required in a dumbbell and a chain; 0 by default in a link.
+        /// Propagation delay, at the beginning if it changes. Required in a dumbbell and a chain; 0
+        /// by default in a link.
         delay: Span,
         /// Queue; by default DropTail of one bandwidth-delay product.
         queue: Queue,
@@ -87,11 +90,13 @@ link_tables! {
         reorder: ReorderTable,
         /// Acknowledgements arrive at multiples of this time only.
         ack_aggregation: Span,
-        /// Acknowledgements of a flow that follow another one within this time are dropped before the queue.
+        /// Acknowledgements of a flow that follow another one within this time are dropped before
+        /// the queue.
         ack_thinning: Span,
         /// Token bucket before the queue. Packets without tokens are dropped.
         policer: BucketTable,
-        /// Token bucket behind the queue. Packets wait for tokens; the link's rate is the peak rate.
+        /// Token bucket behind the queue. Packets wait for tokens; the link's rate is the peak
+        /// rate.
         shaper: BucketTable,
     }
 
@@ -106,7 +111,8 @@ link_tables! {
         pub back: Option<Back>,
     }
 
-    /// Routers `r1`, `r2`, … in a row, with equal links. With `cross` flows, the network is a parking lot.
+    /// Routers `r1`, `r2`, … in a row, with equal links. With `cross` flows, the network is a
+    /// parking lot.
     #[serde(deny_unknown_fields, expecting = "a table of the chain's links")]
     pub struct Chain {
         /// Number of routers, from 2 to 10000.
@@ -123,7 +129,8 @@ link_tables! {
     /// A link between two nodes, in both directions unless `duplex = false`.
     #[serde(deny_unknown_fields, expecting = "a table of a link")]
     pub struct Link {
-        /// Name in the records, by default `from-to`. The reverse direction is `name-back`, by default `to-from`.
+        /// Name in the records, by default `from-to`. The reverse direction is `name-back`, by
+        /// default `to-from`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub name: Option<String>,
         /// The node at one end.
@@ -141,9 +148,10 @@ link_tables! {
         pub back: Option<Back>,
     }
 
-    /// Values of the reverse direction of a link. A missing key has the same value in both directions, except that a direction with
-    /// a `rate`, `changes`, `trace` or `model` of its own, or a `delay` in place of that of a model, has no `changes`, `trace` and
-    /// `model` of the other one.
+    /// Values of the reverse direction of a link. A missing key has the same value in both
+    /// directions, except that a direction with a `rate`, `changes`, `trace` or `model` of its own,
+    /// or a `delay` in place of that of a model, has no `changes`, `trace` and `model` of the other
+    /// one.
     #[derive(Default)]
     #[serde(default, deny_unknown_fields, expecting = "a table of the reverse direction")]
     pub struct Back {}

@@ -24,8 +24,8 @@
 //! # Ok::<(), cwnd_sim::scenario::ScenarioError>(())
 //! ```
 //!
-//! [`Scenario`] has the keys of the file. [`Scenario::network`] draws the random values and compiles the [`Network`] of
-//! a simulation. The reference of the format is `docs/scenario.md`.
+//! [`Scenario`] has the keys of the file. [`Scenario::network`] draws the random values and
+//! compiles the [`Network`] of a simulation. The reference of the format is `docs/scenario.md`.
 
 mod application;
 mod arrivals;
@@ -68,8 +68,8 @@ use compile::ValidScenario;
 use error::{Problem, Source, problem, value_error};
 
 impl Scenario {
-    /// Reads and checks a scenario file. `origin` is its path for error messages; the file's stem is the default name of
-    /// the scenario.
+    /// Reads and checks a scenario file. `origin` is its path for error messages; the file's stem
+    /// is the default name of the scenario.
     ///
     /// # Errors
     /// One line with the file, the line, the key and what was expected.
@@ -77,8 +77,9 @@ impl Scenario {
         Self::from_toml_with(text, origin, &no_files)
     }
 
-    /// Reads and checks a scenario file as [`from_toml`](Self::from_toml), with its traces and files of sizes: `files` reads a file
-    /// that the scenario names. The names in the scenario are replaced by the contents.
+    /// Reads and checks a scenario file as [`from_toml`](Self::from_toml), with its traces and
+    /// files of sizes: `files` reads a file that the scenario names. The names in the scenario are
+    /// replaced by the contents.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml), or a file that cannot be read.
@@ -118,7 +119,8 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario from JSON with the keys of a scenario file. A null means that the key is not given.
+    /// Reads a scenario from JSON with the keys of a scenario file. A null means that the key is
+    /// not given.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml), without file and line.
@@ -126,7 +128,8 @@ impl Scenario {
         Self::from_json_with(text, &no_files)
     }
 
-    /// Reads a scenario as [`from_json`](Self::from_json), with its files as [`from_toml_with`](Self::from_toml_with) does.
+    /// Reads a scenario as [`from_json`](Self::from_json), with its files as
+    /// [`from_toml_with`](Self::from_toml_with) does.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json), or a file that cannot be read.
@@ -202,8 +205,8 @@ impl Scenario {
     /// Compiles the network. Start times and access delays that have ranges are drawn with `seed`.
     ///
     /// # Errors
-    /// If the scenario is invalid, because it was changed since it was read or because the delays of this seed make a
-    /// queue too large.
+    /// If the scenario is invalid, because it was changed since it was read or because the delays
+    /// of this seed make a queue too large.
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
         ValidScenario::new(self, seed)
             .map(ValidScenario::network)

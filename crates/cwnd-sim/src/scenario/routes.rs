@@ -7,12 +7,14 @@ use crate::network::Link;
 
 /// Finds shortest paths and caches them, because many flows share few pairs of nodes.
 ///
-/// Breadth-first search visits the links of a node in the order of the file; the first path found is used.
+/// Breadth-first search visits the links of a node in the order of the file; the first path found
+/// is used.
 pub(super) struct Routes {
     /// For each node its outgoing links in order, with the nodes at their ends.
     leaving: Vec<Vec<(usize, usize)>>,
     cache: HashMap<(usize, usize), Option<Arc<[usize]>>>,
-    /// For each node the number of the last search that reached it, and the link and the node before it.
+    /// For each node the number of the last search that reached it, and the link and the node
+    /// before it.
     reached: Vec<(u64, usize, usize)>,
     searches: u64,
 }

@@ -15,8 +15,8 @@ use crate::units::{Bytes, Span, Timestamps};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table of TCP options")]
 pub struct TcpOptions {
-    /// Conventions and defaults: of the RFCs (default), of the RFCs without RACK, tail loss probes and PRR, of Linux 6.18, of ns-2.35, or of
-    /// ns-2 of spring 2001.
+    /// Conventions and defaults: of the RFCs (default), of the RFCs without RACK, tail loss probes
+    /// and PRR, of Linux 6.18, of ns-2.35, or of ns-2 of spring 2001.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conventions: Option<Conventions>,
     /// Loss recovery: `sack` by default.
@@ -45,17 +45,19 @@ pub struct TcpOptions {
     /// Maximum delay of an acknowledgement, at most 500ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Span>,
-    /// Explicit congestion notification: true for ECT(0) (RFC 3168), `l4s` for ECT(1) (RFC 9331). Queues other than DualPI2 mark packets
-    /// only with their own `ecn`.
+    /// Explicit congestion notification: true for ECT(0) (RFC 3168), `l4s` for ECT(1) (RFC 9331).
+    /// Queues other than DualPI2 mark packets only with their own `ecn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
-    /// Accurate ECN feedback (AccECN, RFC 9768): counts of marked packets and bytes instead of one mark in a round-trip time. Needs `ecn`.
+    /// Accurate ECN feedback (AccECN, RFC 9768): counts of marked packets and bytes instead of one
+    /// mark in a round-trip time. Needs `ecn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accecn: Option<bool>,
     /// Timestamps (RFC 7323).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<Timestamps>,
-    /// Limited transmit (RFC 3042): a new packet on each of the first two duplicate acknowledgements.
+    /// Limited transmit (RFC 3042): a new packet on each of the first two duplicate
+    /// acknowledgements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
     /// Begins the connection with a SYN.
@@ -76,9 +78,10 @@ pub struct TcpOptions {
     /// Retransmission timeout before the first round-trip time sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Span>,
-    /// Maximum of the uniform random time in which the sending host processes a packet, against phase effects: by default the
-    /// transmission time of a packet on the slowest link of the path, by its `rate` (the first one if it changes; a shaper does not
-    /// count). Under the conventions of ns-2 it delays a burst (`overhead_`), and is 0 by default.
+    /// Maximum of the uniform random time in which the sending host processes a packet, against
+    /// phase effects: by default the transmission time of a packet on the slowest link of the path,
+    /// by its `rate` (the first one if it changes; a shaper does not count). Under the conventions
+    /// of ns-2 it delays a burst (`overhead_`), and is 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Span>,
     /// Loss detection by time (RACK, RFC 8985).
@@ -90,7 +93,8 @@ pub struct TcpOptions {
     /// Proportional rate reduction (RFC 9937).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prr: Option<bool>,
-    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were duplicates.
+    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were
+    /// duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dsack: Option<bool>,
     /// Detection of spurious timeouts (F-RTO, RFC 5682).
@@ -99,7 +103,8 @@ pub struct TcpOptions {
     /// Pacing of window laws with the factors of Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// Slow start of window laws whose specification has none: that of Linux's CUBIC for `cubic` in Linux's conventions, `standard` else.
+    /// Slow start of window laws whose specification has none: that of Linux's CUBIC for `cubic` in
+    /// Linux's conventions, `standard` else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
 }
@@ -107,7 +112,8 @@ pub struct TcpOptions {
 /// Conventions of TCP implementations, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Conventions {
-    /// Those of the RFCs, with RACK, tail loss probes (RFC 8985) and PRR (RFC 9937) if recovery is `sack`.
+    /// Those of the RFCs, with RACK, tail loss probes (RFC 8985) and PRR (RFC 9937) if recovery is
+    /// `sack`.
     #[serde(rename = "rfc")]
     Rfc,
     /// Those of the RFCs without RACK, tail loss probes and PRR.
@@ -156,8 +162,9 @@ impl Conventions {
     fn defaults(self) -> Defaults {
         match self {
             Conventions::Rfc => Defaults { recent: true, ..Conventions::Rfc5681.defaults() },
-            // Packets fill an Ethernet frame; the window is that of RFC 6928, the timer that of RFC 6298. RFC 5681
-            // allows a delay of acknowledgements of 500 ms; implementations have 40 ms.
+            // Packets fill an Ethernet frame; the window is that of RFC 6928, the timer that of RFC
+            // 6298. RFC 5681 allows a delay of acknowledgements of 500 ms; implementations have 40
+            // ms.
             Conventions::Rfc5681 => Defaults {
                 packet: 1460,
                 header: 40,
@@ -176,7 +183,8 @@ impl Conventions {
                 recent: false,
                 undoes: false,
             },
-            // Timestamps take 12 bytes of each packet. `TCP_RTO_MIN` and `TCP_RTO_MAX` are in include/net/tcp.h.
+            // Timestamps take 12 bytes of each packet. `TCP_RTO_MIN` and `TCP_RTO_MAX` are in
+            // include/net/tcp.h.
             Conventions::Linux => Defaults {
                 packet: 1448,
                 header: 52,
@@ -232,8 +240,8 @@ impl<'a> Layers<'a> {
         option(self.own).or_else(|| option(self.common))
     }
 
-    /// Converts an invalid option into an error that names the key under which the option was given, the flow's own
-    /// first.
+    /// Converts an invalid option into an error that names the key under which the option was
+    /// given, the flow's own first.
     fn problem(&self, invalid: InvalidField) -> Problem {
         let InvalidField { field, message } = invalid;
         if field == "bytes" {
@@ -287,8 +295,8 @@ pub(super) fn compile_udt(
     Ok(udt)
 }
 
-/// Returns the conventions of a TCP flow: those of Linux for a controller of the kernel, else its own, then those of the
-/// scenario, then those of the RFCs.
+/// Returns the conventions of a TCP flow: those of Linux for a controller of the kernel, else its
+/// own, then those of the scenario, then those of the RFCs.
 pub(super) fn conventions(controller: &str, own: &TcpOptions, common: &TcpOptions) -> Conventions {
     if network::kernel_name(controller).is_some() {
         return Conventions::Linux;
@@ -296,7 +304,8 @@ pub(super) fn conventions(controller: &str, own: &TcpOptions, common: &TcpOption
     own.conventions.or(common.conventions).unwrap_or(Conventions::Rfc)
 }
 
-/// Compiles the options of a TCP flow: its own, then those of the scenario, then the defaults of the conventions.
+/// Compiles the options of a TCP flow: its own, then those of the scenario, then the defaults of
+/// the conventions.
 pub(super) fn compile(
     controller: &str,
     bytes: Option<Bytes>,

@@ -230,7 +230,8 @@ impl<'a> Topology<'a> {
         self.add_link(table, back, [to, from], keys, place)
     }
 
-    /// Adds one direction of a link, whose name must be unique. `place` returns the path of a key, for errors.
+    /// Adds one direction of a link, whose name must be unique. `place` returns the path of a key,
+    /// for errors.
     fn add_link(
         &mut self,
         table: &LinkTable,

@@ -1,8 +1,9 @@
-//! Accurate ECN feedback (AccECN, RFC 9768): the counters of the receiver, its feedback in the ACE field and the AccECN option, and the
-//! decoding by the sender.
+//! Accurate ECN feedback (AccECN, RFC 9768): the counters of the receiver, its feedback in the ACE
+//! field and the AccECN option, and the decoding by the sender.
 //!
-//! A flow sends data in one direction, and its acknowledgements are not ECN-capable. Not modelled: tests of the path and fallbacks
-//! (sections 3.2.2.3, 3.2.2.4 and 3.2.3.2), and the AccECN option of the SYN/ACK.
+//! A flow sends data in one direction, and its acknowledgements are not ECN-capable. Not modelled:
+//! tests of the path and fallbacks (sections 3.2.2.3, 3.2.2.4 and 3.2.3.2), and the AccECN option
+//! of the SYN/ACK.
 
 use crate::packet::{AccEcnOption, Feedback, Packet, flags};
 
@@ -10,14 +11,16 @@ use crate::packet::{AccEcnOption, Feedback, Packet, flags};
 const DIVACE: u32 = 1 << 3;
 /// The number of values of a field of the AccECN option.
 const DIVOPT: u32 = 1 << 24;
-/// CE-marked packets since the last acknowledgement that are acknowledged at once: `n` in section 3.2.2.5.1.
+/// CE-marked packets since the last acknowledgement that are acknowledged at once: `n` in section
+/// 3.2.2.5.1.
 const MARKS_PER_ACK: u32 = 2;
 /// A packet smaller than the maximum segment size by this factor is unlikely (appendix A.2.2).
 const SAFETY_FACTOR: u64 = 2;
 /// Initial values of the counters `cep`, `e0b`, `e1b` and `ceb` (section 3.2.1).
 const INITIAL: Counters = Counters { cep: 5, e0b: 1, e1b: 1, ceb: 0 };
 
-/// Counters of a receiver: CE-marked packets, and payload bytes with ECT(0), with ECT(1) and with CE (section 3.2).
+/// Counters of a receiver: CE-marked packets, and payload bytes with ECT(0), with ECT(1) and with
+/// CE (section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counters {
     cep: u32,
@@ -32,7 +35,8 @@ impl AccEcnOption {
     /// EE1B, ECEB, EE0B.
     const ORDER_1: u8 = 174;
 
-    /// Returns the option with the counters up to the last one that has changed during the connection.
+    /// Returns the option with the counters up to the last one that has changed during the
+    /// connection.
     fn new(counters: &Counters) -> Self {
         let Counters { e0b, e1b, ceb, .. } = *counters;
         let (kind, fields, initial) = if e0b == INITIAL.e0b && e1b != INITIAL.e1b {
@@ -94,8 +98,9 @@ impl Marks {
         Marks { counters: INITIAL, header, unacked, marked, syn, changed }
     }
 
-    /// Counts a packet that arrives. Returns whether it is acknowledged at once (section 3.2.2.5.1): the first CE-marked packet after an
-    /// unmarked one, and every second CE-marked packet.
+    /// Counts a packet that arrives. Returns whether it is acknowledged at once (section
+    /// 3.2.2.5.1): the first CE-marked packet after an unmarked one, and every second CE-marked
+    /// packet.
     pub(super) fn received(&mut self, packet: Packet) -> bool {
         let bits = packet.flags();
         let before = std::mem::replace(&mut self.marked, bits & flags::CE != 0);
@@ -120,8 +125,9 @@ impl Marks {
         self.marked && (!before || self.unacked >= MARKS_PER_ACK)
     }
 
-    /// Returns the feedback of an acknowledgement, with an option if a byte counter has changed since the last one (section 3.2.3.3).
-    /// A SYN/ACK has none: its flags are those of the negotiation (section 3.1.1).
+    /// Returns the feedback of an acknowledgement, with an option if a byte counter has changed
+    /// since the last one (section 3.2.3.3). A SYN/ACK has none: its flags are those of the
+    /// negotiation (section 3.1.1).
     pub(super) fn feedback(&mut self) -> Option<Feedback> {
         if self.syn {
             return None;
@@ -148,9 +154,10 @@ impl Decoder {
         Decoder { cep: INITIAL.cep, ceb: INITIAL.ceb, mss, echo: 0 }
     }
 
-    /// Returns the number of newly reported CE marks. `newly` is the number of packets that the acknowledgement newly covers, and
-    /// `changed` whether it covers any. `echo` is the timestamp that it echoes, 0 without timestamps. An acknowledgement that covers
-    /// neither new data nor new time may have been superseded and is ignored (appendix A.1).
+    /// Returns the number of newly reported CE marks. `newly` is the number of packets that the
+    /// acknowledgement newly covers, and `changed` whether it covers any. `echo` is the timestamp
+    /// that it echoes, 0 without timestamps. An acknowledgement that covers neither new data nor
+    /// new time may have been superseded and is ignored (appendix A.1).
     pub(super) fn decode(
         &mut self,
         feedback: Feedback,
@@ -176,8 +183,9 @@ impl Decoder {
     }
 }
 
-/// Returns the safe increment of `s.cep` (appendix A.2): `least` or more by a multiple of eight, up to the number of newly acknowledged
-/// packets, `newly`. `bytes` is the increment of `s.ceb` if the acknowledgement has an option.
+/// Returns the safe increment of `s.cep` (appendix A.2): `least` or more by a multiple of eight, up
+/// to the number of newly acknowledged packets, `newly`. `bytes` is the increment of `s.ceb` if the
+/// acknowledgement has an option.
 fn increment(least: u32, newly: u32, bytes: Option<u32>, mss: u32) -> u32 {
     // More marks than acknowledged packets: the field is correct (section 3.2.2.5.2).
     let safer = newly - newly.saturating_sub(least) % DIVACE;
@@ -302,9 +310,10 @@ mod tests {
     }
 
     proptest! {
-        /// Full-sized packets, each marked or not, acknowledged in blocks of `every` packets or at once; some acknowledgements are lost.
-        /// The sender never counts fewer marks than were received, and exactly these if no acknowledgement is lost. With options a loss
-        /// of acknowledgements of fewer than eight marks is harmless.
+        /// Full-sized packets, each marked or not, acknowledged in blocks of `every` packets or at
+        /// once; some acknowledgements are lost. The sender never counts fewer marks than were
+        /// received, and exactly these if no acknowledgement is lost. With options a loss of
+        /// acknowledgements of fewer than eight marks is harmless.
         #[test]
         fn decoded_marks_are_safe(
             packets in prop::collection::vec((any::<bool>(), any::<bool>()), 1..400),

@@ -1,8 +1,10 @@
-//! When Linux's receiver acknowledges (`tcp_event_data_recv` and `__tcp_ack_snd_check` in net/ipv4/tcp_input.c, `tcp_send_delayed_ack` in
-//! net/ipv4/tcp_output.c). Times are in ticks. A packet with PSH is acknowledged at once (`tcp_measure_rcv_mss`, `tcp_cleanup_rbuf`): the
+//! When Linux's receiver acknowledges (`tcp_event_data_recv` and `__tcp_ack_snd_check` in
+//! net/ipv4/tcp_input.c, `tcp_send_delayed_ack` in net/ipv4/tcp_output.c). Times are in ticks. A
+//! packet with PSH is acknowledged at once (`tcp_measure_rcv_mss`, `tcp_cleanup_rbuf`): the
 //! application reads it when it arrives, and does not answer it.
 //!
-//! Not modelled: receive offload (GRO), and the limit of the delay by the receiver's own round-trip time.
+//! Not modelled: receive offload (GRO), and the limit of the delay by the receiver's own round-trip
+//! time.
 
 use crate::clock::Clock;
 use crate::network::Tcp;
@@ -14,8 +16,8 @@ const MAX_QUICKACKS: u32 = 16;
 const MARK_QUICKACKS: u32 = 2;
 /// `TCP_DELACK_MAX` in nanoseconds.
 const DELACK_MAX: u64 = 200_000_000;
-/// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`: the longest time for which SACKs are compressed, in nanoseconds, and the slack of
-/// its timer.
+/// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`: the longest time for which SACKs are
+/// compressed, in nanoseconds, and the slack of its timer.
 const COMPRESSION: u64 = 1_000_000;
 const COMPRESSION_SLACK: u64 = 100_000;
 /// SACKs are compressed for at most a 20th of the round-trip time.
@@ -46,7 +48,8 @@ pub(super) struct DelayedAcks {
     /// `TCP_ATO_MIN`.
     min: u64,
     max: u64,
-    /// A pause of this length begins quick acknowledgements again: at most the receiver's retransmission timeout.
+    /// A pause of this length begins quick acknowledgements again: at most the receiver's
+    /// retransmission timeout.
     pause: u64,
     /// Arrival of the last packet.
     last: u64,
@@ -103,8 +106,9 @@ impl DelayedAcks {
         self.ato = self.min.max(1);
     }
 
-    /// The delay of the acknowledgement after an arrival; `None` to send it at once: in quick mode, for every second packet in order, and for
-    /// the first duplicate acknowledgements. `expected` is the next expected packet; `holes`: packets above it have arrived.
+    /// The delay of the acknowledgement after an arrival; `None` to send it at once: in quick mode,
+    /// for every second packet in order, and for the first duplicate acknowledgements. `expected`
+    /// is the next expected packet; `holes`: packets above it have arrived.
     pub(super) fn delay(&mut self, expected: u32, holes: bool) -> Option<u64> {
         if self.quick > 0 || expected - self.acked > 1 {
             return None;
@@ -138,7 +142,8 @@ impl DelayedAcks {
         self.quick = self.quick.saturating_sub(1);
     }
 
-    /// The delay of an acknowledgement expired before a second packet arrived, or that of a compressed SACK.
+    /// The delay of an acknowledgement expired before a second packet arrived, or that of a
+    /// compressed SACK.
     pub(super) fn expired(&mut self) {
         if self.compresses() {
             return;
@@ -170,7 +175,8 @@ mod tests {
         }
     }
 
-    /// Packets in order at the given times, of which the first one has the number `first`: which are acknowledged at once.
+    /// Packets in order at the given times, of which the first one has the number `first`: which
+    /// are acknowledged at once.
     fn at_once(acks: &mut DelayedAcks, first: u32, times: impl Iterator<Item = u64>) -> Vec<bool> {
         let arrive = |(expected, at)| {
             acks.received(at, false);
@@ -219,7 +225,8 @@ mod tests {
         assert_eq!(acks.delay(19, false), None);
     }
 
-    /// Three duplicate acknowledgements are sent at once; then one for 44 packets or for a millisecond.
+    /// Three duplicate acknowledgements are sent at once; then one for 44 packets or for a
+    /// millisecond.
     #[test]
     fn sacks_are_compressed_after_three_duplicate_acknowledgements() {
         let mut acks = acks();

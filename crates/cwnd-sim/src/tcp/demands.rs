@@ -20,12 +20,13 @@ pub(super) struct Demands {
     flight: Option<Flight>,
 }
 
-/// The delivery-rate estimator and its state of each packet that may yield a sample: one that is neither acknowledged nor SACKed.
-/// Thousands of SACKed packets may follow a lost one.
+/// The delivery-rate estimator and its state of each packet that may yield a sample: one that is
+/// neither acknowledged nor SACKed. Thousands of SACKed packets may follow a lost one.
 #[derive(Default)]
 struct Flight {
     estimator: DeliveryEstimator,
-    /// The packets below `first`, in ascending order. One that is SACKed later remains until it is acknowledged.
+    /// The packets below `first`, in ascending order. One that is SACKed later remains until it is
+    /// acknowledged.
     holes: VecDeque<(u32, Sent)>,
     /// One past the highest SACKed packet, or the first unacknowledged one.
     first: u32,
@@ -34,7 +35,8 @@ struct Flight {
 }
 
 impl Demands {
-    /// Returns the state for a controller; `None` if it needs neither pacing, timers nor delivery-rate samples.
+    /// Returns the state for a controller; `None` if it needs neither pacing, timers nor
+    /// delivery-rate samples.
     pub(super) fn of(driver: &Driver) -> Option<Box<Self>> {
         let flight = driver.controller.needs().delivery_rate.then(Flight::default);
         (flight.is_some() || !driver.is_ack_clocked())
@@ -48,8 +50,8 @@ impl Demands {
 }
 
 impl<E> Core<E> {
-    /// Reports the controller's Tick if it is due. Returns whether to send what the window allows: after the Tick, or if a paced
-    /// packet departs.
+    /// Reports the controller's Tick if it is due. Returns whether to send what the window allows:
+    /// after the Tick, or if a paced packet departs.
     pub(super) fn wake_demands(&mut self, now: u64) -> bool {
         let Some(demands) = &self.demands else { return false };
         let paced = self.driver.limit == Limit::Pacing && !demands.delays(now);
@@ -66,7 +68,8 @@ impl<E> Core<E> {
         net.arm(self.timer as usize, self.demands_due().max(now));
     }
 
-    /// Time of the next timer action for the controller. A burst that the host delays contains the next paced packet.
+    /// Time of the next timer action for the controller. A burst that the host delays contains the
+    /// next paced packet.
     #[inline(always)]
     pub(super) fn demands_due(&self) -> u64 {
         let Some(demands) = &self.demands else { return NONE };
@@ -94,13 +97,15 @@ impl<E> Core<E> {
         }
     }
 
-    /// The departure time of the next packet at the pacing rate; `None` for a sender that is not paced.
+    /// The departure time of the next packet at the pacing rate; `None` for a sender that is not
+    /// paced.
     pub(super) fn departure(&self) -> Option<u64> {
         self.demands.as_ref().map(|demands| demands.next_send)
     }
 
-    /// Completes the pacing of a segment of Linux that was due at `due` and has been sent at `now` (`tcp_update_skb_after_send`): a
-    /// late sender makes up for its delay by at most half of the segment's time, and the first packets are not paced.
+    /// Completes the pacing of a segment of Linux that was due at `due` and has been sent at `now`
+    /// (`tcp_update_skb_after_send`): a late sender makes up for its delay by at most half of the
+    /// segment's time, and the first packets are not paced.
     pub(super) fn segment_sent(&mut self, now: u64, due: u64) {
         let paced = self.data_sent() >= UNPACED;
         let Some(demands) = &mut self.demands else { return };
@@ -128,14 +133,15 @@ impl<E> Core<E> {
         }
     }
 
-    /// Returns the state of lost packet `seq` at its transmission; `None` if the packet is not in flight.
+    /// Returns the state of lost packet `seq` at its transmission; `None` if the packet is not in
+    /// flight.
     pub(super) fn loss_sample(&self, seq: u32) -> Option<LossSample> {
         let flight = self.demands.as_ref()?.flight.as_ref()?;
         Some(flight.estimator.loss_sample(&flight.packet(seq)?))
     }
 
-    /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets. `newest` is the most
-    /// recently sent of them.
+    /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets.
+    /// `newest` is the most recently sent of them.
     pub(super) fn delivery_sample(
         &mut self,
         now: u64,
@@ -219,7 +225,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Every packet that is neither acknowledged nor SACKed has the state of its last transmission.
+        /// Every packet that is neither acknowledged nor SACKed has the state of its last
+        /// transmission.
         #[test]
         fn packets_that_may_yield_a_sample_have_their_state(
             steps in proptest::collection::vec((0u8..5, 0u32..40, 1u32..12), 0..200),

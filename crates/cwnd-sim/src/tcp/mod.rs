@@ -1,7 +1,8 @@
 //! TCP: a sender with its congestion controller and a receiver. Sequence numbers count packets.
 //!
-//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of RFC 6675 and earlier ones ([`rfc`]), that of ns-2
-//! ([`ns2`]), or that with the parts of later RFCs and of Linux ([`selective`]).
+//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of RFC 6675 and
+//! earlier ones ([`rfc`]), that of ns-2 ([`ns2`]), or that with the parts of later RFCs and of
+//! Linux ([`selective`]).
 
 pub(crate) mod accecn;
 mod delayed_acks;
@@ -51,7 +52,8 @@ impl<R: LossRecovery> TcpFlow<R> {
         }
     }
 
-    /// Whether no packet is in flight and no timer is running. Always false if the ends are in two partitions.
+    /// Whether no packet is in flight and no timer is running. Always false if the ends are in two
+    /// partitions.
     #[cold]
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];

@@ -1,8 +1,10 @@
 //! Loss recovery of the Sack1, Newreno and Reno agents of ns-2.35. Differences from the RFCs:
 //!
-//! * SACK recovery estimates the packets in flight by a counter that starts at the beginning of recovery, retransmits
-//!   every hole below a SACKed packet, and clears the scoreboard outside recovery.
-//! * After a timeout the sender goes back to the oldest unacknowledged packet and retransmits everything (go-back-N).
+//! * SACK recovery estimates the packets in flight by a counter that starts at the beginning of
+//!   recovery, retransmits every hole below a SACKed packet, and clears the scoreboard outside
+//!   recovery.
+//! * After a timeout the sender goes back to the oldest unacknowledged packet and retransmits
+//!   everything (go-back-N).
 //! * One round-trip time is sampled per window.
 //! * NewReno's partial window deflation is permanent.
 //! * Reno leaves recovery at the first new acknowledgement and may enter it again at once.
@@ -17,7 +19,8 @@ use crate::engine::net::Net;
 use crate::network::{Recovery, Tcp};
 use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};
 
-/// Transmission time given for a loss that needs no further window reduction: earlier than every reduction.
+/// Transmission time given for a loss that needs no further window reduction: earlier than every
+/// reduction.
 const KNOWN: u64 = 0;
 /// The most packets that NewReno sends for one acknowledgement in recovery.
 const RECOVERY_BURST: u32 = 2;
@@ -34,9 +37,9 @@ pub(crate) static CONVENTIONS: Conventions = {
     conventions
 };
 
-/// Reduces the window as `slowdown()` does. In slow start, at the first reduction and after a timeout the threshold is
-/// half of the window, unless the law has its own threshold. The threshold is rounded down; the window is not. A
-/// timeout that follows a mark keeps the threshold.
+/// Reduces the window as `slowdown()` does. In slow start, at the first reduction and after a
+/// timeout the threshold is half of the window, unless the law has its own threshold. The threshold
+/// is rounded down; the window is not. A timeout that follows a mark keeps the threshold.
 fn reduce(decision: &Decision) -> Decided {
     let halves = decision.slow_start || decision.why == Signal::Timeout || decision.first;
     let inherited = if halves { decision.window / 2.0 } else { decision.cut };
@@ -200,8 +203,8 @@ impl Ns2 {
         if i64::from(ack.number) - 1 > self.recover || self.last_action == Action::Timeout {
             self.recover = i64::from(core.board.high()) - 1;
             self.last_action = Action::Mark;
-            // A reduction from less than two packets closes the window until the retransmission timer expires (RFC 3168
-            // section 6.1.2). A further mark backs the timer off.
+            // A reduction from less than two packets closes the window until the retransmission
+            // timer expires (RFC 3168 section 6.1.2). A further mark backs the timer off.
             if self.closed_by_mark && core.unclamped_window() <= 1.0 {
                 core.rto.back_off();
             }
@@ -230,7 +233,8 @@ impl Ns2 {
                     self.duplicate(core, net, now);
                 }
             }
-            // Nothing is sent for the third duplicate; recovery sends from the next acknowledgement on.
+            // Nothing is sent for the third duplicate; recovery sends from the next acknowledgement
+            // on.
             return (self.duplicates == 0).then_some(u32::MAX);
         }
         self.repairing(core, net, now, ack);
@@ -402,7 +406,8 @@ impl Ns2 {
         }
         core.restart_timer(net, now);
         let found = core.board.mark_lost_below(una + 1).and(core.board.find_lost());
-        // Only a new loss reduces the window: a loss in a window with a mark has already reduced it.
+        // Only a new loss reduces the window: a loss in a window with a mark has already reduced
+        // it.
         let (packets, sent_at) = (found.packets.max(1), if fresh { now } else { KNOWN });
         core.report_lost(now, Losses { packets, sent_at, ..found });
         self.repair(core, net, now, una);
@@ -430,8 +435,8 @@ mod tests {
         }
     }
 
-    /// Returns the threshold and the window after `event`. Before it the window is 40 packets in slow start or, after a
-    /// mark, at least 40 packets in congestion avoidance.
+    /// Returns the threshold and the window after `event`. Before it the window is 40 packets in
+    /// slow start or, after a mark, at least 40 packets in congestion avoidance.
     fn after(spec: &str, avoidance: bool, event: impl Fn(u64) -> Event) -> (f64, f64) {
         let mut machine = machine(spec);
         let mut sent = 40;
@@ -454,8 +459,8 @@ mod tests {
         Event::Timeout(cwnd::Lost::new(1, at(3), sent))
     }
 
-    /// `slowdown()` in tcp.cc halves the window in slow start and at the first reduction, and the threshold after a
-    /// timeout, regardless of the law's factor. The threshold is a whole number.
+    /// `slowdown()` in tcp.cc halves the window in slow start and at the first reduction, and the
+    /// threshold after a timeout, regardless of the law's factor. The threshold is a whole number.
     #[test]
     fn reductions_halve_in_slow_start_and_after_timeouts() {
         for spec in ["gaimd(1, 1/4)", "gaimd(1, 7/8)", "iiad"] {
@@ -486,8 +491,8 @@ mod tests {
         assert_eq!(machine.ssthresh().get(), 2.0);
     }
 
-    /// The initial threshold is the receiver's window, slow start may exceed it, and the window also grows while the
-    /// application limits the sender.
+    /// The initial threshold is the receiver's window, slow start may exceed it, and the window
+    /// also grows while the application limits the sender.
     #[test]
     fn slow_start_has_the_rules_of_ns2() {
         let mut settings = Settings::default();

@@ -1,4 +1,5 @@
-//! Proportional Rate Reduction (RFC 9937): the packets that each acknowledgement in a window reduction permits.
+//! Proportional Rate Reduction (RFC 9937): the packets that each acknowledgement in a window
+//! reduction permits.
 //!
 //! In whole packets, as in Linux: ssthresh is rounded down, and a negative `SndCnt` is 0.
 
@@ -38,8 +39,9 @@ impl Prr {
         }
     }
 
-    /// Handles an acknowledgement (section 6.2): the reduction is proportional while more than `ssthresh` packets are in flight.
-    /// Below, the sender sends what was delivered (PRR-CRB), and one packet more for a safe acknowledgement (PRR-SSRB).
+    /// Handles an acknowledgement (section 6.2): the reduction is proportional while more than
+    /// `ssthresh` packets are in flight. Below, the sender sends what was delivered (PRR-CRB), and
+    /// one packet more for a safe acknowledgement (PRR-SSRB).
     pub(super) fn acknowledged(&mut self, ack: Delivery) {
         if ack.delivered == 0 {
             return;
@@ -77,8 +79,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Processes acknowledgements of one packet each, which indicate no progress of SND.UNA, and sends as many packets as
-    /// permitted. Returns the window, the packets in flight before sending and the packets sent, after each.
+    /// Processes acknowledgements of one packet each, which indicate no progress of SND.UNA, and
+    /// sends as many packets as permitted. Returns the window, the packets in flight before sending
+    /// and the packets sent, after each.
     fn run(prr: &mut Prr, mut in_flight: u32, acks: usize, first_lost: u32) -> Vec<[u32; 3]> {
         let mut rows = Vec::new();
         for ack in 0..acks {
@@ -92,9 +95,10 @@ mod tests {
         rows
     }
 
-    /// RFC 9937 section 8, Figure 1: 20 packets in flight, one lost, ssthresh 10; ACK#3 to ACK#21. The figure sends a packet on
-    /// ACK#19, where 10 packets are in flight. The algorithm of section 6.2 is proportional only above ssthresh: it sends that
-    /// packet on ACK#20, as Linux does.
+    /// RFC 9937 section 8, Figure 1: 20 packets in flight, one lost, ssthresh 10; ACK#3 to ACK#21.
+    /// The figure sends a packet on ACK#19, where 10 packets are in flight. The algorithm of
+    /// section 6.2 is proportional only above ssthresh: it sends that packet on ACK#20, as Linux
+    /// does.
     #[test]
     fn a_single_loss_spreads_the_reduction() {
         let rows = run(&mut Prr::new(10, 20), 20, 19, 1);
@@ -107,7 +111,8 @@ mod tests {
         assert_eq!(column(2), [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1]);
     }
 
-    /// RFC 9937 section 8, Figure 2: 15 of 20 packets are lost; ACK#17 to ACK#19. PRR-CRB sends a packet for each that is delivered.
+    /// RFC 9937 section 8, Figure 2: 15 of 20 packets are lost; ACK#17 to ACK#19. PRR-CRB sends a
+    /// packet for each that is delivered.
     #[test]
     fn burst_loss_conserves_packets() {
         let rows = run(&mut Prr::new(10, 20), 20, 3, 15);
@@ -142,8 +147,8 @@ mod tests {
     }
 
     proptest! {
-        /// Section 7: a whole flight of acknowledgements with limited loss ends at ssthresh, and PRR-CRB never sends more than was
-        /// delivered, except for the first retransmission.
+        /// Section 7: a whole flight of acknowledgements with limited loss ends at ssthresh, and
+        /// PRR-CRB never sends more than was delivered, except for the first retransmission.
         #[test]
         fn the_flight_ends_at_ssthresh(flight in 4u32..500, kept in 1u32..100, lost in 1u32..100) {
             let ssthresh = (flight * kept / 100).max(2);

@@ -1,13 +1,15 @@
-//! RACK (RFC 8985 section 6): loss detection by time. A packet is lost if one sent sufficiently later was delivered.
-//! Times are in ticks.
+//! RACK (RFC 8985 section 6): loss detection by time. A packet is lost if one sent sufficiently
+//! later was delivered. Times are in ticks.
 
 use super::scoreboard::{Covered, DUP_THRESH, Losses, Scoreboard};
 use std::collections::VecDeque;
 
-/// Recoveries without a duplicate report after which the reordering window shrinks again (section 6.2, step 4).
+/// Recoveries without a duplicate report after which the reordering window shrinks again (section
+/// 6.2, step 4).
 const REO_WND_PERSIST: u32 = 16;
 
-/// RACK's variables (RFC 8985 section 5.3), and the outstanding packets in the order of transmission.
+/// RACK's variables (RFC 8985 section 5.3), and the outstanding packets in the order of
+/// transmission.
 #[derive(Default)]
 pub(super) struct Rack {
     /// `RACK.xmit_ts`: transmission time of the most recently sent packet that was delivered.
@@ -27,10 +29,12 @@ pub(super) struct Rack {
     /// `RACK.reo_wnd_mult` less one, and the recoveries until it is reset.
     further_mult: u32,
     reo_wnd_persist: u32,
-    /// `RACK.dsack_round`: duplicate reports do not widen the window again before this packet is acknowledged.
+    /// `RACK.dsack_round`: duplicate reports do not widen the window again before this packet is
+    /// acknowledged.
     dsack_round: Option<u32>,
-    /// Retransmitted packets, and others below `next`, in the order of their last transmissions, with packets that need no detection any
-    /// more. The scoreboard has the times of those from `next` on that were sent only once.
+    /// Retransmitted packets, and others below `next`, in the order of their last transmissions,
+    /// with packets that need no detection any more. The scoreboard has the times of those from
+    /// `next` on that were sent only once.
     order: VecDeque<Sent>,
     next: u32,
 }
@@ -40,7 +44,8 @@ pub(super) struct Rack {
 struct Sent {
     at: u64,
     seq: u32,
-    /// One past the highest packet sent before; `seq` at the first transmission. It orders transmissions of the same time.
+    /// One past the highest packet sent before; `seq` at the first transmission. It orders
+    /// transmissions of the same time.
     high: u32,
 }
 
@@ -73,14 +78,16 @@ impl Rack {
         self.order.push_back(Sent { at: now, seq, high });
     }
 
-    /// Whether packets sent once that are acknowledged in order, up to the one before `end_seq` sent at `sent_at`, are the latest
-    /// ones sent that were delivered. Then no other packet is late.
+    /// Whether packets sent once that are acknowledged in order, up to the one before `end_seq`
+    /// sent at `sent_at`, are the latest ones sent that were delivered. Then no other packet is
+    /// late.
     #[inline(always)]
     pub(super) fn is_in_order(&self, una: u32, sent_at: u64, end_seq: u32) -> bool {
         self.fack <= una && sent_after((sent_at, end_seq), (self.xmit_ts, self.end_seq))
     }
 
-    /// Steps 2 to 5 for packets that are [in order](Self::is_in_order), without others that are retransmitted, SACKed or lost.
+    /// Steps 2 to 5 for packets that are [in order](Self::is_in_order), without others that are
+    /// retransmitted, SACKed or lost.
     #[inline(always)]
     pub(super) fn in_order(&mut self, now: u64, sent_at: u64, board: &Scoreboard, path: Path) {
         self.end_seq = board.una();
@@ -91,8 +98,8 @@ impl Rack {
         self.advanced = false;
     }
 
-    /// Steps 2 and 3: updates the state for a packet that is newly delivered. `echoes` tells whether the acknowledgement's timestamp
-    /// permits that it answers the last transmission.
+    /// Steps 2 and 3: updates the state for a packet that is newly delivered. `echoes` tells
+    /// whether the acknowledgement's timestamp permits that it answers the last transmission.
     pub(super) fn update(&mut self, now: u64, covered: Covered, min_rtt: u64, echoes: bool) {
         let Covered { seq, sent_at, retransmitted } = covered;
         let end_seq = seq + 1;
@@ -113,7 +120,8 @@ impl Rack {
         }
     }
 
-    /// A packet that was retransmitted arrived late, as its timestamp shows: Linux counts that as reordering.
+    /// A packet that was retransmitted arrived late, as its timestamp shows: Linux counts that as
+    /// reordering.
     pub(super) fn reordered(&mut self) {
         self.reordering_seen = true;
     }
@@ -140,7 +148,8 @@ impl Rack {
         }
     }
 
-    /// Step 4: the reordering window. It is zero in recovery, and once three packets are SACKed, until reordering is seen.
+    /// Step 4: the reordering window. It is zero in recovery, and once three packets are SACKed,
+    /// until reordering is seen.
     fn update_reo_wnd(&self, board: &Scoreboard, path: Path) -> u64 {
         let enough = path.in_recovery || board.sacked() >= DUP_THRESH;
         if !self.reordering_seen && enough || path.min_rtt == u64::MAX {
@@ -154,8 +163,8 @@ impl Rack {
         self.advanced
     }
 
-    /// Step 5: marks packets as lost that were sent before one that was delivered, if they are later than expected by more than the
-    /// reordering window.
+    /// Step 5: marks packets as lost that were sent before one that was delivered, if they are
+    /// later than expected by more than the reordering window.
     pub(super) fn detect_loss(&mut self, board: &mut Scoreboard, now: u64, path: Path) -> Detected {
         self.advanced = false;
         self.reo_wnd = self.update_reo_wnd(board, path);
@@ -177,8 +186,8 @@ impl Rack {
         found
     }
 
-    /// Section 6.3: after a timeout the oldest packet is lost, and those that are later than expected by more than the reordering
-    /// window. Returns the number of packets newly lost.
+    /// Section 6.3: after a timeout the oldest packet is lost, and those that are later than
+    /// expected by more than the reordering window. Returns the number of packets newly lost.
     pub(super) fn mark_losses_on_rto(&mut self, board: &mut Scoreboard, now: u64) -> Losses {
         let mut found = Detected::default();
         let mut at = 0;
@@ -198,7 +207,8 @@ impl Rack {
         let again = loop {
             match self.order.get(place).copied() {
                 Some(sent) if !board.is_pending(sent.seq, sent.at) => {
-                    // Delivered, lost or retransmitted since. The removal moves only the entries before it, which are few.
+                    // Delivered, lost or retransmitted since. The removal moves only the entries
+                    // before it, which are few.
                     self.order.remove(place);
                 }
                 again => break again,
@@ -240,7 +250,8 @@ impl Rack {
         found.losses.add(sent.seq, sent.at);
     }
 
-    /// Follows all outstanding packets anew, after lost packets were presumed to be in flight again.
+    /// Follows all outstanding packets anew, after lost packets were presumed to be in flight
+    /// again.
     pub(super) fn restart(&mut self, board: &mut Scoreboard) {
         let outstanding = board.una()..board.high();
         let sent = |seq| Sent { at: board.sent_at(seq), seq, high: seq };
@@ -295,13 +306,14 @@ mod tests {
         }
     }
 
-    /// The number of packets lost, the latest transmission time among them, and the time until further ones are lost.
+    /// The number of packets lost, the latest transmission time among them, and the time until
+    /// further ones are lost.
     fn found(detected: Detected) -> (u32, u64, u64) {
         (detected.losses.packets, detected.losses.sent_at, detected.timeout)
     }
 
-    /// RFC 8985 section 3.4, figure 1: the tail of a flight is lost, and a retransmission of it again. The loss probe (event 3) is
-    /// the retransmission of the last packet.
+    /// RFC 8985 section 3.4, figure 1: the tail of a flight is lost, and a retransmission of it
+    /// again. The loss probe (event 3) is the retransmission of the last packet.
     #[test]
     fn a_lost_tail_and_a_lost_retransmission_are_detected() {
         let mut bench = Bench::new(3);
@@ -316,8 +328,8 @@ mod tests {
         assert_eq!(bench.board.next_lost(), Some(0));
     }
 
-    /// Section 6.2, step 5: the SACK of P2 arms the reordering timer for a quarter of the round-trip time; when it expires, P1 is
-    /// lost.
+    /// Section 6.2, step 5: the SACK of P2 arms the reordering timer for a quarter of the
+    /// round-trip time; when it expires, P1 is lost.
     #[test]
     fn a_hole_is_lost_after_the_reordering_window() {
         let mut bench = Bench::new(3);
@@ -328,7 +340,8 @@ mod tests {
         assert_eq!((bench.board.lost(), bench.board.next_lost()), (1, Some(0)));
     }
 
-    /// Section 6.2, step 4: three SACKed packets prove the loss at once, as long as no reordering was seen.
+    /// Section 6.2, step 4: three SACKed packets prove the loss at once, as long as no reordering
+    /// was seen.
     #[test]
     fn three_sacked_packets_need_no_reordering_window() {
         let mut bench = Bench::new(5);
@@ -339,8 +352,8 @@ mod tests {
         assert_eq!(found(bench.sack(101, (1, 2))), (1, 0, 0));
     }
 
-    /// Section 6.2, step 3: a packet below a delivered one that was not retransmitted shows reordering. From then on three SACKed
-    /// packets are not enough.
+    /// Section 6.2, step 3: a packet below a delivered one that was not retransmitted shows
+    /// reordering. From then on three SACKed packets are not enough.
     #[test]
     fn reordering_keeps_the_window() {
         let mut bench = Bench::new(10);
@@ -353,7 +366,8 @@ mod tests {
         assert_eq!(found(bench.detect(126)), (1, 1, 0));
     }
 
-    /// Section 3.2: RACK detects the loss of a retransmission, which the number of SACKed packets does not show.
+    /// Section 3.2: RACK detects the loss of a retransmission, which the number of SACKed packets
+    /// does not show.
     #[test]
     fn a_lost_retransmission_is_detected() {
         let mut bench = Bench::new(4);
@@ -367,8 +381,8 @@ mod tests {
         assert_eq!(bench.board.next_lost(), Some(0));
     }
 
-    /// Section 6.2, step 2: an acknowledgement sooner than the smallest round-trip time, or with an older timestamp, answers the
-    /// original packet.
+    /// Section 6.2, step 2: an acknowledgement sooner than the smallest round-trip time, or with an
+    /// older timestamp, answers the original packet.
     #[test]
     fn an_ambiguous_retransmission_does_not_count() {
         let covered = |sent_at| Covered { seq: 7, sent_at, retransmitted: true };
@@ -380,8 +394,9 @@ mod tests {
         assert_eq!((rack.advanced(), rack.rtt, rack.end_seq), (true, 150, 8));
     }
 
-    /// Section 6.2, step 4: each round with a duplicate report widens the window by a quarter of the smallest round-trip time, up to
-    /// the smoothed one. It shrinks after 16 recoveries without.
+    /// Section 6.2, step 4: each round with a duplicate report widens the window by a quarter of
+    /// the smallest round-trip time, up to the smoothed one. It shrinks after 16 recoveries
+    /// without.
     #[test]
     fn duplicate_reports_widen_the_window() {
         let mut bench = Bench::new(0);
@@ -401,7 +416,8 @@ mod tests {
         assert_eq!(window(&bench), 25);
     }
 
-    /// Section 6.3: a timeout marks the oldest packet and those overdue, not the ones sent recently.
+    /// Section 6.3: a timeout marks the oldest packet and those overdue, not the ones sent
+    /// recently.
     #[test]
     fn a_timeout_spares_recent_packets() {
         let mut bench = Bench::new(3);
@@ -422,8 +438,8 @@ mod tests {
         assert_eq!(found(bench.detect(105)), (1, 0, 0));
     }
 
-    /// Changes a sender by a step of a random history, and returns what is detected and the state of the scoreboard. `all`: each packet is in
-    /// `order` from its first transmission on.
+    /// Changes a sender by a step of a random history, and returns what is detected and the state
+    /// of the scoreboard. `all`: each packet is in `order` from its first transmission on.
     fn step(
         bench: &mut Bench,
         now: u64,
@@ -468,7 +484,8 @@ mod tests {
     }
 
     proptest! {
-        /// Packets sent once are detected without entries in `order` as they are with them, also if several are sent at the same time.
+        /// Packets sent once are detected without entries in `order` as they are with them, also if
+        /// several are sent at the same time.
         #[test]
         fn packets_sent_once_need_no_entries(
             steps in prop::collection::vec((0u64..60, (0u8..13, 0u32..30, 1u32..9)), 0..150),

@@ -12,11 +12,13 @@ use crate::tcp::delayed_acks::DelayedAcks;
 use crate::tcp::sender::{SYN_SIZE, stamps};
 use std::num::NonZeroU64;
 
-/// Packets received out of order, indexed by sequence number modulo the table's length. The first slot of a block holds
-/// the block's last packet and the last slot its first packet, so that an arrival takes constant time.
+/// Packets received out of order, indexed by sequence number modulo the table's length. The first
+/// slot of a block holds the block's last packet and the last slot its first packet, so that an
+/// arrival takes constant time.
 #[derive(Default)]
 struct Blocks {
-    /// For each packet, 0 if it is missing; for the first packet of a block the last one and vice versa.
+    /// For each packet, 0 if it is missing; for the first packet of a block the last one and vice
+    /// versa.
     other: Vec<u32>,
     /// Packets in the table.
     count: u32,
@@ -88,7 +90,8 @@ impl Blocks {
         true
     }
 
-    /// Removes the block that starts at `expected`, if there is one, and returns the new `expected`.
+    /// Removes the block that starts at `expected`, if there is one, and returns the new
+    /// `expected`.
     fn release(&mut self, expected: u32) -> u32 {
         if self.count == 0 || !self.has(expected) {
             return expected;
@@ -101,8 +104,8 @@ impl Blocks {
         last + 1
     }
 
-    /// Returns the blocks to report and their number. The block of the most recent packet comes first (RFC 2018
-    /// section 4).
+    /// Returns the blocks to report and their number. The block of the most recent packet comes
+    /// first (RFC 2018 section 4).
     fn report(&mut self, expected: u32) -> ([(u32, u32); 3], u32) {
         let mut blocks = [(0, 0); 3];
         let mut count = 0;
@@ -153,8 +156,9 @@ struct Policy {
     sack_header: u8,
     /// Bytes of the timestamp option.
     timestamps: u8,
-    /// Whether the rules are those of ns-2's `DelAckSink::recv`: the acknowledgement of a duplicate of the newest packet may be delayed, and
-    /// not that of packet 0; CE on any of the packets acknowledged together takes precedence over CWR, whatever their order.
+    /// Whether the rules are those of ns-2's `DelAckSink::recv`: the acknowledgement of a duplicate
+    /// of the newest packet may be delayed, and not that of packet 0; CE on any of the packets
+    /// acknowledged together takes precedence over CWR, whatever their order.
     del_ack_sink: bool,
 }
 
@@ -206,7 +210,8 @@ pub(crate) struct Receiver {
     further: Option<Box<Further>>,
     /// Deadline of the delayed acknowledgement; [`NONE`] if none is pending.
     pending: u64,
-    /// Bytes of the packets received for the first time, with headers, and the time of the last one.
+    /// Bytes of the packets received for the first time, with headers, and the time of the last
+    /// one.
     bytes: u64,
     pub last_new: u64,
     /// Packets received.
@@ -294,7 +299,8 @@ impl Receiver {
         }
     }
 
-    /// Handles a data packet. `FURTHER` is whether the receiver has `further`: most have not and need not test it repeatedly.
+    /// Handles a data packet. `FURTHER` is whether the receiver has `further`: most have not and
+    /// need not test it repeatedly.
     #[inline(always)]
     fn receive<const FURTHER: bool>(&mut self, net: &mut Net, now: u64, packet: Packet) {
         self.received += 1;
@@ -338,7 +344,8 @@ impl Receiver {
         let further = if FURTHER { self.further.as_mut() } else { None };
         if let Some(delays) = further.and_then(|further| further.delays.as_mut()) {
             let cwr = self.ecn && packet.flags() & flags::CWR != 0;
-            // RFC 5681 section 4.2: the acknowledgement of a packet that fills the last gap is sent at once.
+            // RFC 5681 section 4.2: the acknowledgement of a packet that fills the last gap is sent
+            // at once.
             let fills = holes && self.blocks.count == 0;
             if !fills
                 && !cwr
@@ -368,7 +375,8 @@ impl Receiver {
         self.acknowledge::<FURTHER>(net, now);
     }
 
-    /// Updates what only some receivers have for a packet that arrives. Returns whether AccECN acknowledges the packet at once.
+    /// Updates what only some receivers have for a packet that arrives. Returns whether AccECN
+    /// acknowledges the packet at once.
     #[inline]
     fn note(&mut self, now: u64, packet: Packet) -> bool {
         let Some(further) = &mut self.further else { return false };
@@ -394,8 +402,8 @@ impl Receiver {
         marks.received(packet)
     }
 
-    /// Returns whether packet `seq` would displace blocks of a waiting compressed SACK, which is then sent first: if two other blocks are
-    /// more recent (`TCP_SACK_BLOCKS_EXPECTED` of Linux).
+    /// Returns whether packet `seq` would displace blocks of a waiting compressed SACK, which is
+    /// then sent first: if two other blocks are more recent (`TCP_SACK_BLOCKS_EXPECTED` of Linux).
     #[cold]
     fn must_report_blocks(&mut self, seq: u32) -> bool {
         let delays = self.further.as_ref().and_then(|further| further.delays.as_ref());
@@ -448,14 +456,16 @@ impl Receiver {
         net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
     }
 
-    /// Updates ECN echo by the flags of a packet, or of several that are merged. CWR ends the echo, and CE begins it: also CE on the packet
-    /// with CWR, and on each later packet (RFC 3168 section 6.1.3).
+    /// Updates ECN echo by the flags of a packet, or of several that are merged. CWR ends the echo,
+    /// and CE begins it: also CE on the packet with CWR, and on each later packet (RFC 3168 section
+    /// 6.1.3).
     #[inline(always)]
     fn update_echo(&mut self, received: u16) {
         self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
     }
 
-    /// Stores SACK blocks, timestamps and AccECN's feedback in the table of extras. Returns the index and the options' size in bytes.
+    /// Stores SACK blocks, timestamps and AccECN's feedback in the table of extras. Returns the
+    /// index and the options' size in bytes.
     #[inline]
     fn extra(&mut self, net: &mut Net, now: u64, blocks: bool) -> (u32, u16) {
         let contents = &mut net.extras[self.timer as usize / TIMERS];
@@ -464,7 +474,8 @@ impl Receiver {
             && self.further.as_ref().is_none_or(|further| further.marks.is_none())
         {
             let (stamp, echo) = (low32(now / granularity), self.recent_stamp);
-            // In its place: a copy would read as a whole what was just written in parts, which stalls.
+            // In its place: a copy would read as a whole what was just written in parts, which
+            // stalls.
             let number = contents.put_with(|extra: &mut Extra| {
                 (extra.stamp, extra.echo) = (stamp, echo);
             });
@@ -512,8 +523,9 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::{Arc, Mutex};
 
-    /// The flags of the acknowledgements of packets that arrive in order, with the number of packets that had arrived before each. `tcp` is
-    /// the table of the scenario; a packet has its flags and the nanoseconds since the one before.
+    /// The flags of the acknowledgements of packets that arrive in order, with the number of
+    /// packets that had arrived before each. `tcp` is the table of the scenario; a packet has its
+    /// flags and the nanoseconds since the one before.
     fn acknowledgements(tcp: &str, packets: &[(u16, u64)]) -> Vec<(u32, u16)> {
         let text = format!(
             "duration = 60\ntcp = {{ ecn = true, syn = false, {tcp} }}\n[dumbbell]\n\
@@ -539,8 +551,8 @@ mod tests {
     }
 
     proptest! {
-        /// RFC 3168 section 6.1.3: ECN echo begins with CE and ends with CWR, in the order of the packets, also if one acknowledgement covers
-        /// several.
+        /// RFC 3168 section 6.1.3: ECN echo begins with CE and ends with CWR, in the order of the
+        /// packets, also if one acknowledgement covers several.
         #[test]
         fn the_echo_ends_with_cwr_and_begins_with_ce(
             tcp in prop::sample::select(vec![
@@ -577,7 +589,8 @@ mod tests {
         );
     }
 
-    /// RFC 2018 section 4, RFC 2883 section 4: the block of the packet that arrived last comes first, also if it is a duplicate.
+    /// RFC 2018 section 4, RFC 2883 section 4: the block of the packet that arrived last comes
+    /// first, also if it is a duplicate.
     #[test]
     fn the_block_of_the_last_packet_comes_first() {
         let mut blocks = Blocks::default();

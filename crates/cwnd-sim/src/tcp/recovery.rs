@@ -17,8 +17,8 @@ pub(crate) trait LossRecovery {
 
     fn new(tcp: &Tcp, clock: Clock) -> Self;
 
-    /// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender
-    /// must not try to send.
+    /// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it;
+    /// `None` if the sender must not try to send.
     fn acknowledgement(
         &mut self,
         core: &mut Core<Self::Estimator>,
@@ -30,7 +30,8 @@ pub(crate) trait LossRecovery {
     /// Handles an expired retransmission timer. Returns whether to send what the window allows.
     fn timeout(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64) -> bool;
 
-    /// Sends as many packets as the window allows, at most `burst`, and returns what limits the sender then.
+    /// Sends as many packets as the window allows, at most `burst`, and returns what limits the
+    /// sender then.
     fn send(
         &mut self,
         core: &mut Core<Self::Estimator>,
@@ -42,8 +43,8 @@ pub(crate) trait LossRecovery {
     /// New packets carry `packet` bytes of data from now on.
     fn resized(&mut self, _packet: u32) {}
 
-    /// The largest window in packets after an idle period that is longer than the retransmission timeout: the initial window (RFC 5681
-    /// section 4.1). `None` for no limit.
+    /// The largest window in packets after an idle period that is longer than the retransmission
+    /// timeout: the initial window (RFC 5681 section 4.1). `None` for no limit.
     fn restart_window(
         &self,
         _core: &Core<Self::Estimator>,

@@ -1,5 +1,6 @@
-//! Loss recovery of the RFCs: RFC 6675 with selective acknowledgements, RFC 6582 (NewReno) and RFC 5681 (Reno) without,
-//! RFC 6298 for timeouts, RFC 3042 for limited transmit and RFC 3522 for the detection of spurious retransmissions.
+//! Loss recovery of the RFCs: RFC 6675 with selective acknowledgements, RFC 6582 (NewReno) and RFC
+//! 5681 (Reno) without, RFC 6298 for timeouts, RFC 3042 for limited transmit and RFC 3522 for the
+//! detection of spurious retransmissions.
 
 use super::recovery::LossRecovery;
 use super::rto::Srtt;
@@ -15,7 +16,8 @@ type Core = sender::Core<Srtt>;
 
 /// State of the RFCs' loss recovery.
 pub(crate) struct Rfc {
-    /// RFC 6675's RecoveryPoint: recovery ends when this packet is acknowledged; -1 before the first loss.
+    /// RFC 6675's RecoveryPoint: recovery ends when this packet is acknowledged; -1 before the
+    /// first loss.
     recover: i64,
     /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2, step 4).
     inflation: i64,
@@ -29,7 +31,8 @@ pub(crate) struct Rfc {
     timed_out: bool,
     /// The next partial acknowledgement is the first one of this recovery.
     first_partial: bool,
-    /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
+    /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's
+    /// `NextSeg`).
     rescued: bool,
 }
 
@@ -135,8 +138,8 @@ impl LossRecovery for Rfc {
 }
 
 impl Rfc {
-    /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
-    /// retransmission was spurious and the window reduction is undone.
+    /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the
+    /// retransmission, the retransmission was spurious and the window reduction is undone.
     #[inline(always)]
     fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
         if let Some(stamp) = self.retransmit_ts.take()
@@ -226,8 +229,9 @@ impl Rfc {
             return;
         }
         if self.in_recovery && self.scheme == Recovery::NewReno && i64::from(una) <= self.recover {
-            // Partial acknowledgement: retransmit the first unacknowledged packet, deflate the window by the packets
-            // acknowledged and add back one packet (RFC 6582 section 3.2, step 3).
+            // Partial acknowledgement: retransmit the first unacknowledged packet, deflate the
+            // window by the packets acknowledged and add back one packet (RFC 6582 section 3.2,
+            // step 3).
             self.inflation -= i64::from(covered) - 1;
             let oldest = core.board.loss_of(una);
             core.report_lost(now, oldest);

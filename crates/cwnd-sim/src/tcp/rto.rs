@@ -1,5 +1,5 @@
-//! The retransmission timeout: that of RFC 6298 ([`Srtt`]), or that of ns-2 in integer multiples of a coarse clock's
-//! granularity ([`CoarseSrtt`]). Times are in engine ticks.
+//! The retransmission timeout: that of RFC 6298 ([`Srtt`]), or that of ns-2 in integer multiples of
+//! a coarse clock's granularity ([`CoarseSrtt`]). Times are in engine ticks.
 
 use crate::clock::Clock;
 use crate::network::{Conventions, Tcp};
@@ -30,14 +30,15 @@ pub(crate) struct Limits {
 pub(crate) trait Estimator {
     fn new(tcp: &Tcp, clock: Clock, granularity: u64, rng: &mut Rng) -> Self;
 
-    /// Updates the estimate with the round-trip time of a packet sent at `sent_at`. Returns the timeout before back-off
-    /// and limits.
+    /// Updates the estimate with the round-trip time of a packet sent at `sent_at`. Returns the
+    /// timeout before back-off and limits.
     fn sample(&mut self, rtt: u64, sent_at: u64, granularity: u64) -> u64;
 
     /// Applies back-off and limits to the timeout `base`.
     fn limited(&self, base: u64, backoff: u64, limits: &Limits) -> u64;
 
-    /// Whether a timeout may be doubled. `below_max` tells whether the current one is less than the maximum.
+    /// Whether a timeout may be doubled. `below_max` tells whether the current one is less than the
+    /// maximum.
     fn may_double(&self, backoff: u64, below_max: bool) -> bool;
 
     /// Adjusts the estimate after a back-off.
@@ -87,7 +88,8 @@ impl<E: Estimator> Rto<E> {
         self.estimator.backed_off(self.backoff);
     }
 
-    /// Raises a timeout that backed off during the handshake, and had no sample, to `least` (RFC 6298 section 5.7).
+    /// Raises a timeout that backed off during the handshake, and had no sample, to `least` (RFC
+    /// 6298 section 5.7).
     pub(super) fn begin_data(&mut self, least: u64) {
         if self.backoff > 1 && self.base < least {
             (self.base, self.backoff) = (least, 1);
@@ -152,9 +154,9 @@ impl Estimator for AnySrtt {
     fn backed_off(&mut self, _: u64) {}
 }
 
-/// The estimate of Linux (`tcp_rtt_estimator` in net/ipv4/tcp_input.c). The minimum timeout is one of the variance. A
-/// round-trip time below the estimate raises the deviation by an eighth of its excess only. The variance rises at once
-/// and falls once per round.
+/// The estimate of Linux (`tcp_rtt_estimator` in net/ipv4/tcp_input.c). The minimum timeout is one
+/// of the variance. A round-trip time below the estimate raises the deviation by an eighth of its
+/// excess only. The variance rises at once and falls once per round.
 #[derive(Default)]
 pub(crate) struct LinuxSrtt {
     /// SRTT scaled by 8; 0 before the first sample.
@@ -173,7 +175,8 @@ impl LinuxSrtt {
         LinuxSrtt { min, ..Self::default() }
     }
 
-    /// Updates the estimate with the round-trip time of a packet sent at `sent_at`. Returns the timeout.
+    /// Updates the estimate with the round-trip time of a packet sent at `sent_at`. Returns the
+    /// timeout.
     fn sample(&mut self, rtt: u64, sent_at: u64) -> u64 {
         let now = sent_at + rtt;
         if self.srtt == 0 {

@@ -1,5 +1,5 @@
-//! The scoreboard of RFC 6675: the state of each packet from the oldest unacknowledged one to the newest one sent, in
-//! eight bytes per packet. Sequence numbers count packets.
+//! The scoreboard of RFC 6675: the state of each packet from the oldest unacknowledged one to the
+//! newest one sent, in eight bytes per packet. Sequence numbers count packets.
 
 use crate::cast::low32;
 use crate::engine::ring::Ring;
@@ -116,7 +116,8 @@ pub(crate) struct Scoreboard {
     top: [u32; DUP_THRESH as usize],
     /// All packets below are SACKed or marked lost.
     swept: u32,
-    /// All packets below that are not SACKed are retransmitted in this recovery (RFC 6675's HighRxt plus one).
+    /// All packets below that are not SACKed are retransmitted in this recovery (RFC 6675's HighRxt
+    /// plus one).
     repaired: u32,
     /// One past the highest packet with a state bit; 0 if there is none.
     marked: u32,
@@ -210,8 +211,8 @@ impl Scoreboard {
         let state = was.0 & (SACKED | LOST | DELIVERED) | resent;
         *segment = Segment(now << STATE_BITS | state | AGAIN);
         self.resent += u32::from(was.has(LOST) && !was.has(RESENT));
-        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss probe, whose packet may be SACKed,
-        // updates HighRxt.
+        // Neither a rescue retransmission (RFC 6675 section 4, rule 4 of `NextSeg`) nor a tail loss
+        // probe, whose packet may be SACKed, updates HighRxt.
         if was.has(LOST) || !was.has(SACKED) && seq < self.top[0] {
             self.repaired = self.repaired.max(seq + 1);
         }
@@ -245,13 +246,15 @@ impl Scoreboard {
         newly
     }
 
-    /// Marks the packets of SACK blocks as SACKed. A block is its first packet and one past its last.
+    /// Marks the packets of SACK blocks as SACKed. A block is its first packet and one past its
+    /// last.
     pub(crate) fn sack(&mut self, blocks: &[(u32, u32)]) -> Newly {
         self.sack_each(blocks, &mut |_| ())
     }
 
-    /// [`sack`](Self::sack) that shows to `each` the packets that were not delivered before, in the order of their numbers: a sender
-    /// takes another order for reordering. If acknowledgements were lost, several blocks have new packets.
+    /// [`sack`](Self::sack) that shows to `each` the packets that were not delivered before, in the
+    /// order of their numbers: a sender takes another order for reordering. If acknowledgements
+    /// were lost, several blocks have new packets.
     #[inline]
     pub(crate) fn sack_each(
         &mut self,
@@ -319,14 +322,15 @@ impl Scoreboard {
         self.top[0]
     }
 
-    /// Marks as lost each hole with [`DUP_THRESH`] SACKed packets above it (RFC 6675's `IsLost`). Returns the packets newly lost.
+    /// Marks as lost each hole with [`DUP_THRESH`] SACKed packets above it (RFC 6675's `IsLost`).
+    /// Returns the packets newly lost.
     pub(crate) fn find_lost(&mut self) -> Losses {
         let threshold = self.top[DUP_THRESH as usize - 1];
         self.mark_lost_below(threshold.saturating_sub(1))
     }
 
-    /// Marks each hole below `bound` as lost. A hole up to HighRxt is retransmitted already (RFC 6675 section 4, step (b) of `SetPipe`).
-    /// Returns the packets newly lost.
+    /// Marks each hole below `bound` as lost. A hole up to HighRxt is retransmitted already (RFC
+    /// 6675 section 4, step (b) of `SetPipe`). Returns the packets newly lost.
     pub(crate) fn mark_lost_below(&mut self, bound: u32) -> Losses {
         let bound = bound.min(self.high());
         let start = self.swept.max(self.una);
@@ -350,13 +354,14 @@ impl Scoreboard {
         found
     }
 
-    /// Ends a recovery. The next one may retransmit the packets that this one retransmitted before they were lost (RFC 6675 section 5,
-    /// step 4.3).
+    /// Ends a recovery. The next one may retransmit the packets that this one retransmitted before
+    /// they were lost (RFC 6675 section 5, step 4.3).
     pub(crate) fn end_recovery(&mut self) {
         self.repaired = self.una;
     }
 
-    /// Marks all packets that are not SACKed as lost and not retransmitted. Returns those that were in flight.
+    /// Marks all packets that are not SACKed as lost and not retransmitted. Returns those that were
+    /// in flight.
     pub(crate) fn mark_all_lost(&mut self) -> Losses {
         let mut found = Losses::default();
         for seq in self.una..self.high() {
@@ -377,8 +382,8 @@ impl Scoreboard {
         found
     }
 
-    /// Marks packets `range.0 .. range.1` of a NAK as lost. A packet retransmitted since counts as lost again. Returns
-    /// the packets newly lost.
+    /// Marks packets `range.0 .. range.1` of a NAK as lost. A packet retransmitted since counts as
+    /// lost again. Returns the packets newly lost.
     pub(crate) fn mark_lost(&mut self, range: (u32, u32)) -> Losses {
         let mut found = Losses::default();
         let end = range.1.min(self.high());
@@ -420,9 +425,10 @@ impl Scoreboard {
         found
     }
 
-    /// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last outstanding packet,
-    /// which is `rescued` once per recovery. Also returns whether it is the latter. Rule 4 also names the highest hole below a SACKed last
-    /// packet; here that hole waits for the retransmission timeout.
+    /// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed
+    /// lost, or the last outstanding packet, which is `rescued` once per recovery. Also returns
+    /// whether it is the latter. Rule 4 also names the highest hole below a SACKed last packet;
+    /// here that hole waits for the retransmission timeout.
     pub(crate) fn further_repair(&mut self, rescued: bool) -> Option<(u32, bool)> {
         if let Some(seq) = self.next_hole() {
             return Some((seq, false));
@@ -431,7 +437,8 @@ impl Scoreboard {
         (!rescued && last >= self.highest_sacked()).then_some((last, true))
     }
 
-    /// Whether the last transmission of packet `seq`, at `sent_at`, is still in flight: outstanding, and neither SACKed nor presumed lost.
+    /// Whether the last transmission of packet `seq`, at `sent_at`, is still in flight:
+    /// outstanding, and neither SACKed nor presumed lost.
     pub(crate) fn is_pending(&mut self, seq: u32, sent_at: u64) -> bool {
         (self.una..self.high()).contains(&seq) && {
             let segment = *self.segment(seq);
@@ -452,15 +459,16 @@ impl Scoreboard {
         self.marked <= self.una
     }
 
-    /// The transmission times of the first and the last packet below `ack`, where at least one is outstanding.
+    /// The transmission times of the first and the last packet below `ack`, where at least one is
+    /// outstanding.
     #[inline(always)]
     pub(crate) fn sent_below(&self, ack: u32) -> (u64, u64) {
         let last = (ack - self.una - 1) as usize;
         (self.segments.get(0).sent_at(), self.segments.get(last).sent_at())
     }
 
-    /// [`acked`](Self::acked) for a [plain](Self::is_plain) scoreboard and an `ack` above its first packet. `sent_at` is the time of the
-    /// last packet below.
+    /// [`acked`](Self::acked) for a [plain](Self::is_plain) scoreboard and an `ack` above its first
+    /// packet. `sent_at` is the time of the last packet below.
     #[inline(always)]
     pub(crate) fn acked_plain(&mut self, ack: u32, sent_at: u64) -> Newly {
         let packets = ack - self.una;
@@ -483,7 +491,8 @@ impl Scoreboard {
         (self.swept, self.repaired) = (self.una, self.una);
     }
 
-    /// Clears the scoreboard. ns-2 does so outside recovery; RFC 2018 section 8 recommends it after a timeout.
+    /// Clears the scoreboard. ns-2 does so outside recovery; RFC 2018 section 8 recommends it after
+    /// a timeout.
     pub(crate) fn clear(&mut self) {
         if self.marked == 0 {
             return;
@@ -532,7 +541,8 @@ mod tests {
         assert_eq!(board.in_flight(), 5);
     }
 
-    /// RFC 6675 section 4: a rescue retransmission does not hide a packet below it that is found lost later.
+    /// RFC 6675 section 4: a rescue retransmission does not hide a packet below it that is found
+    /// lost later.
     #[test]
     fn a_rescue_retransmission_leaves_high_rxt() {
         let mut board = board(8);
@@ -545,8 +555,8 @@ mod tests {
         assert_eq!(board.next_lost(), Some(4));
     }
 
-    /// RFC 6675 section 4: a hole that rule 3 of `NextSeg` returned is up to HighRxt. When it is found lost, `SetPipe` counts its
-    /// retransmission, and `NextSeg` does not return it again.
+    /// RFC 6675 section 4: a hole that rule 3 of `NextSeg` returned is up to HighRxt. When it is
+    /// found lost, `SetPipe` counts its retransmission, and `NextSeg` does not return it again.
     #[test]
     fn a_hole_retransmitted_before_its_loss_is_in_flight() {
         let mut board = board(8);
@@ -560,7 +570,8 @@ mod tests {
         assert_eq!((board.in_flight(), board.next_lost()), (2, None));
     }
 
-    /// RFC 6675 section 5, step 4.3: a recovery begins with the oldest packet, also if the last recovery retransmitted it before its loss.
+    /// RFC 6675 section 5, step 4.3: a recovery begins with the oldest packet, also if the last
+    /// recovery retransmitted it before its loss.
     #[test]
     fn the_next_recovery_retransmits_again() {
         let mut board = board(8);
@@ -575,7 +586,8 @@ mod tests {
         assert_eq!((board.in_flight(), board.next_lost()), (0, Some(4)));
     }
 
-    /// A tail loss probe is the highest packet, also if it is SACKed: it does not hide the packets below it either.
+    /// A tail loss probe is the highest packet, also if it is SACKed: it does not hide the packets
+    /// below it either.
     #[test]
     fn a_probe_leaves_high_rxt() {
         let mut board = board(4);
@@ -587,7 +599,8 @@ mod tests {
         assert_eq!(board.next_lost(), Some(0));
     }
 
-    /// Packets 1 to 3 arrived before packet 0 filled the hole, so they give no round-trip time sample.
+    /// Packets 1 to 3 arrived before packet 0 filled the hole, so they give no round-trip time
+    /// sample.
     #[test]
     fn packets_behind_a_hole_give_no_rtt_sample() {
         let mut board = board(4);
@@ -603,8 +616,8 @@ mod tests {
         assert_eq!((newly.packets, newly.once, newly.sent_at), (3, true, 71));
     }
 
-    /// A rate sample is that of the most recently sent packet that is newly delivered (draft-ietf-ccwg-bbr, UpdateRateSample: a packet
-    /// SACKed before is skipped).
+    /// A rate sample is that of the most recently sent packet that is newly delivered
+    /// (draft-ietf-ccwg-bbr, UpdateRateSample: a packet SACKed before is skipped).
     #[test]
     fn the_newest_packet_was_not_sacked_before() {
         let mut board = board(4);
@@ -627,7 +640,8 @@ mod tests {
         assert_eq!((newly.packets, newly.sent_at, newly.once), (1, 10, true));
     }
 
-    /// The blocks begin with the newest one (RFC 2018 section 4), and the sender processes them in the order of the packets.
+    /// The blocks begin with the newest one (RFC 2018 section 4), and the sender processes them in
+    /// the order of the packets.
     #[test]
     fn packets_of_several_blocks_are_shown_in_order() {
         let mut board = board(9);

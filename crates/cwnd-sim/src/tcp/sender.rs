@@ -24,13 +24,15 @@ use std::num::NonZeroU64;
 pub(crate) enum FirstPacket {
     /// Data.
     Data,
-    /// Data. The packet also represents the handshake, which is not ECN-capable (RFC 3168 section 6.1.1).
+    /// Data. The packet also represents the handshake, which is not ECN-capable (RFC 3168 section
+    /// 6.1.1).
     Handshake,
     /// A SYN without data.
     Syn,
 }
 
-/// The retransmission timeout in nanoseconds after a handshake without a round-trip time sample (RFC 6298 section 5.7).
+/// The retransmission timeout in nanoseconds after a handshake without a round-trip time sample
+/// (RFC 6298 section 5.7).
 const AFTER_LOST_SYN: u64 = 3_000_000_000;
 /// Size of a SYN in bytes.
 pub(super) const SYN_SIZE: u16 = 40;
@@ -41,8 +43,8 @@ pub(crate) struct Sender<R: LossRecovery> {
     recovery: R,
 }
 
-/// The part of a sender that does not depend on its loss recovery: transmission, timers, counters and the controller's
-/// events. Fields used for every acknowledgement come first.
+/// The part of a sender that does not depend on its loss recovery: transmission, timers, counters
+/// and the controller's events. Fields used for every acknowledgement come first.
 pub(crate) struct Core<E> {
     pub(super) board: Scoreboard,
     pub(super) rto: Rto<E>,
@@ -61,7 +63,8 @@ pub(crate) struct Core<E> {
     pub(super) timer: u32,
     /// Acknowledgements received, modulo 2^32.
     acks_received: u32,
-    /// One past the highest packet sent at the last reduction, which answered the marks of all packets below.
+    /// One past the highest packet sent at the last reduction, which answered the marks of all
+    /// packets below.
     window_end: u32,
     /// The next packet to send; below the highest one sent while going back after a timeout.
     pub(super) next: u32,
@@ -74,7 +77,8 @@ pub(crate) struct Core<E> {
     pub(super) receiver_window: u32,
     /// Flags of a data packet.
     flags: u16,
-    /// Flags of the next data packet: after a window reduction it carries CWR (RFC 3168 section 6.1.2).
+    /// Flags of the next data packet: after a window reduction it carries CWR (RFC 3168 section
+    /// 6.1.2).
     next_flags: u16,
     first: FirstPacket,
     byte_counting: bool,
@@ -204,7 +208,8 @@ impl<R: LossRecovery> Sender<R> {
         self.core.total = u32::from(matches!(self.core.first, FirstPacket::Syn));
     }
 
-    /// Makes the first `packets` data packets available, or those sent already if they are more. Returns their number.
+    /// Makes the first `packets` data packets available, or those sent already if they are more.
+    /// Returns their number.
     pub(crate) fn make_available(&mut self, packets: u64) -> u64 {
         let core = &mut self.core;
         let syn = u32::from(matches!(core.first, FirstPacket::Syn));
@@ -226,8 +231,9 @@ impl<R: LossRecovery> Sender<R> {
         u64::from(self.core.board.una().saturating_sub(syn))
     }
 
-    /// Reduces the window if nothing is in flight and nothing was sent for longer than the retransmission timeout. `idle` is the time
-    /// since the last transmission, `initial` the initial window.
+    /// Reduces the window if nothing is in flight and nothing was sent for longer than the
+    /// retransmission timeout. `idle` is the time since the last transmission, `initial` the
+    /// initial window.
     pub(crate) fn restart_after_idle(&mut self, now: u64, idle: u64, initial: u32) {
         let core = &mut self.core;
         if core.connected
@@ -288,7 +294,8 @@ impl<R: LossRecovery> Sender<R> {
         }
     }
 
-    /// Sends as many packets as the window allows, in response to an event other than an acknowledgement.
+    /// Sends as many packets as the window allows, in response to an event other than an
+    /// acknowledgement.
     #[inline(never)]
     pub(crate) fn resume(&mut self, net: &mut Net, now: u64) {
         self.send(net, now, u32::MAX);
@@ -317,7 +324,8 @@ impl<R: LossRecovery> Sender<R> {
         }
     }
 
-    /// Sends as many packets as the window allows, for a sender whose packet size changes or whose host delays bursts.
+    /// Sends as many packets as the window allows, for a sender whose packet size changes or whose
+    /// host delays bursts.
     #[cold]
     fn send_rare(&mut self, net: &mut Net, now: u64, burst: u32) {
         if let Some(packet) = self.core.change_size(now) {
@@ -415,10 +423,11 @@ impl<E: Estimator> Core<E> {
         net.arm(self.timer as usize, self.deadline);
     }
 
-    /// The handshake is complete. A lost SYN is no reason for a lower slow-start threshold, which is high at the start (RFC 5681 section 3.1).
-    /// The window is one packet if the SYN was retransmitted more than once: after one retransmission RFC 6928 section 2 keeps it, because
-    /// that may be spurious with the initial timeout of RFC 6298. `retransmitted` is the timestamp of the first retransmission: one that `ack`
-    /// does not answer was spurious.
+    /// The handshake is complete. A lost SYN is no reason for a lower slow-start threshold, which
+    /// is high at the start (RFC 5681 section 3.1). The window is one packet if the SYN was
+    /// retransmitted more than once: after one retransmission RFC 6928 section 2 keeps it, because
+    /// that may be spurious with the initial timeout of RFC 6298. `retransmitted` is the timestamp
+    /// of the first retransmission: one that `ack` does not answer was spurious.
     #[cold]
     pub(super) fn connect(&mut self, now: u64, retransmitted: Option<u32>, ack: Ack) {
         self.connected = true;
@@ -473,9 +482,9 @@ impl<E> Core<E> {
         self.stamps.map(|granularity| low32(now / granularity))
     }
 
-    /// RFC 3522's `RetransmitTS` where a loss recovery begins: the timestamp of the first retransmission of the oldest packet, which is
-    /// sent now unless it was before. `known` is the one that no acknowledgement has answered; it must not be overwritten (section 3.2,
-    /// step 1).
+    /// RFC 3522's `RetransmitTS` where a loss recovery begins: the timestamp of the first
+    /// retransmission of the oldest packet, which is sent now unless it was before. `known` is the
+    /// one that no acknowledgement has answered; it must not be overwritten (section 3.2, step 1).
     pub(super) fn retransmit_ts(&mut self, now: u64, known: Option<u32>) -> Option<u32> {
         self.stamps?;
         let una = self.board.una();
@@ -580,8 +589,8 @@ impl<E> Core<E> {
         self.arm_demands(net, now);
     }
 
-    /// Passes a congestion event to the controller. Returns whether the controller reduced its window; if so, CWR is
-    /// scheduled.
+    /// Passes a congestion event to the controller. Returns whether the controller reduced its
+    /// window; if so, CWR is scheduled.
     pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
         let cut = self.driver.report_congestion(now, event);
         if cut {
@@ -594,9 +603,10 @@ impl<E> Core<E> {
         cut
     }
 
-    /// The event of the marks of an acknowledgement that covers `newly`; `una` is the oldest packet that was unacknowledged before. It is
-    /// not known which of several packets are marked. Marks that may all be of packets sent before the last reduction have a transmission
-    /// time before it: there is one reduction for each window of data (RFC 3168 section 6.1.2).
+    /// The event of the marks of an acknowledgement that covers `newly`; `una` is the oldest packet
+    /// that was unacknowledged before. It is not known which of several packets are marked. Marks
+    /// that may all be of packets sent before the last reduction have a transmission time before
+    /// it: there is one reduction for each window of data (RFC 3168 section 6.1.2).
     pub(super) fn marked(&self, ack: Ack, newly: Newly, una: u32) -> Marked {
         let answered = if ack.echo {
             // The echo ends at the packet with CWR, the first one after the reduction.
@@ -608,7 +618,8 @@ impl<E> Core<E> {
         Marked::new(ack.marks, sent_at, self.driver.packets_sent)
     }
 
-    /// Returns an acknowledgement that covers `newly` with the marks of its AccECN feedback, if it has any.
+    /// Returns an acknowledgement that covers `newly` with the marks of its AccECN feedback, if it
+    /// has any.
     #[inline(always)]
     pub(super) fn with_marks<'a>(&mut self, mut ack: Ack<'a>, newly: Newly) -> Ack<'a> {
         if let Some(decoder) = &mut self.accecn
@@ -625,7 +636,8 @@ impl<E> Core<E> {
         self.accecn.is_some()
     }
 
-    /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
+    /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may
+    /// increase the window.
     #[inline(always)]
     pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
         if !self.connected {
@@ -638,7 +650,8 @@ impl<E> Core<E> {
         self.driver.report(now, event);
     }
 
-    /// Reports the acknowledgement of the SYN to the controller. A SYN has no data: it is no delivery-rate sample.
+    /// Reports the acknowledgement of the SYN to the controller. A SYN has no data: it is no
+    /// delivery-rate sample.
     #[cold]
     pub(super) fn report_handshake(&mut self, now: u64, newly: Newly) {
         if newly.once {
@@ -647,8 +660,8 @@ impl<E> Core<E> {
         }
     }
 
-    /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the sample would force the
-    /// acknowledgement out of registers in the common case.
+    /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the
+    /// sample would force the acknowledgement out of registers in the common case.
     #[inline(never)]
     fn report_acked_with_delivery(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
         let mut acked = self.acked(now, newly, ack, grows);
@@ -674,7 +687,8 @@ impl<E> Core<E> {
         event
     }
 
-    /// Sends again from the oldest packet. Without selective acknowledgements all packets from there on count as lost.
+    /// Sends again from the oldest packet. Without selective acknowledgements all packets from
+    /// there on count as lost.
     pub(super) fn go_back(&mut self) -> Losses {
         let una = self.board.una();
         let gone = std::mem::replace(&mut self.next, una).max(una);
@@ -684,8 +698,8 @@ impl<E> Core<E> {
         }
     }
 
-    /// Reports a timeout that declares `losses` lost. `again`: the packet was retransmitted by a timeout before, and the threshold of a
-    /// window law stays (RFC 5681 section 3.1).
+    /// Reports a timeout that declares `losses` lost. `again`: the packet was retransmitted by a
+    /// timeout before, and the threshold of a window law stays (RFC 5681 section 3.1).
     pub(super) fn report_timeout(&mut self, now: u64, losses: Losses, again: bool) {
         let lost = self.lost(losses);
         if again && matches!(self.driver.controller, AnyController::Window(_)) {

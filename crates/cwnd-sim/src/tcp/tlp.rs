@@ -1,15 +1,18 @@
-//! Tail loss probes (RFC 8985 section 7): a probe instead of a timeout where the end of a flight is lost. Times are in ticks.
+//! Tail loss probes (RFC 8985 section 7): a probe instead of a timeout where the end of a flight is
+//! lost. Times are in ticks.
 
 /// TLP's variables (RFC 8985 section 5.4).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tlp {
-    /// `TLP.max_ack_delay`: added for a single packet in flight, whose acknowledgement may be delayed.
+    /// `TLP.max_ack_delay`: added for a single packet in flight, whose acknowledgement may be
+    /// delayed.
     max_ack_delay: u64,
     /// Added for several packets: Linux's least timer.
     slack: u64,
     /// The timeout before the first round-trip time sample.
     initial: u64,
-    /// `TLP.end_seq`: one past the highest packet sent when a probe was; `None` without an outstanding probe.
+    /// `TLP.end_seq`: one past the highest packet sent when a probe was; `None` without an
+    /// outstanding probe.
     end_seq: Option<u32>,
     /// `TLP.is_retrans`: whether the probe is a retransmission.
     is_retrans: bool,
@@ -109,7 +112,8 @@ mod tests {
         Answer { number, duplicate: false, plain_duplicate: false }
     }
 
-    /// Section 7.2: twice the smoothed round-trip time, and the delay of an acknowledgement for a single packet.
+    /// Section 7.2: twice the smoothed round-trip time, and the delay of an acknowledgement for a
+    /// single packet.
     #[test]
     fn the_probe_timeout_waits_for_a_delayed_acknowledgement() {
         let tlp = Tlp::new(200, 2, 1000);
@@ -132,8 +136,8 @@ mod tests {
         assert!(tlp.may_probe());
     }
 
-    /// Section 7.4.2: a retransmission that is acknowledged with later data repaired a loss. A duplicate acknowledgement or a
-    /// duplicate report shows that original and probe arrived.
+    /// Section 7.4.2: a retransmission that is acknowledged with later data repaired a loss. A
+    /// duplicate acknowledgement or a duplicate report shows that original and probe arrived.
     #[test]
     fn a_repaired_loss_is_noticed() {
         let probed = || {

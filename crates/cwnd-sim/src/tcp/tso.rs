@@ -1,10 +1,12 @@
-//! Bursts of Linux's sender: TSO autosizing (`tcp_tso_autosize`) and deferral (`tcp_tso_should_defer` in net/ipv4/tcp_output.c).
+//! Bursts of Linux's sender: TSO autosizing (`tcp_tso_autosize`) and deferral
+//! (`tcp_tso_should_defer` in net/ipv4/tcp_output.c).
 //!
-//! The sender hands segments of several packets to the device. A segment has the data of a millisecond at the pacing rate, at least
-//! two packets. A smaller one waits for a further acknowledgement if that is due within a millisecond. A paced sender sends a segment at
-//! once; the next one follows after the time that the whole segment takes at the pacing rate. The last packet of a segment of several has PSH
-//! (`__tcp_transmit_skb`), and that of the data. Not modelled: PSH on retransmitted segments, and
-//! at the end of each write of an application that always has data.
+//! The sender hands segments of several packets to the device. A segment has the data of a
+//! millisecond at the pacing rate, at least two packets. A smaller one waits for a further
+//! acknowledgement if that is due within a millisecond. A paced sender sends a segment at once; the
+//! next one follows after the time that the whole segment takes at the pacing rate. The last packet
+//! of a segment of several has PSH (`__tcp_transmit_skb`), and that of the data. Not modelled: PSH
+//! on retransmitted segments, and at the end of each write of an application that always has data.
 
 use crate::cast::whole32;
 use crate::clock::Clock;
@@ -12,17 +14,20 @@ use crate::fast_path;
 
 /// Linux's `sysctl_tcp_min_tso_segs`.
 const MIN_PACKETS: u32 = 2;
-/// BBR's `bbr_min_tso_rate` in bytes per second: below it a segment may have a single packet (`bbr_min_tso_segs`).
+/// BBR's `bbr_min_tso_rate` in bytes per second: below it a segment may have a single packet
+/// (`bbr_min_tso_segs`).
 const MIN_TSO_RATE: f64 = 1_200_000.0 / 8.0;
 /// Linux's `sk_pacing_shift`: a segment has the data of 2^-10 s.
 const SEGMENTS_PER_SECOND: f64 = 1024.0;
 /// Linux's `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER + 1`: the largest segment in bytes.
 const MAX_BYTES: u32 = 65_536 - 321;
-/// Linux's `sysctl_tcp_tso_rtt_log`: 2^9 us of the minimum round-trip time halve the additional bytes of a segment.
+/// Linux's `sysctl_tcp_tso_rtt_log`: 2^9 us of the minimum round-trip time halve the additional
+/// bytes of a segment.
 const RTT_LOG: u32 = 9;
 /// Linux's `sysctl_tcp_tso_win_divisor`.
 const WINDOW_DIVISOR: u32 = 3;
-/// The pacing rate over the window per round-trip time, in slow start and later (`sysctl_tcp_pacing_ss_ratio`, `_ca_ratio`).
+/// The pacing rate over the window per round-trip time, in slow start and later
+/// (`sysctl_tcp_pacing_ss_ratio`, `_ca_ratio`).
 const PACING_RATIOS: [f64; 2] = [2.0, 1.2];
 /// More than the relative rounding error of a pacing rate.
 const ROUNDING: f64 = 1e-12;
@@ -40,7 +45,8 @@ pub(super) struct Tso {
 /// The pacing rate that determines the size of segments (`sk_pacing_rate`).
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// Linux's, from the window and the round-trip time (`tcp_update_pacing_rate`), for a sender that is not paced.
+    /// Linux's, from the window and the round-trip time (`tcp_update_pacing_rate`), for a sender
+    /// that is not paced.
     Window {
         /// The window is below half of the threshold.
         slow_start: bool,
@@ -55,7 +61,8 @@ pub(super) enum Pace {
 #[derive(Clone, Copy)]
 pub(super) struct Opportunity {
     pub now: u64,
-    /// Time of the last transmission; of a paced sender, the time at which the next segment was due.
+    /// Time of the last transmission; of a paced sender, the time at which the next segment was
+    /// due.
     pub sent_at: u64,
     /// Time at which the oldest outstanding packet was sent; `None` without one.
     pub oldest: Option<u64>,
@@ -84,8 +91,9 @@ impl Tso {
         self.packet = packet.max(1);
     }
 
-    /// Returns how many packets to send at once: at most a segment, and at most half of the window (`tcp_cwnd_test`). `None` if the
-    /// sender waits for the next acknowledgement. `left` packets have data.
+    /// Returns how many packets to send at once: at most a segment, and at most half of the window
+    /// (`tcp_cwnd_test`). `None` if the sender waits for the next acknowledgement. `left` packets
+    /// have data.
     pub(super) fn burst(&self, at: Opportunity, left: u32) -> Option<u32> {
         if left > at.room.max(1) && !at.recovering && self.defers(at) {
             return None;
@@ -93,8 +101,8 @@ impl Tso {
         Some(self.segment_up_to(at, at.room.min((at.window / 2).max(1))))
     }
 
-    /// The packets of a full segment, or `most` if they are more. Without pacing a product decides that they are more, except where
-    /// rounding might.
+    /// The packets of a full segment, or `most` if they are more. Without pacing a product decides
+    /// that they are more, except where rounding might.
     fn segment_up_to(&self, at: Opportunity, most: u32) -> u32 {
         if let Pace::Window { slow_start } = at.pace
             && let Some(srtt) = at.srtt
@@ -111,7 +119,8 @@ impl Tso {
         self.segment(at).min(most)
     }
 
-    /// The bytes for each round-trip time by which Linux computes the pacing rate of a sender that is not paced.
+    /// The bytes for each round-trip time by which Linux computes the pacing rate of a sender that
+    /// is not paced.
     fn paced_bytes(&self, at: Opportunity, slow_start: bool) -> f64 {
         let [in_slow_start, later] = PACING_RATIOS;
         let ratio = if slow_start { in_slow_start } else { later };
@@ -137,7 +146,8 @@ impl Tso {
         (bytes.min(MAX_BYTES) / self.packet).max(least)
     }
 
-    /// Whether less than a full segment waits for the next acknowledgement (`tcp_tso_should_defer`).
+    /// Whether less than a full segment waits for the next acknowledgement
+    /// (`tcp_tso_should_defer`).
     fn defers(&self, at: Opportunity) -> bool {
         let (Some(oldest), Some(srtt)) = (at.oldest, at.srtt) else { return false };
         // An acknowledgement is due within this time, or overdue.
@@ -161,8 +171,8 @@ mod tests {
         (Tso::new(clock, 1000), clock)
     }
 
-    /// A window of 200 packets of 1000 bytes and 40 ms; one packet may be sent, 0.1 ms after the last, and the next acknowledgement
-    /// is due.
+    /// A window of 200 packets of 1000 bytes and 40 ms; one packet may be sent, 0.1 ms after the
+    /// last, and the next acknowledgement is due.
     fn opportunity(clock: Clock) -> Opportunity {
         let ms = |ms: u64| clock.ticks(ms * MS);
         Opportunity {

@@ -1,7 +1,8 @@
 //! Quantities with units as in `tc`: `15mbit`, `100ms`, `20p`, `1.5bdp`.
 //!
-//! Each type is read from a string with a unit, or from a number in the base unit. It is written as a short string that
-//! is read as the same value. Errors are one sentence that says what was expected.
+//! Each type is read from a string with a unit, or from a number in the base unit. It is written as
+//! a short string that is read as the same value. Errors are one sentence that says what was
+//! expected.
 
 mod queue_size;
 mod range;
@@ -58,8 +59,9 @@ pub(crate) fn shorten(text: &str) -> String {
     if text.chars().nth(40).is_some() { format!("{clean}…") } else { clean }
 }
 
-/// Implements `Deserialize` for a type that is read from text by `$text` or from a number by `$number`, both
-/// `-> Result<Self, impl Display>`. `$more` are the methods of the visitor for other values.
+/// Implements `Deserialize` for a type that is read from text by `$text` or from a number by
+/// `$number`, both `-> Result<Self, impl Display>`. `$more` are the methods of the visitor for
+/// other values.
 macro_rules! text_or_number {
     ($type:ident, $expecting:literal, $text:expr, $number:expr, { $($more:item)* }) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -91,9 +93,11 @@ macro_rules! text_or_number {
 }
 pub(crate) use text_or_number;
 
-/// Implements `FromStr`, `Deserialize` from a string or a number, `Serialize` as a string, and `JsonSchema`.
+/// Implements `FromStr`, `Deserialize` from a string or a number, `Serialize` as a string, and
+/// `JsonSchema`.
 ///
-/// The type provides `parse(&str)` and `number(f64)`, both `-> Result<Self, String>`, and `Display`.
+/// The type provides `parse(&str)` and `number(f64)`, both `-> Result<Self, String>`, and
+/// `Display`.
 macro_rules! quantity {
     ($type:ident, $expecting:literal, $description:literal, $pattern:literal, $examples:tt) => {
         impl std::str::FromStr for $type {

@@ -5,8 +5,8 @@ use std::fmt;
 use super::{Bytes, quantity, shorten, split};
 use crate::cast::{low32, whole};
 
-/// The limit of a queue: `20p` (packets), `64kb`, `1.5bdp` (bandwidth-delay products) or `infinite`. A number without a
-/// unit is in packets.
+/// The limit of a queue: `20p` (packets), `64kb`, `1.5bdp` (bandwidth-delay products) or
+/// `infinite`. A number without a unit is in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueSize {
     /// Packets.

@@ -8,12 +8,13 @@ use super::{Range, quantity, shorten, split, text_or_number};
 use crate::cast::whole;
 use crate::check::{self, shown};
 
-/// A time span, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`. A number without a unit is in
-/// seconds. The value is in integer nanoseconds.
+/// A time span, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`. A number
+/// without a unit is in seconds. The value is in integer nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(u64);
 
-/// The longest time of a scenario: 2 hours. Event keys of the simulator have space for 2⁴³ ns, which are 2.4 hours.
+/// The longest time of a scenario: 2 hours. Event keys of the simulator have space for 2⁴³ ns,
+/// which are 2.4 hours.
 pub const MAX_DURATION: Span = Span(check::MAX_DURATION.as_nanos());
 
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
@@ -129,7 +130,8 @@ quantity!(
     ["5s", "0s..5s", "1ms..10ms"]
 );
 
-/// Timestamps of a connection: `false`, `true` for a granularity of 1 ms, or a granularity such as `"10ms"`.
+/// Timestamps of a connection: `false`, `true` for a granularity of 1 ms, or a granularity such as
+/// `"10ms"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps(Option<Span>);
 

@@ -31,8 +31,8 @@ pub(crate) fn packets(limit: u32) -> Queue {
     Queue::DropTail { limit: QueueLimit::Packets(limit) }
 }
 
-/// Returns TCP with the conventions `rfc5681`, packets of 1000 bytes on the wire, and an immediate acknowledgement of
-/// each packet.
+/// Returns TCP with the conventions `rfc5681`, packets of 1000 bytes on the wire, and an immediate
+/// acknowledgement of each packet.
 pub(crate) fn tcp(controller: &str) -> Tcp {
     Tcp {
         controller: controller.into(),
@@ -110,8 +110,8 @@ pub(crate) fn flow(traffic: Traffic) -> Flow {
     }
 }
 
-/// Returns a network of two nodes: a bottleneck, and a link of infinite rate with the same delay in the reverse
-/// direction.
+/// Returns a network of two nodes: a bottleneck, and a link of infinite rate with the same delay in
+/// the reverse direction.
 pub(crate) fn pair(
     rate: f64,
     delay: Dur,

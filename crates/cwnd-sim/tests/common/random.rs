@@ -50,7 +50,8 @@ pub(crate) fn is_bounded(network: &Network) -> bool {
 /// The rate in bits per second of the fastest link that limits flows.
 const MAX_RATE: f64 = 1e9;
 
-/// Values that are likely to coincide: a packet of 1000 bytes takes a multiple of 0.4 ms at most of the rates.
+/// Values that are likely to coincide: a packet of 1000 bytes takes a multiple of 0.4 ms at most of
+/// the rates.
 pub(crate) struct Values {
     durations: &'static [&'static str],
     rates: &'static [&'static str],
@@ -258,7 +259,8 @@ fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrat
         let given: Vec<_> = keys.into_iter().filter(|keys| !keys.is_empty()).collect();
         given.join(",")
     });
-    // The loss of `changes` excludes loss in bursts, and a direction without a model needs a rate and a delay.
+    // The loss of `changes` excludes loss in bursts, and a direction without a model needs a rate
+    // and a delay.
     let valid = |keys: &String| {
         let process = ["leo", "cellular", "trace"].iter().any(|word| keys.contains(word));
         let bursts = keys.contains("loss = 0.2") && keys.contains("gilbert");
@@ -348,7 +350,8 @@ fn graph(values: &'static Values) -> impl Strategy<Value = Topology> {
         let rate = prop_oneof![
             18 => key("rate", values.rates),
             2 => key("rate", &["infinite", "1gbit"]),
-            // With the round-trip time of a long route the default queue of 1bdp has more packets than a queue may have.
+            // With the round-trip time of a long route the default queue of 1bdp has more packets
+            // than a queue may have.
             1 => Just("rate = \"10tbit\",bdp_rtt = \"10ms\"".to_owned()),
         ];
         (keys_of(all_link_keys(rate.boxed(), values)), any::<Index>(), any::<Index>())
@@ -404,7 +407,8 @@ struct Group {
     cross: bool,
 }
 
-/// The conventions with the parts that depend on them, so that a flow's own options replace all of the scenario's.
+/// The conventions with the parts that depend on them, so that a flow's own options replace all of
+/// the scenario's.
 fn stack() -> BoxedStrategy<String> {
     let older = |conventions, recovery| {
         let off = PARTS.map(|part| format!("{part} = false")).join(", ");
@@ -502,7 +506,8 @@ fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
     ]
 }
 
-/// Removes the keys that `arrivals` and `source` exclude: those of the number of flows and of their starts, and changes of the packet size.
+/// Removes the keys that `arrivals` and `source` exclude: those of the number of flows and of their
+/// starts, and changes of the packet size.
 fn without_conflicts(keys: String) -> String {
     let excluded: &[&str] = if keys.contains("arrivals = ") {
         &["count = ", "stagger = ", "start = \"0s.."]

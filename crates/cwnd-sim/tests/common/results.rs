@@ -11,8 +11,9 @@ pub(crate) struct Column {
     words: Vec<u64>,
 }
 
-/// Returns all results of a run except for the number of events, which is not a result, and the recorded events. The patterns list
-/// all fields, so that a new field of the records is added here too.
+/// Returns all results of a run except for the number of events, which is not a result, and the
+/// recorded events. The patterns list all fields, so that a new field of the records is added here
+/// too.
 fn columns(records: &Records) -> Vec<Column> {
     let Records { time, flows, links, packets, events: _ } = records;
     let mut all = vec![
@@ -161,7 +162,8 @@ impl Column {
     }
 }
 
-/// Describes the first difference between the results of two runs of the same network, including events that both recorded.
+/// Describes the first difference between the results of two runs of the same network, including
+/// events that both recorded.
 pub(crate) fn difference(one: &Records, other: &Records) -> Option<String> {
     let (these, those) = (columns(one), columns(other));
     for (this, that) in these.iter().zip(&those) {

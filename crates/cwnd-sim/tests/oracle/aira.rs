@@ -58,7 +58,8 @@ pub(crate) fn scenario(case: &Case, seed: u64) -> String {
     text
 }
 
-/// Returns goodput in bytes per second, retransmissions, timeouts, window reductions, drop rate and Jain's index.
+/// Returns goodput in bytes per second, retransmissions, timeouts, window reductions, drop rate and
+/// Jain's index.
 fn measure(case: &Case, seed: u64) -> [f64; 6] {
     let run = run(&scenario(case, seed), seed);
     let link = run.link("left-right");
@@ -95,12 +96,14 @@ fn rows(cases: &[Case], seeds: u64, checked: bool) -> Vec<Row> {
     rows
 }
 
-/// Table 1: two and four flows on 1 Mb/s with additive increases from 1/5 to 2, and with delayed acknowledgements.
+/// Table 1: two and four flows on 1 Mb/s with additive increases from 1/5 to 2, and with delayed
+/// acknowledgements.
 pub(crate) fn table_1(seeds: u64) -> Vec<Row> {
     rows(&cases(include_str!("aira_table1.json")), seeds, true)
 }
 
-/// Table 3 (flows that start one after the other), Table 4 (four round-trip times) and section 7 (ten flows).
+/// Table 3 (flows that start one after the other), Table 4 (four round-trip times) and section 7
+/// (ten flows).
 pub(crate) fn tables_3_and_4(seeds: u64) -> Vec<Row> {
     rows(&cases(include_str!("aira_tables34.json")), seeds, false)
 }

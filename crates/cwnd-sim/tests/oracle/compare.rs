@@ -189,8 +189,8 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs every case with seeds 1 to `seeds`. Returns for each case the mean and standard deviation of each quantity that
-/// `measure` returns.
+/// Runs every case with seeds 1 to `seeds`. Returns for each case the mean and standard deviation
+/// of each quantity that `measure` returns.
 pub(crate) fn over_seeds<const N: usize>(
     cases: &[Case],
     seeds: impl Fn(&Case) -> u64,
@@ -253,7 +253,8 @@ pub(crate) enum Allowed {
     ShareOr(f64, f64),
     /// The larger one of a relative difference and a standard deviation of ns-2's runs.
     ShareOrSpread(f64),
-    /// The larger one of a relative difference and two standard errors of the difference of the means.
+    /// The larger one of a relative difference and two standard errors of the difference of the
+    /// means.
     ShareOrErrors(f64),
     /// Not checked.
     Any,

@@ -1,5 +1,5 @@
-//! Deterministic cases: one flow over 1.5 Mb/s and 50 ms for 60 s, and two and four flows with fixed start times over
-//! 1 Mb/s.
+//! Deterministic cases: one flow over 1.5 Mb/s and 50 ms for 60 s, and two and four flows with
+//! fixed start times over 1 Mb/s.
 
 use super::compare::{Allowed, Case, Measured, Row, Run, cases, each, run};
 use cwnd::Signal;
@@ -96,7 +96,8 @@ fn one_flow(case: &Case) -> String {
     )
 }
 
-/// Returns the runs of a case. With several flows they differ by the random offsets of the senders' clocks.
+/// Returns the runs of a case. With several flows they differ by the random offsets of the senders'
+/// clocks.
 fn simulate(case: &Case) -> Vec<Run> {
     let seeds = 1..=case.seeds();
     if case.text("n").is_some() {
@@ -170,8 +171,9 @@ fn steady(run: &Run) -> (f64, f64) {
     (window, (late[late.len() - 1].0 - late[0].0) / (n - 1.0))
 }
 
-/// Checks that the windows before and after each reduction agree within 1 % if the numbers of reductions are equal. The
-/// first reduction of `ns2-2001` is two packets earlier, because ns-2 rounds simultaneous events differently.
+/// Checks that the windows before and after each reduction agree within 1 % if the numbers of
+/// reductions are equal. The first reduction of `ns2-2001` is two packets earlier, because ns-2
+/// rounds simultaneous events differently.
 fn check_each_cut(case: &Case, run: &Run) {
     let number = |value: &Value| value.as_f64().expect("a number");
     let recorded = case.list("events").iter().filter(|event| event[1] != "initial_window");
@@ -187,8 +189,8 @@ fn check_each_cut(case: &Case, run: &Run) {
     }
 }
 
-/// The counters of both simulators in a case of `counters.json`: packets sent, retransmissions, timeouts and window
-/// reductions.
+/// The counters of both simulators in a case of `counters.json`: packets sent, retransmissions,
+/// timeouts and window reductions.
 struct Counted {
     ns2: [f64; 4],
     cwnd: [f64; 4],
@@ -219,8 +221,8 @@ fn total(cases: &[Counted], of: fn(&Counted) -> f64) -> f64 {
     cases.iter().map(of).sum()
 }
 
-/// Delayed acknowledgements and many timeouts, after which the receiver gets duplicates of its newest packet. The cases
-/// with differences have arrivals at the queue at the time of a departure.
+/// Delayed acknowledgements and many timeouts, after which the receiver gets duplicates of its
+/// newest packet. The cases with differences have arrivals at the queue at the time of a departure.
 #[test]
 fn delayed_acknowledgements_are_equal_in_all_counters() {
     let cases = counted("delayed");
@@ -228,7 +230,8 @@ fn delayed_acknowledgements_are_equal_in_all_counters() {
     assert_eq!(total(&cases, |case| case.cwnd[2]), total(&cases, |case| case.ns2[2]));
 }
 
-/// Laws that reduce the window to a quarter or three eighths. The first reduction and those in slow start are to half.
+/// Laws that reduce the window to a quarter or three eighths. The first reduction and those in slow
+/// start are to half.
 #[test]
 fn laws_that_keep_less_than_half_agree() {
     let cases = counted("less");

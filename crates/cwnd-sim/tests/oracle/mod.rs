@@ -1,8 +1,9 @@
 //! Comparison of the simulator with recorded results of ns-2.35.
 //!
-//! The JSON files in this folder have the parameters and results of ns-2. Each module writes the same experiment as a
-//! scenario, runs it, and returns a [`Row`] with both results and the allowed difference. `docs/validation.md` explains
-//! the differences. This writes all results to `validation/ns2.csv`:
+//! The JSON files in this folder have the parameters and results of ns-2. Each module writes the
+//! same experiment as a scenario, runs it, and returns a [`Row`] with both results and the allowed
+//! difference. `docs/validation.md` explains the differences. This writes all results to
+//! `validation/ns2.csv`:
 //!
 //! ```sh
 //! cargo test -p cwnd-sim --test all oracle::report -- --ignored --nocapture

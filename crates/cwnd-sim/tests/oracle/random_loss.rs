@@ -1,4 +1,5 @@
-//! One flow on a link without queueing that loses packets with a fixed probability (section 5.1 of the SIMD paper).
+//! One flow on a link without queueing that loses packets with a fixed probability (section 5.1 of
+//! the SIMD paper).
 
 use super::compare::{Allowed, Case, Measured, Row, cases, over_seeds, run};
 use super::deterministic::{controller, conventions};

@@ -1,5 +1,5 @@
-//! n TCP flows and n flows of another law over a bottleneck with RED, RED with ECN or DropTail, and four TCP flows in the
-//! reverse direction (section 5.2 of the SIMD paper).
+//! n TCP flows and n flows of another law over a bottleneck with RED, RED with ECN or DropTail, and
+//! four TCP flows in the reverse direction (section 5.2 of the SIMD paper).
 
 use super::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
 use super::deterministic::controller;
@@ -16,7 +16,8 @@ pub(crate) enum Cases {
 fn scenario(case: &Case, seed: u64) -> String {
     let kind = case.text("queue").expect("a queue");
     let rate = case.number("bw", 15e6);
-    // 2.5 bandwidth-delay products for RED or 1.5 for DropTail, which holds one packet less in ns-2.
+    // 2.5 bandwidth-delay products for RED or 1.5 for DropTail, which holds one packet less in
+    // ns-2.
     let product = rate * 0.06 / 8000.0;
     let queue = if kind == "droptail" {
         format!("\"{}p\"", (1.5 * product).round() - 1.0)
@@ -65,8 +66,8 @@ fn scenario(case: &Case, seed: u64) -> String {
     text
 }
 
-/// Returns drop rate and mark rate of data packets and of all packets, shares of both groups, utilisation, mean queue,
-/// window reductions per packet, and timeouts.
+/// Returns drop rate and mark rate of data packets and of all packets, shares of both groups,
+/// utilisation, mean queue, window reductions per packet, and timeouts.
 fn measure(case: &Case, seed: u64) -> [f64; 9] {
     let run = run(&scenario(case, seed), seed);
     let link = run.link("left-right");
@@ -117,8 +118,8 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
     };
     let measured = over_seeds(&cases, seeds, measure);
     let quantities = |droptail| {
-        // A rate below 1e-4 is that of few packets. Results with few flows and DropTail are chaotic: the standard error
-        // of ns-2's mean is up to 10 %.
+        // A rate below 1e-4 is that of few packets. Results with few flows and DropTail are
+        // chaotic: the standard error of ns-2's mean is up to 10 %.
         let close =
             if droptail { Allowed::ShareOrErrors(0.1) } else { Allowed::ShareOr(0.1, 1e-4) };
         [

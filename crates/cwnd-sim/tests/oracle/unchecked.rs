@@ -21,8 +21,8 @@ fn rows<const N: usize>(
     rows
 }
 
-/// 16 GAIMD and 16 Reno flows with UDP sources that have Pareto-distributed on times and off times (section 2.4 of the
-/// GAIMD paper).
+/// 16 GAIMD and 16 Reno flows with UDP sources that have Pareto-distributed on times and off times
+/// (section 2.4 of the GAIMD paper).
 pub(crate) fn gaimd() -> Vec<Row> {
     let quantities = [
         ("GAIMD: cuts per packet", "gaimd_p_events"),

@@ -122,7 +122,8 @@ impl Receiver<'_, '_> {
         Ok(lock)
     }
 
-    /// Processes a HOLE: blocks without data. Their values remain unknown, because they are not hashed.
+    /// Processes a HOLE: blocks without data. Their values remain unknown, because they are not
+    /// hashed.
     pub(super) fn hole(
         &mut self,
         item: &mut PendingOffer,

@@ -85,7 +85,8 @@ impl Receiver<'_, '_> {
             .map(|_| ())
     }
 
-    /// Creates a folder or link, and counts it if it is new. `work` returns whether it has created an entry.
+    /// Creates a folder or link, and counts it if it is new. `work` returns whether it has created
+    /// an entry.
     fn make_entry(
         &mut self,
         is_new: bool,

@@ -156,8 +156,8 @@ impl Sender<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether a file that has changed still begins with what was sent, as one that has only grown. Holes were sent
-    /// from the block `sparse` on.
+    /// Whether a file that has changed still begins with what was sent, as one that has only grown.
+    /// Holes were sent from the block `sparse` on.
     fn is_still_there(
         &mut self,
         fd: &OwnedFd,

@@ -1,5 +1,5 @@
-//! Queue of the receiver's replies. A separate thread reads them, so that sender and receiver cannot block
-//! each other.
+//! Queue of the receiver's replies. A separate thread reads them, so that sender and receiver
+//! cannot block each other.
 
 use crate::channel::{Failure, Reader, stopped, unexpected};
 use crate::frame::{Decision, Frame, WINDOW};

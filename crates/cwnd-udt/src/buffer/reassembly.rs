@@ -67,7 +67,8 @@ impl Reassembly {
         buffer.free_to(to);
     }
 
-    /// Processes the arrival of packet `at`. `fills_gap` tells whether later packets have arrived before it.
+    /// Processes the arrival of packet `at`. `fills_gap` tells whether later packets have arrived
+    /// before it.
     pub(crate) fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, fills_gap: bool) {
         let message = buffer.message(at);
         if at >= buffer.next() && !message.in_order() && (message.is_last() || fills_gap) {
@@ -76,7 +77,8 @@ impl Reassembly {
         self.scan(buffer);
     }
 
-    /// Makes the message of packet `at` ready if it is complete, before earlier packets have arrived.
+    /// Makes the message of packet `at` ready if it is complete, before earlier packets have
+    /// arrived.
     fn complete_out_of_order(&mut self, buffer: &ReceiveBuffer, at: u64) {
         let number = buffer.message(at).number();
         let same = |at: u64| {

@@ -1,4 +1,5 @@
-//! The receive buffer: a ring buffer of payloads, a bitmap of the packets received, and the read position.
+//! The receive buffer: a ring buffer of payloads, a bitmap of the packets received, and the read
+//! position.
 
 use super::{INITIAL_SLOTS, Usage, resized, slots_for};
 use crate::bitmap::Bitmap;
@@ -24,7 +25,8 @@ pub(crate) enum Arrival {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveBuffer {
-    /// Payloads of up to `payload` bytes, `stride` bytes apart. The stride is 0 if all packets share one payload.
+    /// Payloads of up to `payload` bytes, `stride` bytes apart. The stride is 0 if all packets
+    /// share one payload.
     bytes: Vec<u8>,
     payload: usize,
     stride: usize,
@@ -35,7 +37,8 @@ pub(crate) struct ReceiveBuffer {
     limit: u64,
     initial: Seq,
     lengths: Vec<u16>,
-    /// For a received packet its message field, for a missing packet the time of its last loss report in milliseconds.
+    /// For a received packet its message field, for a missing packet the time of its last loss
+    /// report in milliseconds.
     tags: Vec<u32>,
     /// Packets that were received or dropped.
     received: Bitmap,
@@ -53,7 +56,8 @@ pub(crate) struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// Creates a buffer for `packets` of up to `payload` bytes; with `shared` all packets share one payload.
+    /// Creates a buffer for `packets` of up to `payload` bytes; with `shared` all packets share one
+    /// payload.
     pub(crate) fn new(packets: u32, (payload, shared): (usize, bool), initial: Seq) -> Self {
         let max_slots = slots_for(packets);
         let slots = max_slots.min(INITIAL_SLOTS);
@@ -131,7 +135,8 @@ impl ReceiveBuffer {
         self.read + self.limit
     }
 
-    /// The receive window to advertise: the number of packets from [`next`](Self::next) on that fit into the buffer.
+    /// The receive window to advertise: the number of packets from [`next`](Self::next) on that fit
+    /// into the buffer.
     pub(crate) fn available(&self) -> u64 {
         self.end() - self.next
     }
@@ -195,7 +200,8 @@ impl ReceiveBuffer {
         Arrival::New { at, gap }
     }
 
-    /// Raises `highest` to `end`. Marks the packets from the old value to `at` as missing and returns their number.
+    /// Raises `highest` to `end`. Marks the packets from the old value to `at` as missing and
+    /// returns their number.
     fn extend_to(&mut self, at: u64, end: u64) -> u64 {
         if end <= self.highest {
             return 0;
@@ -219,8 +225,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Drops the missing packets in `from..to`: they count as received, empty, and neither first nor last of a message.
-    /// Returns the number of newly missing packets before `from`.
+    /// Drops the missing packets in `from..to`: they count as received, empty, and neither first
+    /// nor last of a message. Returns the number of newly missing packets before `from`.
     pub(crate) fn drop_missing(&mut self, from: u64, to: u64) -> u64 {
         let (from, to) = (from.max(self.next), to.min(self.end()));
         if from >= to {
@@ -248,7 +254,8 @@ impl ReceiveBuffer {
         Some((first, self.received.next_set(first, self.highest).unwrap_or(self.highest)))
     }
 
-    /// The time of the last loss report for the missing packet `at` in milliseconds; 0 if it was not reported.
+    /// The time of the last loss report for the missing packet `at` in milliseconds; 0 if it was
+    /// not reported.
     pub(crate) fn reported(&self, at: u64) -> u32 {
         self.tags[self.index(at)]
     }
@@ -435,7 +442,8 @@ mod tests {
     }
 
     proptest! {
-        /// The stream does not depend on the order of arrival, and the missing count agrees with the holes.
+        /// The stream does not depend on the order of arrival, and the missing count agrees with
+        /// the holes.
         #[test]
         fn packets_in_any_order_give_the_stream(order in prop::collection::vec(0u64..600, 0..300)) {
             // The buffer must grow for packets that arrive far ahead.

@@ -1,5 +1,5 @@
-//! The send buffer: a ring buffer of whole packets, header and payload. Consecutive packets are contiguous in memory
-//! and are passed to the system without a copy.
+//! The send buffer: a ring buffer of whole packets, header and payload. Consecutive packets are
+//! contiguous in memory and are passed to the system without a copy.
 
 use super::{INITIAL_SLOTS, Usage, resized, slots_for};
 use crate::bitmap::Bitmap;
@@ -11,7 +11,8 @@ use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
-    /// Packets of `size` bytes, `stride` bytes apart. The stride is 0 if all packets share one payload.
+    /// Packets of `size` bytes, `stride` bytes apart. The stride is 0 if all packets share one
+    /// payload.
     bytes: Vec<u8>,
     size: usize,
     stride: usize,
@@ -44,8 +45,9 @@ pub(crate) struct SendBuffer {
     end: u64,
     /// Bytes of user data from `una` on.
     unacknowledged_bytes: u64,
-    /// The recent maximum of the outstanding packets. It decays by a sixteenth each round trip. A decay with each
-    /// acknowledgement would reduce it too much after a repair, when few packets are outstanding.
+    /// The recent maximum of the outstanding packets. It decays by a sixteenth each round trip. A
+    /// decay with each acknowledgement would reduce it too much after a repair, when few packets
+    /// are outstanding.
     peak: u64,
     /// The round trip ends when this packet is acknowledged.
     round_end: u64,
@@ -56,7 +58,8 @@ pub(crate) struct SendBuffer {
 const MIN_QUEUE: u64 = 512;
 
 impl SendBuffer {
-    /// Creates a buffer for `packets` of `payload` bytes; with `shared` all packets share one payload.
+    /// Creates a buffer for `packets` of `payload` bytes; with `shared` all packets share one
+    /// payload.
     pub(crate) fn new(
         packets: u32,
         (payload, shared): (usize, bool),
@@ -195,8 +198,8 @@ impl SendBuffer {
         self.initial.plus(at)
     }
 
-    /// The packet with sequence number `seq`, which is within half of the sequence space of the first unacknowledged
-    /// one. `None` if it precedes the first packet of the connection.
+    /// The packet with sequence number `seq`, which is within half of the sequence space of the
+    /// first unacknowledged one. `None` if it precedes the first packet of the connection.
     #[inline]
     pub(crate) fn packet_of(&self, seq: Seq) -> Option<u64> {
         self.una.checked_add_signed(i64::from(self.seq(self.una).to(seq)))
@@ -213,7 +216,8 @@ impl SendBuffer {
         self.sends[self.index(at)]
     }
 
-    /// Appends to the stream and returns the number of bytes written. The last packet is filled until it is sent.
+    /// Appends to the stream and returns the number of bytes written. The last packet is filled
+    /// until it is sent.
     pub(crate) fn write(&mut self, mut data: &[u8]) -> usize {
         let before = data.len();
         if self.end > self.next {
@@ -238,7 +242,8 @@ impl SendBuffer {
         written
     }
 
-    /// Appends a message, for which there must be room. It expires at the time `expiry` in nanoseconds; 0 is never.
+    /// Appends a message, for which there must be room. It expires at the time `expiry` in
+    /// nanoseconds; 0 is never.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expiry: u64) {
         let count = data.len().div_ceil(self.payload());
         for (n, part) in data.chunks(self.payload()).enumerate() {
@@ -316,8 +321,8 @@ impl SendBuffer {
         expiry != 0 && (expiry < now.as_nanos() || self.dropped.get(at))
     }
 
-    /// Drops the message of packet `at`, from its first unacknowledged packet to its last packet before `edge`. Returns
-    /// its number, its packets, and whether it was not dropped before.
+    /// Drops the message of packet `at`, from its first unacknowledged packet to its last packet
+    /// before `edge`. Returns its number, its packets, and whether it was not dropped before.
     pub(crate) fn drop_message(
         &mut self,
         now: Time,
@@ -363,7 +368,8 @@ impl SendBuffer {
         self.size(at) == self.size
     }
 
-    /// Writes the header of packet `at` and records its transmission: a retransmission, or the next new packet.
+    /// Writes the header of packet `at` and records its transmission: a retransmission, or the next
+    /// new packet.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -387,7 +393,8 @@ impl SendBuffer {
         }
     }
 
-    /// The datagrams of `count` packets from `at`. They must be [contiguous](Self::follows), and all but the last full.
+    /// The datagrams of `count` packets from `at`. They must be [contiguous](Self::follows), and
+    /// all but the last full.
     pub(crate) fn datagrams(&self, at: u64, count: u64) -> &[u8] {
         let from = self.index(at) * self.stride;
         let before = to_index(count - 1) * self.stride;
@@ -460,8 +467,8 @@ mod tests {
         assert_eq!(buffer.drop_message(now, 2, 4), (MessageNo::new(2), 1..4, false));
     }
 
-    /// When a repair arrives, a whole window is acknowledged at once. The stream must still be able to queue as much as
-    /// before.
+    /// When a repair arrives, a whole window is acknowledged at once. The stream must still be able
+    /// to queue as much as before.
     #[test]
     fn a_repair_does_not_reduce_the_queue() {
         let mut buffer = SendBuffer::new(1 << 14, (10, false), Seq::MAX, false);
@@ -542,7 +549,8 @@ mod tests {
         assert_eq!(buffer.bytes.len() as u64, INITIAL_SLOTS * buffer.size as u64);
     }
 
-    /// A ring buffer keeps its packets when it grows, and a stream queues a multiple of the outstanding packets.
+    /// A ring buffer keeps its packets when it grows, and a stream queues a multiple of the
+    /// outstanding packets.
     #[test]
     fn the_buffer_grows() {
         let mut buffer = SendBuffer::new(4096, (10, false), Seq::MAX, false);

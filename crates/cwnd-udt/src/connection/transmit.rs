@@ -8,8 +8,8 @@ use crate::packet::Control;
 use crate::sender::Next;
 use cwnd::Time;
 
-/// Concatenated datagrams to send to the peer: all have `segment` bytes but the last, which may be shorter. They can be
-/// sent in one call with `UDP_SEGMENT`, or one by one.
+/// Concatenated datagrams to send to the peer: all have `segment` bytes but the last, which may be
+/// shorter. They can be sent in one call with `UDP_SEGMENT`, or one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
     /// The datagrams.
@@ -25,7 +25,8 @@ impl<'a> Transmit<'a> {
     }
 }
 
-/// The datagrams that were written to the front of a buffer, concatenated: see [`Connection::poll_transmit_into`].
+/// The datagrams that were written to the front of a buffer, concatenated: see
+/// [`Connection::poll_transmit_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filled {
     /// The length of all datagrams in bytes.
@@ -43,10 +44,12 @@ enum Output {
 }
 
 impl Connection {
-    /// Returns the next datagrams to send: a control packet, or up to `max_segments` data packets. `None` if nothing is
-    /// due; [`next_wakeup`](Self::next_wakeup) then returns the next time to call.
+    /// Returns the next datagrams to send: a control packet, or up to `max_segments` data packets.
+    /// `None` if nothing is due; [`next_wakeup`](Self::next_wakeup) then returns the next time to
+    /// call.
     ///
-    /// The datagrams are borrowed from the connection's buffer. This call counts data packets as sent.
+    /// The datagrams are borrowed from the connection's buffer. This call counts data packets as
+    /// sent.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, max_segments: usize) -> Option<Transmit<'_>> {
         match self.next_output(now, max_segments)? {
@@ -61,8 +64,9 @@ impl Connection {
         }
     }
 
-    /// Copies the next datagrams to the front of `buffer`, up to `max_segments` and as many as fit. For callers that
-    /// cannot borrow the connection while they send. `None` also if `buffer` is smaller than the packet size.
+    /// Copies the next datagrams to the front of `buffer`, up to `max_segments` and as many as fit.
+    /// For callers that cannot borrow the connection while they send. `None` also if `buffer` is
+    /// smaller than the packet size.
     pub fn poll_transmit_into(
         &mut self,
         now: Time,
@@ -80,9 +84,9 @@ impl Connection {
         Some(Filled { length, segment })
     }
 
-    /// Records that the datagrams returned by [`poll_transmit`](Self::poll_transmit) at the time `polled` were passed
-    /// to the system at `now`. Only `us_limited_processor` and `us_limited_application` of the
-    /// [counters](crate::Counters) depend on this.
+    /// Records that the datagrams returned by [`poll_transmit`](Self::poll_transmit) at the time
+    /// `polled` were passed to the system at `now`. Only `us_limited_processor` and
+    /// `us_limited_application` of the [counters](crate::Counters) depend on this.
     pub fn transmit_finished(&mut self, polled: Time, now: Time) {
         if let (true, Some(halves)) = (self.is_open(), &mut self.halves) {
             halves.sender.transmit_finished(polled, now, &mut self.counters);
@@ -133,8 +137,9 @@ impl Connection {
         }
     }
 
-    /// Ends a lingering connection when all data is delivered and a delay has passed: a UDT4 application that waits for
-    /// a message loses it if the shutdown arrives before the application has woken up.
+    /// Ends a lingering connection when all data is delivered and a delay has passed: a UDT4
+    /// application that waits for a message loses it if the shutdown arrives before the application
+    /// has woken up.
     fn finish_linger(&mut self, now: Time) -> Option<Output> {
         let State::Lingering(_) = self.state else { return None };
         let halves = self.halves.as_mut()?;

@@ -21,8 +21,9 @@ impl Connection {
         }
     }
 
-    /// Appends `data` to the stream as far as there is room, and returns the number of bytes written. If that is less
-    /// than the length of `data`, [`Event::Writable`](crate::Event::Writable) reports when there is room.
+    /// Appends `data` to the stream as far as there is room, and returns the number of bytes
+    /// written. If that is less than the length of `data`,
+    /// [`Event::Writable`](crate::Event::Writable) reports when there is room.
     ///
     /// # Errors
     /// If the connection is not open, or carries messages.
@@ -36,14 +37,16 @@ impl Connection {
         Ok(written)
     }
 
-    /// Queues a message. Returns false if there is no room for it; [`Event::Writable`](crate::Event::Writable) reports
-    /// when there is.
+    /// Queues a message. Returns false if there is no room for it;
+    /// [`Event::Writable`](crate::Event::Writable) reports when there is.
     ///
-    /// After `ttl` the message is no longer sent, and the receiver skips it after a drop request. With `in_order` it is
-    /// delivered after all earlier messages, otherwise as soon as it is complete.
+    /// After `ttl` the message is no longer sent, and the receiver skips it after a drop request.
+    /// With `in_order` it is delivered after all earlier messages, otherwise as soon as it is
+    /// complete.
     ///
     /// # Errors
-    /// If the connection is not open or carries a stream, or the message is larger than the send buffer.
+    /// If the connection is not open or carries a stream, or the message is larger than the send
+    /// buffer.
     pub fn send_message(
         &mut self,
         now: Time,
@@ -81,7 +84,8 @@ impl Connection {
         }
     }
 
-    /// Copies the next bytes of the stream to `out` and returns their number; 0 if none are available.
+    /// Copies the next bytes of the stream to `out` and returns their number; 0 if none are
+    /// available.
     ///
     /// # Errors
     /// If the connection is not open yet, has ended and all data was read, or carries messages.
@@ -93,8 +97,8 @@ impl Connection {
         Ok(count)
     }
 
-    /// Returns the next bytes of the stream without copying them, up to the end of a packet; empty if none are
-    /// available. [`consume`](Self::consume) removes them.
+    /// Returns the next bytes of the stream without copying them, up to the end of a packet; empty
+    /// if none are available. [`consume`](Self::consume) removes them.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -120,8 +124,8 @@ impl Connection {
     /// Copies the next message to `out` and returns its length; `None` if none is available.
     ///
     /// # Errors
-    /// If `out` is too small (the message can be read again); or the connection is not open yet, has ended and all
-    /// messages were read, or carries a stream.
+    /// If `out` is too small (the message can be read again); or the connection is not open yet,
+    /// has ended and all messages were read, or carries a stream.
     pub fn recv_message(&mut self, now: Time, out: &mut [u8]) -> Result<Option<usize>, Error> {
         self.require(SocketType::Message)?;
         let receiver = &mut self.reading()?.receiver;
@@ -155,17 +159,18 @@ impl Connection {
         self.halves.as_ref().map_or(0, |halves| halves.sender.buffer.unacknowledged_bytes())
     }
 
-    /// Limits the receive window to `packets` until [`restore_receive_window`](Self::restore_receive_window).
-    /// Acknowledgements advertise this window, and packets beyond it are dropped. The flow window in the handshake is
-    /// not limited: UDT4 uses it as the largest congestion window of the whole connection.
+    /// Limits the receive window to `packets` until
+    /// [`restore_receive_window`](Self::restore_receive_window). Acknowledgements advertise this
+    /// window, and packets beyond it are dropped. The flow window in the handshake is not limited:
+    /// UDT4 uses it as the largest congestion window of the whole connection.
     pub fn limit_receive_window(&mut self, packets: u32) {
         if let Some(halves) = &mut self.halves {
             halves.receiver.limit_receive_window(packets.max(2));
         }
     }
 
-    /// Removes the limit of [`limit_receive_window`](Self::limit_receive_window) and advertises the whole receive
-    /// buffer at once.
+    /// Removes the limit of [`limit_receive_window`](Self::limit_receive_window) and advertises the
+    /// whole receive buffer at once.
     pub fn restore_receive_window(&mut self, now: Time) {
         if let Some(halves) = &mut self.halves {
             halves.receiver.restore_receive_window(now);
@@ -173,7 +178,8 @@ impl Connection {
     }
 
     /// Closes the connection: no more data can be written, and written data is delivered within
-    /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer closes its end too.
+    /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer
+    /// closes its end too.
     pub fn shutdown(&mut self, now: Time) {
         match self.state {
             State::Connecting(_) => self.close(now, CloseReason::Local),
@@ -211,12 +217,14 @@ impl Connection {
         &self.counters
     }
 
-    /// The controller's recorded events and outputs, with [`Config::record`](crate::Config::record).
+    /// The controller's recorded events and outputs, with
+    /// [`Config::record`](crate::Config::record).
     pub fn record(&self) -> Option<&Record> {
         self.halves.as_ref()?.sender.record()
     }
 
-    /// What limited this end's sender at the last [`poll_transmit`](Self::poll_transmit) that returned `None`.
+    /// What limited this end's sender at the last [`poll_transmit`](Self::poll_transmit) that
+    /// returned `None`.
     pub fn limit(&self) -> Limit {
         self.halves.as_ref().map_or(Limit::Application, |halves| halves.sender.limit())
     }

@@ -57,7 +57,8 @@ impl AcceptQueue {
         self.responder.requires_credentials()
     }
 
-    /// Whether a client at `ip` is answered; `open_connections` counts the open connections of that address.
+    /// Whether a client at `ip` is answered; `open_connections` counts the open connections of that
+    /// address.
     pub(super) fn admits(&self, ip: IpAddr, open_connections: impl FnOnce() -> usize) -> bool {
         let admission = &self.config.admission;
         admission.allows(ip) && admission.per_address.is_none_or(|max| open_connections() < max)

@@ -14,10 +14,11 @@ use std::time::Instant;
 
 /// The largest number of batches that one call of [`SharedConnection::drive`] sends.
 const MAX_BATCHES: usize = 8;
-/// The shortest interval between two timers. It bounds the delay of paced packets, which are sent in one burst.
+/// The shortest interval between two timers. It bounds the delay of paced packets, which are sent
+/// in one burst.
 const MIN_INTERVAL: Dur = Dur::from_nanos(100_000);
-/// The shortest interval between two timers of a paced sender that fills a `UDP_SEGMENT` batch in this time: at
-/// 2.6 Gb/s and above with packets of 1500 bytes. Fewer and larger batches cost less.
+/// The shortest interval between two timers of a paced sender that fills a `UDP_SEGMENT` batch in
+/// this time: at 2.6 Gb/s and above with packets of 1500 bytes. Fewer and larger batches cost less.
 const MIN_FULL_BATCH_INTERVAL: Dur = Dur::from_nanos(200_000);
 
 /// Threads and tasks that wait for one side of a connection.
@@ -57,8 +58,8 @@ pub(super) struct State {
     pub connection: Connection,
     /// The system's error for this connection's datagrams.
     failure: Option<(io::ErrorKind, String)>,
-    /// Datagrams for which the system's send buffer had no room, and their segment size. They are sealed if the
-    /// connection has credentials, and the state machine counts them as sent.
+    /// Datagrams for which the system's send buffer had no room, and their segment size. They are
+    /// sealed if the connection has credentials, and the state machine counts them as sent.
     unsent: Option<(Vec<u8>, usize)>,
     /// The state machine's next timer when it was last driven.
     next_timer: Time,
@@ -177,7 +178,8 @@ impl State {
     }
 }
 
-/// The shortest interval between two timers of a connection that sends batches of up to `max_segments` packets.
+/// The shortest interval between two timers of a connection that sends batches of up to
+/// `max_segments` packets.
 fn min_interval(connection: &Connection, max_segments: usize) -> Dur {
     let batch = connection.pacing_period().as_nanos().saturating_mul(max_segments as u64);
     if connection.limit() == Limit::Pacing && batch <= MIN_FULL_BATCH_INTERVAL.as_nanos() {
@@ -237,7 +239,8 @@ impl SharedConnection {
         state.mark_queued()
     }
 
-    /// Processes a reset from the peer's address. Returns true if it ended the connection and the caller must queue it.
+    /// Processes a reset from the peer's address. Returns true if it ended the connection and the
+    /// caller must queue it.
     pub(super) fn reset(&self, now: Time, datagram: &[u8]) -> bool {
         let reset = self.protection().check_reset(datagram);
         let mut state = self.lock();
@@ -258,7 +261,8 @@ impl SharedConnection {
         });
     }
 
-    /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for encryption.
+    /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for
+    /// encryption.
     pub(super) fn drive(&self, now: Time, wire: &mut Vec<u8>) -> DriveResult {
         let mut protection = self.protection();
         let mut state = self.lock();
@@ -319,7 +323,8 @@ impl SharedConnection {
         }
     }
 
-    /// Sends the datagrams that are due. Returns whether these were all, and whether the system's send buffer had room.
+    /// Sends the datagrams that are due. Returns whether these were all, and whether the system's
+    /// send buffer had room.
     fn transmit<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -400,7 +405,8 @@ impl SharedConnection {
         self.wake(wakeups);
     }
 
-    /// Queues the connection for the driver if an operation of the application has made something due earlier.
+    /// Queues the connection for the driver if an operation of the application has made something
+    /// due earlier.
     fn notify_driver(self: &Arc<Self>, side: Side, mut state: MutexGuard<'_, State>) {
         let idle = side == Side::Write && state.connection.limit() == Limit::Application;
         let known = state.next_timer.min(state.scheduled);

@@ -1,4 +1,5 @@
-//! The driver thread of a port: receives datagrams, drives connections, and sleeps until the next timer.
+//! The driver thread of a port: receives datagrams, drives connections, and sleeps until the next
+//! timer.
 
 use super::accept_queue::AcceptQueue;
 use super::connection::{DriveResult, SharedConnection};
@@ -38,7 +39,8 @@ struct Driver {
     wire: Vec<u8>,
 }
 
-/// Starts the driver of a port. It ends with the port's last connection, after the port was released.
+/// Starts the driver of a port. It ends with the port's last connection, after the port was
+/// released.
 pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
     std::thread::Builder::new().name("cwnd-udt".into()).spawn(move || {
         let _fail_on_exit = FailOnExit(Arc::clone(&port));
@@ -224,7 +226,8 @@ impl Driver {
         let _ = self.port.socket.send_handshake(meta.addr, source, datagram);
     }
 
-    /// The source address of an answer: on a port bound to all addresses, the destination of the request.
+    /// The source address of an answer: on a port bound to all addresses, the destination of the
+    /// request.
     fn source(&self, meta: &RecvMeta) -> Option<IpAddr> {
         meta.dst_ip.filter(|_| self.port.local.ip().is_unspecified())
     }

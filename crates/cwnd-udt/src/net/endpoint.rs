@@ -18,10 +18,11 @@ impl Drop for PortGuard {
     }
 }
 
-/// A UDP port, with one thread that drives all its connections: any number of outgoing ones, and one listener.
+/// A UDP port, with one thread that drives all its connections: any number of outgoing ones, and
+/// one listener.
 ///
-/// [`UdtStream::connect`] and [`UdtListener::bind`] open a port of their own. Clones are the same port. The port is
-/// closed once all clones are dropped and its last connection has ended.
+/// [`UdtStream::connect`] and [`UdtListener::bind`] open a port of their own. Clones are the same
+/// port. The port is closed once all clones are dropped and its last connection has ended.
 #[derive(Clone, Debug)]
 pub struct Endpoint(Arc<PortGuard>);
 
@@ -80,11 +81,12 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Connects by rendezvous: `peer` connects to this end at the same time, and neither end listens. Waits until the
-    /// connection is open.
+    /// Connects by rendezvous: `peer` connects to this end at the same time, and neither end
+    /// listens. Waits until the connection is open.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and if there are credentials, which a rendezvous does not support.
+    /// As [`connect`](Self::connect), and if there are credentials, which a rendezvous does not
+    /// support.
     pub fn rendezvous(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
         if config.credentials.is_some() {
             let text = "a rendezvous does not support credentials";
@@ -95,7 +97,8 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Starts to connect and returns at once; [`UdtStream::connected_until`] waits until the connection is open.
+    /// Starts to connect and returns at once; [`UdtStream::connected_until`] waits until the
+    /// connection is open.
     ///
     /// # Errors
     /// If the port's socket has failed, or the credentials cannot be used to connect.
@@ -124,7 +127,8 @@ impl UdtStream {
     /// Connects to a listener from a new UDP port, and waits until the connection is open.
     ///
     /// # Errors
-    /// If the name has no address, no listener answers within [`Config::connect_timeout`], or the listener refuses.
+    /// If the name has no address, no listener answers within [`Config::connect_timeout`], or the
+    /// listener refuses.
     pub fn connect(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
         try_addresses(addr, |peer| Endpoint::for_peer(peer)?.connect(peer, config))
     }
@@ -137,8 +141,8 @@ impl UdtStream {
         Endpoint::for_peer(peer)?.connect_async(peer, config).await
     }
 
-    /// Starts to connect and returns at once; [`connected_until`](Self::connected_until) waits until the connection is
-    /// open.
+    /// Starts to connect and returns at once; [`connected_until`](Self::connected_until) waits
+    /// until the connection is open.
     ///
     /// # Errors
     /// If no UDP port can be opened, or the credentials cannot be used to connect.
@@ -146,11 +150,13 @@ impl UdtStream {
         Endpoint::for_peer(peer)?.connecting(peer, config)
     }
 
-    /// Connects to `peer` by rendezvous from the port `local`: both ends connect to each other, and neither listens.
-    /// This works through network address translators that admit answers to outgoing datagrams.
+    /// Connects to `peer` by rendezvous from the port `local`: both ends connect to each other, and
+    /// neither listens. This works through network address translators that admit answers to
+    /// outgoing datagrams.
     ///
     /// # Errors
-    /// If the port cannot be opened, or the peer does not connect within [`Config::connect_timeout`].
+    /// If the port cannot be opened, or the peer does not connect within
+    /// [`Config::connect_timeout`].
     pub fn rendezvous(
         local: impl ToSocketAddrs,
         peer: SocketAddr,

@@ -1,5 +1,5 @@
-//! The listener's side of a handshake before the connection exists: UDT's cookies, sessions of clients with
-//! credentials, and the limits of both.
+//! The listener's side of a handshake before the connection exists: UDT's cookies, sessions of
+//! clients with credentials, and the limits of both.
 
 use super::rate_limit::RateLimits;
 use super::socket::random;
@@ -11,7 +11,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// The price of checking a hello, in answers: it takes about 10 µs, several times as long as an unencrypted answer.
+/// The price of checking a hello, in answers: it takes about 10 µs, several times as long as an
+/// unencrypted answer.
 const HELLO_PRICE: u64 = 4;
 /// The price of a hello whose check multiplies public keys, which takes about 150 µs.
 const PUBLIC_KEY_PRICE: u64 = 40;
@@ -84,8 +85,8 @@ impl HandshakeResponder {
         }
     }
 
-    /// Processes a client's datagram. `id` generates session ids; `has_room` returns whether the accept queue has room.
-    /// A client that gets no answer repeats its request.
+    /// Processes a client's datagram. `id` generates session ids; `has_room` returns whether the
+    /// accept queue has room. A client that gets no answer repeats its request.
     pub(super) fn handle(
         &self,
         (now, from): (Time, SocketAddr),
@@ -117,8 +118,8 @@ fn padded(reply: &[u8], length: usize) -> Vec<u8> {
     padded
 }
 
-/// Identifies a listener among those with the same credentials: the machine and the local address, which survive a
-/// restart.
+/// Identifies a listener among those with the same credentials: the machine and the local address,
+/// which survive a restart.
 fn listener_id(local: SocketAddr) -> Vec<u8> {
     // Systems without this file are identified by their host name.
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
@@ -230,7 +231,8 @@ mod tests {
 
     const CLIENTS: usize = MAX_PENDING + 100;
 
-    /// Clients that open a session and request a cookie are kept up to a limit, and dropped when they are silent.
+    /// Clients that open a session and request a cookie are kept up to a limit, and dropped when
+    /// they are silent.
     #[test]
     fn pending_handshakes_are_limited_and_expire() {
         let key =

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 /// A UDT socket that accepts connections.
 ///
-/// Up to 128 connections wait for [`accept`](Self::accept); further clients repeat their requests. Dropping the
-/// listener closes the waiting connections, but no accepted ones.
+/// Up to 128 connections wait for [`accept`](Self::accept); further clients repeat their requests.
+/// Dropping the listener closes the waiting connections, but no accepted ones.
 #[derive(Debug)]
 pub struct UdtListener {
     endpoint: Endpoint,
@@ -57,8 +57,8 @@ impl UdtListener {
         self.accept_queue.config.credentials.is_some()
     }
 
-    /// Invalidates the one-time code of this listener: no more clients are admitted. Existing connections stay open.
-    /// Without a code this does nothing.
+    /// Invalidates the one-time code of this listener: no more clients are admitted. Existing
+    /// connections stay open. Without a code this does nothing.
     pub fn spend_code(&self) {
         self.accept_queue.spend_code();
     }
@@ -66,8 +66,8 @@ impl UdtListener {
     /// Accepts the next connection: waits for it and returns it with its peer's address.
     ///
     /// # Errors
-    /// If the port's socket fails, and [`PermissionDenied`](io::ErrorKind::PermissionDenied) after too many wrong
-    /// guesses of the listener's one-time code.
+    /// If the port's socket fails, and [`PermissionDenied`](io::ErrorKind::PermissionDenied) after
+    /// too many wrong guesses of the listener's one-time code.
     pub fn accept(&self) -> io::Result<(UdtStream, SocketAddr)> {
         self.accept_until(None)
     }

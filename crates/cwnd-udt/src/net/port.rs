@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The UDP and IPv4 headers, which UDT includes in the packet size.
 const LOWER_HEADERS: u32 = 28;
 
-/// The receive window in packets until the application accepts a connection: four times the initial congestion window.
+/// The receive window in packets until the application accepts a connection: four times the initial
+/// congestion window.
 const UNACCEPTED_WINDOW: u32 = 64;
 
 /// The connections of a port, and its listener.
@@ -232,8 +233,8 @@ impl Port {
         ready.append(&mut self.queued.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Announces that the driver will sleep. Returns false if a connection was queued since the driver's last check, or
-    /// if [`released`](Self::released) has changed from `released`.
+    /// Announces that the driver will sleep. Returns false if a connection was queued since the
+    /// driver's last check, or if [`released`](Self::released) has changed from `released`.
     pub(super) fn begin_sleep(&self, released: bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Packet protection of a connection: the layer between the state machine and the socket, which encrypts datagrams if
-//! the connection has credentials.
+//! Packet protection of a connection: the layer between the state machine and the socket, which
+//! encrypts datagrams if the connection has credentials.
 
 use crate::packet::HEADER;
 use crate::secure::{Exhausted, Initiator, OVERHEAD, PublicKey, Refused, Session, packet_size};
@@ -13,7 +13,8 @@ use std::net::IpAddr;
 pub(super) enum Protection {
     /// Unencrypted UDT.
     Plain,
-    /// A client that has requested a session, and why the listener's last datagram was dropped, if one was.
+    /// A client that has requested a session, and why the listener's last datagram was dropped, if
+    /// one was.
     Handshake(Box<Initiator>, Option<Refused>),
     Sealed(Box<Session>),
 }
@@ -31,7 +32,8 @@ pub(super) enum Reset {
 pub(super) enum Outgoing<'a> {
     /// Unencrypted datagrams in the connection's buffer.
     Plain(Transmit<'a>),
-    /// Copied datagrams of this size with room for header and tag: they can be sealed without the connection's lock.
+    /// Copied datagrams of this size with room for header and tag: they can be sealed without the
+    /// connection's lock.
     Unsealed(usize),
 }
 
@@ -42,13 +44,14 @@ fn io_error(refused: Refused) -> io::Error {
     }
 }
 
-/// MTUs of paths that are probed: of jumbo frames, Ethernet, PPPoE, tunnels, the least of IPv6, and that of IPv4 hosts.
+/// MTUs of paths that are probed: of jumbo frames, Ethernet, PPPoE, tunnels, the least of IPv6, and
+/// that of IPv4 hosts.
 const COMMON_MTUS: [u32; 8] = [9000, 1500, 1492, 1460, 1420, 1400, 1280, 576];
 /// The bytes by which IPv6's header exceeds IPv4's, which UDT counts in the packet size.
 const IPV6_EXCESS: u32 = 20;
 
-/// The configuration of the state machine, which probes the path to `peer`. With credentials its packet sizes leave room
-/// for the overhead of sealing.
+/// The configuration of the state machine, which probes the path to `peer`. With credentials its
+/// packet sizes leave room for the overhead of sealing.
 pub(super) fn inner_config(config: &Config, peer: IpAddr) -> Config {
     let excess = if peer.is_ipv6() { IPV6_EXCESS } else { 0 };
     let common = COMMON_MTUS.iter().map(|mtu| mtu - excess);
@@ -61,8 +64,8 @@ pub(super) fn inner_config(config: &Config, peer: IpAddr) -> Config {
 }
 
 impl Protection {
-    /// Creates the protection of the connection `id`. Without a `session`, a connection with credentials is a client
-    /// that requests one.
+    /// Creates the protection of the connection `id`. Without a `session`, a connection with
+    /// credentials is a client that requests one.
     pub(super) fn new(
         config: &Config,
         session: Option<Box<Session>>,

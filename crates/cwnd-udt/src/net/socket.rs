@@ -1,5 +1,5 @@
-//! The UDP socket of a port. It sends and receives batches with `UDP_SEGMENT` and `UDP_GRO` where the system supports
-//! them, and single datagrams elsewhere.
+//! The UDP socket of a port. It sends and receives batches with `UDP_SEGMENT` and `UDP_GRO` where
+//! the system supports them, and single datagrams elsewhere.
 
 use crate::config::{PACKET_SIZE, RECEIVE_BUFFER};
 use cwnd::{Dur, Time};
@@ -12,19 +12,22 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Requested sizes of the system's buffers in bytes; the system doubles them and may grant less. A whole receive window
-/// may arrive while the driver waits for a processor. Packets that do not fit are lost, and a rate law decreases its
-/// rate by a ninth. UDT4 requests the size of its receive buffer as well.
+/// Requested sizes of the system's buffers in bytes; the system doubles them and may grant less. A
+/// whole receive window may arrive while the driver waits for a processor. Packets that do not fit
+/// are lost, and a rate law decreases its rate by a ninth. UDT4 requests the size of its receive
+/// buffer as well.
 const RECEIVE_BUFFER_SIZE: usize = (RECEIVE_BUFFER * PACKET_SIZE) as usize;
 const SEND_BUFFER_SIZE: usize = 4 << 20;
 /// The largest UDP payload over IPv4. It bounds a batch.
 const MAX_UDP_PAYLOAD: usize = 65_507;
-/// The number of buffers for one receive call, and their size in bytes: that of the largest `UDP_GRO` batch.
+/// The number of buffers for one receive call, and their size in bytes: that of the largest
+/// `UDP_GRO` batch.
 const BATCHES: usize = 8;
 const BUFFER_SIZE: usize = 1 << 16;
 /// Packets in a batch without segmentation offload.
 const UNSEGMENTED_BATCH: usize = 16;
-/// The largest age of a system timestamp. Older ones are ignored: the system's clock may have been set.
+/// The largest age of a system timestamp. Older ones are ignored: the system's clock may have been
+/// set.
 const MAX_TIMESTAMP_AGE: Duration = Duration::from_millis(100);
 
 /// Returns random bytes of the system.
@@ -175,9 +178,11 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return SendOutcome::Blocked(sent);
                 }
-                // quinn-udp has found that the device does not support segmentation: send single datagrams.
+                // quinn-udp has found that the device does not support segmentation: send single
+                // datagrams.
                 Err(_) if segments > 1 && self.state.max_gso_segments() == 1 => {}
-                // The datagrams are larger than the path MTU that the system knows. It fragments single ones.
+                // The datagrams are larger than the path MTU that the system knows. It fragments
+                // single ones.
                 Err(error) if end - sent > segment && is_too_large(&error) => {
                     for datagram in datagrams[sent..end].chunks(segment) {
                         match self.send(to, from, datagram, segment) {
@@ -193,7 +198,8 @@ impl Socket {
         SendOutcome::Complete
     }
 
-    /// Sends a handshake's datagram unfragmented. A datagram above the interface's MTU is dropped silently.
+    /// Sends a handshake's datagram unfragmented. A datagram above the interface's MTU is dropped
+    /// silently.
     pub(super) fn send_handshake(
         &self,
         to: SocketAddr,
@@ -212,8 +218,8 @@ impl Socket {
         }
     }
 
-    /// Lets routers fragment the datagrams of this port, after one of its connections has met a black hole: their errors
-    /// do not arrive.
+    /// Lets routers fragment the datagrams of this port, after one of its connections has met a
+    /// black hole: their errors do not arrive.
     pub(super) fn let_routers_fragment(&self) {
         if !self.routers_fragment.swap(true, Ordering::Relaxed) {
             self.set_fragmentation(Fragmentation::Everywhere);
@@ -229,7 +235,8 @@ impl Socket {
                 Fragmentation::Here => (Ipv4::WANT, Ipv6::WANT),
                 Fragmentation::Everywhere => (Ipv4::DONT, Ipv6::WANT),
             };
-            // A socket of IPv6 may send to addresses of IPv4, too. The options of the other version fail.
+            // A socket of IPv6 may send to addresses of IPv4, too. The options of the other version
+            // fail.
             let _ = sockopt::set_ip_mtu_discover(&self.io, ipv4);
             let _ = sockopt::set_ipv6_mtu_discover(&self.io, ipv6);
         }
@@ -248,8 +255,8 @@ impl Socket {
         }
     }
 
-    /// Sleeps until a datagram arrives, `wake` becomes readable, or `limit` has passed; with `blocked` also until the
-    /// socket is writable.
+    /// Sleeps until a datagram arrives, `wake` becomes readable, or `limit` has passed; with
+    /// `blocked` also until the socket is writable.
     pub(super) fn wait(
         &self,
         wake: &mut PipeReader,

@@ -15,18 +15,19 @@ const CHUNK: usize = 1 << 16;
 
 /// A UDT connection that carries a stream of bytes or messages.
 ///
-/// Reading and writing take a shared reference, and clones are the same connection: one thread may read while another
-/// writes. Dropping the last clone shuts the connection down: written data is still delivered while the process lives,
-/// and [`close`](Self::close) waits for that.
+/// Reading and writing take a shared reference, and clones are the same connection: one thread may
+/// read while another writes. Dropping the last clone shuts the connection down: written data is
+/// still delivered while the process lives, and [`close`](Self::close) waits for that.
 ///
-/// Waiting calls have three forms: blocking calls ([`Read`] and [`Write`] among them) with an optional
-/// [timeout](Self::set_read_timeout), `..._until` calls with a deadline, and `poll_...` and `..._async` calls for tasks
-/// of any async runtime. With the feature `tokio`, streams implement `tokio::io::AsyncRead` and `AsyncWrite`.
+/// Waiting calls have three forms: blocking calls ([`Read`] and [`Write`] among them) with an
+/// optional [timeout](Self::set_read_timeout), `..._until` calls with a deadline, and `poll_...`
+/// and `..._async` calls for tasks of any async runtime. With the feature `tokio`, streams
+/// implement `tokio::io::AsyncRead` and `AsyncWrite`.
 ///
 /// An error of kind [`BrokenPipe`](io::ErrorKind::BrokenPipe) means that the connection was closed,
 /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) that the peer stopped responding, and
-/// [`ConnectionReset`](io::ErrorKind::ConnectionReset) that the peer no longer knows the connection. Reads return 0
-/// bytes after the peer has closed the connection.
+/// [`ConnectionReset`](io::ErrorKind::ConnectionReset) that the peer no longer knows the
+/// connection. Reads return 0 bytes after the peer has closed the connection.
 #[derive(Clone, Debug)]
 pub struct UdtStream(Arc<Handle>);
 
@@ -54,7 +55,8 @@ impl SharedConnection {
 }
 
 impl UdtStream {
-    /// Advertises the whole receive buffer to the peer: the application has accepted the connection.
+    /// Advertises the whole receive buffer to the peer: the application has accepted the
+    /// connection.
     pub(super) fn accepted(&self) {
         let now = self.connection().port.socket.now();
         let _ = self.connection().block(Side::Read, None, |state| {
@@ -82,7 +84,8 @@ impl UdtStream {
         self.connection().port.local
     }
 
-    /// The authenticated public key of the peer, with [`Credentials::Pair`](crate::secure::Credentials).
+    /// The authenticated public key of the peer, with
+    /// [`Credentials::Pair`](crate::secure::Credentials).
     pub fn identity(&self) -> Option<PublicKey> {
         self.connection().identity()
     }
@@ -90,7 +93,8 @@ impl UdtStream {
     /// Waits until the connection is open.
     ///
     /// # Errors
-    /// If the handshake fails, or is not complete by `deadline` ([`TimedOut`](io::ErrorKind::TimedOut)).
+    /// If the handshake fails, or is not complete by `deadline`
+    /// ([`TimedOut`](io::ErrorKind::TimedOut)).
     pub fn connected_until(&self, deadline: Option<Instant>) -> io::Result<()> {
         self.connection().block(Side::Write, deadline, connected)
     }
@@ -103,12 +107,14 @@ impl UdtStream {
         self.connection().poll(Side::Write, cx, connected)
     }
 
-    /// Sets the timeout of [`Read`] and [`recv_message`](Self::recv_message); `None` waits without limit.
+    /// Sets the timeout of [`Read`] and [`recv_message`](Self::recv_message); `None` waits without
+    /// limit.
     pub fn set_read_timeout(&self, limit: Option<Duration>) {
         self.set_timeout(Side::Read, limit);
     }
 
-    /// Sets the timeout of [`Write`] and [`send_message`](Self::send_message); `None` waits without limit.
+    /// Sets the timeout of [`Write`] and [`send_message`](Self::send_message); `None` waits without
+    /// limit.
     pub fn set_write_timeout(&self, limit: Option<Duration>) {
         self.set_timeout(Side::Write, limit);
     }
@@ -126,7 +132,8 @@ impl UdtStream {
     /// Reads the available data. Waits until `deadline` if there is none.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if no data has arrived by the deadline, and as described [above](Self).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if no data has arrived by the deadline, and as
+    /// described [above](Self).
     pub fn read_until(&self, out: &mut [u8], deadline: Option<Instant>) -> io::Result<usize> {
         self.connection().block(Side::Read, deadline, |state| self.try_read(state, out))
     }
@@ -153,8 +160,8 @@ impl UdtStream {
     /// Writes as much as fits into the send buffer. Waits until `deadline` if it is full.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if the buffer is still full at the deadline, and as described
-    /// [above](Self).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if the buffer is still full at the deadline, and as
+    /// described [above](Self).
     pub fn write_until(&self, data: &[u8], deadline: Option<Instant>) -> io::Result<usize> {
         self.connection().block(Side::Write, deadline, |state| try_write(state, data))
     }
@@ -169,8 +176,8 @@ impl UdtStream {
 
     /// Sends a message. Waits up to the write timeout if the send buffer has no room for it.
     ///
-    /// After `ttl` the message is no longer sent, and the receiver skips it. With `in_order` it is delivered after all
-    /// earlier messages, otherwise as soon as it is complete.
+    /// After `ttl` the message is no longer sent, and the receiver skips it. With `in_order` it is
+    /// delivered after all earlier messages, otherwise as soon as it is complete.
     ///
     /// # Errors
     /// If the connection carries a stream of bytes, or the message is larger than the send buffer
@@ -198,7 +205,8 @@ impl UdtStream {
             .block(Side::Write, deadline, |state| self.try_send_message(state, data, how))
     }
 
-    /// Polls for room in the send buffer and sends a message: see [`send_message`](Self::send_message).
+    /// Polls for room in the send buffer and sends a message: see
+    /// [`send_message`](Self::send_message).
     ///
     /// # Errors
     /// As [`send_message`](Self::send_message).
@@ -226,18 +234,20 @@ impl UdtStream {
         }
     }
 
-    /// Copies the next message to `out` and returns its length; 0 if the peer has closed the connection. Waits up to
-    /// the read timeout if there is none.
+    /// Copies the next message to `out` and returns its length; 0 if the peer has closed the
+    /// connection. Waits up to the read timeout if there is none.
     ///
     /// # Errors
     /// If the connection carries a stream of bytes, or `out` is too small
-    /// ([`InvalidInput`](io::ErrorKind::InvalidInput); the message can be read again), and as described [above](Self).
+    /// ([`InvalidInput`](io::ErrorKind::InvalidInput); the message can be read again), and as
+    /// described [above](Self).
     pub fn recv_message(&self, out: &mut [u8]) -> io::Result<usize> {
         let deadline = self.deadline(Side::Read);
         self.connection().block(Side::Read, deadline, |state| self.try_recv_message(state, out))
     }
 
-    /// Returns the next message; `None` if the peer has closed the connection. Waits until `deadline` if there is none.
+    /// Returns the next message; `None` if the peer has closed the connection. Waits until
+    /// `deadline` if there is none.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut) if no message has arrived by the deadline, and as
@@ -270,9 +280,9 @@ impl UdtStream {
         }
     }
 
-    /// Starts to close the connection and returns at once: no more data can be written, written data is delivered
-    /// within
-    /// [`Config::linger`](crate::Config::linger), and then a shutdown is sent. UDT has no half-closed connections.
+    /// Starts to close the connection and returns at once: no more data can be written, written
+    /// data is delivered within [`Config::linger`](crate::Config::linger), and then a shutdown is
+    /// sent. UDT has no half-closed connections.
     pub fn finish(&self) {
         self.connection().shutdown();
     }
@@ -280,7 +290,8 @@ impl UdtStream {
     /// Closes the connection and waits until all written data is delivered.
     ///
     /// # Errors
-    /// If data was not delivered: the peer stopped responding or has closed, or the linger time has expired.
+    /// If data was not delivered: the peer stopped responding or has closed, or the linger time has
+    /// expired.
     pub fn close(self) -> io::Result<()> {
         self.close_until(None)
     }
@@ -288,7 +299,8 @@ impl UdtStream {
     /// As [`close`](Self::close), with a deadline.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if data is undelivered at the deadline, and as [`close`](Self::close).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if data is undelivered at the deadline, and as
+    /// [`close`](Self::close).
     pub fn close_until(&self, deadline: Option<Instant>) -> io::Result<()> {
         self.finish();
         self.connection().block(Side::Write, deadline, delivered)
@@ -323,8 +335,8 @@ impl UdtStream {
         self.connection().lock().connection.unacknowledged()
     }
 
-    /// Calls `f` with the state machine, for values that are not in [`stats`](Self::stats). The connection is locked
-    /// during the call.
+    /// Calls `f` with the state machine, for values that are not in [`stats`](Self::stats). The
+    /// connection is locked during the call.
     pub fn with_connection<T>(&self, f: impl FnOnce(&mut Connection) -> T) -> T {
         f(&mut self.connection().lock().connection)
     }
@@ -353,7 +365,8 @@ fn try_write(state: &mut State, data: &[u8]) -> Option<io::Result<usize>> {
     }
 }
 
-/// The result of a read at the end of the data: success if the connection was closed, otherwise an error.
+/// The result of a read at the end of the data: success if the connection was closed, otherwise an
+/// error.
 fn end_result(state: &State, reason: CloseReason) -> io::Result<()> {
     match (reason, state.io_error(Error::Closed(reason))) {
         (CloseReason::Local | CloseReason::Peer, error)

@@ -14,7 +14,8 @@ pub struct Range {
     pub last: Seq,
 }
 
-/// An iterator over the ranges of a loss list. The list is not empty, and no range ends before it begins.
+/// An iterator over the ranges of a loss list. The list is not empty, and no range ends before it
+/// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Losses<'a>(&'a [u8]);
 

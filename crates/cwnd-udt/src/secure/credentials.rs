@@ -14,12 +14,14 @@ pub enum Credentials {
     Pair {
         /// This end's key pair.
         own: KeyPair,
-        /// For a listener, the public keys of the accepted clients. For a client, exactly one: the listener's.
+        /// For a listener, the public keys of the accepted clients. For a client, exactly one: the
+        /// listener's.
         peers: Vec<PublicKey>,
         /// An additional shared secret. It protects recorded traffic against quantum computers.
         psk: Option<Key>,
     },
-    /// A one-time code that the listener's user tells the client's user. One client at a time is accepted.
+    /// A one-time code that the listener's user tells the client's user. One client at a time is
+    /// accepted.
     Code(Code),
 }
 

@@ -1,4 +1,5 @@
-//! Key files. Secrets are read only if no other user can access the file, and existing files are not overwritten.
+//! Key files. Secrets are read only if no other user can access the file, and existing files are
+//! not overwritten.
 
 #[cfg(all(unix, feature = "net"))]
 mod unix {
@@ -26,9 +27,9 @@ mod unix {
         io::Error::new(error.kind(), format!("cannot {what} {}: {text}", path.display()))
     }
 
-    /// Reads a file with a secret, up to 4096 bytes. Like ssh, rejects a regular file that is owned by a user other
-    /// than the process's or root, or whose mode gives its group or others any permission. The check applies to the
-    /// opened file, not to its name.
+    /// Reads a file with a secret, up to 4096 bytes. Like ssh, rejects a regular file that is owned
+    /// by a user other than the process's or root, or whose mode gives its group or others any
+    /// permission. The check applies to the opened file, not to its name.
     ///
     /// # Errors
     /// If the file cannot be read or is rejected; the message names the file and the remedy.
@@ -88,8 +89,8 @@ mod unix {
         name.into()
     }
 
-    /// Generates a key pair. Writes the private key to a new file with mode 0600, and the public key with this
-    /// machine's name to a new file with the suffix `.pub`.
+    /// Generates a key pair. Writes the private key to a new file with mode 0600, and the public
+    /// key with this machine's name to a new file with the suffix `.pub`.
     ///
     /// # Errors
     /// If one of the files exists or cannot be written.

@@ -35,7 +35,8 @@ impl Psk {
 pub(super) enum NoiseParams<'a> {
     /// `NNpsk0`: a pre-shared key.
     Shared(&'a [u8; 32]),
-    /// `IKpsk2`: this end's key pair, the listener's public key (client only), and an optional pre-shared key.
+    /// `IKpsk2`: this end's key pair, the listener's public key (client only), and an optional
+    /// pre-shared key.
     Pair(&'a KeyPair, Option<&'a PublicKey>, Option<&'a Key>),
 }
 
@@ -79,14 +80,15 @@ pub(super) fn noise_with(
     if initiates { builder.build_initiator() } else { builder.build_responder() }
 }
 
-/// The key that signs cookies for clients. `listener` is the listener's public key and is used with key pairs only. The
-/// signature covers the client's request: an attacker who has not seen the request cannot make a client return a wrong
-/// cookie.
+/// The key that signs cookies for clients. `listener` is the listener's public key and is used with
+/// key pairs only. The signature covers the client's request: an attacker who has not seen the
+/// request cannot make a client return a wrong cookie.
 pub(super) fn cookie_key(credentials: &Credentials, listener: &PublicKey) -> hmac::Key {
     match credentials {
         Credentials::Key(key) => key.cookies.clone(),
         Credentials::Pair { .. } => listener.derive_key(b"cookies"),
-        // Must not depend on the code: otherwise the signature would allow an offline search for the code.
+        // Must not depend on the code: otherwise the signature would allow an offline search for
+        // the code.
         Credentials::Code(_) => hmac::Key::new(hmac::HMAC_SHA256, &derive(SALT, b"", b"cookies")),
     }
 }
@@ -129,8 +131,8 @@ impl Exchange {
         bytes.len() == POINT_LEN && Ed25519Group::bytes_to_element(bytes).is_some()
     }
 
-    /// Finishes the exchange with the peer's message and returns the pre-shared key for Noise. `id` is the client's.
-    /// Both ends get the same key if and only if they have the same code.
+    /// Finishes the exchange with the peer's message and returns the pre-shared key for Noise. `id`
+    /// is the client's. Both ends get the same key if and only if they have the same code.
     pub(super) fn finish(self, id: u32, peer_point: &[u8]) -> Option<Psk> {
         let own = self.point;
         let side = if self.client { b'B' } else { b'A' };

@@ -21,8 +21,8 @@ const REQUEST_INTERVAL: Dur = Dur::from_millis(250);
 /// The state of the handshake.
 #[derive(Debug)]
 enum State {
-    /// Waits for the listener's message of a key exchange. Only one is accepted: each gives an impostor of the listener
-    /// one guess of the code.
+    /// Waits for the listener's message of a key exchange. Only one is accepted: each gives an
+    /// impostor of the listener one guess of the code.
     Exchange(Option<Box<Exchange>>),
     /// Waits for the answer to the hello.
     Hello(Box<HandshakeState>),
@@ -44,11 +44,12 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Starts a handshake that fails after `timeout`. `id` is the id of this end of the session and unique on the port.
+    /// Starts a handshake that fails after `timeout`. `id` is the id of this end of the session and
+    /// unique on the port.
     ///
     /// # Errors
-    /// [`Refused::NoRandom`] if the system's random number generator fails, and [`Refused::Credentials`] for
-    /// credentials that a client cannot use.
+    /// [`Refused::NoRandom`] if the system's random number generator fails, and
+    /// [`Refused::Credentials`] for credentials that a client cannot use.
     pub fn new(
         credentials: &Credentials,
         now: Time,
@@ -118,7 +119,8 @@ impl Initiator {
         self.next_send.min(self.deadline)
     }
 
-    /// Whether the handshake has timed out. [`timeout_reason`](Self::timeout_reason) returns the likely reason.
+    /// Whether the handshake has timed out. [`timeout_reason`](Self::timeout_reason) returns the
+    /// likely reason.
     pub fn has_timed_out(&self, now: Time) -> bool {
         self.deadline <= now
     }
@@ -138,8 +140,8 @@ impl Initiator {
         }
     }
 
-    /// Processes a datagram. Returns the session when the handshake is complete. Otherwise call [`poll`](Self::poll): a
-    /// request may be due at once.
+    /// Processes a datagram. Returns the session when the handshake is complete. Otherwise call
+    /// [`poll`](Self::poll): a request may be due at once.
     ///
     /// # Errors
     /// The reason why the datagram is dropped. The handshake continues.
@@ -178,7 +180,8 @@ impl Initiator {
         Ok(())
     }
 
-    /// Processes the listener's message of the key exchange. A hello with the resulting key follows.
+    /// Processes the listener's message of the key exchange. A hello with the resulting key
+    /// follows.
     fn handle_exchange(&mut self, now: Time, point: &[u8]) -> Result<(), Refused> {
         let State::Exchange(exchange) = &mut self.state else { return Err(Refused::Foreign) };
         if !Exchange::is_point(point) {

@@ -107,8 +107,8 @@ impl PublicKey {
         hmac::Key::new(hmac::HMAC_SHA256, &derive(SALT, &self.0, purpose))
     }
 
-    /// Parses a list of peers: one public key per line, followed by an optional name. `#` starts a comment, and blank
-    /// lines are skipped.
+    /// Parses a list of peers: one public key per line, followed by an optional name. `#` starts a
+    /// comment, and blank lines are skipped.
     ///
     /// # Errors
     /// For the first line without a public key, and for a list without keys.

@@ -57,7 +57,8 @@ impl PendingExchanges {
         self.wrong_guesses >= MAX_WRONG_GUESSES
     }
 
-    /// Begins an exchange with a client's message and returns the answer. The client's address `from` must be verified.
+    /// Begins an exchange with a client's message and returns the answer. The client's address
+    /// `from` must be verified.
     pub(super) fn begin(
         &mut self,
         now: Time,
@@ -94,7 +95,8 @@ impl PendingExchanges {
         Ok(answer.to_vec())
     }
 
-    /// Ends a client's exchange and returns its pre-shared key: each exchange is valid for one hello.
+    /// Ends a client's exchange and returns its pre-shared key: each exchange is valid for one
+    /// hello.
     pub(super) fn take(&mut self, now: Time, from: SocketAddr, client: u32) -> Option<Psk> {
         let pending =
             self.pending.remove(&(from, client)).filter(|pending| pending.expires > now)?;

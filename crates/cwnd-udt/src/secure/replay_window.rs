@@ -2,7 +2,8 @@
 
 /// The number of words in the ring buffer, a power of two. The last word is partially used.
 const WORDS: usize = 256;
-/// The size of the window in counters: 16 ms at a million packets per second. Older datagrams are dropped.
+/// The size of the window in counters: 16 ms at a million packets per second. Older datagrams are
+/// dropped.
 pub(super) const SIZE: u64 = (WORDS as u64 - 1) * 64;
 
 /// The counters of the datagrams that have arrived.

@@ -1,13 +1,14 @@
-//! Authenticated resets: a listener's answer to a sealed datagram of an unknown session, as in RFC 9000 section 10.3.
+//! Authenticated resets: a listener's answer to a sealed datagram of an unknown session, as in RFC
+//! 9000 section 10.3.
 //!
-//! A listener derives a token from its long-term secret, its listener id and the session id, and can derive it again
-//! after a restart. It sends the token to the client in the encrypted part of the handshake. A reset repeats the
-//! counter and the id of the datagram that it answers, and has a MAC with the token as key: it does not reveal the
-//! token, and is valid for this datagram only.
+//! A listener derives a token from its long-term secret, its listener id and the session id, and
+//! can derive it again after a restart. It sends the token to the client in the encrypted part of
+//! the handshake. A reset repeats the counter and the id of the datagram that it answers, and has a
+//! MAC with the token as key: it does not reveal the token, and is valid for this datagram only.
 //!
-//! The listener id is the machine and the bound address, which distinguish listeners with the same secret. Without it,
-//! an attacker could forward a datagram to another listener, whose reset would end the connection (the oracle of RFC
-//! 9000 section 21.11).
+//! The listener id is the machine and the bound address, which distinguish listeners with the same
+//! secret. Without it, an attacker could forward a datagram to another listener, whose reset would
+//! end the connection (the oracle of RFC 9000 section 21.11).
 
 use super::credentials::Credentials;
 use super::wire::{DATA, HEADER, MAC_LEN, OVERHEAD, RESET, RESET_LEN, TOKEN_LEN, counter};
@@ -16,14 +17,16 @@ use subtle::ConstantTimeEq;
 
 /// The key of one session's resets.
 pub(super) type Token = [u8; TOKEN_LEN];
-/// A reset is valid only if it answers one of the last 2²⁰ datagrams: about a second at a million packets per second.
+/// A reset is valid only if it answers one of the last 2²⁰ datagrams: about a second at a million
+/// packets per second.
 const RECENT: u64 = 1 << 20;
 
 /// The key from which a listener derives the tokens of its sessions.
 pub(super) struct Resets(hmac::Key);
 
 impl Resets {
-    /// Derives the key of the listener `listener_id`. `None` with a code, which has no long-term secret.
+    /// Derives the key of the listener `listener_id`. `None` with a code, which has no long-term
+    /// secret.
     pub(super) fn new(credentials: &Credentials, listener_id: &[u8]) -> Option<Self> {
         let secret = match credentials {
             Credentials::Key(key) => key.resets,
@@ -42,8 +45,8 @@ impl Resets {
         token
     }
 
-    /// The reset that answers a sealed datagram of an unknown session. `None` if it would not be shorter than the
-    /// datagram.
+    /// The reset that answers a sealed datagram of an unknown session. `None` if it would not be
+    /// shorter than the datagram.
     pub(super) fn answer(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
         let header = datagram.first_chunk::<HEADER>()?;
         if header[0] != DATA || datagram.len() <= OVERHEAD {
@@ -64,8 +67,8 @@ fn reset(token: &Token, mut header: [u8; HEADER]) -> [u8; RESET_LEN] {
     reset
 }
 
-/// Whether `datagram` is an authentic reset that answers a recent datagram to the session `to`. `sent` is the number of
-/// datagrams sent.
+/// Whether `datagram` is an authentic reset that answers a recent datagram to the session `to`.
+/// `sent` is the number of datagrams sent.
 pub(super) fn is_authentic(token: &Token, to: u32, sent: u64, datagram: &[u8]) -> bool {
     let Some(header) = datagram.first_chunk::<HEADER>() else { return false };
     let counter = counter(header);

@@ -48,8 +48,8 @@ pub enum Reply<'a> {
     Ignore(Refused),
     /// Send this answer. It is not longer than the datagram.
     Send(Vec<u8>),
-    /// A client without credentials requests a connection ([`Refused::NoKey`]): send this UDT handshake, which refuses
-    /// it and has the length of the request.
+    /// A client without credentials requests a connection ([`Refused::NoKey`]): send this UDT
+    /// handshake, which refuses it and has the length of the request.
     Refuse([u8; packet::HEADER + Handshake::LENGTH]),
     /// A client is authenticated: its session, and the plaintext of its first sealed datagram.
     Open(Box<Session>, &'a mut [u8]),
@@ -76,8 +76,9 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Creates a responder. `secret` generates cookies and should be random. `listener_id` distinguishes this listener
-    /// from others with the same credentials, and should not change when the listener is restarted.
+    /// Creates a responder. `secret` generates cookies and should be random. `listener_id`
+    /// distinguishes this listener from others with the same credentials, and should not change
+    /// when the listener is restarted.
     pub fn new(credentials: &Credentials, secret: [u8; 32], listener_id: &[u8]) -> Self {
         let public = match credentials {
             Credentials::Pair { own, .. } => own.public(),
@@ -104,7 +105,8 @@ impl Responder {
         self.pending.len()
     }
 
-    /// Invalidates the one-time code: no more clients are accepted. Other credentials are not affected.
+    /// Invalidates the one-time code: no more clients are accepted. Other credentials are not
+    /// affected.
     pub fn spend_code(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.spend();
@@ -123,8 +125,8 @@ impl Responder {
         self.exchanges.as_ref().is_some_and(PendingExchanges::is_revoked)
     }
 
-    /// Whether [`handle`](Self::handle) takes about ten times as long for this datagram as for other hellos: it
-    /// performs elliptic-curve operations for clients with a valid cookie.
+    /// Whether [`handle`](Self::handle) takes about ten times as long for this datagram as for
+    /// other hellos: it performs elliptic-curve operations for clients with a valid cookie.
     pub fn is_costly(&self, now: Time, from: SocketAddr, datagram: &[u8]) -> bool {
         match (request(datagram), read_id(&datagram[datagram.len().min(4)..])) {
             (Some((PAIR_HELLO | ASK, _)), Some(id)) => {
@@ -134,13 +136,14 @@ impl Responder {
         }
     }
 
-    /// The reset that answers a sealed datagram of an [unknown](Refused::Unknown) session. It is shorter than the
-    /// datagram, and only the datagram's sender accepts it.
+    /// The reset that answers a sealed datagram of an [unknown](Refused::Unknown) session. It is
+    /// shorter than the datagram, and only the datagram's sender accepts it.
     pub fn reset(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
         self.resets.as_ref()?.answer(datagram)
     }
 
-    /// Processes a datagram that is not for an open session of the port. `id` generates unused session ids.
+    /// Processes a datagram that is not for an open session of the port. `id` generates unused
+    /// session ids.
     pub fn handle<'a>(
         &mut self,
         now: Time,

@@ -6,8 +6,9 @@ use super::wire::{DATA, HEADER, OVERHEAD, TAG, counter, header};
 use crate::Filled;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-/// The binary logarithm of the number of datagrams encrypted with one key. The next key follows (Noise section 11.3).
-/// With datagrams of up to 2 KiB, an attacker's advantage is 2⁻⁵⁷ (RFC 9001 section 6.6).
+/// The binary logarithm of the number of datagrams encrypted with one key. The next key follows
+/// (Noise section 11.3). With datagrams of up to 2 KiB, an attacker's advantage is 2⁻⁵⁷ (RFC 9001
+/// section 6.6).
 const EPOCH_BITS: u32 = 28;
 /// The largest number of datagrams in one direction of a connection.
 const MAX_DATAGRAMS: u64 = 1 << 40;
@@ -72,10 +73,11 @@ impl Sealer {
         self.counter
     }
 
-    /// Seals concatenated datagrams of `segment` bytes, of which the last may be shorter, and replaces the contents of
-    /// `out` by the concatenated sealed datagrams. Returns the size of a sealed datagram, `segment` + [`OVERHEAD`]. The
-    /// input is as in [`Transmit`](crate::Transmit); the output can be sent with `UDP_SEGMENT`. A retransmitted
-    /// datagram is sealed again, with another counter.
+    /// Seals concatenated datagrams of `segment` bytes, of which the last may be shorter, and
+    /// replaces the contents of `out` by the concatenated sealed datagrams. Returns the size of a
+    /// sealed datagram, `segment` + [`OVERHEAD`]. The input is as in [`Transmit`](crate::Transmit);
+    /// the output can be sent with `UDP_SEGMENT`. A retransmitted datagram is sealed again, with
+    /// another counter.
     ///
     /// # Errors
     /// After 2⁴⁰ datagrams. Nothing is sealed then.
@@ -90,8 +92,8 @@ impl Sealer {
         Ok(sealed)
     }
 
-    /// The first, cheap step of [`seal`](Self::seal): copies the datagrams to `out`, each with header and room for the
-    /// tag. [`seal_in_place`](Self::seal_in_place) must follow once.
+    /// The first, cheap step of [`seal`](Self::seal): copies the datagrams to `out`, each with
+    /// header and room for the tag. [`seal_in_place`](Self::seal_in_place) must follow once.
     pub(crate) fn copy_unsealed(
         &mut self,
         datagrams: &[u8],
@@ -114,8 +116,8 @@ impl Sealer {
         Ok(segment + OVERHEAD)
     }
 
-    /// The second step of [`seal`](Self::seal): encrypts the copied datagrams of `sealed` bytes, of which the last may
-    /// be shorter.
+    /// The second step of [`seal`](Self::seal): encrypts the copied datagrams of `sealed` bytes, of
+    /// which the last may be shorter.
     pub(crate) fn seal_in_place(&mut self, out: &mut [u8], sealed: usize) {
         for datagram in out.chunks_mut(sealed) {
             let Some((header, rest)) = datagram.split_first_chunk_mut::<HEADER>() else { return };
@@ -187,9 +189,10 @@ impl Opener {
         Ok(&mut datagram[..length])
     }
 
-    /// Opens concatenated datagrams of `segment` bytes, of which the last may be shorter, and moves the plaintexts of
-    /// the valid ones to the front. The input is as received with `UDP_GRO`; the output is for
-    /// [`handle_batch`](crate::Connection::handle_batch). Invalid datagrams are [counted](Self::refused).
+    /// Opens concatenated datagrams of `segment` bytes, of which the last may be shorter, and moves
+    /// the plaintexts of the valid ones to the front. The input is as received with `UDP_GRO`; the
+    /// output is for [`handle_batch`](crate::Connection::handle_batch). Invalid datagrams are
+    /// [counted](Self::refused).
     pub fn open_batch(&mut self, datagrams: &mut [u8], segment: usize) -> Filled {
         let segment = segment.max(1);
         let (mut from, mut to) = (0, 0);
@@ -201,7 +204,8 @@ impl Opener {
         Filled { length: to, segment: segment.saturating_sub(OVERHEAD).max(1) }
     }
 
-    /// Opens the datagram at the offset `at` of `bytes`, and moves its plaintext to the front. Returns its length.
+    /// Opens the datagram at the offset `at` of `bytes`, and moves its plaintext to the front.
+    /// Returns its length.
     fn open_within(&mut self, bytes: &mut [u8], at: usize) -> Result<usize, Refused> {
         let result = self.try_open(bytes, at);
         match result {

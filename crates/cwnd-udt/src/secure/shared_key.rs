@@ -69,8 +69,8 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// Parses the contents of a key file: at least 32 random bytes, binary or as hexadecimal digits with optional white
-    /// space. Both encodings of the same bytes are the same key.
+    /// Parses the contents of a key file: at least 32 random bytes, binary or as hexadecimal digits
+    /// with optional white space. Both encodings of the same bytes are the same key.
     pub fn from_file_contents(contents: &[u8]) -> Result<Self, KeyError> {
         if contents.len() > MAX_FILE_LEN {
             return Err(KeyError::TooLong);

@@ -50,8 +50,8 @@ fn initiator(key: &Credentials, id: u32) -> (Initiator, Vec<u8>) {
     (initiator, hello)
 }
 
-/// Passes a request to a responder, whose next id is `id`, and returns the answer or the reason why there is none.
-/// Asserts that the answer is not longer than the request.
+/// Passes a request to a responder, whose next id is `id`, and returns the answer or the reason why
+/// there is none. Asserts that the answer is not longer than the request.
 fn send_request(
     responder: &mut Responder,
     now: Time,
@@ -299,8 +299,8 @@ fn an_answer_is_repeated_and_a_session_opens_once() {
     assert_eq!(responder.pending(), 0);
     let unknown = Some(Refused::Unknown);
     assert_eq!(ignored(&mut responder, Time::ZERO, from(), &datagram), unknown);
-    // A replayed hello creates a session with other keys: a replay of the first datagram does not open it, and it
-    // expires.
+    // A replayed hello creates a session with other keys: a replay of the first datagram does not
+    // open it, and it expires.
     answer(&mut responder, &hello, 18);
     assert_eq!(ignored(&mut responder, Time::ZERO, from(), &datagram), Some(Refused::Forged));
     assert_eq!(responder.pending(), 1);

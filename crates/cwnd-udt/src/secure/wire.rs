@@ -17,7 +17,8 @@ pub enum Refused {
     /// A request without credentials.
     #[error("the peer has no credentials")]
     NoKey,
-    /// A request or an answer that is damaged, or was made with another key or code, or with an unlisted public key.
+    /// A request or an answer that is damaged, or was made with another key or code, or with an
+    /// unlisted public key.
     #[error("the peer has another key")]
     WrongKey,
     /// A sealed datagram of an unknown session.
@@ -46,8 +47,8 @@ pub enum Refused {
 /// The protocol version.
 pub(super) const VERSION: u8 = 2;
 
-/// The kind of a datagram, which is its first byte. To UDT, these datagrams are control packets of unknown types, which
-/// it drops. No UDT packet begins with one of these bytes.
+/// The kind of a datagram, which is its first byte. To UDT, these datagrams are control packets of
+/// unknown types, which it drops. No UDT packet begins with one of these bytes.
 pub(super) const HELLO: u8 = 0xf1;
 pub(super) const COOKIE: u8 = 0xf2;
 pub(super) const ANSWER: u8 = 0xf3;
@@ -57,7 +58,8 @@ pub(super) const EXCHANGE: u8 = 0xf6;
 pub(super) const PAIR_HELLO: u8 = 0xf7;
 pub(super) const RESET: u8 = 0xf8;
 
-/// The length of the header of handshake datagrams: kind, version, two zero bytes and the client's id.
+/// The length of the header of handshake datagrams: kind, version, two zero bytes and the client's
+/// id.
 pub(super) const HANDSHAKE_HEADER: usize = 8;
 /// The length of a cookie, which is all zeros in a request without a cookie.
 pub(super) const COOKIE_LEN: usize = 16;
@@ -67,7 +69,8 @@ pub(super) const MESSAGE_OFFSET: usize = HANDSHAKE_HEADER + COOKIE_LEN;
 pub(super) const POINT_LEN: usize = 32;
 /// The length of a MAC, in a pair's hello and in resets.
 pub(super) const MAC_LEN: usize = 16;
-/// A hello with a pre-shared key. Noise's `psk, e`: a public key, and the tag of an empty plaintext.
+/// A hello with a pre-shared key. Noise's `psk, e`: a public key, and the tag of an empty
+/// plaintext.
 pub(super) const HELLO_LEN: usize = MESSAGE_OFFSET + 32 + TAG;
 /// A pair's hello: a MAC, and Noise's `e, es, s, ss` with an empty plaintext.
 pub(super) const PAIR_HELLO_LEN: usize = MESSAGE_OFFSET + MAC_LEN + 32 + 32 + TAG + TAG;
@@ -95,9 +98,9 @@ const BLOCK: u32 = 16;
 /// The number of bytes by which sealing lengthens a datagram.
 pub const OVERHEAD: usize = HEADER + TAG;
 
-/// The packet size to configure for a sealed connection whose datagrams have at most `on_the_wire` bytes with their IP
-/// and UDP headers. The plaintext of a full packet is a whole number of AES blocks: in ring, a partial block costs as
-/// much as 256 bytes.
+/// The packet size to configure for a sealed connection whose datagrams have at most `on_the_wire`
+/// bytes with their IP and UDP headers. The plaintext of a full packet is a whole number of AES
+/// blocks: in ring, a partial block costs as much as 256 bytes.
 #[expect(clippy::cast_possible_truncation, reason = "the sizes of headers are small constants")]
 pub const fn packet_size(on_the_wire: u32) -> u32 {
     let lower = IP_UDP_HEADERS as u32;
@@ -113,13 +116,14 @@ pub fn is_secure_datagram(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|kind| (HELLO..=RESET).contains(kind))
 }
 
-/// Whether a datagram has the kind and the length of an authenticated reset. Does not check its MAC.
+/// Whether a datagram has the kind and the length of an authenticated reset. Does not check its
+/// MAC.
 pub fn is_reset(datagram: &[u8]) -> bool {
     datagram.len() == RESET_LEN && datagram[0] == RESET
 }
 
-/// The destination id of a datagram: that of a session's end, or of a client in its handshake. `None` for requests of
-/// clients, and for datagrams of other protocols.
+/// The destination id of a datagram: that of a session's end, or of a client in its handshake.
+/// `None` for requests of clients, and for datagrams of other protocols.
 #[inline]
 pub fn destination(datagram: &[u8]) -> Option<u32> {
     match *datagram.first()? {
@@ -131,7 +135,8 @@ pub fn destination(datagram: &[u8]) -> Option<u32> {
     }
 }
 
-/// Whether a datagram has the kind and the length of a client's request. Does not check its contents.
+/// Whether a datagram has the kind and the length of a client's request. Does not check its
+/// contents.
 pub fn is_hello(datagram: &[u8]) -> bool {
     request(datagram).is_some()
 }

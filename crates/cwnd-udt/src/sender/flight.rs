@@ -27,7 +27,8 @@ impl Flight {
         self.sent.get(usize::try_from(at.checked_sub(self.una)?).ok()?)
     }
 
-    /// Records the loss of `packets` packets, and returns the sample of packet `newest`, which was sent last.
+    /// Records the loss of `packets` packets, and returns the sample of packet `newest`, which was
+    /// sent last.
     pub(super) fn lost(&mut self, packets: u32, newest: u64) -> Option<LossSample> {
         self.estimator.lost(packets);
         Some(self.estimator.loss_sample(self.packet(newest)?))
@@ -63,10 +64,9 @@ impl Sender {
         }
     }
 
-    /// The rate sample of feedback that all packets before `at` have arrived, `arrived` in total and none from
-    /// `highest` on. Of the packets after `at`, the feedback identifies only the highest: the sample is that of packet
-    /// `at - 1` or
-    /// `highest - 1`, whichever was sent last.
+    /// The rate sample of feedback that all packets before `at` have arrived, `arrived` in total
+    /// and none from `highest` on. Of the packets after `at`, the feedback identifies only the
+    /// highest: the sample is that of packet `at - 1` or `highest - 1`, whichever was sent last.
     pub(super) fn delivery_sample(
         &mut self,
         now: Time,

@@ -6,8 +6,8 @@ use crate::estimate::Rtt;
 use crate::packet::Losses;
 use cwnd::{Dur, Event, Lost, Time};
 
-/// The state after a timeout, until all packets before `point` have arrived. Only packets sent since the timeout count
-/// as in flight.
+/// The state after a timeout, until all packets before `point` have arrived. Only packets sent
+/// since the timeout count as in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimedOut {
     /// The first packet that had not been sent when the timer expired.
@@ -30,7 +30,8 @@ impl Sender {
         fresh
     }
 
-    /// Removes the packets before `at`, which have arrived, from those in flight since the last timeout.
+    /// Removes the packets before `at`, which have arrived, from those in flight since the last
+    /// timeout.
     pub(super) fn remove_arrived_from_flight(&mut self, at: u64) {
         let Some(timed_out) = &mut self.timed_out else { return };
         let buffer = &self.buffer;
@@ -82,7 +83,8 @@ impl Sender {
         valid
     }
 
-    /// Reports `packets` packets as lost. `newest` is the transmission time and the number of the one that was sent last.
+    /// Reports `packets` packets as lost. `newest` is the transmission time and the number of the
+    /// one that was sent last.
     fn report_lost(&mut self, now: Time, packets: u32, newest: (Time, u64), count: &mut Counters) {
         if packets == 0 {
             return;
@@ -114,8 +116,8 @@ impl Sender {
         Dur::from_nanos(2 * rtt.rto().as_nanos() + 2 * SYN.as_nanos())
     }
 
-    /// When the retransmission of the first missing packet counts as lost. A UDT4 receiver reports a loss only once,
-    /// and delivers no later packet before this one.
+    /// When the retransmission of the first missing packet counts as lost. A UDT4 receiver reports
+    /// a loss only once, and delivers no later packet before this one.
     pub(super) fn repair_expiry(&self, rtt: &Rtt) -> Option<Time> {
         let una = self.buffer.una();
         let waits = una < self.buffer.next() && self.buffer.sends(una) > 1;
@@ -123,8 +125,9 @@ impl Sender {
         (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + rto)
     }
 
-    /// Declares the retransmission of the first missing packet lost. The number of retransmissions declared lost
-    /// doubles with each consecutive call: one per call would be too slow after a burst of losses.
+    /// Declares the retransmission of the first missing packet lost. The number of retransmissions
+    /// declared lost doubles with each consecutive call: one per call would be too slow after a
+    /// burst of losses.
     pub(super) fn repair(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
         let before = now - Sender::repair_timeout(rtt);
         let (mut packets, mut newest) = (0, (Time::ZERO, 0));
@@ -142,7 +145,8 @@ impl Sender {
         if self.flow_window() > 2 {
             self.report_lost(now, packets, newest, count);
         } else {
-            // A full receiver drops the two packets with which UDT probes its window: this is no congestion signal.
+            // A full receiver drops the two packets with which UDT probes its window: this is no
+            // congestion signal.
             count.pkt_snd_loss += u64::from(packets);
         }
     }
@@ -165,8 +169,8 @@ impl Sender {
         };
         let (mut packets, mut newest) = (0, (Time::ZERO, 0));
         for at in una..next {
-            // Packets before `highest` that were never retransmitted have arrived. The first unacknowledged packet is
-            // missing even if its loss report was lost.
+            // Packets before `highest` that were never retransmitted have arrived. The first
+            // unacknowledged packet is missing even if its loss report was lost.
             let missing = at >= ahead || at == una || self.buffer.sends(at) > 1;
             if missing && self.buffer.mark_lost(at) {
                 packets += 1;
@@ -176,7 +180,8 @@ impl Sender {
         count.pkt_snd_loss += u64::from(packets);
         self.recovery = None;
         self.timed_out = Some(TimedOut { point: next, at: now, in_flight: 0 });
-        // Probes dropped by a full receiver and messages dropped at this end are no congestion signals.
+        // Probes dropped by a full receiver and messages dropped at this end are no congestion
+        // signals.
         if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
             let lost = self.lost(packets, newest);
             self.report(now, Event::Timeout(lost));

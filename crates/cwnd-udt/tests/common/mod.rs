@@ -1,5 +1,5 @@
-//! Two connections in simulated time, and a path between them that loses, delays, reorders, duplicates and corrupts
-//! datagrams at random, reproducibly by its seed.
+//! Two connections in simulated time, and a path between them that loses, delays, reorders,
+//! duplicates and corrupts datagrams at random, reproducibly by its seed.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -106,14 +106,16 @@ pub(crate) struct Pair {
     free_at: [f64; 2],
     order: u64,
     pub datagrams: u64,
-    /// The listener until it has accepted the client, and the configuration and the id of its connection.
+    /// The listener until it has accepted the client, and the configuration and the id of its
+    /// connection.
     listening: Option<(Listener, Config, u32)>,
     /// All datagrams sent, if they are captured.
     pub captured: Option<Vec<Vec<u8>>>,
     pub most: usize,
     /// Replaces the capacity in acknowledgements to the first end, in packets per second.
     pub capacity: Option<u32>,
-    /// An end whose driver is stalled: it receives datagrams, but neither sends nor processes timers.
+    /// An end whose driver is stalled: it receives datagrams, but neither sends nor processes
+    /// timers.
     pub stalled: Option<usize>,
     /// The sequence number of a data packet of the first end that is always lost.
     pub hole: Option<u32>,
@@ -302,7 +304,8 @@ impl Pair {
         while self.now < end && self.step() {}
     }
 
-    /// Sends `data[end]` from each end to the other, and returns the data that arrives in the same order.
+    /// Sends `data[end]` from each end to the other, and returns the data that arrives in the same
+    /// order.
     pub(crate) fn exchange(&mut self, data: [&[u8]; 2], limit: Dur) -> [Vec<u8>; 2] {
         let deadline = self.now + limit;
         let mut written = [0, 0];
@@ -337,7 +340,8 @@ impl Pair {
     }
 }
 
-/// Both ends of a connection that is open at time 0, with these ids: the client's, and the listener's.
+/// Both ends of a connection that is open at time 0, with these ids: the client's, and the
+/// listener's.
 pub(crate) fn ends(config: &Config, ids: [u32; 2], initial: u32) -> [Connection; 2] {
     let now = Time::ZERO;
     let mut client_end = Connection::connect(config, now, ids[0], Seq::new(initial), server().ip());

@@ -1,5 +1,5 @@
-//! Support for tests over sockets: a peer with the reference library, an impaired network, and test data that both ends
-//! can generate.
+//! Support for tests over sockets: a peer with the reference library, an impaired network, and test
+//! data that both ends can generate.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -115,7 +115,8 @@ pub(crate) fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) 
     });
 }
 
-/// Transfers `length` + n bytes over each connection n of `many` between two ports, and one byte back.
+/// Transfers `length` + n bytes over each connection n of `many` between two ports, and one byte
+/// back.
 pub(crate) fn share_a_port(client: &Config, server: &Config, many: u8, length: usize) {
     let listener = UdtListener::bind(local(), server).unwrap();
     let to = listener.local_addr();

@@ -1,5 +1,6 @@
-//! A UDP relay that loses, delays, duplicates, replays and corrupts datagrams at random, reproducibly by its seed. Each
-//! client has its own socket to the target, so that the target sees different addresses.
+//! A UDP relay that loses, delays, duplicates, replays and corrupts datagrams at random,
+//! reproducibly by its seed. Each client has its own socket to the target, so that the target sees
+//! different addresses.
 
 use crate::common::Random;
 use rustix::net::sockopt;
@@ -16,8 +17,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const REMEMBERED: usize = 512;
 /// The receive buffer of a socket in bytes: several of UDT's windows.
 const BUFFER: usize = 64 << 20;
-/// The longest duration of [`Faults::heavy_loss`]: rate laws send a few packets per second when half of the packets are
-/// lost, so that the phase would last for minutes.
+/// The longest duration of [`Faults::heavy_loss`]: rate laws send a few packets per second when
+/// half of the packets are lost, so that the phase would last for minutes.
 const HEAVY_LOSS_DURATION: Duration = Duration::from_secs(1);
 
 /// The impairments of one direction: probabilities for each datagram, and times.
@@ -188,7 +189,8 @@ impl Shared {
 pub(crate) struct Relay {
     /// The address to which clients send.
     pub addr: SocketAddr,
-    /// The source address of the first client's datagrams, which a target of a rendezvous needs in advance.
+    /// The source address of the first client's datagrams, which a target of a rendezvous needs in
+    /// advance.
     pub back: SocketAddr,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -197,7 +199,8 @@ pub(crate) struct Relay {
 fn socket() -> Arc<UdpSocket> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
-    // The relay must not lose other datagrams. Only a privileged process can exceed the system's limit.
+    // The relay must not lose other datagrams. Only a privileged process can exceed the system's
+    // limit.
     if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, BUFFER).unwrap();
     }

@@ -1,7 +1,8 @@
 //! BBR version 1: congestion control by a model of the path's bandwidth and round-trip time.
 //!
-//! Source: `net/ipv4/tcp_bbr.c` of Linux (Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, *BBR: Congestion-Based
-//! Congestion Control*, ACM Queue 2016). The functions of that file are named in parentheses.
+//! Source: `net/ipv4/tcp_bbr.c` of Linux (Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, *BBR:
+//! Congestion-Based Congestion Control*, ACM Queue 2016). The functions of that file are named in
+//! parentheses.
 //!
 //! ```text
 //! bw: the largest delivery rate of the last 10 rounds           (bbr_update_bw)
@@ -24,28 +25,34 @@
 //! policed: bw is the rate of two intervals of 4 to 16 rounds with 20 % loss, for 48 rounds  (bbr_lt_bw_sampling)
 //! ```
 //!
-//! n packets are newly acknowledged; a segment has the data of 2^-10 s at the pacing rate, at least two packets (one
-//! below 1.2 Mb/s). BBR has no parameters.
+//! n packets are newly acknowledged; a segment has the data of 2^-10 s at the pacing rate, at least
+//! two packets (one below 1.2 Mb/s). BBR has no parameters.
 //!
-//! Several flows in buffers below about 1.5 bandwidth-delay products cause losses without end: losses do not reduce the
-//! estimates. `bbr` is here as a reference, not as a recommendation.
+//! Several flows in buffers below about 1.5 bandwidth-delay products cause losses without end:
+//! losses do not reduce the estimates. `bbr` is here as a reference, not as a recommendation.
 //!
 //! Known deviations:
 //!
 //! * Bandwidths and gains are real-valued; windows are whole packets.
-//! * Losses follow the acknowledgement that reveals them: the model knows them at the next one. The window is reduced at once, after its
-//!   growth, also below the least one, and at losses that RACK's timer detects; Linux waits for the next acknowledgement.
-//! * Where the driver does not report the departure time of the next packet, packets in flight are those in the network, and a segment
-//!   more if the gain is above 1.
-//! * Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has expired.
-//! * Packets sent in ProbeRTT are identified by P.delivered; Linux marks them as limited by the application.
-//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight and the application limited the
-//!   sender. The pacing rate is not reset then, and ProbeRTT ends at the acknowledgement.
-//! * The window after a timeout is the least one; that of Linux is one above the packets in flight (tcp_enter_loss).
-//! * The recovery after a timeout ends with the third round after it; the driver does not report its end.
+//! * Losses follow the acknowledgement that reveals them: the model knows them at the next one. The
+//!   window is reduced at once, after its growth, also below the least one, and at losses that
+//!   RACK's timer detects; Linux waits for the next acknowledgement.
+//! * Where the driver does not report the departure time of the next packet, packets in flight are
+//!   those in the network, and a segment more if the gain is above 1.
+//! * Acknowledgements that may be delayed are not recognised: their RTT counts when min_rtt has
+//!   expired.
+//! * Packets sent in ProbeRTT are identified by P.delivered; Linux marks them as limited by the
+//!   application.
+//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight
+//!   and the application limited the sender. The pacing rate is not reset then, and ProbeRTT ends
+//!   at the acknowledgement.
+//! * The window after a timeout is the least one; that of Linux is one above the packets in flight
+//!   (tcp_enter_loss).
+//! * The recovery after a timeout ends with the third round after it; the driver does not report
+//!   its end.
 //! * Persistent congestion is a timeout with a window of two packets.
-//! * After a change of the packet size a rate sample is converted by the sizes of its packets. Those sent between the last
-//!   acknowledgement and the change count with the new size.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
+//!   Those sent between the last acknowledgement and the change count with the new size.
 //! * The least pacing rate is a packet in a second.
 //! * The clock has no steps of a jiffy.
 
@@ -79,19 +86,22 @@ const FULL_BW_GROWTH: f64 = 1.25;
 const FULL_BW_ROUNDS: u32 = 3;
 /// TCP_INIT_CWND.
 const INITIAL: u32 = 10;
-/// Long-term sampling: rounds of an interval, loss per delivered packet, agreement of two intervals, rounds of use.
+/// Long-term sampling: rounds of an interval, loss per delivered packet, agreement of two
+/// intervals, rounds of use.
 const LT_ROUNDS: u32 = 4;
 const LT_LOSS: f64 = 50.0 / 256.0;
 const LT_RATIO: f64 = 1.0 / 8.0;
 /// 4 kbit/s in bytes per second.
 const LT_DIFFERENCE: f64 = 500.0;
 const LT_USE: u32 = 48;
-/// ACK aggregation: rounds of one of the two windows, and the longest time in seconds that the window covers.
+/// ACK aggregation: rounds of one of the two windows, and the longest time in seconds that the
+/// window covers.
 const EXTRA_ROUNDS: u32 = 5;
 const EXTRA_TIME: f64 = 0.1;
 /// Packets after which an epoch of aggregation begins anew.
 const EPOCH_PACKETS: u32 = 1 << 20;
-/// Segments: 2^10 in a second, of at most GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER bytes and 127 packets, one packet below 1.2 Mb/s.
+/// Segments: 2^10 in a second, of at most GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER bytes and 127
+/// packets, one packet below 1.2 Mb/s.
 const SEGMENTS_PER_SECOND: f64 = 1024.0;
 const MAX_SEGMENT_BYTES: f64 = 65_215.0;
 const MAX_SEGMENT: f64 = 127.0;

@@ -1,7 +1,9 @@
-//! BBR version 3: a model of the path's bandwidth, round-trip time and acceptable packets in flight, which losses reduce.
+//! BBR version 3: a model of the path's bandwidth, round-trip time and acceptable packets in
+//! flight, which losses reduce.
 //!
-//! Source: Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr, commit 4ce5e87 of ietf-wg-ccwg/draft-ietf-ccwg-bbr. Functions and
-//! variables have the draft's names in snake case, without the prefix.
+//! Source: Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr, commit 4ce5e87 of
+//! ietf-wg-ccwg/draft-ietf-ccwg-bbr. Functions and variables have the draft's names in snake case,
+//! without the prefix.
 //!
 //! ```text
 //! max_bw: the largest delivery rate of this and the last ProbeBW cycle           (section 5.5.6)
@@ -30,8 +32,8 @@
 //! a spurious loss restores the model and the state                               (section 5.5.11)
 //! ```
 //!
-//! n packets are newly acknowledged; a quantum has the data of 1 ms at the pacing rate, 2 packets to 64 KB. the
-//! unit of rates is packets/s.
+//! n packets are newly acknowledged; a quantum has the data of 1 ms at the pacing rate, 2 packets
+//! to 64 KB. the unit of rates is packets/s.
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
@@ -39,44 +41,58 @@
 //!
 //! Known deviations:
 //!
-//! * With `aging=quiche` max_bw also ages when Down ends, if it has not since the last Refill and has a sample since (ExitProbeDown
-//!   of Google's QUICHE, bbr3_sender.cc at commit 7bd55da), and packets sent in ProbeRTT give samples for it, as there.
-//!   QUICHE clears the mark of a cycle that has ended at the beginning of Down; here Refill does, because each ProbeRTT ends
-//!   through Down. By the draft alone (`aging=draft`) max_bw never ages where a queue of seconds brings a ProbeRTT before the end of each probe: the
-//!   samples of a round trip after it are limited by the application.
+//! * With `aging=quiche` max_bw also ages when Down ends, if it has not since the last Refill and
+//!   has a sample since (ExitProbeDown of Google's QUICHE, bbr3_sender.cc at commit 7bd55da), and
+//!   packets sent in ProbeRTT give samples for it, as there. QUICHE clears the mark of a cycle that
+//!   has ended at the beginning of Down; here Refill does, because each ProbeRTT ends through Down.
+//!   By the draft alone (`aging=draft`) max_bw never ages where a queue of seconds brings a
+//!   ProbeRTT before the end of each probe: the samples of a round trip after it are limited by the
+//!   application.
 //! * Volumes are real-valued, in packets.
-//! * Losses follow the acknowledgement that reveals them: the model knows them at the next one, and the bounds that they
-//!   change apply at once.
-//! * The packets that are declared lost together are one packet P of the draft: the one sent last has its state. After scattered
-//!   losses inflight_longterm is lower than with one P each, by up to their number.
-//! * Losses without a state (of a driver without it, or at persistent congestion) have that of the last sample.
+//! * Losses follow the acknowledgement that reveals them: the model knows them at the next one, and
+//!   the bounds that they change apply at once.
+//! * The packets that are declared lost together are one packet P of the draft: the one sent last
+//!   has its state. After scattered losses inflight_longterm is lower than with one P each, by up
+//!   to their number.
+//! * Losses without a state (of a driver without it, or at persistent congestion) have that of the
+//!   last sample.
 //! * Each event of losses counts as one discontiguous range in the exit of Startup.
 //! * The exit of Startup for losses also sets full_bw_now, as the test cases of the draft require.
 //! * A round whose sample is not reliable does not count as a plateau.
-//! * C.inflight reaches inflight_longterm in Up if it does before the acknowledgement, in whole packets.
-//! * Packets sent in ProbeRTT are identified by P.delivered; the driver does not mark them as limited by the application.
-//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight and the application limited
-//!   the sender. The pacing rate is that of gain 1 as soon as the application has sent all and nothing is in flight. ProbeRTT ends by a
-//!   timer in an idle period, not at its end.
-//! * A restart also sets extra_acked_delivered to 0, as its sampling interval begins anew (section 5.5.9); the pseudo-code keeps
-//!   it, and the window of an application-limited flow grows without bound.
+//! * C.inflight reaches inflight_longterm in Up if it does before the acknowledgement, in whole
+//!   packets.
+//! * Packets sent in ProbeRTT are identified by P.delivered; the driver does not mark them as
+//!   limited by the application.
+//! * A restart after an idle period is an acknowledgement of a packet sent when none was in flight
+//!   and the application limited the sender. The pacing rate is that of gain 1 as soon as the
+//!   application has sent all and nothing is in flight. ProbeRTT ends by a timer in an idle period,
+//!   not at its end.
+//! * A restart also sets extra_acked_delivered to 0, as its sampling interval begins anew (section
+//!   5.5.9); the pseudo-code keeps it, and the window of an application-limited flow grows without
+//!   bound.
 //! * Acknowledgements without new data do not change the state.
-//! * The window after a timeout is the least one, also if RACK keeps packets in flight; the draft adds these. A further timeout
-//!   overwrites the saved state.
+//! * The window after a timeout is the least one, also if RACK keeps packets in flight; the draft
+//!   adds these. A further timeout overwrites the saved state.
 //! * The window before ProbeRTT is saved before the state changes.
-//! * The filters of max_bw and extra_acked have three samples, and that of extra_acked covers a round more than the draft's.
-//! * The recovery after a timeout ends with the second round after it; the driver does not report its end.
-//! * The offload budget is three quanta for TCP, one for a driver that infers the end of recovery (QUIC).
-//! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is that of 1 ms.
+//! * The filters of max_bw and extra_acked have three samples, and that of extra_acked covers a
+//!   round more than the draft's.
+//! * The recovery after a timeout ends with the second round after it; the driver does not report
+//!   its end.
+//! * The offload budget is three quanta for TCP, one for a driver that infers the end of recovery
+//!   (QUIC).
+//! * The first RTT sample sets the pacing rate of Startup anew, as in Linux: the initial rate is
+//!   that of 1 ms.
 //! * Connections without SACK are treated like those with it.
-//! * Persistent congestion is a timeout with a window of two packets, at which all packets in flight are lost.
-//! * After a change of the packet size a rate sample is converted by the sizes of its packets. Those sent between the last
-//!   acknowledgement and the change count with the new size.
+//! * Persistent congestion is a timeout with a window of two packets, at which all packets in
+//!   flight are lost.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
+//!   Those sent between the last acknowledgement and the change count with the new size.
 //! * The least pacing rate is a packet in a second.
-//! * Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a sender of ECN-capable packets treats
-//!   marks as congestion: `bbr3` is for paths without marks.
-//! * In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the packet was sent; P.lost is read
-//!   from a history of the loss counter by P.delivered; min_rtt begins with the first sample of data.
+//! * Marks (ECN) have no effect. Section 3.7 specifies no response of its own, but requires that a
+//!   sender of ECN-capable packets treats marks as congestion: `bbr3` is for paths without marks.
+//! * In the kernel (`cwnd kernel`) RS.tx_in_flight is the packets delivered or lost since the
+//!   packet was sent; P.lost is read from a history of the loss counter by P.delivered; min_rtt
+//!   begins with the first sample of data.
 
 mod cycle;
 mod model;
@@ -140,7 +156,8 @@ pub enum State {
 /// The rule by which max_bw ages, besides the draft's: a new cycle begins one round after Up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Aging {
-    /// A cycle also ends with Down (`ExitProbeDown` of Google's QUICHE), and ProbeRTT gives samples.
+    /// A cycle also ends with Down (`ExitProbeDown` of Google's QUICHE), and ProbeRTT gives
+    /// samples.
     #[default]
     Quiche,
     /// The draft's rule alone.

@@ -1,7 +1,7 @@
 //! C4: Christian's Congestion Control Code.
 //!
-//! Source: Huitema, Nandakumar and Jennings, draft-huitema-ccwg-c4-spec, as in `doc/c4-spec.md` of `private-octopus/c4` at
-//! commit e3377b6. "Code" is `src/c4.c` of the same commit.
+//! Source: Huitema, Nandakumar and Jennings, draft-huitema-ccwg-c4-spec, as in `doc/c4-spec.md` of
+//! `private-octopus/c4` at commit e3377b6. "Code" is `src/c4.c` of the same commit.
 //!
 //! ```text
 //! rate_estimate = delivered / max(now - time_sent, send_delay)          (nominal rate)
@@ -31,48 +31,62 @@
 //! successful: no signal, rate > (1 + (alpha - 1)/4) rate before, or > rate before at 17/16  (Recovery)
 //! ```
 //!
-//! s is the sensitivity. An era lasts until the first packet sent in it is acknowledged. C4 has no parameters.
+//! s is the sensitivity. An era lasts until the first packet sent in it is acknowledged. C4 has no
+//! parameters.
 //!
 //! Known deviations:
 //!
-//! * The draft's update of the nominal rate has its comparison reversed; here the rate only increases, as its text says.
-//! * A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal rate. The draft reduces it
-//!   in Cruising too, by min(1/4, (rtt - nominal_max_rtt)/delay_threshold - 1): with this rule 7 of 100 runs of the code's
-//!   test c4_wifi_bad meet the deadline instead of 54.
-//! * The nominal max RTT follows the draft's pseudo-code. In the code it decreases at the end of Recovery and of the first era of
-//!   Cruising only, it follows the round-trip times of Recovery too, and the era of Pushing does not count: then 83 runs of
-//!   c4_wifi_bad meet the deadline, but the median RTT of c4_alone is 109 ms instead of 82 ms on a path of 80 ms. What counts
-//!   is Recovery: if it may raise the nominal max RTT, 83 runs meet the deadline with the draft's decreases too. The draft's
-//!   text on jitter, which is detected after an update at the end of Recovery, is on the side of the code.
-//! * A signal in Pushing does not reduce the rate, as in the code; the draft excepts only signals of packets sent in Pushing.
-//!   With its rule C4 gets 5.7 instead of 6.3 of 10 Mb/s beside Reno at 5 ms, and loses 0.15 % instead of 3.2 %.
-//! * The nominal rate is updated in a Recovery that a signal in Initial began, as in the code; in the draft that is congested.
-//! * Growth in Initial is growth by a quarter, as in the code; the draft says that the rate does not increase. A delay ends
-//!   Initial also if the rate has grown in the era.
-//! * The loss rate begins anew after Recovery, and the running min RTT follows each sample, as in the code.
-//! * A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in which condition it is
-//!   reduced. The code's beta for losses depends on the sensitivity; here it is the draft's 1/4.
-//! * Four successful pushes in a row restart Initial; the draft has three. The code has four too, but its count returns to 0
-//!   at the end of each push without a signal.
+//! * The draft's update of the nominal rate has its comparison reversed; here the rate only
+//!   increases, as its text says.
+//! * A delay is a signal in Initial and Pushing only, as in the code, and never reduces the nominal
+//!   rate. The draft reduces it in Cruising too, by min(1/4, (rtt -
+//!   nominal_max_rtt)/delay_threshold - 1): with this rule 7 of 100 runs of the code's test
+//!   c4_wifi_bad meet the deadline instead of 54.
+//! * The nominal max RTT follows the draft's pseudo-code. In the code it decreases at the end of
+//!   Recovery and of the first era of Cruising only, it follows the round-trip times of Recovery
+//!   too, and the era of Pushing does not count: then 83 runs of c4_wifi_bad meet the deadline, but
+//!   the median RTT of c4_alone is 109 ms instead of 82 ms on a path of 80 ms. What counts is
+//!   Recovery: if it may raise the nominal max RTT, 83 runs meet the deadline with the draft's
+//!   decreases too. The draft's text on jitter, which is detected after an update at the end of
+//!   Recovery, is on the side of the code.
+//! * A signal in Pushing does not reduce the rate, as in the code; the draft excepts only signals
+//!   of packets sent in Pushing. With its rule C4 gets 5.7 instead of 6.3 of 10 Mb/s beside Reno at
+//!   5 ms, and loses 0.15 % instead of 3.2 %.
+//! * The nominal rate is updated in a Recovery that a signal in Initial began, as in the code; in
+//!   the draft that is congested.
+//! * Growth in Initial is growth by a quarter, as in the code; the draft says that the rate does
+//!   not increase. A delay ends Initial also if the rate has grown in the era.
+//! * The loss rate begins anew after Recovery, and the running min RTT follows each sample, as in
+//!   the code.
+//! * A loss in Cruising reduces the nominal max RTT too, as in the code; the draft does not say in
+//!   which condition it is reduced. The code's beta for losses depends on the sensitivity; here it
+//!   is the draft's 1/4.
+//! * Four successful pushes in a row restart Initial; the draft has three. The code has four too,
+//!   but its count returns to 0 at the end of each push without a signal.
 //! * A restart by jitter requires a nominal max RTT above 50 ms, as in the code.
 //! * Cruising lasts one era after a successful push, as in the code (cascade).
 //! * A push widens the window by at least a packet, as in the code.
-//! * Initial paces at 5/4 of 2 nominal_rate, as in the code, and at least at 5/4 of the initial window in each nominal max
-//!   RTT. Its window is at least the initial one, as in the code.
-//! * The pacing rate is at least that of the least window, two packets in each running min RTT: without it, repeated
-//!   signals take the rate of a flow that does not push to 0.
-//! * Losses and marks of packets sent before the last Recovery began do not count; the draft ignores those in Recovery.
-//! * In Initial a loss does not count before 20 packets were acknowledged; the code counts lost packets as received.
-//! * Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft leaves ECN open.
-//! * An era is application-limited if its acknowledgements find the sender limited by the application or the receiver.
-//! * Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented. In the code half the peak of
-//!   these estimates bounds rate and window of Initial from below.
-//! * The packets that a timeout declares lost count for the loss rate; the draft does not react to probe timeouts, which declare
-//!   none. The window is then the least one (one packet as in RFC 5681, two for QUIC), and two packets after persistent congestion,
-//!   as in RFC 9002, until a packet sent since is acknowledged; a timeout changes nothing else.
+//! * Initial paces at 5/4 of 2 nominal_rate, as in the code, and at least at 5/4 of the initial
+//!   window in each nominal max RTT. Its window is at least the initial one, as in the code.
+//! * The pacing rate is at least that of the least window, two packets in each running min RTT:
+//!   without it, repeated signals take the rate of a flow that does not push to 0.
+//! * Losses and marks of packets sent before the last Recovery began do not count; the draft
+//!   ignores those in Recovery.
+//! * In Initial a loss does not count before 20 packets were acknowledged; the code counts lost
+//!   packets as received.
+//! * Each report of CE marks is a signal that reduces the rate by 1/4, as in the code; the draft
+//!   leaves ECN open.
+//! * An era is application-limited if its acknowledgements find the sender limited by the
+//!   application or the receiver.
+//! * Careful resume, bandwidth estimates of the stack and the pacing quantum are not implemented.
+//!   In the code half the peak of these estimates bounds rate and window of Initial from below.
+//! * The packets that a timeout declares lost count for the loss rate; the draft does not react to
+//!   probe timeouts, which declare none. The window is then the least one (one packet as in RFC
+//!   5681, two for QUIC), and two packets after persistent congestion, as in RFC 9002, until a
+//!   packet sent since is acknowledged; a timeout changes nothing else.
 //! * The handshake is no RTT sample: in a TCP its packets are smaller than data.
-//! * After a change of the packet size a rate sample is converted by the sizes of its packets. Those sent between the last
-//!   acknowledgement and the change count with the new size.
+//! * After a change of the packet size a rate sample is converted by the sizes of its packets.
+//!   Those sent between the last acknowledgement and the change count with the new size.
 //! * The nominal rate is in packets of the maximum size.
 
 use crate::controller::{Controller, Cut, Needs, Settings};
@@ -107,11 +121,13 @@ const JITTER_RTT: f64 = 0.05;
 const PACKETS_BEFORE_LOSS: u64 = 20;
 /// The fraction of the loss rate that a packet replaces.
 const LOSS_GAIN: f64 = 1.0 / 16.0;
-/// Pacing rate of Initial as a multiple of alpha nominal_rate, for packets that come in bunches (code).
+/// Pacing rate of Initial as a multiple of alpha nominal_rate, for packets that come in bunches
+/// (code).
 const INITIAL_PACING: f64 = 5.0 / 4.0;
 /// The least window in packets.
 const MIN_WINDOW: f64 = 2.0;
-/// Smallest round-trip time in seconds and largest rate in packets per second, so that results stay finite.
+/// Smallest round-trip time in seconds and largest rate in packets per second, so that results stay
+/// finite.
 const MIN_RTT: f64 = 1e-6;
 const MAX_RATE: f64 = 1e12;
 
@@ -169,7 +185,8 @@ pub struct C4 {
     recovered: Time,
     /// Whether there was a signal since the last assessment.
     congested: bool,
-    /// Whether the sender was limited by something other than the application since the last assessment.
+    /// Whether the sender was limited by something other than the application since the last
+    /// assessment.
     used: bool,
     loss_rate: f64,
     /// Packets acknowledged in Initial.
@@ -179,7 +196,8 @@ pub struct C4 {
     /// Packets delivered and in flight.
     delivered: u64,
     in_flight: u32,
-    /// After a timeout or persistent congestion, its time and the window until a packet sent since is acknowledged.
+    /// After a timeout or persistent congestion, its time and the window until a packet sent since
+    /// is acknowledged.
     restarted_at: Option<(Time, f64)>,
     cut: Option<Cut>,
 }
@@ -330,8 +348,8 @@ impl C4 {
         }
     }
 
-    /// Updates the running min RTT and the nominal max RTT at the end of an era whose packets were sent at the nominal rate
-    /// or below.
+    /// Updates the running min RTT and the nominal max RTT at the end of an era whose packets were
+    /// sent at the nominal rate or below.
     fn update_rtts(&mut self) {
         let Era { previous, min_rtt, max_rtt, .. } = self.era;
         if previous > 1.0 || max_rtt == 0.0 {
@@ -470,7 +488,8 @@ impl C4 {
         }
     }
 
-    /// After a timeout or persistent congestion the window is `window` until a packet sent since is acknowledged.
+    /// After a timeout or persistent congestion the window is `window` until a packet sent since is
+    /// acknowledged.
     fn restart(&mut self, now: Time, window: f64) {
         self.restarted_at = Some((now, window.min(self.window())));
     }

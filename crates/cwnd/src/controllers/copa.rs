@@ -1,8 +1,9 @@
 //! Copa: delay-based congestion control.
 //!
-//! Source: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018.
-//! Details that the paper leaves open are those of the authors' implementation, `venkatarun95/genericCC` at commit 18299d6
-//! (`markoviancc.cc`, `rtt-window.cc`, `estimators.cc`), or of `facebook/mvfst` at commit 00e67c1 (`Copa.cpp`).
+//! Source: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet,
+//! NSDI 2018. Details that the paper leaves open are those of the authors' implementation,
+//! `venkatarun95/genericCC` at commit 18299d6 (`markoviancc.cc`, `rtt-window.cc`, `estimators.cc`),
+//! or of `facebook/mvfst` at commit 00e67c1 (`Copa.cpp`).
 //!
 //! ```text
 //! lambda_t = 1 / (delta d_q)                                     (section 2.1, equation 1)
@@ -29,30 +30,35 @@
 //! | `delta` | weight of the delay against the throughput, in the default mode | 1/packets | 0.001 <= delta <= 10 | 0.5 |
 //! | `competitive` | whether the controller changes to the competitive mode | | on or off | on |
 //!
-//! In equilibrium n flows keep a queue that oscillates between 0 and about 2.5 n/delta packets, with a period of five
-//! round-trip times (section 3).
+//! In equilibrium n flows keep a queue that oscillates between 0 and about 2.5 n/delta packets,
+//! with a period of five round-trip times (section 3).
 //!
 //! Known deviations:
 //!
-//! * The rules of section 2.2 and the oscillation of section 3 are taken from the authors' implementation and from
-//!   summaries of the paper, not from its text.
-//! * An acknowledgement of several packets counts as several ACKs, as in mvfst. In a loss recovery the window does not grow, and each
-//!   acknowledgement counts as one where it decreases: section 2.1 has no recovery. With random loss of 5 % that costs up to two thirds
-//!   of the goodput with the conventions rfc5681, and nothing with those of Linux.
+//! * The rules of section 2.2 and the oscillation of section 3 are taken from the authors'
+//!   implementation and from summaries of the paper, not from its text.
+//! * An acknowledgement of several packets counts as several ACKs, as in mvfst. In a loss recovery
+//!   the window does not grow, and each acknowledgement counts as one where it decreases: section
+//!   2.1 has no recovery. With random loss of 5 % that costs up to two thirds of the goodput with
+//!   the conventions rfc5681, and nothing with those of Linux.
 //! * The window does not grow while the application or the receiver limits the sender.
-//! * A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the oscillation is half a
-//!   packet at delta = 0.5, which the RTT does not resolve, least of all with delayed acknowledgements. With a delta above 0.5 the bound
-//!   is 0.5/delta packets: half of the flow's part of the queue in equilibrium.
+//! * A queue with less than a packet of the flow (lambda d_q < 1) is nearly empty: a tenth of the
+//!   oscillation is half a packet at delta = 0.5, which the RTT does not resolve, least of all with
+//!   delayed acknowledgements. With a delta above 0.5 the bound is 0.5/delta packets: half of the
+//!   flow's part of the queue in equilibrium.
 //! * The last five RTTs are five complete windows of data.
 //! * The handshake is no RTT sample: its packets are smaller than data.
 //! * The direction is that of three windows after the first one, as mvfst has it by default.
 //! * A step against the direction resets a velocity above 1 at once, as in mvfst.
-//! * The velocity is at most delta w and at least 1, as in genericCC: a step is at most a packet for each ACK, unless w < 1/delta.
+//! * The velocity is at most delta w and at least 1, as in genericCC: a step is at most a packet
+//!   for each ACK, unless w < 1/delta.
 //! * 1/delta is halved once for each window of data.
-//! * A loss rate above 30 % in two RTTs and more than 20 packets multiplies the window by 0.7, as in genericCC, at a loss.
+//! * A loss rate above 30 % in two RTTs and more than 20 packets multiplies the window by 0.7, as
+//!   in genericCC, at a loss.
 //! * The least window is two packets, as in genericCC.
-//! * A timeout and persistent congestion set the window to the least one, as mvfst does at persistent congestion; the
-//!   paper has no rule. The packets that a timeout declares lost count as lost packets.
+//! * A timeout and persistent congestion set the window to the least one, as mvfst does at
+//!   persistent congestion; the paper has no rule. The packets that a timeout declares lost count
+//!   as lost packets.
 //! * An ECN mark is a loss to the competitive mode; the paper has no rule.
 //! * The windows of RTTs keep three samples: extrema are exact until their first sample expires.
 
@@ -71,14 +77,16 @@ const MIN_CWND: f64 = 2.0;
 const STEADY: u32 = 3;
 /// The queue is nearly empty below this fraction of the variation of the RTT.
 const NEARLY: f64 = 0.1;
-/// The queue is nearly empty below this many packets of the flow itself, and at most this part of those in equilibrium (1/delta).
+/// The queue is nearly empty below this many packets of the flow itself, and at most this part of
+/// those in equilibrium (1/delta).
 const RESOLUTION: f64 = 1.0;
 const EQUILIBRIUM_PART: f64 = 0.5;
 /// Windows of data without a nearly empty queue before the competitive mode.
 const PATIENCE: u32 = 5;
 /// The window of `RTT_max` in round-trip times.
 const MAX_ROUNDS: u64 = 4;
-/// Loss rate above which the window is reduced, the least number of packets that it is measured over, and the factor (genericCC).
+/// Loss rate above which the window is reduced, the least number of packets that it is measured
+/// over, and the factor (genericCC).
 const HIGH_LOSS: f64 = 0.3;
 const LOSS_SAMPLE: u64 = 20;
 const LOSS_FACTOR: f64 = 0.7;
@@ -135,7 +143,8 @@ pub struct Copa {
     rtt_min: WindowedMin<Dur>,
     rtt_standing: WindowedMin<Dur>,
     rtt_max: WindowedMax<Dur>,
-    /// Whether the queue was nearly empty in the current window of data, and complete windows since it was.
+    /// Whether the queue was nearly empty in the current window of data, and complete windows since
+    /// it was.
     empty: bool,
     busy: u32,
     /// Time of the last change of 1/delta, and of the last halving.
@@ -226,7 +235,8 @@ impl Copa {
         }
     }
 
-    /// Ends a window of data: counts it for the mode, and chooses the velocity (section 2.1, step 4).
+    /// Ends a window of data: counts it for the mode, and chooses the velocity (section 2.1, step
+    /// 4).
     fn end_window(&mut self, now: Time, sent_at: Time) {
         let (began, before) = self.began;
         if sent_at < began {
@@ -302,7 +312,8 @@ impl Copa {
         }
     }
 
-    /// A loss or mark of a packet sent at `sent_at`: 1/delta is halved, once for each window of data.
+    /// A loss or mark of a packet sent at `sent_at`: 1/delta is halved, once for each window of
+    /// data.
     fn congested(&mut self, now: Time, sent_at: Time) {
         if self.competitive && sent_at >= self.halved {
             self.inverse = (self.inverse / 2.0).max(self.default);

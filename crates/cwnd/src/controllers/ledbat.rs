@@ -1,8 +1,8 @@
 //! **LEDBAT** and LEDBAT++: background transport that yields to other flows by the queueing delay.
 //!
-//! Shalunov, Hazel, Iyengar and Kühlewind, *Low Extra Delay Background Transport (LEDBAT)*, RFC 6817; Balasubramanian,
-//! Ertugay, Havey and Bagnulo, *LEDBAT++: Congestion Control for Background Traffic*,
-//! draft-irtf-iccrg-ledbat-plus-plus-01.
+//! Shalunov, Hazel, Iyengar and Kühlewind, *Low Extra Delay Background Transport (LEDBAT)*, RFC
+//! 6817; Balasubramanian, Ertugay, Havey and Bagnulo, *LEDBAT++: Congestion Control for Background
+//! Traffic*, draft-irtf-iccrg-ledbat-plus-plus-01.
 //!
 //! ```text
 //! queueing delay: q = min(current delays) - min(base delays)  (RFC 6817 section 2.4.2)
@@ -29,25 +29,29 @@
 //! | `base` | smallest round-trip time of the connection | s | | |
 //! | `flight` | packets in flight before the acknowledgement | packets | | |
 //!
-//! Beside TCP in a buffer longer than the target it has a small share; alone it fills the link and holds the queue at the
-//! target. Flows of LEDBAT that start later take the queue of the first ones for the path; LEDBAT++ measures the base
-//! delay anew at each slowdown.
+//! Beside TCP in a buffer longer than the target it has a small share; alone it fills the link and
+//! holds the queue at the target. Flows of LEDBAT that start later take the queue of the first ones
+//! for the path; LEDBAT++ measures the base delay anew at each slowdown.
 //!
 //! Known deviations:
 //!
-//! * The bound by the flight prevents growth, and does not reduce the window: a driver may report several
-//!   acknowledgements before it sends.
-//! * The rules of LEDBAT++ are those of an implementation (tinalee77/LEDBAT-Plus-Plus) that quotes version 01 of the
-//!   draft, whose text was not available; its sections are cited as quoted there.
-//! * A delay is one-way where acknowledgements have the receiver's timestamps, of the time at which they are sent, and else
-//!   the round-trip time, which includes queues on the way back. Both include the delay of delayed acknowledgements.
+//! * The bound by the flight prevents growth, and does not reduce the window: a driver may report
+//!   several acknowledgements before it sends.
+//! * The rules of LEDBAT++ are those of an implementation (tinalee77/LEDBAT-Plus-Plus) that quotes
+//!   version 01 of the draft, whose text was not available; its sections are cited as quoted there.
+//! * A delay is one-way where acknowledgements have the receiver's timestamps, of the time at which
+//!   they are sent, and else the round-trip time, which includes queues on the way back. Both
+//!   include the delay of delayed acknowledgements.
 //! * LEDBAT++ uses one-way delays too; its section 4.5 uses round-trip times, which need no clocks.
-//! * After an idle period the window is the driver's restart window, which may exceed the two packets of the sources.
+//! * After an idle period the window is the driver's restart window, which may exceed the two
+//!   packets of the sources.
 //! * The window does not change during loss recovery, nor on an acknowledgement with ECN-Echo.
 //! * One acknowledgement decreases the window by at most a half.
 //! * A mark is answered as a loss; the sources have no rule.
-//! * A timeout of LEDBAT++ restarts slow start, with half of the window, or of the window before the slowdown, as threshold.
-//! * The ramp after a slowdown is the slow start of LEDBAT++ with the gain G, without the exit on delay.
+//! * A timeout of LEDBAT++ restarts slow start, with half of the window, or of the window before
+//!   the slowdown, as threshold.
+//! * The ramp after a slowdown is the slow start of LEDBAT++ with the gain G, without the exit on
+//!   delay.
 
 use crate::controller::{Controller, Cut, Settings};
 use crate::event::{Acked, Event, Limit, Output};
@@ -412,7 +416,8 @@ mod tests {
         controller
     }
 
-    /// The window after acknowledgements with a queueing delay of `q` ms fill the filter, and after one more.
+    /// The window after acknowledgements with a queueing delay of `q` ms fill the filter, and after
+    /// one more.
     fn grown(controller: &mut Ledbat, q: u64) -> (f64, f64) {
         for now in 2000..2004 {
             ack(controller, now, 40 + q);
@@ -422,7 +427,8 @@ mod tests {
         (20.0, controller.w)
     }
 
-    /// RFC 6817 section 2.4.2: the growth falls from a packet in each RTT to none at the target, and below.
+    /// RFC 6817 section 2.4.2: the growth falls from a packet in each RTT to none at the target,
+    /// and below.
     #[test]
     fn growth_is_linear_in_the_distance_to_the_target() {
         for (q, change) in [(0, 1.0), (50, 0.5), (100, 0.0), (150, -0.5)] {
@@ -459,7 +465,8 @@ mod tests {
         assert_eq!(delays.base.iter().min(), Some(&90));
     }
 
-    /// RFC 6817 section 2.5: the current delay is the least of four samples that are not older than an RTT.
+    /// RFC 6817 section 2.5: the current delay is the least of four samples that are not older than
+    /// an RTT.
     #[test]
     fn the_current_delay_is_filtered() {
         let mut delays = Delays::new(false);
@@ -474,7 +481,8 @@ mod tests {
         assert_eq!(delays.queueing(at_ms(900), rtt), None);
     }
 
-    /// RFC 6817 section 3.1: with the receiver's timestamps the delay is one-way, by clocks with different epochs.
+    /// RFC 6817 section 3.1: with the receiver's timestamps the delay is one-way, by clocks with
+    /// different epochs.
     #[test]
     fn one_way_delays_ignore_the_way_back() {
         let mut controller = ledbat(false);
@@ -492,7 +500,8 @@ mod tests {
         }
     }
 
-    /// RFC 6817 section 2.4.2: half of the window, at least two packets, once in an RTT; one packet after a timeout.
+    /// RFC 6817 section 2.4.2: half of the window, at least two packets, once in an RTT; one packet
+    /// after a timeout.
     #[test]
     fn losses_halve_the_window_once() {
         let mut controller = avoiding(false);
@@ -520,7 +529,8 @@ mod tests {
         }
     }
 
-    /// LEDBAT++ section 4.3: constant growth below the target, and a multiplicative decrease of at most a half above.
+    /// LEDBAT++ section 4.3: constant growth below the target, and a multiplicative decrease of at
+    /// most a half above.
     #[test]
     fn plus_decreases_multiplicatively() {
         let controller = avoiding(true);
@@ -532,8 +542,9 @@ mod tests {
         }
     }
 
-    /// LEDBAT++ sections 4.1 and 4.4: slow start ends at 3/4 of the target, a slowdown follows 2 RTT later, keeps two
-    /// packets for 2 RTT, and returns to its threshold; the next one follows after 9 durations.
+    /// LEDBAT++ sections 4.1 and 4.4: slow start ends at 3/4 of the target, a slowdown follows 2
+    /// RTT later, keeps two packets for 2 RTT, and returns to its threshold; the next one follows
+    /// after 9 durations.
     #[test]
     fn slowdowns_follow_slow_start_and_each_other() {
         let mut controller = ledbat(true);
@@ -565,7 +576,8 @@ mod tests {
         assert_eq!(pause.as_nanos(), 9 * (now - 10 - 1500) * 1_000_000);
     }
 
-    /// LEDBAT++ section 4.1: the undo of a timeout continues the first slow start, which a delay ends.
+    /// LEDBAT++ section 4.1: the undo of a timeout continues the first slow start, which a delay
+    /// ends.
     #[test]
     fn the_undo_of_a_timeout_restores_the_slow_start_of_plus() {
         let mut controller = ledbat(true);
@@ -580,7 +592,8 @@ mod tests {
         assert_eq!(controller.phase, Phase::Avoidance);
     }
 
-    /// LEDBAT++ section 4.4: a timeout in a slowdown halves the window before it, and the next slowdown follows slow start.
+    /// LEDBAT++ section 4.4: a timeout in a slowdown halves the window before it, and the next
+    /// slowdown follows slow start.
     #[test]
     fn a_timeout_in_a_slowdown_keeps_half_of_the_window_before() {
         let mut controller = avoiding(true);

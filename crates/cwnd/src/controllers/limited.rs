@@ -1,7 +1,8 @@
 //! Application-limited phases that a controller declares itself.
 
-/// Packets that the model ignores: those sent while the controller held the window down. A packet is identified by
-/// the delivered count at its transmission (MarkConnectionAppLimited of draft-ietf-ccwg-bbr section 4.1.2.4).
+/// Packets that the model ignores: those sent while the controller held the window down. A packet
+/// is identified by the delivered count at its transmission (MarkConnectionAppLimited of
+/// draft-ietf-ccwg-bbr section 4.1.2.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LimitedPhase {
     /// The first and the last delivered count.

@@ -30,18 +30,19 @@
 //! The threshold in slow start and after a timeout is that of TCP Westwood's algorithm and its ns-2
 //! code; the letter has Eq. 1 alone. Where r d exceeds the window, slow start continues to r d.
 //!
-//! `filter=fixed` is the filter that the constructor of the published ns-2 code of TCP Westwood (UCLA, 2002) chooses: the one above with
-//! D = tau / 10 whatever the interval, without samples of 0, and with at most 2 packets for an ACK.
+//! `filter=fixed` is the filter that the constructor of the published ns-2 code of TCP Westwood
+//! (UCLA, 2002) chooses: the one above with D = tau / 10 whatever the interval, without samples of
+//! 0, and with at most 2 packets for an ACK.
 //!
 //! Known deviations:
 //!
 //! * Eq. 1 has no bounds: here a loss does not increase the window, and r d counts as at least 2
 //!   packets.
 //! * Samples at one instant of their clock are combined.
-//! * The remainder of a gap shorter than tau / 50 after its samples of 0 is added to the last of them,
-//!   as in the ns-2 code of TCP Westwood (10 ms there).
-//! * The estimate starts at 0, as in that code. Without an estimate or a round-trip time a loss halves
-//!   the window.
+//! * The remainder of a gap shorter than tau / 50 after its samples of 0 is added to the last of
+//!   them, as in the ns-2 code of TCP Westwood (10 ms there).
+//! * The estimate starts at 0, as in that code. Without an estimate or a round-trip time a loss
+//!   halves the window.
 //! * That code divides the threshold of a timeout in slow start by a factor of 1 to 4, which grows
 //!   with each timeout; the letter does not, and neither does this law.
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
@@ -295,7 +296,8 @@ mod tests {
         assert_eq!(law.cut(30.0, Signal::Loss, &at(at_ms(0))), 15.0);
     }
 
-    /// 19/21 of the estimate and 1/21 of two samples, of at most 2 packets each, whatever the interval.
+    /// 19/21 of the estimate and 1/21 of two samples, of at most 2 packets each, whatever the
+    /// interval.
     #[test]
     fn the_fixed_filter_has_the_gains_of_the_published_code() {
         let mut law = Aiad::new(RateClock::Ack, RateFilter::Fixed, ms(500));

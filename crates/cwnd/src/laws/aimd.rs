@@ -23,8 +23,8 @@
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 //! * Yang and Lam halve the window at the congestion indication that ends slow start, as RFC 5681
 //!   equation 4 allows; they have no rule for the threshold after a timeout (see `threshold`).
@@ -48,7 +48,8 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// AIMD that grows by `alpha` packets in each round-trip time and reduces its window by the fraction `beta`.
+    /// AIMD that grows by `alpha` packets in each round-trip time and reduces its window by the
+    /// fraction `beta`.
     pub const fn new(alpha: f64, beta: f64) -> Self {
         Aimd { alpha, beta, keeps_threshold: false, credit: None }
     }
@@ -58,7 +59,8 @@ impl Aimd {
         Aimd::new(1.0, 0.5)
     }
 
-    /// The GAIMD paper's GAIMD(α, β), whose β is `kept`: the window after a loss over that before it.
+    /// The GAIMD paper's GAIMD(α, β), whose β is `kept`: the window after a loss over that before
+    /// it.
     pub const fn gaimd(alpha: f64, kept: f64) -> Self {
         Aimd::new(alpha, 1.0 - kept)
     }

@@ -30,19 +30,19 @@
 //!
 //! Never more aggressive than TCP: `a <= 1`.
 //!
-//! Section 6.3 assumes that the window oscillates between W/2 and W before other flows leave, and does not say how a
-//! sender finds W where its peaks differ: `peak` has three readings.
+//! Section 6.3 assumes that the window oscillates between W/2 and W before other flows leave, and
+//! does not say how a sender finds W where its peaks differ: `peak` has three readings.
 //!
-//! Timeouts. A round is "the interval between two cwnd multiplicative decreases" (section 4.1, definition
-//! 2), and the introduction lists "timeouts and multiplicative decreases" separately: a timeout is no
-//! such decrease, so the round continues, and the packets declared lost then count as its losses. The
-//! pseudo-code's "upon loss or triple-duplicate ack" has another reading: `timeout=ends` ends the round
-//! at a timeout outside recovery.
+//! Timeouts. A round is "the interval between two cwnd multiplicative decreases" (section 4.1,
+//! definition 2), and the introduction lists "timeouts and multiplicative decreases" separately: a
+//! timeout is no such decrease, so the round continues, and the packets declared lost then count as
+//! its losses. The pseudo-code's "upon loss or triple-duplicate ack" has another reading:
+//! `timeout=ends` ends the round at a timeout outside recovery.
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * a never exceeds 1, which section 6.3 calls the fastest.
 //! * The 0.9 of Eq. 23 is 1 - bound.
 //! * A timeout ends no round (see `timeout`).

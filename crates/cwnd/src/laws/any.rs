@@ -1,4 +1,5 @@
-//! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait objects.
+//! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait
+//! objects.
 
 use super::{
     Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, Dctcp, HighSpeed, Prague, Scalable, Simd, Tfrc,
@@ -28,7 +29,8 @@ macro_rules! any_law {
             fn adopt(&mut self, conventions: &'static Conventions) {
                 forward!($any, [$($law),+], self.adopt(conventions))
             }
-            // Copies: passing a reference to a non-inlined function forces the value out of registers.
+            // Copies: passing a reference to a non-inlined function forces the value out of
+            // registers.
             #[inline(always)]
             fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
                 forward!($any, [$($law),+], self.grow(w, acked, &{ *cx }))

@@ -1,7 +1,7 @@
 //! **BIC**, binary increase.
 //!
-//! Xu, Harfoush and Rhee, *Binary increase congestion control (BIC) for fast long-distance networks*,
-//! INFOCOM 2004.
+//! Xu, Harfoush and Rhee, *Binary increase congestion control (BIC) for fast long-distance
+//! networks*, INFOCOM 2004.
 //!
 //! ```text
 //! each ACK, w < max: w <- w + s / w, s = (max + w) / 2 - w, at least smin, at most smax
@@ -23,10 +23,10 @@
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
-//! * The least increment applies at each ACK; the paper ends its binary search when a step falls below
-//!   it.
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
+//! * The least increment applies at each ACK; the paper ends its binary search when a step falls
+//!   below it.
 //! * Before the first loss the maximum is infinite: the window grows by smax.
 //! * Fast convergence compares with the last maximum in the probe beyond it too, as Linux does; the
 //!   paper's code resets it there.
@@ -161,7 +161,8 @@ mod tests {
         law.rescale(2.0);
         assert_eq!(law.grow(760.0, 1.0, &context()), 760.0 + 20.0 / 760.0);
         assert_eq!(law.grow(800.0, 1.0, &context()), 800.0 + 1.0 / 800.0);
-        // The probe began at 800 packets, 1600 of the smaller ones: it doubles its step one packet beyond.
+        // The probe began at 800 packets, 1600 of the smaller ones: it doubles its step one packet
+        // beyond.
         law.rescale(2.0);
         assert_eq!(law.grow(1600.5, 1.0, &context()), 1600.5 + 1.0 / 1600.5);
         assert_eq!(law.grow(1601.0, 1.0, &context()), 1601.0 + 2.0 / 1601.0);

@@ -1,7 +1,7 @@
 //! **Binomial(k, l, α, β)**: increase by a power of the window, decrease by another.
 //!
-//! Bansal and Balakrishnan, *Binomial congestion control algorithms*, INFOCOM 2001; as the SIMD paper
-//! (BU-CS-2001-006) uses it.
+//! Bansal and Balakrishnan, *Binomial congestion control algorithms*, INFOCOM 2001; as the SIMD
+//! paper (BU-CS-2001-006) uses it.
 //!
 //! ```text
 //! each ACK: w <- w + alpha / w^(k+1)
@@ -15,16 +15,18 @@
 //! | `alpha` | growth in each round-trip time at a window of 1 | packets | 0 < alpha <= 1000 | 1 |
 //! | `beta` | reduction at a loss at a window of 1 | packets | 0 < beta < 1 | 2/3 |
 //!
-//! TCP-friendly for `k + l = 1` and `alpha = 3 beta / 2`: an epoch lasts `beta w / alpha` round-trip
-//! times, in which `1/p = beta w^2 / alpha` packets pass, so that `w = sqrt(alpha / (beta p))`, which
-//! is TCP's `sqrt(3 / (2p))` (footnote 9 of the SIMD paper for IIAD; SQRT has the same relation).
+//! TCP-friendly for `k + l = 1` and `alpha = 3 beta / 2`: an epoch lasts `beta w / alpha`
+//! round-trip times, in which `1/p = beta w^2 / alpha` packets pass, so that `w = sqrt(alpha /
+//! (beta p))`, which is TCP's `sqrt(3 / (2p))` (footnote 9 of the SIMD paper for IIAD; SQRT has the
+//! same relation).
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
-//! * alpha and beta of SQRT follow the TCP-friendly relation alpha = 3 beta / 2, as those of IIAD do.
+//! * alpha and beta of SQRT follow the TCP-friendly relation alpha = 3 beta / 2, as those of IIAD
+//!   do.
 
 use crate::law::{Context, Signal, WindowLaw};
 use libm::{pow, sqrt};
@@ -49,7 +51,8 @@ impl Binomial {
         (self.k, self.l, self.alpha, self.beta)
     }
 
-    /// Inverse increase, additive decrease, as the SIMD paper runs it: (k, l, α, β) = (1, 0, 1, 2/3).
+    /// Inverse increase, additive decrease, as the SIMD paper runs it: (k, l, α, β) = (1, 0, 1,
+    /// 2/3).
     pub const fn iiad() -> Self {
         Binomial::new(1.0, 0.0, 1.0, 2.0 / 3.0)
     }

@@ -31,11 +31,11 @@
 //!   window does not grow).
 //! * Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does not
 //!   hold, and t does not advance although the window grows (section 4.2).
-//! * t includes an idle period that the sender ends with a full window: the acknowledgement after it
-//!   reports the limit of that window (section 4.2: t MUST NOT include it).
-//! * The window grows by (target - w) / w for each acknowledged packet, at most to the target, where
-//!   sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and the growth does not
-//!   depend on the receiver's ACK ratio.
+//! * t includes an idle period that the sender ends with a full window: the acknowledgement after
+//!   it reports the limit of that window (section 4.2: t MUST NOT include it).
+//! * The window grows by (target - w) / w for each acknowledged packet, at most to the target,
+//!   where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and the growth
+//!   does not depend on the receiver's ACK ratio.
 //! * The packets of Eq. 4 are those that the driver credits: one for each ACK without byte counting
 //!   (RFC 3465).
 //! * W_est does not reduce the window (section 4.3: the window SHOULD be W_est where W(t) is less).
@@ -47,8 +47,8 @@
 //! * A spurious loss restores the threshold also where the window has grown past its old value
 //!   (section 4.9.2 restores nothing then).
 //! * Fast convergence counts a timeout as a congestion event.
-//! * Under Linux's conventions the law is that of tcp_cubic.c, in whole packets and jiffies of 4 ms,
-//!   with an exact cube root. An undo does not restore its state.
+//! * Under Linux's conventions the law is that of tcp_cubic.c, in whole packets and jiffies of 4
+//!   ms, with an exact cube root. An undo does not restore its state.
 //! * Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but leaves
 //!   the threshold and w_prior.
 
@@ -84,8 +84,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// CUBIC with the growth constant `c`, which reduces its window to `kept` of it at a loss, with fast convergence
-    /// or without.
+    /// CUBIC with the growth constant `c`, which reduces its window to `kept` of it at a loss, with
+    /// fast convergence or without.
     pub const fn new(c: f64, kept: f64, fast: bool) -> Self {
         Cubic {
             c,
@@ -151,7 +151,8 @@ impl WindowLaw for Cubic {
             return linux.cut(w, why);
         }
         self.after_loss = !why.restarts();
-        // Persistent congestion sets no threshold: cwnd_prior stays that of the losses reported before it.
+        // Persistent congestion sets no threshold: cwnd_prior stays that of the losses reported
+        // before it.
         if why != Signal::PersistentCongestion {
             self.w_prior = w;
             self.w_max = if self.fast && w < self.w_max { (1.0 + self.kept) * w / 2.0 } else { w };
@@ -242,9 +243,9 @@ mod tests {
         assert!((value - expected).abs() < 1e-9, "{value} is not {expected}");
     }
 
-    /// A law at the start of congestion avoidance at t = 0, after a loss at `w` packets. At 1000 packets, K is
-    /// cbrt(300 / 0.4) = cbrt(750) = 9.09 s: 91 round-trip times for 300 packets, so the law is not in the
-    /// Reno-friendly region.
+    /// A law at the start of congestion avoidance at t = 0, after a loss at `w` packets. At 1000
+    /// packets, K is cbrt(300 / 0.4) = cbrt(750) = 9.09 s: 91 round-trip times for 300 packets, so
+    /// the law is not in the Reno-friendly region.
     fn after_a_loss_at(w: f64) -> Cubic {
         let mut law = Cubic::default();
         let cut = law.cut(w, Signal::Loss, &seconds(0.0));
@@ -298,8 +299,8 @@ mod tests {
         near(law.window(0.0), 700.0);
         near(law.window(law.k), 1000.0);
         near(law.window(law.k + 1.0), 1000.4);
-        // Where the smallest threshold exceeds w_max, Eq. 2 has a negative K, and W(0) = w0 still: the second loss at
-        // two packets sets w_max = 1.7 and w0 = 2.
+        // Where the smallest threshold exceeds w_max, Eq. 2 has a negative K, and W(0) = w0 still:
+        // the second loss at two packets sets w_max = 1.7 and w0 = 2.
         let mut law = Cubic::default();
         law.cut(3.0, Signal::Loss, &seconds(0.0));
         law.cut(2.0, Signal::Loss, &seconds(1.0));
@@ -320,8 +321,9 @@ mod tests {
         near(grow(600.0, 3.0), 600.0 + (900.0 - 600.0) / 600.0);
     }
 
-    /// Section 4.2 and 5.8: t does not include periods in which the application or the receiver limits the sender, and
-    /// includes those limited by the window or by pacing, in which the window grows.
+    /// Section 4.2 and 5.8: t does not include periods in which the application or the receiver
+    /// limits the sender, and includes those limited by the window or by pacing, in which the
+    /// window grows.
     #[test]
     fn section_4_2_application_limited_time_does_not_count() {
         for (limit, t) in [
@@ -339,8 +341,9 @@ mod tests {
         }
     }
 
-    /// Section 4.3: W_est starts at cwnd_epoch and gains alpha = 3 * 0.3 / 1.7 = 9/17 for each window of packets (Eq. 4)
-    /// until it reaches cwnd_prior, then 1. The window is W_est where W(t) is less.
+    /// Section 4.3: W_est starts at cwnd_epoch and gains alpha = 3 * 0.3 / 1.7 = 9/17 for each
+    /// window of packets (Eq. 4) until it reaches cwnd_prior, then 1. The window is W_est where
+    /// W(t) is less.
     #[test]
     fn section_4_3_the_reno_friendly_region() {
         let mut law = after_a_loss_at(10.0);
@@ -362,8 +365,8 @@ mod tests {
         near(law.grow(7.0, 1.0, &seconds(0.2)), expected);
     }
 
-    /// The average window of AIMD(alpha, beta) of Eq. 3, sqrt(alpha (1 + beta) / (2 (1 - beta) p)), is that of
-    /// AIMD(1, 1/2) for the alpha of section 4.3.
+    /// The average window of AIMD(alpha, beta) of Eq. 3, sqrt(alpha (1 + beta) / (2 (1 - beta) p)),
+    /// is that of AIMD(1, 1/2) for the alpha of section 4.3.
     #[test]
     fn section_4_3_alpha_gives_renos_average_window() {
         let average = |alpha: f64, beta: f64| (alpha * (1.0 + beta) / (2.0 * (1.0 - beta))).sqrt();
@@ -380,7 +383,8 @@ mod tests {
         let target = 1000.0 + 0.4 * (2.0 + RTT - 750_f64.cbrt()).powi(3);
         assert!(target < 1000.0);
         near(law.grow(820.0, 1.0, &seconds(2.0)), 820.0 + (target - 820.0) / 820.0);
-        // An ACK of two packets is two ACKs, and one of more than a window does not pass the target.
+        // An ACK of two packets is two ACKs, and one of more than a window does not pass the
+        // target.
         near(law.grow(820.0, 2.0, &seconds(2.0)), 820.0 + 2.0 * (target - 820.0) / 820.0);
         near(law.grow(820.0, 2000.0, &seconds(2.0)), target);
     }
@@ -394,8 +398,8 @@ mod tests {
         near(law.grow(1050.0, 1.0, &seconds(15.0)), 1050.0 + (target - 1050.0) / 1050.0);
     }
 
-    /// Section 4.6: ssthresh and the window are 0.7 of the window, at least two packets after a loss. After a mark the
-    /// window is at least one packet, and the threshold two.
+    /// Section 4.6: ssthresh and the window are 0.7 of the window, at least two packets after a
+    /// loss. After a mark the window is at least one packet, and the threshold two.
     #[test]
     fn section_4_6_multiplicative_decrease() {
         let after = |w: f64, event: fn(&mut Windowed<Cubic>, f64)| {
@@ -428,7 +432,8 @@ mod tests {
         machine.into_law()
     }
 
-    /// Section 4.7: below the last w_max, w_max is (1 + 0.7) / 2 of the window before the reduction.
+    /// Section 4.7: below the last w_max, w_max is (1 + 0.7) / 2 of the window before the
+    /// reduction.
     #[test]
     fn section_4_7_fast_convergence() {
         for (fast, w, w_max) in [
@@ -445,8 +450,8 @@ mod tests {
         }
     }
 
-    /// Section 4.8: a timeout sets ssthresh to 0.7 of the window and the window to one packet. Congestion avoidance
-    /// begins with K = 0, and w_max and W_est are the window.
+    /// Section 4.8: a timeout sets ssthresh to 0.7 of the window and the window to one packet.
+    /// Congestion avoidance begins with K = 0, and w_max and W_est are the window.
     #[test]
     fn section_4_8_timeout() {
         let mut machine = machine(100.0, SlowStart::Standard);
@@ -511,8 +516,8 @@ mod tests {
         assert_eq!((machine.law(), machine.ssthresh()), (&law, ssthresh));
     }
 
-    /// Section 4.9.2: a spurious loss restores cwnd, cwnd_prior, ssthresh, w_max, K, t_epoch and W_est if cwnd is below
-    /// cwnd_prior. Otherwise the law keeps its current values.
+    /// Section 4.9.2: a spurious loss restores cwnd, cwnd_prior, ssthresh, w_max, K, t_epoch and
+    /// W_est if cwnd is below cwnd_prior. Otherwise the law keeps its current values.
     #[test]
     fn section_4_9_2_spurious_loss() {
         let (mut machine, window) = in_avoidance();
@@ -535,8 +540,8 @@ mod tests {
         assert_eq!((machine.law(), machine.window()), (&law, window));
     }
 
-    /// Section 4.10: slow start up to ssthresh. Where HyStart++ ends it without a loss, cwnd_prior = w_max = cwnd and
-    /// K = 0; since W_est has reached cwnd_prior, alpha is 1.
+    /// Section 4.10: slow start up to ssthresh. Where HyStart++ ends it without a loss, cwnd_prior
+    /// = w_max = cwnd and K = 0; since W_est has reached cwnd_prior, alpha is 1.
     #[test]
     fn section_4_10_slow_start() {
         let mut standard = machine(10.0, SlowStart::Standard);
@@ -563,9 +568,9 @@ mod tests {
         near(law.window(10.0), 50.0 + 0.4 * 1000.0);
     }
 
-    /// Section 5: the average window 1.054 RTT^(3/4) / p^(3/4) of Eq. 7, from Eq. 5 with a loss after each 1/p packets.
-    /// By appendix B it follows from one epoch: 1/p packets in K = cbrt(w_max 0.3 / C) seconds, with the mean window
-    /// (3 + 0.7) / 4 w_max.
+    /// Section 5: the average window 1.054 RTT^(3/4) / p^(3/4) of Eq. 7, from Eq. 5 with a loss
+    /// after each 1/p packets. By appendix B it follows from one epoch: 1/p packets in K =
+    /// cbrt(w_max 0.3 / C) seconds, with the mean window (3 + 0.7) / 4 w_max.
     #[test]
     fn section_5_the_average_window() {
         for p in [1e-5_f64, 1e-6, 1e-7] {

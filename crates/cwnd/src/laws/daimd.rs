@@ -33,37 +33,39 @@
 //! Slow start ends once: at the first loss report or timeout, or at the largest window.
 //!
 //! Negative feedback. Section II reduces the rate "for any negative feedback" (2) and counts the
-//! feedbacks of an interval in (1 - beta)^n; (3) takes n as the packets lost in the interval, (4) assumes
-//! that n is at most 1. These are three different laws if losses come in bursts. The paper's tables are
-//! UDT's, which reduces the rate once in each congestion event and then at growing intervals (UDT's
-//! library of February 2004: at the 16th, 32nd, ... loss report) or at random ([`Udt`](super::Udt));
-//! `event` has the first of these reductions. A congestion event begins with a loss report whose newest
-//! lost packet was sent after the last reduction. (UDT 4.11 compares sequence numbers: that of the first
-//! lost packet in the report with the newest one sent by the last reduction. A report of both older and
-//! newer packets, and a lost retransmission, begin an event here and not there.) `syn` reduces the rate
-//! unless the last reduction was less than a SYN ago. The kernel's implementation (`kernel/daimd.h`) has
-//! `event` and `report`.
+//! feedbacks of an interval in (1 - beta)^n; (3) takes n as the packets lost in the interval, (4)
+//! assumes that n is at most 1. These are three different laws if losses come in bursts. The
+//! paper's tables are UDT's, which reduces the rate once in each congestion event and then at
+//! growing intervals (UDT's library of February 2004: at the 16th, 32nd, ... loss report) or at
+//! random ([`Udt`](super::Udt)); `event` has the first of these reductions. A congestion event
+//! begins with a loss report whose newest lost packet was sent after the last reduction. (UDT 4.11
+//! compares sequence numbers: that of the first lost packet in the report with the newest one sent
+//! by the last reduction. A report of both older and newer packets, and a lost retransmission,
+//! begin an event here and not there.) `syn` reduces the rate unless the last reduction was less
+//! than a SYN ago. The kernel's implementation (`kernel/daimd.h`) has `event` and `report`.
 //!
-//! Increasing delay. Section II names it as a negative feedback and has no rule for it. This law has that of UDT's libraries of 2003 and of
-//! its agent for ns-2, which is Pathload's (Jain and Dovrolis): of the last 16 round-trip times, PCT is the fraction of the 15 differences
-//! that are rises, and PDT the last less the first one over the sum of the absolute differences. The time rises if PCT > 0.66 and PDT >
-//! 0.45, or PCT > 0.54 and PDT > 0.55; at most once in two round-trip times. These libraries have a sample for each ACK2, and this law one for
-//! each report.
+//! Increasing delay. Section II names it as a negative feedback and has no rule for it. This law
+//! has that of UDT's libraries of 2003 and of its agent for ns-2, which is Pathload's (Jain and
+//! Dovrolis): of the last 16 round-trip times, PCT is the fraction of the 15 differences that are
+//! rises, and PDT the last less the first one over the sum of the absolute differences. The time
+//! rises if PCT > 0.66 and PDT > 0.45, or PCT > 0.54 and PDT > 0.55; at most once in two round-trip
+//! times. These libraries have a sample for each ACK2, and this law one for each report.
 //!
 //! Known deviations:
 //!
-//! * Eq. 2, Eq. 3 and Eq. 4 define negative feedback differently: `feedback` selects the definition.
-//! * The paper's tables are UDT's, which also reduces the rate within a congestion event, at growing
-//!   intervals or at random.
-//! * The paper does not print when the delay increases: the rule is Pathload's, as in UDT's libraries of 2003. Eq. 3 and Eq. 4 count lost packets
-//!   only: `delay=off`.
-//! * A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion event are
-//!   one negative feedback, also with `packet` and `report`.
-//! * Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before the first
-//!   estimate of L.
+//! * Eq. 2, Eq. 3 and Eq. 4 define negative feedback differently: `feedback` selects the
+//!   definition.
+//! * The paper's tables are UDT's, which also reduces the rate within a congestion event, at
+//!   growing intervals or at random.
+//! * The paper does not print when the delay increases: the rule is Pathload's, as in UDT's
+//!   libraries of 2003. Eq. 3 and Eq. 4 count lost packets only: `delay=off`.
+//! * A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion event
+//!   are one negative feedback, also with `packet` and `report`.
+//! * Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before the
+//!   first estimate of L.
 //! * The paper does not print lambda: 7/8 is that of UDT's library of February 2004.
-//! * The paper does not describe slow start: it ends at the arrival rate, or at w / (RTT + SYN) without
-//!   one.
+//! * The paper does not describe slow start: it ends at the arrival rate, or at w / (RTT + SYN)
+//!   without one.
 //! * The flow window is at least 16 packets, and the rate at least 1 packet/s.
 
 use crate::event::{Lost, Report};
@@ -103,7 +105,8 @@ pub struct DaimdParameters {
     pub syn: Dur,
     /// The link capacity L in bits per second; `None` takes the receiver's estimate.
     pub capacity: Option<f64>,
-    /// The weight λ of the old window in the flow window's moving average; 1 disables the flow window.
+    /// The weight λ of the old window in the flow window's moving average; 1 disables the flow
+    /// window.
     pub lambda: f64,
     /// Whether a rising round-trip time is a negative feedback too (section II).
     pub delay: bool,
@@ -345,8 +348,8 @@ mod tests {
         assert_eq!(intervals, 750);
     }
 
-    /// The rates after loss reports of 1, 3 and 2 packets at 0, 4 and 12 ms, from 729 packets/s on. The
-    /// last two are of packets sent before the first reduction.
+    /// The rates after loss reports of 1, 3 and 2 packets at 0, 4 and 12 ms, from 729 packets/s on.
+    /// The last two are of packets sent before the first reduction.
     fn after_reports(feedback: Feedback) -> [f64; 3] {
         let mut law = Daimd::new(DaimdParameters { feedback, ..DaimdParameters::default() });
         let mut rate = Rate::per_sec(729.0);
@@ -364,7 +367,8 @@ mod tests {
         }
     }
 
-    /// Pathload's thresholds for 16 round-trip times: of 15 differences, more than 0.66 are 10 rises, and more than 0.54 are 9.
+    /// Pathload's thresholds for 16 round-trip times: of 15 differences, more than 0.66 are 10
+    /// rises, and more than 0.54 are 9.
     #[test]
     fn a_trend_of_the_round_trip_time_is_found() {
         let rising = |steps: &[i64]| {

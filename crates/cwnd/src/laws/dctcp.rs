@@ -1,7 +1,7 @@
 //! **DCTCP**: reduces the window by the fraction of marked packets.
 //!
-//! Bensley, Thaler, Balasubramanian, Eggert and Judd, *Data Center TCP (DCTCP): TCP Congestion Control for Data
-//! Centers*, RFC 8257.
+//! Bensley, Thaler, Balasubramanian, Eggert and Judd, *Data Center TCP (DCTCP): TCP Congestion
+//! Control for Data Centers*, RFC 8257.
 //!
 //! ```text
 //! each ACK: w <- w + (acknowledged - marked) / w  (section 3.4; RFC 3168 section 6.1.2)
@@ -17,22 +17,24 @@
 //! | `alpha` | estimated fraction of marked packets, 1 at first | | | |
 //! | `M` | fraction of marked packets in the last window of data | | | |
 //!
-//! For data centers: it starves TCP beside it where marks begin at a short queue (section 5). A queue that marks above
-//! a threshold is `{ kind = "red", min = K, max = K, gentle = false, weight = 1, ecn = true }`. Without accurate ECN
-//! feedback it cannot measure M.
+//! For data centers: it starves TCP beside it where marks begin at a short queue (section 5). A
+//! queue that marks above a threshold is `{ kind = "red", min = K, max = K, gentle = false, weight
+//! = 1, ecn = true }`. Without accurate ECN feedback it cannot measure M.
 //!
 //! Known deviations:
 //!
 //! * Packets count instead of bytes, and packets acknowledged selectively count too.
-//! * Without accurate ECN feedback each packet of an acknowledgement with ECN-Echo counts as marked. Only the receiver of
-//!   section 3.2 makes this exact; the echo of RFC 3168 lasts a round-trip time, and the window does not grow on it.
-//! * A window of data ends when a packet sent afterwards is acknowledged, selectively too. The acknowledgement of the SYN ends
-//!   one without marks, so that alpha is 15/16 at the first data.
+//! * Without accurate ECN feedback each packet of an acknowledgement with ECN-Echo counts as
+//!   marked. Only the receiver of section 3.2 makes this exact; the echo of RFC 3168 lasts a
+//!   round-trip time, and the window does not grow on it.
+//! * A window of data ends when a packet sent afterwards is acknowledged, selectively too. The
+//!   acknowledgement of the SYN ends one without marks, so that alpha is 15/16 at the first data.
 //! * A mark in slow start ends it with the reduction by alpha / 2, not by a half.
-//! * A mark may leave a window of one packet, which the next ones do not reduce; RFC 3168 section 6.1.2 has a timer for it,
-//!   and Linux keeps two packets.
+//! * A mark may leave a window of one packet, which the next ones do not reduce; RFC 3168 section
+//!   6.1.2 has a timer for it, and Linux keeps two packets.
 //! * A loss of a packet sent before the reduction at a mark does not reduce the window again.
-//! * A spurious reduction restores alpha and its counters too, except with the conventions of Linux.
+//! * A spurious reduction restores alpha and its counters too, except with the conventions of
+//!   Linux.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
@@ -125,7 +127,8 @@ mod tests {
         assert_eq!(law.threshold(20.0, Signal::Mark), Some(20.0));
     }
 
-    /// Section 3.3, steps 4 to 8: one update for each window of data, with the fraction of its packets.
+    /// Section 3.3, steps 4 to 8: one update for each window of data, with the fraction of its
+    /// packets.
     #[test]
     fn alpha_is_updated_once_for_each_window_of_data() {
         let mut law = Dctcp::new(G);

@@ -25,8 +25,8 @@
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * a(w) is recomputed when the window has changed by a packet, not at each ACK.
 //! * Beyond W1, where the RFC has no rule, b stays B1 and a follows its equation.
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
@@ -51,8 +51,9 @@ pub struct HighSpeed {
 }
 
 impl HighSpeed {
-    /// HighSpeed TCP that is Reno up to a window of `low.0` packets, its window at a loss rate of `low.1`. At a loss
-    /// rate of `high.1` the window is `high.0` packets, which a loss reduces by the fraction `high_decrease`.
+    /// HighSpeed TCP that is Reno up to a window of `low.0` packets, its window at a loss rate of
+    /// `low.1`. At a loss rate of `high.1` the window is `high.0` packets, which a loss reduces by
+    /// the fraction `high_decrease`.
     pub fn new(low: (f64, f64), high: (f64, f64), high_decrease: f64) -> Self {
         let (ln_low, ln_p_low) = (log(low.0), log(low.1));
         let span = log(high.0) - ln_low;

@@ -1,7 +1,7 @@
 //! The laws, one file each.
 //!
-//! A file begins with a card: name, source, equations, symbols with units, ranges and defaults, and every deviation
-//! from the source. The test `cards` compares it with the `registry`.
+//! A file begins with a card: name, source, equations, symbols with units, ranges and defaults, and
+//! every deviation from the source. The test `cards` compares it with the `registry`.
 //!
 //! Parameters of the machine, which every window law has in a `Spec` besides its own:
 //!

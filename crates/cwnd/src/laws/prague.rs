@@ -1,7 +1,8 @@
 //! **Prague**: DCTCP for the Internet, with L4S.
 //!
-//! The reference implementation of De Schepper, Tilmans, Briscoe and Goel, *Prague Congestion Control*,
-//! draft-briscoe-iccrg-prague-congestion-control: `net/ipv4/tcp_prague.c` of `L4STeam/linux` at commit 02573a2.
+//! The reference implementation of De Schepper, Tilmans, Briscoe and Goel, *Prague Congestion
+//! Control*, draft-briscoe-iccrg-prague-congestion-control: `net/ipv4/tcp_prague.c` of
+//! `L4STeam/linux` at commit 02573a2.
 //!
 //! ```text
 //! each ACK: w <- w + f (acknowledged - marked) / w       (prague_update_cwnd)
@@ -22,22 +23,25 @@
 //! | `M` | fraction of marked packets | | | |
 //! | `rtt` | smoothed round-trip time | s | | |
 //!
-//! Needs accurate ECN feedback and packets with ECT(1): `tcp = { ecn = "l4s", accecn = true }`. Through DualPI2 its rate
-//! is up to about twice that of Reno or CUBIC at equal propagation delays (`docs/validation.md`, Prague beside Reno).
+//! Needs accurate ECN feedback and packets with ECT(1): `tcp = { ecn = "l4s", accecn = true }`.
+//! Through DualPI2 its rate is up to about twice that of Reno or CUBIC at equal propagation delays
+//! (`docs/validation.md`, Prague beside Reno).
 //!
 //! Known deviations:
 //!
-//! * A mark in less than rtt_virt after a reduction is ignored, as in the draft; in the implementation it begins another
-//!   round without reductions.
-//! * The window is real-valued; the implementation changes it by at most a packet at each acknowledgement.
-//! * Below half of the slow-start threshold the implementation paces at twice the rate; here the driver's factor
-//!   decides.
-//! * Without accurate ECN feedback the implementation becomes Reno; here each packet of an acknowledgement with ECN-Echo
-//!   counts as marked.
+//! * A mark in less than rtt_virt after a reduction is ignored, as in the draft; in the
+//!   implementation it begins another round without reductions.
+//! * The window is real-valued; the implementation changes it by at most a packet at each
+//!   acknowledgement.
+//! * Below half of the slow-start threshold the implementation paces at twice the rate; here the
+//!   driver's factor decides.
+//! * Without accurate ECN feedback the implementation becomes Reno; here each packet of an
+//!   acknowledgement with ECN-Echo counts as marked.
 //! * A loss of a packet sent before the reduction at a mark does not reduce the window again.
 //! * Slow start grows on marked packets too; the first mark ends it.
 //! * The least window after a mark is two packets.
-//! * A spurious reduction restores alpha and its counters too, except with the conventions of Linux.
+//! * A spurious reduction restores alpha and its counters too, except with the conventions of
+//!   Linux.
 //! * The detection of classic ECN queues, which is off by default, is not implemented.
 
 use super::dctcp::marks;
@@ -71,7 +75,8 @@ pub struct Prague {
 }
 
 impl Prague {
-    /// Prague with the gain `g` and the virtual round-trip time `rtt_virt` after `transition` rounds.
+    /// Prague with the gain `g` and the virtual round-trip time `rtt_virt` after `transition`
+    /// rounds.
     pub const fn new(g: f64, rtt_virt: Dur, transition: u32) -> Self {
         Prague {
             g,
@@ -178,7 +183,8 @@ mod tests {
         law.observe(&Acked { marked, ..Acked::new(packets, sent_at) }, &at(now, rtt));
     }
 
-    /// prague_update_alpha: alpha stays 1 until the first mark, and then follows the marked fraction.
+    /// prague_update_alpha: alpha stays 1 until the first mark, and then follows the marked
+    /// fraction.
     #[test]
     fn alpha_follows_the_marks_from_the_first_one_on() {
         let mut law = Prague::new(G, VIRTUAL, 500);
@@ -219,8 +225,8 @@ mod tests {
         assert_eq!(law.grow(10.0, 1.0, &at(20, 80)), 10.1);
     }
 
-    /// prague_should_update_ewma and prague_enter_cwr: after the transition at most one update and one reduction in
-    /// each rtt_virt.
+    /// prague_should_update_ewma and prague_enter_cwr: after the transition at most one update and
+    /// one reduction in each rtt_virt.
     #[test]
     fn the_virtual_round_trip_time_spaces_updates_and_reductions() {
         let mut law = Prague::new(G, VIRTUAL, 0);

@@ -1,7 +1,7 @@
 //! **Scalable TCP**: multiplicative increase, multiplicative decrease.
 //!
-//! Kelly, *Scalable TCP: improving performance in highspeed wide area networks*, ACM SIGCOMM Computer
-//! Communication Review 33(2), 2003.
+//! Kelly, *Scalable TCP: improving performance in highspeed wide area networks*, ACM SIGCOMM
+//! Computer Communication Review 33(2), 2003.
 //!
 //! ```text
 //! each ACK: w <- w + a
@@ -15,15 +15,16 @@
 //! | `b` | reduction at a loss as a fraction of the window | | 0 < b < 1 | 1/8 |
 //! | `low` | the legacy window, up to which the law is Reno | packets | 1 <= low <= 1000000 | 16 |
 //!
-//! Recovers from a loss in about `b / a` round-trip times at any window. TCP-friendly only up to `low`.
+//! Recovers from a loss in about `b / a` round-trip times at any window. TCP-friendly only up to
+//! `low`.
 //!
-//! In slow start and after a timeout Linux sets the threshold to `1 - b` of the window. Table 6 of the
-//! DAIMD paper prints `0.1 w` for the paper's `0.01 w`.
+//! In slow start and after a timeout Linux sets the threshold to `1 - b` of the window. Table 6 of
+//! the DAIMD paper prints `0.1 w` for the paper's `0.01 w`.
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
@@ -37,8 +38,8 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// Scalable TCP that grows by `a` packets at each ACK, reduces its window by the fraction `b`, and is Reno up to
-    /// `low` packets.
+    /// Scalable TCP that grows by `a` packets at each ACK, reduces its window by the fraction `b`,
+    /// and is Reno up to `low` packets.
     pub const fn new(a: f64, b: f64, low: f64) -> Self {
         Scalable { a, b, low }
     }

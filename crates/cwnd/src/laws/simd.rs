@@ -23,12 +23,13 @@
 //!
 //! TCP-friendly under random losses by the choice of `alpha` (section 3).
 //!
-//! Section 5.1 says that all laws of the paper use TCP's timeouts. ns-2 halves the threshold as well.
+//! Section 5.1 says that all laws of the paper use TCP's timeouts. ns-2 halves the threshold as
+//! well.
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * After a loss in slow start w0 is at most half of w_max. Eq. 3 has w0 = (1 - beta) w_max.
 //! * Where slow start ends without a loss, w0 = w and w_max = w0 / (1 - beta).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
@@ -142,7 +143,8 @@ mod tests {
         assert!((second - (29.0 + 2.0 * alpha * 3.0 / 29.0)).abs() < 1e-12);
     }
 
-    /// Appendix B: w0 is the window of one packet, also when congestion avoidance begins again at half of the window before the timeout.
+    /// Appendix B: w0 is the window of one packet, also when congestion avoidance begins again at
+    /// half of the window before the timeout.
     #[test]
     fn a_timeout_resets_w0_to_its_window() {
         for (reset, w0) in [(SimdReset::Decrease, 1.0), (SimdReset::Avoidance, 16.0)] {

@@ -32,15 +32,16 @@
 //!
 //! Known deviations:
 //!
-//! * The sender keeps the loss history, from the losses that its driver reports, and answers every new
-//!   loss event at once, as it would the receiver's expedited feedback (section 6.2).
+//! * The sender keeps the loss history, from the losses that its driver reports, and answers every
+//!   new loss event at once, as it would the receiver's expedited feedback (section 6.2).
 //! * The length of a loss interval is the number of packets sent between the reports of its losses.
 //! * A gap is a loss at once, without three packets after it: packets are not reordered.
-//! * X_recv is the receiver's estimate over 16 arrivals, not over a round trip. Before the first one it
-//!   does not limit the rate, and half of X replaces it in section 6.3.1.
+//! * X_recv is the receiver's estimate over 16 arrivals, not over a round trip. Before the first
+//!   one it does not limit the rate, and half of X replaces it in section 6.3.1.
 //! * Lost packets are retransmitted within X.
-//! * The nofeedback timer is the sender's retransmission timer, which expires after at least 300 ms; the
-//!   packets that it declares lost are losses, which the RFC's receiver finds when the path works again.
+//! * The nofeedback timer is the sender's retransmission timer, which expires after at least 300
+//!   ms; the packets that it declares lost are losses, which the RFC's receiver finds when the path
+//!   works again.
 //! * Data-limited intervals and idle periods have no rules of their own.
 //! * The optional reduction of oscillations (section 4.5) is not implemented.
 
@@ -347,13 +348,15 @@ mod tests {
         near(feedback(&mut law, 300.0, Some(400.0), 1_000_000, 90.0), 800.0);
     }
 
-    /// Packets of half the size: rates in packets/s are doubled, and the loss event rate is the same.
+    /// Packets of half the size: rates in packets/s are doubled, and the loss event rate is the
+    /// same.
     #[test]
     fn rescaling_doubles_the_rates_and_keeps_the_losses() {
         let mut law = Tfrc::new();
         feedback(&mut law, 1.0, Some(50.0), 1, 0.1);
         law.rescale(2.0);
-        // X_recv_set and the newest X_recv are 100/s, and so is the fastest, on which the first interval depends.
+        // X_recv_set and the newest X_recv are 100/s, and so is the fastest, on which the first
+        // interval depends.
         let mut grown = law;
         near(grown.tick(Rate::per_sec(150.0), &at(0.2)).as_per_sec(), 200.0);
         lose(&mut law, 150.0, 1000, 0.3);
@@ -389,11 +392,13 @@ mod tests {
         near(timeout(&mut law, 300.0, 1.8), 150.0);
         near(timeout(&mut law, 4.0, 2.29), 4.0);
         near(timeout(&mut law, 4.0, 2.3), 2.0);
-        // After one, half of the equation's rate of 500/s, since more than half of that rate arrived.
+        // After one, half of the equation's rate of 500/s, since more than half of that rate
+        // arrived.
         let mut law = after_a_loss();
         feedback(&mut law, 500.0, Some(400.0), 1000, 2.0);
         near(timeout(&mut law, 500.0, 3.0), 250.0);
-        // X_recv_set is then 125/s: it limits the next halving, and the growth after feedback resumes.
+        // X_recv_set is then 125/s: it limits the next halving, and the growth after feedback
+        // resumes.
         near(timeout(&mut law, 250.0, 4.0), 125.0);
         near(feedback(&mut law, 125.0, Some(60.0), 1000, 4.1), 125.0);
         near(feedback(&mut law, 125.0, Some(120.0), 1000, 4.2), 240.0);

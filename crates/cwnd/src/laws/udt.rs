@@ -1,7 +1,7 @@
 //! **UDT**, the rate control of UDT version 4.
 //!
-//! Gu, *UDT: UDP-based data transfer protocol*, draft-gg-udt-03 section 6, with the constants and the
-//! counts of UDT 4.11. [`Daimd`](super::Daimd) is the rule that the paper analyses.
+//! Gu, *UDT: UDP-based data transfer protocol*, draft-gg-udt-03 section 6, with the constants and
+//! the counts of UDT 4.11. [`Daimd`](super::Daimd) is the rule that the paper analyses.
 //!
 //! ```text
 //! report, SYN after the last: x <- x + inc / SYN, unless a loss report came since
@@ -27,8 +27,8 @@
 //!
 //! Known deviations:
 //!
-//! * Slow start without an arrival rate ends at the rate w / (RTT + SYN), to which UDT 4.11 sets the
-//!   period.
+//! * Slow start without an arrival rate ends at the rate w / (RTT + SYN), to which UDT 4.11 sets
+//!   the period.
 //! * UDT 4.11 rounds periods up to microseconds and averages from 1 packet/s, not from the first
 //!   report.
 //! * UDT 4.11 draws d from the C library's generator, seeded with the sequence number.
@@ -72,8 +72,8 @@ pub struct Udt {
 }
 
 impl Udt {
-    /// UDT's rate control with the control interval `syn`, an increase of at least `least` packets in
-    /// each, and a `seed` for the spread of its decreases.
+    /// UDT's rate control with the control interval `syn`, an increase of at least `least` packets
+    /// in each, and a `seed` for the spread of its decreases.
     pub const fn new(syn: Dur, least: f64, seed: u64) -> Self {
         Udt {
             syn,
@@ -132,7 +132,8 @@ impl RateLaw for Udt {
     }
 
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
-        // A timeout does not change the rate, nor does the loss report that ended slow start at the arrival rate.
+        // A timeout does not change the rate, nor does the loss report that ended slow start at the
+        // arrival rate.
         let ended_slow_start = self.began == Some(cx.now) && self.arrival.is_some();
         if why.restarts() || ended_slow_start {
             return rate;
@@ -206,7 +207,8 @@ mod tests {
         }
     }
 
-    /// With 10 000 packets/s of 1500 bytes spare, 120 Mb/s: 10^9 * 1.5e-6 / 1500 = 1 packet each SYN.
+    /// With 10 000 packets/s of 1500 bytes spare, 120 Mb/s: 10^9 * 1.5e-6 / 1500 = 1 packet each
+    /// SYN.
     #[test]
     fn the_increase_follows_the_spare_capacity() {
         let mut law = udt();
@@ -219,7 +221,8 @@ mod tests {
         assert!((grown.as_per_sec() - 10_100.0).abs() < 1e-9);
     }
 
-    /// Below the rate before a decrease the spare capacity is at most a ninth of the capacity: 2222 packets/s, 27 Mb/s.
+    /// Below the rate before a decrease the spare capacity is at most a ninth of the capacity: 2222
+    /// packets/s, 27 Mb/s.
     #[test]
     fn after_a_decrease_the_increase_is_smaller() {
         let mut law = udt();
@@ -264,7 +267,8 @@ mod tests {
         assert!(law.cut(rate, true, Signal::Loss, &now) < rate);
     }
 
-    /// Packets of half the size: the same increase in bytes, below the rate before a decrease and above it.
+    /// Packets of half the size: the same increase in bytes, below the rate before a decrease and
+    /// above it.
     #[test]
     fn rescaling_keeps_the_bytes() {
         let mut law = udt();

@@ -1,7 +1,7 @@
 //! **Vegas**: the window follows the queueing delay.
 //!
-//! Brakmo and Peterson, *TCP Vegas: end to end congestion avoidance on a global Internet*, IEEE JSAC
-//! 13(8), 1995.
+//! Brakmo and Peterson, *TCP Vegas: end to end congestion avoidance on a global Internet*, IEEE
+//! JSAC 13(8), 1995.
 //!
 //! ```text
 //! each round-trip time: diff = w (1 - base / rtt), packets in the queues
@@ -27,8 +27,8 @@
 //!   reduction by 1/4; the slow-start threshold is half of the window.
 //! * rtt is the smallest sample of its round, against delayed acknowledgements.
 //! * The window does not decrease below two packets.
-//! * The handshake gives no base: Linux begins it anew after the handshake (tcp_vegas_init), and also where it sends with nothing in
-//!   flight (CA_EVENT_TX_START), which is not done here.
+//! * The handshake gives no base: Linux begins it anew after the handshake (tcp_vegas_init), and
+//!   also where it sends with nothing in flight (CA_EVENT_TX_START), which is not done here.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
@@ -48,7 +48,8 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// Vegas that holds between `alpha` and `beta` packets in the queues and leaves slow start at `gamma`.
+    /// Vegas that holds between `alpha` and `beta` packets in the queues and leaves slow start at
+    /// `gamma`.
     pub const fn new(alpha: f64, beta: f64, gamma: f64) -> Self {
         let (round_began, least) = (Time::ZERO, Dur::MAX);
         Vegas { alpha, beta, gamma, round_began, least, queued: None }

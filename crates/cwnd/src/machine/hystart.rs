@@ -6,7 +6,8 @@ use crate::law::Context;
 use crate::rtt::Rtt;
 use crate::units::{Dur, Time};
 
-// The constants of RFC 9406 section 4.3. The machine applies L, of which a driver decides by `Settings::slow_start_limit`.
+// The constants of RFC 9406 section 4.3. The machine applies L, of which a driver decides by
+// `Settings::slow_start_limit`.
 
 /// The packets by which one acknowledgement opens the window at most, without pacing.
 pub(super) const L: f64 = 8.0;
@@ -37,9 +38,10 @@ struct Css {
 
 /// HyStart++ (RFC 9406 section 4.2). [`Dur::MAX`] is its infinity.
 ///
-/// A round ends when a packet sent since its beginning is acknowledged, as windowEnd, the RFC's next sequence number,
-/// is the first byte of that packet. The first round thus ends with the first acknowledgement. The samples of
-/// acknowledgements for which no window may grow, such as duplicates with SACK blocks, do not count.
+/// A round ends when a packet sent since its beginning is acknowledged, as windowEnd, the RFC's
+/// next sequence number, is the first byte of that packet. The first round thus ends with the first
+/// acknowledgement. The samples of acknowledgements for which no window may grow, such as
+/// duplicates with SACK blocks, do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HyStart {
     round_began: Time,
@@ -60,7 +62,8 @@ impl HyStart {
         }
     }
 
-    /// Adds a round-trip time sample; begins or ends conservative slow start by the minimum of the round.
+    /// Adds a round-trip time sample; begins or ends conservative slow start by the minimum of the
+    /// round.
     fn sample(&mut self, rtt: Option<Dur>) {
         if let Some(rtt) = rtt {
             self.round_min = self.round_min.min(rtt);
@@ -86,7 +89,8 @@ impl HyStart {
         self.css = Some(Css { baseline, rounds: 0 });
     }
 
-    /// Ends the round if a packet sent since its beginning is acknowledged; returns whether it ended.
+    /// Ends the round if a packet sent since its beginning is acknowledged; returns whether it
+    /// ended.
     fn end_round(&mut self, now: Time, sent_at: Time) -> bool {
         let ended = sent_at >= self.round_began;
         if ended {
@@ -121,12 +125,12 @@ impl SlowStartLaw for HyStart {
     }
 }
 
-/// HyStart++ that also begins conservative slow start when an unbroken train of acknowledgements has lasted for half
-/// of the smallest round-trip time (Ha and Rhee, Hybrid Slow Start for High-Bandwidth and Long-Distance Networks,
-/// 2008).
+/// HyStart++ that also begins conservative slow start when an unbroken train of acknowledgements
+/// has lasted for half of the smallest round-trip time (Ha and Rhee, Hybrid Slow Start for
+/// High-Bandwidth and Long-Distance Networks, 2008).
 ///
-/// It does not observe acknowledgements for which the window may not grow, and the acknowledgement that begins
-/// conservative slow start already grows the window conservatively.
+/// It does not observe acknowledgements for which the window may not grow, and the acknowledgement
+/// that begins conservative slow start already grows the window conservatively.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HyStartTrain {
     hystart: HyStart,
@@ -139,9 +143,9 @@ impl HyStartTrain {
         HyStartTrain { hystart: HyStart::new(), end: Time::ZERO }
     }
 
-    /// Whether the acknowledgements of this round have come without a gap for half of the smallest round-trip time:
-    /// the packets in flight then fill half of the path. On paths shorter than twice [`MIN_RTT_THRESH`] a train has
-    /// to last for that threshold.
+    /// Whether the acknowledgements of this round have come without a gap for half of the smallest
+    /// round-trip time: the packets in flight then fill half of the path. On paths shorter than
+    /// twice [`MIN_RTT_THRESH`] a train has to last for that threshold.
     fn train(&mut self, now: Time, rtt: Option<Rtt>) -> bool {
         if now.since(self.end) > TRAIN_GAP {
             return false;
@@ -211,7 +215,8 @@ mod tests {
             self.law.done()
         }
 
-        /// The first round, one of 100 ms, and the beginning of one of 120 ms that begins conservative slow start.
+        /// The first round, one of 100 ms, and the beginning of one of 120 ms that begins
+        /// conservative slow start.
         fn in_css() -> Self {
             let mut bench = Bench::new(ms(100));
             bench.round(ms(100));
@@ -221,8 +226,9 @@ mod tests {
         }
     }
 
-    /// Section 4.2: "When windowEnd is ACKed, the current round ends and windowEnd is set to SND.NXT"; each round
-    /// starts with "lastRoundMinRTT = currentRoundMinRTT, currentRoundMinRTT = infinity, rttSampleCount = 0".
+    /// Section 4.2: "When windowEnd is ACKed, the current round ends and windowEnd is set to
+    /// SND.NXT"; each round starts with "lastRoundMinRTT = currentRoundMinRTT, currentRoundMinRTT =
+    /// infinity, rttSampleCount = 0".
     #[test]
     fn a_round_ends_with_the_first_packet_sent_in_it() {
         let mut bench = Bench::new(ms(100));
@@ -246,7 +252,8 @@ mod tests {
         assert_eq!((bench.law.round_min, bench.law.samples), (ms(95), 3));
     }
 
-    /// Section 4.2: RttThresh = max(MIN_RTT_THRESH, min(lastRoundMinRTT / MIN_RTT_DIVISOR, MAX_RTT_THRESH)).
+    /// Section 4.2: RttThresh = max(MIN_RTT_THRESH, min(lastRoundMinRTT / MIN_RTT_DIVISOR,
+    /// MAX_RTT_THRESH)).
     #[test]
     fn a_rise_of_an_eighth_within_bounds_ends_slow_start() {
         for (last, rise) in [(10, 4), (32, 4), (80, 10), (128, 16), (500, 16)] {
@@ -262,8 +269,8 @@ mod tests {
         }
     }
 
-    /// Section 4.2: only "for rounds where at least N_RTT_SAMPLE RTT samples have been obtained"; an acknowledgement
-    /// without a sample does not count.
+    /// Section 4.2: only "for rounds where at least N_RTT_SAMPLE RTT samples have been obtained";
+    /// an acknowledgement without a sample does not count.
     #[test]
     fn slow_start_continues_for_eight_samples_of_a_round() {
         let mut bench = Bench::new(ms(100));
@@ -275,7 +282,8 @@ mod tests {
         assert!(bench.law.css.is_some());
     }
 
-    /// Section 4.2: only if "lastRoundMinRTT != infinity": a round without samples is no comparison.
+    /// Section 4.2: only if "lastRoundMinRTT != infinity": a round without samples is no
+    /// comparison.
     #[test]
     fn slow_start_continues_after_a_round_without_samples() {
         let mut bench = Bench::new(ms(100));
@@ -285,8 +293,8 @@ mod tests {
         assert_eq!(bench.law.css, None);
     }
 
-    /// Section 4.2: "cwnd = cwnd + min(N, L * SMSS)" for each acknowledgement that arrives in slow start, and a
-    /// CSS_GROWTH_DIVISOR-th of it for each that arrives in conservative slow start.
+    /// Section 4.2: "cwnd = cwnd + min(N, L * SMSS)" for each acknowledgement that arrives in slow
+    /// start, and a CSS_GROWTH_DIVISOR-th of it for each that arrives in conservative slow start.
     #[test]
     fn conservative_slow_start_grows_by_a_quarter() {
         let mut bench = Bench::new(ms(100));
@@ -295,8 +303,8 @@ mod tests {
         assert_eq!(bench.within(2, ms(120)), [0.25; 2]);
     }
 
-    /// Section 4.2: "if (currentRoundMinRTT < cssBaselineMinRtt) cssBaselineMinRtt = infinity, resume slow start
-    /// including HyStart++", after N_RTT_SAMPLE samples.
+    /// Section 4.2: "if (currentRoundMinRTT < cssBaselineMinRtt) cssBaselineMinRtt = infinity,
+    /// resume slow start including HyStart++", after N_RTT_SAMPLE samples.
     #[test]
     fn a_round_trip_time_below_the_baseline_resumes_slow_start() {
         let mut bench = Bench::in_css();
@@ -321,8 +329,8 @@ mod tests {
         assert_eq!(bench.law.css, None);
     }
 
-    /// Section 4.2: "CSS lasts at most CSS_ROUNDS rounds. If the transition into CSS happens in the middle of a round,
-    /// that partial round counts towards the limit."
+    /// Section 4.2: "CSS lasts at most CSS_ROUNDS rounds. If the transition into CSS happens in the
+    /// middle of a round, that partial round counts towards the limit."
     #[test]
     fn conservative_slow_start_lasts_five_rounds() {
         let mut bench = Bench::in_css();
@@ -330,8 +338,8 @@ mod tests {
         assert_eq!(over, [false, false, false, false, true]);
     }
 
-    /// A round of 80 ms of acknowledgements `apart`, 100 ms after the packets left: when conservative slow start has
-    /// begun.
+    /// A round of 80 ms of acknowledgements `apart`, 100 ms after the packets left: when
+    /// conservative slow start has begun.
     fn css_after(apart: Dur, rtt: Dur) -> Option<Dur> {
         let mut law = HyStartTrain::new();
         let began = at_ms(1000);

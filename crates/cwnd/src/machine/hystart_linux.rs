@@ -11,11 +11,12 @@ const LOW_WINDOW: f64 = 16.0;
 const ACK_DELTA: Dur = Dur::from_millis(2);
 /// `HYSTART_MIN_SAMPLES`: the round-trip time samples of a round before its minimum counts.
 const MIN_SAMPLES: u32 = 8;
-/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: limits of the rise of the round-trip time that ends slow start.
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: limits of the rise of the round-trip time that ends
+/// slow start.
 const DELAY_MIN: Dur = Dur::from_millis(4);
 const DELAY_MAX: Dur = Dur::from_millis(16);
-/// `hystart_ack_delay`: a train is allowed the time of four largest segments (64 KiB each) at the pacing rate, at most
-/// 1 ms.
+/// `hystart_ack_delay`: a train is allowed the time of four largest segments (64 KiB each) at the
+/// pacing rate, at most 1 ms.
 const SEGMENTS: f64 = 4.0 * 65536.0;
 const MAX_ACK_DELAY: f64 = 0.001;
 /// The pacing rate of slow start over window / smoothed round-trip time (`tcp_pacing_ss_ratio`).
@@ -37,7 +38,8 @@ pub(super) struct HyStartLinux {
 }
 
 impl HyStartLinux {
-    /// `paced`: whether the sender is paced, which keeps a train from being as short as half a round-trip time.
+    /// `paced`: whether the sender is paced, which keeps a train from being as short as half a
+    /// round-trip time.
     pub(super) fn new(paced: bool) -> Self {
         HyStartLinux {
             round_start: Time::ZERO,
@@ -109,7 +111,8 @@ mod tests {
     use crate::rtt::Rtt;
     use crate::testing::{at_ms, ms, sampled};
 
-    /// Acknowledges at `at` a packet sent at `sent_at`, both in milliseconds, at window `w`; whether slow start is over.
+    /// Acknowledges at `at` a packet sent at `sent_at`, both in milliseconds, at window `w`;
+    /// whether slow start is over.
     fn ack(law: &mut HyStartLinux, w: f64, sent_at: u64, at: u64) -> bool {
         let cx = Context::new(at_ms(at), Some(Rtt::first(ms(100))));
         let growth = law.grow(w, 1.0, &sampled(1, cx.now, ms(at - sent_at)), &cx);

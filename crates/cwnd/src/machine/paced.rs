@@ -1,4 +1,5 @@
-//! The paced machine: the control interval, slow start, the flow window and the clamps around a [`RateLaw`].
+//! The paced machine: the control interval, slow start, the flow window and the clamps around a
+//! [`RateLaw`].
 
 use crate::controller::{Controller, Cut, Needs, Settings};
 use crate::event::{Event, Lost, Marked, Output, Report};
@@ -29,9 +30,9 @@ pub struct Paced<L> {
 }
 
 impl<L: RateLaw + Clone> Paced<L> {
-    /// A controller that runs `law` from the start of a connection. Slow start opens the window by one packet for
-    /// each packet acknowledged, unpaced, until a loss, a mark or the largest window (UDT). A law that starts itself is
-    /// paced from the first packet.
+    /// A controller that runs `law` from the start of a connection. Slow start opens the window by
+    /// one packet for each packet acknowledged, unpaced, until a loss, a mark or the largest window
+    /// (UDT). A law that starts itself is paced from the first packet.
     pub fn new(law: L, settings: &Settings) -> Self {
         let max_window = settings.max_window.get();
         let mut machine = Paced {
@@ -145,8 +146,8 @@ impl<L: RateLaw + Clone> Paced<L> {
         self.shrink(now, fresh, Signal::Loss);
     }
 
-    /// A mark ends slow start, as a loss does (RFC 3168 section 6.1.2). The law answers one for each congestion
-    /// period.
+    /// A mark ends slow start, as a loss does (RFC 3168 section 6.1.2). The law answers one for
+    /// each congestion period.
     fn marked(&mut self, now: Time, marked: &Marked) {
         self.leave_slow_start(now);
         self.report_losses(now, &Lost::new(marked.packets, marked.sent_at, marked.sent));
@@ -156,7 +157,8 @@ impl<L: RateLaw + Clone> Paced<L> {
         }
     }
 
-    /// The round-trip time rises: as after a loss, the rate is reduced and does not grow in this interval.
+    /// The round-trip time rises: as after a loss, the rate is reduced and does not grow in this
+    /// interval.
     fn delayed(&mut self, now: Time) {
         self.leave_slow_start(now);
         self.lost = true;
@@ -178,7 +180,8 @@ impl<L: RateLaw + Clone> Paced<L> {
         }
     }
 
-    /// A signal after which the sender starts again: a timeout, which declares packets lost, or persistent congestion.
+    /// A signal after which the sender starts again: a timeout, which declares packets lost, or
+    /// persistent congestion.
     fn restart(&mut self, now: Time, why: Signal, lost: Option<&Lost>) {
         self.leave_slow_start(now);
         if let Some(lost) = lost

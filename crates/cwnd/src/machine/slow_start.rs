@@ -11,8 +11,8 @@ use dyn_clone::DynClone;
 
 /// A slow start: grows the window until the first congestion signal, and may end before one.
 ///
-/// Later slow starts, after a timeout or persistent congestion, are the standard one (RFC 9406 section 4.3). If the first congestion signal
-/// was spurious, the slow start continues.
+/// Later slow starts, after a timeout or persistent congestion, are the standard one (RFC 9406
+/// section 4.3). If the first congestion signal was spurious, the slow start continues.
 ///
 /// ```
 /// use cwnd::{Acked, Context, Growth, Settings, SlowStart, SlowStartLaw};
@@ -32,10 +32,10 @@ use dyn_clone::DynClone;
 /// settings.slow_start = SlowStart::Custom(|| Box::new(Limited));
 /// ```
 pub trait SlowStartLaw: DynClone + fmt::Debug + Send + Sync {
-    /// The window in packets after an acknowledgement in slow start at window `w`. `credit` is the growth of the
-    /// standard slow start in packets: those acknowledged, at most
-    /// [`Settings::slow_start_limit`](crate::Settings::slow_start_limit), and 0 where the sender does not use its
-    /// window.
+    /// The window in packets after an acknowledgement in slow start at window `w`. `credit` is the
+    /// growth of the standard slow start in packets: those acknowledged, at most
+    /// [`Settings::slow_start_limit`](crate::Settings::slow_start_limit), and 0 where the sender
+    /// does not use its window.
     fn grow(&mut self, w: f64, credit: f64, acked: &Acked, cx: &Context) -> Growth;
 }
 
@@ -57,25 +57,27 @@ pub enum SlowStart {
     /// One packet for each packet acknowledged (RFC 5681 section 3.1, RFC 3465).
     #[default]
     Standard,
-    /// HyStart++ (RFC 9406): a conservative slow start begins when the smallest round-trip time of a round has risen,
-    /// and congestion avoidance after five of its rounds.
+    /// HyStart++ (RFC 9406): a conservative slow start begins when the smallest round-trip time of
+    /// a round has risen, and congestion avoidance after five of its rounds.
     HyStart,
-    /// [`HyStart`](SlowStart::HyStart) in which conservative slow start also begins when an unbroken train of
-    /// acknowledgements has lasted for half of the smallest round-trip time, as in HyStart (Ha and Rhee, Hybrid Slow
-    /// Start for High-Bandwidth and Long-Distance Networks, 2008). A round-trip time shows a queue one round later,
-    /// when the window is already twice as large.
+    /// [`HyStart`](SlowStart::HyStart) in which conservative slow start also begins when an
+    /// unbroken train of acknowledgements has lasted for half of the smallest round-trip time, as
+    /// in HyStart (Ha and Rhee, Hybrid Slow Start for High-Bandwidth and Long-Distance Networks,
+    /// 2008). A round-trip time shows a queue one round later, when the window is already twice as
+    /// large.
     HyStartTrain,
-    /// HyStart as in net/ipv4/tcp_cubic.c of Linux 6.18: congestion avoidance begins when a train of acknowledgements
-    /// has lasted for half of the smallest round-trip time, or when the round-trip time has risen. Later slow starts,
-    /// after a timeout, are the same.
+    /// HyStart as in net/ipv4/tcp_cubic.c of Linux 6.18: congestion avoidance begins when a train
+    /// of acknowledgements has lasted for half of the smallest round-trip time, or when the
+    /// round-trip time has risen. Later slow starts, after a timeout, are the same.
     HyStartLinux,
     /// A slow start of your own, made for each connection.
     Custom(fn() -> Box<dyn SlowStartLaw>),
 }
 
 impl SlowStart {
-    /// The largest number of packets by which one acknowledgement opens the window in HyStart++: L of RFC 9406 section 4.3 is 8, and
-    /// infinite for a paced sender. `None` for a slow start that RFC 9406 does not define.
+    /// The largest number of packets by which one acknowledgement opens the window in HyStart++: L
+    /// of RFC 9406 section 4.3 is 8, and infinite for a paced sender. `None` for a slow start that
+    /// RFC 9406 does not define.
     ///
     /// ```
     /// use cwnd::{Settings, SlowStart};

@@ -14,17 +14,17 @@
 //!   \--------------------------------- loss ----------------------------/
 //! ```
 //!
-//! * There is one reduction for each window of data: signals of packets sent before the last reduction change nothing,
-//!   and neither do losses and marks during recovery.
+//! * There is one reduction for each window of data: signals of packets sent before the last
+//!   reduction change nothing, and neither do losses and marks during recovery.
 //! * The window does not grow during recovery.
 //! * A timeout and persistent congestion restart slow start from every state.
-//! * A mark in slow start ends it, as in congestion avoidance. Where recovery is inferred (RFC 9002 section 7.3.2), a
-//!   mark begins one as a loss does.
-//! * Recovery returns to slow start if the threshold exceeds the window: by a law's own threshold, or a reduction by
-//!   the driver.
+//! * A mark in slow start ends it, as in congestion avoidance. Where recovery is inferred (RFC 9002
+//!   section 7.3.2), a mark begins one as a loss does.
+//! * Recovery returns to slow start if the threshold exceeds the window: by a law's own threshold,
+//!   or a reduction by the driver.
 //! * Undo returns to the state before the last reduction, and ends a recovery.
-//! * A change of the packet size changes no state: the window, the threshold and the largest window stay the same
-//!   numbers of bytes.
+//! * A change of the packet size changes no state: the window, the threshold and the largest window
+//!   stay the same numbers of bytes.
 
 use super::slow_start::{AnySlowStart, Growth};
 use crate::controller::{Controller, Cut, Needs, Settings};
@@ -48,7 +48,8 @@ pub struct Windowed<L> {
     /// The start of the connection before the first reduction.
     last_cut: Time,
     conventions: &'static Conventions,
-    /// A slow start other than the standard one, until the end of the first slow start; that of Linux always.
+    /// A slow start other than the standard one, until the end of the first slow start; that of
+    /// Linux always.
     slow_start: Option<Box<AnySlowStart>>,
     congestion: Option<Box<Congestion<L>>>,
     packet: u32,
@@ -193,8 +194,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if self.in_recovery || acked.echo || acked.credit == 0 {
             return;
         }
-        // RFC 7661: a window that is not used is not validated by acknowledgements. At the largest window the law
-        // still runs: it may decrease the window (Vegas).
+        // RFC 7661: a window that is not used is not validated by acknowledgements. At the largest
+        // window the law still runs: it may decrease the window (Vegas).
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
         if !used && !full && !self.conventions.grows_unused {
@@ -224,8 +225,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if self.conventions.grows_past_max_window { MAX_WINDOW } else { self.max_window }
     }
 
-    /// An acknowledgement for which the window does not grow, because it does not limit the sender. A slow start
-    /// other than the standard one observes it.
+    /// An acknowledgement for which the window does not grow, because it does not limit the sender.
+    /// A slow start other than the standard one observes it.
     #[cold]
     fn unused(&mut self, acked: &Acked, cx: Context) {
         if self.in_slow_start() {
@@ -238,7 +239,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
     fn slow_start(&mut self, acked: &Acked, credit: f64, cx: Context) {
         let Growth { window, done } = match &mut self.slow_start {
             None => Growth { window: self.window + credit, done: false },
-            // Copies: passing a reference to a non-inlined function forces the value out of registers.
+            // Copies: passing a reference to a non-inlined function forces the value out of
+            // registers.
             Some(law) => law.grow(self.window, credit, &{ *acked }, &{ cx }),
         };
         // A threshold above the largest window would never be reached.
@@ -260,10 +262,10 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.law.enter(self.window, &cx);
     }
 
-    /// Reduces the window for `why`, unless the newest packet concerned was sent before the last reduction: one
-    /// reduction for each window of data (RFC 5681 section 3.2, RFC 3168 section 6.1.2). During recovery there is no
-    /// other (RFC 6675 section 5): the loss of a packet sent in recovery is answered when the driver starts to
-    /// repair it.
+    /// Reduces the window for `why`, unless the newest packet concerned was sent before the last
+    /// reduction: one reduction for each window of data (RFC 5681 section 3.2, RFC 3168 section
+    /// 6.1.2). During recovery there is no other (RFC 6675 section 5): the loss of a packet sent in
+    /// recovery is answered when the driver starts to repair it.
     fn congested(&mut self, now: Time, why: Signal, sent_at: Time, sent: u64) {
         let mark = self.conventions.marks_reduce_in_recovery && why == Signal::Mark;
         if (self.in_recovery && !mark) || sent_at < self.last_cut {
@@ -324,7 +326,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         };
         let Decided { threshold, window } = (self.conventions.reduce)(&decision);
         let least = self.conventions.least_window;
-        // After persistent congestion the threshold stays that of the loss (RFC 9002 section 7.6.2).
+        // After persistent congestion the threshold stays that of the loss (RFC 9002 section
+        // 7.6.2).
         (self.ssthresh, self.window) = match why {
             Signal::Timeout => (threshold, least),
             Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
@@ -392,11 +395,11 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         }
     }
 
-    /// The retransmission timer expired. Its losses belong to the round whose recovery it ends, or else to the one that
-    /// it ends or that continues.
+    /// The retransmission timer expired. Its losses belong to the round whose recovery it ends, or
+    /// else to the one that it ends or that continues.
     fn timeout(&mut self, now: Time, lost: &Lost) {
-        // A failed repair or probe ends no round of its own: packets sent since the reduction count in the round that
-        // follows it.
+        // A failed repair or probe ends no round of its own: packets sent since the reduction count
+        // in the round that follows it.
         let fresh = !self.in_recovery && self.window > self.conventions.least_window;
         let ends = fresh && self.law.timeout_ends_round();
         self.congestion().round.lost += u64::from(lost.packets);
@@ -410,15 +413,15 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         }
     }
 
-    /// Persistent congestion was established. Its losses have been reported: they began the recovery that ends here
-    /// (RFC 9002 section 7.6.2).
+    /// Persistent congestion was established. Its losses have been reported: they began the
+    /// recovery that ends here (RFC 9002 section 7.6.2).
     fn persistent_congestion(&mut self, now: Time) {
         self.recovered(now);
         self.shrink(now, Signal::PersistentCongestion);
     }
 
-    /// The last reduction was spurious: the window and the law return to their state before it, unless the window has
-    /// grown past it since.
+    /// The last reduction was spurious: the window and the law return to their state before it,
+    /// unless the window has grown past it since.
     fn undo(&mut self) {
         if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.take()) {
             self.in_recovery = false;
@@ -461,8 +464,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
     }
 }
 
-/// A window no larger than `bound`, and `bound` where a law's answer is not a number. `f64::min` tests whether `bound`
-/// is one too, which takes five more instructions.
+/// A window no larger than `bound`, and `bound` where a law's answer is not a number. `f64::min`
+/// tests whether `bound` is one too, which takes five more instructions.
 #[inline(always)]
 fn at_most(window: f64, bound: f64) -> f64 {
     if window < bound { window } else { bound }

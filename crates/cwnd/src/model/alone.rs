@@ -32,8 +32,8 @@ pub enum Pattern {
 
 /// A law alone, in congestion avoidance.
 ///
-/// A rate law's window is what it sends in a round-trip time; its flow window and slow start are not
-/// modelled. It hears of its arrival rate (its own) and of the capacity every control interval.
+/// A rate law's window is what it sends in a round-trip time; its flow window and slow start are
+/// not modelled. It hears of its arrival rate (its own) and of the capacity every control interval.
 ///
 /// ```
 /// use cwnd::model::{Alone, Path, Pattern};
@@ -58,8 +58,8 @@ pub struct Alone {
     last_cut: Time,
     /// Window laws: whether the law knows the window at which congestion avoidance began.
     entered: bool,
-    /// Of the round that [`Alone::acknowledge`] is in: acknowledgements to come, and the time between
-    /// two of them in round-trip times.
+    /// Of the round that [`Alone::acknowledge`] is in: acknowledgements to come, and the time
+    /// between two of them in round-trip times.
     left: f64,
     spacing: f64,
     /// Packets acknowledged since the last cut, and the part of them not yet observed by the law.

@@ -42,9 +42,9 @@ pub struct Sums {
 }
 
 impl Epoch {
-    /// Begins with a loss at `window` packets, the first that the law sees. A round-trip time passes
-    /// before the window grows, what is in flight behind a lost packet can be lost without another
-    /// cut, and whole packets are sent. In the `ideal` nothing of that is so.
+    /// Begins with a loss at `window` packets, the first that the law sees. A round-trip time
+    /// passes before the window grows, what is in flight behind a lost packet can be lost without
+    /// another cut, and whole packets are sent. In the `ideal` nothing of that is so.
     pub fn new(law: Law, window: f64, path: Path, ideal: bool) -> Self {
         let mut flow = Alone::new(law, window, path);
         flow.cut();

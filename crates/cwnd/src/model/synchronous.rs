@@ -13,8 +13,9 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Flows at the beginning of congestion avoidance, each a law with its window in packets. They share `capacity`
-    /// packets; the link's rate, for laws that measure it, is `capacity` in each round-trip time.
+    /// Flows at the beginning of congestion avoidance, each a law with its window in packets. They
+    /// share `capacity` packets; the link's rate, for laws that measure it, is `capacity` in each
+    /// round-trip time.
     pub fn new(
         flows: impl IntoIterator<Item = (Law, f64)>,
         capacity: f64,
@@ -68,8 +69,8 @@ pub struct Convergence {
     pub epochs: f64,
 }
 
-/// Runs the first two flows of `plane` until their windows differ by less than `epsilon` packets, at
-/// or after the first time that the link is full, but for no more than `limit` rounds.
+/// Runs the first two flows of `plane` until their windows differ by less than `epsilon` packets,
+/// at or after the first time that the link is full, but for no more than `limit` rounds.
 pub fn converge(mut plane: Plane, epsilon: f64, limit: u64) -> Convergence {
     let mut found = Convergence {
         to_efficiency: f64::INFINITY,
@@ -120,9 +121,9 @@ mod tests {
         Plane::new(windows.map(|w| (law.clone(), w)), 100.0, path, pattern)
     }
 
-    /// From (10, 30) in steps of (1, 1): full at (40, 60) after 30 rounds. Cuts halve the difference
-    /// of 20 to 10, 5, 2.5, 1.25, 0.625; the windows add up to 50 after each, 25 rounds before the
-    /// next.
+    /// From (10, 30) in steps of (1, 1): full at (40, 60) after 30 rounds. Cuts halve the
+    /// difference of 20 to 10, 5, 2.5, 1.25, 0.625; the windows add up to 50 after each, 25 rounds
+    /// before the next.
     #[test]
     fn reno_follows_the_closed_form() {
         let found = converge(plane("reno", [10.0, 30.0], Pattern::Whole), 1.0, 10_000);

@@ -7,8 +7,9 @@ struct Sample<V> {
     at: u64,
 }
 
-/// The three best samples of a window, each more recent and no better than the one before it (K. Nichols' windowed
-/// filter, as in Linux's `lib/minmax.c`): constant space, exact for the best sample, approximate for its successors.
+/// The three best samples of a window, each more recent and no better than the one before it (K.
+/// Nichols' windowed filter, as in Linux's `lib/minmax.c`): constant space, exact for the best
+/// sample, approximate for its successors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Best<V> {
     length: u64,
@@ -33,13 +34,15 @@ impl<V: Copy> Best<V> {
             best[2] = new;
         }
         if age(best[0]) > self.length {
-            // The best sample leaves the window: its successors move up, twice if the second has left as well.
+            // The best sample leaves the window: its successors move up, twice if the second has
+            // left as well.
             *best = [best[1], best[2], new];
             if age(best[0]) > self.length {
                 *best = [best[1], best[2], new];
             }
         } else if best[1].at == best[0].at && age(best[0]) > self.length / 4 {
-            // A quarter of the window without a second-best sample: take one from the second quarter.
+            // A quarter of the window without a second-best sample: take one from the second
+            // quarter.
             best[1] = new;
             best[2] = new;
         } else if best[2].at == best[1].at && age(best[0]) > self.length / 2 {
@@ -57,8 +60,8 @@ macro_rules! extremum {
         pub struct $name<V>(Best<V>);
 
         impl<V: Copy + PartialOrd> $name<V> {
-            /// An empty filter over a window of `length`, in the unit of the samples' times: rounds, or nanoseconds.
-            /// A sample leaves the window when it is older than `length`.
+            /// An empty filter over a window of `length`, in the unit of the samples' times:
+            /// rounds, or nanoseconds. A sample leaves the window when it is older than `length`.
             pub const fn new(length: u64) -> Self {
                 $name(Best { length, best: None })
             }
@@ -73,7 +76,8 @@ macro_rules! extremum {
                 self.0.best.map(|best| best[0].value)
             }
 
-            /// Changes the length of the window, from the next sample on: for windows in round-trip times.
+            /// Changes the length of the window, from the next sample on: for windows in round-trip
+            /// times.
             pub fn set_length(&mut self, length: u64) {
                 self.0.length = length;
             }
@@ -94,7 +98,8 @@ macro_rules! extremum {
 }
 
 extremum! {
-    /// The maximum of the samples of a sliding window, such as BBR's bandwidth filter over ten rounds.
+    /// The maximum of the samples of a sliding window, such as BBR's bandwidth filter over ten
+    /// rounds.
     ///
     /// ```
     /// use cwnd::parts::WindowedMax;
@@ -108,7 +113,8 @@ extremum! {
 }
 
 extremum! {
-    /// The minimum of the samples of a sliding window, such as the smallest round-trip time of ten seconds.
+    /// The minimum of the samples of a sliding window, such as the smallest round-trip time of ten
+    /// seconds.
     ///
     /// ```
     /// use cwnd::parts::WindowedMin;
@@ -134,7 +140,8 @@ mod tests {
     }
 
     proptest! {
-        /// The filter never exceeds the true maximum of the window, and is exact while the best sample is in it.
+        /// The filter never exceeds the true maximum of the window, and is exact while the best
+        /// sample is in it.
         #[test]
         fn the_maximum_is_bounded_by_the_exact_one(samples in samples()) {
             let mut filter = WindowedMax::new(LENGTH);
@@ -167,8 +174,8 @@ mod tests {
         }
     }
 
-    /// Of falling samples the second best is of the window's second quarter or later, the third best of its second
-    /// half.
+    /// Of falling samples the second best is of the window's second quarter or later, the third
+    /// best of its second half.
     #[test]
     fn successors_come_from_later_parts_of_the_window() {
         let mut filter = WindowedMax::new(20);

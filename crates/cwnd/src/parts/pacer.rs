@@ -2,10 +2,11 @@
 
 use crate::units::{Dur, Rate, Time};
 
-/// The earliest departure time of the next packet at a pacing rate (draft-ietf-ccwg-bbr, C.next_send_time; RFC 9002
-/// section 7.7).
+/// The earliest departure time of the next packet at a pacing rate (draft-ietf-ccwg-bbr,
+/// C.next_send_time; RFC 9002 section 7.7).
 ///
-/// A sender that was late, for instance because its timer is coarse, makes up for at most `catch_up`.
+/// A sender that was late, for instance because its timer is coarse, makes up for at most
+/// `catch_up`.
 ///
 /// ```
 /// use cwnd::parts::Pacer;
@@ -24,7 +25,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer whose first packet may leave at once, and that makes up for delays of up to `catch_up`.
+    /// A pacer whose first packet may leave at once, and that makes up for delays of up to
+    /// `catch_up`.
     pub const fn new(catch_up: Dur) -> Self {
         Pacer { next: Time::ZERO, catch_up }
     }
@@ -71,7 +73,8 @@ mod tests {
         assert_eq!(pacer.departure(at_ms(20)), Time::NEVER);
     }
 
-    /// draft-ietf-ccwg-bbr section 5.6.2: next_send_time = max(Now(), next_send_time) + size / pacing_rate.
+    /// draft-ietf-ccwg-bbr section 5.6.2: next_send_time = max(Now(), next_send_time) + size /
+    /// pacing_rate.
     #[test]
     fn an_idle_sender_accumulates_no_credit() {
         let pace = Some(Rate::per_sec(100.0));

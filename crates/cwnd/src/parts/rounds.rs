@@ -2,8 +2,8 @@
 
 use crate::delivery::RateSample;
 
-/// Counts packet-timed round trips by the delivered count (draft-ietf-ccwg-bbr section 5.5.1, BBR.round_count): a round
-/// ends when a packet sent after its beginning is acknowledged.
+/// Counts packet-timed round trips by the delivered count (draft-ietf-ccwg-bbr section 5.5.1,
+/// BBR.round_count): a round ends when a packet sent after its beginning is acknowledged.
 ///
 /// ```
 /// use cwnd::delivery::RateSample;

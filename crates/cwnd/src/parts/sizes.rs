@@ -3,10 +3,12 @@
 /// Changes that matter at a time: those of the last round trips.
 const CHANGES: usize = 4;
 
-/// The sizes of the packets of a connection in order of delivery, to convert volumes of delivery-rate samples.
+/// The sizes of the packets of a connection in order of delivery, to convert volumes of
+/// delivery-rate samples.
 ///
-/// A [sample](crate::delivery::RateSample) counts packets whatever their size. After a change of the maximum packet size
-/// ([`Event::Mtu`](crate::Event::Mtu)) the packets in flight still have the old one.
+/// A [sample](crate::delivery::RateSample) counts packets whatever their size. After a change of
+/// the maximum packet size ([`Event::Mtu`](crate::Event::Mtu)) the packets in flight still have the
+/// old one.
 ///
 /// ```
 /// use cwnd::parts::PacketSizes;
@@ -21,7 +23,8 @@ const CHANGES: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketSizes {
     packet: f64,
-    /// The delivered count up to which packets have an old size, and that size in bytes, the oldest first.
+    /// The delivered count up to which packets have an old size, and that size in bytes, the oldest
+    /// first.
     old: [(u64, f64); CHANGES],
 }
 
@@ -36,8 +39,8 @@ impl PacketSizes {
         self.packet
     }
 
-    /// Changes the size to `packet` bytes when `delivered` packets are delivered and `in_flight` in flight. Returns the
-    /// factor by which volumes in packets and rates change.
+    /// Changes the size to `packet` bytes when `delivered` packets are delivered and `in_flight` in
+    /// flight. Returns the factor by which volumes in packets and rates change.
     pub fn change(&mut self, packet: u32, delivered: u64, in_flight: u32) -> f64 {
         let until = delivered.saturating_add(u64::from(in_flight));
         let before = core::mem::replace(&mut self.packet, f64::from(packet.max(1)));
@@ -49,7 +52,8 @@ impl PacketSizes {
         before / self.packet
     }
 
-    /// The volume in packets of the present size of the `count` packets that follow the first `delivered` ones.
+    /// The volume in packets of the present size of the `count` packets that follow the first
+    /// `delivered` ones.
     pub fn volume(&self, delivered: u64, count: u64) -> f64 {
         let (mut from, end) = (delivered, delivered.saturating_add(count));
         if from >= self.old[CHANGES - 1].0 {
@@ -68,8 +72,8 @@ impl PacketSizes {
 /// The largest window in packets: drivers count packets in 32 bits. A limit of as many is none.
 pub(crate) const MAX_WINDOW: f64 = u32::MAX as f64;
 
-/// The largest window `most` when volumes in packets change by `factor`: the same number of bytes, at least `least`
-/// packets. Without a largest window there is none afterwards.
+/// The largest window `most` when volumes in packets change by `factor`: the same number of bytes,
+/// at least `least` packets. Without a largest window there is none afterwards.
 pub(crate) fn rescale_max_window(most: f64, factor: f64, least: f64) -> f64 {
     if most < MAX_WINDOW { (most * factor).clamp(least, MAX_WINDOW) } else { most }
 }
@@ -100,7 +104,8 @@ mod tests {
         assert_eq!(sizes.volume(0, 0), 0.0);
     }
 
-    /// Packets in flight that were lost are not delivered: the count of the packets of the size before ends there.
+    /// Packets in flight that were lost are not delivered: the count of the packets of the size
+    /// before ends there.
     #[test]
     fn losses_shorten_the_old_packets() {
         let mut sizes = PacketSizes::new(1000);
@@ -109,7 +114,8 @@ mod tests {
         assert_eq!(sizes.volume(0, 20), 2.5 + 10.0);
     }
 
-    /// Of more changes than are kept the oldest is forgotten: its packets count with the size after it.
+    /// Of more changes than are kept the oldest is forgotten: its packets count with the size after
+    /// it.
     #[test]
     fn the_oldest_change_is_forgotten() {
         let mut sizes = PacketSizes::new(500);

@@ -129,7 +129,8 @@ fn lacks_unit(parameter: &Parameter, text: &str) -> bool {
     !units(parameter.unit).is_empty() && fraction(text).is_some_and(|number| number != 0.0)
 }
 
-/// The suffixes of a unit: for times how many are a second, for rates how many bit/s they are. Other units have none.
+/// The suffixes of a unit: for times how many are a second, for rates how many bit/s they are.
+/// Other units have none.
 pub(super) fn units(unit: &str) -> &'static [(&'static str, f64)] {
     match unit {
         "s" => &[("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)],

@@ -26,8 +26,8 @@ pub(super) const MAX_PARAMETERS: usize = 12;
 #[derive(Clone, Copy)]
 pub struct Spec {
     algorithm: &'static Algorithm,
-    /// Held as [`Domain`] says; NaN, which no parameter allows, where the driver's settings decide and past the
-    /// algorithm's parameters.
+    /// Held as [`Domain`] says; NaN, which no parameter allows, where the driver's settings decide
+    /// and past the algorithm's parameters.
     values: [f64; MAX_PARAMETERS],
 }
 
@@ -42,8 +42,8 @@ impl Spec {
     }
 
     /// Reads a spec: a name, and in parentheses values in declared order and `parameter=value`
-    /// pairs. Numbers are decimals, fractions (`1/16`) or have an exponent (`1e-3`). Times and rates have a unit
-    /// (`10ms`, `1gbit`), except for 0; switches are on or off.
+    /// pairs. Numbers are decimals, fractions (`1/16`) or have an exponent (`1e-3`). Times and
+    /// rates have a unit (`10ms`, `1gbit`), except for 0; switches are on or off.
     ///
     /// # Errors
     /// Says in one line what was wrong and what is allowed.
@@ -61,9 +61,9 @@ impl Spec {
         self.algorithm.name
     }
 
-    /// The value of `parameter`: a number in the parameter's unit, 0 or 1 for a switch, the position of a choice.
-    /// `None` for a choice that is left to the driver's settings, and for a parameter that the controller does not
-    /// have.
+    /// The value of `parameter`: a number in the parameter's unit, 0 or 1 for a switch, the
+    /// position of a choice. `None` for a choice that is left to the driver's settings, and for a
+    /// parameter that the controller does not have.
     pub fn get(&self, parameter: &str) -> Option<f64> {
         self.algorithm.parameter(parameter).and_then(|(at, _)| self.value(at))
     }
@@ -92,7 +92,8 @@ impl Spec {
         Some(self.values[at]).filter(|value| !value.is_nan())
     }
 
-    /// The settings of the machine that the spec gives (`start`, `pacing`), over those of the driver.
+    /// The settings of the machine that the spec gives (`start`, `pacing`), over those of the
+    /// driver.
     fn settings(&self, settings: &Settings) -> Settings {
         let mut settings = *settings;
         match self.get("start") {

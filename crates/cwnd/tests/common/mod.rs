@@ -7,7 +7,8 @@ use cwnd::{Acked, Conventions, Decided, Decision, Dur, Event, Limit, Lost, Marke
 use cwnd::{Rate, Report, Signal, SlowStart, Spec, Time};
 use proptest::prelude::*;
 
-/// A policy with every rule of [`Conventions`] turned on, and a reduction that uses every field of the decision.
+/// A policy with every rule of [`Conventions`] turned on, and a reduction that uses every field of
+/// the decision.
 pub(crate) static EVERY_RULE: Conventions = {
     let mut conventions = Conventions::RFC;
     conventions.reduce = halve;
@@ -21,8 +22,8 @@ pub(crate) static EVERY_RULE: Conventions = {
     conventions
 };
 
-/// Half of the window in slow start, at the first reduction and after a timeout; a timeout keeps the threshold of a
-/// mark before it.
+/// Half of the window in slow start, at the first reduction and after a timeout; a timeout keeps
+/// the threshold of a mark before it.
 fn halve(decision: &Decision) -> Decided {
     let halves = decision.slow_start || decision.first || decision.why == Signal::Timeout;
     let target = match decision.law_threshold {

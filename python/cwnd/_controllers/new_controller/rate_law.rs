@@ -18,8 +18,8 @@
 //! TCP-friendly without timeouts: `alpha = 3 beta / ((2 - beta) RTT^2)`.
 //!
 //! Slow start ends once, at the first loss report or timeout, or at the largest window, at the rate
-//! `w / (RTT + SYN)`. A congestion event begins with a loss report whose newest lost packet was sent
-//! after the last reduction.
+//! `w / (RTT + SYN)`. A congestion event begins with a loss report whose newest lost packet was
+//! sent after the last reduction.
 //!
 //! Known deviations: none.
 
@@ -37,7 +37,8 @@ pub struct $Type {
 }
 
 impl $Type {
-    /// $Type that gains `alpha` packets/s each second, every `syn`, and gives up `beta` of its rate.
+    /// $Type that gains `alpha` packets/s each second, every `syn`, and gives up `beta` of its
+    /// rate.
     pub const fn new(alpha: f64, beta: f64, syn: Dur) -> Self {
         $Type { alpha, beta, syn, last: None }
     }

@@ -1,6 +1,7 @@
 //! **$Type**: to fill in, what it does in one sentence.
 //!
-//! Source: to fill in, authors, title, where and when published. Until then it is AIMD(α, β), paced.
+//! Source: to fill in, authors, title, where and when published. Until then it is AIMD(α, β),
+//! paced.
 //!
 //! ```text
 //! slow start: w <- w + 1 for each packet acknowledged, while w < ssthresh
@@ -27,13 +28,15 @@ use crate::law::Signal;
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 
-/// The smallest window in packets, and the window after a timeout or persistent congestion (RFC 9002 section 7.2).
+/// The smallest window in packets, and the window after a timeout or persistent congestion (RFC
+/// 9002 section 7.2).
 const MIN_WINDOW: f64 = 2.0;
 /// The largest window in packets: drivers count packets in 32 bits.
 const MAX_WINDOW: f64 = u32::MAX as f64;
 /// The smallest slow-start threshold in packets (RFC 5681 equation 4).
 const MIN_THRESHOLD: f64 = 2.0;
-/// The pacing rate as a multiple of one window in each smoothed round-trip time (RFC 9002 section 7.7).
+/// The pacing rate as a multiple of one window in each smoothed round-trip time (RFC 9002 section
+/// 7.7).
 const PACING: f64 = 1.25;
 
 /// $Type: see the [module](self).
@@ -53,8 +56,8 @@ pub struct $Type {
 }
 
 impl $Type {
-    /// $Type that gains `alpha` packets each round-trip time and gives up `beta` of its window, from the start of a
-    /// connection.
+    /// $Type that gains `alpha` packets each round-trip time and gives up `beta` of its window,
+    /// from the start of a connection.
     pub fn new(alpha: f64, beta: f64, settings: &Settings) -> Self {
         let max_window = settings.max_window.get().clamp(MIN_WINDOW, MAX_WINDOW);
         $Type {
@@ -75,8 +78,8 @@ impl $Type {
         if let Some(sample) = acked.rtt {
             self.rtt = Some(self.rtt.map_or(Rtt::first(sample), |rtt| rtt.after(sample)));
         }
-        // Packets sent before the last reduction say nothing about the window after it, and an unused window is
-        // not validated (RFC 7661).
+        // Packets sent before the last reduction say nothing about the window after it, and an
+        // unused window is not validated (RFC 7661).
         let old = self.last_cut.is_some_and(|cut| acked.sent_at <= cut);
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         if old || acked.echo || !used {

@@ -16,8 +16,8 @@
 //!
 //! Known deviations:
 //!
-//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
-//!   most half of the window (RFC 5681 equation 4).
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is
+//!   at most half of the window (RFC 5681 equation 4).
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};

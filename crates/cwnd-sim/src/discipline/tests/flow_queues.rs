@@ -27,7 +27,8 @@ fn a_queue_sends_a_quantum_in_a_round() {
 
 #[test]
 fn a_new_queue_cannot_starve_the_old_ones() {
-    // RFC 8290 section 4.2: a flow whose packets arrive just after its queue has become empty is served once in a round.
+    // RFC 8290 section 4.2: a flow whose packets arrive just after its queue has become empty is
+    // served once in a round.
     let mut queue = fq_codel_of(1514);
     let mut effects = Effects::default();
     (0..200).for_each(|number| queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects));
@@ -70,7 +71,8 @@ fn at_most_64_packets_are_dropped_at_once() {
 
 #[test]
 fn flows_rarely_share_a_queue() {
-    // RFC 8290 section 5.3: with 100 flows in 1024 queues, a flow has its queue for itself with a probability of 90.78 %.
+    // RFC 8290 section 5.3: with 100 flows in 1024 queues, a flow has its queue for itself with a
+    // probability of 90.78 %.
     const RUNS: u64 = 400;
     let mut alone = 0;
     for run in 0..RUNS {
@@ -87,8 +89,8 @@ fn flows_rarely_share_a_queue() {
     assert!((share - 0.9078).abs() < 0.006, "{share}");
 }
 
-/// Sends packets of this many flows, each of which always has one packet in the queue, for a second at a packet per millisecond. Returns
-/// the number of drops.
+/// Sends packets of this many flows, each of which always has one packet in the queue, for a second
+/// at a packet per millisecond. Returns the number of drops.
 fn drops_of_single_packets(flows: u32) -> usize {
     let mut queue = fq_codel_of(1514);
     let mut effects = Effects::default();
@@ -115,7 +117,8 @@ fn the_backlog_of_all_queues_counts() {
 
 #[test]
 fn codel_does_not_drop_the_last_packet() {
-    // RFC 8289 section 5.6: on a link that needs 20 ms for a packet, a second one waits for longer than the target.
+    // RFC 8289 section 5.6: on a link that needs 20 ms for a packet, a second one waits for longer
+    // than the target.
     let drops = |waiting: u32| {
         let mut queue = CodelQueue::new(&codel(false), clock());
         let mut effects = Effects::default();

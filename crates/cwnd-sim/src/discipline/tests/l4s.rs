@@ -1,4 +1,5 @@
-//! DualPI2 with sources that respond: the purpose of the coupled queues (RFC 9332 section 1), and its overload (appendix A.2).
+//! DualPI2 with sources that respond: the purpose of the coupled queues (RFC 9332 section 1), and
+//! its overload (appendix A.2).
 
 use super::*;
 use std::collections::BTreeMap;
@@ -12,7 +13,8 @@ const RTT: u64 = 10 * MS;
 struct Source {
     /// The ECN field of its packets.
     ecn: u16,
-    /// DCTCP's estimate of the marked fraction (RFC 8257 section 3.3); `None` for Reno, which halves its window.
+    /// DCTCP's estimate of the marked fraction (RFC 8257 section 3.3); `None` for Reno, which
+    /// halves its window.
     alpha: Option<f64>,
     window: f64,
     next: u32,
@@ -74,7 +76,8 @@ impl Source {
     }
 }
 
-/// Runs the sources over a DualPI2 for this time in seconds. Returns the fraction of the second half in which the transmitter was busy.
+/// Runs the sources over a DualPI2 for this time in seconds. Returns the fraction of the second
+/// half in which the transmitter was busy.
 fn share_link(sources: &mut [Source], seconds: u64) -> f64 {
     let end = seconds * 1000 * MS;
     let mut queue = DualPi2Queue::new(&DualPi2 { mtu: 1000, ..dualpi2() }, clock());
@@ -139,7 +142,8 @@ fn l4s_packets_do_not_wait_for_classic_ones() {
     assert!(l4s.iter().all(|source| source.dropped == 0));
     assert!(classic.iter().all(|source| source.dropped > 50));
     assert!(busy > 0.999, "{busy}");
-    // Section 2.1: with k = 2, windows are about equal. Reno's is sqrt(3/2) / p', that of DCTCP 2 / (k p').
+    // Section 2.1: with k = 2, windows are about equal. Reno's is sqrt(3/2) / p', that of DCTCP 2 /
+    // (k p').
     let window = |source: &Source| source.windows / f64::from(source.delivered);
     let ratio = (window(&classic[0]) + window(&classic[1])) / (window(&l4s[0]) + window(&l4s[1]));
     assert!((ratio - 1.5f64.sqrt()).abs() < 0.15, "{ratio}");

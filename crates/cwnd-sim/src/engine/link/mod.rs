@@ -1,9 +1,11 @@
 //! A one-way link: a queue discipline, a transmitter and a propagation delay.
 //!
-//! A link has two implementations with the same results. On the fast path the discipline decides at the arrival of a packet and
-//! the departure is known at the arrival, so that the transmitter needs no event: a rate that varies is a function of time
-//! ([`profile`]). On the scheduled path ([`scheduled`]) the transmitter takes packets from the queue in events. A link may receive packets ahead of the clock, in the
-//! order of their arrival: its state depends on nothing else. Samples are therefore taken when the link passes their time.
+//! A link has two implementations with the same results. On the fast path the discipline decides at
+//! the arrival of a packet and the departure is known at the arrival, so that the transmitter needs
+//! no event: a rate that varies is a function of time ([`profile`]). On the scheduled path
+//! ([`scheduled`]) the transmitter takes packets from the queue in events. A link may receive
+//! packets ahead of the clock, in the order of their arrival: its state depends on nothing else.
+//! Samples are therefore taken when the link passes their time.
 
 mod gate;
 mod loss;
@@ -50,8 +52,8 @@ struct Waiting {
     size: u64,
 }
 
-/// Counters since the end of the warm-up. `accepted` and `bytes`, which change for each packet, are not adjacent: compilers
-/// would combine the additions, with three times the instructions.
+/// Counters since the end of the warm-up. `accepted` and `bytes`, which change for each packet, are
+/// not adjacent: compilers would combine the additions, with three times the instructions.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Counters {
@@ -67,14 +69,15 @@ pub(crate) struct Counters {
     pub losses: u64,
     /// Accepted packets that arrived during the warm-up and waited at its end.
     pub early: u64,
-    /// Accepted packets that still wait at the end, and the part of `waited` that is theirs and that of dropped packets: delays are
-    /// those of transmitted packets. Only with disciplines that decide at departure, and at rates that vary, where a packet may
-    /// wait long beyond the end.
+    /// Accepted packets that still wait at the end, and the part of `waited` that is theirs and
+    /// that of dropped packets: delays are those of transmitted packets. Only with disciplines that
+    /// decide at departure, and at rates that vary, where a packet may wait long beyond the end.
     pub untransmitted: u64,
     pub untransmitted_wait: u128,
 }
 
-/// A link. Fields used for every packet come first: with hundreds of links they must be fetched for each packet.
+/// A link. Fields used for every packet come first: with hundreds of links they must be fetched for
+/// each packet.
 #[repr(C)]
 pub(crate) struct Link {
     /// Time at which the transmitter becomes idle.
@@ -88,8 +91,8 @@ pub(crate) struct Link {
     varying: Option<Box<Varying>>,
     /// Whether a packet that finds the transmitter idle is accepted unchanged.
     transparent: bool,
-    /// Whether packets are only queued and transmitted: nothing varies, no packet is lost on the link or inspected, and no departure is
-    /// an event.
+    /// Whether packets are only queued and transmitted: nothing varies, no packet is lost on the
+    /// link or inspected, and no departure is an event.
     plain: bool,
     /// Whether packets are only delayed, by a delay that varies, as in a host that processes them.
     only_delays: bool,
@@ -224,9 +227,9 @@ impl Link {
         self.scheduled.is_some()
     }
 
-    /// Receives a packet. Returns the time at which it arrives at the far end, and the flags that it gains. These include
-    /// [`flags::DROPPED`] if the queue drops it, and [`flags::QUEUED`] if the departure is an event:
-    /// [`enqueue`](Self::enqueue) must follow.
+    /// Receives a packet. Returns the time at which it arrives at the far end, and the flags that
+    /// it gains. These include [`flags::DROPPED`] if the queue drops it, and [`flags::QUEUED`] if
+    /// the departure is an event: [`enqueue`](Self::enqueue) must follow.
     ///
     /// The packet is passed by value: a reference would force it out of registers.
     #[inline(always)]
@@ -237,7 +240,8 @@ impl Link {
         self.receive_at_queue(now, packet)
     }
 
-    /// Transmits a packet from `start` on at a constant rate and delay. Returns the time at which it arrives at the far end.
+    /// Transmits a packet from `start` on at a constant rate and delay. Returns the time at which
+    /// it arrives at the far end.
     #[inline(always)]
     fn transmit(&mut self, start: u64, size: u64) -> u64 {
         self.counters.accepted += 1;
@@ -246,8 +250,8 @@ impl Link {
         self.busy + self.delay
     }
 
-    /// Occupies the transmitter from `start` on with a packet that arrived at `arrived`. Returns the time at which the packet arrives at
-    /// the far end.
+    /// Occupies the transmitter from `start` on with a packet that arrived at `arrived`. Returns
+    /// the time at which the packet arrives at the far end.
     #[inline(always)]
     fn occupy(&mut self, arrived: u64, start: u64, size: u64, flags: u16) -> u64 {
         if self.varying.is_some() {
@@ -326,7 +330,8 @@ impl Link {
         (arrives, gained)
     }
 
-    /// Appends a packet that arrives at `now` to the queue if the transmitter is busy. Returns the start of its transmission.
+    /// Appends a packet that arrives at `now` to the queue if the transmitter is busy. Returns the
+    /// start of its transmission.
     #[inline(always)]
     fn wait(&mut self, now: u64, size: u64) -> u64 {
         if self.is_busy(now) {
@@ -339,7 +344,8 @@ impl Link {
         self.busy.max(now).min(AFTER_END)
     }
 
-    /// Lets the discipline decide on a packet that finds `occupancy` in the queue. Returns the flags that the packet gains.
+    /// Lets the discipline decide on a packet that finds `occupancy` in the queue. Returns the
+    /// flags that the packet gains.
     #[inline(always)]
     fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
         if !self.queues {
@@ -368,7 +374,8 @@ impl Link {
         flags::DROPPED
     }
 
-    /// Whether the transmitter is busy. A packet that departs at `now` still occupies it. At an infinite rate it never is.
+    /// Whether the transmitter is busy. A packet that departs at `now` still occupies it. At an
+    /// infinite rate it never is.
     #[inline(always)]
     fn is_busy(&self, now: u64) -> bool {
         self.busy >= now && self.queues && self.busy > 0
@@ -402,7 +409,8 @@ impl Link {
         saturate32(self.waiting.len())
     }
 
-    /// Appends a packet whose arrival at the far end needs an event. Returns whether it is the next one to arrive.
+    /// Appends a packet whose arrival at the far end needs an event. Returns whether it is the next
+    /// one to arrive.
     #[inline(always)]
     pub(crate) fn push_in_flight(&mut self, arrives: u64, packet: Packet) -> bool {
         self.in_flight.push(InFlight { arrives, packet });
@@ -424,7 +432,8 @@ impl Link {
         self.in_flight.len() == 0
     }
 
-    /// Removes the next packet that needs an event. Returns it and the arrival time of the following one.
+    /// Removes the next packet that needs an event. Returns it and the arrival time of the
+    /// following one.
     #[inline(always)]
     pub(crate) fn pop_in_flight(&mut self) -> (Packet, Option<u64>) {
         let InFlight { packet, .. } = self.in_flight.pop();
@@ -433,7 +442,8 @@ impl Link {
         (packet, next)
     }
 
-    /// The earliest time at which an event can bring a packet to the far end, if the link receives none before `from`.
+    /// The earliest time at which an event can bring a packet to the far end, if the link receives
+    /// none before `from`.
     pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
         // A packet that waits departs in an event, which may be before `from`.
         let from = if self.is_queueing() { self.busy } else { from };
@@ -483,7 +493,8 @@ impl Link {
         }
     }
 
-    /// The packets in the queue at `now` and the rest of their waiting time, which a measurement that ends at `now` excludes.
+    /// The packets in the queue at `now` and the rest of their waiting time, which a measurement
+    /// that ends at `now` excludes.
     pub(crate) fn queued(&mut self, now: u64) -> Counters {
         if self.scheduled.is_some() {
             return self.drain(now);
@@ -501,7 +512,8 @@ impl Link {
         queued
     }
 
-    /// Whether delays are those of transmitted packets only, although they are known at the arrival.
+    /// Whether delays are those of transmitted packets only, although they are known at the
+    /// arrival.
     fn excludes_waiting(&self) -> bool {
         self.varying.as_ref().is_some_and(|varying| varying.queues())
     }
@@ -523,12 +535,14 @@ impl Link {
         }
     }
 
-    /// The samples as columns of the records: queue length in packets, and packets dropped and lost so far.
+    /// The samples as columns of the records: queue length in packets, and packets dropped and lost
+    /// so far.
     pub(crate) fn sample_columns(&self) -> [Vec<f64>; 2] {
         self.samples.columns()
     }
 
-    /// Writes the figures of a measurement that ends at `end`, at a mean rate of `rate` bits per second without a shaper.
+    /// Writes the figures of a measurement that ends at `end`, at a mean rate of `rate` bits per
+    /// second without a shaper.
     pub(crate) fn summarise(&mut self, end: u64, rate: Option<f64>, record: &mut LinkRecord) {
         self.advance(end);
         let last = self.left(end);
@@ -559,7 +573,8 @@ impl Link {
             _ => f64::NAN,
         };
         record.mean_queue = self.clock.seconds_in(counters.waited - queued.waited) / seconds;
-        // At a constant rate, a packet's wait counts at its arrival with the disciplines that decide then.
+        // At a constant rate, a packet's wait counts at its arrival with the disciplines that
+        // decide then.
         let arrived = counters.accepted - counters.untransmitted;
         let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;

@@ -1,7 +1,7 @@
 //! Quantities of a link that vary: piecewise linear functions of time, generated in order of time.
 //!
-//! A profile depends on its parameters and on its own random stream only. The departures of a FIFO link are therefore known at the
-//! arrivals, as with a constant rate.
+//! A profile depends on its parameters and on its own random stream only. The departures of a FIFO
+//! link are therefore known at the arrivals, as with a constant rate.
 
 use crate::cast::whole;
 use crate::clock::Clock;
@@ -202,7 +202,8 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * libm::cos(std::f64::consts::TAU * rng.uniform())
 }
 
-/// A quantity of a satellite link: drawn anew at each reconfiguration, after an outage if the quantity is the rate.
+/// A quantity of a satellite link: drawn anew at each reconfiguration, after an outage if the
+/// quantity is the rate.
 #[derive(Clone)]
 struct LeoProcess {
     rng: Rng,
@@ -361,7 +362,8 @@ impl Rate {
         })
     }
 
-    /// The departure of a packet of `size` bytes whose transmission starts at `start`, at least a tick later.
+    /// The departure of a packet of `size` bytes whose transmission starts at `start`, at least a
+    /// tick later.
     pub(super) fn departure(&mut self, start: u64, size: u64) -> u64 {
         match self {
             Rate::Profile(profile) => profile.reaches(start, size as f64).max(start + 1),
@@ -445,8 +447,9 @@ pub(super) fn loss(initial: f64, changes: &[Change], clock: Clock) -> Option<Pro
     varies.then(|| Profile::of_changes(initial, changes, clock, |change| change.loss))
 }
 
-/// The capacity that link number `index` offers from `from` until `until`: the mean in bits per second without a shaper; `None` for an
-/// infinite rate. If the rate varies, also the mean of each sampling interval, which a shaper limits to the token rate.
+/// The capacity that link number `index` offers from `from` until `until`: the mean in bits per
+/// second without a shaper; `None` for an infinite rate. If the rate varies, also the mean of each
+/// sampling interval, which a shaper limits to the token rate.
 pub(crate) fn capacity(
     link: &network::Link,
     clock: Clock,

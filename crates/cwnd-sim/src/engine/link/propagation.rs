@@ -8,7 +8,8 @@ use crate::network::{self, Impairments};
 use crate::packet::flags;
 use crate::rng::Rng;
 
-/// The propagation delay of a link. Packets arrive in the order of their departures, except late ones.
+/// The propagation delay of a link. Packets arrive in the order of their departures, except late
+/// ones.
 pub(super) struct Propagation {
     /// The delay, or the least one if it varies.
     least: u64,
@@ -33,9 +34,9 @@ enum Jitter {
     Wifi(WifiJitter),
 }
 
-/// The jitter of a Wi-Fi channel with hidden nodes, as in the tests of C4: `n1` intervals of 1 ms for deferral, less a random part
-/// of one, and for a fraction of the packets `n2` intervals of 7.5 ms for retransmission. Both numbers have Poisson distributions,
-/// with means of 1 and 12.
+/// The jitter of a Wi-Fi channel with hidden nodes, as in the tests of C4: `n1` intervals of 1 ms
+/// for deferral, less a random part of one, and for a fraction of the packets `n2` intervals of 7.5
+/// ms for retransmission. Both numbers have Poisson distributions, with means of 1 and 12.
 struct WifiJitter {
     millisecond: f64,
     /// Fraction of the packets that are retransmitted.

@@ -1,6 +1,7 @@
 //! The scheduled path of a link: the transmitter takes packets from the queue in events.
 //!
-//! Required by disciplines that decide at departure. With a discipline that decides at arrival the results are those of the fast path.
+//! Required by disciplines that decide at departure. With a discipline that decides at arrival the
+//! results are those of the fast path.
 
 use super::{Counters, Link};
 use crate::discipline::{Discipline, Effects, Fifo, Occupancy, Queued};
@@ -63,7 +64,8 @@ impl Scheduled {
         }
     }
 
-    /// Returns the counters of a measurement that begins at `now`: those of the packets in the queue.
+    /// Returns the counters of a measurement that begins at `now`: those of the packets in the
+    /// queue.
     pub(super) fn begin_measurement(&mut self, now: u64) -> Counters {
         self.measured_from = now;
         let Occupancy { packets, bytes } = self.occupancy();
@@ -71,7 +73,8 @@ impl Scheduled {
         Counters { accepted: packets, early: packets, bytes, ..Counters::default() }
     }
 
-    /// Returns the time of a departure at `busy`, if packets wait and no departure is scheduled: the caller schedules one.
+    /// Returns the time of a departure at `busy`, if packets wait and no departure is scheduled:
+    /// the caller schedules one.
     fn next_departure(&mut self, busy: u64) -> Option<u64> {
         let needed = !self.departs && self.waits();
         self.departs |= needed;
@@ -87,7 +90,8 @@ impl Scheduled {
 /// The fate of a packet that was offered to the queue.
 pub(crate) enum Enqueued {
     Dropped,
-    /// The packet waits, or the discipline has dropped it. The time of the next departure, if no event is scheduled for it.
+    /// The packet waits, or the discipline has dropped it. The time of the next departure, if no
+    /// event is scheduled for it.
     Waits(Option<u64>),
     /// A packet is transmitted at once and arrives at the far end at this time.
     Transmitted(u64, Packet),
@@ -104,8 +108,8 @@ impl Link {
         self.scheduled.as_ref().is_some_and(|scheduled| scheduled.waits())
     }
 
-    /// Offers a packet of the flow with this hash to the queue of the scheduled path. The caller then takes the packets that the
-    /// discipline [dropped](Self::take_dropped).
+    /// Offers a packet of the flow with this hash to the queue of the scheduled path. The caller
+    /// then takes the packets that the discipline [dropped](Self::take_dropped).
     pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet, flow: u32) -> Enqueued {
         let size = u64::from(packet.size());
         let idle = !self.is_busy(now);
@@ -116,7 +120,8 @@ impl Link {
         let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
         if let Buffer::Managed(discipline) = &mut scheduled.buffer {
             if idle && discipline.bypass(now) {
-                // The discipline needs no further packets that find the transmitter idle before one waits.
+                // The discipline needs no further packets that find the transmitter idle before one
+                // waits.
                 self.transparent = !self.is_impaired();
                 self.counters.accepted += 1;
                 self.counters.bytes += size;
@@ -154,8 +159,9 @@ impl Link {
         )
     }
 
-    /// The transmitter becomes idle at `now`: takes the next packet. Returns its arrival time at the far end, and the time of the
-    /// next departure if packets wait. The caller then takes the packets that the discipline [dropped](Self::take_dropped).
+    /// The transmitter becomes idle at `now`: takes the next packet. Returns its arrival time at
+    /// the far end, and the time of the next departure if packets wait. The caller then takes the
+    /// packets that the discipline [dropped](Self::take_dropped).
     pub(crate) fn dequeue(&mut self, now: u64) -> Option<(u64, Packet, Option<u64>)> {
         if now >= self.due {
             self.observe(now);
@@ -185,8 +191,8 @@ impl Link {
         Some(queued.packet)
     }
 
-    /// Removes the packet that the discipline selects, counts its wait and draws its loss: a packet that arrives may be
-    /// dropped later.
+    /// Removes the packet that the discipline selects, counts its wait and draws its loss: a packet
+    /// that arrives may be dropped later.
     #[inline(always)]
     fn take_managed(&mut self, now: u64) -> Option<Packet> {
         let scheduled = self.scheduled.as_mut()?;
@@ -215,7 +221,8 @@ impl Link {
         }
     }
 
-    /// Counts the marks and drops of the discipline's last call. A dropped packet counts in the queue length, but not in the delays.
+    /// Counts the marks and drops of the discipline's last call. A dropped packet counts in the
+    /// queue length, but not in the delays.
     #[inline(always)]
     fn count_effects(&mut self, now: u64) {
         let Some(scheduled) = &mut self.scheduled else { return };
@@ -252,8 +259,8 @@ impl Link {
         Counters { accepted, bytes, ..Counters::default() }
     }
 
-    /// Empties a FIFO queue after the end of the run, so that every accepted packet has a waiting time: at a constant rate the fast path
-    /// counts it at the arrival.
+    /// Empties a FIFO queue after the end of the run, so that every accepted packet has a waiting
+    /// time: at a constant rate the fast path counts it at the arrival.
     fn drain_admitted(&mut self, end: u64) -> Counters {
         let mut queued = Counters::default();
         while let Some(packet) = self.take_admitted(self.busy) {

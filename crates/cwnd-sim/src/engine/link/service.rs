@@ -31,8 +31,8 @@ impl Service {
         (size * self.per_byte + (1 << FRACTION) - 1) >> FRACTION
     }
 
-    /// The fraction of `window` ticks that `bytes` take, after `carried` ticks for the rest of a packet. At most 1 if the link
-    /// transmits them in this time.
+    /// The fraction of `window` ticks that `bytes` take, after `carried` ticks for the rest of a
+    /// packet. At most 1 if the link transmits them in this time.
     pub(super) fn share(self, bytes: u64, carried: i64, window: u64) -> f64 {
         let used =
             i128::from(bytes) * i128::from(self.per_byte) + (i128::from(carried) << FRACTION);
@@ -63,8 +63,8 @@ impl Service {
     }
 }
 
-/// What is left of a packet in transmission at one end of the measured window: a packet counts for the part of its transmission in
-/// the window.
+/// What is left of a packet in transmission at one end of the measured window: a packet counts for
+/// the part of its transmission in the window.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Left {
     /// Ticks to its departure; only at a constant rate.
@@ -98,7 +98,8 @@ pub(super) struct Varying {
 }
 
 impl Varying {
-    /// Returns the transmitter and the propagation delay of link number `index`; `None` if both are constant.
+    /// Returns the transmitter and the propagation delay of link number `index`; `None` if both are
+    /// constant.
     pub(super) fn new(
         link: &network::Link,
         clock: Clock,
@@ -163,8 +164,8 @@ impl Varying {
         left
     }
 
-    /// The bytes for which a shaper has tokens in `ticks` between two ends of a window: those in the bucket, those that arrive, and those
-    /// that it lends. Infinite without a shaper.
+    /// The bytes for which a shaper has tokens in `ticks` between two ends of a window: those in
+    /// the bucket, those that arrive, and those that it lends. Infinite without a shaper.
     pub(super) fn tokens(&self, ticks: u64, begin: Left, end: Left) -> f64 {
         self.shaper.as_ref().map_or(f64::INFINITY, |shaper| {
             let lent = (-end.tokens - end.bytes).max(0.0);
@@ -172,7 +173,8 @@ impl Varying {
         })
     }
 
-    /// Transmits a packet that arrived at `arrived` from `start` on. Starts do not decrease. `waiting` packets wait with it.
+    /// Transmits a packet that arrived at `arrived` from `start` on. Starts do not decrease.
+    /// `waiting` packets wait with it.
     pub(super) fn transmit(
         &mut self,
         service: Service,

@@ -205,7 +205,8 @@ fn a_ramp_starts_from_the_value_reached() {
     assert_eq!(clock().nanos(departure + 512) / 1000, 160_000);
 }
 
-/// mahimahi: accounting is by bytes, an opportunity without waiting bytes is lost, and the trace repeats.
+/// mahimahi: accounting is by bytes, an opportunity without waiting bytes is lost, and the trace
+/// repeats.
 #[test]
 fn a_trace_delivers_at_its_opportunities() {
     let impairments =
@@ -300,7 +301,8 @@ fn a_shaper_sends_its_burst_at_the_peak_rate() {
             clock().nanos(link.departed()) / MS
         })
         .collect();
-    // Nine packets: the last one finds the bucket not yet empty. Each further one waits for 10 ms of tokens.
+    // Nine packets: the last one finds the bucket not yet empty. Each further one waits for 10 ms
+    // of tokens.
     assert_eq!(departures[..9], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let gaps: Vec<_> = departures[9..].windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10, 10]);

@@ -45,7 +45,8 @@ impl TokenBucket {
         self.at = now;
     }
 
-    /// Polices a packet: it passes if there are tokens for all of it (RFC 2697 section 3, committed bucket, colour-blind).
+    /// Polices a packet: it passes if there are tokens for all of it (RFC 2697 section 3, committed
+    /// bucket, colour-blind).
     pub(super) fn conforms(&mut self, now: u64, size: u64) -> bool {
         self.refill(now);
         let conforms = self.tokens >= size as f64;
@@ -55,9 +56,10 @@ impl TokenBucket {
         conforms
     }
 
-    /// Shapes a packet that starts at `start`: takes its tokens, also those that are not there yet. Returns the time from which
-    /// the bucket is out of debt, so that the next packet may start. A function of start and size, so that departures are known in
-    /// advance; the cost is a burst that exceeds the bucket by less than a packet.
+    /// Shapes a packet that starts at `start`: takes its tokens, also those that are not there yet.
+    /// Returns the time from which the bucket is out of debt, so that the next packet may start. A
+    /// function of start and size, so that departures are known in advance; the cost is a burst
+    /// that exceeds the bucket by less than a packet.
     pub(super) fn charge(&mut self, start: u64, size: u64) -> u64 {
         self.refill(start);
         self.tokens -= size as f64;
@@ -88,7 +90,8 @@ mod tests {
     }
 
     proptest! {
-        /// In every interval at most the burst and the rate times the interval pass; after a shaper one packet more.
+        /// In every interval at most the burst and the rate times the interval pass; after a shaper
+        /// one packet more.
         #[test]
         fn no_interval_carries_more_than_burst_and_rate(
             packets in prop::collection::vec((0u64..2_000_000, 1u64..1500), 1..200),

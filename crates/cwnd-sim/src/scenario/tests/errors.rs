@@ -2,7 +2,8 @@
 
 use super::super::*;
 
-/// Checks that each text between `before` and `after` has an error of one line that begins with `place` and the words beside it.
+/// Checks that each text between `before` and `after` has an error of one line that begins with
+/// `place` and the words beside it.
 pub(super) fn check_errors(
     [before, after]: [&str; 2],
     place: &str,

@@ -90,7 +90,8 @@ fn each_key_has_a_kind() {
     assert!(properties().keys().eq(keys));
 }
 
-/// Each default that `docs/scenario.md` writes as a value is in the description of the key, and given as a key it changes nothing.
+/// Each default that `docs/scenario.md` writes as a value is in the description of the key, and
+/// given as a key it changes nothing.
 #[test]
 fn the_documents_have_the_defaults() {
     let document = include_str!("../../../../../docs/scenario.md");

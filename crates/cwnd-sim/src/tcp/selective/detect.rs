@@ -54,7 +54,8 @@ impl Selective {
         found
     }
 
-    /// Reports newly detected losses; they begin a recovery outside one. The acknowledgement delivered `delivered` packets.
+    /// Reports newly detected losses; they begin a recovery outside one. The acknowledgement
+    /// delivered `delivered` packets.
     fn losses(&mut self, core: &mut Core, net: &mut Net, now: u64, found: Losses, delivered: u32) {
         let una = core.board.una();
         match self.state {
@@ -78,8 +79,9 @@ impl Selective {
         }
     }
 
-    /// Reports lost packets. Returns whether the controller reduced its window. Linux does not reduce it again in a reduction that a mark
-    /// began (`tcp_enter_recovery`): there, a transmission time before that reduction prevents a further one.
+    /// Reports lost packets. Returns whether the controller reduced its window. Linux does not
+    /// reduce it again in a reduction that a mark began (`tcp_enter_recovery`): there, a
+    /// transmission time before that reduction prevents a further one.
     pub(super) fn report_lost(&self, core: &mut Core, now: u64, losses: Losses) -> bool {
         let reduced = self.linux.is_some() && self.prr.is_some() && self.undo.marked;
         let sent_at = if reduced { 0 } else { losses.sent_at };

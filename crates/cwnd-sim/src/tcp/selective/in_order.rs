@@ -1,4 +1,5 @@
-//! The short path of an acknowledgement in order, which most are: nothing is retransmitted, SACKed, lost, marked or to be judged.
+//! The short path of an acknowledgement in order, which most are: nothing is retransmitted, SACKed,
+//! lost, marked or to be judged.
 
 use super::{Core, Selective, State};
 use crate::engine::net::Net;
@@ -6,8 +7,9 @@ use crate::fast_path;
 use crate::tcp::sender::Ack;
 
 impl Selective {
-    /// Handles an acknowledgement of new data in order, with the operations of all others in their order as far as they have an effect.
-    /// Returns false, without any effect, if it is another one.
+    /// Handles an acknowledgement of new data in order, with the operations of all others in their
+    /// order as far as they have an effect. Returns false, without any effect, if it is another
+    /// one.
     #[inline(always)]
     pub(super) fn acknowledge_in_order(
         &mut self,

@@ -1,6 +1,7 @@
-//! Loss recovery with selective acknowledgements whose parts can be switched on one by one: loss detection by RACK (RFC 8985) or by three
-//! SACKed packets (RFC 6675), tail loss probes (RFC 8985), and the window reduction of PRR (RFC 9937). The order of operations is that of
-//! Linux (`tcp_ack` in net/ipv4/tcp_input.c).
+//! Loss recovery with selective acknowledgements whose parts can be switched on one by one: loss
+//! detection by RACK (RFC 8985) or by three SACKed packets (RFC 6675), tail loss probes (RFC 8985),
+//! and the window reduction of PRR (RFC 9937). The order of operations is that of Linux (`tcp_ack`
+//! in net/ipv4/tcp_input.c).
 
 mod detect;
 mod in_order;
@@ -34,7 +35,8 @@ const MS: u64 = 1_000_000;
 const LINUX_TIMEOUT_MIN: u64 = 2 * MS;
 /// RFC 8985 section 7.2 with RFC 6298's initial timeout.
 const INITIAL_PTO: u64 = 1000 * MS;
-/// The delay of acknowledgements that a probe allows for: the longest of common receivers, and Linux's minimum timeout.
+/// The delay of acknowledgements that a probe allows for: the longest of common receivers, and
+/// Linux's minimum timeout.
 const MAX_ACK_DELAY: u64 = 200 * MS;
 
 /// What an acknowledgement delivered and reported.
@@ -69,7 +71,8 @@ pub(crate) struct Selective {
     prr: Option<Prr>,
     uses_prr: bool,
     limited_transmit: bool,
-    /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
+    /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's
+    /// `NextSeg`).
     rescued: bool,
     linux: Option<Box<Linux>>,
 }
@@ -205,8 +208,9 @@ impl LossRecovery for Selective {
         limit
     }
 
-    /// In Linux the window is halved for each retransmission timeout of the idle period, down to the initial one, but not that of a
-    /// controller with `cong_control` (`tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
+    /// In Linux the window is halved for each retransmission timeout of the idle period, down to
+    /// the initial one, but not that of a controller with `cong_control`
+    /// (`tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
     fn restart_window(&self, core: &Core, idle: u64, initial: u32) -> Option<f64> {
         if self.linux.is_none() {
             return Some(f64::from(initial));
@@ -239,7 +243,8 @@ impl LossRecovery for Selective {
 }
 
 impl Selective {
-    /// Updates the scoreboard, RACK and the timeout's estimator. `una` is the oldest packet that was unacknowledged before.
+    /// Updates the scoreboard, RACK and the timeout's estimator. `una` is the oldest packet that
+    /// was unacknowledged before.
     fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack, una: u32) -> Delivered {
         let (min_rtt, stamps) = (core.driver.min_rtt, core.stamps);
         let rack = &mut self.rack;
@@ -330,7 +335,8 @@ impl Selective {
     }
 }
 
-/// Whether a controller would be a `cong_control` in Linux: one that gets rate samples and is not a window law.
+/// Whether a controller would be a `cong_control` in Linux: one that gets rate samples and is not a
+/// window law.
 fn has_cong_control(controller: &AnyController) -> bool {
     !matches!(controller, AnyController::Window(_)) && controller.needs().delivery_rate
 }

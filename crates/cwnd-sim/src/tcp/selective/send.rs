@@ -53,7 +53,8 @@ impl WindowUsage {
         }
     }
 
-    /// Whether the window may grow (`tcp_is_cwnd_limited`): in slow start if more than half of it was used.
+    /// Whether the window may grow (`tcp_is_cwnd_limited`): in slow start if more than half of it
+    /// was used.
     pub(super) fn permits_growth(&self, window: f64, slow_start: bool) -> bool {
         self.limited || slow_start && window < 2.0 * f64::from(self.max_packets_out)
     }
@@ -128,8 +129,9 @@ impl Selective {
         }
     }
 
-    /// Retransmits packet `seq`. A paced sender of Linux also retransmits the lost packets that follow it, as many as a segment has, if
-    /// they were sent with it: they are the same segment (`tcp_xmit_retransmit_queue`).
+    /// Retransmits packet `seq`. A paced sender of Linux also retransmits the lost packets that
+    /// follow it, as many as a segment has, if they were sent with it: they are the same segment
+    /// (`tcp_xmit_retransmit_queue`).
     fn retransmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32, window: f64) {
         let due = core.departure();
         let most = self.retransmitted_segment(core, now, window);
@@ -161,7 +163,8 @@ impl Selective {
         linux.tso.segment(self.opportunity(core, linux, now, window, pace))
     }
 
-    /// Returns how many new packets to send at once; `None` if Linux's sender waits for a larger segment.
+    /// Returns how many new packets to send at once; `None` if Linux's sender waits for a larger
+    /// segment.
     fn burst(&self, core: &mut Core, now: u64, window: f64) -> Option<u32> {
         let Some(linux) = &self.linux else { return Some(1) };
         let pace = match (pace(core), &core.driver.controller) {

@@ -1,4 +1,5 @@
-//! The states of the sender: their beginning by a loss, a timeout or a mark, their window reduction, and their end.
+//! The states of the sender: their beginning by a loss, a timeout or a mark, their window
+//! reduction, and their end.
 
 use super::timer::Timer;
 use super::{Core, Selective, has_cong_control};
@@ -10,7 +11,8 @@ use crate::tcp::scoreboard::{Losses, Newly};
 use crate::tcp::sender::Ack;
 use cwnd::{AnyController, Event, Marked, Time, WindowLaw};
 
-/// The states of Linux's congestion control. In Linux, a sender in `Open` with SACKed packets is in `Disorder`.
+/// The states of Linux's congestion control. In Linux, a sender in `Open` with SACKed packets is in
+/// `Disorder`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -73,7 +75,8 @@ impl Selective {
             self.repair(core, net, now, 0);
             return false;
         }
-        // Linux keeps the threshold if the packets were lost before the last reduction (`tcp_enter_loss`).
+        // Linux keeps the threshold if the packets were lost before the last reduction
+        // (`tcp_enter_loss`).
         let reduced = match self.state {
             State::Open => false,
             State::Cwr => self.linux.is_some(),
@@ -111,10 +114,12 @@ impl Selective {
         true
     }
 
-    /// Ends recoveries and reductions whose packets are acknowledged. Returns whether the controller does not know of the end yet.
+    /// Ends recoveries and reductions whose packets are acknowledged. Returns whether the
+    /// controller does not know of the end yet.
     ///
-    /// Linux calls a controller with rate samples (`cong_control`) after `tcp_fastretrans_alert`. Such a controller sees neither the end
-    /// nor the beginning of a recovery if the same acknowledgement begins the next one.
+    /// Linux calls a controller with rate samples (`cong_control`) after `tcp_fastretrans_alert`.
+    /// Such a controller sees neither the end nor the beginning of a recovery if the same
+    /// acknowledgement begins the next one.
     pub(super) fn leave_states(&mut self, core: &mut Core, now: u64) -> bool {
         let una = core.board.una();
         let over = match self.state {
@@ -143,8 +148,9 @@ impl Selective {
         waits
     }
 
-    /// Handles marks; `una` is the oldest packet that was unacknowledged before. PRR is a part of fast recovery (RFC 9937): a mark reduces the
-    /// window at once. In Linux the reduction takes a round with PRR, in which further marks change nothing (`tcp_enter_cwr`).
+    /// Handles marks; `una` is the oldest packet that was unacknowledged before. PRR is a part of
+    /// fast recovery (RFC 9937): a mark reduces the window at once. In Linux the reduction takes a
+    /// round with PRR, in which further marks change nothing (`tcp_enter_cwr`).
     pub(super) fn mark(&mut self, core: &mut Core, now: u64, ack: Ack, newly: Newly, una: u32) {
         if ack.marks == 0 {
             return;
@@ -153,8 +159,10 @@ impl Selective {
         let smooths = self.uses_prr && self.linux.is_some() && !grows_after_mark(core);
         if smooths && self.state != State::Open {
             if !ack.echo {
-                // Controllers that count marks get all. Linux makes no further reduction before this one ends, not even for marks of
-                // packets sent after it began, which `Core::marked` reports as new: a transmission time before the reduction prevents one.
+                // Controllers that count marks get all. Linux makes no further reduction before
+                // this one ends, not even for marks of packets sent after it began, which
+                // `Core::marked` reports as new: a transmission time before the reduction prevents
+                // one.
                 let marked = Marked::new(ack.marks, Time::ZERO, core.driver.packets_sent);
                 core.driver.report(now, Event::Marked(marked));
             }
@@ -172,9 +180,10 @@ impl Selective {
         }
     }
 
-    /// The window from which PRR reduces: Linux's `prior_cwnd`, or `RecoverFS` (RFC 9937 section 6.1), the packets outstanding and not
-    /// SACKed before the acknowledgement that delivered `delivered` packets. Packets that it acknowledges cumulatively, and that were SACKed
-    /// before, do not count: they are not delivered during the reduction.
+    /// The window from which PRR reduces: Linux's `prior_cwnd`, or `RecoverFS` (RFC 9937 section
+    /// 6.1), the packets outstanding and not SACKed before the acknowledgement that delivered
+    /// `delivered` packets. Packets that it acknowledges cumulatively, and that were SACKed before,
+    /// do not count: they are not delivered during the reduction.
     pub(super) fn prior_window(&self, core: &Core, delivered: u32) -> u32 {
         if self.linux.is_some() {
             whole32(core.window())
@@ -183,8 +192,8 @@ impl Selective {
         }
     }
 
-    /// Begins PRR's reduction to the controller's window from `prior`. A controller that is not a window law, or whose window grows after
-    /// a mark, sets its window itself.
+    /// Begins PRR's reduction to the controller's window from `prior`. A controller that is not a
+    /// window law, or whose window grows after a mark, sets its window itself.
     pub(super) fn begin_reduction(&mut self, core: &Core, prior: u32) {
         let law = matches!(core.driver.controller, AnyController::Window(_));
         let applies = self.uses_prr && law && !grows_after_mark(core);

@@ -20,7 +20,8 @@ pub(super) enum Timer {
 }
 
 impl Selective {
-    /// Section 7.4 of RFC 8985. The loss of one packet that the probe repaired reduces the window at once.
+    /// Section 7.4 of RFC 8985. The loss of one packet that the probe repaired reduces the window
+    /// at once.
     pub(super) fn process_probe(
         &mut self,
         core: &mut Core,
@@ -56,7 +57,8 @@ impl Selective {
         core.restart_timer(net, now);
     }
 
-    /// Sets the timer to a tail loss probe if there is nothing to recover (section 7.2). Returns false if none is due.
+    /// Sets the timer to a tail loss probe if there is nothing to recover (section 7.2). Returns
+    /// false if none is due.
     pub(super) fn schedule_probe(
         &mut self,
         core: &mut Core,
@@ -85,8 +87,8 @@ impl Selective {
         self.set_timer(core, net, now + timeout + slack, Timer::Reordering);
     }
 
-    /// Restarts the retransmission timeout: from now, or from the transmission of the oldest packet if the timer ran for something else
-    /// (`tcp_rearm_rto`).
+    /// Restarts the retransmission timeout: from now, or from the transmission of the oldest packet
+    /// if the timer ran for something else (`tcp_rearm_rto`).
     pub(super) fn restart_rto(&mut self, core: &mut Core, net: &mut Net, now: u64) {
         let mut at = now + core.rto.timeout();
         if self.timer != Timer::Rto {

@@ -1,4 +1,5 @@
-//! Spurious reductions and timeouts: Eifel detection (RFC 3522), duplicate reports (RFC 2883) and F-RTO (RFC 5682), and their reversal.
+//! Spurious reductions and timeouts: Eifel detection (RFC 3522), duplicate reports (RFC 2883) and
+//! F-RTO (RFC 5682), and their reversal.
 
 use super::{Core, Delivered, Selective, State};
 use crate::tcp::sender::Ack;
@@ -7,12 +8,13 @@ use cwnd::Event;
 /// The evidence for and against the reversal of the last reduction.
 pub(super) struct Undo {
     uses_dsack: bool,
-    /// Linux's `undo_retrans`: retransmissions of this recovery less duplicates reported; `None` if it was undone.
+    /// Linux's `undo_retrans`: retransmissions of this recovery less duplicates reported; `None` if
+    /// it was undone.
     retransmissions: Option<u32>,
     /// RFC 3522's `RetransmitTS`, until the next new acknowledgement.
     retransmit_ts: Option<u32>,
-    /// A mark was reported since the recovery began, or before it in the same reduction: the reduction is not undone (`prior_ssthresh` of
-    /// 0 in Linux).
+    /// A mark was reported since the recovery began, or before it in the same reduction: the
+    /// reduction is not undone (`prior_ssthresh` of 0 in Linux).
     pub(super) marked: bool,
 }
 
@@ -66,8 +68,8 @@ impl Undo {
         self.retransmit_ts.take()
     }
 
-    /// The packet whose duplicate the receiver reports (RFC 2883 section 4): the first block is below the acknowledgement, or within the
-    /// second one.
+    /// The packet whose duplicate the receiver reports (RFC 2883 section 4): the first block is
+    /// below the acknowledgement, or within the second one.
     pub(super) fn reported(&self, ack: Ack) -> Option<u32> {
         let &(start, end) = ack.blocks().first().filter(|_| self.uses_dsack)?;
         let within =
@@ -87,9 +89,11 @@ const LOST_WINDOW: f64 = 3.0;
 enum Step {
     /// Not in progress: the recovery is the conventional one.
     Off,
-    /// Step 2: the retransmission has not been acknowledged. In Linux also step 3, and each step may prove that the timeout was spurious.
+    /// Step 2: the retransmission has not been acknowledged. In Linux also step 3, and each step
+    /// may prove that the timeout was spurious.
     Retransmitted,
-    /// Step 3: the next acknowledgement decides. As many new packets may still be sent, and no lost ones.
+    /// Step 3: the next acknowledgement decides. As many new packets may still be sent, and no lost
+    /// ones.
     NewData(u32),
 }
 
@@ -99,7 +103,8 @@ pub(super) struct Frto {
     /// It was applied to the last timeout.
     applied: bool,
     step: Step,
-    /// Linux: new packets go first, to find out whether the timeout was spurious (section 3.1, step 2).
+    /// Linux: new packets go first, to find out whether the timeout was spurious (section 3.1, step
+    /// 2).
     pub(super) new_first: bool,
 }
 
@@ -108,8 +113,9 @@ impl Frto {
         Frto { enabled, applied: false, step: Step::Off, new_first: false }
     }
 
-    /// Step 1: F-RTO does not apply to a timeout in a recovery, unless it is another one of the same packet (`repeated`) and F-RTO applied
-    /// to the one before. Linux does not require the latter.
+    /// Step 1: F-RTO does not apply to a timeout in a recovery, unless it is another one of the
+    /// same packet (`repeated`) and F-RTO applied to the one before. Linux does not require the
+    /// latter.
     pub(super) fn begin(&mut self, recovering: bool, repeated: bool, linux: bool) {
         self.applied = self.enabled && (!recovering || repeated && (self.applied || linux));
         self.step = if self.applied { Step::Retransmitted } else { Step::Off };
@@ -132,9 +138,9 @@ impl Frto {
 }
 
 impl Selective {
-    /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
-    /// retransmission was spurious and the window reduction is undone. In Linux the delayed packet is one that was reordered
-    /// (`tcp_try_undo_partial`).
+    /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the
+    /// retransmission, the retransmission was spurious and the window reduction is undone. In Linux
+    /// the delayed packet is one that was reordered (`tcp_try_undo_partial`).
     pub(super) fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
         if let Some(stamp) = self.undo.take_stamp()
             && ack.extra.echo < stamp
@@ -150,7 +156,8 @@ impl Selective {
         }
     }
 
-    /// A duplicate was reported: if all retransmissions of the recovery were duplicates, it was spurious (`tcp_try_undo_dsack`).
+    /// A duplicate was reported: if all retransmissions of the recovery were duplicates, it was
+    /// spurious (`tcp_try_undo_dsack`).
     pub(super) fn process_duplicate(&mut self, core: &mut Core, now: u64, duplicate: Option<u32>) {
         let Some(seq) = duplicate else { return };
         if self.tlp.is_some_and(|tlp| tlp.is_probe(seq)) {
@@ -168,7 +175,8 @@ impl Selective {
         }
     }
 
-    /// Reverts the last reduction, unless it is due to a mark too. `unmark`: the packets presumed lost are in flight.
+    /// Reverts the last reduction, unless it is due to a mark too. `unmark`: the packets presumed
+    /// lost are in flight.
     pub(super) fn undo(&mut self, core: &mut Core, now: u64, unmark: bool) {
         if unmark {
             core.board.unmark_lost();
@@ -186,8 +194,8 @@ impl Selective {
         }
     }
 
-    /// F-RTO with SACK (RFC 5682 section 3.1): after a timeout, new packets show whether the packets presumed lost still arrive. Returns the
-    /// largest window in packets, if there is one.
+    /// F-RTO with SACK (RFC 5682 section 3.1): after a timeout, new packets show whether the
+    /// packets presumed lost still arrive. Returns the largest window in packets, if there is one.
     pub(super) fn process_loss(
         &mut self,
         core: &mut Core,
@@ -226,7 +234,8 @@ impl Selective {
         }
     }
 
-    /// F-RTO in Linux (`tcp_process_loss`): the delivery of an original transmission proves at each step that the timeout was spurious.
+    /// F-RTO in Linux (`tcp_process_loss`): the delivery of an original transmission proves at each
+    /// step that the timeout was spurious.
     fn process_loss_linux(&mut self, core: &mut Core, now: u64, delivered: &Delivered) {
         let &Delivered { advanced, duplicate, .. } = delivered;
         let (una, high) = (core.board.una(), core.board.high());

@@ -98,8 +98,8 @@ fn only_listed_public_keys_are_accepted() {
     assert_eq!(pair(3, &[], None).check_listener(), Err(CredentialsError::NoPeers));
 }
 
-/// Requests without the listener's public key, or without a cookie for their address, cause no elliptic-curve
-/// operations and leave no state.
+/// Requests without the listener's public key, or without a cookie for their address, cause no
+/// elliptic-curve operations and leave no state.
 #[test]
 fn a_hello_of_a_pair_is_checked_by_mac_and_cookie_first() {
     let mut responder = Responder::new(&pair(1, &[2], None), [1; 32], LISTENER_ID);

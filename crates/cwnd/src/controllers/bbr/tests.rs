@@ -18,8 +18,8 @@ impl Path {
         Path { bbr: Bbr::new(&Settings { seed: 1, ..Settings::default() }), now: Time::ZERO, rate }
     }
 
-    /// An acknowledgement of `packets` packets after `gap` seconds. The sample has the delivery rate `rate` over a round trip
-    /// of `rtt` seconds.
+    /// An acknowledgement of `packets` packets after `gap` seconds. The sample has the delivery
+    /// rate `rate` over a round trip of `rtt` seconds.
     fn ack(&mut self, packets: u32, gap: f64, rate: f64, rtt: f64, in_flight: u32) {
         self.now += Dur::from_secs(gap);
         let delivered = self.bbr.delivered + u64::from(packets);
@@ -98,7 +98,8 @@ fn drain_lasts_until_a_bandwidth_delay_product_is_in_flight() {
     assert_eq!(path.bbr.state(), State::Drain);
     let pace = path.bbr.output().pace.unwrap().as_per_sec();
     assert!((pace - 0.99 * 1000.0 / 2.885).abs() < 1e-6);
-    // inflight(1): 100 packets, 3 segments of 1 packet (343 packets per second are 4.1 Mb/s: 2), rounded up to even.
+    // inflight(1): 100 packets, 3 segments of 1 packet (343 packets per second are 4.1 Mb/s: 2),
+    // rounded up to even.
     path.ack(1, 0.001, 1000.0, RTT, 107);
     assert_eq!(path.bbr.state(), State::Drain);
     path.ack(1, 0.001, 1000.0, RTT, 106);
@@ -136,8 +137,8 @@ fn probe_bw_cycles_the_pacing_gain() {
     assert_eq!(path.bbr.pacing_gain, 0.75);
 }
 
-/// bbr_packets_in_net_at_edt: what is delivered until the next departure is not in the network then, and the segment that departs
-/// is.
+/// bbr_packets_in_net_at_edt: what is delivered until the next departure is not in the network
+/// then, and the segment that departs is.
 #[test]
 fn packets_in_the_network_are_those_at_the_next_departure() {
     let mut path = Path::probing();
@@ -182,7 +183,8 @@ fn the_bandwidth_is_the_largest_of_ten_rounds() {
     assert_eq!(path.bbr.max_bw(), 500.0);
 }
 
-/// Ten seconds after the last min_rtt four packets are in flight, for 200 ms and a round; then the window is restored.
+/// Ten seconds after the last min_rtt four packets are in flight, for 200 ms and a round; then the
+/// window is restored.
 #[test]
 fn probe_rtt_every_ten_seconds() {
     let mut path = Path::probing();
@@ -209,7 +211,8 @@ fn probe_rtt_every_ten_seconds() {
     assert_eq!(path.bbr.min_rtt, Some(Dur::from_secs(RTT)));
 }
 
-/// A round of packet conservation, then growth by the acknowledged packets, less the lost ones; the end restores the window.
+/// A round of packet conservation, then growth by the acknowledged packets, less the lost ones; the
+/// end restores the window.
 #[test]
 fn recovery_conserves_packets_for_a_round() {
     let mut path = Path::probing();
@@ -244,7 +247,8 @@ fn a_timeout_leaves_one_packet_and_restores_the_window_later() {
     assert!(path.bbr.w >= before - 2);
 }
 
-/// Two intervals with the same rate and more than 20 % loss: a policer (bbr_lt_bw_sampling). The rate is used for 48 rounds.
+/// Two intervals with the same rate and more than 20 % loss: a policer (bbr_lt_bw_sampling). The
+/// rate is used for 48 rounds.
 #[test]
 fn a_policed_rate_is_found_and_used() {
     let mut path = Path::probing();

@@ -7,7 +7,8 @@ use crate::units::{Dur, Time};
 /// BBR.MinRTTFilterLen and BBR.ProbeRTTInterval.
 const MIN_RTT_FILTER_LEN: Dur = Dur::from_millis(10_000);
 const PROBE_RTT_INTERVAL: Dur = Dur::from_millis(5_000);
-/// BBR.ExtraAckedFilterLen in rounds, and its length in Startup. A sample leaves the filter when it is older.
+/// BBR.ExtraAckedFilterLen in rounds, and its length in Startup. A sample leaves the filter when it
+/// is older.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
 const STARTUP_EXTRA_ACKED_FILTER_LEN: u64 = 1;
 

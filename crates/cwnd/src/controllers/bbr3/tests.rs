@@ -1,5 +1,5 @@
-//! Rules of the draft on a path that is computed here. The test cases of its appendix that need a network are in
-//! `crates/cwnd-sim/tests/bbr3.rs`.
+//! Rules of the draft on a path that is computed here. The test cases of its appendix that need a
+//! network are in `crates/cwnd-sim/tests/bbr3.rs`.
 
 use super::*;
 use crate::delivery::RateSample;
@@ -58,7 +58,8 @@ impl Path {
         self.acked(0.0, self.bbr.next_round_delivered - 1, given);
     }
 
-    /// An acknowledgement `after` seconds, of a packet sent when `prior_delivered` packets were delivered.
+    /// An acknowledgement `after` seconds, of a packet sent when `prior_delivered` packets were
+    /// delivered.
     fn acked(&mut self, after: f64, prior_delivered: u64, given: Given) {
         self.now += Dur::from_secs(after);
         let mut sample = RateSample::new();
@@ -150,7 +151,8 @@ fn startup_goes_on_while_the_application_limits_the_sender() {
     }
 }
 
-/// Exiting STARTUP on Loss When Application-Limited: after a round of recovery, 2 % and six detections in a round.
+/// Exiting STARTUP on Loss When Application-Limited: after a round of recovery, 2 % and six
+/// detections in a round.
 #[test]
 fn startup_ends_on_losses_even_if_the_application_limits_the_sender() {
     for (events, each, ends) in [(6, 1, true), (5, 2, false)] {
@@ -298,8 +300,8 @@ fn up_lasts_while_inflight_longterm_limits_it() {
     assert_eq!(path.bbr.state(), State::Down);
 }
 
-/// Exiting PROBE_UP on Loss When Application-Limited: the state changes; inflight_longterm keeps its value, because the
-/// packets in flight were the application's choice (HandleInflightTooHigh).
+/// Exiting PROBE_UP on Loss When Application-Limited: the state changes; inflight_longterm keeps
+/// its value, because the packets in flight were the application's choice (HandleInflightTooHigh).
 #[test]
 fn up_ends_on_loss_even_if_the_application_limits_the_sender() {
     let mut path = Path::in_state(State::Up);
@@ -322,8 +324,8 @@ fn up_goes_on_while_the_application_limits_the_sender() {
     }
 }
 
-/// Handling Loss During PROBE_UP After inflight_longterm is Set. InflightAtLoss: 5 of 200 packets are lost in one
-/// detection; (195 + x) * 2 % = 0 + x gives x = 3.98.
+/// Handling Loss During PROBE_UP After inflight_longterm is Set. InflightAtLoss: 5 of 200 packets
+/// are lost in one detection; (195 + x) * 2 % = 0 + x gives x = 3.98.
 #[test]
 fn a_loss_in_up_reduces_inflight_longterm() {
     let mut path = Path::in_state(State::Up);
@@ -344,8 +346,8 @@ fn a_loss_in_up_reduces_inflight_longterm() {
     assert!((path.bbr.inflight_longterm - 0.7 * f64::from(BDP)).abs() < 1e-9);
 }
 
-/// Precautionary Bandwidth Probing (section 5.3.3.6): after a probe that was too high the next one ends at
-/// inflight_longterm, and without losses is followed by another at once.
+/// Precautionary Bandwidth Probing (section 5.3.3.6): after a probe that was too high the next one
+/// ends at inflight_longterm, and without losses is followed by another at once.
 #[test]
 fn a_probe_after_a_loss_is_precautionary() {
     let mut path = Path::in_state(State::Up);
@@ -366,7 +368,8 @@ fn a_probe_after_a_loss_is_precautionary() {
     assert!(!path.bbr.prev_probe_precautionary);
 }
 
-/// Increasing Bandwidth 10x: inflight_longterm grows by 1, 2, 4, 8 packets in the rounds that it limits.
+/// Increasing Bandwidth 10x: inflight_longterm grows by 1, 2, 4, 8 packets in the rounds that it
+/// limits.
 #[test]
 fn inflight_longterm_grows_exponentially_in_up() {
     let mut path = Path::in_state(State::Up);
@@ -389,7 +392,8 @@ fn inflight_longterm_grows_exponentially_in_up() {
     assert_eq!(path.bbr.state(), State::Up);
 }
 
-/// Losses outside of probes reduce the short-term model to the latest delivery, at most to 0.7 in a round.
+/// Losses outside of probes reduce the short-term model to the latest delivery, at most to 0.7 in a
+/// round.
 #[test]
 fn a_round_with_losses_reduces_the_short_term_model() {
     let mut path = Path::in_state(State::Cruise);
@@ -397,7 +401,8 @@ fn a_round_with_losses_reduces_the_short_term_model() {
     let w = path.bbr.w;
     path.lose(1, BDP, false);
     path.round(Given { rate: 0.5 * RATE, packets: BDP / 2, ..STEADY });
-    // The first round ends with the packets in flight at the loss; the latest rate of that round is the path's.
+    // The first round ends with the packets in flight at the loss; the latest rate of that round is
+    // the path's.
     assert_eq!(path.bbr.bw_shortterm, RATE);
     path.lose(1, BDP, false);
     path.round(Given { rate: 0.5 * RATE, packets: BDP / 2, ..STEADY });
@@ -424,7 +429,8 @@ fn an_idle_period_replaces_probe_rtt() {
     }
 }
 
-/// HandleRestartFromIdle applies to flows that the application limits, not to those whose flight ends between two paced packets.
+/// HandleRestartFromIdle applies to flows that the application limits, not to those whose flight
+/// ends between two paced packets.
 #[test]
 fn a_flow_that_the_pacing_rate_limits_is_not_idle() {
     let mut path = Path::in_state(State::Up);
@@ -437,7 +443,8 @@ fn a_flow_that_the_pacing_rate_limits_is_not_idle() {
     }
 }
 
-/// The packets acknowledged before an idle period are not in the sampling interval of extra_acked after it.
+/// The packets acknowledged before an idle period are not in the sampling interval of extra_acked
+/// after it.
 #[test]
 fn an_idle_period_begins_a_sampling_interval() {
     let mut path = Path::in_state(State::Cruise);
@@ -505,7 +512,8 @@ fn a_spurious_recovery_restores_state_and_model() {
     assert_eq!(path.bbr.inflight_shortterm, before.inflight_shortterm);
 }
 
-/// Only the packets that a timeout declares lost leave the flight, with their state: RACK may keep others.
+/// Only the packets that a timeout declares lost leave the flight, with their state: RACK may keep
+/// others.
 #[test]
 fn a_timeout_loses_what_it_declares_lost() {
     for (lost, too_high) in [(0, false), (1, false), (10, true)] {
@@ -532,7 +540,8 @@ fn the_window_is_restored_after_a_timeout() {
     assert_eq!(path.bbr.recovery, Recovery::None);
 }
 
-/// Handling Application-Limited Sending During PROBE_REFILL: its low samples are not those of the path.
+/// Handling Application-Limited Sending During PROBE_REFILL: its low samples are not those of the
+/// path.
 #[test]
 fn refill_ignores_samples_that_the_application_limits() {
     let mut path = Path::in_state(State::Refill);
@@ -627,8 +636,8 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     assert!((path.bbr.max_bw - RATE / 2.0).abs() < 1e-9);
 }
 
-/// In QUICHE a cycle with a sample ends with Down, once after each Refill; by the draft, with the first round whose sample is not
-/// limited.
+/// In QUICHE a cycle with a sample ends with Down, once after each Refill; by the draft, with the
+/// first round whose sample is not limited.
 #[test]
 fn max_bw_ages_at_the_end_of_down() {
     for (aging, has_sample, after_down) in

@@ -19,7 +19,8 @@ impl Flow {
         Flow { c4: C4::new(&settings), now: Time::ZERO }
     }
 
-    /// An acknowledgement after `rtt` seconds of a packet sent now, with a delivery rate in packets per second.
+    /// An acknowledgement after `rtt` seconds of a packet sent now, with a delivery rate in packets
+    /// per second.
     fn ack(&mut self, rate: f64, rtt: f64) {
         self.now += Dur::from_secs(rtt);
         let mut sample = RateSample::new();
@@ -312,7 +313,8 @@ fn after_a_timeout_the_window_is_a_packet_until_the_path_answers() {
     assert_eq!(flow.c4.output(), before);
 }
 
-/// 1 - (15/16)^10 is a loss rate of 47.6 %, above the threshold of 47.2 % at 1000 packets of 150 bytes in a second.
+/// 1 - (15/16)^10 is a loss rate of 47.6 %, above the threshold of 47.2 % at 1000 packets of 150
+/// bytes in a second.
 #[test]
 fn losses_at_a_timeout_count() {
     let mut flow = Flow::cruising(1000.0);

@@ -8,7 +8,8 @@ fn copa() -> Copa {
     Copa::new(0.5, true, &Settings::default())
 }
 
-/// Reports an acknowledgement of a packet at `millis` with this RTT in milliseconds, by a sender that its window limits.
+/// Reports an acknowledgement of a packet at `millis` with this RTT in milliseconds, by a sender
+/// that its window limits.
 fn ack(copa: &mut Copa, millis: u64, rtt: u64) {
     let acked = Acked { sent: 100, ..sampled(1, at_ms(millis), ms(rtt)) };
     copa.on(at_ms(millis), &Event::Acked(acked));
@@ -18,8 +19,8 @@ fn lose(copa: &mut Copa, millis: u64, packets: u32, sent_millis: u64) {
     copa.on(at_ms(millis), &Event::Lost(Lost::new(packets, at_ms(sent_millis), 100)));
 }
 
-/// Leaves slow start at 1.1 s with a window of 30, RTT_min 100 ms and RTT_standing 120 ms. One acknowledgement later the
-/// first step is done.
+/// Leaves slow start at 1.1 s with a window of 30, RTT_min 100 ms and RTT_standing 120 ms. One
+/// acknowledgement later the first step is done.
 fn steady() -> Copa {
     let mut copa = copa();
     for k in 0..20 {

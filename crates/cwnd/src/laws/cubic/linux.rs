@@ -128,8 +128,8 @@ impl Linux {
         self.since_timeout = Epochs::default();
     }
 
-    /// `cubictcp_acked`, and `cubictcp_cwnd_event` where nothing was in flight.
-    /// `rtt`, `in_flight` and `sent_at` are those of the acknowledgement: a reference to it would force every
+    /// `cubictcp_acked`, and `cubictcp_cwnd_event` where nothing was in flight. `rtt`, `in_flight`
+    /// and `sent_at` are those of the acknowledgement: a reference to it would force every
     /// acknowledgement out of registers.
     #[inline(never)]
     pub(super) fn observe(&mut self, now: Time, rtt: Option<Dur>, in_flight: u32, sent_at: Time) {
@@ -165,8 +165,8 @@ impl Linux {
 }
 
 impl Epochs {
-    /// Packets acknowledged for a growth by one packet on the cubic function, which is evaluated a round-trip time from
-    /// now.
+    /// Packets acknowledged for a growth by one packet on the cubic function, which is evaluated a
+    /// round-trip time from now.
     fn cubic(&mut self, w: u32, acked: u32, now: u64, scale: u64) -> u32 {
         let start = *self.start.get_or_insert_with(|| {
             (self.ack_cnt, self.tcp) = (acked, w);
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!((law.scale, law.beta, law.friendly), (410, 717, 15));
     }
 
-    /// 717 / 1024 of the window, rounded down and at least two packets. A second loss at a smaller window leaves
-    /// (1024 + 717) / 2048 of it.
+    /// 717 / 1024 of the window, rounded down and at least two packets. A second loss at a smaller
+    /// window leaves (1024 + 717) / 2048 of it.
     #[test]
     fn a_loss_multiplies_the_window() {
         let mut law = law();
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(law.since_timeout, Epochs::default());
     }
 
-    /// K = cbrt(300 2^40 / 410) = 9300 / 1024 s. The function has the window of the loss there, and 410 / 1024 s^3 of
-    /// it after each second cubed.
+    /// K = cbrt(300 2^40 / 410) = 9300 / 1024 s. The function has the window of the loss there, and
+    /// 410 / 1024 s^3 of it after each second cubed.
     #[test]
     fn the_cubic_function_passes_through_the_window_of_the_loss() {
         let mut law = law();
@@ -286,7 +286,8 @@ mod tests {
         assert_eq!(law.since_timeout.delay_min, 10_000);
     }
 
-    /// `cnt` is at most 20 before a loss, at least 2, and computed again after more than 7 jiffies at the same window.
+    /// `cnt` is at most 20 before a loss, at least 2, and computed again after more than 7 jiffies
+    /// at the same window.
     #[test]
     fn without_a_loss_the_window_grows_by_a_twentieth() {
         let mut law = law();

@@ -21,7 +21,8 @@ pub(super) struct History {
     discount: f64,
     /// The number of closed intervals, at most n.
     known: usize,
-    /// When the first lost packet of the last loss event was sent, and the packets sent until its report.
+    /// When the first lost packet of the last loss event was sent, and the packets sent until its
+    /// report.
     event: (Time, u64),
 }
 
@@ -37,8 +38,9 @@ impl History {
         }
     }
 
-    /// Records the loss of a packet sent at `sent_at`, when `sent` packets were sent in all. Packets sent within `rtt` of
-    /// the first lost packet of an event belong to it. `first` returns the interval before the first event.
+    /// Records the loss of a packet sent at `sent_at`, when `sent` packets were sent in all.
+    /// Packets sent within `rtt` of the first lost packet of an event belong to it. `first` returns
+    /// the interval before the first event.
     pub(super) fn lost(&mut self, sent_at: Time, sent: u64, rtt: Dur, first: impl FnOnce() -> f64) {
         if self.known == 0 {
             self.lengths[1] = first();
@@ -55,8 +57,8 @@ impl History {
         (self.lengths[0], self.discount, self.event) = (0.0, 1.0, (sent_at, sent));
     }
 
-    /// Extends the open interval to `sent` packets sent in all. An open interval of more than twice the average
-    /// discounts the others.
+    /// Extends the open interval to `sent` packets sent in all. An open interval of more than twice
+    /// the average discounts the others.
     pub(super) fn advance(&mut self, sent: u64) {
         if self.known > 0 {
             self.lengths[0] = sent.saturating_sub(self.event.1) as f64;
@@ -79,7 +81,8 @@ impl History {
         }))
     }
 
-    /// The loss event rate p; `None` before the first loss. The open interval counts if it increases the average.
+    /// The loss event rate p; `None` before the first loss. The open interval counts if it
+    /// increases the average.
     pub(super) fn rate(&self) -> Option<f64> {
         (self.known > 0).then(|| 1.0 / self.closed().max(self.open()).max(1.0))
     }
@@ -97,8 +100,8 @@ mod tests {
 
     const RTT: Dur = Dur::from_millis(100);
 
-    /// Losses a second apart that close intervals of these lengths, the oldest first. The first length is that before
-    /// the first loss event.
+    /// Losses a second apart that close intervals of these lengths, the oldest first. The first
+    /// length is that before the first loss event.
     fn history(lengths: &[u64]) -> (History, Time, u64) {
         let (mut history, mut at, mut sent) = (History::new(), Time::from_nanos(1), 1000);
         history.lost(at, sent, RTT, || lengths[0] as f64);

@@ -1,5 +1,5 @@
-//! One of everything that a project outside the crate `cwnd` can write: laws, a slow start, a whole controller, rules of a
-//! stack, a maker of controllers, a driver.
+//! One of everything that a project outside the crate `cwnd` can write: laws, a slow start, a whole
+//! controller, rules of a stack, a maker of controllers, a driver.
 
 #![no_std]
 #![deny(missing_docs)]
@@ -71,7 +71,8 @@ impl SlowStartLaw for Bounded {
     }
 }
 
-/// A whole controller: its window is twice the product of the maximum delivery rate of ten rounds and the round-trip time.
+/// A whole controller: its window is twice the product of the maximum delivery rate of ten rounds
+/// and the round-trip time.
 #[derive(Clone, Debug)]
 pub struct Matching {
     rate: WindowedMax<f64>,
@@ -161,8 +162,8 @@ pub fn settings() -> Settings {
     settings
 }
 
-/// A driver: each round sends a window, of which the path drops what exceeds `path` packets. Returns the packets
-/// delivered in each round.
+/// A driver: each round sends a window, of which the path drops what exceeds `path` packets.
+/// Returns the packets delivered in each round.
 pub fn drive(controller: &mut impl Controller, path: u32, rounds: u32) -> Vec<u32> {
     const RTT: Dur = Dur::from_millis(50);
     let needs = controller.needs();
