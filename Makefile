@@ -54,13 +54,13 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-# pip downloads beside the compiler. The tests in real time mostly wait for timers and peers; all others take the processors
-# that they leave idle. The tests of cwnd-linux and Python's tests in real time both set up emulated links on this machine,
-# and so run one after the other.
+# pip downloads beside the compiler. Tests in real time measure times: Python's run alone, those of cwnd-linux beside the
+# build of the extension. Both set up emulated links on this machine, and so run one after the other.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j4 --output-sync=target link-tests rust-tests dev python-tests realtime-tests checks
+	@$(MAKE) --no-print-directory -j2 --output-sync=target link-tests realtime-tests
+	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests python-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
@@ -90,7 +90,7 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
-# Whatever runs beside the tests in real time runs under `nice`, as `dev` does; what only computes gives way to UDT's sockets too.
+# What only computes gives way to UDT's sockets: it has a lower priority.
 rust-tests:
 	$(UNIT_TESTS)
 	RUST_TEST_THREADS=8 nice $(INTEGRATION_TESTS) --exclude cwnd-linux
