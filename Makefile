@@ -70,7 +70,7 @@ check: $(VENV)/.tools
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
-UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 nice $(CARGO_TEST) --lib
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:
@@ -90,14 +90,14 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
-# What only computes gives way to UDT's sockets: it has a lower priority.
 rust-tests:
 	$(UNIT_TESTS)
-	RUST_TEST_THREADS=8 nice $(INTEGRATION_TESTS) --exclude cwnd-linux
-	nice $(CARGO_TEST) --doc
+	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
+	$(CARGO_TEST) --doc
 
+# Under `nice`, as the checks: they run beside the tests of UDT's sockets.
 python-tests: dev
-	nice -n 19 $(PYTEST) -n $(shell nproc) -m "not realtime"
+	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
 
 # They use a third of a processor for each worker. The other files are not named, because each worker would import them.
 realtime-tests: dev | link-tests
