@@ -207,23 +207,23 @@ impl<T: Default> Contents<T> {
 
     /// Appends the contents of a packet and returns their number.
     pub(crate) fn put(&mut self, contents: T) -> u32 {
-        self.put_with(|place| *place = contents)
+        let (number, place) = self.push();
+        *place = contents;
+        number
     }
 
-    /// Appends the contents of a packet, which `write` writes in their place, and returns their
-    /// number.
+    /// Appends default contents. Returns their number, and the contents to be written in place: a
+    /// copy of fields that were written one by one would wait for the writes.
     #[inline(always)]
-    pub(crate) fn put_with(&mut self, write: impl FnOnce(&mut T)) -> u32 {
+    pub(crate) fn push(&mut self) -> (u32, &mut T) {
         let mut number = self.number(self.queue.len());
         if number == 0 {
             self.queue.push_back(T::default());
             number = 1;
         }
+        let last = self.queue.len();
         self.queue.push_back(T::default());
-        if let Some(place) = self.queue.back_mut() {
-            write(place);
-        }
-        number
+        (number, &mut self.queue[last])
     }
 
     fn number(&self, index: usize) -> u32 {

@@ -32,10 +32,12 @@ pub(super) struct Rack {
     /// `RACK.dsack_round`: duplicate reports do not widen the window again before this packet is
     /// acknowledged.
     dsack_round: Option<u32>,
-    /// Retransmitted packets, and others below `next`, in the order of their last transmissions,
-    /// with packets that need no detection any more. The scoreboard has the times of those from
-    /// `next` on that were sent only once.
+    /// The last transmissions of retransmitted packets, and of packets below `next`, in their order.
+    /// Those of packets that were delivered, lost or retransmitted since are removed when they are
+    /// met.
     order: VecDeque<Sent>,
+    /// The first packet that `order` does not have: from it on, the scoreboard has the transmission
+    /// times of the packets that were sent once.
     next: u32,
 }
 

@@ -6,7 +6,7 @@ use crate::driver::Payload;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
-use crate::packet::{Extra, Packet, flags};
+use crate::packet::{Packet, flags};
 use crate::tcp::accecn::Marks;
 use crate::tcp::delayed_acks::DelayedAcks;
 use crate::tcp::sender::{SYN_SIZE, stamps};
@@ -468,20 +468,7 @@ impl Receiver {
     /// index and the options' size in bytes.
     #[inline]
     fn extra(&mut self, net: &mut Net, now: u64, blocks: bool) -> (u32, u16) {
-        let contents = &mut net.extras[self.timer as usize / TIMERS];
-        if !blocks
-            && let Some(granularity) = self.stamps
-            && self.further.as_ref().is_none_or(|further| further.marks.is_none())
-        {
-            let (stamp, echo) = (low32(now / granularity), self.recent_stamp);
-            // In its place: a copy would read as a whole what was just written in parts, which
-            // stalls.
-            let number = contents.put_with(|extra: &mut Extra| {
-                (extra.stamp, extra.echo) = (stamp, echo);
-            });
-            return (number, u16::from(self.policy.timestamps));
-        }
-        let mut extra = Extra::default();
+        let (number, extra) = net.extras[self.timer as usize / TIMERS].push();
         if blocks {
             (extra.blocks, extra.count) = self.blocks.report(self.expected);
             let further = self.further.as_mut();
@@ -509,7 +496,7 @@ impl Receiver {
         if extra.count > 0 {
             options += u16::from(self.policy.sack_header) + 8 * saturate16(extra.count as usize);
         }
-        (contents.put(extra), options)
+        (number, options)
     }
 }
 

@@ -7,9 +7,8 @@ use crate::fast_path;
 use crate::tcp::sender::Ack;
 
 impl Selective {
-    /// Handles an acknowledgement of new data in order, with the operations of all others in their
-    /// order as far as they have an effect. Returns false, without any effect, if it is another
-    /// one.
+    /// Does for an acknowledgement of new data in order what `acknowledgement` does for any, without
+    /// the steps that change nothing then. Returns false, and has changed nothing, for any other.
     #[inline(always)]
     pub(super) fn acknowledge_in_order(
         &mut self,
