@@ -41,7 +41,9 @@ def build(base: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         tree = str(Path(folder) / "base")
         git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", tree, base], check=True)
+        add = [*git, "add", "--quiet", "--detach", tree, base]
+        if subprocess.run(add, capture_output=True, check=False).returncode:
+            sys.exit(f"{base} is neither a commit nor a program")
         try:
             subprocess.run([*BUILD, "--target-dir", str(cache)], cwd=tree, check=True)
         finally:
