@@ -12,9 +12,13 @@ def main() -> None:
     try:
         interrupts.install()
         from cwnd._cli import run
-    except KeyboardInterrupt:
-        sys.exit(interrupts.report())
-    sys.exit(run(sys.argv[1:]))
+
+        status = run(sys.argv[1:])
+    except BaseException:
+        if not interrupts.received():
+            raise
+        status = interrupts.report()
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,20 @@ from cwnd.__main__ import main
 main()
 """
 
+# Runs the command line; an interrupt breaks a function, as it breaks a lock of `threading`.
+BREAKING = """
+import pkgutil, signal, sys
+of, name = sys.argv.pop(1).split(":")
+def broken(*arguments, **options):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise RuntimeError("release unlocked lock")
+setattr(pkgutil.resolve_name(of), name, broken)
+from cwnd.__main__ import main
+main()
+"""
+
 LAWS = """
 import sys
 
@@ -153,6 +167,19 @@ def test_signals_end_a_command(name, folder, tmp_path, spawn):
         while left := marked(mark):
             assert time.monotonic() < begin + SECONDS, left
             time.sleep(0.02)
+
+
+@pytest.mark.parametrize("of", ["cwnd._native:simulate", "cwnd._cli:run"])
+def test_an_error_that_an_interrupt_causes_is_the_interrupt(of, folder):
+    done = subprocess.run(
+        [sys.executable, "-c", BREAKING, of, "run", "net.toml"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr == "cwnd: interrupted\n"
 
 
 def start_peer(spawn, home, words: str) -> str:

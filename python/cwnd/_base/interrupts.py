@@ -38,6 +38,11 @@ def install() -> None:
     threading.Thread(target=_watch, args=[read], daemon=True).start()
 
 
+def received() -> bool:
+    """Whether a signal interrupted the command: any exception may be a consequence of it."""
+    return bool(_received)
+
+
 def report() -> int:
     """Print that the command was interrupted; return 128 and the number of the signal."""
     _reported.set()

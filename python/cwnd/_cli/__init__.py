@@ -39,6 +39,9 @@ def run(arguments: Sequence[str]) -> int:
     except (Interrupted, KeyboardInterrupt, click.Abort):
         return interrupts.report()
     except (Exception, SystemExit) as problem:  # noqa: BLE001 (bugs are raised again)
+        # Code that the interrupt came into, such as a lock of `threading`, may raise another error.
+        if interrupts.received():
+            return interrupts.report()
         say(_explain(problem))
         return MISTAKE
     return status if isinstance(status, int) else 0
