@@ -682,9 +682,9 @@ def test_the_command_prints_lines_or_json(udt, hall, capsys, check_json):
     [
         ([], "one of -s and -c"),
         (["-s", "-c", "x"], "one of -s and -c"),
-        (["-s", "-t", "3"], "--time is a client option"),
-        (["-s", "-R"], "--reverse is a client option"),
-        (["-s", "-b", "1M"], "--bitrate is a client option"),
+        (["-s", "-t", "3"], "--time: not for a server"),
+        (["-s", "-R"], "--reverse: not for a server"),
+        (["-s", "-b", "1M"], "--bitrate: not for a server"),
         (["-s", "-B", "no-such-host.invalid"], "no such host"),
         (["-s", "-4", "-6"], "-4 and -6"),
         (["-s", "-B", "203.0.113.7", "-p", "0"], "203.0.113.7"),

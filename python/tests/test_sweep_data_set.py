@@ -448,7 +448,7 @@ def test_the_command_verifies(command, out, check_json):
     [
         ((), "needs PLAN and --out OUT, or --verify OUT"),
         (("plan.toml",), "needs PLAN and --out OUT, or --verify OUT"),
-        (("plan.toml", "--verify", "x"), "--verify excludes PLAN"),
+        (("plan.toml", "--verify", "x"), "PLAN: not with --verify"),
         (("--verify", "/nowhere"), "/nowhere has no runs of a sweep"),
     ],
 )

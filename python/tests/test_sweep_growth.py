@@ -190,9 +190,12 @@ def test_nothing_is_forgotten_during_a_sweep(out):
         (("--forget", "true) x; select ('", "--out", "{out}"), "Parser Error"),
         (("--forget", "true"), "--forget needs --out OUT"),
         (("--forget", "true", "--out", "/nowhere"), "/nowhere has no runs of a sweep"),
-        (("--forget", "true", "--out", "{out}", "--dry-run"), "--forget excludes --dry-run"),
-        (("plan.toml", "--forget", "true", "--out", "{out}"), "--forget excludes PLAN"),
-        (("{out}/plan.toml", "--out", "{out}", "--dry-run", "--dask", "x"), "excludes --dask"),
+        (("--forget", "true", "--out", "{out}", "--dry-run"), "--dry-run: not with --forget"),
+        (("plan.toml", "--forget", "true", "--out", "{out}"), "PLAN: not with --forget"),
+        (
+            ("{out}/plan.toml", "--out", "{out}", "--dry-run", "--dask", "x"),
+            "--dask: not with --dry-run",
+        ),
         (("--dry-run", "--out", "{out}"), "needs PLAN and --out OUT"),
     ],
 )

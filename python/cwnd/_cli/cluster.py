@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -50,14 +50,21 @@ with_cluster = together(
         help=f"Wait for N workers of the scheduler, at most {WAIT_MINUTES} minutes.",
     ),
 )
-"""The arguments of `open_cluster`."""
+"""The options of `ClusterOptions`."""
+
+
+class ClusterOptions(NamedTuple):
+    """The values of the options."""
+
+    dask: str | None
+    scheduler_file: str | None
+    wait_workers: int | None
 
 
 @contextmanager
-def open_cluster(
-    dask: str | None, scheduler_file: str | None, wait_workers: int | None
-) -> Iterator[Client | None]:
+def open_cluster(options: ClusterOptions) -> Iterator[Client | None]:
     """Connect to the scheduler of the options, if any, and wait for its workers."""
+    dask, scheduler_file, wait_workers = options
     if dask is not None and scheduler_file is not None:
         raise click.UsageError("--dask and --scheduler-file are mutually exclusive")
     if scheduler_file is not None:

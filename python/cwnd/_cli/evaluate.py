@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from cwnd._cli import shared
-from cwnd._cli.cluster import open_cluster, with_cluster
+from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.outputs import (
     FAILED,
     announce,
@@ -29,8 +29,6 @@ from cwnd._runs.defaults import SEED, SUITE
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cwnd._base.records import JsonObject
     from cwnd._runs.result import Result
     from cwnd._tasks.evaluation.card import Card
@@ -42,7 +40,7 @@ MAX_LABEL = 100
 _SINGLE = ("cell", "seed", "scenario", "report", "trace")
 """Options of a single run."""
 
-_CARDS = ("quick", "out", "dask", "scheduler_file", "wait_workers", "against", "require")
+_CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
 """Options of cards."""
 
 
@@ -92,7 +90,7 @@ def evaluate(
     """
     single = {name: options.pop(name) for name in _SINGLE}
     if as_list:
-        _refuse((*_SINGLE, *_CARDS, "conventions"), "for a list")
+        shared.refuse("for a list", *_SINGLE, *_CARDS, "conventions")
         return _list(controllers, as_json=as_json, **options)
     if not controllers:
         raise ArgumentError("controllers", "name at least one controller")
@@ -125,10 +123,10 @@ def _make_cards(
     if before is not None and len(controllers) > 1:
         raise ArgumentError("against", "compares one controller with a card")
     check_directory("out", Path(out))
-    cluster = {name: options.pop(name) for name in ("dask", "scheduler_file", "wait_workers")}
+    cluster = {name: options.pop(name) for name in ClusterOptions._fields}
     with (
         echo_warnings(),
-        open_cluster(**cluster) as client,
+        open_cluster(ClusterOptions(**cluster)) as client,
         show_progress("evaluating") as progress,
     ):
         cards = make_cards(controllers, out=out, dask=client, progress=progress, **options)
@@ -205,9 +203,9 @@ def _run_one(
     from cwnd._tasks.evaluation.experiment import check_suite
     from cwnd._tasks.evaluation.single import single_run
 
-    _refuse(_CARDS, f"for a single run (--{', --'.join(_SINGLE)})")
+    shared.refuse(f"for a single run (--{', --'.join(_SINGLE)})", *_CARDS)
     if scenario:
-        _refuse(("report", "trace", "as_json"), "with --scenario, which makes no run")
+        shared.refuse("with --scenario, which makes no run", "report", "trace", "as_json")
     check_suite("suite", options["suite"])
     if len(controllers) != 1 or len(options["test"]) != 1:
         raise ArgumentError("test", "a single run needs one controller and one --test NAME")
@@ -239,13 +237,6 @@ def _run_one(
         print_result(result)
         echo(f"{one.test.metric.name}: {one.test.metric.measure.shown(value)}")
     return 0 if math.isfinite(value) else FAILED
-
-
-def _refuse(names: Iterable[str], where: str) -> None:
-    """Refuse options of the command line that have no effect."""
-    for name in names:
-        if shared.is_given(name):
-            raise ArgumentError(name.removeprefix("as_"), f"not {where}")
 
 
 def _result(one: SingleRun) -> Result | None:

@@ -134,9 +134,7 @@ def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
         raise click.UsageError("-4 and -6 are mutually exclusive")
     secret = read_credentials(options["client"])
     if options["server"]:
-        for name in _CLIENT_ONLY:
-            if shared.is_given(name):
-                raise click.UsageError(f"--{name} is a client option")
+        shared.refuse("for a server", *_CLIENT_ONLY)
         _run_server(secret, as_json=as_json, **options)
     else:
         if shared.is_given("one_off"):

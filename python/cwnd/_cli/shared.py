@@ -43,6 +43,23 @@ def is_given(name: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
+def refuse(where: str, *names: str) -> None:
+    """Refuse arguments of the command line that have no effect there, such as "for a list"."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name in names and is_given(name) and context.params[name] is not None:
+            is_option = isinstance(parameter, click.Option)
+            shown = max(parameter.opts, key=len) if is_option else parameter.make_metavar(context)
+            raise click.UsageError(f"{shown.strip('[]')}: not {where}")
+
+
+def refuse_others(where: str, *names: str) -> None:
+    """Refuse all arguments of the command line but some and --json."""
+    every = {str(parameter.name) for parameter in click.get_current_context().command.params}
+    refuse(where, *every.difference(names, {"as_json"}))
+
+
 @contextmanager
 def positional() -> Iterator[None]:
     """Leave the name of a positional argument out of its error."""

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cwnd._cli import shared
-from cwnd._cli.cluster import open_cluster, with_cluster
+from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.outputs import FAILED, check_outputs, echo_warnings, print_json, show_progress
 from cwnd._cli.terminal import echo, say
 from cwnd._cli.values import SHARE_OF_RUNS
@@ -44,10 +44,7 @@ from cwnd.units import counted
     help="Remove runs from --out instead, by a condition such as \"controller = 'cubic'\".",
 )
 @shared.json()
-@click.pass_context
 def sweep(
-    context: click.Context,
-    /,
     *,
     plan: str | None,
     out: str | None,
@@ -64,28 +61,19 @@ def sweep(
     same command resumes an interrupted sweep, and makes the runs of damaged files again.
     """
     if verify is not None:
-        _allow(context, "verify")
+        shared.refuse_others("with --verify", "verify")
         return _verify(verify, as_json=as_json)
     if forget is not None:
-        _allow(context, "forget", "out")
+        shared.refuse_others("with --forget", "forget", "out")
         if out is None:
             raise click.UsageError("--forget needs --out OUT")
         return _forget(out, forget, as_json=as_json)
     if plan is None or out is None:
         raise click.UsageError("needs PLAN and --out OUT, or --verify OUT")
     if dry_run:
-        _allow(context, "dry_run", "plan", "out", "shard")
+        shared.refuse_others("with --dry-run", "dry_run", "plan", "out", "shard")
         return _estimate(plan, out, options["shard"], as_json=as_json)
     return _sweep(plan, out, as_json=as_json, **options)
-
-
-def _allow(context: click.Context, *names: str) -> None:
-    """Refuse arguments of the command line other than some and --json."""
-    for name in context.params:
-        given = shared.is_given(name) and context.params[name] is not None
-        if given and name not in {*names, "as_json"}:
-            other = "PLAN" if name == "plan" else f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"--{names[0].replace('_', '-')} excludes {other}")
 
 
 def _sweep(
@@ -109,7 +97,7 @@ def _sweep(
     try:
         with (
             echo_warnings(),
-            open_cluster(**cluster) as client,
+            open_cluster(ClusterOptions(**cluster)) as client,
             show_progress("sweeping") as progress,
         ):
             made = make_sweep(read, out=out, dask=client, shard=shard, progress=progress)

@@ -10,7 +10,7 @@ import click
 from cwnd._cli import shared
 from cwnd._cli.agree import agree
 from cwnd._cli.check import check_expectations, print_run
-from cwnd._cli.cluster import open_cluster, with_cluster
+from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.config import VARIABLE, name_variables, read_config
 from cwnd._cli.credentials import keygen
 from cwnd._cli.emulate import emulate
@@ -332,7 +332,10 @@ def reproduce(
     The same command resumes an interrupted run.
     """
     check_directory("out", Path(out))
-    with open_cluster(**cluster) as client, show_progress("reproducing") as progress:
+    with (
+        open_cluster(ClusterOptions(**cluster)) as client,
+        show_progress("reproducing") as progress,
+    ):
         from cwnd._papers.runner import reproduce as reproduce_papers
 
         document = reproduce_papers(
