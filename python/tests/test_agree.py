@@ -435,6 +435,7 @@ def reason() -> str | None:
     )
 
 
+@pytest.mark.slow
 def test_the_kernels_tcp_fills_the_link():
     why = reason()
     if why is not None:

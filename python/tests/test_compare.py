@@ -259,6 +259,7 @@ def test_extreme_networks_end_well(change):
     json.dumps(comparison.to_json(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_plot(comparison, tmp_path):
     comparison.plot().savefig(tmp_path / "comparison.png")
     assert (tmp_path / "comparison.png").stat().st_size > 10_000
@@ -478,6 +479,7 @@ def test_each_flow_draws_its_round_trip_time():
     assert comparison.network["rtt"] == "20ms..200ms"
 
 
+@pytest.mark.slow
 def test_auto_adds_seeds_until_all_is_decided():
     law = "simd(reset=avoidance)"
     done, small = [], SMALL | {"conventions": "ns2"}

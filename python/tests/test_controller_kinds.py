@@ -470,6 +470,7 @@ def test_models_step_rate_laws_and_refuse_whole_controllers():
         law.rounds(WholeReno, 10, 3)
 
 
+@pytest.mark.slow
 def test_a_run_of_a_comparison_and_a_sweep_takes_every_kind(tmp_path):
     comparison = cwnd.compare([Daimd, WholeReno], time="4s", repeat=2, flows=2)
     names = {record["controller"] for record in comparison.to_json()["alone"]}

@@ -154,12 +154,14 @@ def test_a_wrong_experiment_names_the_key(old, new, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_controller_equal_to_the_baseline_has_no_concern(out):
     for test in ("high-loss", "blackout", "newcomer"):
         controller = "reno" if test == "newcomer" else "cubic"
         assert card(controller, test, out, quick=True).grade == "meets"
 
 
+@pytest.mark.slow
 def test_bbr_loses_in_short_buffers(out):
     """The failure of BBR version 1 that RFC 9743 section 5.1.3 names."""
     result = card("bbr", "high-loss", out, quick=True)
@@ -177,6 +179,7 @@ def test_known_faults_are_found(out):
     assert card("scalable", "rtt-fairness", out).grade == "fails"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "test"),
     [
@@ -208,6 +211,7 @@ def test_bursts_have_the_length_of_the_window(out):
     assert card(f"{LAWS}:Sound", "bursts", out, quick=True).worst.measured.value.mean < 4 * packet
 
 
+@pytest.mark.slow
 def test_a_card_has_all_forms(out, tmp_path):
     (made,) = cwnd.evaluate(["bbr"], test="high-loss", quick=True, out=out)
     assert made.failed("rfc9743") == ["high-loss"]

@@ -119,6 +119,7 @@ def test_tcp_takes_minutes_and_hours():
     assert round(daimd.tcp_recovery_time(1e10, 0.2, 1500) / 60) == 4 * 60 + 38
 
 
+@pytest.mark.slow
 @given(st.floats(min_value=0.01, max_value=0.9999), capacities)
 def test_utility_has_the_marginal_utility_for_its_slope(part, capacity):
     x = part * capacity / daimd.BITS_PER_SYN

@@ -32,6 +32,7 @@ class TestClosedForm:
         # The grid adds to the deviation: h^2 is not small beside beta^2 w^2 for small beta.
         assert 2 * small.cv - large.cv == pytest.approx(limit.cv, rel=4e-3)
 
+    @pytest.mark.slow
     def test_gains_balance_losses(self):
         """alpha = p beta E W^2, whatever the distribution, up to a packet's growth."""
         for alpha, beta in GAIMD:
@@ -61,6 +62,7 @@ class TestClosedForm:
 
 
 class TestChain:
+    @pytest.mark.slow
     def test_refinement_is_of_second_order(self):
         for spec in ("reno", "aimd(0.31, 1/8)"):
             runs = [stationary(spec, 4e-3, ideal=True, points=n) for n in (100, 200, 400)]

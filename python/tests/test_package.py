@@ -58,6 +58,7 @@ def test_submodules_are_attributes():
     assert set(cwnd.model.__all__) == files - {"__init__", "checks", "quantities"}
 
 
+@pytest.mark.slow
 def test_documented_names_exist():
     documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     names = {
@@ -100,6 +101,7 @@ def test_every_algorithm_runs(name):
     assert result.metrics["goodput_bps"] > 0.2 * 5e6
 
 
+@pytest.mark.slow
 def test_contributing_is_true():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)

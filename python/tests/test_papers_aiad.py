@@ -101,6 +101,7 @@ def test_only_the_reverse_path_loses():
     assert measures.alone(run).on == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "verdict"), [(None, "differs"), ("all", "agrees")])
 def test_the_bound_holds_if_all_rates_change(name, verdict):
     (exhibit,) = [e for e in exhibits("aiad") if e.id == "eq-4-7"]

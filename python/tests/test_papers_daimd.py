@@ -181,6 +181,7 @@ def test_expected_change_sums_over_the_losses_of_a_syn():
     assert model.expected_change(three(p), p, 1e9) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_analysis_finds_the_slips():
     lab = Lab(quick=True, repeat=2)
     (eq_8,) = (e for e in exhibits("daimd") if e.id == "eq-8")

@@ -138,6 +138,7 @@ def test_eq_2_takes_the_options_of_the_trials():
     assert np.all(delayed.formula < plain.formula)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("delayed", "expected"), [(False, 1.0), (True, 0.5)])
 @pytest.mark.parametrize("pair", [net.TCP, net.SMOOTH])
 def test_delayed_acknowledgements_halve_the_growth(pair, delayed, expected):
@@ -145,6 +146,7 @@ def test_delayed_acknowledgements_halve_the_growth(pair, delayed, expected):
     assert grown == pytest.approx(expected * pair[0], rel=0.06)
 
 
+@pytest.mark.slow
 def test_lost_packets_make_the_receiver_acknowledge_at_once():
     per_ack = [
         measures.see_acks(run(net.lossy(net.TCP, loss, delayed=delayed), seed=1))[1]
@@ -199,6 +201,7 @@ def test_back_offs_are_their_sum():
     )
 
 
+@pytest.mark.slow
 def test_a_cause_of_the_model_has_its_proof():
     (model,) = [e for e in exhibits("gaimd") if e.id == "section-2.2"]
     claims = {claim.name: claim for claim in model.run(Lab()).claims}

@@ -158,6 +158,7 @@ def test_most_metrics_are_of_one_kind(populations):
     assert np.mean(kinds) > 0.75
 
 
+@pytest.mark.slow
 def test_welch_covers():
     g = np.random.default_rng(16)
     pairs = [(g.normal(3, 1, 5), g.normal(1, 4, 9)) for _ in range(1500)]

@@ -278,6 +278,7 @@ TOML_GARBAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("garbage", TOML_GARBAGE)
 @pytest.mark.parametrize("reader", TOML_READERS)
 def test_garbage_for_toml_is_one_line(reader, garbage, tmp_path, capsys, real):
