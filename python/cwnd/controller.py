@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import ast
 import copy
+import difflib
 import functools
 import importlib.util
 import inspect
+import math
 import re
 import sys
+import threading
+import time
 import traceback
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO, TypeAlias
 
 from cwnd import _native
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, ControllerWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import ModuleType
+    from collections.abc import Iterator, Mapping
+    from types import FrameType, ModuleType
 
-    from cwnd.events import Acked, Context, Event, Lost, Report, Round, Settings
+    from cwnd.events import (
+        Acked,
+        Context,
+        Conventions,
+        Event,
+        Lost,
+        Report,
+        Round,
+        Settings,
+    )
 
 Kind: TypeAlias = Literal["window", "rate", "whole"]
 """The kind of a controller: a window law, a rate law or a whole controller."""
@@ -30,7 +46,7 @@ Kind: TypeAlias = Literal["window", "rate", "whole"]
 Signal: TypeAlias = Literal["loss", "mark", "timeout", "persistent-congestion", "delay"]
 """A congestion signal."""
 
-Need: TypeAlias = Literal["delivery_rate", "reports", "capacity"]
+Need: TypeAlias = Literal["delivery_rate", "ecn", "reports", "capacity"]
 """What a whole controller needs from its driver beyond acknowledgements and losses."""
 
 
@@ -80,8 +96,21 @@ class WindowHooks:
     uses_delivery_rate: bool = False
     """Whether the law uses ``Acked.delivery``. May be a method."""
 
+    needs_ecn: bool = False
+    """Whether all packets of the sender are ECN-capable, the SYN too. May be a method."""
+
+    grows_after_mark: bool = False
+    """Whether the window grows in the round after a mark too. May be a method."""
+
     timeout_ends_round: bool = True
     """Whether a timeout ends the round, as a loss does. May be a method."""
+
+    def adopt(self, conventions: Conventions, /) -> None:
+        """Adopt the rules of the driver's stack for this law, before the first event."""
+
+    def answers_mark(self, cx: Context, /) -> bool:  # noqa: ARG002
+        """Return whether the law answers a mark now; a mark without an answer is no reduction."""
+        return True
 
     def threshold(self, cut: float, why: Signal, /) -> float | None:
         """Return the slow-start threshold in packets after a signal.
@@ -112,6 +141,9 @@ class WindowHooks:
     def leave_slow_start(self, w: float, cx: Context, /) -> bool:  # noqa: ARG002
         """Return whether slow start ends at window ``w`` before a loss ends it."""
         return False
+
+    def reduced(self, w: float, /) -> None:
+        """Take note that the driver reduced the window to ``w`` by a rule of its own."""
 
     def rescale(self, factor: float, /) -> None:
         """Multiply state in packets by ``factor``: the packet size changed."""
@@ -174,6 +206,9 @@ class RateHooks:
 
     uses_capacity: bool = False
     """Whether the law uses ``Report.capacity``. May be a method."""
+
+    least: float = 1.0
+    """The least rate in packets per second. May be a method."""
 
     def observe(self, report: Report, cx: Context, /) -> None:
         """Process a report of the receiver: for estimators."""
@@ -327,6 +362,10 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
         factory = _Copies(controller)
     else:
         name, values = "", []
+    if isinstance(made := written_class(factory), type):
+        # Attributes that __init__ sets are not there yet.
+        with suppress(TypeError):
+            _check_hooks(made, controller_kind(made))
     if not name.isidentifier():
         raise TypeError(f"{controller!r} is neither a specification nor a class of a controller")
     arguments = f"({', '.join(values)})" if values else ""
@@ -395,10 +434,69 @@ def explain_failure(problem: BaseException) -> str | None:
     return None
 
 
+def warn_answer(controller: object, hook: str, text: str) -> None:
+    """Warn of the answer of a hook."""
+    method = getattr(type(controller), hook, None)
+    _warn(f"{hook}: {text}", getattr(method, "__code__", None), type(controller))
+
+
+def _warn(text: str, code: CodeType | None, made: type) -> None:
+    """Warn about code of a controller; once for each text and line."""
+    if code is not None:
+        file, line = code.co_filename, code.co_firstlineno
+    else:
+        file, line = inspect.getsourcefile(made) or "", inspect.getsourcelines(made)[1]
+    place = _files.get(file, file)
+    warnings.warn_explicit(text, ControllerWarning, place, line, registry=_warned)
+
+
+@functools.cache
+def _check_hooks(made: type, kind: Kind) -> None:
+    """Warn of members of a class that are never used, and that are named like hooks."""
+    hooks = {
+        name: (title, {*required, *optional})
+        for name, (title, required, optional) in _native.controller_hooks().items()
+    }
+    title, known = hooks.pop(kind)
+    classes = [each for each in made.__mro__ if each.__module__ not in {"builtins", __name__}]
+    members = {name: value for each in reversed(classes) for name, value in vars(each).items()}
+    used = {name for value in members.values() for name in _names(getattr(value, "__code__", None))}
+    for name, value in members.items():
+        if name.startswith("_") or name in known or name in used:
+            continue
+        other = next((title for title, names in hooks.values() if name in names), None)
+        like = difflib.get_close_matches(name, known - members.keys(), 1, NEAR)
+        if other is not None and callable(value):
+            text = f"{name} is never called: it is a hook of a {other}, and this is a {title}"
+        elif like:
+            text = f"{name} is never used: a {title} has {like[0]}"
+        else:
+            continue
+        _warn(text, getattr(value, "__code__", None), made)
+
+
+def _names(code: CodeType | None) -> Iterator[str]:
+    """Yield the names of the attributes and variables that code uses."""
+    if code is not None:
+        yield from code.co_names
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                yield from _names(constant)
+
+
 def controller_kind(controller: object) -> Kind:
     """Return the kind of a controller; TypeError if its methods are not those of one kind."""
     return _native.controller_kind(controller)
 
+
+PATIENCE = 10.0
+"""Seconds after which a call that has not returned is reported."""
+
+NEAR = 0.8
+"""The similarity, as of `difflib`, from which a name is taken for a misspelt hook."""
+
+_warned: dict[Any, Any] = {}
+"""What `warnings` has shown."""
 
 _files: dict[str, str] = {}
 """The files that controllers were read from: as they are run, and as they were written."""
@@ -474,9 +572,10 @@ def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
     except (Exception, SystemExit) as problem:  # noqa: BLE001
         raise _native.SpecError(f"{spec}: {explain_failure(problem) or problem}") from None
     try:
-        controller_kind(controller)
+        kind = controller_kind(controller)
     except TypeError as problem:
         raise _native.SpecError(f"{spec}: {problem}") from None
+    _check_hooks(type(controller), kind)
     return factory
 
 
@@ -490,7 +589,10 @@ def _run_file(file: str, path: str) -> ModuleType:
     module = importlib.util.module_from_spec(found)
     # Dataclasses look up the module that defines them.
     sys.modules[name] = module
+    if not _files:
+        threading.Thread(target=_watch, daemon=True).start()
     _files[file] = path
+    vars(module)["print"] = _print
     try:
         found.loader.exec_module(module)
     except OSError as problem:
@@ -500,6 +602,33 @@ def _run_file(file: str, path: str) -> ModuleType:
     except (Exception, SystemExit) as problem:  # noqa: BLE001
         raise _native.SpecError(explain_failure(problem) or f"{path}: {problem}") from None
     return module
+
+
+def _print(*values: object, file: TextIO | None = None, **options: Any) -> None:  # noqa: ANN401
+    """Print, on standard error by default: standard output has the results of a command."""
+    print(*values, file=sys.stderr if file is None else file, **options)
+
+
+def _watch() -> None:
+    """Warn of each call into the files of controllers that takes longer than `PATIENCE`."""
+    calls: dict[int, tuple[FrameType, float]] = {}
+    while True:
+        time.sleep(1.0)
+        now, before, calls = time.monotonic(), calls, {}
+        for thread, frame in sys._current_frames().items():  # noqa: SLF001
+            frames = (each for each, _ in traceback.walk_stack(frame))
+            own = [each for each in frames if each.f_code.co_filename in _files]
+            if not own:
+                continue
+            call, since = before.get(thread, (None, now))
+            calls[thread] = own[-1], since if call is own[-1] else now
+            if now - calls[thread][1] >= PATIENCE:
+                calls[thread] = own[-1], math.inf
+                text = f"this call has not returned for {PATIENCE:g} s"
+                place = _files[own[0].f_code.co_filename]
+                warnings.warn_explicit(
+                    text, ControllerWarning, place, own[0].f_lineno, registry=_warned
+                )
 
 
 def _read_call(spec: str, law: str) -> tuple[str, list[Any], dict[str, Any]]:

@@ -38,6 +38,10 @@ class DataSetWarning(UserWarning):
     """A fault of a sweep's data set that the sweep mends, or a missing lock."""
 
 
+class ControllerWarning(UserWarning):
+    """A doubtful part of a controller written in Python, with its file and line."""
+
+
 class KernelError(ValueError):
     """The kernel lacks a capability or denies it to this user; the message names it."""
 

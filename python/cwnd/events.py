@@ -11,6 +11,7 @@ from typing import TypeAlias
 from cwnd._native import (
     Acked,
     Context,
+    Conventions,
     Handshake,
     LossSample,
     Lost,
@@ -31,6 +32,7 @@ from cwnd._native import (
 __all__ = [
     "Acked",
     "Context",
+    "Conventions",
     "Event",
     "Handshake",
     "LossSample",

@@ -12,6 +12,7 @@ import pytest
 
 import cwnd
 from cwnd import SpecError
+from cwnd._cli import run
 from cwnd._controllers.registry import describe
 from cwnd.controller import command_specification, explain_failure, read_controller
 from cwnd.errors import ArgumentError
@@ -270,6 +271,47 @@ def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path, spawn):
     assert "growing\n" in iter(done.stderr.readline, "")
     done.send_signal(signal.SIGINT)
     assert done.wait(timeout=60) == 130
+
+
+def test_what_a_law_prints_is_no_part_of_the_output(mine, capsys):
+    file = Path(mine)
+    file.write_text(
+        'print("read")\n'
+        + LAW.replace("        return w *", "        print(w)\n        return w *")
+    )
+    words = ["compare", f"{mine}:Law", "--rate", "5mbit", "--time", "2s", "--json"]
+    assert run(words) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["alone"]
+    assert said.err.startswith("read\n")
+    assert len(said.err.splitlines()) > 1
+
+
+WATCHED = """
+import sys
+import cwnd.controller
+cwnd.controller.PATIENCE = 0.5
+from cwnd.__main__ import main
+main()
+"""
+
+
+def test_a_call_that_does_not_return_is_said_with_its_line(mine, spawn):
+    Path(mine).write_text(
+        LAW.replace("        return w + acked / w", "        while True:\n            w = w")
+    )
+    words = ["-c", WATCHED, "compare", f"{mine}:Law", "--time", "5s"]
+    process = spawn(sys.executable, *words, stderr=subprocess.PIPE, text=True)
+    first = process.stderr.readline()
+    lines = Path(mine).read_text().splitlines()
+    loop = {
+        number for number, line in enumerate(lines, 1) if "while True" in line or "w = w" in line
+    }
+    assert first in {
+        f"cwnd: {mine}:{line}: this call has not returned for 0.5 s\n" for line in loop
+    }
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
 
 
 def test_a_controller_written_in_python_is_described(mine):

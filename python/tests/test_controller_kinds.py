@@ -3,6 +3,8 @@
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,18 +12,22 @@ import pytest
 import cwnd
 from cwnd import SpecError, events, udt
 from cwnd._controllers.registry import describe
+from cwnd._native import controller_hooks
 from cwnd.controller import (
     ControllerHooks,
     Cut,
+    Need,
     Output,
     RateHooks,
     WindowHooks,
     controller_kind,
     read_controller,
 )
+from cwnd.errors import ControllerWarning
 from cwnd.model import law
 
 NANOS = 1e9
+CRATE = Path(__file__).parents[2] / "crates" / "cwnd" / "src"
 
 
 class Reno:
@@ -311,6 +317,182 @@ def test_a_window_laws_hooks_are_called_with_the_values_of_the_run():
         assert cx.packet == record["packet_bytes"]
         assert cx.min_rtt >= 0.04 - 1e-9
     assert all(acked > 0 for _, acked, *_ in of(calls, "grow"))
+
+
+def marking():
+    """A network whose queue marks above five packets."""
+    step = {"limit": "200p", "min": "5p", "max": "5p", "gentle": False, "weight": 1}
+    return cwnd.Scenario.dumbbell(
+        rate="20mbit",
+        rtt="20ms",
+        time="4s",
+        queue={"kind": "red", "ecn": True, **step},
+        conventions="linux",
+    ).with_values({"tcp.ecn": True})
+
+
+@pytest.mark.parametrize("needing", [{"needs_ecn": True}, {"needs": ("ecn",)}], ids=str)
+def test_the_syn_of_a_controller_that_needs_ecn_is_capable_of_it(needing, tmp_path):
+    captures = []
+    for members in ({}, needing):
+        made = type("Needing", (WholeReno if "needs" in needing else Reno,), members)
+        captures.append(tmp_path / f"{len(captures)}.pcap")
+        cwnd.run(marking().add_flow(made), pcap=("left-right", captures[-1]))
+    plain, capable = (capture.read_bytes() for capture in captures)
+    # The ECN field (RFC 3168) of the first packet, after the headers of the file and the packet.
+    assert (plain[41], capable[41]) == (0x00, 0x02)
+
+
+def test_a_law_may_leave_marks_unanswered():
+    class Careful(Reno):
+        def answers_mark(self, cx):
+            return cx.now - cx.last_cut > 1.0
+
+    spaces = []
+    for each in (Reno, Careful):
+        record = cwnd.run(marking().add_flow(each)).record["flows"][0]
+        assert record["packets_marked"] > 0
+        cuts = zip(record["cuts"]["time"], record["cuts"]["cause"], strict=True)
+        spaces.append(np.diff([at for at, why in cuts if why == "mark"]).min())
+    assert spaces[0] < 1 < spaces[1]
+
+
+def test_a_law_may_grow_after_a_mark():
+    made, calls = logged(Reno, "grow", "cut")
+    made.__copy__ = lambda self: self
+    grown = []
+    for grows in (False, True):
+        calls.clear()
+        made.grows_after_mark = grows
+        cwnd.run(marking().with_values({"tcp.accecn": True}).add_flow(made))
+        cuts = [cx.now for _, why, cx, _ in of(calls, "cut") if why == "mark"]
+        times = [cx.now for _, _, cx, _ in of(calls, "grow")]
+        grown.append(
+            sum(any(cut < time < cut + 0.01 for time in times) for cut in cuts) / len(cuts)
+        )
+    assert grown[1] > grown[0]
+
+
+def test_a_law_adopts_the_rules_of_the_stack_and_hears_of_its_reductions():
+    made, calls = logged(Reno, "adopt", "reduced")
+    made.__copy__ = lambda self: self
+    idle = {"source": {"kind": "on_off", "on": "500ms", "off": "3s"}}
+    for conventions in ("rfc", "linux"):
+        scenario = dumbbell("8s").with_values({"tcp.conventions": conventions})
+        cwnd.run(scenario.add_flow(made, **idle))
+    assert [rules.whole_packets for rules, _ in of(calls, "adopt")] == [False, True]
+    assert all(rules.least_window == 1 for rules, _ in of(calls, "adopt"))
+    assert of(calls, "reduced")
+    assert all(w >= 1 for w, _ in of(calls, "reduced"))
+
+
+def test_a_rate_law_has_a_least_rate():
+    class Shrinks(Daimd):
+        least = 50.0
+
+        def tick(self, rate, cx):
+            return 0.0
+
+    with pytest.warns(ControllerWarning, match="tick: the answer is less than the least rate"):
+        record = cwnd.run(dumbbell().add_flow(Shrinks)).record["flows"][0]
+    rates = record["gauges"]["rate"]
+    assert rates[-1] == 50.0
+
+
+def methods(trait):
+    """The methods of a trait of Rust."""
+    text = "".join((CRATE / name).read_text() for name in ("law.rs", "controller.rs"))
+    (body,) = re.findall(rf"^pub trait {trait}\b.*?^}}", text, flags=re.DOTALL | re.MULTILINE)
+    return set(re.findall(r"^    fn (\w+)", body, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("kind", "trait", "hooks"),
+    [
+        ("window", "WindowLaw", WindowHooks),
+        ("rate", "RateLaw", RateHooks),
+        ("whole", "Controller", ControllerHooks),
+    ],
+)
+def test_the_hooks_are_those_of_the_traits(kind, trait, hooks):
+    _, required, optional = controller_hooks()[kind]
+    # A whole controller of Rust begins by its constructor.
+    assert {*required, *optional} - {"begin"} == methods(trait)
+    assert {name for name in vars(hooks) if not name.startswith("_")} == set(optional)
+    documented = (CRATE.parents[2] / "docs" / "controllers.md").read_text()
+    titles = {"window": "Window law", "rate": "Rate law", "whole": "Whole controller"}
+    section = documented.partition(f"### {titles[kind]}\n")[2].partition("\n\n`")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section.partition("###")[0], flags=re.MULTILINE)
+    assert {*re.findall(r"`(\w+)", " ".join(rows))} == {*required, *optional}
+
+
+def test_the_needs_are_those_of_rust():
+    body = (CRATE / "controller.rs").read_text().partition("pub struct Needs {")[2]
+    fields = re.findall(r"pub (\w+): bool", body.partition("}")[0])
+    assert set(get_args(Need)) == set(fields)
+    for name in fields:
+        needing = type("Needing", (WholeReno,), {"needs": (name,)})
+        protocol = {"protocol": "udt"} if name in {"reports", "capacity"} else {}
+        cwnd.run(dumbbell("1s").add_flow(needing, **protocol))
+
+
+class Misspelt(Reno):
+    needs_ec = True
+
+    def answers_marks(self, cx):
+        return False
+
+    def losses(self, lost, rate, cx):
+        pass
+
+    def enters(self, w):
+        return self.enter_at(w)
+
+    def enter_at(self, w):
+        return self.rounds() + w
+
+    def rounds(self):
+        return 1
+
+
+def test_members_that_are_never_used_are_said_once():
+    with pytest.warns(ControllerWarning) as caught:
+        read_controller(Misspelt)
+    assert [str(each.message) for each in caught] == [
+        "needs_ec is never used: a window law has needs_ecn",
+        "answers_marks is never used: a window law has answers_mark",
+        "losses is never called: it is a hook of a rate law, and this is a window law",
+        "enters is never used: a window law has enter",
+    ]
+    assert {each.filename for each in caught} == {__file__}
+    lines = Path(__file__).read_text().splitlines()
+    assert "def answers_marks" in lines[caught[1].lineno - 1]
+    read_controller(Misspelt)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"cut": lambda _, w, why, cx: w + 1}, "cut: the answer is more than the window"),
+        ({"cut": lambda _, w, why, cx: -w}, "cut: the answer is negative"),
+        ({"grow": lambda _, w, acked, cx: 0.5}, "grow: the answer is less than one packet"),
+    ],
+)
+def test_an_answer_that_is_changed_is_said_once(change, text):
+    with pytest.warns(ControllerWarning) as caught:
+        cwnd.run(dumbbell("2s").add_flow(type("Changed", (Reno,), change)))
+    (only,) = caught
+    assert str(only.message).startswith(text)
+    assert only.filename == __file__
+
+
+def test_a_window_of_less_than_a_packet_is_said():
+    class Small(WholeReno):
+        def output(self):
+            return Output(0.5)
+
+    with pytest.warns(ControllerWarning, match="output: the window is less than one packet"):
+        cwnd.run(dumbbell("1s").add_flow(Small))
 
 
 def test_a_threshold_of_the_law_replaces_the_halving():

@@ -26,9 +26,9 @@ PUBLIC = {
     "evaluate reproduce run sweep",
     "controller": "Controller ControllerHooks Cut Output RateHooks RateLaw WindowHooks WindowLaw",
     "emulation": "EmulationRecord LatenessRecord TcpRecord ToolRecord read_links summarise to_json",
-    "errors": "ArgumentError DataSetWarning KernelError PlanError",
-    "events": "Acked Context Event Handshake LossSample Lost Marked Mtu PersistentCongestion "
-    "RateSample Recovered Reduced Report Round Settings Tick Timeout Undo",
+    "errors": "ArgumentError ControllerWarning DataSetWarning KernelError PlanError",
+    "events": "Acked Context Conventions Event Handshake LossSample Lost Marked Mtu "
+    "PersistentCongestion RateSample Recovered Reduced Report Round Settings Tick Timeout Undo",
     "kernel": "Instance Trace check find implemented listing load trace unload",
     "metrics": "Array Delay JainSeries SizeClass Spread alpha_fairness binned_rate by_size "
     "coefficient_of_variation completion_time convergence_time efficiency_index fairness_index "
@@ -49,7 +49,7 @@ PUBLIC = {
 # Functions of public modules without `__all__` that only other modules of cwnd use.
 HELPERS = {
     "controller": "add_controller command_specification controller_kind explain_failure "
-    "move_specification read_controller written_class",
+    "move_specification read_controller warn_answer written_class",
     "errors": "naming read_argument",
     "units": "check_unit counted scenario_time",
 }

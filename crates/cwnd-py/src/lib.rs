@@ -40,14 +40,15 @@ mod _native {
     #[pymodule_export]
     use super::{sources, version};
     #[pymodule_export]
-    use crate::custom::controller_kind;
-    #[pymodule_export]
     use crate::custom::data::{
-        Acked, Context, Handshake, LossSample, Lost, Marked, Mtu, PersistentCongestion, RateSample,
-        Recovered, Reduced, Report, Round, Settings, Tick, Timeout, Undo,
+        Acked, Context, Conventions, Handshake, LossSample, Lost, Marked, Mtu,
+        PersistentCongestion, RateSample, Recovered, Reduced, Report, Round, Settings, Tick,
+        Timeout, Undo,
     };
     #[pymodule_export]
     use crate::custom::parts::{RoundCounter, WindowedMax, WindowedMin};
+    #[pymodule_export]
+    use crate::custom::{controller_hooks, controller_kind};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::emulate::Bridge;

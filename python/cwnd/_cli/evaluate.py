@@ -18,7 +18,6 @@ from cwnd._cli.outputs import (
     announce,
     check_directory,
     check_outputs,
-    echo_warnings,
     print_json,
     save,
     show_progress,
@@ -125,7 +124,6 @@ def _make_cards(
     check_directory("out", Path(out))
     cluster = {name: options.pop(name) for name in ClusterOptions._fields}
     with (
-        echo_warnings(),
         open_cluster(ClusterOptions(**cluster)) as client,
         show_progress("evaluating") as progress,
     ):

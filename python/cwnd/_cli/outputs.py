@@ -16,7 +16,7 @@ from cwnd._base.extras import require
 from cwnd._base.progress import PATIENCE
 from cwnd._cli.terminal import echo, echo_json, say
 from cwnd._runs.repetition import repeats_text
-from cwnd.errors import DataSetWarning
+from cwnd.errors import ControllerWarning, DataSetWarning
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
 
 @contextmanager
 def echo_warnings() -> Iterator[None]:
-    """Print warnings about data sets as one line each on standard error."""
+    """Print warnings about data sets and controllers as one line each on standard error."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataSetWarning)
         show = warnings.showwarning
@@ -148,6 +148,8 @@ def echo_warnings() -> Iterator[None]:
         ) -> None:
             if issubclass(category, DataSetWarning):
                 say(str(message))
+            elif issubclass(category, ControllerWarning):
+                say(f"{filename}:{lineno}: {message}")
             else:
                 show(message, category, filename, lineno, file, line)
 

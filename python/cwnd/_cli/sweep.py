@@ -9,7 +9,7 @@ import click
 
 from cwnd._cli import shared
 from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
-from cwnd._cli.outputs import FAILED, check_outputs, echo_warnings, print_json, show_progress
+from cwnd._cli.outputs import FAILED, check_outputs, print_json, show_progress
 from cwnd._cli.terminal import echo, say
 from cwnd._cli.values import SHARE_OF_RUNS
 from cwnd._runs.defaults import SHARD
@@ -96,7 +96,6 @@ def _sweep(
     say(str(read))
     try:
         with (
-            echo_warnings(),
             open_cluster(ClusterOptions(**cluster)) as client,
             show_progress("sweeping") as progress,
         ):
@@ -140,7 +139,7 @@ def _forget(out: str, where: str, *, as_json: bool) -> int:
     """Remove runs of a data set; return the exit status."""
     from cwnd._sweeps.forget import forget
 
-    with shared.positional(), echo_warnings():
+    with shared.positional():
         removed = forget(out, where)
     if as_json:
         print_json({"out": out, "forgotten": removed})

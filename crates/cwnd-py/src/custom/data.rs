@@ -75,6 +75,30 @@ classes! {
         slow_start: bool = false,
     }
 
+    /// The rules of the driver's stack, where stacks differ and the law says nothing.
+    Conventions {
+        /// The smallest window in packets, and the window after a timeout.
+        least_window: f64 = 1.0,
+        /// Whether a loss or a mark begins a recovery, which the driver does not report (RFC 9002).
+        infers_recovery: bool = false,
+        /// Whether a mark during recovery reduces the window again.
+        marks_reduce_in_recovery: bool = false,
+        /// Whether the slow-start threshold begins at the largest window.
+        threshold_from_max_window: bool = false,
+        /// Whether slow start may end above the threshold.
+        overshoots_threshold: bool = false,
+        /// Whether the window grows although it does not limit the sender.
+        grows_unused: bool = false,
+        /// Whether the window grows past the largest window.
+        grows_past_max_window: bool = false,
+        /// Whether Reno and CUBIC compute in whole packets, as those of Linux do.
+        whole_packets: bool = false,
+        /// Whether an undo restores the window and the threshold, and not the law's state.
+        undo_keeps_law: bool = false,
+        /// Whether a restart after an idle period raises the threshold (RFC 2861).
+        restart_raises_threshold: bool = false,
+    }
+
     /// The packets and the time between two reductions.
     Round {
         /// Packets sent between the two reductions, with retransmissions.
@@ -281,6 +305,23 @@ impl From<&cwnd::Context> for Context {
             last_cut: cx.last_cut.as_secs(),
             packet: cx.packet,
             slow_start: cx.slow_start,
+        }
+    }
+}
+
+impl From<&cwnd::Conventions> for Conventions {
+    fn from(rules: &cwnd::Conventions) -> Self {
+        Conventions {
+            least_window: rules.least_window,
+            infers_recovery: rules.infers_recovery,
+            marks_reduce_in_recovery: rules.marks_reduce_in_recovery,
+            threshold_from_max_window: rules.threshold_from_max_window,
+            overshoots_threshold: rules.overshoots_threshold,
+            grows_unused: rules.grows_unused,
+            grows_past_max_window: rules.grows_past_max_window,
+            whole_packets: rules.whole_packets,
+            undo_keeps_law: rules.undo_keeps_law,
+            restart_raises_threshold: rules.restart_raises_threshold,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The first error of the controllers of a run.
+//! The first error of the controllers of a run, and their warnings.
 
 use pyo3::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Failure {
     error: Mutex<Option<PyErr>>,
     happened: AtomicBool,
+    warned: Mutex<BTreeSet<String>>,
 }
 
 impl Failure {
@@ -28,6 +30,12 @@ impl Failure {
         let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);
         self.happened.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a warning is the first one of its text.
+    pub(super) fn is_first(&self, text: &str) -> bool {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        warned.insert(text.to_owned())
     }
 
     /// Takes the error. [`Failure::happened`] stays true.

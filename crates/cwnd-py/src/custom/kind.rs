@@ -3,14 +3,17 @@
 use cwnd::registry::Kind;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use std::collections::HashMap;
 
-/// A kind with its name, the members that only it has, and the members that it requires.
+/// A kind with its name, the members that only it has, and the members that it requires and may
+/// have: the hooks.
 struct Shape {
     kind: Kind,
     name: &'static str,
     title: &'static str,
     marks: &'static [&'static str],
     required: &'static [&'static str],
+    optional: &'static [&'static str],
 }
 
 const SHAPES: [Shape; 3] = [
@@ -20,6 +23,22 @@ const SHAPES: [Shape; 3] = [
         title: "window law",
         marks: &["grow"],
         required: &["grow", "cut"],
+        optional: &[
+            "adopt",
+            "answers_mark",
+            "grows_after_mark",
+            "threshold",
+            "enter",
+            "round",
+            "timeout_ends_round",
+            "observe",
+            "leave_slow_start",
+            "reduced",
+            "rescale",
+            "uses_delivery_rate",
+            "needs_ecn",
+            "gauges",
+        ],
     },
     Shape {
         kind: Kind::Rate,
@@ -27,6 +46,17 @@ const SHAPES: [Shape; 3] = [
         title: "rate law",
         marks: &["tick"],
         required: &["interval", "clock", "tick", "cut", "start"],
+        optional: &[
+            "observe",
+            "delay_rises",
+            "losses",
+            "window",
+            "starts_itself",
+            "uses_capacity",
+            "least",
+            "rescale",
+            "gauges",
+        ],
     },
     Shape {
         kind: Kind::Whole,
@@ -34,6 +64,7 @@ const SHAPES: [Shape; 3] = [
         title: "whole controller",
         marks: &["on", "output"],
         required: &["on", "output"],
+        optional: &["begin", "needs", "take_cut", "gauges"],
     },
 ];
 
@@ -48,6 +79,17 @@ const ATTRIBUTES: [&str; 2] = ["interval", "clock"];
 pub(crate) fn controller_kind(controller: &Bound<'_, PyAny>) -> PyResult<&'static str> {
     Ok(shape(controller)?.name)
 }
+
+/// Returns the title of each kind, its required hooks and its optional ones, by the name of the
+/// kind.
+#[pyfunction]
+pub(crate) fn controller_hooks() -> HashMap<&'static str, Hooks> {
+    let hooks = |shape: &Shape| (shape.title, shape.required.to_vec(), shape.optional.to_vec());
+    SHAPES.iter().map(|shape| (shape.name, hooks(shape))).collect()
+}
+
+/// A title, required hooks and optional hooks.
+type Hooks = (&'static str, Vec<&'static str>, Vec<&'static str>);
 
 /// The kind of a controller.
 ///

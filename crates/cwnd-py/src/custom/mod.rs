@@ -12,5 +12,5 @@ mod whole;
 mod window;
 
 pub(crate) use failure::Failure;
-pub(crate) use kind::controller_kind;
+pub(crate) use kind::{controller_hooks, controller_kind};
 pub(crate) use make::{Factory, Given};

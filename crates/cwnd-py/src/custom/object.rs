@@ -82,6 +82,15 @@ impl Object {
         finite(hook, &self.ask(py, hook, arguments)?, what)
     }
 
+    /// Warns, once in a run, of an answer that the machine changes.
+    pub(super) fn warn(&self, py: Python<'_>, hook: &str, text: &str) -> PyResult<()> {
+        if self.failure.is_first(text) {
+            let arguments = (&self.object, hook, text);
+            py.import(intern!(py, DEFAULTS))?.call_method1("warn_answer", arguments)?;
+        }
+        Ok(())
+    }
+
     /// Calls a hook that answers True or False.
     pub(super) fn truth<'py>(
         &self,

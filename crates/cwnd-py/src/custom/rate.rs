@@ -16,6 +16,7 @@ pub(super) struct PyRateLaw {
     interval: Dur,
     starts_itself: bool,
     uses_capacity: bool,
+    least: Rate,
 }
 
 /// The optional methods that the law has.
@@ -41,8 +42,30 @@ impl PyRateLaw {
         let interval = interval(py, &object)?;
         let starts_itself = object.switch(py, "starts_itself", false)?;
         let uses_capacity = object.switch(py, "uses_capacity", false)?;
+        let least = least(py, &object)?;
         object.declare_gauges(py, "rate")?;
-        Ok(PyRateLaw { object, has, clock, interval, starts_itself, uses_capacity })
+        Ok(PyRateLaw { object, has, clock, interval, starts_itself, uses_capacity, least })
+    }
+
+    /// Runs a hook that answers a rate in packets per second.
+    fn rate(
+        &mut self,
+        hook: &str,
+        otherwise: f64,
+        arguments: impl for<'py> pyo3::call::PyCallArgs<'py>,
+    ) -> Rate {
+        let least = self.least.as_per_sec();
+        Rate::per_sec(self.run(otherwise, |py, object| {
+            let rate = object.number(py, (hook, "a rate"), arguments)?;
+            if rate < least {
+                object.warn(
+                    py,
+                    hook,
+                    "the answer is less than the least rate and counts as that",
+                )?;
+            }
+            Ok(rate)
+        }))
     }
 
     /// Runs a hook that may change the law, and reads the interval after it.
@@ -82,6 +105,14 @@ fn interval(py: Python<'_>, object: &Object) -> PyResult<Dur> {
     }
 }
 
+fn least(py: Python<'_>, object: &Object) -> PyResult<Rate> {
+    let Some(value) = object.constant(py, "least")? else { return Ok(Rate::per_sec(1.0)) };
+    match value.extract::<f64>() {
+        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(Rate::per_sec(rate)),
+        _ => Err(wrong("least", &value, "the least rate is a positive number")),
+    }
+}
+
 impl RateLaw for PyRateLaw {
     fn clock(&self) -> Clock {
         self.clock
@@ -92,19 +123,17 @@ impl RateLaw for PyRateLaw {
     }
 
     fn tick(&mut self, rate: Rate, cx: &cwnd::Context) -> Rate {
-        let (x, cx) = (rate.as_per_sec(), Context::from(cx));
-        Rate::per_sec(self.run(x, |py, object| object.number(py, ("tick", "a rate"), (x, cx))))
+        let x = rate.as_per_sec();
+        self.rate("tick", x, (x, Context::from(cx)))
     }
 
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &cwnd::Context) -> Rate {
-        let (x, cx) = (rate.as_per_sec(), Context::from(cx));
-        let arguments = (x, fresh, why.name(), cx);
-        Rate::per_sec(self.run(x, |py, object| object.number(py, ("cut", "a rate"), arguments)))
+        let x = rate.as_per_sec();
+        self.rate("cut", x, (x, fresh, why.name(), Context::from(cx)))
     }
 
     fn start(&mut self, w: f64, cx: &cwnd::Context) -> Rate {
-        let cx = Context::from(cx);
-        Rate::per_sec(self.run(1.0, |py, object| object.number(py, ("start", "a rate"), (w, cx))))
+        self.rate("start", 1.0, (w, Context::from(cx)))
     }
 
     fn observe(&mut self, report: &cwnd::Report, cx: &cwnd::Context) {
@@ -145,6 +174,10 @@ impl RateLaw for PyRateLaw {
 
     fn uses_capacity(&self) -> bool {
         self.uses_capacity
+    }
+
+    fn least(&self) -> Rate {
+        self.least
     }
 
     fn rescale(&mut self, factor: f64) {

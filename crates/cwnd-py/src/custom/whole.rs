@@ -45,12 +45,13 @@ fn needs(py: Python<'_>, object: &Object) -> PyResult<Needs> {
         wrong(
             "needs",
             &value,
-            "needs are a tuple of \"delivery_rate\", \"reports\" and \"capacity\"",
+            "needs are a tuple of \"delivery_rate\", \"ecn\", \"reports\" and \"capacity\"",
         )
     };
     for name in value.extract::<Vec<String>>().map_err(|_| unknown())? {
         match name.as_str() {
             "delivery_rate" => needs.delivery_rate = true,
+            "ecn" => needs.ecn = true,
             "reports" => needs.reports = true,
             "capacity" => needs.capacity = true,
             _ => return Err(unknown()),
@@ -66,6 +67,9 @@ fn output(py: Python<'_>, object: &Object) -> PyResult<Output> {
         return Err(wrong("output", &answer, "an output is a tuple (window, pace, wake)"));
     };
     let window = finite("output", &window, "the window")?;
+    if window < 1.0 {
+        object.warn(py, "output", "the window is less than one packet and counts as one packet")?;
+    }
     let mut output = Output::window(Packets::new(window.max(1.0)));
     if let Some(pace) = finite_or_none("output", &pace, "the pacing rate")? {
         if pace <= 0.0 {

@@ -1,6 +1,6 @@
 //! A window law written in Python.
 
-use super::data::{Acked, Context, Round};
+use super::data::{Acked, Context, Conventions, Round};
 use super::object::{Object, finite_or_none};
 use cwnd::{Signal, WindowLaw};
 use pyo3::prelude::*;
@@ -10,46 +10,99 @@ use pyo3::prelude::*;
 pub(super) struct PyWindowLaw {
     object: Object,
     has: Hooks,
+    grows_after_mark: bool,
     uses_delivery_rate: bool,
+    needs_ecn: bool,
 }
 
 /// The optional methods that the law has.
 #[derive(Clone, Copy, Debug)]
 struct Hooks {
+    adopt: bool,
+    answers_mark: bool,
     threshold: bool,
     enter: bool,
     round: bool,
     observe: bool,
     leave_slow_start: bool,
+    reduced: bool,
     rescale: bool,
 }
 
 impl PyWindowLaw {
     pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
         let has = Hooks {
+            adopt: object.has(py, "adopt")?,
+            answers_mark: object.has(py, "answers_mark")?,
             threshold: object.has(py, "threshold")?,
             enter: object.has(py, "enter")?,
             round: object.has(py, "round")?,
             observe: object.has(py, "observe")?,
             leave_slow_start: object.has(py, "leave_slow_start")?,
+            reduced: object.has(py, "reduced")?,
             rescale: object.has(py, "rescale")?,
         };
+        let grows_after_mark = object.switch(py, "grows_after_mark", false)?;
         let uses_delivery_rate = object.switch(py, "uses_delivery_rate", false)?;
+        let needs_ecn = object.switch(py, "needs_ecn", false)?;
         object.switch(py, "timeout_ends_round", true)?;
         object.declare_gauges(py, "ssthresh")?;
-        Ok(PyWindowLaw { object, has, uses_delivery_rate })
+        Ok(PyWindowLaw { object, has, grows_after_mark, uses_delivery_rate, needs_ecn })
     }
 }
 
 impl WindowLaw for PyWindowLaw {
+    fn adopt(&mut self, conventions: &'static cwnd::Conventions) {
+        if self.has.adopt {
+            let conventions = Conventions::from(conventions);
+            self.object.run((), |py| self.object.ask(py, "adopt", (conventions,)).map(drop));
+        }
+    }
+
     fn grow(&mut self, w: f64, acked: f64, cx: &cwnd::Context) -> f64 {
         let cx = Context::from(cx);
-        self.object.run(w, |py| self.object.number(py, ("grow", "a window"), (w, acked, cx)))
+        self.object.run(w, |py| {
+            let grown = self.object.number(py, ("grow", "a window"), (w, acked, cx))?;
+            if grown < 1.0 {
+                self.object.warn(
+                    py,
+                    "grow",
+                    "the answer is less than one packet and counts as the least window",
+                )?;
+            }
+            Ok(grown)
+        })
     }
 
     fn cut(&mut self, w: f64, why: Signal, cx: &cwnd::Context) -> f64 {
         let cx = Context::from(cx);
-        self.object.run(w, |py| self.object.number(py, ("cut", "a window"), (w, why.name(), cx)))
+        self.object.run(w, |py| {
+            let cut = self.object.number(py, ("cut", "a window"), (w, why.name(), cx))?;
+            if cut > w {
+                self.object.warn(
+                    py,
+                    "cut",
+                    "the answer is more than the window and counts as the window",
+                )?;
+            } else if cut < 0.0 {
+                self.object.warn(
+                    py,
+                    "cut",
+                    "the answer is negative and counts as the least window",
+                )?;
+            }
+            Ok(cut)
+        })
+    }
+
+    fn answers_mark(&self, cx: &cwnd::Context) -> bool {
+        let arguments = (Context::from(cx),);
+        !self.has.answers_mark
+            || self.object.run(true, |py| self.object.truth(py, "answers_mark", arguments))
+    }
+
+    fn grows_after_mark(&self) -> bool {
+        self.grows_after_mark
     }
 
     fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
@@ -96,6 +149,12 @@ impl WindowLaw for PyWindowLaw {
             && self.object.run(false, |py| self.object.truth(py, "leave_slow_start", arguments))
     }
 
+    fn reduced(&mut self, w: f64) {
+        if self.has.reduced {
+            self.object.run((), |py| self.object.ask(py, "reduced", (w,)).map(drop));
+        }
+    }
+
     fn rescale(&mut self, factor: f64) {
         if self.has.rescale {
             self.object.run((), |py| self.object.ask(py, "rescale", (factor,)).map(drop));
@@ -104,6 +163,10 @@ impl WindowLaw for PyWindowLaw {
 
     fn uses_delivery_rate(&self) -> bool {
         self.uses_delivery_rate
+    }
+
+    fn needs_ecn(&self) -> bool {
+        self.needs_ecn
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
