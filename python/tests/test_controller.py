@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -294,6 +295,24 @@ cwnd.controller.PATIENCE = 0.5
 from cwnd.__main__ import main
 main()
 """
+
+
+@pytest.mark.parametrize("work", ["run", "model"])
+def test_the_calls_of_a_thread_share_its_state(work):
+    # A state for each call would map memory: evaluations took five times as long.
+    own, counts = threading.local(), []
+
+    class Counting(Gentle):
+        def grow(self, w, acked, cx):
+            own.calls = getattr(own, "calls", 0) + 1
+            counts.append(own.calls)
+            return super().grow(w, acked, cx)
+
+    if work == "run":
+        cwnd.run(dumbbell().add_flow(Counting))
+    else:
+        stationary.stationary(Counting, 0.01)
+    assert max(counts) > len(counts) / 100
 
 
 def test_a_call_that_does_not_return_is_said_with_its_line(mine, spawn):

@@ -9,6 +9,12 @@ use std::time::Duration;
 /// Time between two looks at signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// Runs the work of a thread with one state of Python's for all calls into Python: otherwise each
+/// call makes a state, and maps memory for it.
+pub(crate) fn keeping_state<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    Python::attach(|py| py.detach(work))
+}
+
 /// The results of `work` for 0 to `count`, in order.
 pub(crate) fn map<T: Send>(
     py: Python<'_>,
@@ -35,7 +41,7 @@ pub(crate) fn map<T: Send>(
                 .map(|_| {
                     let (take, sender) = (&take, sender.clone());
                     scope.spawn(move || {
-                        let done = take();
+                        let done = keeping_state(take);
                         drop(sender);
                         done
                     })

@@ -1,6 +1,7 @@
 //! Runs simulations on all cores with the GIL released.
 
 use crate::custom::{Factory, Failure};
+use crate::parallel::keeping_state;
 use crate::records::{self, Finished};
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use cwnd::{Controller, MakeController, Settings};
@@ -148,7 +149,7 @@ fn run_all<'py>(
     let workers: Vec<_> = (0..threads)
         .map(|_| {
             let (shared, sender) = (shared.clone(), sender.clone());
-            std::thread::spawn(move || work(&shared, &sender))
+            std::thread::spawn(move || keeping_state(|| work(&shared, &sender)))
         })
         .collect();
     drop(sender);
