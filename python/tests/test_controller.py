@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -198,9 +199,21 @@ def test_an_exception_is_found_in_its_file(mine):
     assert explain_failure(caught.value) == (
         f"laws/mine.py:{line}: in grow: ZeroDivisionError: float division by zero"
     )
+    assert caught.value.__notes__ == [f"in dumbbell with {mine}:Wrong, seed 1"]
     with pytest.raises(RuntimeError) as elsewhere:
         cwnd.run(dumbbell().add_flow(Failing))
     assert explain_failure(elsewhere.value) is None
+
+
+def test_the_line_of_an_error_names_the_run(mine, capsys):
+    line = LAW.splitlines().index("        return w / 0") + 1
+    for name, said in [
+        ("Wrong", f"{mine}:{line}: in grow: ZeroDivisionError: float division by zero"),
+        ("Nothing", f"{mine}:Nothing: grow answered None: a window is a finite number"),
+    ]:
+        assert run(["compare", "reno", f"{mine}:{name}", "--time", "2s"]) == 2
+        begin = re.escape(f"cwnd: {said} (in dumbbell with {mine}:{name}")
+        assert re.match(begin + r"( and reno)?, seed \d+\)$", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 //! Runs simulations on all cores with the GIL released.
 
-use crate::custom::{Factory, Failure};
+use crate::custom::{Factory, Failure, begin_run};
 use crate::parallel::keeping_state;
 use crate::records::{self, Finished};
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use cwnd::{Controller, MakeController, Settings};
-use cwnd_sim::network::{Network, Traffic};
+use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
 use cwnd_sim::scenario::Conventions;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
@@ -227,6 +227,7 @@ fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
 /// Runs one job; `None` if it was stopped.
 fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let begin = Instant::now();
+    begin_run(format!("in {} with {}, seed {}", job.name, controllers(&job.network), job.seed));
     let custom =
         |spec: &str| -> Option<Arc<dyn MakeController>> { Some(shared.laws.get(spec)?.clone()) };
     // A controller from Python is made once, and for one thread.
@@ -265,6 +266,22 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let (name, seed, network) = (job.name.clone(), job.seed, job.network.clone());
     let conventions = job.conventions.clone();
     Ok(Some(Finished { name, seed, network, conventions, records, wall }))
+}
+
+/// The names of the controllers of a network, each once.
+fn controllers(network: &Network) -> String {
+    let mut names = Vec::new();
+    for flow in &network.flows {
+        let (Traffic::Tcp(Tcp { controller, .. }) | Traffic::Udt(Udt { controller, .. })) =
+            &*flow.traffic
+        else {
+            continue;
+        };
+        if !names.contains(&controller.as_str()) {
+            names.push(controller);
+        }
+    }
+    names.join(" and ")
 }
 
 impl Tap {

@@ -44,7 +44,8 @@ def run(arguments: Sequence[str]) -> int:
         # Code that the interrupt came into, such as a lock of `threading`, may raise another error.
         if interrupts.received():
             return interrupts.report()
-        say(_explain(problem))
+        notes = "".join(f" ({note})" for note in getattr(problem, "__notes__", ()))
+        say(_explain(problem) + notes)
         return MISTAKE
     return status if isinstance(status, int) else 0
 

@@ -1,9 +1,21 @@
 //! The first error of the controllers of a run, and their warnings.
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+thread_local! {
+    /// The run of this thread.
+    static RUN: Cell<String> = const { Cell::new(String::new()) };
+}
+
+/// Names the run of this thread.
+pub(crate) fn begin_run(name: String) {
+    RUN.set(name);
+}
 
 /// Keeps the first error of the Python controllers of a run until the run is stopped.
 #[derive(Default)]
@@ -25,8 +37,13 @@ impl Failure {
         self.happened.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps `error` if it is the first one.
-    pub(super) fn keep(&self, error: PyErr) {
+    /// Keeps `error` if it is the first one, with a note (PEP 678) of the run of this thread.
+    pub(super) fn keep(&self, py: Python<'_>, error: PyErr) {
+        let run = RUN.take();
+        if !run.is_empty() {
+            // Python before 3.11 has no `add_note`. An error without the note is the same error.
+            let _ = error.value(py).setattr(intern!(py, "__notes__"), vec![run]);
+        }
         let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);
         self.happened.store(true, Ordering::Relaxed);

@@ -91,7 +91,7 @@ impl MakeController for Factory {
     fn controller(&self, settings: &Settings) -> AnyController {
         Python::attach(|py| {
             self.make(py, settings).unwrap_or_else(|error| {
-                self.failure.keep(Object::explain(py, &self.name, error));
+                self.failure.keep(py, Object::explain(py, &self.name, error));
                 AnyController::window(Aimd::reno(), settings)
             })
         })

@@ -11,6 +11,6 @@ mod rate;
 mod whole;
 mod window;
 
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, begin_run};
 pub(crate) use kind::{controller_hooks, controller_kind};
 pub(crate) use make::{Factory, Given};

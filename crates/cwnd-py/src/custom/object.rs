@@ -109,7 +109,7 @@ impl Object {
         }
         Python::attach(|py| {
             calls(py).unwrap_or_else(|error| {
-                self.failure.keep(Object::explain(py, &self.name, error));
+                self.failure.keep(py, Object::explain(py, &self.name, error));
                 otherwise
             })
         })
