@@ -73,7 +73,10 @@ impl Algorithm {
 
     /// The position and declaration of the parameter `name`.
     pub fn parameter(&self, name: &str) -> Option<(usize, &'static Parameter)> {
-        self.parameters.iter().enumerate().find(|(_, parameter)| parameter.name == name)
+        self.parameters
+            .iter()
+            .enumerate()
+            .find(|(_, parameter)| parameter.name.eq_ignore_ascii_case(name))
     }
 }
 
@@ -82,9 +85,9 @@ pub fn algorithms() -> &'static [Algorithm] {
     ALGORITHMS
 }
 
-/// The controller called `name`.
+/// The controller called `name`, whatever the case of its letters.
 pub fn find(name: &str) -> Option<&'static Algorithm> {
-    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+    ALGORITHMS.iter().find(|algorithm| algorithm.name.eq_ignore_ascii_case(name))
 }
 
 /// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`,

@@ -45,6 +45,9 @@ fn refused(text: &str) -> String {
 #[test]
 fn equal_controllers_have_one_name() {
     for (text, expected) in [
+        ("CUBIC", "cubic"),
+        ("AIMD(0.31, Beta=1/8)", "aimd(alpha=0.31, beta=1/8)"),
+        ("aira(Timeout=Ends)", "aira(timeout=ends)"),
         ("reno", "reno"),
         (" reno ( ) ", "reno"),
         ("simd(beta=1/16)", "simd"),
@@ -119,6 +122,7 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
     assert!(
         unknown.starts_with("unknown controller \"smid\", did you mean simd? (known: aimd, reno, ")
     );
+    assert!(refused("BBRv3").starts_with("unknown controller \"BBRv3\", did you mean bbr3? "));
     assert!(refused("quantum").starts_with("unknown controller \"quantum\" (known: "));
 }
 

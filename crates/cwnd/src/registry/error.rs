@@ -204,14 +204,15 @@ fn closest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
         .map(|(_, name)| name)
 }
 
-/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
+/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein),
+/// whatever their case.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: alloc::vec::Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, y) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
+            let replaced = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
             diagonal = row[j + 1];
             row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
         }
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn distance_counts_edits() {
-        assert_eq!(distance("simd", "simd"), 0);
+        assert_eq!(distance("simd", "SIMD"), 0);
         assert_eq!(distance("smid", "simd"), 2);
         assert_eq!(distance("ren", "reno"), 1);
         assert_eq!(distance("", "udt"), 3);

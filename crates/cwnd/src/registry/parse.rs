@@ -88,7 +88,7 @@ fn read(parameter: &Parameter, text: &str) -> Option<f64> {
             _ => None,
         },
         Domain::Choice { choices, .. } => {
-            choices.iter().position(|choice| *choice == text).map(|at| at as f64)
+            choices.iter().position(|choice| choice.eq_ignore_ascii_case(text)).map(|at| at as f64)
         }
         Domain::Number { .. } => {
             let (number, suffix) = text.split_at(suffix_at(text));
