@@ -17,7 +17,7 @@ from cwnd import SpecError
 from cwnd._cli import run
 from cwnd._controllers.registry import describe
 from cwnd.controller import command_specification, explain_failure, read_controller
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, PlanError
 from cwnd.model import law, stationary, synchronous
 
 LAW = '''
@@ -172,6 +172,26 @@ def test_an_instance_is_copied_for_each_flow():
     instance = Counting()
     cwnd.run(dumbbell().add_flow(instance, count=2))
     assert instance.seen == []
+
+
+def test_a_document_may_contain_controllers_and_no_other_objects(tmp_path):
+    network = {"duration": "2s", "dumbbell": {"rate": "5mbit", "delay": "10ms"}}
+    added = cwnd.run(cwnd.Scenario(network).add_flow(Gentle)).record["flows"][0]["window"]
+    for controller in (Gentle, Gentle(), functools.partial(Gentle, beta=1 / 8)):
+        flows = [{"controller": controller}]
+        written = cwnd.run(cwnd.Scenario({**network, "flow": flows}))
+        replaced = cwnd.Scenario(network).add_flow("reno")
+        replaced = cwnd.run(replaced.with_values({"flow[0].controller": controller}))
+        for result in (written, replaced):
+            assert np.array_equal(result.record["flows"][0]["window"], added)
+    with pytest.raises(TypeError, match="neither a specification nor a class of a controller"):
+        cwnd.Scenario({**network, "flow": [{"controller": object()}]})
+    wrong = {**network, "dumbbell": {"rate": Gentle}, "flow": [{"controller": "reno"}]}
+    with pytest.raises(cwnd.ScenarioError, match="Gentle'> is neither text, a number"):
+        cwnd.Scenario(wrong).validate()
+    plan = {"base": {"rate": Gentle}, "controllers": ["reno"], "seeds": 1}
+    with pytest.raises(PlanError, match="controllers written in Python are for `controllers`"):
+        cwnd.sweep(plan, out=tmp_path / "out")
 
 
 def test_the_command_line_names_the_file_of_a_class():

@@ -55,8 +55,10 @@ class Scenario:
         self._document = _copy(document)
         self._controllers: dict[str, Factory] = dict(controllers or {})
         for flow in self._flows:
-            if ".py:" in str(flow.get("controller", "")):
-                flow["controller"] = self._name(flow["controller"])
+            controller: Any = flow.get("controller")
+            plain = controller is None or isinstance(controller, str | int | float | list | dict)
+            if not plain or ".py:" in str(controller):
+                flow["controller"] = self._name(controller)
 
     def __repr__(self) -> str:
         flows = ", ".join(
@@ -314,7 +316,7 @@ class Scenario:
 
     def to_json(self) -> str:
         """Return the scenario as JSON text."""
-        return json.dumps(self._document)
+        return json.dumps(self._document, default=_refuse)
 
     def to_toml(self) -> str:
         """Return the scenario as the text of a scenario file."""
@@ -343,6 +345,13 @@ def _copy(document: JsonObject) -> JsonObject:
     """Copy plain data. Pickle is ten times faster than deepcopy, a tenth of a sweep's overhead."""
     copied: JsonObject = pickle.loads(pickle.dumps(document))  # noqa: S301
     return copied
+
+
+def _refuse(value: object) -> object:
+    """Raise an error for a value that no scenario file can have."""
+    raise _native.ScenarioError(
+        f"{value!r} is neither text, a number, true, false, a list nor a table"
+    )
 
 
 _KEY = re.compile(r"([A-Za-z_]+)((?:\[[0-9]+\])*)")

@@ -361,7 +361,12 @@ class _Reader:
             document["controllers"] = list(controllers)
         if reference is not None:
             document["reference"] = reference
-        return tomli_w.dumps(document)
+        try:
+            return tomli_w.dumps(document)
+        except TypeError as mistake:
+            raise PlanError(
+                f"{mistake}; controllers written in Python are for `controllers`"
+            ) from None
 
 
 def _whole(key: str, value: object, least: int, most: int) -> int:
