@@ -3,8 +3,8 @@
     python bench/equal.py BASE [SCENARIO …]      BASE is a commit, or a program built from one
 
 The program of BASE needs the option ``--digest``.
-Runs every scenario file with its own conventions, with those of the RFCs and with Linux's; on one
-thread, on two, and without lookahead. Compares the digests of the complete records.
+Runs every scenario file with its own conventions, with those of the RFCs and with Linux's; with and
+without lookahead. Compares the digests of the complete records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CONVENTIONS = (None, "rfc", "linux")
-MODES = ((), ("--two",), ("--every-event",))
+MODES = ((), ("--every-event",))
 # Seconds after which a run counts as not made.
 LONGEST = 600
 
