@@ -30,7 +30,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Run:
-    """Time and memory of one run; the processor time is that of the whole process."""
+    """Time and memory of one run; its processor time if no other run is parallel."""
 
     processor_seconds: float
     flows: int
