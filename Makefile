@@ -29,7 +29,7 @@ help:
 	@echo "make man     write the manual pages, which build and dev install"
 	@echo "make coverage   the lines that no test executes, in out/coverage: half an hour of two cores"
 	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
-	@echo "make bench   measure the simulator's speed, beside ns-2's"
+	@echo "make bench   measure the simulator's speed, beside ns-2's; with BASE=COMMIT its ratio to that of another commit"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
@@ -163,7 +163,7 @@ $(LLVM_COV):
 	nice cargo install cargo-llvm-cov --version 0.9.1 --locked --quiet --root target/tools
 
 bench: build ns2
-	$(BIN)/python bench/run.py
+	$(BIN)/python bench/run.py $(addprefix --base ,$(BASE))
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py
@@ -223,9 +223,8 @@ $(DENY):
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
 
-BASE := HEAD
 equal: dev
-	nice $(BIN)/python bench/equal.py $(BASE)
+	nice $(BIN)/python bench/equal.py $(or $(BASE),HEAD)
 
 # The crate cwnd with each of its features alone, with none and with all; without an operating system; and its package as a
 # dependency of a project outside the workspace, which also runs its examples.

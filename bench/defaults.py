@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from typing import TYPE_CHECKING
 
 from stages import run
 from tables import table
@@ -10,15 +11,21 @@ from tables import table
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.networks import dumbbell
 
+if TYPE_CHECKING:
+    from networks import Scenario
+
 ROUNDS = 5
 CONVENTIONS = ("rfc5681", "rfc", "linux")
 
 
+def network(conventions: str) -> Scenario:
+    """Return the default network with these conventions."""
+    return dumbbell({**DUMBBELL, "conventions": conventions}, {}).scenario.to_dict()
+
+
 def main() -> None:
     """Print the packets per second of each, and their ratio to the first in the same round."""
-    networks = [
-        dumbbell({**DUMBBELL, "conventions": name}, {}).scenario.to_dict() for name in CONVENTIONS
-    ]
+    networks = [network(name) for name in CONVENTIONS]
     rounds = [[run(each).ns_per_packet for each in networks] for _ in range(ROUNDS)]
     rows = []
     for at, name in enumerate(CONVENTIONS):

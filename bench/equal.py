@@ -3,8 +3,8 @@
     python bench/equal.py BASE [SCENARIO …]      BASE is a commit, or a program built from one
 
 The program of BASE needs the option ``--digest``.
-Runs every scenario file with its own conventions, with those of the RFCs and with Linux's; on one
-thread, on two, and without lookahead. Compares the digests of the complete records.
+Runs every scenario file with its own conventions, with those of the RFCs and with Linux's; with and
+without lookahead. Compares the digests of the complete records.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stages import BUILD, ROOT, program
+from stages import ROOT, program, program_of
 
 from cwnd._base import toml as tomllib
 
@@ -28,27 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CONVENTIONS = (None, "rfc", "linux")
-MODES = ((), ("--two",), ("--every-event",))
+MODES = ((), ("--every-event",))
 # Seconds after which a run counts as not made.
 LONGEST = 600
-
-
-def build(base: str) -> str:
-    """Return the program of a commit, built in a work tree of its own; or the program itself."""
-    if Path(base).is_file():
-        return base
-    cache = ROOT / "target" / "equal"
-    with tempfile.TemporaryDirectory() as folder:
-        tree = str(Path(folder) / "base")
-        git = ["git", "-C", str(ROOT), "worktree"]
-        add = [*git, "add", "--quiet", "--detach", tree, base]
-        if subprocess.run(add, capture_output=True, check=False).returncode:
-            sys.exit(f"{base} is neither a commit nor a program")
-        try:
-            subprocess.run([*BUILD, "--target-dir", str(cache)], cwd=tree, check=True)
-        finally:
-            subprocess.run([*git, "remove", "--force", tree], check=True)
-    return shutil.copy(cache / "release" / "cwnd-bench", cache / "base")
 
 
 def variants(files: list[Path]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -89,7 +69,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     files = arguments.scenarios or sorted((ROOT / "scenarios").glob("*.toml"))
-    programs = (build(arguments.base), program())
+    programs = (program_of(arguments.base), program())
     runs = list(variants(files))
     with ThreadPoolExecutor(arguments.jobs) as pool:
         found = pool.map(lambda run: [digest(path, *run[1:]) for path in programs], runs)

@@ -31,10 +31,10 @@ class Run:
     seconds: float
 
 
-def run_cwnd(network: Dumbbell, threads: int) -> Run:
+def run_cwnd(network: Dumbbell) -> Run:
     """Run a network in cwnd through Python, without Python's start-up."""
     scenario = json.dumps(network.scenario())
-    (record,) = _native.simulate([(scenario, 1)], threads=threads)
+    (record,) = _native.simulate([(scenario, 1)])
     return Run(record["engine"]["packets"], record["engine"]["wall_s"])
 
 
@@ -55,15 +55,12 @@ def main() -> None:
     ns = shutil.which("ns")
     rows = []
     for network, rounds in NETWORKS:
-        one, two, reference = [], [], []
+        runs, reference = [], []
         for _ in range(rounds):
-            for _ in range(RUNS_PER_REFERENCE):
-                one.append(run_cwnd(network, 1))
-                two.append(run_cwnd(network, 2))
+            runs += [run_cwnd(network) for _ in range(RUNS_PER_REFERENCE)]
             if ns is not None:
                 reference.append(run_ns2(ns, network))
-        runs = {"ns-2": reference, "cwnd, one thread": one, "cwnd, two threads": two}
-        for name, measured in runs.items():
+        for name, measured in {"ns-2": reference, "cwnd": runs}.items():
             if measured:
                 ratio = f"{_rate(measured) / _rate(reference):.1f}" if reference else ""
                 rows.append([*_row(network, name, measured), ratio])

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import resource
+import shutil
 import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,8 +30,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Run:
-    """Time and memory of one run."""
+    """Time and memory of one run; its processor time if no other run is parallel."""
 
+    processor_seconds: float
     flows: int
     packets: int
     events: int
@@ -55,10 +60,31 @@ def program() -> str:
     return paths[-1]
 
 
-def run(scenario: Scenario, *arguments: str, under: tuple[str, ...] = ()) -> Run:
-    """Run a scenario in a separate process, optionally under another program."""
+def program_of(base: str) -> str:
+    """Return the program of a commit, built in a work tree of its own; or the program itself."""
+    if Path(base).is_file():
+        return base
+    cache = ROOT / "target" / "base"
+    with tempfile.TemporaryDirectory() as folder:
+        tree = str(Path(folder) / "tree")
+        git = ["git", "-C", str(ROOT), "worktree"]
+        add = [*git, "add", "--quiet", "--detach", tree, base]
+        if subprocess.run(add, capture_output=True, check=False).returncode:
+            sys.exit(f"{base} is neither a commit nor a program")
+        try:
+            subprocess.run([*BUILD, "--target-dir", str(cache)], cwd=tree, check=True)
+        finally:
+            subprocess.run([*git, "remove", "--force", tree], check=True)
+    return shutil.copy(cache / "release" / "cwnd-bench", cache / "cwnd-bench")
+
+
+def run(
+    scenario: Scenario, *arguments: str, under: tuple[str, ...] = (), path: str | None = None
+) -> Run:
+    """Run a scenario in a separate process, optionally of a program at ``path``, or under one."""
+    before = _processor_seconds()
     done = subprocess.run(
-        [*under, program(), *arguments],
+        [*under, path or program(), *arguments],
         input=json.dumps(scenario),
         capture_output=True,
         text=True,
@@ -73,4 +99,11 @@ def run(scenario: Scenario, *arguments: str, under: tuple[str, ...] = ()) -> Run
         for name, stage in line["stages"].items()
     }
     peak = unknown if line["peak_bytes"] is None else line["peak_bytes"]
-    return Run(line["flows"], line["packets"], line["events"], peak, stages)
+    spent = _processor_seconds() - before
+    return Run(spent, line["flows"], line["packets"], line["events"], peak, stages)
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of the processes that this one has started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -3,8 +3,8 @@
 //!
 //! A scenario in JSON comes in on standard input, a line of JSON goes out. `--record` records the
 //! controllers' events, `--tap` looks at each packet that crosses the first link, `--pcap`
-//! writes it to the file that follows. `--two` runs on two threads, `--every-event` without
-//! lookahead. `--digest` adds a digest of the complete records, for `bench/equal.py`.
+//! writes it to the file that follows. `--every-event` runs without lookahead. `--digest` adds a
+//! digest of the complete records, for `bench/equal.py`.
 
 #![forbid(unsafe_code)]
 
@@ -101,7 +101,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let has = |option| arguments.iter().any(|argument| argument == option);
     let options = Options {
         record_events: has("--record"),
-        two_threads: has("--two"),
         lookahead: !has("--every-event"),
         ..Options::default()
     };

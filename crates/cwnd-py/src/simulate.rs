@@ -45,8 +45,6 @@ struct Shared {
     failure: Arc<Failure>,
     laws: Laws,
     tap: Option<Tap>,
-    /// Whether there are two threads for each job.
-    two_threads: bool,
     lookahead: bool,
 }
 
@@ -94,7 +92,6 @@ pub(crate) fn simulate<'py>(
     };
     failure.check()?;
     let shared = Arc::new(Shared {
-        two_threads: threads >= 2 * jobs.len(),
         lookahead,
         jobs,
         next: AtomicUsize::new(0),
@@ -230,11 +227,9 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     begin_run(format!("in {} with {}, seed {}", job.name, controllers(&job.network), job.seed));
     let custom =
         |spec: &str| -> Option<Arc<dyn MakeController>> { Some(shared.laws.get(spec)?.clone()) };
-    // A controller from Python is made once, and for one thread.
     let python = !shared.laws.is_empty();
     let options = Options {
         custom: python.then_some(&custom),
-        two_threads: shared.two_threads,
         lookahead: shared.lookahead,
         ..Options::default()
     };

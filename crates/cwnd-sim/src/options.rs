@@ -38,8 +38,6 @@ pub struct Options<'a> {
     pub custom: Option<&'a FindController<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,
-    /// Runs on two threads if the network can be partitioned such that both have enough work.
-    pub two_threads: bool,
     /// Processes packets ahead of the clock where nothing can precede them. Without it every
     /// arrival and every departure of a packet is an event: a reference for tests, at half the
     /// speed.
@@ -47,8 +45,8 @@ pub struct Options<'a> {
 }
 
 impl Default for Options<'_> {
-    /// One thread, with lookahead, without records of events.
+    /// With lookahead, without records of events.
     fn default() -> Self {
-        Options { custom: None, record_events: false, two_threads: false, lookahead: true }
+        Options { custom: None, record_events: false, lookahead: true }
     }
 }

@@ -256,26 +256,6 @@ impl<T: Default> Contents<T> {
         Some(taken)
     }
 
-    /// Stores contents that come from the other partition with their number. Numbers increase
-    /// unless packets are reordered; those left out are lost.
-    pub(crate) fn put_at(&mut self, number: u32, contents: T) {
-        if self.queue.is_empty() {
-            self.first = number;
-        }
-        let before = self.first.wrapping_sub(number) as usize;
-        if self.is_reordered() && (1..=self.behind).contains(&before) {
-            (0..before).for_each(|_| self.queue.push_front(T::default()));
-            self.first = number;
-        }
-        let index = self.index(number);
-        if let Some(place) = self.queue.get_mut(index) {
-            *place = contents;
-        } else if !self.is_reordered() || before == 0 || before > index {
-            self.queue.resize_with(index, T::default);
-            self.queue.push_back(contents);
-        }
-    }
-
     /// Returns the contents of a packet in flight.
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
         self.queue.get(self.index(number))
@@ -305,17 +285,6 @@ mod tests {
     }
 
     #[test]
-    fn contents_cross_between_partitions() {
-        let mut contents = Contents::new(false);
-        contents.put_at(7, 'a');
-        contents.put_at(9, 'b');
-        assert_eq!(contents.take(7), Some('a'));
-        assert_eq!(contents.take(9), Some('b'));
-        contents.put_at(20, 'c');
-        assert_eq!(contents.take(20), Some('c'));
-    }
-
-    #[test]
     fn reordered_contents_are_kept() {
         let mut contents = Contents::new(true);
         contents.first = u32::MAX - 1;
@@ -327,15 +296,5 @@ mod tests {
         assert_eq!(contents.take(last), Some(6));
         assert_eq!(contents.take(numbers[4]), None);
         assert_eq!(contents.queue.len(), MAX_BEHIND + 1);
-    }
-
-    #[test]
-    fn reordered_contents_cross_between_partitions() {
-        let mut contents = Contents::new(true);
-        for (number, value) in [(9, 'b'), (7, 'a'), (12, 'd'), (11, 'c')] {
-            contents.put_at(number, value);
-        }
-        let taken = [11, 7, 12, 9].map(|number| contents.take(number));
-        assert_eq!(taken, [Some('c'), Some('a'), Some('d'), Some('b')]);
     }
 }

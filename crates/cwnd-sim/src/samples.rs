@@ -5,7 +5,6 @@ use crate::cast::{saturate32, to_index};
 use crate::clock::Clock;
 use crate::driver::Payload;
 use crate::endpoint::Endpoint;
-use crate::packet::{SINK, SOURCE};
 use crate::record::FlowSeries;
 
 /// The samples of a flow, in rows.
@@ -23,20 +22,19 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// The flow starts after `before` samples. `to_come` is the number of further samples of the
-    /// source and of the sink.
+    /// The flow starts after `before` samples, `to_come` samples before the end of the run.
     pub(crate) fn start(
         &mut self,
         before: u64,
-        to_come: [usize; 2],
+        to_come: usize,
         endpoint: &dyn Endpoint,
         clock: Clock,
     ) {
         self.before = saturate32(to_index(before));
         let mut width = 0;
         endpoint.sample(clock, &mut |_, _| width += 1);
-        self.source.reserve_exact(width * (to_come[SOURCE] + usize::from(before > 0)));
-        self.sink.reserve_exact(to_come[SINK]);
+        self.source.reserve_exact(width * (to_come + usize::from(before > 0)));
+        self.sink.reserve_exact(to_come);
         if before > 0 {
             self.take_source(endpoint, clock);
         }

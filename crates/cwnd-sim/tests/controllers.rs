@@ -290,21 +290,14 @@ fn departures_follow_the_pacing_rate() {
     assert!((1_200_000..=1_260_000).contains(least), "{least} ns");
 }
 
-/// A controller of the Linux kernel is simulated by the registry's controller of that name, also on
-/// two threads.
+/// A controller of the Linux kernel is simulated by the registry's controller of that name.
 #[test]
 fn controllers_of_the_kernel_are_those_of_the_registry() {
-    for two_threads in [false, true] {
-        let records = |controller: &str| {
-            let network = link(over_tcp(controller), 40, 8);
-            let options = Options { two_threads, ..Options::default() };
-            run_with(&network, 1, &options)
-        };
-        let (named, own) = (records("kernel:cubic"), records("cubic"));
-        assert_eq!(named.flows[0].cuts, own.flows[0].cuts);
-        assert_eq!(named.flows[0].series.window, own.flows[0].series.window);
-        assert_ne!(own.flows[0].cuts, records("reno").flows[0].cuts);
-    }
+    let records = |controller: &str| run(&link(over_tcp(controller), 40, 8), 1);
+    let (named, own) = (records("kernel:cubic"), records("cubic"));
+    assert_eq!(named.flows[0].cuts, own.flows[0].cuts);
+    assert_eq!(named.flows[0].series.window, own.flows[0].series.window);
+    assert_ne!(own.flows[0].cuts, records("reno").flows[0].cuts);
     let network = link(over_tcp("kernel:htcp"), 40, 1);
     let error = Simulation::new(&network, 1, &Options::default()).map(drop).unwrap_err();
     assert!(

@@ -209,49 +209,6 @@ fn other_threads_do_not_change_results() {
     assert_eq!(alone, beside);
 }
 
-/// Multiplies the link rates of the smaller scenarios by `faster` and divides their durations by
-/// `shorter`. Checks that runs in two partitions equal runs in one, including taps, and returns the
-/// number of scenarios with two partitions.
-fn check_partitions(faster: f64, shorter: u64) -> usize {
-    let mut partitioned = 0;
-    for (name, mut network) in small() {
-        network.links.iter_mut().for_each(|link| link.rate = link.rate.map(|rate| faster * rate));
-        network.duration = cwnd::Dur::from_nanos(network.duration.as_nanos() / shorter);
-        network.warmup = cwnd::Dur::from_nanos(network.warmup.as_nanos() / shorter);
-        let options = Options { two_threads: true, ..Options::default() };
-        let mut simulation = Simulation::new(&network, 4, &options).unwrap();
-        if simulation.threads() == 1 {
-            continue;
-        }
-        let seen = [false, true].map(|two_threads| {
-            let options = Options { two_threads, record_events: true, ..Options::default() };
-            let mut tapped = Simulation::new(&network, 4, &options).unwrap();
-            let (sender, receiver) = std::sync::mpsc::channel();
-            tapped.tap(0, move |seen| sender.send(seen.at).unwrap());
-            tapped.run();
-            let records = tapped.finish();
-            let events: Vec<_> = records.flows.iter().map(|flow| flow.events.clone()).collect();
-            (digest(&records), events, receiver.iter().collect::<Vec<_>>())
-        });
-        while !simulation.run_for(5000) {}
-        assert_eq!(digest(&simulation.finish()), seen[0].0, "{name}");
-        assert!(seen[0] == seen[1], "{name}");
-        partitioned += 1;
-    }
-    partitioned
-}
-
-#[test]
-fn partitions_do_not_change_results() {
-    assert!(check_partitions(30.0, 1) >= 4);
-}
-
-/// At these rates the receivers' partition has the queues in front of the receivers.
-#[test]
-fn queues_in_the_receiving_partition_do_not_change_results() {
-    assert!(check_partitions(1000.0, 10) >= 4);
-}
-
 /// Taps and the recording of events do not change results.
 #[test]
 fn taps_and_recording_do_not_change_results() {

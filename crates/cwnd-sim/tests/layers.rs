@@ -7,19 +7,18 @@ use std::fs;
 use std::path::Path;
 
 /// The layers of this crate, the lowest first. A part imports only from lower layers.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 12] = [
     &["cast", "fast_path", "record", "rng"],
     &["check", "clock", "packet"],
     &["units"],
     &["discipline"],
     &["network"],
-    &["engine", "options", "partitioning", "scenario"],
-    &["driver", "live", "metrics", "segment_size", "sync"],
+    &["engine", "options", "scenario"],
+    &["driver", "live", "metrics", "segment_size"],
     &["endpoint"],
     &["samples", "tcp"],
     &["application", "paced", "traffic", "udt"],
     &["flows"],
-    &["partition"],
     &["pcap", "simulation"],
 ];
 

@@ -1,5 +1,5 @@
-//! Lookahead does not change results: runs with and without lookahead, on one thread and on two, at
-//! once and in slices, seen and unseen, are equal bit by bit.
+//! Lookahead does not change results: runs with and without lookahead, at once and in slices, seen
+//! and unseen, are equal bit by bit.
 //!
 //! Without lookahead packets are processed in the order of time and the departures of links are
 //! events. This is the reference.
@@ -69,7 +69,7 @@ const NETWORKS: [&str; 11] = [
                  max_p = 1.0, weight = 0.1 } }
     flow = [{ controller = "udt" }]
     "#,
-    // Both ends of the last flow are in one partition, and the routers in the other one.
+    // Access links that are longer than the shared one.
     r#"
     dumbbell = { rate = "100mbit", delay = "1ms" }
     access = { rate = "200mbit", delay = "10ms" }
@@ -98,43 +98,35 @@ const NETWORKS: [&str; 11] = [
 #[derive(Clone, Copy, Debug)]
 struct Way {
     lookahead: bool,
-    two_threads: bool,
     /// The link that is captured while the controllers' events are recorded.
     watched: Option<usize>,
     /// The number of events in a slice.
     slice: u64,
 }
 
-/// Runs to the end. Returns the records and the capture; `None` if two threads are asked for and
-/// the network has one partition.
-fn run(network: &Network, seed: u64, way: Way) -> Option<(Records, Vec<u8>)> {
-    let Way { lookahead, two_threads, watched, slice } = way;
-    let options =
-        Options { lookahead, two_threads, record_events: watched.is_some(), ..Options::default() };
+/// Runs to the end. Returns the records and the capture.
+fn run(network: &Network, seed: u64, way: Way) -> (Records, Vec<u8>) {
+    let Way { lookahead, watched, slice } = way;
+    let options = Options { lookahead, record_events: watched.is_some(), ..Options::default() };
     let mut simulation = Simulation::new(network, seed, &options).unwrap();
-    if two_threads && simulation.threads() == 1 {
-        return None;
-    }
     let capture = watched.map(|link| Capture::of(&mut simulation, network, link));
     while !simulation.run_for(slice) {}
     let records = simulation.finish();
-    Some((records, capture.map_or(Vec::new(), Capture::finish)))
+    (records, capture.map_or(Vec::new(), Capture::finish))
 }
 
 /// Runs a network in all ways. Returns a description of the first difference between the results.
 fn check(network: &Network, seed: u64, watched: usize, slice: u64) -> Result<(), String> {
     let at_once = u64::MAX;
     let watched = Some(watched);
-    let reference = Way { lookahead: false, two_threads: false, watched, slice: at_once };
-    let (expected, capture) = run(network, seed, reference).unwrap();
+    let reference = Way { lookahead: false, watched, slice: at_once };
+    let (expected, capture) = run(network, seed, reference);
     for way in [
-        Way { lookahead: true, two_threads: false, watched: None, slice: at_once },
-        Way { lookahead: true, two_threads: false, watched, slice: at_once },
-        Way { lookahead: true, two_threads: false, watched: None, slice },
-        Way { lookahead: true, two_threads: true, watched, slice },
-        Way { lookahead: false, two_threads: true, watched, slice: at_once },
+        Way { lookahead: true, watched: None, slice: at_once },
+        Way { lookahead: true, watched, slice: at_once },
+        Way { lookahead: true, watched: None, slice },
     ] {
-        let Some((records, seen)) = run(network, seed, way) else { continue };
+        let (records, seen) = run(network, seed, way);
         if let Some(difference) = difference(&expected, &records) {
             return Err(format!("reference and {way:?}: {difference}"));
         }
@@ -220,12 +212,8 @@ fn disciplines_that_decide_at_departure_have_equal_records() {
         let network = scenario(&text, 1);
         let checked = check(&network, 1, 0, 1000);
         assert!(checked.is_ok(), "{queue}: {checked:?}");
-        let (records, _) = run(
-            &network,
-            1,
-            Way { lookahead: true, two_threads: false, watched: None, slice: u64::MAX },
-        )
-        .unwrap();
+        let (records, _) =
+            run(&network, 1, Way { lookahead: true, watched: None, slice: u64::MAX });
         let link = &records.links[0];
         assert!(link.drops > 10 && link.delay.mean > 0.0, "{queue}: {link:?}");
         // The time average of the queue and the mean of its samples agree (Little's law).

@@ -352,10 +352,7 @@ proptest! {
 
     /// A network with arbitrary fields is an error or runs.
     #[test]
-    fn arbitrary_networks_never_panic(
-        changes in proptest::collection::vec(change(), 0..4),
-        two_threads: bool,
-    ) {
+    fn arbitrary_networks_never_panic(changes in proptest::collection::vec(change(), 0..4)) {
         let mut network = valid();
         changes.iter().for_each(|change| change.apply(&mut network));
         for (index, link) in network.links.iter().enumerate() {
@@ -372,8 +369,7 @@ proptest! {
                 live.record(Time::from_nanos(20_000_000));
             }
         }
-        let options = Options { two_threads, ..Options::default() };
-        let Ok(mut simulation) = Simulation::new(&network, 1, &options) else {
+        let Ok(mut simulation) = Simulation::new(&network, 1, &Options::default()) else {
             return Ok(());
         };
         let mut pcap = PcapWriter::new(std::io::sink(), &network).unwrap();

@@ -2,9 +2,8 @@
 //!
 //! The application runs at the sender, which is a server where there is a client. It acts at the
 //! times of its own timer, the flow's `LIFE` timer, and when an acknowledgement completes a
-//! transfer. It therefore needs nothing from the other end: both ends may be in different
-//! partitions, and the lookahead of the sender, which ends at the `LIFE` timer, needs no other
-//! rule.
+//! transfer. It therefore needs nothing from the other end, and the lookahead of the sender, which
+//! ends at the `LIFE` timer, needs no other rule.
 //!
 //! A transfer ends when the sender receives the acknowledgement of its last byte. What a client
 //! does in response, such as the next request, reaches the server with this acknowledgement, so

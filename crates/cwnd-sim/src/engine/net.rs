@@ -15,8 +15,7 @@ use super::timer::Timer;
 use crate::cast::{low32, saturate32, to_index};
 use crate::clock::Clock;
 use crate::network::{Flow, Network};
-use crate::packet::{Extra, Extras, Packet, SINK, SOURCE, flags};
-use std::collections::VecDeque;
+use crate::packet::{Extras, Packet, SINK, SOURCE, flags};
 
 /// Timers of a flow: of its source, of its sink, and of its start and stop.
 pub(crate) const TIMERS: usize = 3;
@@ -47,7 +46,7 @@ pub(crate) struct Net {
     /// The links of the network. Behind them, for each link that reorders, one for its packets in
     /// flight that others may overtake.
     pub links: Vec<Link>,
-    /// Numbers of the flows here, in routes and in timers; event keys have those of the network.
+    /// Numbers of the flows, in routes and in timers; event keys have those of the network.
     pub order: FlowOrder,
     pub(super) routes: Routes,
     /// For each flow the contents of its acknowledgements in flight.
@@ -59,8 +58,6 @@ pub(crate) struct Net {
     /// A packet that has reached an endpoint ahead of the clock. There is at most one: handling it
     /// may arm a timer that precedes the next one.
     delivery: Option<Delivery>,
-    /// Packets on links that lead to the other partition.
-    pub outbox: Batch,
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost on links since the end of the
     /// warm-up.
@@ -80,27 +77,9 @@ pub(crate) struct Delivery {
     pub link: Option<u32>,
 }
 
-/// A packet on a link between the two partitions of a network.
-#[derive(Clone, Copy)]
-pub(crate) struct Crossing {
-    link: u32,
-    /// Arrival time at the link's far end.
-    arrives: u64,
-    packet: Packet,
-}
-
-/// Packets on their way to the other partition.
-#[derive(Default)]
-pub(crate) struct Batch {
-    /// In the order of arrival on each link.
-    pub crossings: Vec<Crossing>,
-    /// The contents of those acknowledgements that have some, in the same order.
-    pub extras: VecDeque<Extra>,
-}
-
 /// What happens next.
 pub(crate) enum Next {
-    /// No event before the given time.
+    /// No event before the end of the run.
     End,
     /// The given number of events has been processed.
     Pause,
@@ -111,8 +90,7 @@ pub(crate) enum Next {
 
 impl Net {
     /// Returns the network with three timers for each flow, and the first hops of both directions
-    /// of each flow. `crosses` says whether a link leads to the other partition. Without
-    /// `lookahead` every arrival and every departure is an event.
+    /// of each flow. Without `lookahead` every arrival and every departure is an event.
     ///
     /// `None` if event keys have too few bits for the duration and the number of links and timers,
     /// or routes for that of links and flows.
@@ -120,7 +98,6 @@ impl Net {
         network: &Network,
         seed: u64,
         lookahead: bool,
-        crosses: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
         let reordering = network.links.iter().filter(|link| link.reorders()).count();
         let (links, flows) = (network.links.len() + reordering, network.flows.len());
@@ -141,7 +118,7 @@ impl Net {
         let single = SingleFeeder::of(network);
         let permits = |link: usize| lookahead && single.permits(link, &links[link]);
         let order = FlowOrder::of(network);
-        let (routes, hops) = Routes::new(network, &order, permits, crosses)?;
+        let (routes, hops) = Routes::new(network, &order, permits)?;
         let extras = (0..flows).map(|number| {
             let flow = &network.flows[order.index(number)];
             let mut links = flow.path.iter().chain(&*flow.back);
@@ -162,7 +139,6 @@ impl Net {
             timers: vec![[Timer::IDLE; TIMERS]; flows],
             due: vec![[NONE; 2]; flows],
             delivery: None,
-            outbox: Batch::default(),
             tap: None,
             lost: vec![0; flows],
             gone: vec![[0; 2]; flows],
@@ -335,10 +311,6 @@ impl Net {
                 return None;
             }
         }
-        if next.is_crossing() {
-            self.cross(link, arrives, packet);
-            return None;
-        }
         if next.is_end_ahead()
             && self.links[link].none_in_flight()
             && self.delivery.is_none()
@@ -348,30 +320,6 @@ impl Net {
         }
         self.schedule_arrival(link, arrives, packet);
         None
-    }
-
-    /// Sends a packet to the other partition.
-    fn cross(&mut self, link: usize, arrives: u64, packet: Packet) {
-        if packet.has_extra() {
-            let flow = self.routes.flow(packet.hop());
-            let extra = self.extras[flow as usize].take(packet.aux());
-            self.outbox.extras.push_back(extra.unwrap_or(Extra::NONE));
-        }
-        self.outbox.crossings.push(Crossing { link: saturate32(link), arrives, packet });
-    }
-
-    /// Receives a packet from the other partition. `extras` begins with the contents of the next
-    /// acknowledgement that has some.
-    #[inline(always)]
-    pub(crate) fn receive_crossing(&mut self, crossing: Crossing, extras: &mut VecDeque<Extra>) {
-        let Crossing { link, arrives, packet } = crossing;
-        if packet.has_extra() {
-            let flow = self.routes.flow(packet.hop());
-            let extra = extras.pop_front().unwrap_or(Extra::NONE);
-            self.extras[flow as usize].put_at(packet.aux(), extra);
-        }
-        let next = self.routes.step(packet.hop()).after_crossing();
-        self.delivery = self.carry(link as usize, arrives, next, packet);
     }
 
     /// Schedules the arrival of a packet at the far end of `link`.
@@ -463,9 +411,9 @@ impl Net {
         }
     }
 
-    /// Processes at most `left` events before `end`, until one reaches an endpoint.
+    /// Processes at most `left` events, until one reaches an endpoint.
     #[inline(always)]
-    pub(crate) fn next(&mut self, end: u64, left: &mut u64) -> Next {
+    pub(crate) fn next(&mut self, left: &mut u64) -> Next {
         while *left > 0 {
             if let Some(delivery) = self.take_delivery() {
                 *left -= 1;
@@ -473,7 +421,7 @@ impl Net {
             }
             let key = self.schedule.first();
             let now = key >> self.shift;
-            if now >= end {
+            if now >= self.observations.end() {
                 return Next::End;
             }
             *left -= 1;

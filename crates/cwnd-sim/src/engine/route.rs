@@ -13,9 +13,7 @@ impl Step {
     const END: u32 = 1 << 31;
     /// The lookahead may let the link or the endpoint process packets ahead of the clock.
     const AHEAD: u32 = 1 << 30;
-    /// The previous link leads to the other partition.
-    const CROSSED: u32 = 1 << 29;
-    const INDEX: u32 = Self::CROSSED - 1;
+    const INDEX: u32 = Self::AHEAD - 1;
 
     /// Returns a step; `None` if the index is too large.
     fn new(index: usize, end: bool) -> Option<Self> {
@@ -42,11 +40,10 @@ impl Step {
         self.0 & Self::END != 0
     }
 
-    /// Whether a link may receive packets ahead of the clock here, and the previous one leads to it
-    /// in this partition.
+    /// Whether a link may receive packets ahead of the clock here.
     #[inline(always)]
     pub(crate) fn is_link_ahead(self) -> bool {
-        self.0 & (Self::AHEAD | Self::END | Self::CROSSED) == Self::AHEAD
+        self.0 & (Self::AHEAD | Self::END) == Self::AHEAD
     }
 
     /// Whether an endpoint may process packets ahead of the clock here.
@@ -55,19 +52,7 @@ impl Step {
         self.0 & (Self::AHEAD | Self::END) == Self::AHEAD | Self::END
     }
 
-    /// Whether the previous link leads to the other partition.
-    #[inline(always)]
-    pub(crate) fn is_crossing(self) -> bool {
-        self.0 & Self::CROSSED != 0
-    }
-
-    /// The step for a packet that has come from the other partition.
-    pub(crate) fn after_crossing(self) -> Self {
-        Step(self.0 & !Self::CROSSED)
-    }
-
-    /// Whether packets arrive here by events only: neither ahead of the clock nor at an end nor
-    /// from the other partition.
+    /// Whether packets arrive here by events only: neither ahead of the clock nor at an end.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         self.0 <= Self::INDEX
@@ -85,28 +70,22 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// Returns the routes, and for each flow, numbered by `order`, its first hops in both
-    /// directions. `ahead` says whether a link may receive packets ahead of the clock, `crosses`
-    /// whether it leads to the other partition. `None` if there are too many steps, links or flows.
+    /// directions. `ahead` says whether a link may receive packets ahead of the clock. `None` if
+    /// there are too many steps, links or flows.
     pub(crate) fn new(
         network: &Network,
         order: &FlowOrder,
         ahead: impl Fn(usize) -> bool,
-        crosses: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
         let mut steps = Vec::new();
         let mut add = |path: &[usize], flow| {
             let first = u32::try_from(steps.len()).ok()?;
-            let mut crossed = false;
             for &link in path {
                 let mut step = Step::new(link, false)?;
                 step.set(Step::AHEAD, ahead(link));
-                step.set(Step::CROSSED, crossed);
                 steps.push(step);
-                crossed = crosses(link);
             }
-            let mut end = Step::new(flow, true)?;
-            end.set(Step::CROSSED, crossed);
-            steps.push(end);
+            steps.push(Step::new(flow, true)?);
             Some(first)
         };
         let hops = (0..network.flows.len())
@@ -151,9 +130,7 @@ mod tests {
         let mut step = Step::new(largest, false).unwrap();
         assert!(step.is_plain() && !step.is_end());
         step.set(Step::AHEAD, true);
-        assert!(step.is_link_ahead() && !step.is_crossing() && !step.is_plain());
-        step.set(Step::CROSSED, true);
-        assert!(step.is_crossing() && !step.is_link_ahead() && step.link() == largest);
+        assert!(step.is_link_ahead() && !step.is_plain() && step.link() == largest);
         let end = Step::new(7, true).unwrap();
         assert!(end.is_end() && end.flow() == 7 && !end.is_plain());
     }

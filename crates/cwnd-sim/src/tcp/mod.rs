@@ -52,8 +52,7 @@ impl<R: LossRecovery> TcpFlow<R> {
         }
     }
 
-    /// Whether no packet is in flight and no timer is running. Always false if the ends are in two
-    /// partitions.
+    /// Whether no packet is in flight and no timer is running.
     #[cold]
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];

@@ -519,7 +519,7 @@ mod tests {
              rate = \"1gbit\"\ndelay = \"1ms\"\n[[flow]]\ncontroller = \"reno\"\n"
         );
         let network = Scenario::from_toml(&text, "echo").unwrap().network(1).unwrap();
-        let (mut net, hops) = Net::new(&network, 1, true, |_| false).unwrap();
+        let (mut net, hops) = Net::new(&network, 1, true).unwrap();
         let Traffic::Tcp(tcp) = &*network.flows[0].traffic else { panic!("not TCP") };
         let mut receiver = Receiver::new(tcp, net.clock, hops[0][SINK], SINK);
         let seen = Arc::new(Mutex::new(Vec::new()));

@@ -69,7 +69,7 @@ pub(crate) const SLOW: Values = Values {
     windows: &["1", "2", "3", "10", "64", "1000"],
 };
 
-/// At these rates and delays most networks have two partitions.
+/// At these rates and delays many packets are in flight.
 pub(crate) const FAST: Values = Values {
     durations: &["0.3s", "0.5s"],
     rates: &["100mbit", "80mbit", "200mbit"],
