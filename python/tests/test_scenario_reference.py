@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cwnd._runs.scenario_keys import schema
+from cwnd._cli import run
+from cwnd._runs.scenario_keys import key_tables, schema
 
 SCHEMA = schema()
 TEXT = (Path(__file__).parents[2] / "docs/scenario.md").read_text("utf-8")
@@ -154,3 +155,31 @@ def test_queues_have_the_keys_of_the_schema():
     for of in KINDS.values():
         for key in of.keys() - KINDS.keys():
             check(key, declared[key], of[key])
+
+
+def declared(node: Any) -> list[dict[str, Any]]:
+    """Return the properties of all tables in a part of the schema."""
+    if isinstance(node, list):
+        return [each for item in node for each in declared(item)]
+    if not isinstance(node, dict):
+        return []
+    own = [node["properties"]] if "additionalProperties" in node and "properties" in node else []
+    return own + [each for item in node.values() for each in declared(item)]
+
+
+def test_keys_lists_all_keys_of_the_schema(capsys):
+    tables = [{key.name: key for key in table.keys} for table in key_tables()]
+    for properties in declared(SCHEMA):
+        (keys, *_) = [each for each in tables if list(each) == list(properties)]
+        for name, of in properties.items():
+            assert keys[name].meaning == of.get("description", "")
+            assert keys[name].type, name
+            if "default" in of:
+                assert keys[name].default == str(of["default"])
+    assert run(["keys", "source", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["tables"]
+    assert [each["kind"] for each in printed] == ["limited", "on_off", "request", "video", "media"]
+    assert run(["keys", "tcp"]) == 0
+    assert "Proportional rate reduction" in capsys.readouterr().out
+    assert run(["keys", "nothing"]) == 2
+    assert "the tables are scenario, access, cbr" in capsys.readouterr().err

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cwnd._cli.doctor import Finding
     from cwnd._controllers.registry import Algorithm
     from cwnd._runs.result import Result
+    from cwnd._runs.scenario_keys import KeyTable
     from cwnd._show.sheets import Sheet
     from cwnd._sweeps.estimate import SweepEstimate
     from cwnd._sweeps.manifest import Verification
@@ -345,6 +346,31 @@ def print_algorithm(algorithm: Algorithm) -> None:
             meaning = parameter.meaning + (f", in {parameter.unit}" if parameter.unit else "")
             allowed = " | ".join(parameter.choices) or parameter.range
             table.add_row(name, parameter.default, allowed, meaning)
+        console.print(table)
+
+
+def print_key_tables(tables: Sequence[KeyTable]) -> None:
+    """Print the names of the tables of scenario files."""
+    table = _table("", ("table", "kind", "meaning"))
+    for each in tables:
+        table.add_row(each.name, each.kind, each.meaning)
+    _console().print(table)
+
+
+def print_keys(tables: Sequence[KeyTable]) -> None:
+    """Print the keys of a table of scenario files, or of each kind of it."""
+    console = _console()
+    for number, each in enumerate(tables):
+        if number:
+            console.print()
+        title = f"{each.name}, kind {each.kind}" if each.kind else each.name
+        console.print(Text(title, style="bold"))
+        console.print(Text(each.meaning))
+        table = _table("", ("key", "value", "default", "meaning"))
+        for key in each.keys:
+            if not (each.kind and key.name == "kind"):
+                default = "required" if key.required else key.default
+                table.add_row(key.name, key.type, default, key.meaning)
         console.print(table)
 
 

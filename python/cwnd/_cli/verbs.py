@@ -379,6 +379,38 @@ def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
             print_algorithm(known[0])
 
 
+def _complete_table(_: click.Context, __: click.Parameter, begin: str) -> list[str]:
+    """Complete the name of a table of scenario files."""
+    from cwnd._runs.scenario_keys import key_tables
+
+    names = dict.fromkeys(table.name for table in key_tables())
+    return [name for name in names if name.startswith(begin)]
+
+
+@cwnd.command()
+@click.argument("table", required=False, shell_complete=_complete_table)
+@shared.json()
+def keys(table: str | None, as_json: bool) -> None:  # noqa: FBT001
+    """List the tables of scenario files, or the keys of TABLE: flow, tcp, queue or another one."""
+    from cwnd._runs.scenario_keys import key_tables
+
+    tables = key_tables()
+    chosen = [each for each in tables if table in {None, each.name}]
+    if not chosen:
+        names = ", ".join(dict.fromkeys(each.name for each in tables))
+        raise click.UsageError(f"no table is named {table}; the tables are {names}")
+    if as_json:
+        rows = [each._asdict() | {"keys": [key._asdict() for key in each.keys]} for each in chosen]
+        print_json({"tables": rows})
+        return
+    from cwnd._cli.tables import print_key_tables, print_keys
+
+    if table is None:
+        print_key_tables(chosen)
+    else:
+        print_keys(chosen)
+
+
 @cwnd.command()
 @click.argument("document", type=click.Choice(SCHEMAS), default="scenario")
 def schema(document: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd import _native
 from cwnd._base import toml as tomllib
@@ -27,6 +27,16 @@ _KINDS: dict[str, Kind] = {
     "Threshold": "threshold",
 }
 """Definitions of the JSON Schema whose values have a unit."""
+
+_NAMES = {
+    "Probability": "fraction",
+    "RateRange": "rate",
+    "ChangedRate": "rate",
+    "string": "text",
+    "boolean": "true | false",
+    "array": "list",
+}
+"""What other definitions and types of the JSON Schema are called in lists of keys."""
 
 _TOML = re.compile(
     r"true|false|[+-]?[0-9][0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?|[\[{\"'].*", re.DOTALL
@@ -177,6 +187,86 @@ def _definitions(node: JsonObject) -> Iterator[tuple[str, JsonObject]]:
         yield from _definitions(definition)
     for alternative in node.get("anyOf", ()):
         yield from _definitions(alternative)
+
+
+class Key(NamedTuple):
+    """A key of a table of scenario files."""
+
+    name: str
+    type: str
+    """The kind of its values, or the words that it takes, or ``table NAME``."""
+    default: str
+    """As in a file; empty without a constant one. What it depends on is in the meaning."""
+    required: bool
+    meaning: str
+
+
+class KeyTable(NamedTuple):
+    """A table of scenario files, or one kind of it."""
+
+    name: str
+    """Of the key that has it; that of the whole file is ``scenario``."""
+    kind: str
+    """The value of its key ``kind``; empty if all kinds have the same keys."""
+    meaning: str
+    keys: list[Key]
+
+
+def key_tables() -> list[KeyTable]:
+    """Return the tables of scenario files, in the order of their first mention."""
+    found: dict[tuple[str, str], KeyTable] = {}
+    waiting = [("scenario", schema())]
+    for name, node in waiting:
+        for definition in _tables(node):
+            table = _key_table(name, definition)
+            if (name, table.kind) in found:
+                continue
+            found[name, table.kind] = table
+            waiting += [(key, each) for key, each in definition["properties"].items()]
+    return list(found.values())
+
+
+def _tables(node: JsonObject) -> Iterator[JsonObject]:
+    """Yield the definitions of tables that a value, or an item of a list, may be."""
+    for _, definition in _definitions(node):
+        for each in (definition, *definition.get("oneOf", ())):
+            if "properties" in each:
+                yield each
+        if "items" in definition:
+            yield from _tables(definition["items"])
+
+
+def _key_table(name: str, definition: JsonObject) -> KeyTable:
+    """Describe a table."""
+    properties: JsonObject = definition["properties"]
+    kind = properties.get("kind", {}).get("const", "")
+    required = definition.get("required", ())
+    keys = []
+    for key, node in properties.items():
+        default = node.get("default")
+        shown = "" if default is None else default if isinstance(default, str) else _write(default)
+        of = " | ".join(dict.fromkeys(_types(key, node))) or "table"
+        keys.append(Key(key, of, shown, key in required, node.get("description", "")))
+    return KeyTable(name, kind, definition.get("description", ""), keys)
+
+
+def _types(key: str, node: JsonObject) -> Iterator[str]:
+    """Yield the kinds of values that a key takes, and words."""
+    tables = list(_tables(node))
+    if tables:
+        yield f"table {key}"
+    for name, each in _definitions(node):
+        if name in _NAMES or name in _KINDS:
+            yield _NAMES.get(name) or _KINDS[name]
+            return
+        yield from each.get("enum", ())
+        yield from (str(one["const"]) for one in (each, *each.get("oneOf", ())) if "const" in one)
+        if "enum" in each or "const" in each:
+            continue
+        types = each.get("type", ())
+        for one in [types] if isinstance(types, str) else types:
+            if one not in {"null", "object"} and not (one == "array" and tables):
+                yield _NAMES.get(one, one)
 
 
 def link_keys() -> list[str]:
