@@ -167,7 +167,7 @@ def declared(node: Any) -> list[dict[str, Any]]:
     return own + [each for item in node.values() for each in declared(item)]
 
 
-def test_keys_lists_all_keys_of_the_schema(capsys):
+def test_keys_lists_all_keys_of_the_schema(capsys, check_json):
     tables = [{key.name: key for key in table.keys} for table in key_tables()]
     for properties in declared(SCHEMA):
         (keys, *_) = [each for each in tables if list(each) == list(properties)]
@@ -177,7 +177,9 @@ def test_keys_lists_all_keys_of_the_schema(capsys):
             if "default" in of:
                 assert keys[name].default == str(of["default"])
     assert run(["keys", "source", "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)["tables"]
+    document = json.loads(capsys.readouterr().out)
+    check_json(document, "`cwnd keys --json`, `cwnd keys TABLE --json`")
+    printed = document["tables"]
     assert [each["kind"] for each in printed] == ["limited", "on_off", "request", "video", "media"]
     assert run(["keys", "tcp"]) == 0
     assert "Proportional rate reduction" in capsys.readouterr().out
