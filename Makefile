@@ -271,10 +271,11 @@ dev: man libelf
 	nice $(BIN)/maturin develop --profile dev --features tests --quiet
 	$(BIN)/pip install 'cwnd[dev]'
 
-# The wheel is built from the source distribution, which therefore is complete.
+# The wheel is built from the source distribution, which therefore is complete, and by a profile: it is compiled twice.
 wheel: man libelf
+	rustup component add llvm-tools
 	rm -rf dist
-	$(BIN)/maturin build --sdist --out dist
+	$(BIN)/maturin build --sdist --pgo --out dist
 	python3 bench/smoke.py dist/*.whl
 
 # The same in the profile of the tests: the extension that dev has compiled. For a wheel, maturin changes that file in
