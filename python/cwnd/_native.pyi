@@ -20,6 +20,8 @@ from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")
 _Given: TypeAlias = str | Factory
+_Rows: TypeAlias = Sequence[npt.ArrayLike] | npt.NDArray[np.float64]
+_Spread: TypeAlias = tuple[int, float, float, float, float, float]
 
 __all__ = [
     "KERNEL_BOUND",
@@ -53,12 +55,22 @@ __all__ = [
     "WindowedMax",
     "WindowedMin",
     "algorithms",
+    "binned_rate",
+    "by_size",
     "canonical",
     "catalogue",
     "check_real",
     "check_simulated",
+    "coefficient_of_variation",
     "controller_kind",
     "converge",
+    "convergence_time",
+    "extreme",
+    "friendliness",
+    "harm",
+    "ideal_completion_time",
+    "jain",
+    "jain_over_time",
     "kernel_check",
     "kernel_find",
     "kernel_list",
@@ -71,13 +83,23 @@ __all__ = [
     "law_sawtooth",
     "load",
     "loss_chain",
+    "offered_rate",
+    "queueing_delay",
+    "rate",
+    "ratio",
     "record_schema",
     "resolve",
+    "responsiveness",
     "run_real",
     "schema",
     "simulate",
+    "slowdown",
+    "smoothness",
     "sources",
+    "spread",
+    "stability_index",
     "synchronous",
+    "total",
     "transfer_receive",
     "transfer_send",
     "udt_check_code",
@@ -419,6 +441,49 @@ def sources() -> str: ...
 def algorithms() -> list[AlgorithmRecord]: ...
 def canonical(spec: str) -> str: ...
 def catalogue() -> list[JsonObject]: ...
+def ratio(part: float, whole: float) -> float: ...
+def rate(size: float, seconds: float) -> float: ...
+def harm(alone: float, beside: float, more_is_better: bool) -> float: ...
+def extreme(values: npt.ArrayLike, highest: bool) -> float: ...
+def total(values: npt.ArrayLike) -> float: ...
+def jain(rates: npt.ArrayLike) -> float: ...
+def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float: ...
+def coefficient_of_variation(rates: npt.ArrayLike) -> float: ...
+def stability_index(rates: _Rows) -> float: ...
+def smoothness(
+    time: npt.ArrayLike, counted: npt.ArrayLike, scale: float, start: float | None
+) -> float: ...
+def convergence_time(time: npt.ArrayLike, rates: _Rows, epsilon: float, hold: float) -> float: ...
+def responsiveness(
+    time: npt.ArrayLike, rate: npt.ArrayLike, congestion: float, rtt: float, factor: float
+) -> float: ...
+def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None) -> list[float]: ...
+def spread(values: npt.ArrayLike) -> _Spread: ...
+def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[tuple[float, float, _Spread]]: ...
+def binned_rate(
+    time: npt.ArrayLike,
+    counted: npt.ArrayLike,
+    packet_bytes: float,
+    scale: float,
+    start: float | None,
+) -> tuple[Series, Series]: ...
+def ideal_completion_time(
+    wire_bytes: npt.ArrayLike, rate_bps: npt.ArrayLike, rtt_s: npt.ArrayLike
+) -> Series: ...
+def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Series: ...
+def offered_rate(
+    time: npt.ArrayLike,
+    capacity_bps: npt.ArrayLike,
+    begin: npt.ArrayLike,
+    wire_bytes: npt.ArrayLike,
+) -> Series: ...
+def jain_over_time(
+    time: npt.ArrayLike,
+    delivered: _Rows,
+    window: float,
+    start: float,
+    active: Sequence[tuple[float, float]],
+) -> tuple[Series, Series, float, float]: ...
 def controller_kind(controller: object) -> Kind: ...
 def schema() -> str: ...
 def record_schema() -> str: ...

@@ -9,6 +9,7 @@ mod custom;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod linux;
+mod metrics;
 mod model;
 mod parallel;
 #[cfg(target_os = "linux")]
@@ -55,6 +56,12 @@ mod _native {
     #[pymodule_export]
     use crate::linux::{
         KernelError, Trace, kernel_check, kernel_find, kernel_list, kernel_load, kernel_unload,
+    };
+    #[pymodule_export]
+    use crate::metrics::{
+        binned_rate, by_size, coefficient_of_variation, convergence_time, extreme, friendliness,
+        harm, ideal_completion_time, jain, jain_over_time, offered_rate, queueing_delay, rate,
+        ratio, responsiveness, slowdown, smoothness, spread, stability_index, total,
     };
     #[pymodule_export]
     use crate::model::{

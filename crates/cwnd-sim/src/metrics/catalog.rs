@@ -1,4 +1,4 @@
-//! The catalogue of metrics: the dimension, unit, decimals and words that tables, JSON, data sets
+//! The catalogue: the dimension, unit, decimals and words of each metric that tables, JSON, data sets
 //! and `[expect]` take from one place.
 
 use serde::Serialize;
