@@ -7,9 +7,11 @@ import numpy.typing as npt
 from cwnd._base.records import (
     AlgorithmRecord,
     Compiled,
+    FlowRecord,
     JsonObject,
     KernelFlowRecord,
     KernelInstance,
+    LinkRecord,
     RealRecord,
     RunRecord,
     Series,
@@ -81,16 +83,25 @@ __all__ = [
     "law_forgets",
     "law_rounds",
     "law_sawtooth",
+    "link_rates",
     "load",
     "loss_chain",
     "offered_rate",
+    "packet_rates",
     "queueing_delay",
     "rate",
     "ratio",
     "record_schema",
     "resolve",
     "responsiveness",
+    "run_figures",
+    "run_goodputs",
+    "run_jain",
     "run_real",
+    "run_seconds",
+    "run_smoothness",
+    "run_total_goodput",
+    "run_transfers",
     "schema",
     "simulate",
     "slowdown",
@@ -99,6 +110,7 @@ __all__ = [
     "spread",
     "stability_index",
     "synchronous",
+    "time_scales",
     "total",
     "transfer_receive",
     "transfer_send",
@@ -484,6 +496,25 @@ def jain_over_time(
     start: float,
     active: Sequence[tuple[float, float]],
 ) -> tuple[Series, Series, float, float]: ...
+def time_scales(min_rtts: npt.ArrayLike, sample_s: float) -> list[float]: ...
+def run_seconds(record: RunRecord, flows: Sequence[FlowRecord]) -> list[float]: ...
+def run_goodputs(record: RunRecord, flows: Sequence[FlowRecord]) -> list[float]: ...
+def run_total_goodput(record: RunRecord, flows: Sequence[FlowRecord]) -> float: ...
+def run_smoothness(record: RunRecord, flow: FlowRecord, scales: Sequence[float]) -> list[float]: ...
+def run_jain(
+    record: RunRecord, flows: Sequence[FlowRecord], window: float
+) -> tuple[Series, Series, float, float]: ...
+def run_transfers(
+    record: RunRecord, flows: Sequence[FlowRecord], links: Sequence[LinkRecord]
+) -> list[Series]: ...
+def run_figures(
+    record: RunRecord,
+    flows: Sequence[FlowRecord],
+    links: Sequence[LinkRecord],
+    scales: Sequence[float],
+) -> tuple[JsonObject, list[JsonObject]]: ...
+def packet_rates(flows: Sequence[FlowRecord]) -> list[float]: ...
+def link_rates(offered: float, drops: float, losses: float, marks: float) -> list[float]: ...
 def controller_kind(controller: object) -> Kind: ...
 def schema() -> str: ...
 def record_schema() -> str: ...

@@ -60,8 +60,10 @@ mod _native {
     #[pymodule_export]
     use crate::metrics::{
         binned_rate, by_size, coefficient_of_variation, convergence_time, extreme, friendliness,
-        harm, ideal_completion_time, jain, jain_over_time, offered_rate, queueing_delay, rate,
-        ratio, responsiveness, slowdown, smoothness, spread, stability_index, total,
+        harm, ideal_completion_time, jain, jain_over_time, link_rates, offered_rate, packet_rates,
+        queueing_delay, rate, ratio, responsiveness, run_figures, run_goodputs, run_jain,
+        run_seconds, run_smoothness, run_total_goodput, run_transfers, slowdown, smoothness,
+        spread, stability_index, time_scales, total,
     };
     #[pymodule_export]
     use crate::model::{

@@ -1,16 +1,19 @@
-//! The formulas of the metrics, on what NumPy can read as arrays.
+//! The formulas of the metrics, on what NumPy can read as arrays, and the metrics of records.
 
-use cwnd_sim::metrics::formula::{self, Spread};
+use cwnd_sim::metrics::formula::{self, JainSeries, Spread};
+use cwnd_sim::metrics::{self, Flow, FlowTransfers, Link, Run};
 use numpy::{
     AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pythonize::{depythonize, pythonize};
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Numbers from Python, contiguous in memory.
-#[derive(Clone)]
-pub(crate) struct Numbers<'py>(PyReadonlyArray1<'py, f64>);
+#[derive(Default)]
+pub(crate) struct Numbers<'py>(Option<PyReadonlyArray1<'py, f64>>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Numbers<'py> {
     type Error = PyErr;
@@ -18,16 +21,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Numbers<'py> {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let array: PyArrayLike1<'py, f64, AllowTypeChange> = object.extract()?;
         if array.as_slice().is_ok() {
-            return Ok(Numbers(array.clone()));
+            return Ok(Numbers(Some(array.clone())));
         }
         let copied = array.as_array().to_vec().into_pyarray(object.py());
-        Ok(Numbers(copied.readonly()))
+        Ok(Numbers(Some(copied.readonly())))
     }
 }
 
 impl AsRef<[f64]> for Numbers<'_> {
     fn as_ref(&self) -> &[f64] {
-        self.0.as_slice().unwrap_or_default()
+        self.0.as_ref().and_then(|array| array.as_slice().ok()).unwrap_or_default()
     }
 }
 
@@ -138,6 +141,10 @@ pub(crate) fn offered_rate<'py>(
 /// The fields of a `cwnd.metrics.JainSeries`.
 type JainFields<'py> = (Column<'py>, Column<'py>, f64, f64);
 
+fn jain_fields(py: Python<'_>, of: JainSeries) -> JainFields<'_> {
+    (of.time.into_pyarray(py), of.jain.into_pyarray(py), of.worst, of.mean)
+}
+
 /// Returns the beginnings of the windows, Jain's index in each, its worst and its mean.
 #[pyfunction]
 pub(crate) fn jain_over_time<'py>(
@@ -149,5 +156,193 @@ pub(crate) fn jain_over_time<'py>(
     active: Vec<(f64, f64)>,
 ) -> JainFields<'py> {
     let found = formula::jain_over_time(time.as_ref(), &delivered, window, start, &active);
-    (found.time.into_pyarray(py), found.jain.into_pyarray(py), found.worst, found.mean)
+    jain_fields(py, found)
+}
+
+type Dicts<'py> = Vec<Bound<'py, PyDict>>;
+
+/// Returns the series of a record; empty if a record made by hand lacks it.
+fn series<'py>(record: &Bound<'py, PyDict>, name: &str) -> PyResult<Numbers<'py>> {
+    record.get_item(name)?.map_or_else(|| Ok(Numbers::default()), |found| found.extract())
+}
+
+/// The series of a `FlowRecord`.
+struct FlowSeries<'py> {
+    sent: Numbers<'py>,
+    delivered: Numbers<'py>,
+    cuts: Numbers<'py>,
+    increases: Numbers<'py>,
+    transfers: Option<[Numbers<'py>; 3]>,
+}
+
+impl<'py> FlowSeries<'py> {
+    fn read(record: &Bound<'py, PyDict>) -> PyResult<Self> {
+        let part = |name| PyResult::Ok(record.get_item(name)?.and_then(|own| own.cast_into().ok()));
+        let of_part = |part: Option<Bound<'py, PyDict>>, name| {
+            part.map_or_else(|| Ok(Numbers::default()), |part| series(&part, name))
+        };
+        let transfers = |own: Bound<'py, PyDict>| {
+            PyResult::Ok([series(&own, "begin")?, series(&own, "bytes")?, series(&own, "end")?])
+        };
+        Ok(FlowSeries {
+            sent: series(record, "sent_bytes")?,
+            delivered: series(record, "delivered_bytes")?,
+            cuts: of_part(part("cuts")?, "time")?,
+            increases: of_part(part("gauges")?, "a")?,
+            transfers: part("transfers")?.map(transfers).transpose()?,
+        })
+    }
+
+    fn flow(&self, record: &Bound<'py, PyDict>) -> PyResult<Flow<'_>> {
+        Ok(Flow {
+            sent_bytes: self.sent.as_ref(),
+            delivered_bytes: self.delivered.as_ref(),
+            cuts: self.cuts.as_ref().into(),
+            transfers: self.transfers.as_ref().map(|[begin, bytes, end]| FlowTransfers {
+                begin: begin.as_ref().into(),
+                bytes: bytes.as_ref().into(),
+                end: end.as_ref().into(),
+            }),
+            increase: self.increases.as_ref().last().copied(),
+            ..depythonize(record)?
+        })
+    }
+}
+
+/// Computes metrics of a run with these flows and links.
+fn of_run<'py, T>(
+    record: &Bound<'py, PyDict>,
+    flows: &Dicts<'py>,
+    links: &Dicts<'py>,
+    scales: [f64; 3],
+    compute: impl FnOnce(&Run<'_>, &[&Flow<'_>]) -> T,
+) -> PyResult<T> {
+    let time = series(record, "time")?;
+    let of_flows = flows.iter().map(FlowSeries::read).collect::<PyResult<Vec<_>>>()?;
+    let capacities = links.iter().map(|link| series(link, "capacity_bps"));
+    let capacities = capacities.collect::<PyResult<Vec<_>>>()?;
+    let flows = flows.iter().zip(&of_flows).map(|(record, own)| own.flow(record));
+    let links = links.iter().zip(&capacities).map(|(link, capacity)| {
+        PyResult::Ok(Link { capacity_bps: capacity.as_ref(), ..depythonize(link)? })
+    });
+    let run = Run {
+        time: time.as_ref(),
+        scales,
+        flows: flows.collect::<PyResult<_>>()?,
+        links: links.collect::<PyResult<_>>()?,
+        ..depythonize(record)?
+    };
+    Ok(compute(&run, &run.flows.iter().collect::<Vec<_>>()))
+}
+
+/// Computes metrics of flows of a run that need neither series nor links.
+fn of_counters<'py, T>(
+    record: &Bound<'py, PyDict>,
+    flows: &Dicts<'py>,
+    compute: impl FnOnce(&Run<'_>, &[&Flow<'_>]) -> T,
+) -> PyResult<T> {
+    let run = depythonize(record)?;
+    let flows = flows.iter().map(|flow| Ok(depythonize(flow)?)).collect::<PyResult<Vec<_>>>()?;
+    Ok(compute(&run, &flows.iter().collect::<Vec<_>>()))
+}
+
+/// Returns the time scales of smoothness in seconds.
+#[pyfunction]
+pub(crate) fn time_scales(min_rtts: Numbers<'_>, sample_s: f64) -> [f64; 3] {
+    metrics::time_scales(min_rtts.as_ref().iter().copied(), sample_s)
+}
+
+/// Returns the seconds for which each flow was active after the warm-up.
+#[pyfunction]
+pub(crate) fn run_seconds<'py>(
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+) -> PyResult<Vec<f64>> {
+    of_counters(&record, &flows, |run, flows| flows.iter().map(|flow| run.seconds(flow)).collect())
+}
+
+/// Returns the goodput of each flow that was active after the warm-up.
+#[pyfunction]
+pub(crate) fn run_goodputs<'py>(
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+) -> PyResult<Vec<f64>> {
+    of_counters(&record, &flows, |run, flows| run.goodputs(flows))
+}
+
+/// Returns the goodput of flows together.
+#[pyfunction]
+pub(crate) fn run_total_goodput<'py>(
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+) -> PyResult<f64> {
+    of_counters(&record, &flows, |run, flows| run.total_goodput(flows))
+}
+
+/// Returns the coefficient of variation of a flow's throughput at each time scale.
+#[pyfunction]
+pub(crate) fn run_smoothness<'py>(
+    record: Bound<'py, PyDict>,
+    flow: Bound<'py, PyDict>,
+    scales: Vec<f64>,
+) -> PyResult<Vec<f64>> {
+    of_run(&record, &vec![flow], &Vec::new(), [0.0; 3], |run, flows| {
+        scales.iter().map(|scale| run.smoothness(flows[0], *scale)).collect()
+    })
+}
+
+/// Returns Jain's index of the flows' goodputs in windows.
+#[pyfunction]
+pub(crate) fn run_jain<'py>(
+    py: Python<'py>,
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+    window: f64,
+) -> PyResult<JainFields<'py>> {
+    let found = of_run(&record, &flows, &Vec::new(), [0.0; 3], |run, flows| {
+        run.jain_over_time(flows, window)
+    })?;
+    Ok(jain_fields(py, found))
+}
+
+/// Returns the beginnings, sizes, completion times and slowdowns of the flows' transfers.
+#[pyfunction]
+pub(crate) fn run_transfers<'py>(
+    py: Python<'py>,
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+    links: Dicts<'py>,
+) -> PyResult<[Column<'py>; 4]> {
+    let found = of_run(&record, &flows, &links, [0.0; 3], |run, flows| run.transfers(flows))?;
+    let columns = [found.begin, found.bytes, found.fct, found.slowdown];
+    Ok(columns.map(|column| column.into_pyarray(py)))
+}
+
+/// Returns the metrics of a run, and of each of its flows.
+#[pyfunction]
+pub(crate) fn run_figures<'py>(
+    py: Python<'py>,
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+    links: Dicts<'py>,
+    scales: [f64; 3],
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let figures = of_run(&record, &flows, &links, scales, |run, _| run.figures())?;
+    Ok((pythonize(py, &figures)?, pythonize(py, &figures.flows)?))
+}
+
+/// Returns the fractions of the flows' packets that were lost, marked and retransmitted.
+#[pyfunction]
+pub(crate) fn packet_rates(flows: Dicts<'_>) -> PyResult<[f64; 3]> {
+    let flows =
+        flows.iter().map(|flow| Ok(depythonize(flow)?)).collect::<PyResult<Vec<Flow<'_>>>>()?;
+    let flows: Vec<_> = flows.iter().collect();
+    Ok([metrics::loss_rate, metrics::mark_rate, metrics::retransmission_rate].map(|of| of(&flows)))
+}
+
+/// Returns the fractions of the packets offered to a link that were lost and marked.
+#[pyfunction]
+pub(crate) fn link_rates(offered: f64, drops: f64, losses: f64, marks: f64) -> [f64; 2] {
+    let link = Link { offered, drops, losses, marks, ..Link::default() };
+    [link.loss_rate(), link.mark_rate()]
 }

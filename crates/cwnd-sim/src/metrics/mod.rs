@@ -5,5 +5,10 @@
 
 mod catalog;
 pub mod formula;
+mod run;
 
 pub use catalog::{Dimension, Figure, METRICS, Metric};
+pub use run::{
+    Flow, FlowFigures, FlowTransfers, JainFigures, Link, Run, RunFigures, SizeFigures, Smoothness,
+    TransferFigures, Transfers, loss_rate, mark_rate, retransmission_rate, time_scales,
+};
