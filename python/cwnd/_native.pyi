@@ -1,4 +1,5 @@
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Literal, TypeAlias, TypeVar, final, overload
 
 import numpy as np
@@ -18,11 +19,14 @@ from cwnd._base.records import (
 )
 from cwnd.controller import Factory, Kind
 from cwnd.emulation import EmulationRecord
+from cwnd.metrics.catalog import Dimension
 from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")
 _Given: TypeAlias = str | Factory
 _Rows: TypeAlias = Sequence[npt.ArrayLike] | npt.NDArray[np.float64]
+_Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
+_Expectation: TypeAlias = tuple[str, str, str, _Operator, float]
 _Spread: TypeAlias = tuple[int, float, float, float, float, float]
 
 __all__ = [
@@ -61,6 +65,7 @@ __all__ = [
     "by_size",
     "canonical",
     "catalogue",
+    "check_expectations",
     "check_real",
     "check_simulated",
     "coefficient_of_variation",
@@ -68,6 +73,7 @@ __all__ = [
     "converge",
     "convergence_time",
     "extreme",
+    "format_value",
     "friendliness",
     "harm",
     "ideal_completion_time",
@@ -86,22 +92,29 @@ __all__ = [
     "link_rates",
     "load",
     "loss_chain",
+    "mean_of_finite",
     "offered_rate",
     "packet_rates",
     "queueing_delay",
     "rate",
     "ratio",
+    "read_bound",
+    "read_expectations",
+    "read_limit",
+    "read_metric",
     "record_schema",
     "resolve",
     "responsiveness",
     "run_figures",
     "run_goodputs",
     "run_jain",
+    "run_metrics",
     "run_real",
     "run_seconds",
     "run_smoothness",
     "run_total_goodput",
     "run_transfers",
+    "scenario_groups",
     "schema",
     "simulate",
     "slowdown",
@@ -458,6 +471,7 @@ def rate(size: float, seconds: float) -> float: ...
 def harm(alone: float, beside: float, more_is_better: bool) -> float: ...
 def extreme(values: npt.ArrayLike, highest: bool) -> float: ...
 def total(values: npt.ArrayLike) -> float: ...
+def mean_of_finite(values: npt.ArrayLike) -> float: ...
 def jain(rates: npt.ArrayLike) -> float: ...
 def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float: ...
 def coefficient_of_variation(rates: npt.ArrayLike) -> float: ...
@@ -515,7 +529,33 @@ def run_figures(
 ) -> tuple[JsonObject, list[JsonObject]]: ...
 def packet_rates(flows: Sequence[FlowRecord]) -> list[float]: ...
 def link_rates(offered: float, drops: float, losses: float, marks: float) -> list[float]: ...
+def read_metric(name: str, groups: AbstractSet[str], links: AbstractSet[str]) -> str: ...
+def run_metrics(
+    record: RunRecord,
+    flows: Sequence[FlowRecord],
+    links: Sequence[LinkRecord],
+    scales: Sequence[float],
+    names: Sequence[str],
+) -> list[float]: ...
+def read_bound(bound: str) -> tuple[_Operator, str]: ...
+def read_limit(dimension: Dimension, text: str) -> float: ...
+def format_value(dimension: Dimension, value: float) -> str: ...
+def read_expectations(
+    table: Mapping[str, object],
+    groups: AbstractSet[str],
+    links: AbstractSet[str],
+    duration_s: float,
+    file: tuple[str, str] | None,
+) -> list[_Expectation]: ...
+def check_expectations(
+    record: RunRecord,
+    flows: Sequence[FlowRecord],
+    links: Sequence[LinkRecord],
+    scales: Sequence[float],
+    table: Mapping[str, object],
+) -> list[tuple[_Expectation, float, bool, str]]: ...
 def controller_kind(controller: object) -> Kind: ...
+def scenario_groups(scenario_json: str) -> set[str]: ...
 def schema() -> str: ...
 def record_schema() -> str: ...
 def load(text: str, origin: str) -> str: ...

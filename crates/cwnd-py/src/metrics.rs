@@ -1,13 +1,18 @@
 //! The formulas of the metrics, on what NumPy can read as arrays, and the metrics of records.
 
+use crate::scenario::scenario_error;
 use cwnd_sim::metrics::formula::{self, JainSeries, Spread};
-use cwnd_sim::metrics::{self, Flow, FlowTransfers, Link, Run};
+use cwnd_sim::metrics::{
+    self, Expectation, Expectations, Flow, FlowTransfers, Link, MetricError, Named, Places, Run,
+};
 use numpy::{
     AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 use pythonize::{depythonize, pythonize};
+use std::collections::BTreeSet;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -60,6 +65,8 @@ export! {
         formula::harm(alone, beside, more_is_better);
     extreme(values: Numbers<'_>, highest: bool) -> f64 = formula::extreme(values.as_ref(), highest);
     total(values: Numbers<'_>) -> f64 = formula::sum(values.as_ref().iter().copied());
+    mean_of_finite(values: Numbers<'_>) -> f64 =
+        formula::mean_of_finite(values.as_ref().iter().copied());
     jain(rates: Numbers<'_>) -> f64 = formula::jain(rates.as_ref());
     friendliness(controller: Numbers<'_>, reference: Numbers<'_>) -> f64 =
         formula::friendliness(controller.as_ref(), reference.as_ref());
@@ -345,4 +352,122 @@ pub(crate) fn packet_rates(flows: Dicts<'_>) -> PyResult<[f64; 3]> {
 pub(crate) fn link_rates(offered: f64, drops: f64, losses: f64, marks: f64) -> [f64; 2] {
     let link = Link { offered, drops, losses, marks, ..Link::default() };
     [link.loss_rate(), link.mark_rate()]
+}
+
+fn wrong(error: MetricError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Reads a metric's name; returns that of the entry of the catalogue.
+#[pyfunction]
+pub(crate) fn read_metric(
+    name: &str,
+    groups: BTreeSet<String>,
+    links: BTreeSet<String>,
+) -> PyResult<&'static str> {
+    let found = Named::read(name, Some(&Places { groups, links })).map_err(wrong)?;
+    Ok(found.metric.name)
+}
+
+/// Returns metrics of a run by their names, of which the places are not checked.
+#[pyfunction]
+pub(crate) fn run_metrics<'py>(
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+    links: Dicts<'py>,
+    scales: [f64; 3],
+    names: Vec<String>,
+) -> PyResult<Vec<f64>> {
+    let read = names.iter().map(|name| Named::read(name, None).map_err(wrong));
+    let metrics = read.collect::<PyResult<Vec<_>>>()?;
+    of_run(&record, &flows, &links, scales, |run, _| {
+        metrics.iter().map(|metric| metric.value(run)).collect()
+    })
+}
+
+/// Splits a bound into its operator and its value.
+#[pyfunction]
+pub(crate) fn read_bound(bound: &str) -> PyResult<(&'static str, &str)> {
+    metrics::read_bound(bound).map_err(wrong)
+}
+
+/// Reads the value of a bound in the unit of a dimension.
+#[pyfunction]
+pub(crate) fn read_limit(dimension: Bound<'_, PyAny>, text: &str) -> PyResult<f64> {
+    metrics::read_limit(depythonize(&dimension)?, text).map_err(wrong)
+}
+
+/// Formats a value of a dimension for people.
+#[pyfunction]
+pub(crate) fn format_value(dimension: Bound<'_, PyAny>, value: f64) -> PyResult<String> {
+    Ok(metrics::format_value(depythonize(&dimension)?, value))
+}
+
+/// Lists the bounds in a table with the parts of their names, in the order of the table.
+fn bounds(
+    table: &Bound<'_, PyDict>,
+    before: &[String],
+    found: &mut Vec<(Vec<String>, String)>,
+) -> PyResult<()> {
+    for (key, value) in table {
+        let keys = [before, &[key.extract()?]].concat();
+        if let Ok(inner) = value.cast::<PyDict>() {
+            bounds(inner, &keys, found)?;
+        } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+            for bound in value.try_iter()? {
+                found.push((keys.clone(), bound?.str()?.to_string()));
+            }
+        } else {
+            found.push((keys, value.str()?.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// The name of a metric, that of its entry in the catalogue, the bound, its operator and limit.
+type ExpectationFields = (String, &'static str, String, &'static str, f64);
+
+fn expectation_fields(of: &Expectation) -> ExpectationFields {
+    let Expectation { metric, bound, operator, limit } = of;
+    (metric.name.clone(), metric.metric.name, bound.clone(), operator, *limit)
+}
+
+/// Reads a table of bounds; the file is the path and the text of the scenario.
+#[pyfunction]
+pub(crate) fn read_expectations(
+    table: Bound<'_, PyDict>,
+    groups: BTreeSet<String>,
+    links: BTreeSet<String>,
+    duration_s: f64,
+    file: Option<(String, String)>,
+) -> PyResult<Vec<ExpectationFields>> {
+    let mut found = Vec::new();
+    bounds(&table, &[], &mut found)?;
+    let file = file.as_ref().map(|(origin, text)| (origin.as_str(), text.as_str()));
+    let places = Places { groups, links };
+    let read = Expectations::read(found, &places, duration_s, file).map_err(scenario_error)?;
+    Ok(read.iter().map(expectation_fields).collect())
+}
+
+/// Compares the metrics of a run with a table of bounds: returns each expectation, the value,
+/// whether it holds, and a line of text.
+#[pyfunction]
+pub(crate) fn check_expectations<'py>(
+    record: Bound<'py, PyDict>,
+    flows: Dicts<'py>,
+    links: Dicts<'py>,
+    scales: [f64; 3],
+    table: Bound<'py, PyDict>,
+) -> PyResult<Vec<(ExpectationFields, f64, bool, String)>> {
+    let mut found = Vec::new();
+    bounds(&table, &[], &mut found)?;
+    let check = |run: &Run<'_>, _: &[&Flow<'_>]| {
+        let read = Expectations::read(found, &Places::of_run(run), f64::INFINITY, None)?;
+        let outcomes = read.check(run);
+        Ok(outcomes
+            .iter()
+            .map(|own| (expectation_fields(own.expectation), own.value, own.holds, own.to_string()))
+            .collect())
+    };
+    of_run(&record, &flows, &links, scales, check)?.map_err(scenario_error)
 }

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cwnd._base.records import FlowRecord
 
@@ -56,19 +56,3 @@ def name_of_group(flow: str) -> str:
     """
     match = _NUMBERED.fullmatch(flow)
     return flow if match is None else match[1]
-
-
-def group_name(table: Mapping[str, object], kind: str) -> str:
-    """Return the name of a group of flows: its own, or else the controller's or the table's.
-
-    Examples
-    --------
-    >>> group_name({"controller": "simd(beta=1/16)"}, "flow"), group_name({}, "cbr")
-    ('simd', 'cbr')
-    >>> group_name({"controller": "mine.py:Law(beta=1/8)"}, "flow")
-    'Law'
-    """
-    controller = str(table.get("controller", kind))
-    custom = re.search(r":([\w-]+)(?:\(|$)", controller)
-    base = custom[1] if custom else controller.partition("(")[0].strip()
-    return str(table.get("name") or base)

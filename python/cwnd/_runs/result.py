@@ -7,8 +7,6 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from cwnd import _native, _show, metrics
 from cwnd._base.extras import require
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
@@ -304,11 +302,10 @@ class Result:
         >>> [outcome.holds for outcome in result.check({"goodput": {"reno": "> 12mbit"}})]
         [False]
         """
-        from cwnd._runs.expect import read_expectations
-        from cwnd._runs.measures import places_of_run
+        from cwnd._runs.expect import check
 
         table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
-        return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]
+        return check(self, table)
 
     def plot(self) -> Figure:
         """Draw windows, throughput and queue over time.
@@ -475,8 +472,7 @@ def _pick(record: Mapping[str, object], names: Sequence[str]) -> JsonObject:
 
 def mean_of_known(values: list[float]) -> float:
     """Return the mean of the values that are not NaN; NaN without any."""
-    known = [value for value in values if math.isfinite(value)]
-    return float(np.mean(known)) if known else math.nan
+    return _native.mean_of_finite(values)
 
 
 def write_text(path: str | Path, text: str) -> None:

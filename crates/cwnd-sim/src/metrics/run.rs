@@ -115,7 +115,11 @@ impl Link<'_> {
 }
 
 /// The part of the flows' packets counted by `part` in those counted by `whole`.
-fn share(flows: &[&Flow<'_>], part: fn(&Flow<'_>) -> f64, whole: fn(&Flow<'_>) -> f64) -> f64 {
+pub(super) fn share(
+    flows: &[&Flow<'_>],
+    part: fn(&Flow<'_>) -> f64,
+    whole: fn(&Flow<'_>) -> f64,
+) -> f64 {
     ratio(total(flows, part), total(flows, whole))
 }
 
