@@ -3,7 +3,8 @@
 use crate::scenario::scenario_error;
 use cwnd_sim::metrics::formula::{self, JainSeries, Spread};
 use cwnd_sim::metrics::{
-    self, Expectation, Expectations, Flow, FlowTransfers, Link, MetricError, Named, Places, Run,
+    self, Expectation, Expectations, Flow, FlowTransfers, Link, MetricError, Named, Outcome,
+    Places, Run,
 };
 use numpy::{
     AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1,
@@ -216,41 +217,63 @@ impl<'py> FlowSeries<'py> {
     }
 }
 
-/// Computes metrics of a run with these flows and links.
-fn of_run<'py, T>(
-    record: &Bound<'py, PyDict>,
-    flows: &Dicts<'py>,
-    links: &Dicts<'py>,
+/// A `cwnd.Result`.
+#[derive(FromPyObject)]
+pub(crate) struct Given<'py> {
+    record: Bound<'py, PyDict>,
     scales: [f64; 3],
-    compute: impl FnOnce(&Run<'_>, &[&Flow<'_>]) -> T,
-) -> PyResult<T> {
-    let time = series(record, "time")?;
-    let of_flows = flows.iter().map(FlowSeries::read).collect::<PyResult<Vec<_>>>()?;
-    let capacities = links.iter().map(|link| series(link, "capacity_bps"));
-    let capacities = capacities.collect::<PyResult<Vec<_>>>()?;
-    let flows = flows.iter().zip(&of_flows).map(|(record, own)| own.flow(record));
-    let links = links.iter().zip(&capacities).map(|(link, capacity)| {
-        PyResult::Ok(Link { capacity_bps: capacity.as_ref(), ..depythonize(link)? })
-    });
-    let run = Run {
-        time: time.as_ref(),
-        scales,
-        flows: flows.collect::<PyResult<_>>()?,
-        links: links.collect::<PyResult<_>>()?,
-        ..depythonize(record)?
-    };
-    Ok(compute(&run, &run.flows.iter().collect::<Vec<_>>()))
 }
 
-/// Computes metrics of flows of a run that need neither series nor links.
-fn of_counters<'py, T>(
-    record: &Bound<'py, PyDict>,
-    flows: &Dicts<'py>,
-    compute: impl FnOnce(&Run<'_>, &[&Flow<'_>]) -> T,
-) -> PyResult<T> {
-    let run = depythonize(record)?;
-    let flows = flows.iter().map(|flow| Ok(depythonize(flow)?)).collect::<PyResult<Vec<_>>>()?;
-    Ok(compute(&run, &flows.iter().collect::<Vec<_>>()))
+impl<'py> Given<'py> {
+    fn list(&self, name: &str) -> PyResult<Dicts<'py>> {
+        Ok(self
+            .record
+            .get_item(name)?
+            .map(|found| found.extract())
+            .transpose()?
+            .unwrap_or_default())
+    }
+
+    /// Computes metrics of the run with all its flows and links.
+    fn whole<T>(&self, compute: impl FnOnce(&Run<'_>) -> T) -> PyResult<T> {
+        self.part(&self.list("flows")?, &self.list("links")?, |run, _| compute(run))
+    }
+
+    /// Computes metrics of flows of the run that need their series and these links.
+    fn part<T>(
+        &self,
+        flows: &Dicts<'py>,
+        links: &Dicts<'py>,
+        compute: impl FnOnce(&Run<'_>, &[&Flow<'_>]) -> T,
+    ) -> PyResult<T> {
+        let time = series(&self.record, "time")?;
+        let of_flows = flows.iter().map(FlowSeries::read).collect::<PyResult<Vec<_>>>()?;
+        let capacities = links.iter().map(|link| series(link, "capacity_bps"));
+        let capacities = capacities.collect::<PyResult<Vec<_>>>()?;
+        let flows = flows.iter().zip(&of_flows).map(|(record, own)| own.flow(record));
+        let links = links.iter().zip(&capacities).map(|(link, capacity)| {
+            PyResult::Ok(Link { capacity_bps: capacity.as_ref(), ..depythonize(link)? })
+        });
+        let run = Run {
+            time: time.as_ref(),
+            scales: self.scales,
+            flows: flows.collect::<PyResult<_>>()?,
+            links: links.collect::<PyResult<_>>()?,
+            ..depythonize(&self.record)?
+        };
+        Ok(compute(&run, &run.flows.iter().collect::<Vec<_>>()))
+    }
+
+    /// Computes metrics of flows of the run that need neither series nor links.
+    fn counters<T>(
+        &self,
+        flows: &Dicts<'py>,
+        compute: impl FnOnce(&Run<'_>, &[&Flow<'_>]) -> T,
+    ) -> PyResult<T> {
+        let flows =
+            flows.iter().map(|flow| Ok(depythonize(flow)?)).collect::<PyResult<Vec<_>>>()?;
+        Ok(compute(&depythonize(&self.record)?, &flows.iter().collect::<Vec<_>>()))
+    }
 }
 
 /// Returns the time scales of smoothness in seconds.
@@ -261,39 +284,30 @@ pub(crate) fn time_scales(min_rtts: Numbers<'_>, sample_s: f64) -> [f64; 3] {
 
 /// Returns the seconds for which each flow was active after the warm-up.
 #[pyfunction]
-pub(crate) fn run_seconds<'py>(
-    record: Bound<'py, PyDict>,
-    flows: Dicts<'py>,
-) -> PyResult<Vec<f64>> {
-    of_counters(&record, &flows, |run, flows| flows.iter().map(|flow| run.seconds(flow)).collect())
+pub(crate) fn run_seconds<'py>(result: Given<'py>, flows: Dicts<'py>) -> PyResult<Vec<f64>> {
+    result.counters(&flows, |run, flows| flows.iter().map(|flow| run.seconds(flow)).collect())
 }
 
 /// Returns the goodput of each flow that was active after the warm-up.
 #[pyfunction]
-pub(crate) fn run_goodputs<'py>(
-    record: Bound<'py, PyDict>,
-    flows: Dicts<'py>,
-) -> PyResult<Vec<f64>> {
-    of_counters(&record, &flows, |run, flows| run.goodputs(flows))
+pub(crate) fn run_goodputs<'py>(result: Given<'py>, flows: Dicts<'py>) -> PyResult<Vec<f64>> {
+    result.counters(&flows, |run, flows| run.goodputs(flows))
 }
 
 /// Returns the goodput of flows together.
 #[pyfunction]
-pub(crate) fn run_total_goodput<'py>(
-    record: Bound<'py, PyDict>,
-    flows: Dicts<'py>,
-) -> PyResult<f64> {
-    of_counters(&record, &flows, |run, flows| run.total_goodput(flows))
+pub(crate) fn run_total_goodput<'py>(result: Given<'py>, flows: Dicts<'py>) -> PyResult<f64> {
+    result.counters(&flows, |run, flows| run.total_goodput(flows))
 }
 
 /// Returns the coefficient of variation of a flow's throughput at each time scale.
 #[pyfunction]
 pub(crate) fn run_smoothness<'py>(
-    record: Bound<'py, PyDict>,
+    result: Given<'py>,
     flow: Bound<'py, PyDict>,
     scales: Vec<f64>,
 ) -> PyResult<Vec<f64>> {
-    of_run(&record, &vec![flow], &Vec::new(), [0.0; 3], |run, flows| {
+    result.part(&vec![flow], &Vec::new(), |run, flows| {
         scales.iter().map(|scale| run.smoothness(flows[0], *scale)).collect()
     })
 }
@@ -302,25 +316,22 @@ pub(crate) fn run_smoothness<'py>(
 #[pyfunction]
 pub(crate) fn run_jain<'py>(
     py: Python<'py>,
-    record: Bound<'py, PyDict>,
+    result: Given<'py>,
     flows: Dicts<'py>,
     window: f64,
 ) -> PyResult<JainFields<'py>> {
-    let found = of_run(&record, &flows, &Vec::new(), [0.0; 3], |run, flows| {
-        run.jain_over_time(flows, window)
-    })?;
-    Ok(jain_fields(py, found))
+    let compute = |run: &Run<'_>, flows: &[&Flow<'_>]| run.jain_over_time(flows, window);
+    Ok(jain_fields(py, result.part(&flows, &Vec::new(), compute)?))
 }
 
 /// Returns the beginnings, sizes, completion times and slowdowns of the flows' transfers.
 #[pyfunction]
 pub(crate) fn run_transfers<'py>(
     py: Python<'py>,
-    record: Bound<'py, PyDict>,
+    result: Given<'py>,
     flows: Dicts<'py>,
-    links: Dicts<'py>,
 ) -> PyResult<[Column<'py>; 4]> {
-    let found = of_run(&record, &flows, &links, [0.0; 3], |run, flows| run.transfers(flows))?;
+    let found = result.part(&flows, &result.list("links")?, |run, flows| run.transfers(flows))?;
     let columns = [found.begin, found.bytes, found.fct, found.slowdown];
     Ok(columns.map(|column| column.into_pyarray(py)))
 }
@@ -329,12 +340,9 @@ pub(crate) fn run_transfers<'py>(
 #[pyfunction]
 pub(crate) fn run_figures<'py>(
     py: Python<'py>,
-    record: Bound<'py, PyDict>,
-    flows: Dicts<'py>,
-    links: Dicts<'py>,
-    scales: [f64; 3],
+    result: Given<'py>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let figures = of_run(&record, &flows, &links, scales, |run, _| run.figures())?;
+    let figures = result.whole(|run| run.figures())?;
     Ok((pythonize(py, &figures)?, pythonize(py, &figures.flows)?))
 }
 
@@ -371,18 +379,10 @@ pub(crate) fn read_metric(
 
 /// Returns metrics of a run by their names, of which the places are not checked.
 #[pyfunction]
-pub(crate) fn run_metrics<'py>(
-    record: Bound<'py, PyDict>,
-    flows: Dicts<'py>,
-    links: Dicts<'py>,
-    scales: [f64; 3],
-    names: Vec<String>,
-) -> PyResult<Vec<f64>> {
+pub(crate) fn run_metrics(result: Given<'_>, names: Vec<String>) -> PyResult<Vec<f64>> {
     let read = names.iter().map(|name| Named::read(name, None).map_err(wrong));
     let metrics = read.collect::<PyResult<Vec<_>>>()?;
-    of_run(&record, &flows, &links, scales, |run, _| {
-        metrics.iter().map(|metric| metric.value(run)).collect()
-    })
+    result.whole(|run| metrics.iter().map(|metric| metric.value(run)).collect())
 }
 
 /// Splits a bound into its operator and its value.
@@ -452,22 +452,18 @@ pub(crate) fn read_expectations(
 /// Compares the metrics of a run with a table of bounds: returns each expectation, the value,
 /// whether it holds, and a line of text.
 #[pyfunction]
-pub(crate) fn check_expectations<'py>(
-    record: Bound<'py, PyDict>,
-    flows: Dicts<'py>,
-    links: Dicts<'py>,
-    scales: [f64; 3],
-    table: Bound<'py, PyDict>,
+pub(crate) fn check_expectations(
+    result: Given<'_>,
+    table: Bound<'_, PyDict>,
 ) -> PyResult<Vec<(ExpectationFields, f64, bool, String)>> {
     let mut found = Vec::new();
     bounds(&table, &[], &mut found)?;
-    let check = |run: &Run<'_>, _: &[&Flow<'_>]| {
-        let read = Expectations::read(found, &Places::of_run(run), f64::INFINITY, None)?;
-        let outcomes = read.check(run);
-        Ok(outcomes
-            .iter()
-            .map(|own| (expectation_fields(own.expectation), own.value, own.holds, own.to_string()))
-            .collect())
+    let fields = |own: &Outcome<'_>| {
+        (expectation_fields(own.expectation), own.value, own.holds, own.to_string())
     };
-    of_run(&record, &flows, &links, scales, check)?.map_err(scenario_error)
+    let check = |run: &Run<'_>| {
+        let read = Expectations::read(found, &Places::of_run(run), f64::INFINITY, None)?;
+        Ok(read.check(run).iter().map(fields).collect())
+    };
+    result.whole(check)?.map_err(scenario_error)
 }

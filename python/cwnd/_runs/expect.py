@@ -90,10 +90,7 @@ def read_expectations(
 
 def check(result: Result, table: Mapping[str, object]) -> list[Outcome]:
     """Compare the metrics of a run with a table of bounds."""
-    record = result.record
-    found = _native.check_expectations(
-        record, record["flows"], record["links"], result.scales, table
-    )
+    found = _native.check_expectations(result, table)
     return [
         Outcome(Expectation.of(*each), value, holds, text) for each, value, holds, text in found
     ]

@@ -28,8 +28,7 @@ class RunTransfers(NamedTuple):
 
 def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
     """Return the transfers of some flows that begin after the warm-up."""
-    columns = _native.run_transfers(result.record, flows, result.record["links"])
-    return RunTransfers(*columns)
+    return RunTransfers(*_native.run_transfers(result, flows))
 
 
 def capacity_of(link: LinkRecord) -> Series | None:

@@ -63,8 +63,7 @@ class Metric:
 
 def values(result: Result, names: Sequence[str]) -> list[float]:
     """Return metrics of a run by their names, which have been read before."""
-    record = result.record
-    return _native.run_metrics(record, record["flows"], record["links"], result.scales, names)
+    return _native.run_metrics(result, names)
 
 
 def read_metric(name: str, places: Places) -> Metric:

@@ -134,7 +134,7 @@ class Result:
 
     def seconds(self, flow: FlowRecord) -> float:
         """Return the seconds for which a flow was active, without the warm-up."""
-        return _native.run_seconds(self.record, [flow])[0]
+        return _native.run_seconds(self, [flow])[0]
 
     def goodput_bps(self, flow: FlowRecord) -> float:
         """Return a flow's payload that arrived for the first time, in bits per second."""
@@ -142,31 +142,30 @@ class Result:
 
     def active(self, flows: Sequence[FlowRecord]) -> list[FlowRecord]:
         """Return the flows that were active after the warm-up."""
-        seconds = _native.run_seconds(self.record, flows)
+        seconds = _native.run_seconds(self, flows)
         return [flow for flow, time in zip(flows, seconds, strict=True) if time > 0]
 
     def goodputs_bps(self, flows: Sequence[FlowRecord]) -> list[float]:
         """Return the goodput of each flow that was active after the warm-up, in bits per second."""
-        return _native.run_goodputs(self.record, flows)
+        return _native.run_goodputs(self, flows)
 
     def total_goodput_bps(self, flows: Sequence[FlowRecord]) -> float:
         """Return the payload of flows that arrived first in the measured time, in bit/s."""
-        return _native.run_total_goodput(self.record, flows)
+        return _native.run_total_goodput(self, flows)
 
     def smoothness(
         self, flow: FlowRecord, scales: Sequence[float] | None = None
     ) -> dict[float, float]:
         """Return the coefficient of variation of a flow's throughput, by time scale in seconds."""
         chosen = self.scales if scales is None else scales
-        found = _native.run_smoothness(self.record, flow, chosen)
+        found = _native.run_smoothness(self, flow, chosen)
         return dict(zip(chosen, found, strict=True))
 
     @cached_property
     def _figures(self) -> tuple[JsonObject, dict[str, JsonObject]]:
         """Metrics of the measured flows together, and of each flow by name."""
-        record = self.record
-        figures, each = _native.run_figures(record, record["flows"], record["links"], self.scales)
-        names = [flow["name"] for flow in record["flows"]]
+        figures, each = _native.run_figures(self)
+        names = [flow["name"] for flow in self.record["flows"]]
         return figures, dict(zip(names, each, strict=True))
 
     def transfers(self, flows: Sequence[FlowRecord] | None = None) -> RunTransfers:
@@ -198,7 +197,7 @@ class Result:
         """
         counted = self.measured_flows if flows is None else flows
         length = self.scales[1] if window is None else window
-        return metrics.JainSeries(*_native.run_jain(self.record, counted, length))
+        return metrics.JainSeries(*_native.run_jain(self, counted, length))
 
     @cached_property
     def metrics(self) -> JsonObject:
