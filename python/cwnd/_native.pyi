@@ -1,4 +1,5 @@
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Literal, TypeAlias, TypeVar, final, overload
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy.typing as npt
 from cwnd._base.records import (
     AlgorithmRecord,
     Compiled,
+    FlowRecord,
     JsonObject,
     KernelFlowRecord,
     KernelInstance,
@@ -14,12 +16,18 @@ from cwnd._base.records import (
     RunRecord,
     Series,
 )
+from cwnd._runs.result import Result
 from cwnd.controller import Factory, Kind
 from cwnd.emulation import EmulationRecord
+from cwnd.metrics.catalog import Dimension
 from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")
 _Given: TypeAlias = str | Factory
+_Rows: TypeAlias = Sequence[npt.ArrayLike] | npt.NDArray[np.float64]
+_Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
+_Expectation: TypeAlias = tuple[str, str, str, _Operator, float]
+_Spread: TypeAlias = tuple[int, float, float, float, float, float]
 
 __all__ = [
     "KERNEL_BOUND",
@@ -54,13 +62,25 @@ __all__ = [
     "WindowedMax",
     "WindowedMin",
     "algorithms",
+    "binned_rate",
+    "by_size",
     "canonical",
     "catalogue",
+    "check_expectations",
     "check_real",
     "check_simulated",
+    "coefficient_of_variation",
     "controller_hooks",
     "controller_kind",
     "converge",
+    "convergence_time",
+    "extreme",
+    "format_value",
+    "friendliness",
+    "harm",
+    "ideal_completion_time",
+    "jain",
+    "jain_over_time",
     "kernel_check",
     "kernel_find",
     "kernel_list",
@@ -71,15 +91,42 @@ __all__ = [
     "law_forgets",
     "law_rounds",
     "law_sawtooth",
+    "link_rates",
     "load",
     "loss_chain",
+    "mean_of_finite",
+    "offered_rate",
+    "packet_rates",
+    "queueing_delay",
+    "rate",
+    "ratio",
+    "read_bound",
+    "read_expectations",
+    "read_limit",
+    "read_metric",
     "record_schema",
     "resolve",
+    "responsiveness",
+    "run_figures",
+    "run_goodputs",
+    "run_jain",
+    "run_metrics",
     "run_real",
+    "run_seconds",
+    "run_smoothness",
+    "run_total_goodput",
+    "run_transfers",
+    "scenario_groups",
     "schema",
     "simulate",
+    "slowdown",
+    "smoothness",
     "sources",
+    "spread",
+    "stability_index",
     "synchronous",
+    "time_scales",
+    "total",
     "transfer_receive",
     "transfer_send",
     "udt_check_code",
@@ -459,7 +506,79 @@ def algorithms() -> list[AlgorithmRecord]: ...
 def canonical(spec: str) -> str: ...
 def catalogue() -> list[JsonObject]: ...
 def controller_hooks() -> dict[Kind, tuple[str, list[str], list[str]]]: ...
+def ratio(part: float, whole: float) -> float: ...
+def rate(size: float, seconds: float) -> float: ...
+def harm(alone: float, beside: float, more_is_better: bool) -> float: ...
+def extreme(values: npt.ArrayLike, highest: bool) -> float: ...
+def total(values: npt.ArrayLike) -> float: ...
+def mean_of_finite(values: npt.ArrayLike) -> float: ...
+def jain(rates: npt.ArrayLike) -> float: ...
+def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float: ...
+def coefficient_of_variation(rates: npt.ArrayLike) -> float: ...
+def stability_index(rates: _Rows) -> float: ...
+def smoothness(
+    time: npt.ArrayLike, counted: npt.ArrayLike, scale: float, start: float | None
+) -> float: ...
+def convergence_time(time: npt.ArrayLike, rates: _Rows, epsilon: float, hold: float) -> float: ...
+def responsiveness(
+    time: npt.ArrayLike, rate: npt.ArrayLike, congestion: float, rtt: float, factor: float
+) -> float: ...
+def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None) -> list[float]: ...
+def spread(values: npt.ArrayLike) -> _Spread: ...
+def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[tuple[float, float, _Spread]]: ...
+def binned_rate(
+    time: npt.ArrayLike,
+    counted: npt.ArrayLike,
+    packet_bytes: float,
+    scale: float,
+    start: float | None,
+) -> tuple[Series, Series]: ...
+def ideal_completion_time(
+    wire_bytes: npt.ArrayLike, rate_bps: npt.ArrayLike, rtt_s: npt.ArrayLike
+) -> Series: ...
+def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Series: ...
+def offered_rate(
+    time: npt.ArrayLike,
+    capacity_bps: npt.ArrayLike,
+    begin: npt.ArrayLike,
+    wire_bytes: npt.ArrayLike,
+) -> Series: ...
+def jain_over_time(
+    time: npt.ArrayLike,
+    delivered: _Rows,
+    window: float,
+    start: float,
+    active: Sequence[tuple[float, float]],
+) -> tuple[Series, Series, float, float]: ...
+def time_scales(min_rtts: npt.ArrayLike, sample_s: float) -> list[float]: ...
+def run_seconds(result: Result, flows: Sequence[FlowRecord]) -> list[float]: ...
+def run_goodputs(result: Result, flows: Sequence[FlowRecord]) -> list[float]: ...
+def run_total_goodput(result: Result, flows: Sequence[FlowRecord]) -> float: ...
+def run_smoothness(result: Result, flow: FlowRecord, scales: Sequence[float]) -> list[float]: ...
+def run_jain(
+    result: Result, flows: Sequence[FlowRecord], window: float
+) -> tuple[Series, Series, float, float]: ...
+def run_transfers(result: Result, flows: Sequence[FlowRecord]) -> list[Series]: ...
+def run_figures(result: Result) -> tuple[JsonObject, list[JsonObject]]: ...
+def packet_rates(flows: Sequence[FlowRecord]) -> list[float]: ...
+def link_rates(offered: float, drops: float, losses: float, marks: float) -> list[float]: ...
+def read_metric(name: str, groups: AbstractSet[str], links: AbstractSet[str]) -> str: ...
+def run_metrics(result: Result, names: Sequence[str]) -> list[float]: ...
+def read_bound(bound: str) -> tuple[_Operator, str]: ...
+def read_limit(dimension: Dimension, text: str) -> float: ...
+def format_value(dimension: Dimension, value: float) -> str: ...
+def read_expectations(
+    table: Mapping[str, object],
+    groups: AbstractSet[str],
+    links: AbstractSet[str],
+    duration_s: float,
+    file: tuple[str, str] | None,
+) -> list[_Expectation]: ...
+def check_expectations(
+    result: Result, table: Mapping[str, object]
+) -> list[tuple[_Expectation, float, bool, str]]: ...
 def controller_kind(controller: object) -> Kind: ...
+def scenario_groups(scenario_json: str) -> set[str]: ...
 def schema() -> str: ...
 def record_schema() -> str: ...
 def load(text: str, origin: str) -> str: ...

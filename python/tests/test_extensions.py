@@ -163,6 +163,15 @@ def algorithm_page(algorithm):
 
 
 def add_metric(tree: Tree) -> None:
+    tree.insert(
+        "crates/cwnd-sim/src/metrics/catalog.rs",
+        '    of("useful"',
+        '    of("waste", Fraction, &[]).link(|link, _| 1.0 - link.utilization),\n',
+    )
+    tree.copy_lines("docs/scenario.md", r"\| `utilization`", "| `waste`")
+
+
+def add_function(tree: Tree) -> None:
     tree.append(
         "python/cwnd/metrics/harm.py",
         '''
@@ -224,13 +233,18 @@ EXTENSIONS = [
         },
     ),
     Extension(
-        "a metric",
-        add_metric,
+        "a function of `cwnd.metrics`",
+        add_function,
         (
             *PYTEST,
             "python/tests/test_public.py::test_the_public_names_are_these",
             "python/tests/test_package.py::test_the_metrics_are_documented",
         ),
+    ),
+    Extension(
+        "a metric of `[expect]`, evaluations and the `measures` of a plan",
+        add_metric,
+        ("cargo", "test", "-p", "cwnd-sim", "--locked", "--lib", "the_document_lists_the_metrics"),
     ),
     Extension(
         "a controller in Rust",

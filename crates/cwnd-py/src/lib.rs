@@ -9,6 +9,7 @@ mod custom;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod linux;
+mod metrics;
 mod model;
 mod parallel;
 #[cfg(target_os = "linux")]
@@ -58,6 +59,15 @@ mod _native {
         KernelError, Trace, kernel_check, kernel_find, kernel_list, kernel_load, kernel_unload,
     };
     #[pymodule_export]
+    use crate::metrics::{
+        binned_rate, by_size, check_expectations, coefficient_of_variation, convergence_time,
+        extreme, format_value, friendliness, harm, ideal_completion_time, jain, jain_over_time,
+        link_rates, mean_of_finite, offered_rate, packet_rates, queueing_delay, rate, ratio,
+        read_bound, read_expectations, read_limit, read_metric, responsiveness, run_figures,
+        run_goodputs, run_jain, run_metrics, run_seconds, run_smoothness, run_total_goodput,
+        run_transfers, slowdown, smoothness, spread, stability_index, time_scales, total,
+    };
+    #[pymodule_export]
     use crate::model::{
         converge, law_acks, law_cut, law_forgets, law_rounds, law_sawtooth, loss_chain, synchronous,
     };
@@ -69,7 +79,7 @@ mod _native {
     #[pymodule_export]
     use crate::registry::{SpecError, algorithms, canonical};
     #[pymodule_export]
-    use crate::scenario::{ScenarioError, load, resolve, schema, validate};
+    use crate::scenario::{ScenarioError, load, resolve, scenario_groups, schema, validate};
     #[pymodule_export]
     use crate::simulate::simulate;
     #[pymodule_export]

@@ -243,13 +243,13 @@ fn flow<'a>(
     samples: usize,
     warm: usize,
 ) -> FlowView<'a> {
-    let (kind, controller, packet_bytes, header_bytes) = match &*spec.traffic {
-        Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet, tcp.header),
-        Traffic::Udt(udt) => ("udt", udt.controller.as_str(), udt.packet, udt.header),
-        Traffic::Cbr { packet, .. } => ("cbr", "", *packet, 0),
-        Traffic::Pareto { packet, .. } => ("pareto", "", *packet, 0),
+    let (kind, controller) = match &*spec.traffic {
+        Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str()),
+        Traffic::Udt(udt) => ("udt", udt.controller.as_str()),
+        Traffic::Cbr { .. } => ("cbr", ""),
+        Traffic::Pareto { .. } => ("pareto", ""),
     };
-    let delays = spec.path.iter().chain(&*spec.back).map(|&link| network.links[link].least_delay());
+    let (packet_bytes, header_bytes) = spec.traffic.packet_bytes();
     let endless = spec.stop == cwnd::Time::NEVER;
     let series = &mut record.series;
     let mean_window = mean(series.window.get(warm..).unwrap_or_default());
@@ -269,7 +269,7 @@ fn flow<'a>(
         packet_bytes,
         header_bytes,
         path: &spec.path,
-        base_rtt_s: delays.map(cwnd::Dur::as_secs).sum(),
+        base_rtt_s: network.base_rtt_s(spec),
         start_s: spec.start.as_secs(),
         stop_s: if endless { f64::INFINITY } else { spec.stop.as_secs() },
         bytes: spec.bytes(),

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 create_exception!(
@@ -64,6 +65,12 @@ pub(crate) fn validate<'py>(
     result.set_item("duration_s", network.duration.as_secs())?;
     result.set_item("conventions", records::names(&scenario.conventions()))?;
     Ok(result)
+}
+
+/// Returns the names of the groups of flows of a scenario in JSON.
+#[pyfunction]
+pub(crate) fn scenario_groups(scenario_json: &str) -> PyResult<BTreeSet<String>> {
+    Ok(read_scenario(scenario_json)?.group_names())
 }
 
 /// Reads a scenario in JSON. The names of its files are relative to the working directory.

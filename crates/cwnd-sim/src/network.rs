@@ -47,6 +47,15 @@ pub struct Network {
     pub sample: Dur,
 }
 
+impl Network {
+    /// The least propagation time of a flow in seconds, both ways.
+    #[must_use]
+    pub fn base_rtt_s(&self, flow: &Flow) -> f64 {
+        let links = flow.path.iter().chain(&*flow.back).filter_map(|link| self.links.get(*link));
+        links.map(|link| link.least_delay().as_secs()).sum()
+    }
+}
+
 impl From<&Network> for Arc<Network> {
     fn from(network: &Network) -> Self {
         Arc::new(network.clone())
@@ -166,6 +175,19 @@ pub enum Traffic {
         /// Shape parameter of both distributions, above 1.
         shape: f64,
     },
+}
+
+impl Traffic {
+    /// Bytes of a data packet, and of its headers: 0 for a source whose packets are given on the
+    /// wire.
+    #[must_use]
+    pub fn packet_bytes(&self) -> (u32, u32) {
+        match self {
+            Traffic::Tcp(tcp) => (tcp.packet, tcp.header),
+            Traffic::Udt(udt) => (udt.packet, udt.header),
+            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, 0),
+        }
+    }
 }
 
 impl Traffic {

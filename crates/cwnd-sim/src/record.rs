@@ -4,7 +4,7 @@
 use cwnd::record::Record;
 use cwnd::{Cut, Time};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// A window reduction of a flow.
@@ -208,7 +208,7 @@ pub struct LinkRecord {
 }
 
 /// Mean and percentiles of a delay in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Delay {
     /// Mean.
     pub mean: f64,

@@ -1,4 +1,4 @@
-"""Applications of flows: the transfers of a flow, and groups of short flows."""
+"""Groups of flows, and of short flows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from cwnd._base.records import FlowRecord, TransfersRecord
+    from cwnd._base.records import FlowRecord
 
 MAX_MEMBERS = 10
 """Largest number of finite flows with one name that tables and plots show one by one."""
@@ -58,35 +56,3 @@ def name_of_group(flow: str) -> str:
     """
     match = _NUMBERED.fullmatch(flow)
     return flow if match is None else match[1]
-
-
-def group_name(table: Mapping[str, object], kind: str) -> str:
-    """Return the name of a group of flows: its own, or else the controller's or the table's.
-
-    Examples
-    --------
-    >>> group_name({"controller": "simd(beta=1/16)"}, "flow"), group_name({}, "cbr")
-    ('simd', 'cbr')
-    >>> group_name({"controller": "mine.py:Law(beta=1/8)"}, "flow")
-    'Law'
-    """
-    controller = str(table.get("controller", kind))
-    custom = re.search(r":([\w-]+)(?:\(|$)", controller)
-    base = custom[1] if custom else controller.partition("(")[0].strip()
-    return str(table.get("name") or base)
-
-
-def transfers(flow: FlowRecord) -> TransfersRecord:
-    """Return the transfers of a flow: those of its application, or its one amount of data.
-
-    An endless flow without an application has none.
-    """
-    if flow["transfers"] is not None:
-        return flow["transfers"]
-    if flow["bytes"] is None:
-        return {"begin": np.empty(0), "bytes": np.empty(0), "end": np.empty(0)}
-    return {
-        "begin": np.array([flow["start_s"]]),
-        "bytes": np.array([float(flow["bytes"])]),
-        "end": np.array([flow["acknowledged_s"]]),
-    }

@@ -7,12 +7,10 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
-from cwnd import _show, metrics
+from cwnd import _native, _show, metrics
 from cwnd._base.extras import require
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
-from cwnd._runs.flow_completion import RunTransfers, transfers_json, transfers_of
+from cwnd._runs.flow_completion import RunTransfers, transfers_of
 from cwnd._runs.flow_groups import group_flows
 from cwnd.errors import naming
 from cwnd.units import format_rate
@@ -136,10 +134,7 @@ class Result:
 
     def seconds(self, flow: FlowRecord) -> float:
         """Return the seconds for which a flow was active, without the warm-up."""
-        end = min(self.duration_s, flow["stop_s"])
-        # `completed_s` is NaN for a flow that never completed; min() then keeps `end`.
-        end = min(end, flow["completed_s"])
-        return max(end - max(flow["start_s"], self.warmup_s), 0.0)
+        return _native.run_seconds(self, [flow])[0]
 
     def goodput_bps(self, flow: FlowRecord) -> float:
         """Return a flow's payload that arrived for the first time, in bits per second."""
@@ -147,35 +142,31 @@ class Result:
 
     def active(self, flows: Sequence[FlowRecord]) -> list[FlowRecord]:
         """Return the flows that were active after the warm-up."""
-        return [flow for flow in flows if self.seconds(flow) > 0]
+        seconds = _native.run_seconds(self, flows)
+        return [flow for flow, time in zip(flows, seconds, strict=True) if time > 0]
 
     def goodputs_bps(self, flows: Sequence[FlowRecord]) -> list[float]:
         """Return the goodput of each flow that was active after the warm-up, in bits per second."""
-        return [self.goodput_bps(flow) for flow in self.active(flows)]
+        return _native.run_goodputs(self, flows)
 
     def total_goodput_bps(self, flows: Sequence[FlowRecord]) -> float:
         """Return the payload of flows that arrived first in the measured time, in bit/s."""
-        delivered = math.fsum(flow["bytes_delivered"] for flow in flows)
-        return metrics.goodput(delivered, self.measured_s)
+        return _native.run_total_goodput(self, flows)
 
     def smoothness(
         self, flow: FlowRecord, scales: Sequence[float] | None = None
     ) -> dict[float, float]:
         """Return the coefficient of variation of a flow's throughput, by time scale in seconds."""
-        start = max(self.warmup_s, flow["start_s"])
-        end = start + self.seconds(flow)
-        here = self.time <= end
-        return metrics.smoothness(
-            self.time[here],
-            flow["sent_bytes"][here],
-            self.scales if scales is None else scales,
-            start,
-        )
+        chosen = self.scales if scales is None else scales
+        found = _native.run_smoothness(self, flow, chosen)
+        return dict(zip(chosen, found, strict=True))
 
     @cached_property
-    def _smooth(self) -> dict[str, dict[float, float]]:
-        """Smoothness of each flow, by name; cached for several documents."""
-        return {flow["name"]: self.smoothness(flow) for flow in self.record["flows"]}
+    def _figures(self) -> tuple[JsonObject, dict[str, JsonObject]]:
+        """Metrics of the measured flows together, and of each flow by name."""
+        figures, each = _native.run_figures(self)
+        names = [flow["name"] for flow in self.record["flows"]]
+        return figures, dict(zip(names, each, strict=True))
 
     def transfers(self, flows: Sequence[FlowRecord] | None = None) -> RunTransfers:
         """Return size, completion time and slowdown of transfers that begin after the warm-up.
@@ -205,54 +196,13 @@ class Result:
             it is active.
         """
         counted = self.measured_flows if flows is None else flows
-        spans = [
-            (flow["start_s"], max(flow["start_s"], self.warmup_s) + self.seconds(flow))
-            for flow in counted
-        ]
-        return metrics.jain_over_time(
-            self.time,
-            [flow["delivered_bytes"] for flow in counted],
-            self.scales[1] if window is None else window,
-            self.warmup_s,
-            spans,
-        )
+        length = self.scales[1] if window is None else window
+        return metrics.JainSeries(*_native.run_jain(self, counted, length))
 
     @cached_property
     def metrics(self) -> JsonObject:
         """Metrics of the measured flows together; see docs/metrics.md."""
-        flows, link = self.measured_flows, self.bottleneck
-        windows = self.jain_over_time()
-        goodputs = self.goodputs_bps(flows)
-        smooth = [self._smooth[flow["name"]] for flow in flows]
-        increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
-        return {
-            "jain": metrics.jain(goodputs),
-            "goodput_bps": self.total_goodput_bps(flows),
-            "efficiency_index": metrics.efficiency_index(goodputs),
-            "fairness_index": metrics.fairness_index(goodputs),
-            "stability_index": metrics.stability_index(self._rates(self.scales[1])),
-            "alpha_fairness": metrics.alpha_fairness([a[-1] for a in increases])
-            if increases and len(increases) == len(flows)
-            else math.nan,
-            "bottleneck": link["name"],
-            "utilization": link["utilization"],
-            "loss_rate": link_loss_rate(link),
-            "mark_rate": link_mark_rate(link),
-            "retransmission_rate": retransmission_rate_of(flows),
-            "queueing_delay_s": dict(link["delay"]),
-            "smoothness": [
-                {"scale_s": scale, "cov": mean_of_known([flow[scale] for flow in smooth])}
-                for scale in self.scales
-            ],
-            "convergence_time_s": self._convergence_time(),
-            "jain_windows": {
-                "window_s": self.scales[1],
-                "worst": windows.worst,
-                "mean": windows.mean,
-            },
-            "worst_goodput_bps": metrics.worst(goodputs, more_is_better=True),
-            "transfers": transfers_json(self.transfers()),
-        }
+        return self._figures[0]
 
     @cached_property
     def flows(self) -> pd.DataFrame:
@@ -351,11 +301,10 @@ class Result:
         >>> [outcome.holds for outcome in result.check({"goodput": {"reno": "> 12mbit"}})]
         [False]
         """
-        from cwnd._runs.expect import read_expectations
-        from cwnd._runs.measures import places_of_run
+        from cwnd._runs.expect import check
 
         table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
-        return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]
+        return check(self, table)
 
     def plot(self) -> Figure:
         """Draw windows, throughput and queue over time.
@@ -410,8 +359,7 @@ class Result:
 
     def _flow_json(self, flow: FlowRecord) -> JsonObject:
         """Return the figures of a flow."""
-        seconds = self.seconds(flow)
-        smooth = self._smooth[flow["name"]]
+        figures = self._figures[1][flow["name"]]
         return {
             "name": flow["name"],
             "controller": flow["controller"],
@@ -421,41 +369,18 @@ class Result:
             "stop_s": flow["stop_s"],
             "completed_s": flow["completed_s"],
             "acknowledged_s": flow["acknowledged_s"],
-            "throughput_bps": metrics.throughput(flow["bytes_sent"], seconds),
-            "goodput_bps": self.goodput_bps(flow),
+            "throughput_bps": figures["throughput_bps"],
+            "goodput_bps": figures["goodput_bps"],
             **_pick(flow, FLOW_COUNTERS),
-            "cuts": int(np.count_nonzero(flow["cuts"]["time"] >= self.warmup_s)),
-            "loss_rate": loss_rate_of([flow]),
+            "cuts": figures["cuts"],
+            "loss_rate": figures["loss_rate"],
             "mean_rtt_s": flow["mean_rtt_s"],
             "min_rtt_s": flow["min_rtt_s"],
             "mean_window": flow["mean_window"],
-            "smoothness": [{"scale_s": scale, "cov": cov} for scale, cov in smooth.items()],
+            "smoothness": figures["smoothness"],
             "limited": dict(flow["limited"]),
             "application": dict(flow["application"]),
         }
-
-    def _rates(self, scale: float) -> Series:
-        """Return the throughput of each measured flow in intervals of equal length."""
-        return np.array(
-            [
-                metrics.binned_rate(self.time, flow["sent_bytes"], 1, scale, self.warmup_s)[1]
-                for flow in self.measured_flows
-            ]
-        )
-
-    def _convergence_time(self) -> float:
-        """Return the time from the last start until all flows stay near the fair share."""
-        flows = self.measured_flows
-        if len(flows) < 2:
-            return math.nan
-        scale = self.scales[1]
-        start = max(flow["start_s"] for flow in flows)
-        binned = [
-            metrics.binned_rate(self.time, flow["sent_bytes"], 1, scale, start) for flow in flows
-        ]
-        return metrics.convergence_time(
-            binned[0][0], np.array([rate for _, rate in binned]), epsilon=0.25, hold=4 * scale
-        )
 
 
 def default_scales(record: RunRecord) -> list[float]:
@@ -464,39 +389,38 @@ def default_scales(record: RunRecord) -> list[float]:
     They are ``SCALES`` times the median of the flows' smallest round-trip times (or the sampling
     period, if longer), to two digits.
     """
-    rtts = sorted(f["min_rtt_s"] for f in record["flows"] if math.isfinite(f["min_rtt_s"]))
     sample = record["duration_s"] / max(record["time"].size - 1, 1)
-    middle = len(rtts) // 2
-    unit = max((rtts[middle] + rtts[-1 - middle]) / 2, sample) if rtts else sample
-    return [float(f"{scale * unit:.2g}") for scale in SCALES]
+    return _native.time_scales([flow["min_rtt_s"] for flow in record["flows"]], sample)
 
 
 def link_loss_rate(link: LinkRecord) -> float:
     """Return the fraction of the packets offered that the queue dropped or the link lost."""
-    return metrics.loss_rate(link["drops"] + link["losses"], link["offered"])
+    return _link_rates(link)[0]
 
 
 def link_mark_rate(link: LinkRecord) -> float:
     """Return the fraction of the packets offered that the queue marked."""
-    return metrics.mark_rate(link["marks"], link["offered"])
+    return _link_rates(link)[1]
+
+
+def _link_rates(link: LinkRecord) -> list[float]:
+    """Return the fractions of the packets offered that were lost and marked."""
+    return _native.link_rates(link["offered"], link["drops"], link["losses"], link["marks"])
 
 
 def loss_rate_of(flows: Sequence[FlowRecord]) -> float:
     """Return the fraction of flows' data packets that were lost, of those lost or received."""
-    lost = sum(flow["packets_lost"] for flow in flows)
-    return metrics.loss_rate(lost, lost + sum(flow["packets_received"] for flow in flows))
+    return _native.packet_rates(flows)[0]
 
 
 def mark_rate_of(flows: Sequence[FlowRecord]) -> float:
     """Return the fraction of flows' received data packets that were marked."""
-    marked = sum(flow["packets_marked"] for flow in flows)
-    return metrics.mark_rate(marked, sum(flow["packets_received"] for flow in flows))
+    return _native.packet_rates(flows)[1]
 
 
 def retransmission_rate_of(flows: Sequence[FlowRecord]) -> float:
     """Return the fraction of flows' sent data packets that were retransmissions."""
-    again = sum(flow["retransmissions"] for flow in flows)
-    return metrics.retransmission_rate(again, sum(flow["packets_sent"] for flow in flows))
+    return _native.packet_rates(flows)[2]
 
 
 def jsonable(document: Mapping[str, object]) -> JsonObject:
@@ -547,8 +471,7 @@ def _pick(record: Mapping[str, object], names: Sequence[str]) -> JsonObject:
 
 def mean_of_known(values: list[float]) -> float:
     """Return the mean of the values that are not NaN; NaN without any."""
-    known = [value for value in values if math.isfinite(value)]
-    return float(np.mean(known)) if known else math.nan
+    return _native.mean_of_finite(values)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import JsonObject
     from cwnd._runs.defaults import DumbbellArguments
-    from cwnd._runs.measures import Metric
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
 
@@ -168,7 +167,7 @@ class Plan:
             self._check(Run(point, self.values(point), self.controllers[0], seed))
         for number in range(len(self.axes)):
             self._check_effect(number)
-        self._read_metrics()
+        self._check_measures()
 
     def _check(self, run: Run) -> None:
         """Validate the scenario of one run."""
@@ -203,19 +202,15 @@ class Plan:
                 "equal, or `controllers` or another axis replaces the value"
             )
 
-    @cached_property
-    def metrics(self) -> list[Metric]:
-        """The metrics of ``measures``."""
-        return self._read_metrics()
-
-    def _read_metrics(self) -> list[Metric]:
-        """Read the names of the metrics; a wrong name is a PlanError."""
+    def _check_measures(self) -> None:
+        """Check the names of the metrics; a wrong name is a PlanError."""
         if not self.measures:
-            return []
+            return
         scenario = self.scenario(Run(0, self.values(0), self.controllers[0], self.seeds[0]))
         places = places_of_scenario(scenario, scenario.validate()["links"])
         try:
-            return [read_metric(name, places) for name in self.measures]
+            for name in self.measures:
+                read_metric(name, places)
         except ValueError as mistake:
             raise PlanError(f"{self.origin}: measures: {mistake}") from None
 

@@ -1,4 +1,4 @@
-"""The catalogue of metrics, which is in Rust: ``crates/cwnd-sim/src/metrics.rs``."""
+"""The catalogue of metrics, which is in Rust: ``crates/cwnd-sim/src/metrics/catalog.rs``."""
 
 from __future__ import annotations
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from cwnd import _native
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def harm(alone: float, beside: float, *, more_is_better: bool) -> float:
@@ -35,10 +37,7 @@ def harm(alone: float, beside: float, *, more_is_better: bool) -> float:
     >>> harm(10e6, 4e6, more_is_better=True), harm(0.02, 0.08, more_is_better=False)
     (0.6, 0.75)
     """
-    lost, whole = (alone - beside, alone) if more_is_better else (beside - alone, beside)
-    if lost == 0:
-        return 0.0
-    return lost / whole if whole > 0 else math.nan
+    return _native.harm(alone, beside, more_is_better)
 
 
 def worst(values: npt.ArrayLike, *, more_is_better: bool) -> float:
@@ -61,7 +60,4 @@ def worst(values: npt.ArrayLike, *, more_is_better: bool) -> float:
     >>> worst([3e6, 1e6, 2e6], more_is_better=True), worst([0.2, 1.5], more_is_better=False)
     (1000000.0, 1.5)
     """
-    x = np.asarray(values, dtype=float)
-    if not x.size:
-        return math.nan
-    return float(x.min() if more_is_better else x.max())
+    return _native.extreme(values, not more_is_better)

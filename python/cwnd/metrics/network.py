@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from cwnd import _native
 from cwnd.metrics.catalog import FIGURES
 from cwnd.stats import POSITIVE, UNIT, Range
 
@@ -57,7 +57,7 @@ def throughput(bytes_sent: float, seconds: float) -> float:
     >>> throughput(1_000_000, 8.0)
     1000000.0
     """
-    return _ratio(8.0 * bytes_sent, seconds)
+    return _native.rate(bytes_sent, seconds)
 
 
 def goodput(bytes_delivered: float, seconds: float) -> float:
@@ -80,7 +80,7 @@ def goodput(bytes_delivered: float, seconds: float) -> float:
     >>> goodput(950_000, 8.0)
     950000.0
     """
-    return _ratio(8.0 * bytes_delivered, seconds)
+    return _native.rate(bytes_delivered, seconds)
 
 
 def utilization(bytes_departed: float, rate_bps: float, seconds: float) -> float:
@@ -105,7 +105,7 @@ def utilization(bytes_departed: float, rate_bps: float, seconds: float) -> float
     >>> utilization(1_125_000, 1e6, 10.0)
     0.9
     """
-    return _ratio(8.0 * bytes_departed, rate_bps * seconds)
+    return _native.rate(bytes_departed, rate_bps * seconds)
 
 
 def loss_rate(lost: float, packets: float) -> float:
@@ -124,7 +124,7 @@ def loss_rate(lost: float, packets: float) -> float:
     >>> loss_rate(5, 1000)
     0.005
     """
-    return _ratio(lost, packets)
+    return _native.ratio(lost, packets)
 
 
 def mark_rate(marked: float, packets: float) -> float:
@@ -143,7 +143,7 @@ def mark_rate(marked: float, packets: float) -> float:
     >>> mark_rate(20, 1000)
     0.02
     """
-    return _ratio(marked, packets)
+    return _native.ratio(marked, packets)
 
 
 def retransmission_rate(retransmissions: float, packets_sent: float) -> float:
@@ -161,7 +161,7 @@ def retransmission_rate(retransmissions: float, packets_sent: float) -> float:
     >>> retransmission_rate(10, 400)
     0.025
     """
-    return _ratio(retransmissions, packets_sent)
+    return _native.ratio(retransmissions, packets_sent)
 
 
 class Delay(NamedTuple):
@@ -193,12 +193,7 @@ def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) 
     >>> queueing_delay([0.01, 0.02, 0.03, 0.04])
     Delay(mean=0.025, p50=0.02, p95=0.04, p99=0.04)
     """
-    d = np.asarray(delays, dtype=float)
-    w = np.ones_like(d) if weights is None else np.asarray(weights, dtype=float)
-    if d.size == 0 or w.sum() <= 0:
-        return Delay(math.nan, math.nan, math.nan, math.nan)
-    percentiles = np.quantile(d, [0.5, 0.95, 0.99], weights=w, method="inverted_cdf")
-    return Delay(float(np.average(d, weights=w)), *percentiles.tolist())
+    return Delay(*_native.queueing_delay(delays, weights))
 
 
 def jain(rates: npt.ArrayLike) -> float:
@@ -219,12 +214,7 @@ def jain(rates: npt.ArrayLike) -> float:
     >>> jain([1.0, 1.0, 1.0, 1.0]), jain([1.0, 0.0, 0.0, 0.0])
     (1.0, 0.25)
     """
-    x = np.asarray(rates, dtype=float)
-    top = float(np.abs(x).max(initial=0.0))
-    if top == 0.0 or not math.isfinite(top):
-        return math.nan
-    x = x / top
-    return float(x.sum() ** 2 / (x.size * (x * x).sum()))
+    return _native.jain(rates)
 
 
 def alpha_fairness(increases: npt.ArrayLike) -> float:
@@ -268,7 +258,7 @@ def efficiency_index(rates: npt.ArrayLike) -> float:
     >>> efficiency_index([40e6, 50e6])
     90000000.0
     """
-    return float(np.sum(np.asarray(rates, dtype=float)))
+    return _native.total(rates)
 
 
 def fairness_index(rates: npt.ArrayLike) -> float:
@@ -305,14 +295,7 @@ def stability_index(rates: npt.ArrayLike) -> float:
     >>> round(stability_index([[1.0, 3.0], [2.0, 2.0]]), 4)
     0.3536
     """
-    x = np.atleast_2d(np.asarray(rates, dtype=float))
-    if x.size == 0 or x.shape[1] < 2:
-        return math.nan
-    mean = x.mean(axis=1)
-    alive = mean > 0
-    if not alive.any():
-        return math.nan
-    return float(np.mean(x[alive].std(axis=1, ddof=1) / mean[alive]))
+    return _native.stability_index(_rows(rates))
 
 
 def binned_rate(
@@ -350,17 +333,7 @@ def binned_rate(
     >>> rates.tolist()
     [1000000.0, 2000000.0]
     """
-    t = np.asarray(time, dtype=float)
-    n = np.asarray(packets, dtype=float)
-    if t.size < 2:
-        return np.empty(0), np.empty(0)
-    first = float(t[0]) if start is None else start
-    count = math.floor((float(t[-1]) - first) / scale + 1e-9)
-    if count < 1:
-        return np.empty(0), np.empty(0)
-    edges = first + scale * np.arange(count + 1, dtype=np.float64)
-    counted = np.interp(edges, t, n)
-    return edges[:-1], np.asarray(np.diff(counted) * (8.0 * packet_bytes / scale), dtype=float)
+    return _native.binned_rate(time, packets, packet_bytes, scale, start)
 
 
 def coefficient_of_variation(rates: npt.ArrayLike) -> float:
@@ -376,10 +349,7 @@ def coefficient_of_variation(rates: npt.ArrayLike) -> float:
     >>> coefficient_of_variation([1.0, 2.0, 3.0])
     0.5
     """
-    x = np.asarray(rates, dtype=float)
-    if x.size < 2 or (mean := x.mean()) == 0:
-        return math.nan
-    return float(x.std(ddof=1) / mean)
+    return _native.coefficient_of_variation(rates)
 
 
 def smoothness(
@@ -412,10 +382,7 @@ def smoothness(
     >>> {s: round(v, 3) for s, v in smoothness(t, [0, 10, 30, 40, 60], [1.0, 2.0]).items()}
     {1.0: 0.385, 2.0: 0.0}
     """
-    return {
-        scale: coefficient_of_variation(binned_rate(time, packets, 1.0, scale, start)[1])
-        for scale in scales
-    }
+    return {scale: _native.smoothness(time, packets, scale, start) for scale in scales}
 
 
 def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float:
@@ -440,11 +407,7 @@ def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float:
     >>> friendliness([3.0, 3.0], [1.0, 1.0])
     0.75
     """
-    x = np.asarray(controller, dtype=float)
-    y = np.asarray(reference, dtype=float)
-    if x.size == 0 or y.size == 0:
-        return math.nan
-    return _ratio(float(x.mean()), float(x.mean() + y.mean()))
+    return _native.friendliness(controller, reference)
 
 
 def convergence_time(
@@ -479,18 +442,7 @@ def convergence_time(
     >>> convergence_time([0.0, 1.0, 2.0, 3.0], [[9, 7, 5, 5], [1, 3, 5, 5]])
     2.0
     """
-    t = np.asarray(time, dtype=float)
-    x = np.atleast_2d(np.asarray(rates, dtype=float))
-    if t.size == 0 or x.size == 0:
-        return math.nan
-    mean = x.mean(axis=0)
-    fair = (np.abs(x - mean) <= epsilon * mean).all(axis=0) & (mean > 0)
-    ends = np.concatenate([np.flatnonzero(~fair), [t.size]])
-    for begin in np.flatnonzero(fair & ~np.concatenate([[False], fair[:-1]])):
-        end = ends[np.searchsorted(ends, begin)]
-        if t[end - 1] - t[begin] >= hold:
-            return float(t[begin] - t[0])
-    return math.nan
+    return _native.convergence_time(time, _rows(rates), epsilon, hold)
 
 
 def responsiveness(
@@ -523,16 +475,9 @@ def responsiveness(
     >>> responsiveness([0.0, 0.1, 0.2, 0.3], [8.0, 8.0, 6.0, 4.0], congestion=0.1, rtt=0.1)
     2.0
     """
-    t = np.asarray(time, dtype=float)
-    x = np.asarray(rate, dtype=float)
-    after = t >= congestion
-    if not after.any():
-        return math.nan
-    before = float(np.interp(congestion, t, x))
-    down = np.flatnonzero(after & (x <= factor * before))
-    return round((float(t[down[0]]) - congestion) / rtt, 9) if down.size else math.nan
+    return _native.responsiveness(time, rate, congestion, rtt, factor)
 
 
-def _ratio(part: float, whole: float) -> float:
-    """Divide; NaN if the denominator is zero."""
-    return part / whole if whole > 0 else math.nan
+def _rows(rates: npt.ArrayLike) -> Array:
+    """Return one row for each flow."""
+    return np.atleast_2d(np.asarray(rates, dtype=float))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cwnd import _native
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from cwnd.metrics.network import Array
@@ -78,8 +81,7 @@ def ideal_completion_time(
     >>> float(ideal_completion_time(250_000, 10e6, 0.05))
     0.25
     """
-    size, rate = np.asarray(wire_bytes, dtype=float), np.asarray(rate_bps, dtype=float)
-    return np.asarray(8.0 * size / rate + np.asarray(rtt_s, dtype=float))
+    return _each(_native.ideal_completion_time, wire_bytes, rate_bps, rtt_s)
 
 
 def offered_rate(
@@ -112,18 +114,7 @@ def offered_rate(
     >>> offered_rate([0.0, 1.0, 3.0], [8e3, 4e3, 0.0], [0.0, 0.5], [1500, 500]).tolist()
     [6000.0, 8000.0]
     """
-    t = np.asarray(time, dtype=float)
-    size = 8.0 * np.asarray(wire_bytes, dtype=float)
-    starts = np.asarray(begin, dtype=float)
-    bits = np.diff(t) * np.asarray(capacity_bps, dtype=float)[:-1]
-    offered = np.concatenate([[0.0], np.cumsum(bits)])
-    wanted = np.interp(starts, t, offered) + size
-    # The interval in which the last bit is sent: the first one, if the rate is 0 after it.
-    last = np.clip(np.searchsorted(offered, wanted), 1, t.size - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.clip((wanted - offered[last - 1]) / bits[last - 1], 0.0, 1.0)
-        end = t[last - 1] + part * (t[last] - t[last - 1])
-        return np.asarray(size / (end - starts))
+    return _native.offered_rate(time, capacity_bps, begin, wire_bytes)
 
 
 def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Array:
@@ -146,8 +137,7 @@ def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Array:
     >>> slowdown([0.3, 0.15], [0.15, 0.15]).tolist()
     [2.0, 1.0]
     """
-    best = np.asarray(ideal, dtype=float)
-    return np.asarray(times, dtype=float) / np.where(best > 0, best, np.nan)
+    return _each(_native.slowdown, times, ideal)
 
 
 def spread(values: npt.ArrayLike) -> Spread:
@@ -166,15 +156,10 @@ def spread(values: npt.ArrayLike) -> Spread:
 
     Examples
     --------
-    >>> spread([4.0, 1.0, 3.0, 2.0, math.nan])
+    >>> spread([4.0, 1.0, 3.0, 2.0, float("nan")])
     Spread(number=4, mean=2.5, p50=2.0, p95=4.0, p99=4.0, max=4.0)
     """
-    x = np.asarray(values, dtype=float)
-    x = x[~np.isnan(x)]
-    if not x.size:
-        return Spread(0, *[math.nan] * 5)
-    ends = np.quantile(x, [0.5, 0.95, 0.99, 1.0], method="inverted_cdf").tolist()
-    return Spread(int(x.size), float(x.mean()), *ends)
+    return Spread(*_native.spread(values))
 
 
 def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[SizeClass]:
@@ -198,16 +183,11 @@ def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[SizeClass]:
     >>> [(each.low, each.high, each.spread.mean) for each in found]
     [(100.0, 1000.0, 2.0), (10000.0, 100000.0, 5.0)]
     """
-    size, x = np.asarray(sizes, dtype=float), np.asarray(values, dtype=float)
-    complete = ~np.isnan(x) & (size > 0)
-    size, x = size[complete], x[complete]
-    edges = 10.0 ** np.arange(0, 20)
-    # The edges are exact; a logarithm of 1000 might be below 3.
-    decade = np.searchsorted(edges, size, side="right")
-    order = np.argsort(decade, kind="stable")
-    numbers, first = np.unique(decade[order], return_index=True)
-    parts = np.split(x[order], first[1:]) if numbers.size else []
-    return [
-        SizeClass(float(edges[number - 1]), float(edges[number]), spread(part))
-        for number, part in zip(numbers, parts, strict=True)
-    ]
+    classes = _native.by_size(sizes, values)
+    return [SizeClass(low, high, Spread(*found)) for low, high, found in classes]
+
+
+def _each(formula: Callable[..., Array], *arguments: npt.ArrayLike) -> Array:
+    """Apply a formula to arrays of any shapes that NumPy can broadcast."""
+    arrays = np.broadcast_arrays(*(np.asarray(each, dtype=float) for each in arguments))
+    return formula(*(each.ravel() for each in arrays)).reshape(arrays[0].shape)

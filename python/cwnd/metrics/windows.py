@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from cwnd import _native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from cwnd.metrics.network import Array
 
@@ -58,25 +59,5 @@ def jain_over_time(
     >>> found.jain.tolist(), found.worst, found.mean
     ([0.5, 1.0], 0.5, 0.75)
     """
-    t = np.asarray(time, dtype=float)
-    number = max(math.floor((float(t[-1]) - start) / window + 1e-9), 0) if t.size else 0
-    edges = start + window * np.arange(number + 1, dtype=float)
-    spans = np.array(active if active is not None else [(-math.inf, math.inf)] * len(delivered))
-    spans = spans.reshape(-1, 2)
-    first = np.searchsorted(edges, spans[:, 0] - 1e-9)
-    last = np.searchsorted(edges, spans[:, 1] + 1e-9, side="right") - 1
-    total, squares, flows = np.zeros(number), np.zeros(number), np.zeros(number)
-    for flow in np.flatnonzero(last > first).tolist():
-        inside = slice(first[flow], last[flow])
-        counted = np.interp(
-            edges[first[flow] : last[flow] + 1], t, np.asarray(delivered[flow], dtype=float)
-        )
-        rate = np.diff(counted)
-        total[inside] += rate
-        squares[inside] += rate * rate
-        flows[inside] += 1
-    known = (squares > 0) & (flows > 1)
-    jain = np.full(number, math.nan)
-    jain[known] = total[known] ** 2 / (flows[known] * squares[known])
-    ends = (float(jain[known].min()), float(jain[known].mean())) if known.any() else (math.nan,) * 2
-    return JainSeries(edges[:-1], jain, *ends)
+    spans = [(-math.inf, math.inf)] * len(delivered) if active is None else active
+    return JainSeries(*_native.jain_over_time(time, delivered, window, start, spans))

@@ -30,6 +30,23 @@ impl ScenarioError {
         &self.message
     }
 
+    /// Returns the error of a bound of `[expect]`, or without keys of the table. `file` is the path
+    /// and the text of the scenario; the line is that of the bound, if the text has it: `--set` may
+    /// have changed it.
+    pub(crate) fn of_bound(
+        keys: &[String],
+        bound: &str,
+        message: impl Into<String>,
+        file: Option<(&str, &str)>,
+    ) -> Self {
+        let (origin, text) = file.unwrap_or_default();
+        let document = DeTable::parse(text).ok();
+        let offset = document.and_then(|found| offset_of_bound(found.get_ref(), keys, bound));
+        let line = offset.and_then(|offset| Source::new(origin, text).line_at(offset));
+        let key = ["expect"].into_iter().chain(keys.iter().map(String::as_str));
+        Problem::new(key.collect::<Vec<_>>().join("."), message).at(origin, line)
+    }
+
     fn line_of_text(&self) -> String {
         let mut text = self.origin.clone();
         if let Some(line) = self.line {
@@ -121,6 +138,24 @@ fn one_line(message: &str) -> String {
         text.push('…');
     }
     text
+}
+
+/// Returns the position of the last key of a bound of `[expect]`, if it has this bound.
+fn offset_of_bound(document: &DeTable, keys: &[String], bound: &str) -> Option<usize> {
+    let (last, tables) = keys.split_last()?;
+    let (_, expect) = document.iter().find(|(key, _)| key.get_ref() == "expect")?;
+    let mut table = expect.get_ref().as_table()?;
+    for step in tables {
+        let (_, value) = table.iter().find(|(key, _)| key.get_ref() == step)?;
+        table = value.get_ref().as_table()?;
+    }
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == last)?;
+    let is_bound = |value: &DeValue| matches!(value, DeValue::String(text) if text == bound);
+    let found = match value.get_ref() {
+        DeValue::Array(items) => items.iter().any(|item| is_bound(item.get_ref())),
+        value => is_bound(value),
+    };
+    found.then_some(key.span().start)
 }
 
 /// Returns the position of the value at `path`, or of the longest part of the path that exists.

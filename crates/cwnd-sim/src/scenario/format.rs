@@ -79,8 +79,7 @@ pub struct Scenario {
     pub expect: BTreeMap<String, Expectation>,
 }
 
-/// Bounds of metrics. The simulator passes them through; the Python package checks their names and
-/// units.
+/// Bounds of metrics, which `cwnd run --check` checks.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,
@@ -93,6 +92,23 @@ pub enum Expectation {
     Bounds(Vec<String>),
     /// Bounds by the next part of the metric's name.
     Names(BTreeMap<String, Expectation>),
+}
+
+impl Expectation {
+    /// Lists the bounds with their keys.
+    pub(super) fn list(&self, keys: Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
+        match self {
+            Expectation::Bound(bound) => found.push((keys, bound.clone())),
+            Expectation::Bounds(bounds) => {
+                found.extend(bounds.iter().map(|bound| (keys.clone(), bound.clone())));
+            }
+            Expectation::Names(names) => {
+                for (key, bounds) in names {
+                    bounds.list([&keys[..], std::slice::from_ref(key)].concat(), found);
+                }
+            }
+        }
+    }
 }
 
 /// The links between the hosts of a flow and the network.

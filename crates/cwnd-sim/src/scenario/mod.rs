@@ -57,6 +57,8 @@ pub use link::{Back, Chain, Dumbbell, Link};
 pub use queue::Queue;
 pub use tcp::{Conventions, TcpOptions};
 
+use std::collections::BTreeSet;
+
 use schemars::Schema;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
@@ -198,6 +200,22 @@ impl Scenario {
             if !found.contains(&conventions) {
                 found.push(conventions);
             }
+        }
+        found
+    }
+
+    /// Returns the names of the groups of flows.
+    pub fn group_names(&self) -> BTreeSet<String> {
+        let groups = groups::groups(self).unwrap_or_default();
+        let groups = groups.into_iter().filter(|group| group.count > 0);
+        groups.map(|group| group.name.map_or(group.base, str::to_owned)).collect()
+    }
+
+    /// Returns the bounds of `[expect]`, with the parts of the metrics' names.
+    pub fn bounds(&self) -> Vec<(Vec<String>, String)> {
+        let mut found = Vec::new();
+        for (key, bounds) in &self.expect {
+            bounds.list(vec![key.clone()], &mut found);
         }
         found
     }

@@ -12,18 +12,20 @@ mod time;
 
 pub use queue_size::{MAX_PACKETS, QueueSize, Threshold};
 pub use range::Range;
+pub(crate) use rate::UNITS as RATES;
 pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
+pub(crate) use time::UNITS as TIMES;
 pub use time::{MAX_DURATION, Span, SpanRange, Timestamps};
 
 /// A number with its unit.
-struct Quantity<'a> {
-    number: f64,
-    unit: &'a str,
+pub(crate) struct Quantity<'a> {
+    pub number: f64,
+    pub unit: &'a str,
 }
 
 /// Splits `15mbit` into 15 and `mbit`. `what` is the expected quantity, for the error.
-fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
+pub(crate) fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
     let trimmed = text.trim();
     let bytes = trimmed.as_bytes();
     let mut end = 0;

@@ -13,7 +13,7 @@ const EXPECTED: &str =
     "a rate: write bits per second as `15mbit`, `1gbit`, `64kbit` or `100bit`, or `infinite`";
 
 /// Units in bits per second. Those with an `i` are powers of 1024, as in `tc`.
-const UNITS: [(&str, f64); 9] = [
+pub(crate) const UNITS: [(&str, f64); 9] = [
     ("bit", 1.0),
     ("kbit", 1e3),
     ("mbit", 1e6),

@@ -20,7 +20,7 @@ pub const MAX_DURATION: Span = Span(check::MAX_DURATION.as_nanos());
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
 
 /// Units in nanoseconds. The first one is that of numbers without a unit.
-const UNITS: [(&str, f64); 8] = [
+pub(crate) const UNITS: [(&str, f64); 8] = [
     ("s", 1e9),
     ("ms", 1e6),
     ("us", 1e3),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from cwnd._runs.expect import OPERATORS, read_bound, read_limit
+from cwnd._native import read_bound, read_limit
 from cwnd.metrics.catalog import range_of_dimension
 from cwnd.stats import ANY, Estimate, estimate, estimate_ratio
 
@@ -34,6 +35,7 @@ RULE = (
     "of its worst cell: fails, concern (neither threshold holds), undecided, meets."
 )
 
+_OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _TIMES = re.compile(r"(\S+)\s+baseline")
 
 
@@ -54,7 +56,7 @@ class Bound:
         figure = measured.ratio if self.relative else measured.value
         if math.isnan(figure.low):
             return None
-        compare = OPERATORS[self.operator]
+        compare = _OPERATORS[self.operator]
         ends = {compare(figure.low, self.limit), compare(figure.high, self.limit)}
         return ends.pop() if len(ends) == 1 else None
 

@@ -1,12 +1,15 @@
-//! The catalogue of metrics: the dimension, unit, decimals and words that tables, JSON, data sets
-//! and `[expect]` take from one place.
+//! The catalogue: the dimension, unit, decimals and words of each metric that tables, JSON, data sets
+//! and `[expect]` take from one place, and how `[expect]` computes it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::formula::{Spread, extreme, interpolate, jain, mean, mean_of_finite, rate, spread, sum};
+use super::run::{Flow, Link, Run, loss_rate, mark_rate, retransmission_rate, share, total};
 
 use Dimension::{Count, Fraction, Number, Rate, Time};
 
 /// The dimension of a metric. It determines the unit of a bound, and the range of the values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
     /// Bits per second.
@@ -30,6 +33,60 @@ pub struct Metric {
     pub dimension: Dimension,
     /// Its figures in JSON, frames, data sets and tables.
     pub figures: &'static [Figure],
+    /// The statistics that its name in `[expect]` may contain.
+    #[serde(skip)]
+    pub(super) statistics: &'static [&'static str],
+    /// Computes it of at least one flow; the text is a statistic, or empty for the default one.
+    #[serde(skip)]
+    pub(super) of_flows: Option<OfFlows>,
+    /// Computes it of a link; that of the run is the bottleneck's.
+    #[serde(skip)]
+    pub(super) of_link: Option<OfLink>,
+    /// Computes it of the whole run only.
+    #[serde(skip)]
+    pub(super) of_run: Option<OfRun>,
+    /// Computes it of flows from one time to another, with the rate in its name.
+    #[serde(skip)]
+    pub(super) of_span: Option<OfSpan>,
+    /// Whether its name contains a rate.
+    #[serde(skip)]
+    pub(super) of_rate: bool,
+}
+
+type OfFlows = fn(&Run<'_>, &[&Flow<'_>], &str) -> f64;
+type OfLink = fn(&Link<'_>, &str) -> f64;
+type OfRun = fn(&Run<'_>) -> f64;
+type OfSpan = fn(&Run<'_>, &[&Flow<'_>], f64, (f64, f64)) -> f64;
+
+impl Metric {
+    const fn flows(self, of: OfFlows) -> Self {
+        Metric { of_flows: Some(of), ..self }
+    }
+
+    const fn link(self, of: OfLink) -> Self {
+        Metric { of_link: Some(of), ..self }
+    }
+
+    const fn run(self, of: OfRun) -> Self {
+        Metric { of_run: Some(of), ..self }
+    }
+
+    const fn within(self, of: OfSpan) -> Self {
+        Metric { of_span: Some(of), ..self }
+    }
+
+    const fn with(self, statistics: &'static [&'static str]) -> Self {
+        Metric { statistics, ..self }
+    }
+
+    const fn with_rate(self) -> Self {
+        Metric { of_rate: true, ..self }
+    }
+
+    /// Whether `[expect]` can name it.
+    pub(super) fn is_named(&self) -> bool {
+        self.of_flows.is_some() || self.of_link.is_some() || self.of_run.is_some()
+    }
 }
 
 /// A figure of a metric: one column of a table.
@@ -53,7 +110,17 @@ pub struct Figure {
 }
 
 const fn of(name: &'static str, dimension: Dimension, figures: &'static [Figure]) -> Metric {
-    Metric { name, dimension, figures }
+    Metric {
+        name,
+        dimension,
+        figures,
+        statistics: &[],
+        of_flows: None,
+        of_link: None,
+        of_run: None,
+        of_span: None,
+        of_rate: false,
+    }
 }
 
 /// A figure of flows, links, comparisons or applications: its name, titles, unit, decimals and
@@ -77,20 +144,100 @@ const fn run(
     Figure { of_run: true, ..figure(name, titles, format, meaning) }
 }
 
+/// The statistics of transfers.
+const SPREAD: &[&str] = &["mean", "p50", "p95", "p99", "max"];
+
+fn part(of: &Spread, statistic: &str) -> f64 {
+    match statistic {
+        "p50" => of.p50,
+        "p95" => of.p95,
+        "p99" => of.p99,
+        "max" => of.max,
+        _ => of.mean,
+    }
+}
+
+/// The known values of flows: a flow that ended in the warm-up has no round-trip time.
+fn known(flows: &[&Flow<'_>], of: fn(&Flow<'_>) -> f64) -> Vec<f64> {
+    flows.iter().map(|flow| of(flow)).filter(|value| !value.is_nan()).collect()
+}
+
+/// The rate of flows together, or a statistic of those of the active flows.
+fn among(run: &Run<'_>, flows: &[&Flow<'_>], statistic: &str, bytes: fn(&Flow<'_>) -> f64) -> f64 {
+    match statistic {
+        "mean" => mean(&run.rates(flows, bytes)),
+        "min" => extreme(&run.rates(flows, bytes), false),
+        "max" => extreme(&run.rates(flows, bytes), true),
+        _ => run.total_rate(flows, bytes),
+    }
+}
+
+/// The mean rate of the payload that flows sent or delivered from one time to another.
+fn rate_in<'a>(
+    run: &Run<'_>,
+    flows: &[&Flow<'a>],
+    series: fn(&Flow<'a>) -> &'a [f64],
+    (begin, end): (f64, f64),
+) -> f64 {
+    let end = end.min(run.duration_s);
+    let until = |flow, time| interpolate(time, run.time, series(flow));
+    let bytes = sum(flows.iter().map(|flow| until(flow, end) - until(flow, begin)));
+    if flows.is_empty() { f64::NAN } else { rate(bytes, end - begin) }
+}
+
+/// The time until the first second in which flows have a goodput, or the whole part of the run.
+fn time_to(run: &Run<'_>, flows: &[&Flow<'_>], rate_bps: f64, (begin, end): (f64, f64)) -> f64 {
+    if flows.is_empty() || begin >= run.duration_s {
+        return f64::NAN;
+    }
+    let end = end.min(run.duration_s);
+    let until = |flow: &Flow<'_>, time| interpolate(time, run.time, flow.delivered_bytes);
+    let reached = |from: f64| {
+        let bytes = sum(flows.iter().map(|flow| until(flow, from + 1.0) - until(flow, from)));
+        rate(bytes, 1.0) >= rate_bps
+    };
+    let mut seconds = run.time.iter().filter(|time| **time >= begin && **time <= end - 1.0);
+    seconds.find(|time| reached(**time)).map_or(end, |time| *time) - begin
+}
+
 /// The metrics. Their figures of a run are the columns of a data set, in this order.
 #[rustfmt::skip]
 pub static METRICS: &[Metric] = &[
     of("jain", Fraction, &[
         run("jain", ["Jain"; 2], ("", 3), "Jain's fairness index of all flows; 1 is equal."),
-    ]),
+    ])
+        .flows(|run, flows, statistic| match statistic {
+            "" => jain(&run.goodputs(flows)),
+            "worst" => run.jain_over_time(flows, run.scales[1]).worst,
+            _ => run.jain_over_time(flows, run.scales[1]).mean,
+        })
+        .with(&["worst", "mean"]),
     of("goodput", Rate, &[
         run("goodput_bps", ["goodput"; 2], ("Mbit/s", 2), "Payload that arrived, each byte once."),
         figure("reference_goodput_bps", ["reference"; 2], ("Mbit/s", 2), "Goodput of the reference's flows."),
-    ]),
-    of("throughput", Rate, &[]),
-    of("time_to", Time, &[]),
-    of("rate_ratio", Number, &[]),
-    of("useful", Fraction, &[]),
+    ])
+        .flows(|run, flows, by| among(run, flows, by, |flow| flow.bytes_delivered))
+        .with(&["total", "mean", "min", "max"])
+        .within(|run, flows, _, span| rate_in(run, flows, |flow| flow.delivered_bytes, span)),
+    of("throughput", Rate, &[])
+        .flows(|run, flows, by| among(run, flows, by, |flow| flow.bytes_sent))
+        .with(&["total", "mean", "min", "max"])
+        .within(|run, flows, _, span| rate_in(run, flows, |flow| flow.sent_bytes, span)),
+    of("time_to", Time, &[])
+        .flows(|_, _, _| f64::NAN)
+        .within(time_to)
+        .with_rate(),
+    of("rate_ratio", Number, &[])
+        .flows(|run, flows, _| {
+            let rates = run.goodputs(flows);
+            let [low, high] = [false, true].map(|highest| extreme(&rates, highest));
+            if rates.len() < 2 { f64::NAN } else if low > 0.0 { high / low } else { f64::INFINITY }
+        }),
+    of("useful", Fraction, &[])
+        .run(|run| {
+            let flows: Vec<_> = run.flows.iter().collect();
+            share(&flows, |flow| flow.packets_delivered, |flow| flow.packets_received)
+        }),
     of("efficiency_index", Rate, &[
         run("efficiency_index", ["efficiency index"; 2], ("Mbit/s", 2), "DAIMD's index: the sum of the flows' rates."),
     ]),
@@ -105,41 +252,69 @@ pub static METRICS: &[Metric] = &[
     ]),
     of("utilization", Fraction, &[
         run("utilization", ["utilization", "used"], ("%", 1), "Utilisation of the bottleneck."),
-    ]),
+    ])
+        .link(|link, _| link.utilization),
     of("loss_rate", Fraction, &[
         run("loss_rate", ["loss"; 2], ("%", 2), "Packets lost at the bottleneck."),
-    ]),
+    ])
+        .flows(|_, flows, _| loss_rate(flows))
+        .link(|link, _| link.loss_rate()),
     of("mark_rate", Fraction, &[
         run("mark_rate", ["marks"; 2], ("%", 2), "Packets marked at the bottleneck."),
-    ]),
+    ])
+        .flows(|_, flows, _| mark_rate(flows))
+        .link(|link, _| link.mark_rate()),
     of("retransmission_rate", Fraction, &[
         run("retransmission_rate", ["retransmissions"; 2], ("%", 2), "Share of the packets sent."),
-    ]),
+    ])
+        .flows(|_, flows, _| retransmission_rate(flows)),
     of("queue_delay", Time, &[
         run("queueing_delay_s", ["queueing delay", "queue"], ("ms", 1), "Mean queueing delay."),
         run("queueing_delay_p50_s", ["queueing delay, p50", "p50"], ("ms", 1), "Median queueing delay."),
         run("queueing_delay_p95_s", ["queueing delay, p95", "p95"], ("ms", 1), "95th percentile of queueing delay."),
         run("queueing_delay_p99_s", ["queueing delay, p99", "p99"], ("ms", 1), "99th percentile of queueing delay."),
-    ]),
+    ])
+        .link(|link, statistic| match statistic {
+            "p50" => link.delay.p50,
+            "p95" => link.delay.p95,
+            "p99" => link.delay.p99,
+            _ => link.delay.mean,
+        })
+        .with(&["mean", "p50", "p95", "p99"]),
     of("smoothness", Number, &[
         run("cov_2rtt", ["CoV, 2 RTT", "CoV"], ("", 3), "Variation of throughput over two RTT; 0 is smooth."),
         run("cov_10rtt", ["CoV, 10 RTT", "CoV"], ("", 3), "The same over ten round-trip times."),
         run("cov_50rtt", ["CoV, 50 RTT", "CoV"], ("", 3), "The same over fifty round-trip times."),
-    ]),
+    ])
+        .flows(|run, flows, _| {
+            mean_of_finite(flows.iter().map(|flow| run.smoothness(flow, run.scales[1])))
+        }),
     of("convergence_time", Time, &[
         run("convergence_time_s", ["convergence"; 2], ("s", 2), "Time until all rates stay fair."),
-    ]),
+    ])
+        .run(|run| run.convergence_time()),
     of("fct", Time, &[
         figure("fct_s", ["completion time", "time"], ("ms", 1), "Mean completion time of its transfers."),
-    ]),
-    of("slowdown", Number, &[]),
-    of("completed", Fraction, &[]),
+    ])
+        .flows(|run, flows, statistic| part(&spread(&run.transfers(flows).fct), statistic))
+        .with(SPREAD),
+    of("slowdown", Number, &[])
+        .flows(|run, flows, statistic| part(&spread(&run.transfers(flows).slowdown), statistic))
+        .with(SPREAD),
+    of("completed", Fraction, &[])
+        .flows(|run, flows, _| run.transfers(flows).completed()),
     of("rtt", Time, &[
         figure("mean_rtt_s", ["RTT"; 2], ("ms", 1), "Mean round-trip time."),
-    ]),
+    ])
+        .flows(|_, flows, statistic| match statistic {
+            "min" => extreme(&known(flows, |flow| flow.min_rtt_s), false),
+            _ => mean(&known(flows, |flow| flow.mean_rtt_s)),
+        })
+        .with(&["mean", "min"]),
     of("timeouts", Count, &[
         figure("timeouts", ["timeouts"; 2], ("", 0), "Expirations of the retransmission timer."),
-    ]),
+    ])
+        .flows(|_, flows, _| total(flows, |flow| flow.timeouts)),
     of("cuts", Count, &[figure("cuts", ["cuts"; 2], ("", 0), "Window reductions.")]),
     of("packets", Count, &[
         figure("packets_sent", ["sent"; 2], ("packets", 0), "Data packets sent, retransmissions included."),

@@ -1,0 +1,21 @@
+//! Metrics of flows, links and runs, as RFC 5166 and the papers define them, without I/O. Rates are
+//! in bits per second, times in seconds. A metric without data is NaN.
+//!
+//! A sum is compensated (Neumaier 1974), so that it does not depend on the order of the flows. Running
+//! totals are added in order.
+
+mod catalog;
+mod expect;
+pub mod formula;
+mod name;
+mod quantity;
+mod run;
+
+pub use catalog::{Dimension, Figure, METRICS, Metric};
+pub use expect::{Expectation, Expectations, Outcome, read_bound, read_limit};
+pub use name::{MetricError, Named, Places};
+pub use quantity::format_value;
+pub use run::{
+    Flow, FlowFigures, FlowTransfers, JainFigures, Link, Run, RunFigures, SizeFigures, Smoothness,
+    TransferFigures, Transfers, loss_rate, mark_rate, retransmission_rate, time_scales,
+};
