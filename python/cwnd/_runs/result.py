@@ -13,7 +13,7 @@ from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._runs.flow_completion import RunTransfers, transfers_of
 from cwnd._runs.flow_groups import group_flows
 from cwnd.errors import naming
-from cwnd.units import format_rate
+from cwnd.units import counted, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,9 +77,9 @@ class Result:
         self._transfers: RunTransfers | None = None
 
     def __repr__(self) -> str:
-        flows, met = len(self.record["flows"]), self.metrics
+        flows, met = counted(len(self.record["flows"]), "flow"), self.metrics
         return (
-            f"<Result of {self.scenario!r}, seed {self.seed}, on {self.on}: {flows} flows, "
+            f"<Result of {self.scenario!r}, seed {self.seed}, on {self.on}: {flows}, "
             f"{format_rate(met['goodput_bps'])}, Jain {met['jain']:.3f}, "
             f"loss {met['loss_rate']:.2%}>"
         )

@@ -21,6 +21,7 @@ from cwnd._sweeps.reading import PlanLike, read_plan
 from cwnd._sweeps.work import failed_batch
 from cwnd._sweeps.workers import Cluster, Cores, run_packed
 from cwnd.errors import ArgumentError
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,7 @@ class Sweep:
 
     def __repr__(self) -> str:
         outs = ", ".join(repr(str(out)) for out in self._tables.outs)
-        return f"<Sweep {outs}: {len(self):,} runs, {self.failed:,} failed>"
+        return f"<Sweep {outs}: {counted(len(self), 'run')}, {self.failed:,} failed>"
 
     def __len__(self) -> int:
         """Return the number of runs."""

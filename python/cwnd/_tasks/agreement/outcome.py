@@ -22,6 +22,7 @@ from cwnd._runs.result import (
 )
 from cwnd.metrics.catalog import Figure, short
 from cwnd.stats import Estimate, estimate, estimate_difference, estimate_ratio
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -352,8 +353,8 @@ class Agreement:
         return all_conventions(run.record["conventions"] for run in self.runs)
 
     def __repr__(self) -> str:
-        backends, runs = ", ".join(self.results), len(self.runs)
-        return f"<Agreement of {self.title!r} on {backends}: {runs} runs>"
+        backends, runs = ", ".join(self.results), counted(len(self.runs), "run")
+        return f"<Agreement of {self.title!r} on {backends}: {runs}>"
 
     def _repr_html_(self) -> str | None:
         return _show.notebook.agreement_html(self)

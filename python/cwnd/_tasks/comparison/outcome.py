@@ -14,6 +14,7 @@ from cwnd._base.extras import require
 from cwnd._runs.result import jsonable, write_text
 from cwnd._tasks.comparison.verdict import Figures, Verdict, judge
 from cwnd.stats import Estimate, estimate, estimate_ratio
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +105,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         names = ", ".join(row.controller for row in self.rows_against)
-        return f"<Comparison of {names} with {self.reference}: {len(self.results)} runs>"
+        return f"<Comparison of {names} with {self.reference}: {counted(len(self.results), 'run')}>"
 
     def _repr_html_(self) -> str | None:
         return _show.notebook.comparison_html(self)
