@@ -227,7 +227,8 @@ impl Partition {
                     self.finish_flow(flow as usize);
                 }
             }
-            None => self.deliver_first(delivery),
+            // A copy: a reference would force the delivery out of registers.
+            None => self.deliver_first(&{ *delivery }),
         }
     }
 
