@@ -54,11 +54,16 @@ impl CachedOutput {
     /// Replaces the output after another event.
     #[inline(always)]
     fn update(&mut self, output: Output, clock: Clock) {
+        self.tick = output.next_tick(self.ticked).map_or(NONE, |tick| clock.ticks(tick.as_nanos()));
+        // Not as a whole: a copy of fields that were written one by one would wait for the writes.
+        self.output.window = output.window;
         if output.pace != self.output.pace {
             self.period = output.pace.map(|pace| clock.ticks(pace.period().as_nanos()));
+            self.output.pace = output.pace;
         }
-        self.tick = output.next_tick(self.ticked).map_or(NONE, |tick| clock.ticks(tick.as_nanos()));
-        self.output = output;
+        if output.wake != self.output.wake {
+            self.output.wake = output.wake;
+        }
     }
 }
 
@@ -127,7 +132,7 @@ impl Driver {
     pub(crate) fn window(&self) -> f64 {
         match &self.controller {
             AnyController::Window(machine) => machine.window().get(),
-            _ => self.output().window.get().max(0.0),
+            _ => self.cached.as_ref().map_or(0.0, |cached| cached.output.window.get().max(0.0)),
         }
     }
 
@@ -166,14 +171,34 @@ impl Driver {
     /// Passes an event to the controller.
     #[inline(always)]
     pub(crate) fn report(&mut self, now: u64, event: Event) {
+        match &mut self.controller {
+            AnyController::Window(machine) if self.cached.is_none() => {
+                let now = self.clock.time(now);
+                machine.on(now, &event);
+                self.record(now, event);
+            }
+            // A copy: a reference for a non-inlined function forces the value out of registers.
+            _ => self.report_in_place(now, &{ event }),
+        }
+    }
+
+    /// [`report`](Self::report) without a copy.
+    #[inline(never)]
+    pub(crate) fn report_in_place(&mut self, now: u64, event: &Event) {
         let now = self.clock.time(now);
-        self.controller.on(now, &event);
+        self.controller.on(now, event);
         if let Some(cached) = &mut self.cached {
             if matches!(event, Event::Tick) {
                 cached.ticked = Some(now);
             }
             cached.update(self.controller.output(), self.clock);
         }
+        self.record(now, *event);
+    }
+
+    /// Records an event and the output after it, if they are recorded.
+    #[inline(always)]
+    fn record(&mut self, now: Time, event: Event) {
         let output = self.events.is_some().then(|| self.output());
         if let (Some(events), Some(output)) = (&mut self.events, output) {
             events.entries.push(Entry { at: now, event, output });

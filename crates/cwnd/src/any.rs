@@ -77,14 +77,12 @@ impl Controller for AnyController {
     fn on(&mut self, now: Time, event: &Event) {
         match self {
             AnyController::Window(machine) => machine.on(now, event),
-            // Copies: passing a reference to a non-inlined function forces the value out of
-            // registers.
-            AnyController::Rate(machine) => machine.on(now, &{ *event }),
-            AnyController::Whole(controller) => controller.on(now, &{ *event }),
+            AnyController::Rate(machine) => machine.on(now, event),
+            AnyController::Whole(controller) => controller.on(now, event),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn output(&self) -> Output {
         forward!(self.output())
     }

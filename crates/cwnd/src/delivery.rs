@@ -27,16 +27,20 @@ use crate::units::{Dur, Rate, Time};
 /// packet and replaces it at a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sent {
-    delivered: u64,
-    lost: u64,
     delivered_time: Time,
     first_sent_time: Time,
     sent_time: Time,
+    /// The lower bits of the counts: a packet is in flight for less than 2^31 others.
+    delivered: u32,
+    lost: u32,
     /// The packet's number in order of sending (P.packet_id).
-    number: u64,
+    number: u32,
+    /// Packets in flight, and [`LIMITED`].
     in_flight: u32,
-    application_limited: bool,
 }
+
+/// Set in `in_flight` of packets sent in an application-limited phase.
+const LIMITED: u32 = 1 << 31;
 
 /// A delivery-rate sample: RS in the draft, of the most recently sent packet that an
 /// acknowledgement covers.
@@ -140,8 +144,8 @@ struct Newest {
 pub struct DeliveryEstimator {
     delivered: u64,
     lost: u64,
-    /// Packets sent, with retransmissions.
-    sent: u64,
+    /// Packets sent, with retransmissions, modulo 2^32.
+    sent: u32,
     delivered_time: Time,
     first_sent_time: Time,
     /// The delivered count at which the application-limited phase is over.
@@ -162,21 +166,21 @@ impl DeliveryEstimator {
 
     /// A packet is transmitted or retransmitted at `now`; `in_flight` counts the packets in flight
     /// with it.
+    #[inline]
     pub fn sent(&mut self, now: Time, in_flight: u32) -> Sent {
         if in_flight <= 1 {
             self.first_sent_time = now;
             self.delivered_time = now;
         }
-        self.sent += 1;
+        self.sent = self.sent.wrapping_add(1);
         Sent {
-            delivered: self.delivered,
-            lost: self.lost,
+            delivered: self.delivered as u32,
+            lost: self.lost as u32,
             delivered_time: self.delivered_time,
             first_sent_time: self.first_sent_time,
             sent_time: now,
             number: self.sent,
-            in_flight,
-            application_limited: self.limited_until.is_some(),
+            in_flight: in_flight & !LIMITED | u32::from(self.limited_until.is_some()) << 31,
         }
     }
 
@@ -185,7 +189,8 @@ impl DeliveryEstimator {
         self.counted(now, 1);
         // IsNewestPacket: numbers follow the times of sending, and order packets sent at the same
         // time.
-        if self.newest.is_none_or(|newest| packet.number > newest.packet.number) {
+        let later = |than: Sent| packet.number.wrapping_sub(than.number).cast_signed() > 0;
+        if self.newest.is_none_or(|newest| later(newest.packet)) {
             let ack_elapsed = now.since(packet.delivered_time);
             self.newest = Some(Newest { packet: *packet, ack_elapsed });
             self.first_sent_time = packet.sent_time;
@@ -194,6 +199,7 @@ impl DeliveryEstimator {
 
     /// The acknowledgement that arrived at `now` counts `packets` more packets as delivered without
     /// identifying them.
+    #[inline]
     pub fn counted(&mut self, now: Time, packets: u32) {
         self.delivered += u64::from(packets);
         self.delivered_time = now;
@@ -207,9 +213,9 @@ impl DeliveryEstimator {
     /// The state of a packet that [`lost`](Self::lost) has counted.
     pub fn loss_sample(&self, packet: &Sent) -> LossSample {
         LossSample {
-            lost: self.lost.saturating_sub(packet.lost),
-            in_flight: packet.in_flight,
-            application_limited: packet.application_limited,
+            lost: since(self.lost, packet.lost),
+            in_flight: packet.in_flight & !LIMITED,
+            application_limited: packet.in_flight & LIMITED != 0,
         }
     }
 
@@ -223,22 +229,56 @@ impl DeliveryEstimator {
     /// if there were none. `min_rtt` is the smallest round-trip time of the connection, with the
     /// sample of this acknowledgement.
     pub fn sample(&mut self, min_rtt: Dur) -> Option<RateSample> {
+        self.end_limited_phase();
+        let Newest { packet, ack_elapsed } = self.newest.take()?;
+        Some(self.sample_of(&packet, ack_elapsed, min_rtt))
+    }
+
+    /// The sample of an acknowledgement that arrived at `now` and newly covers `packets` packets;
+    /// `newest` is the most recently sent of them. In place of [`acked`](Self::acked) and
+    /// [`sample`](Self::sample).
+    #[inline]
+    pub fn sample_newest(
+        &mut self,
+        now: Time,
+        packets: u32,
+        newest: &Sent,
+        min_rtt: Dur,
+    ) -> RateSample {
+        self.counted(now, packets);
+        self.first_sent_time = newest.sent_time;
+        self.end_limited_phase();
+        self.sample_of(newest, now.since(newest.delivered_time), min_rtt)
+    }
+
+    #[inline]
+    fn end_limited_phase(&mut self) {
         if self.limited_until.is_some_and(|until| self.delivered > until) {
             self.limited_until = None;
         }
-        let Newest { packet, ack_elapsed } = self.newest.take()?;
+    }
+
+    #[inline]
+    fn sample_of(&self, packet: &Sent, ack_elapsed: Dur, min_rtt: Dur) -> RateSample {
         let send_elapsed = packet.sent_time.since(packet.first_sent_time);
-        Some(RateSample {
-            delivered: self.delivered.saturating_sub(packet.delivered),
-            prior_delivered: packet.delivered,
+        let delivered = since(self.delivered, packet.delivered);
+        RateSample {
+            delivered,
+            prior_delivered: self.delivered.saturating_sub(delivered),
             send_elapsed,
             ack_elapsed,
-            lost: self.lost.saturating_sub(packet.lost),
-            in_flight: packet.in_flight,
-            application_limited: packet.application_limited,
+            lost: since(self.lost, packet.lost),
+            in_flight: packet.in_flight & !LIMITED,
+            application_limited: packet.in_flight & LIMITED != 0,
             reliable: send_elapsed.max(ack_elapsed) >= min_rtt,
-        })
+        }
     }
+}
+
+/// The growth of a count since it had the lower bits `before`; 0 for a count of another connection
+/// that is ahead.
+fn since(count: u64, before: u32) -> u64 {
+    (count as u32).wrapping_sub(before).cast_signed().max(0) as u64
 }
 
 #[cfg(test)]

@@ -151,9 +151,10 @@
 //! application has no more data and the window has room; for each acknowledgement
 //! [`lost`](delivery::DeliveryEstimator::lost) for the losses known by then,
 //! [`acked`](delivery::DeliveryEstimator::acked) for each newly acknowledged packet, and
-//! [`sample`](delivery::DeliveryEstimator::sample), whose result is [`Acked::delivery`]. With the
-//! losses it reports [`loss_sample`](delivery::DeliveryEstimator::loss_sample) of the most recently
-//! sent lost packet as [`Lost::delivery`].
+//! [`sample`](delivery::DeliveryEstimator::sample), whose result is [`Acked::delivery`]; or only
+//! [`sample_newest`](delivery::DeliveryEstimator::sample_newest), if it knows which packet was sent
+//! last. With the losses it reports [`loss_sample`](delivery::DeliveryEstimator::loss_sample) of
+//! the most recently sent lost packet as [`Lost::delivery`].
 //!
 //! **Rules of the stack.** [`Conventions`] names the rules in which stacks differ.
 //! [`Conventions::RFC`] is for stacks that report the end of recovery, [`Conventions::QUIC`] for

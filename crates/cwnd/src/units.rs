@@ -33,6 +33,18 @@ pub struct Rate(f64);
 
 const NANOS: f64 = 1e9;
 
+/// Converts a count to floating point, rounding to nearest. Processors convert signed numbers in one
+/// instruction; the other conversion is a function, or compilers would use it for all numbers.
+#[inline]
+pub(crate) fn to_f64(count: u64) -> f64 {
+    #[cold]
+    #[inline(never)]
+    fn large(count: u64) -> f64 {
+        count as f64
+    }
+    i64::try_from(count).map_or_else(|_| large(count), |count| count as f64)
+}
+
 impl Packets {
     /// No packets.
     pub const ZERO: Packets = Packets(0.0);
@@ -74,7 +86,7 @@ impl Time {
     }
     /// Seconds since the epoch.
     pub fn as_secs(self) -> f64 {
-        self.0 as f64 / NANOS
+        to_f64(self.0) / NANOS
     }
     /// The time since `earlier`; zero when `earlier` is later.
     pub const fn since(self, earlier: Time) -> Dur {
@@ -110,7 +122,7 @@ impl Dur {
     }
     /// Seconds.
     pub fn as_secs(self) -> f64 {
-        self.0 as f64 / NANOS
+        to_f64(self.0) / NANOS
     }
     /// Whether the span is empty.
     pub const fn is_zero(self) -> bool {
@@ -132,7 +144,7 @@ impl Rate {
     }
     /// `packets` in every `span`.
     pub fn over(packets: f64, span: Dur) -> Self {
-        Rate(packets * NANOS / span.0 as f64)
+        Rate(packets * NANOS / to_f64(span.0))
     }
     /// A rate from bytes per second, for packets of `packet` bytes.
     pub fn from_bytes(bytes_per_sec: f64, packet: u32) -> Self {

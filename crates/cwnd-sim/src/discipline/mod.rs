@@ -160,7 +160,7 @@ impl Admission {
 
     /// Decides on a packet of `size` bytes. `idle` is the time in ticks since the transmitter
     /// became idle, `None` if it is busy; `ect` whether the packet is ECN-capable.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(
         &mut self,
         queue: Occupancy,

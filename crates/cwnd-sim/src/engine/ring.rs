@@ -1,5 +1,6 @@
 //! A FIFO queue in a ring buffer whose capacity is a power of two, indexed from the front.
 
+#[derive(Default)]
 pub(crate) struct Ring<T: Copy> {
     buffer: Vec<T>,
     head: usize,
@@ -43,6 +44,18 @@ impl<T: Copy + Default> Ring<T> {
         debug_assert!(index < self.len);
         let slot = self.slot(index);
         &mut self.buffer[slot]
+    }
+
+    /// Returns the index of the first item from `from` on that is `wanted`.
+    pub(crate) fn position(&self, from: usize, wanted: impl Fn(T) -> bool) -> Option<usize> {
+        let left = self.len.saturating_sub(from);
+        let (wrapped, ahead) = self.buffer.split_at(self.slot(from).min(self.buffer.len()));
+        let ahead = &ahead[..left.min(ahead.len())];
+        let wrapped = &wrapped[..left - ahead.len()];
+        let found = ahead.iter().position(|&item| wanted(item));
+        let found =
+            found.or_else(|| Some(ahead.len() + wrapped.iter().position(|&item| wanted(item))?));
+        found.map(|behind| from + behind)
     }
 
     /// Removes the front item and returns it. The ring must not be empty.

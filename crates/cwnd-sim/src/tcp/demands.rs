@@ -1,13 +1,13 @@
 //! Pacing, timers and delivery-rate samples, for the controllers that use them.
 
-use super::scoreboard::Scoreboard;
-use super::sender::Core;
+use super::scoreboard::Newly;
+use super::sender::{Ack, Core};
 use crate::driver::Driver;
 use crate::engine::net::Net;
+use crate::engine::ring::Ring;
 use crate::engine::schedule::NONE;
 use cwnd::delivery::{DeliveryEstimator, LossSample, RateSample, Sent};
-use cwnd::{Controller, Dur, Event, Limit, Time};
-use std::collections::VecDeque;
+use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
 
 /// Data packets that Linux sends before it paces (`tcp_update_skb_after_send`).
 const UNPACED: u64 = 10;
@@ -20,18 +20,13 @@ pub(super) struct Demands {
     flight: Option<Flight>,
 }
 
-/// The delivery-rate estimator and its state of each packet that may yield a sample: one that is
-/// neither acknowledged nor SACKed. Thousands of SACKed packets may follow a lost one.
+/// The delivery-rate estimator and its state of each packet from the first unacknowledged one on.
 #[derive(Default)]
 struct Flight {
     estimator: DeliveryEstimator,
-    /// The packets below `first`, in ascending order. One that is SACKed later remains until it is
-    /// acknowledged.
-    holes: VecDeque<(u32, Sent)>,
-    /// One past the highest SACKed packet, or the first unacknowledged one.
+    /// The first packet of `sent`.
     first: u32,
-    /// The packets from `first` on.
-    sent: VecDeque<Sent>,
+    sent: Ring<Sent>,
 }
 
 impl Demands {
@@ -63,7 +58,7 @@ impl<E> Core<E> {
     }
 
     /// Arms the timer for the controller's Tick and the next paced packet.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn arm_demands(&mut self, net: &mut Net, now: u64) {
         net.arm(self.timer as usize, self.demands_due().max(now));
     }
@@ -140,93 +135,94 @@ impl<E> Core<E> {
         Some(flight.estimator.loss_sample(&flight.packet(seq)?))
     }
 
-    /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets.
-    /// `newest` is the most recently sent of them.
-    pub(super) fn delivery_sample(
+    /// Reports an acknowledgement with a delivery-rate sample. In Linux a controller that is not a
+    /// window law also gets the departure time of the next packet with it. A separate function,
+    /// because the sample would force the acknowledgement out of registers in the common case.
+    #[inline(never)]
+    pub(super) fn report_acked_with_delivery(
         &mut self,
         now: u64,
-        packets: u32,
-        newest: u32,
-    ) -> Option<RateSample> {
+        newly: Newly,
+        ack: &Ack,
+        grows: bool,
+        (limit, linux): (Limit, bool),
+    ) {
+        let mut acked = self.acked::<true>(now, newly, ack, grows);
+        acked.limit = limit;
+        let whole = !matches!(self.driver.controller, AnyController::Window(_));
+        if let Some(demands) = self.demands.as_ref().filter(|it| it.flight.is_some())
+            && linux
+            && whole
+        {
+            acked.departure = Some(self.driver.clock.time(demands.next_send));
+        }
+        self.driver.report_in_place(now, &Event::Acked(acked));
+    }
+
+    /// Returns the delivery-rate sample of an acknowledgement that covers `newly`.
+    #[inline(always)]
+    pub(super) fn delivery_sample(&mut self, now: u64, newly: Newly) -> Option<RateSample> {
         let now = self.driver.clock.time(now);
         let min_rtt = match self.driver.min_rtt {
             u64::MAX => Dur::ZERO,
             ticks => self.driver.clock.dur(ticks),
         };
         let flight = self.demands.as_mut()?.flight.as_mut()?;
-        let mut sample = None;
-        if packets > 0
-            && let Some(newest) = flight.packet(newest)
-        {
-            flight.estimator.counted(now, packets - 1);
-            flight.estimator.acked(now, &newest);
-            sample = flight.estimator.sample(min_rtt);
-        }
-        flight.advance(&mut self.board);
+        let Newly { packets, newest, .. } = newly;
+        let newest = if packets > 0 { flight.packet(newest) } else { None };
+        let sample =
+            newest.map(|newest| flight.estimator.sample_newest(now, packets, &newest, min_rtt));
+        flight.advance(self.board.una());
         sample
     }
 }
 
 impl Flight {
+    #[inline(always)]
     fn sent(&mut self, now: Time, seq: u32, una: u32, in_flight: u32) {
-        if self.sent.is_empty() {
-            self.first = self.first.max(una);
+        if self.sent.len() == 0 {
+            self.first = una;
         }
         let sent = self.estimator.sent(now, in_flight);
-        let Some(place) = seq.checked_sub(self.first) else {
-            match self.hole(seq) {
-                Ok(place) => self.holes[place].1 = sent,
-                Err(place) => self.holes.insert(place, (seq, sent)),
-            }
-            return;
-        };
-        match self.sent.get_mut(place as usize) {
-            Some(again) => *again = sent,
-            None => self.sent.push_back(sent),
+        let place = self.place(seq);
+        if place < self.sent.len() {
+            *self.sent.get_mut(place) = sent;
+        } else {
+            self.sent.push(sent);
         }
     }
 
-    /// The place of packet `seq` among the holes, or where it would be.
-    fn hole(&self, seq: u32) -> Result<usize, usize> {
-        self.holes.binary_search_by_key(&seq, |&(hole, _)| hole)
-    }
-
-    fn packet(&self, seq: u32) -> Option<Sent> {
-        match seq.checked_sub(self.first) {
-            Some(place) => self.sent.get(place as usize).copied(),
-            None => self.hole(seq).ok().map(|place| self.holes[place].1),
-        }
-    }
-
-    /// Removes the packets that an acknowledgement covers.
+    /// The index of packet `seq`, beyond the last one if it has been acknowledged.
     #[inline(always)]
-    fn advance(&mut self, board: &mut Scoreboard) {
-        let una = board.una();
-        let first = board.highest_sacked().max(una);
-        while self.first < first
-            && let Some(sent) = self.sent.pop_front()
-        {
-            if self.first >= una && !board.is_sacked(self.first) {
-                self.holes.push_back((self.first, sent));
-            }
-            self.first += 1;
-        }
-        while self.holes.front().is_some_and(|&(hole, _)| hole < una) {
-            self.holes.pop_front();
-        }
+    fn place(&self, seq: u32) -> usize {
+        seq.wrapping_sub(self.first) as usize
+    }
+
+    #[inline(always)]
+    fn packet(&self, seq: u32) -> Option<Sent> {
+        let place = self.place(seq);
+        (place < self.sent.len()).then(|| self.sent.get(place))
+    }
+
+    /// Removes the packets below `una`, which are acknowledged.
+    #[inline(always)]
+    fn advance(&mut self, una: u32) {
+        let covered = (una.saturating_sub(self.first) as usize).min(self.sent.len());
+        self.sent.skip(covered);
+        self.first = una;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::scoreboard::Scoreboard;
     use cwnd::Dur;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Every packet that is neither acknowledged nor SACKed has the state of its last
-        /// transmission.
+        /// Every packet that is not acknowledged has the state of its last transmission.
         #[test]
         fn packets_that_may_yield_a_sample_have_their_state(
             steps in proptest::collection::vec((0u8..5, 0u32..40, 1u32..12), 0..200),
@@ -249,11 +245,9 @@ mod tests {
                     3 => { board.acked((una + length).min(high)); }
                     _ => { board.mark_all_lost(); }
                 }
-                flight.advance(&mut board);
+                flight.advance(board.una());
                 for seq in board.una()..board.high() {
-                    if !board.is_sacked(seq) {
-                        prop_assert_eq!(flight.packet(seq), expected[&seq], "{}", seq);
-                    }
+                    prop_assert_eq!(flight.packet(seq), expected[&seq], "{}", seq);
                 }
             }
         }

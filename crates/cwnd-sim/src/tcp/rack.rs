@@ -205,6 +205,7 @@ impl Rack {
     }
 
     /// The packet in flight that was sent after the first `place` of `order`.
+    #[inline(always)]
     fn pending(&mut self, board: &mut Scoreboard, place: usize) -> Option<Sent> {
         let again = loop {
             match self.order.get(place).copied() {

@@ -108,13 +108,16 @@ impl Blocks {
     /// first (RFC 2018 section 4).
     fn report(&mut self, expected: u32) -> ([(u32, u32); 3], u32) {
         let mut blocks = [(0, 0); 3];
+        let mask = self.other.len().wrapping_sub(1);
+        let other = |seq: u32| self.other.get(seq as usize & mask).copied().unwrap_or(0);
         let mut count = 0;
-        for place in 0..self.reported as usize {
-            let first = self.recent[place];
+        for (place, first) in self.recent.into_iter().enumerate() {
+            let last = other(first);
             // Skip blocks that were removed or merged with the block below.
-            if self.begins_block(expected, first) {
+            let begins = first > expected && last != 0 && other(first - 1) == 0;
+            if begins && place < self.reported as usize {
                 self.recent[count] = first;
-                blocks[count] = (first, *self.slot(first) + 1);
+                blocks[count] = (first, last + 1);
                 count += 1;
             }
         }
@@ -131,6 +134,9 @@ impl Blocks {
 
     /// Moves a block to the front of the blocks to report.
     fn refresh(&mut self, first: u32) {
+        if self.reported > 0 && self.recent[0] == first {
+            return;
+        }
         let reported = self.reported as usize;
         let known = self.recent[..reported].iter().position(|&other| other == first);
         let place = known.unwrap_or_else(|| reported.min(self.recent.len() - 1));
@@ -377,7 +383,7 @@ impl Receiver {
 
     /// Updates what only some receivers have for a packet that arrives. Returns whether AccECN
     /// acknowledges the packet at once.
-    #[inline]
+    #[inline(always)]
     fn note(&mut self, now: u64, packet: Packet) -> bool {
         let Some(further) = &mut self.further else { return false };
         let seq = packet.seq();

@@ -119,7 +119,8 @@ impl HostDelay {
     }
 }
 
-/// An acknowledgement as the sender receives it.
+/// An acknowledgement as the sender receives it. It is passed by reference where its fields are
+/// read just after they were written: a copy would wait for the writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Ack<'a> {
     pub extra: &'a Extra,
@@ -264,7 +265,7 @@ impl<R: LossRecovery> Sender<R> {
             }
         }
         if self.core.wake_demands(now) {
-            self.resume(net, now);
+            self.send(net, now, u32::MAX);
         }
         let at = self.core.due();
         if at != NONE {
@@ -320,7 +321,10 @@ impl<R: LossRecovery> Sender<R> {
         };
         self.core.driver.limited_by(now, limit);
         if self.core.demands.is_some() {
-            self.core.finish_sending(net, now, limit);
+            if limit == Limit::Application {
+                self.core.record_application_limit();
+            }
+            self.core.arm_demands(net, now);
         }
     }
 
@@ -581,14 +585,6 @@ impl<E> Core<E> {
         self.demands.as_ref().is_some_and(|demands| demands.delays(now))
     }
 
-    #[inline(never)]
-    fn finish_sending(&mut self, net: &mut Net, now: u64, limit: Limit) {
-        if limit == Limit::Application {
-            self.record_application_limit();
-        }
-        self.arm_demands(net, now);
-    }
-
     /// Passes a congestion event to the controller. Returns whether the controller reduced its
     /// window; if so, CWR is scheduled.
     pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
@@ -644,9 +640,10 @@ impl<E> Core<E> {
             return self.report_handshake(now, newly);
         }
         if self.demands.is_some() {
-            return self.report_acked_with_delivery(now, newly, ack, grows);
+            let limit = self.driver.limit;
+            return self.report_acked_with_delivery(now, newly, &ack, grows, (limit, false));
         }
-        let event = Event::Acked(self.acked(now, newly, ack, grows));
+        let event = Event::Acked(self.acked::<false>(now, newly, &ack, grows));
         self.driver.report(now, event);
     }
 
@@ -660,24 +657,24 @@ impl<E> Core<E> {
         }
     }
 
-    /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the
-    /// sample would force the acknowledgement out of registers in the common case.
-    #[inline(never)]
-    fn report_acked_with_delivery(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
-        let mut acked = self.acked(now, newly, ack, grows);
-        acked.delivery = self.delivery_sample(now, newly.packets, newly.newest);
-        self.driver.report(now, Event::Acked(acked));
-    }
-
-    /// Builds the event of an acknowledgement, without a delivery-rate sample.
+    /// Builds the event of an acknowledgement, with a delivery-rate sample if `SAMPLES`.
     #[inline(always)]
-    pub(super) fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
+    pub(super) fn acked<const SAMPLES: bool>(
+        &mut self,
+        now: u64,
+        newly: Newly,
+        ack: &Ack,
+        grows: bool,
+    ) -> Acked {
+        let rtt = newly.once.then(|| self.driver.measured(now - newly.sent_at));
+        let delivery = if SAMPLES { self.delivery_sample(now, newly) } else { None };
         let credit = if self.byte_counting { newly.packets } else { newly.packets.min(1) };
         let mut event = Acked::new(newly.packets, self.driver.clock.time(newly.sent_at));
         event.credit = if grows { credit } else { 0 };
         event.in_flight = self.board.in_flight();
         event.sent = self.driver.packets_sent;
-        event.rtt = newly.once.then(|| self.driver.measured(now - newly.sent_at));
+        event.rtt = rtt;
+        event.delivery = delivery;
         event.received_at = self.stamps.map(|granularity| {
             self.driver.clock.time(u64::from(ack.extra.stamp) * granularity.get())
         });

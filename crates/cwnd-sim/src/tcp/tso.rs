@@ -45,12 +45,9 @@ pub(super) struct Tso {
 /// The pacing rate that determines the size of segments (`sk_pacing_rate`).
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// Linux's, from the window and the round-trip time (`tcp_update_pacing_rate`), for a sender
-    /// that is not paced.
-    Window {
-        /// The window is below half of the threshold.
-        slow_start: bool,
-    },
+    /// Linux's, `ratio` times the window per round-trip time (`tcp_update_pacing_rate`), for a
+    /// sender that is not paced.
+    Window { ratio: f64 },
     /// That of a paced window law, in packets per second.
     Law(f64),
     /// That of a controller that computes it itself, as BBR does, in packets per second.
@@ -80,6 +77,15 @@ pub(super) struct Opportunity {
     pub room: u32,
 }
 
+impl Pace {
+    /// The pacing rate of a sender that is not paced. `slow_start`: its window is below half of the
+    /// threshold.
+    pub(super) const fn window(slow_start: bool) -> Self {
+        let [in_slow_start, later] = PACING_RATIOS;
+        Pace::Window { ratio: if slow_start { in_slow_start } else { later } }
+    }
+}
+
 impl Tso {
     pub(super) fn new(clock: Clock, packet: u32) -> Self {
         let tick = 1.0 / clock.ticks_in(1.0);
@@ -94,7 +100,7 @@ impl Tso {
     /// Returns how many packets to send at once: at most a segment, and at most half of the window
     /// (`tcp_cwnd_test`). `None` if the sender waits for the next acknowledgement. `left` packets
     /// have data.
-    pub(super) fn burst(&self, at: Opportunity, left: u32) -> Option<u32> {
+    pub(super) fn burst(&self, at: &Opportunity, left: u32) -> Option<u32> {
         if left > at.room.max(1) && !at.recovering && self.defers(at) {
             return None;
         }
@@ -103,15 +109,16 @@ impl Tso {
 
     /// The packets of a full segment, or `most` if they are more. Without pacing a product decides
     /// that they are more, except where rounding might.
-    fn segment_up_to(&self, at: Opportunity, most: u32) -> u32 {
-        if let Pace::Window { slow_start } = at.pace
+    fn segment_up_to(&self, at: &Opportunity, most: u32) -> u32 {
+        if let Pace::Window { ratio } = at.pace
             && let Some(srtt) = at.srtt
             && fast_path::permitted()
         {
             let bytes = f64::from(most) * f64::from(self.packet);
             let time = srtt.max(1) as f64 * self.tick;
             let least = bytes * SEGMENTS_PER_SECOND * time * (1.0 + ROUNDING);
-            let full = bytes <= f64::from(MAX_BYTES) && self.paced_bytes(at, slow_start) > least;
+            let paced_bytes = self.paced_bytes(at, ratio);
+            let full = bytes <= f64::from(MAX_BYTES) && paced_bytes > least;
             if full || most <= MIN_PACKETS {
                 return most;
             }
@@ -121,19 +128,17 @@ impl Tso {
 
     /// The bytes for each round-trip time by which Linux computes the pacing rate of a sender that
     /// is not paced.
-    fn paced_bytes(&self, at: Opportunity, slow_start: bool) -> f64 {
-        let [in_slow_start, later] = PACING_RATIOS;
-        let ratio = if slow_start { in_slow_start } else { later };
+    fn paced_bytes(&self, at: &Opportunity, ratio: f64) -> f64 {
         ratio * f64::from(at.window.max(at.outstanding)) * f64::from(self.packet)
     }
 
     /// The packets of a full segment (`tcp_tso_autosize`).
-    pub(super) fn segment(&self, at: Opportunity) -> u32 {
+    pub(super) fn segment(&self, at: &Opportunity) -> u32 {
         let packet = f64::from(self.packet);
         let rate = match at.pace {
             Pace::Law(rate) | Pace::Controller(rate) => rate * packet,
-            Pace::Window { slow_start } => at.srtt.map_or(f64::INFINITY, |srtt| {
-                self.paced_bytes(at, slow_start) / self.clock.seconds(srtt.max(1))
+            Pace::Window { ratio } => at.srtt.map_or(f64::INFINITY, |srtt| {
+                self.paced_bytes(at, ratio) / self.clock.seconds(srtt.max(1))
             }),
         };
         let least = match at.pace {
@@ -148,7 +153,7 @@ impl Tso {
 
     /// Whether less than a full segment waits for the next acknowledgement
     /// (`tcp_tso_should_defer`).
-    fn defers(&self, at: Opportunity) -> bool {
+    fn defers(&self, at: &Opportunity) -> bool {
         let (Some(oldest), Some(srtt)) = (at.oldest, at.srtt) else { return false };
         // An acknowledgement is due within this time, or overdue.
         let soon = (srtt / 2).min(self.millisecond);
@@ -182,7 +187,7 @@ mod tests {
             srtt: Some(ms(40)),
             min_rtt: ms(40),
             window: 200,
-            pace: Pace::Window { slow_start: false },
+            pace: Pace::window(false),
             recovering: false,
             outstanding: 199,
             room: 1,
@@ -194,14 +199,14 @@ mod tests {
     fn a_segment_has_a_millisecond_of_the_pacing_rate() {
         let (tso, clock) = tso();
         let at = opportunity(clock);
-        assert_eq!(tso.segment(at), 5);
-        assert_eq!(tso.segment(Opportunity { pace: Pace::Window { slow_start: true }, ..at }), 9);
-        assert_eq!(tso.segment(Opportunity { window: 10, outstanding: 9, ..at }), MIN_PACKETS);
-        assert_eq!(tso.segment(Opportunity { outstanding: 400, ..at }), 11);
-        assert_eq!(tso.segment(Opportunity { srtt: None, ..at }), MAX_BYTES / 1000);
+        assert_eq!(tso.segment(&at), 5);
+        assert_eq!(tso.segment(&Opportunity { pace: Pace::window(true), ..at }), 9);
+        assert_eq!(tso.segment(&Opportunity { window: 10, outstanding: 9, ..at }), MIN_PACKETS);
+        assert_eq!(tso.segment(&Opportunity { outstanding: 400, ..at }), 11);
+        assert_eq!(tso.segment(&Opportunity { srtt: None, ..at }), MAX_BYTES / 1000);
         // 1.2 ms are two halvings of 65,215 bytes, 40 ms all of them.
         let near = Opportunity { min_rtt: clock.ticks(12 * MS / 10), ..at };
-        assert_eq!(tso.segment(near), (5859 + (MAX_BYTES >> 2)) / 1000);
+        assert_eq!(tso.segment(&near), (5859 + (MAX_BYTES >> 2)) / 1000);
     }
 
     /// The data of 1/1024 s, rounded down to whole packets; `bbr_min_tso_segs` below.
@@ -209,7 +214,7 @@ mod tests {
     fn a_pacing_rate_determines_the_segment() {
         let (tso, clock) = tso();
         let at = opportunity(clock);
-        let segment = |pace| tso.segment(Opportunity { pace, ..at });
+        let segment = |pace| tso.segment(&Opportunity { pace, ..at });
         // Packets of 1000 bytes: 150 in a second are 1.2 Mb/s.
         for (rate, packets) in [
             (0.0, 1),
@@ -227,19 +232,19 @@ mod tests {
         // 1.2 ms are two halvings of 65,215 bytes.
         let near = Opportunity { min_rtt: clock.ticks(12 * MS / 10), ..at };
         let near = Opportunity { pace: Pace::Controller(1024.0), ..near };
-        assert_eq!(tso.segment(near), (1000 + (MAX_BYTES >> 2)) / 1000);
+        assert_eq!(tso.segment(&near), (1000 + (MAX_BYTES >> 2)) / 1000);
     }
 
     #[test]
     fn less_than_a_segment_waits_for_an_acknowledgement_that_is_due() {
         let (tso, clock) = tso();
         let at = opportunity(clock);
-        assert_eq!(tso.burst(at, 1000), None);
-        assert_eq!(tso.burst(Opportunity { room: 4, ..at }, 1000), None);
-        assert_eq!(tso.burst(Opportunity { room: 5, ..at }, 1000), Some(5));
-        assert_eq!(tso.burst(Opportunity { room: 9, ..at }, 1000), Some(5));
+        assert_eq!(tso.burst(&at, 1000), None);
+        assert_eq!(tso.burst(&Opportunity { room: 4, ..at }, 1000), None);
+        assert_eq!(tso.burst(&Opportunity { room: 5, ..at }, 1000), Some(5));
+        assert_eq!(tso.burst(&Opportunity { room: 9, ..at }, 1000), Some(5));
         // The last packets have no others to wait for.
-        assert_eq!(tso.burst(at, 1), Some(1));
+        assert_eq!(tso.burst(&at, 1), Some(1));
     }
 
     #[test]
@@ -252,11 +257,11 @@ mod tests {
         let early = Opportunity { oldest: Some(at.now - clock.ticks(39 * MS) + 1), ..at };
         let none = Opportunity { oldest: None, ..at };
         // A third of the window is free.
-        let pace = Pace::Window { slow_start: true };
+        let pace = Pace::window(true);
         let free = Opportunity { window: 6, room: 2, outstanding: 4, pace, ..at };
         let recovering = Opportunity { recovering: true, ..at };
         for at in [idle, early, none, free, recovering] {
-            assert_eq!(tso.burst(at, 1000), Some(at.room));
+            assert_eq!(tso.burst(&at, 1000), Some(at.room));
         }
     }
 
@@ -265,6 +270,6 @@ mod tests {
         let (tso, clock) = tso();
         let at =
             Opportunity { window: 3, outstanding: 0, oldest: None, room: 3, ..opportunity(clock) };
-        assert_eq!(tso.burst(at, 1000), Some(1));
+        assert_eq!(tso.burst(&at, 1000), Some(1));
     }
 }

@@ -85,10 +85,9 @@ impl Sender {
         if let Some(newest) = newest.and_then(|at| flight.packet(at).copied())
             && more > 0
         {
-            flight.estimator.counted(now, u32::try_from(more - 1).unwrap_or(u32::MAX));
-            flight.estimator.acked(now, &newest);
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
             let min_rtt = if flight.min_rtt == Dur::MAX { Dur::ZERO } else { flight.min_rtt };
-            sample = flight.estimator.sample(min_rtt);
+            sample = Some(flight.estimator.sample_newest(now, more, &newest, min_rtt));
         }
         let gone = usize::try_from(at.saturating_sub(flight.una)).unwrap_or(usize::MAX);
         flight.sent.drain(..gone.min(flight.sent.len()));

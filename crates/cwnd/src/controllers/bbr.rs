@@ -464,11 +464,11 @@ impl Bbr {
         }
         let full_length = self.min_rtt.is_some_and(|rtt| now.since(self.phase_began) > rtt);
         let bw = self.max_bw();
-        let in_flight = self.in_network(prior_in_flight, delay);
+        let in_flight = || self.in_network(prior_in_flight, delay);
         let ends = if self.pacing_gain > 1.0 {
-            full_length && (self.losses > 0 || in_flight >= self.inflight(bw, self.pacing_gain))
+            full_length && (self.losses > 0 || in_flight() >= self.inflight(bw, self.pacing_gain))
         } else if self.pacing_gain < 1.0 {
-            full_length || in_flight <= self.inflight(bw, 1.0)
+            full_length || in_flight() <= self.inflight(bw, 1.0)
         } else {
             full_length
         };

@@ -580,7 +580,7 @@ impl Bbr3 {
         }
         self.recovery = Recovery::None;
         self.restore_cwnd();
-        self.bound_cwnd();
+        self.bound_cwnd(self.max_inflight());
     }
 
     fn save_cwnd(&mut self) {
@@ -649,13 +649,14 @@ impl Bbr3 {
         {
             self.w += newly;
         }
-        self.bound_cwnd();
+        self.bound_cwnd(max_inflight);
     }
 
     /// The bounds of SetCwnd.
-    fn bound_cwnd(&mut self) {
+    #[inline]
+    fn bound_cwnd(&mut self, max_inflight: f64) {
         if self.full_bw_reached {
-            self.w = self.w.min(self.max_inflight());
+            self.w = self.w.min(max_inflight);
         }
         self.w = self.w.max(MIN_PIPE_CWND).min(self.max_window);
         if self.state == State::ProbeRtt {

@@ -1,5 +1,7 @@
 //! Sizes of delivered packets after changes of the maximum packet size.
 
+use crate::units::to_f64;
+
 /// Changes that matter at a time: those of the last round trips.
 const CHANGES: usize = 4;
 
@@ -57,7 +59,7 @@ impl PacketSizes {
     pub fn volume(&self, delivered: u64, count: u64) -> f64 {
         let (mut from, end) = (delivered, delivered.saturating_add(count));
         if from >= self.old[CHANGES - 1].0 {
-            return count as f64;
+            return to_f64(count);
         }
         let mut bytes = 0.0;
         for (until, packet) in self.old {

@@ -234,8 +234,13 @@ impl Link {
     /// The packet is passed by value: a reference would force it out of registers.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: u64, packet: Packet) -> (u64, u16) {
-        if self.transparent && self.busy < now && now < self.due {
-            return (self.transmit(now, u64::from(packet.size())), 0);
+        if now < self.due {
+            if self.transparent && self.busy < now {
+                return (self.transmit(now, u64::from(packet.size())), 0);
+            }
+            if self.only_delays {
+                return (self.delay(now, packet), 0);
+            }
         }
         self.receive_at_queue(now, packet)
     }
@@ -272,6 +277,7 @@ impl Link {
         arrives
     }
 
+    #[inline(never)]
     fn receive_at_queue(&mut self, now: u64, packet: Packet) -> (u64, u16) {
         if now >= self.due {
             self.observe(now);
@@ -297,7 +303,7 @@ impl Link {
     }
 
     /// Delays a packet. Returns the time at which it arrives at the far end.
-    #[inline(always)]
+    #[inline(never)]
     fn delay(&mut self, now: u64, packet: Packet) -> u64 {
         self.counters.accepted += 1;
         self.counters.bytes += u64::from(packet.size());

@@ -15,7 +15,7 @@ impl Selective {
         core: &mut Core,
         net: &mut Net,
         now: u64,
-        ack: Ack,
+        ack: &Ack,
     ) -> bool {
         let una = core.board.una();
         if !self.is_orderly(core, ack) || !(una + 1..=core.board.high()).contains(&ack.number) {
@@ -44,7 +44,7 @@ impl Selective {
 
     /// Whether neither the sender nor the acknowledgement is in a special state.
     #[inline(always)]
-    fn is_orderly(&self, core: &Core, ack: Ack) -> bool {
+    fn is_orderly(&self, core: &Core, ack: &Ack) -> bool {
         core.board.is_plain()
             && core.connected
             && self.state == State::Open

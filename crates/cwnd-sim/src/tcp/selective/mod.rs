@@ -123,10 +123,10 @@ impl LossRecovery for Selective {
         if ack.number < una {
             return None;
         }
-        if self.acknowledge_in_order(core, net, now, ack) {
+        if self.acknowledge_in_order(core, net, now, &ack) {
             return Some(u32::MAX);
         }
-        let delivered = self.deliver(core, now, ack, una);
+        let delivered = self.deliver(core, now, &ack, una);
         let Delivered { newly, advanced, .. } = delivered;
         let ack = core.with_marks(ack, newly);
         core.next = core.next.max(ack.number);
@@ -143,7 +143,7 @@ impl LossRecovery for Selective {
         self.process_duplicate(core, now, delivered.duplicate);
         let most = self.process_loss(core, now, ack, &delivered);
         // PRR alone sets the window during its reduction.
-        self.report_acked(core, now, newly, ack, advanced && self.prr.is_none());
+        self.report_acked(core, now, newly, &ack, advanced && self.prr.is_none());
         if let Some(window) = most
             && matches!(core.driver.controller, AnyController::Window(_))
         {
@@ -245,7 +245,8 @@ impl LossRecovery for Selective {
 impl Selective {
     /// Updates the scoreboard, RACK and the timeout's estimator. `una` is the oldest packet that
     /// was unacknowledged before.
-    fn deliver(&mut self, core: &mut Core, now: u64, ack: Ack, una: u32) -> Delivered {
+    #[inline(never)]
+    fn deliver(&mut self, core: &mut Core, now: u64, ack: &Ack, una: u32) -> Delivered {
         let (min_rtt, stamps) = (core.driver.min_rtt, core.stamps);
         let rack = &mut self.rack;
         // The first packets that were sent once, and whether a retransmitted one is acknowledged.
@@ -290,7 +291,7 @@ impl Selective {
         if let Some(sent_at) = sampled {
             self.sample(core, now, sent_at);
         }
-        let (advanced, duplicate) = (ack.number > una, self.undo.reported(ack));
+        let (advanced, duplicate) = (ack.number > una, self.undo.reported(*ack));
         Delivered { newly, advanced, duplicate, original, sacked: selective.changed }
     }
 
@@ -314,23 +315,33 @@ impl Selective {
     }
 
     /// Reports an acknowledgement to the controller.
-    fn report_acked(&self, core: &mut Core, now: u64, newly: Newly, ack: Ack, grows: bool) {
+    #[inline(always)]
+    fn report_acked(&self, core: &mut Core, now: u64, newly: Newly, ack: &Ack, grows: bool) {
+        if core.connected && !matches!(core.driver.controller, AnyController::Window(_)) {
+            let how = (core.driver.limit, self.linux.is_some());
+            return core.report_acked_with_delivery(now, newly, ack, grows, how);
+        }
+        self.report_acked_to_law(core, now, newly, ack, grows);
+    }
+
+    #[inline(never)]
+    fn report_acked_to_law(&self, core: &mut Core, now: u64, newly: Newly, ack: &Ack, grows: bool) {
         if !core.connected {
             return core.report_handshake(now, newly);
         }
-        let mut event = core.acked(now, newly, ack, grows);
+        let mut limit = core.driver.limit;
         if let Some(linux) = &self.linux
             && let AnyController::Window(machine) = &core.driver.controller
             && linux.usage.permits_growth(machine.window().get(), machine.in_slow_start())
         {
-            event.limit = Limit::Window;
+            limit = Limit::Window;
         }
         if core.demands.is_some() {
-            event.delivery = core.delivery_sample(now, newly.packets, newly.newest);
-            if self.linux.is_some() && has_cong_control(&core.driver.controller) {
-                event.departure = core.departure().map(|at| core.driver.clock.time(at));
-            }
+            let linux = self.linux.is_some();
+            return core.report_acked_with_delivery(now, newly, ack, grows, (limit, linux));
         }
+        let mut event = core.acked::<false>(now, newly, ack, grows);
+        event.limit = limit;
         core.driver.report(now, Event::Acked(event));
     }
 }

@@ -61,6 +61,7 @@ impl WindowUsage {
 }
 impl Selective {
     /// Sends as many packets as the window allows: retransmissions first.
+    #[inline(always)]
     pub(super) fn send_packets(&mut self, core: &mut Core, net: &mut Net, now: u64) -> Limit {
         // Outside recovery SACKed packets permit new packets only with limited transmit (RFC 3042).
         let all = !self.limited_transmit && self.state == State::Open && core.board.lost() == 0;
@@ -68,6 +69,7 @@ impl Selective {
             Some(prr) => prr.window(),
             None => core.window(),
         };
+        let packets = whole32(window);
         let new_first = self.frto.new_first;
         loop {
             let new_left = self.frto.new_left().filter(|_| self.state == State::Loss);
@@ -75,7 +77,7 @@ impl Selective {
                 return Limit::Window;
             }
             let held_back = if all { core.board.sacked() } else { 0 };
-            if f64::from(core.board.in_flight() + held_back) + 1.0 > window {
+            if core.board.in_flight() + held_back >= packets {
                 return core.closed();
             }
             let lost = if new_first || new_left.is_some() { None } else { core.board.next_lost() };
@@ -95,18 +97,14 @@ impl Selective {
                 if core.delayed(now) {
                     return Limit::Pacing;
                 }
-                let Some(burst) = self.burst(core, now, window) else { return Limit::Window };
-                let due = core.departure();
-                let end = high + burst;
-                let pushes = self.linux.is_some() && (burst > 1 || end == core.total);
-                for seq in high..end {
-                    if pushes && seq + 1 == end {
-                        core.push();
+                if self.linux.is_some() {
+                    if !self.send_segment(core, net, now, window) {
+                        return Limit::Window;
                     }
-                    self.transmit(core, net, now, seq);
-                    core.next = seq + 1;
+                } else {
+                    self.transmit(core, net, now, high);
+                    core.next = high + 1;
                 }
-                self.segment_sent(core, now, due);
                 if let Some(left) = new_left {
                     self.frto.new_sent(left);
                 }
@@ -129,9 +127,29 @@ impl Selective {
         }
     }
 
+    /// Sends a segment of Linux. Returns false if the sender waits for a larger one.
+    #[inline(never)]
+    fn send_segment(&mut self, core: &mut Core, net: &mut Net, now: u64, window: f64) -> bool {
+        let Some(burst) = self.burst(core, now, window) else { return false };
+        let due = core.departure();
+        let high = core.board.high();
+        let end = high + burst;
+        let pushes = burst > 1 || end == core.total;
+        for seq in high..end {
+            if pushes && seq + 1 == end {
+                core.push();
+            }
+            self.transmit(core, net, now, seq);
+            core.next = seq + 1;
+        }
+        self.segment_sent(core, now, due);
+        true
+    }
+
     /// Retransmits packet `seq`. A paced sender of Linux also retransmits the lost packets that
     /// follow it, as many as a segment has, if they were sent with it: they are the same segment
     /// (`tcp_xmit_retransmit_queue`).
+    #[inline(never)]
     fn retransmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32, window: f64) {
         let due = core.departure();
         let most = self.retransmitted_segment(core, now, window);
@@ -160,7 +178,7 @@ impl Selective {
     /// Returns how many packets to retransmit at once.
     fn retransmitted_segment(&self, core: &mut Core, now: u64, window: f64) -> u32 {
         let (Some(linux), Some(pace)) = (&self.linux, pace(core)) else { return 1 };
-        linux.tso.segment(self.opportunity(core, linux, now, window, pace))
+        linux.tso.segment(&self.opportunity(core, linux, now, window, pace))
     }
 
     /// Returns how many new packets to send at once; `None` if Linux's sender waits for a larger
@@ -169,16 +187,17 @@ impl Selective {
         let Some(linux) = &self.linux else { return Some(1) };
         let pace = match (pace(core), &core.driver.controller) {
             (Some(pace), _) => pace,
-            (None, AnyController::Window(machine)) if !self.is_recovering() => Pace::Window {
-                slow_start: f64::from(whole32(window)) < machine.ssthresh().get() / 2.0,
-            },
+            (None, AnyController::Window(machine)) if !self.is_recovering() => {
+                Pace::window(f64::from(whole32(window)) < machine.ssthresh().get() / 2.0)
+            }
             // Not paced: further packets follow at once.
             _ => return Some(1),
         };
         let left = core.total - core.board.high();
-        linux.tso.burst(self.opportunity(core, linux, now, window, pace), left)
+        linux.tso.burst(&self.opportunity(core, linux, now, window, pace), left)
     }
 
+    #[inline(always)]
     fn opportunity(
         &self,
         core: &mut Core,

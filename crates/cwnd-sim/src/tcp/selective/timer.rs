@@ -68,9 +68,10 @@ impl Selective {
     ) -> bool {
         let Some(tlp) = &self.tlp else { return false };
         let (una, high) = (core.board.una(), core.board.high());
+        let board = &mut core.board;
         let orderly = matches!(self.state, State::Open | State::Cwr)
-            && core.board.sacked() + core.board.lost() == 0
-            && !core.board.any_retransmitted();
+            && (board.is_plain()
+                || board.sacked() + board.lost() == 0 && !board.any_retransmitted());
         if !orderly || high == una || !core.connected {
             return false;
         }
@@ -99,6 +100,7 @@ impl Selective {
         self.set_timer(core, net, at, Timer::Rto);
     }
 
+    #[inline(always)]
     fn set_timer(&mut self, core: &mut Core, net: &mut Net, at: u64, timer: Timer) {
         self.timer = timer;
         core.deadline = at;

@@ -186,7 +186,7 @@ impl Bbr3 {
         }
         self.bw = self.max_bw.min(self.bw_shortterm);
         self.recovery = super::Recovery::None;
-        self.bound_cwnd();
+        self.bound_cwnd(self.max_inflight());
     }
 }
 
