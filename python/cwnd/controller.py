@@ -19,15 +19,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError, ControllerWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import FrameType, ModuleType
+    from collections.abc import Mapping
+    from types import CodeType, FrameType, ModuleType
 
     from cwnd.events import (
         Acked,
@@ -436,52 +435,69 @@ def explain_failure(problem: BaseException) -> str | None:
 
 def warn_answer(controller: object, hook: str, text: str) -> None:
     """Warn of the answer of a hook."""
-    method = getattr(type(controller), hook, None)
+    method = getattr(controller, hook, None)
     _warn(f"{hook}: {text}", getattr(method, "__code__", None), type(controller))
 
 
 def _warn(text: str, code: CodeType | None, made: type) -> None:
-    """Warn about code of a controller; once for each text and line."""
+    """Warn about code of a controller, or about its class; once for each text and line."""
+    file, line = "", 1
     if code is not None:
         file, line = code.co_filename, code.co_firstlineno
     else:
-        file, line = inspect.getsourcefile(made) or "", inspect.getsourcelines(made)[1]
+        # A class that no file defines has neither.
+        with suppress(OSError, TypeError):
+            file = inspect.getsourcefile(made) or ""
+            line = inspect.getsourcelines(made)[1]
+    _warn_at(text, file or made.__name__, line)
+
+
+def _warn_at(text: str, file: str, line: int) -> None:
+    """Warn about a line of a file, which is named as the user wrote it."""
     place = _files.get(file, file)
-    warnings.warn_explicit(text, ControllerWarning, place, line, registry=_warned)
+    registry = _warned.setdefault(place, {})
+    warnings.warn_explicit(text, ControllerWarning, place, line, registry=registry)
 
 
 @functools.cache
 def _check_hooks(made: type, kind: Kind) -> None:
-    """Warn of members of a class that are never used, and that are named like hooks."""
-    hooks = {
-        name: (title, {*required, *optional})
-        for name, (title, required, optional) in _native.controller_hooks().items()
-    }
-    title, known = hooks.pop(kind)
+    """Warn of members of a class that its file never uses, and that are named like hooks."""
+    used = _names_in_file(made)
+    if used is None:
+        return
+    titles = {name: title for name, title, *_ in _native.controller_hooks()}
+    hooks = {name: {*must, *may} for name, _, must, may in _native.controller_hooks()}
+    known = hooks.pop(kind)
     classes = [each for each in made.__mro__ if each.__module__ not in {"builtins", __name__}]
     members = {name: value for each in reversed(classes) for name, value in vars(each).items()}
-    used = {name for value in members.values() for name in _names(getattr(value, "__code__", None))}
     for name, value in members.items():
         if name.startswith("_") or name in known or name in used:
             continue
-        other = next((title for title, names in hooks.values() if name in names), None)
+        others = [titles[other] for other, names in hooks.items() if name in names]
         like = difflib.get_close_matches(name, known - members.keys(), 1, NEAR)
-        if other is not None and callable(value):
-            text = f"{name} is never called: it is a hook of a {other}, and this is a {title}"
+        if others and callable(value):
+            of = " or ".join(f"a {title}" for title in others)
+            text = f"{name} is never called: it is a hook of {of}, and this is a {titles[kind]}"
         elif like:
-            text = f"{name} is never used: a {title} has {like[0]}"
+            text = f"{name} is never used: a {titles[kind]} has {like[0]}"
         else:
             continue
         _warn(text, getattr(value, "__code__", None), made)
 
 
-def _names(code: CodeType | None) -> Iterator[str]:
-    """Yield the names of the attributes and variables that code uses."""
-    if code is not None:
-        yield from code.co_names
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                yield from _names(constant)
+def _names_in_file(made: type) -> set[str] | None:
+    """Return the attributes that the file of a class uses, and its words; None without a file."""
+    try:
+        tree = ast.parse(Path(inspect.getsourcefile(made) or "").read_text(encoding="utf-8"))
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return None
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found
 
 
 def controller_kind(controller: object) -> Kind:
@@ -495,8 +511,11 @@ PATIENCE = 10.0
 NEAR = 0.8
 """The similarity, as of `difflib`, from which a name is taken for a misspelt hook."""
 
-_warned: dict[Any, Any] = {}
-"""What `warnings` has shown."""
+_MODULE = "cwnd_controllers_"
+"""What the names of the modules of files begin with."""
+
+_warned: dict[str, dict[Any, Any]] = {}
+"""What `warnings` has shown, by file."""
 
 _files: dict[str, str] = {}
 """The files that controllers were read from: as they are run, and as they were written."""
@@ -582,7 +601,7 @@ def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
 @functools.cache
 def _run_file(file: str, path: str) -> ModuleType:
     """Run a Python file as a module, once."""
-    name = f"cwnd_controllers_{len(_files)}_{Path(file).stem}"
+    name = f"{_MODULE}{len(_files)}_{Path(file).stem}"
     found = importlib.util.spec_from_file_location(name, file)
     if found is None or found.loader is None:
         raise _native.SpecError(f"{path}: not a Python file")
@@ -616,8 +635,7 @@ def _watch() -> None:
         time.sleep(1.0)
         now, before, calls = time.monotonic(), calls, {}
         for thread, frame in sys._current_frames().items():  # noqa: SLF001
-            frames = (each for each, _ in traceback.walk_stack(frame))
-            own = [each for each in frames if each.f_code.co_filename in _files]
+            own = [each for each, _ in traceback.walk_stack(frame) if _is_of_controller(each)]
             if not own:
                 continue
             call, since = before.get(thread, (None, now))
@@ -625,10 +643,14 @@ def _watch() -> None:
             if now - calls[thread][1] >= PATIENCE:
                 calls[thread] = own[-1], math.inf
                 text = f"this call has not returned for {PATIENCE:g} s"
-                place = _files[own[0].f_code.co_filename]
-                warnings.warn_explicit(
-                    text, ControllerWarning, place, own[0].f_lineno, registry=_warned
-                )
+                # `python -W error` cannot raise it in the thread of the call.
+                with suppress(ControllerWarning):
+                    _warn_at(text, own[0].f_code.co_filename, own[0].f_lineno)
+
+
+def _is_of_controller(frame: FrameType) -> bool:
+    """Whether a frame is of a file that was read as that of controllers, not as a script."""
+    return str(frame.f_globals.get("__name__")).startswith(_MODULE)
 
 
 def _read_call(spec: str, law: str) -> tuple[str, list[Any], dict[str, Any]]:

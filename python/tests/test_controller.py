@@ -186,6 +186,10 @@ def test_a_document_may_contain_controllers_and_no_other_objects(tmp_path):
             assert np.array_equal(result.record["flows"][0]["window"], added)
     with pytest.raises(TypeError, match="neither a specification nor a class of a controller"):
         cwnd.Scenario({**network, "flow": [{"controller": object()}]})
+    with pytest.raises(TypeError, match="neither a specification nor a class of a controller"):
+        cwnd.Scenario({**network, "flow": [{"controller": lambda: Gentle(beta=0.5)}]})
+    with pytest.raises(cwnd.ScenarioError, match="cannot contain infinity or NaN"):
+        cwnd.Scenario({**network, "flow": [{"controller": "reno", "start": np.nan}]}).validate()
     wrong = {**network, "dumbbell": {"rate": Gentle}, "flow": [{"controller": "reno"}]}
     with pytest.raises(cwnd.ScenarioError, match="Gentle'> is neither text, a number"):
         cwnd.Scenario(wrong).validate()

@@ -415,7 +415,7 @@ def methods(trait):
     ],
 )
 def test_the_hooks_are_those_of_the_traits(kind, trait, hooks):
-    _, required, optional = controller_hooks()[kind]
+    ((required, optional),) = [hooks for name, _, *hooks in controller_hooks() if name == kind]
     # A whole controller of Rust begins by its constructor.
     assert {*required, *optional} - {"begin"} == methods(trait)
     assert {name for name in vars(hooks) if not name.startswith("_")} == set(optional)
@@ -436,8 +436,17 @@ def test_the_needs_are_those_of_rust():
         cwnd.run(dumbbell("1s").add_flow(needing, **protocol))
 
 
-class Misspelt(Reno):
+MISSPELT = """
+import functools
+
+class Law:
     needs_ec = True
+
+    def grow(self, w, acked, cx):
+        return w + self.rescaled + getattr(self, "enters")(w)
+
+    def cut(self, w, why, cx):
+        return w / 2
 
     def answers_marks(self, cx):
         return False
@@ -445,29 +454,70 @@ class Misspelt(Reno):
     def losses(self, lost, rate, cx):
         pass
 
-    def enters(self, w):
-        return self.enter_at(w)
+    def cuts(self):
+        pass
 
-    def enter_at(self, w):
-        return self.rounds() + w
+    def observed(self, acked, cx):
+        pass
+
+    def enters(self, w):
+        return w
 
     def rounds(self):
         return 1
 
+    @functools.cached_property
+    def rescaled(self):
+        return self.rounds()
+"""
 
-def test_members_that_are_never_used_are_said_once():
-    with pytest.warns(ControllerWarning) as caught:
-        read_controller(Misspelt)
-    assert [str(each.message) for each in caught] == [
-        "needs_ec is never used: a window law has needs_ecn",
-        "answers_marks is never used: a window law has answers_mark",
-        "losses is never called: it is a hook of a rate law, and this is a window law",
-        "enters is never used: a window law has enter",
-    ]
-    assert {each.filename for each in caught} == {__file__}
-    lines = Path(__file__).read_text().splitlines()
-    assert "def answers_marks" in lines[caught[1].lineno - 1]
-    read_controller(Misspelt)
+
+def test_members_that_are_never_used_are_said_once(tmp_path):
+    # Of each file, although their texts and lines are equal.
+    for name in ("one.py", "other.py"):
+        file = tmp_path / name
+        file.write_text(MISSPELT)
+        with pytest.warns(ControllerWarning) as caught:
+            read_controller(f"{file}:Law")
+        assert [str(each.message) for each in caught] == [
+            "needs_ec is never used: a window law has needs_ecn",
+            "answers_marks is never used: a window law has answers_mark",
+            "losses is never called: it is a hook of a rate law, and this is a window law",
+            "observed is never used: a window law has observe",
+        ]
+        assert {each.filename for each in caught} == {str(file)}
+        lines = MISSPELT.splitlines()
+        assert "def answers_marks" in lines[caught[1].lineno - 1]
+        read_controller(f"{file}:Law")
+
+
+def test_a_class_without_a_file_runs_and_is_warned_of():
+    names = {"__name__": "nowhere"}
+    exec(
+        "class Law:\n"
+        "    uses_deliveryrate = True\n"
+        "    def __init__(self):\n"
+        "        self.cut = lambda w, why, cx: 2 * w\n"
+        "    def grow(self, w, acked, cx):\n"
+        "        return w + acked / w\n"
+        "    def cut(self, w, why, cx):\n"
+        "        return w\n",
+        names,
+    )
+    with pytest.warns(ControllerWarning, match="cut: the answer is more than the window"):
+        cwnd.run(dumbbell("2s").add_flow(names["Law"]))
+
+
+def test_an_error_keeps_its_own_notes():
+    class Noting(Reno):
+        def cut(self, w, why, cx):
+            problem = RuntimeError("no cut")
+            problem.__notes__ = ["its own"]
+            raise problem
+
+    with pytest.raises(RuntimeError) as caught:
+        cwnd.run(dumbbell("2s").add_flow(Noting))
+    assert caught.value.__notes__ == ["its own", "in dumbbell with python:Noting, seed 1"]
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,40 @@ def test_responsiveness_of_halving_every_second_round():
 )
 def test_what_the_data_cannot_give_is_nan(value):
     assert math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: metrics.binned_rate([0, 1e9], [0, 1], 1000, 1e-9), "at most 1e8 in a series"),
+        (lambda: metrics.binned_rate([0, np.inf], [0, 1], 1000, 1.0), "at most 1e8 in a series"),
+        (lambda: metrics.binned_rate([0, 1], [0, 1], 1000, 1.0, -np.inf), "at most 1e8 in a"),
+        (lambda: metrics.smoothness([0, 1, 2], [0, 1, 2], [0.0]), "intervals of 0 s"),
+        (lambda: metrics.jain_over_time([0, 1], [[0, 1]], 1e-300), "at most 1e8 in a series"),
+        (lambda: metrics.binned_rate([0, 1, 2], [0, 1], 1000, 1.0), "time and packets have diff"),
+        (lambda: metrics.by_size([500, 700], [1.0]), "sizes and values have different lengths"),
+        (lambda: metrics.responsiveness([0, 1, 2], [8, 2], 0, 0.1), "time and rate have different"),
+        (lambda: metrics.responsiveness([0, 1], [8, 2], 0, 0), "a round-trip time is above 0"),
+        (lambda: metrics.queueing_delay([0.1, 0.2], [1.0]), "delays and weights have different"),
+        (lambda: metrics.queueing_delay([0.1, 0.2], [1.0, -1.0]), "weights are at least 0"),
+        (lambda: metrics.jain_over_time([0, 1], [[0]], 1.0), "time and delivered have different"),
+        (
+            lambda: metrics.jain_over_time([0, 1], [[0, 1]] * 2, 1.0, 0.0, [(0, 1)]),
+            "active has 1 times, and delivered has 2 flows",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
+
+
+def test_arrays_have_any_shape():
+    assert metrics.jain([[1, 2], [3, 4]]) == metrics.jain([1, 2, 3, 4])
+    assert metrics.jain(3.0) == 1
+    assert metrics.efficiency_index(np.array([[1.0], [2.0]])) == 3
+    spans = np.array([[0.0, 2.0], [0.0, 2.0]])
+    found = metrics.jain_over_time([0, 1, 2], [[0, 4, 6], [0, 0, 2]], 1.0, 0.0, spans)
+    assert found.jain.tolist() == [0.5, 1.0]
+    offered = metrics.offered_rate([0, 1, 3], [8e3, 8e3, 8e3], [0.0, 1.0], [100])
+    assert offered == pytest.approx([8e3, 8e3])

@@ -170,16 +170,11 @@ def test_signals_end_a_command(name, folder, tmp_path, spawn):
 
 
 @pytest.mark.parametrize("of", ["cwnd._native:simulate", "cwnd._cli:run"])
-def test_an_error_that_an_interrupt_causes_is_the_interrupt(of, folder):
-    done = subprocess.run(
-        [sys.executable, "-c", BREAKING, of, "run", "net.toml"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 128 + signal.SIGINT
-    assert done.stderr == "cwnd: interrupted\n"
+def test_an_error_that_an_interrupt_causes_is_the_interrupt(of, folder, spawn):
+    words = [sys.executable, "-c", BREAKING, of, "run", "net.toml"]
+    process = spawn(*words, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert process.communicate()[1] == "cwnd: interrupted\n"
+    assert process.returncode == 128 + signal.SIGINT
 
 
 def start_peer(spawn, home, words: str) -> str:

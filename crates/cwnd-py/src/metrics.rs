@@ -7,7 +7,7 @@ use cwnd_sim::metrics::{
     Places, Run,
 };
 use numpy::{
-    AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1,
+    AllowTypeChange, IntoPyArray, PyArray1, PyArrayLikeDyn, PyArrayMethods, PyReadonlyArrayDyn,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,20 +17,20 @@ use std::collections::BTreeSet;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
-/// Numbers from Python, contiguous in memory.
+/// Numbers from Python, of any shape, contiguous in memory.
 #[derive(Default)]
-pub(crate) struct Numbers<'py>(Option<PyReadonlyArray1<'py, f64>>);
+pub(crate) struct Numbers<'py>(Option<PyReadonlyArrayDyn<'py, f64>>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Numbers<'py> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let array: PyArrayLike1<'py, f64, AllowTypeChange> = object.extract()?;
+        let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = object.extract()?;
         if array.as_slice().is_ok() {
             return Ok(Numbers(Some(array.clone())));
         }
-        let copied = array.as_array().to_vec().into_pyarray(object.py());
-        Ok(Numbers(Some(copied.readonly())))
+        let copied: Vec<_> = array.as_array().iter().copied().collect();
+        Ok(Numbers(Some(copied.into_pyarray(object.py()).to_dyn().readonly())))
     }
 }
 
@@ -38,6 +38,30 @@ impl AsRef<[f64]> for Numbers<'_> {
     fn as_ref(&self) -> &[f64] {
         self.0.as_ref().and_then(|array| array.as_slice().ok()).unwrap_or_default()
     }
+}
+
+/// Checks that columns belong together.
+fn check_lengths(names: &str, columns: &[&[f64]]) -> PyResult<()> {
+    let lengths: Vec<_> = columns.iter().map(|column| column.len().to_string()).collect();
+    if lengths.windows(2).all(|pair| pair[0] == pair[1]) {
+        return Ok(());
+    }
+    let lengths = lengths.join(" and ");
+    Err(PyValueError::new_err(format!("{names} have different lengths: {lengths}")))
+}
+
+/// Checks a time scale of series.
+fn check_scale(time: &[f64], scale: f64, start: Option<f64>) -> PyResult<()> {
+    let (first, last) = (start.or(time.first().copied()), time.last().copied());
+    let span = last.unwrap_or(0.0) - first.unwrap_or(0.0);
+    if scale > 0.0 && scale.is_finite() && span / scale < formula::MAX_INTERVALS && span.is_finite()
+    {
+        return Ok(());
+    }
+    let most = formula::MAX_INTERVALS;
+    let text =
+        format!("intervals of {scale} s: they are above 0, and at most {most:e} in a series");
+    Err(PyValueError::new_err(text))
 }
 
 /// The fields of a `cwnd.metrics.Spread`.
@@ -74,21 +98,46 @@ export! {
     coefficient_of_variation(rates: Numbers<'_>) -> f64 =
         formula::coefficient_of_variation(rates.as_ref());
     stability_index(rates: Vec<Numbers<'_>>) -> f64 = formula::stability_index(&rates);
-    smoothness(time: Numbers<'_>, counted: Numbers<'_>, scale: f64, start: Option<f64>) -> f64 =
-        formula::smoothness(time.as_ref(), counted.as_ref(), scale, start);
-    convergence_time(time: Numbers<'_>, rates: Vec<Numbers<'_>>, epsilon: f64, hold: f64) -> f64 =
-        formula::convergence_time(time.as_ref(), &rates, epsilon, hold);
+    smoothness(
+        time: Numbers<'_>, counted: Numbers<'_>, scale: f64, start: Option<f64>
+    ) -> PyResult<f64> = {
+        let (time, counted) = (time.as_ref(), counted.as_ref());
+        check_lengths("time and packets", &[time, counted])?;
+        check_scale(time, scale, start)?;
+        Ok(formula::smoothness(time, counted, scale, start))
+    };
+    convergence_time(
+        time: Numbers<'_>, rates: Vec<Numbers<'_>>, epsilon: f64, hold: f64
+    ) -> PyResult<f64> = {
+        for own in &rates {
+            check_lengths("time and rates", &[time.as_ref(), own.as_ref()])?;
+        }
+        Ok(formula::convergence_time(time.as_ref(), &rates, epsilon, hold))
+    };
     responsiveness(
         time: Numbers<'_>, rate: Numbers<'_>, congestion: f64, rtt: f64, factor: f64
-    ) -> f64 = formula::responsiveness(time.as_ref(), rate.as_ref(), congestion, rtt, factor);
-    queueing_delay(delays: Numbers<'_>, weights: Option<Numbers<'_>>) -> [f64; 4] =
-        formula::queueing_delay(delays.as_ref(), weights.as_ref().map(AsRef::as_ref));
+    ) -> PyResult<f64> = {
+        check_lengths("time and rate", &[time.as_ref(), rate.as_ref()])?;
+        if rtt <= 0.0 {
+            return Err(PyValueError::new_err("a round-trip time is above 0"));
+        }
+        Ok(formula::responsiveness(time.as_ref(), rate.as_ref(), congestion, rtt, factor))
+    };
+    queueing_delay(delays: Numbers<'_>, weights: Option<Numbers<'_>>) -> PyResult<[f64; 4]> = {
+        let weights = weights.as_ref().map(AsRef::as_ref);
+        check_lengths("delays and weights", &[delays.as_ref(), weights.unwrap_or(delays.as_ref())])?;
+        if weights.is_some_and(|own| own.iter().any(|weight| *weight < 0.0)) {
+            return Err(PyValueError::new_err("weights are at least 0"));
+        }
+        Ok(formula::queueing_delay(delays.as_ref(), weights))
+    };
     spread(values: Numbers<'_>) -> SpreadFields = fields(formula::spread(values.as_ref()));
-    by_size(sizes: Numbers<'_>, values: Numbers<'_>) -> Vec<(f64, f64, SpreadFields)> =
-        formula::by_size(sizes.as_ref(), values.as_ref())
-            .into_iter()
-            .map(|(low, high, found)| (low, high, fields(found)))
-            .collect();
+    by_size(sizes: Numbers<'_>, values: Numbers<'_>) -> PyResult<Vec<(f64, f64, SpreadFields)>> = {
+        let (sizes, values) = (sizes.as_ref(), values.as_ref());
+        check_lengths("sizes and values", &[sizes, values])?;
+        let classes = formula::by_size(sizes, values).into_iter();
+        Ok(classes.map(|(low, high, found)| (low, high, fields(found))).collect())
+    };
 }
 
 /// Returns the beginnings of the intervals and the rate in each.
@@ -100,10 +149,12 @@ pub(crate) fn binned_rate<'py>(
     packet_bytes: f64,
     scale: f64,
     start: Option<f64>,
-) -> (Column<'py>, Column<'py>) {
+) -> PyResult<(Column<'py>, Column<'py>)> {
     let (time, counted) = (time.as_ref(), counted.as_ref());
+    check_lengths("time and packets", &[time, counted])?;
+    check_scale(time, scale, start)?;
     let (edges, rates) = formula::binned_rate(time, counted, packet_bytes, scale, start);
-    (edges.into_pyarray(py), rates.into_pyarray(py))
+    Ok((edges.into_pyarray(py), rates.into_pyarray(py)))
 }
 
 /// Returns the ideal completion time of each transfer.
@@ -141,9 +192,12 @@ pub(crate) fn offered_rate<'py>(
     capacity_bps: Numbers<'py>,
     begin: Numbers<'py>,
     wire_bytes: Numbers<'py>,
-) -> Column<'py> {
+) -> PyResult<Column<'py>> {
     let (time, capacity) = (time.as_ref(), capacity_bps.as_ref());
-    formula::offered_rate(time, capacity, begin.as_ref(), wire_bytes.as_ref()).into_pyarray(py)
+    let (begin, bytes) = (begin.as_ref(), wire_bytes.as_ref());
+    check_lengths("time and capacity_bps", &[time, capacity])?;
+    check_lengths("begin and wire_bytes", &[begin, bytes])?;
+    Ok(formula::offered_rate(time, capacity, begin, bytes).into_pyarray(py))
 }
 
 /// The fields of a `cwnd.metrics.JainSeries`.
@@ -162,9 +216,18 @@ pub(crate) fn jain_over_time<'py>(
     window: f64,
     start: f64,
     active: Vec<(f64, f64)>,
-) -> JainFields<'py> {
+) -> PyResult<JainFields<'py>> {
+    for own in &delivered {
+        check_lengths("time and delivered", &[time.as_ref(), own.as_ref()])?;
+    }
+    if active.len() != delivered.len() {
+        let (spans, flows) = (active.len(), delivered.len());
+        let text = format!("active has {spans} times, and delivered has {flows} flows");
+        return Err(PyValueError::new_err(text));
+    }
+    check_scale(time.as_ref(), window, Some(start))?;
     let found = formula::jain_over_time(time.as_ref(), &delivered, window, start, &active);
-    jain_fields(py, found)
+    Ok(jain_fields(py, found))
 }
 
 type Dicts<'py> = Vec<Bound<'py, PyDict>>;
@@ -307,6 +370,10 @@ pub(crate) fn run_smoothness<'py>(
     flow: Bound<'py, PyDict>,
     scales: Vec<f64>,
 ) -> PyResult<Vec<f64>> {
+    let time = series(&result.record, "time")?;
+    for scale in &scales {
+        check_scale(time.as_ref(), *scale, None)?;
+    }
     result.part(&vec![flow], &Vec::new(), |run, flows| {
         scales.iter().map(|scale| run.smoothness(flows[0], *scale)).collect()
     })
@@ -320,6 +387,7 @@ pub(crate) fn run_jain<'py>(
     flows: Dicts<'py>,
     window: f64,
 ) -> PyResult<JainFields<'py>> {
+    check_scale(series(&result.record, "time")?.as_ref(), window, None)?;
     let compute = |run: &Run<'_>, flows: &[&Flow<'_>]| run.jain_over_time(flows, window);
     Ok(jain_fields(py, result.part(&flows, &Vec::new(), compute)?))
 }

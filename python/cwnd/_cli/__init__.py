@@ -54,7 +54,13 @@ def _explain(problem: BaseException) -> str:
     """Return the message for an error of the user; raise any other exception again."""
     from cwnd._native import ScenarioError, SpecError
     from cwnd.controller import explain_failure
-    from cwnd.errors import ArgumentError, KernelError, PlanError
+    from cwnd.errors import (
+        ArgumentError,
+        ControllerWarning,
+        DataSetWarning,
+        KernelError,
+        PlanError,
+    )
 
     in_controller = explain_failure(problem)
     if in_controller is not None:
@@ -73,7 +79,8 @@ def _explain(problem: BaseException) -> str:
         option = "" if named else f"--{problem.argument.replace('_', '-')}: "
         return option + problem.problem
     lines = ScenarioError | SpecError | KernelError | PlanError | MissingExtraError
-    if isinstance(problem, lines):
+    # `python -W error` raises warnings.
+    if isinstance(problem, lines | ControllerWarning | DataSetWarning):
         return str(problem)
     raise problem
 

@@ -84,13 +84,13 @@ def read_expectations(
     cwnd._native.ScenarioError: expect.goodput: a rate needs a unit, such as 15mbit
     """
     source = None if file is None else (str(file), file.read_text(encoding="utf-8"))
-    found = _native.read_expectations(table, *places, duration_s, source)
+    found = _native.read_expectations(dict(table), *places, duration_s, source)
     return [Expectation.of(*each) for each in found]
 
 
 def check(result: Result, table: Mapping[str, object]) -> list[Outcome]:
     """Compare the metrics of a run with a table of bounds."""
-    found = _native.check_expectations(result, table)
+    found = _native.check_expectations(result, dict(table))
     return [
         Outcome(Expectation.of(*each), value, holds, text) for each, value, holds, text in found
     ]

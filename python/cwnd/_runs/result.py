@@ -470,7 +470,7 @@ def _pick(record: Mapping[str, object], names: Sequence[str]) -> JsonObject:
 
 
 def mean_of_known(values: list[float]) -> float:
-    """Return the mean of the values that are not NaN; NaN without any."""
+    """Return the mean of the finite values; NaN without any."""
     return _native.mean_of_finite(values)
 
 

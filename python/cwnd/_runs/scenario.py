@@ -52,13 +52,11 @@ class Scenario:
     def __init__(
         self, document: JsonObject, controllers: Mapping[str, Factory] | None = None
     ) -> None:
-        self._document = _copy(document)
         self._controllers: dict[str, Factory] = dict(controllers or {})
-        for flow in self._flows:
-            controller: Any = flow.get("controller")
-            plain = controller is None or isinstance(controller, str | int | float | list | dict)
-            if not plain or ".py:" in str(controller):
-                flow["controller"] = self._name(controller)
+        flows = document.get("flow")
+        if isinstance(flows, list):
+            document = {**document, "flow": [self._named(flow) for flow in flows]}
+        self._document = _copy(document)
 
     def __repr__(self) -> str:
         flows = ", ".join(
@@ -271,6 +269,14 @@ class Scenario:
                     made.add_flow(spec, **{key: keys[key] for key in keys if key != "controller"})
         return made
 
+    def _named(self, flow: Any) -> Any:  # noqa: ANN401
+        """Return a group of flows whose controller, if it is written in Python, has a name."""
+        controller: Any = flow.get("controller") if isinstance(flow, dict) else None
+        plain = controller is None or isinstance(controller, str | int | float | list | dict)
+        if plain and ".py:" not in str(controller):
+            return flow
+        return {**flow, "controller": self._name(controller)}
+
     def _name(self, controller: Spec) -> str:
         """Return the name of a controller; a controller written in Python is registered."""
         if isinstance(controller, str) and controller in self._controllers:
@@ -316,7 +322,12 @@ class Scenario:
 
     def to_json(self) -> str:
         """Return the scenario as JSON text."""
-        return json.dumps(self._document, default=_refuse)
+        try:
+            return json.dumps(self._document, default=_refuse, allow_nan=False)
+        except _native.ScenarioError:
+            raise
+        except ValueError:
+            raise _native.ScenarioError("a scenario cannot contain infinity or NaN") from None
 
     def to_toml(self) -> str:
         """Return the scenario as the text of a scenario file."""

@@ -32,6 +32,7 @@ _NAMES = {
     "Probability": "fraction",
     "RateRange": "rate",
     "ChangedRate": "rate",
+    "Timestamps": "true | time",
     "string": "text",
     "boolean": "true | false",
     "array": "list",

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import ChainMap
 from contextlib import suppress
 from functools import lru_cache
@@ -147,6 +148,7 @@ class _Process:
 def serve(descriptor: int) -> None:
     """Execute the runs that are requested on a connection, a file descriptor, until it closes."""
     connection = Connection(descriptor)
+    warnings.formatwarning = _format_warning
     requests: SimpleQueue[tuple[bytes, Run]] = SimpleQueue()
     Thread(target=_listen, args=[connection, requests], daemon=True).start()
     connection.send(None)
@@ -154,6 +156,17 @@ def serve(descriptor: int) -> None:
         while True:
             packed, run = requests.get(timeout=IDLE_SECONDS)
             connection.send(run_batch(unpack(packed), [run]))
+
+
+def _format_warning(
+    message: Warning | str,
+    category: type[Warning],  # noqa: ARG001
+    filename: str,
+    lineno: int,
+    line: str | None = None,  # noqa: ARG001
+) -> str:
+    """Format a warning as one line, as the command does."""
+    return f"cwnd: {filename}:{lineno}: {message}\n"
 
 
 def _listen(connection: Connection, requests: SimpleQueue[tuple[bytes, Run]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -114,7 +115,7 @@ def offered_rate(
     >>> offered_rate([0.0, 1.0, 3.0], [8e3, 4e3, 0.0], [0.0, 0.5], [1500, 500]).tolist()
     [6000.0, 8000.0]
     """
-    return _native.offered_rate(time, capacity_bps, begin, wire_bytes)
+    return _each(partial(_native.offered_rate, time, capacity_bps), begin, wire_bytes)
 
 
 def slowdown(times: npt.ArrayLike, ideal: npt.ArrayLike) -> Array:

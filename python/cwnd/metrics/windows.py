@@ -59,5 +59,6 @@ def jain_over_time(
     >>> found.jain.tolist(), found.worst, found.mean
     ([0.5, 1.0], 0.5, 0.75)
     """
-    spans = [(-math.inf, math.inf)] * len(delivered) if active is None else active
+    always = [(-math.inf, math.inf)] * len(delivered)
+    spans = always if active is None else [(begin, end) for begin, end in active]
     return JainSeries(*_native.jain_over_time(time, delivered, window, start, spans))

@@ -42,7 +42,9 @@ impl Failure {
         let run = RUN.take();
         if !run.is_empty() {
             // Python before 3.11 has no `add_note`. An error without the note is the same error.
-            let _ = error.value(py).setattr(intern!(py, "__notes__"), vec![run]);
+            let (value, name) = (error.value(py), intern!(py, "__notes__"));
+            let own = value.getattr(name).and_then(|notes| notes.extract::<Vec<String>>());
+            let _ = value.setattr(name, [own.unwrap_or_default(), vec![run]].concat());
         }
         let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);

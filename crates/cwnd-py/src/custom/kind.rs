@@ -3,7 +3,6 @@
 use cwnd::registry::Kind;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use std::collections::HashMap;
 
 /// A kind with its name, the members that only it has, and the members that it requires and may
 /// have: the hooks.
@@ -80,16 +79,14 @@ pub(crate) fn controller_kind(controller: &Bound<'_, PyAny>) -> PyResult<&'stati
     Ok(shape(controller)?.name)
 }
 
-/// Returns the title of each kind, its required hooks and its optional ones, by the name of the
-/// kind.
-#[pyfunction]
-pub(crate) fn controller_hooks() -> HashMap<&'static str, Hooks> {
-    let hooks = |shape: &Shape| (shape.title, shape.required.to_vec(), shape.optional.to_vec());
-    SHAPES.iter().map(|shape| (shape.name, hooks(shape))).collect()
-}
+/// The name of a kind, its title, its required hooks and its optional ones.
+type Hooks = (&'static str, &'static str, Vec<&'static str>, Vec<&'static str>);
 
-/// A title, required hooks and optional hooks.
-type Hooks = (&'static str, Vec<&'static str>, Vec<&'static str>);
+/// Returns the hooks of each kind.
+#[pyfunction]
+pub(crate) fn controller_hooks() -> Vec<Hooks> {
+    SHAPES.iter().map(|it| (it.name, it.title, it.required.into(), it.optional.into())).collect()
+}
 
 /// The kind of a controller.
 ///

@@ -116,11 +116,18 @@ pub fn interpolate(at: f64, time: &[f64], values: &[f64]) -> f64 {
     }
 }
 
-/// The edges of the complete intervals of length `scale` from `start` until the last sample.
+/// The greatest number of intervals of a series.
+pub const MAX_INTERVALS: f64 = 1e8;
+
+/// The edges of the complete intervals of length `scale` from `start` until the last sample; none
+/// if there are more than [`MAX_INTERVALS`].
 fn edges(time: &[f64], scale: f64, start: f64) -> Vec<f64> {
     let last = time.last().copied().unwrap_or(f64::NAN);
-    let count = whole(ratio(last - start, scale) + ROUNDING);
-    (0..=count).map(|number| start + scale * number as f64).collect()
+    let count = ratio(last - start, scale) + ROUNDING;
+    if count > MAX_INTERVALS {
+        return Vec::new();
+    }
+    (0..=whole(count)).map(|number| start + scale * number as f64).collect()
 }
 
 /// The rate of a flow in intervals of equal length: their edges, and bits per second in each.
