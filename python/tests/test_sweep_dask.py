@@ -18,7 +18,7 @@ import yaml
 from distributed import Client, LocalCluster, Security
 
 import cwnd
-from cwnd._cli.cluster import open_cluster
+from cwnd._cli.cluster import ClusterOptions, open_cluster
 from cwnd._papers.runner import reproduce
 from cwnd._sweeps import sweep as sweeping
 from cwnd.errors import ArgumentError
@@ -166,11 +166,17 @@ def test_what_is_no_open_client_is_refused(cluster, plan, tmp_path):
 def test_the_command_reads_the_schedulers_file(cluster, plan, local, tmp_path, command):
     file, out = tmp_path / "scheduler.json", tmp_path / "out"
     problem = f"cannot read {file}: No such file or directory"
-    with pytest.raises(ArgumentError, match=problem), open_cluster(None, str(file), None):
+    with (
+        pytest.raises(ArgumentError, match=problem),
+        open_cluster(ClusterOptions(None, str(file), None)),
+    ):
         pass
     file.write_text("[]")
     problem = f"{file} is not a file of `dask scheduler --scheduler-file`"
-    with pytest.raises(ArgumentError, match=problem), open_cluster(None, str(file), None):
+    with (
+        pytest.raises(ArgumentError, match=problem),
+        open_cluster(ClusterOptions(None, str(file), None)),
+    ):
         pass
     file.write_text(json.dumps({"address": cluster.scheduler_address}))
     done = command("sweep", plan, "--out", out, "--scheduler-file", file, "--wait-workers", 1)
@@ -190,8 +196,8 @@ def test_the_command_reads_the_schedulers_file(cluster, plan, local, tmp_path, c
     ],
 )
 def test_options_of_a_cluster_that_contradict_are_refused(options, text):
-    given = {"dask": None, "scheduler_file": None, "wait_workers": None, **options}
-    with pytest.raises(click.UsageError, match=text), open_cluster(**given):
+    given = ClusterOptions(None, None, None)._replace(**options)
+    with pytest.raises(click.UsageError, match=text), open_cluster(given):
         pass
 
 
@@ -201,11 +207,14 @@ def test_workers_of_an_adaptive_cluster_are_called(plan, local, tmp_path, capsys
         with monkeypatch.context() as short:
             short.setattr("cwnd._cli.cluster.WAIT_MINUTES", 0)
             problem = f"0 of 2 workers at {address} after 0 minutes"
-            with pytest.raises(ArgumentError, match=problem), open_cluster(address, None, 2):
+            with (
+                pytest.raises(ArgumentError, match=problem),
+                open_cluster(ClusterOptions(address, None, 2)),
+            ):
                 pass
         assert capsys.readouterr().err == ""
         scaling.adapt(minimum=0, maximum=2, interval="100ms", wait_count=100)
-        with open_cluster(address, None, 2) as client:
+        with open_cluster(ClusterOptions(address, None, 2)) as client:
             assert len(client.nthreads()) == 2
             said = f"cwnd: waiting for 2 workers at {address}, at most 30 minutes\n"
             assert capsys.readouterr().err == said

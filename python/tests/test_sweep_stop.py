@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 
 import cwnd
-from cwnd._cli.cluster import open_cluster
+from cwnd._cli.cluster import ClusterOptions, open_cluster
 from cwnd.errors import ArgumentError
 
 PLAN = """
@@ -161,7 +161,7 @@ def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monke
 def test_a_scheduler_that_stops_while_the_command_waits_for_workers_is_named(cluster, monkeypatch):
     scheduler, address, *_ = cluster
     monkeypatch.setattr("cwnd._cli.cluster.say", lambda _: scheduler.send_signal(signal.SIGSTOP))
-    with pytest.raises(ArgumentError) as caught, open_cluster(address, None, 2):
+    with pytest.raises(ArgumentError) as caught, open_cluster(ClusterOptions(address, None, 2)):
         pass
     one_line(caught, f"the scheduler at {address} has not answered for 1 s")
 
