@@ -224,10 +224,12 @@ fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
 /// Runs one job; `None` if it was stopped.
 fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let begin = Instant::now();
-    begin_run(format!("in {} with {}, seed {}", job.name, controllers(&job.network), job.seed));
     let custom =
         |spec: &str| -> Option<Arc<dyn MakeController>> { Some(shared.laws.get(spec)?.clone()) };
     let python = !shared.laws.is_empty();
+    if python {
+        begin_run(format!("in {} with {}, seed {}", job.name, controllers(&job.network), job.seed));
+    }
     let options = Options {
         custom: python.then_some(&custom),
         lookahead: shared.lookahead,
