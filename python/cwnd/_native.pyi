@@ -32,6 +32,7 @@ _Spread: TypeAlias = tuple[int, float, float, float, float, float]
 __all__ = [
     "KERNEL_BOUND",
     "KERNEL_IMPLEMENTED",
+    "SCALES",
     "Acked",
     "Context",
     "Conventions",
@@ -75,6 +76,9 @@ __all__ = [
     "converge",
     "convergence_time",
     "extreme",
+    "flow_group",
+    "format_rate",
+    "format_time",
     "format_value",
     "friendliness",
     "harm",
@@ -97,6 +101,7 @@ __all__ = [
     "mean_of_finite",
     "offered_rate",
     "packet_rates",
+    "parse_quantity",
     "queueing_delay",
     "rate",
     "ratio",
@@ -566,6 +571,12 @@ def read_metric(name: str, groups: AbstractSet[str], links: AbstractSet[str]) ->
 def run_metrics(result: Result, names: Sequence[str]) -> list[float]: ...
 def read_bound(bound: str) -> tuple[_Operator, str]: ...
 def read_limit(dimension: Dimension, text: str) -> float: ...
+def parse_quantity(
+    kind: Literal["rate", "time", "size"], value: str | float, zero: bool
+) -> float: ...
+def format_rate(bps: float, digits: int) -> str: ...
+def format_time(seconds: float, digits: int) -> str: ...
+def flow_group(name: str) -> str: ...
 def format_value(dimension: Dimension, value: float) -> str: ...
 def read_expectations(
     table: Mapping[str, object],
@@ -726,6 +737,7 @@ def udt_listen(host: str, port: int, options: SocketOptions) -> UdtListener: ...
 class KernelError(ValueError): ...
 
 KERNEL_IMPLEMENTED: list[str]
+SCALES: list[int]
 KERNEL_BOUND: float
 
 @final

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import re
 from typing import Literal, TypeAlias
+
+from cwnd import _native
 
 Quantity: TypeAlias = str | float
 """A number in SI base units, or text with a unit such as ``15mbit`` or ``100ms``."""
@@ -19,35 +19,6 @@ _EXAMPLES: dict[Kind, str] = {
     "limit": "20p",
     "threshold": "5p",
 }
-
-_RATES = {
-    f"{prefix}bit": factor
-    for prefix, factor in {
-        "": 1.0,
-        "k": 1e3,
-        "m": 1e6,
-        "g": 1e9,
-        "t": 1e12,
-        "ki": 2.0**10,
-        "mi": 2.0**20,
-        "gi": 2.0**30,
-        "ti": 2.0**40,
-    }.items()
-}
-_TIMES = {
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ns": 1e-9,
-    "min": 60.0,
-    "h": 3600.0,
-}
-_PREFIXES = "kmgtp"
-_SIZES = {"b": 1.0}
-_SIZES |= {f"{prefix}b": 10.0 ** (3 * n) for n, prefix in enumerate(_PREFIXES, 1)}
-_SIZES |= {f"{prefix}ib": 2.0 ** (10 * n) for n, prefix in enumerate(_PREFIXES, 1)}
-_NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
 
 
 def parse_rate(value: Quantity) -> float:
@@ -74,7 +45,7 @@ def parse_rate(value: Quantity) -> float:
     >>> parse_rate("15mbit")
     15000000.0
     """
-    return _parse(value, "rate", _RATES)
+    return _native.parse_quantity("rate", value, zero=False)
 
 
 def parse_time(value: Quantity, *, zero: bool = False) -> float:
@@ -102,7 +73,7 @@ def parse_time(value: Quantity, *, zero: bool = False) -> float:
     >>> parse_time("100ms")
     0.1
     """
-    return _parse(value, "time", _TIMES, zero=zero)
+    return _native.parse_quantity("time", value, zero=zero)
 
 
 def scenario_time(value: Quantity) -> float:
@@ -145,14 +116,7 @@ def parse_size(value: Quantity) -> int:
     Traceback (most recent call last):
     ValueError: '10G' is ambiguous: write 10GB (powers of 1000) or 10GiB (powers of 1024)
     """
-    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
-    if match is not None and match[2].lower() in set(_PREFIXES):
-        number, prefix = match[1], match[2].upper()
-        raise ValueError(
-            f"{value!r} is ambiguous: write {number}{prefix}B (powers of 1000) or "
-            f"{number}{prefix}iB (powers of 1024)"
-        )
-    size = _parse(value, "size", _SIZES)
+    size = _native.parse_quantity("size", value, zero=False)
     if size < 1:
         raise ValueError(f"{value!r} is less than a byte")
     return round(size)
@@ -169,35 +133,12 @@ def check_unit(kind: Kind, value: object) -> None:
     ValueError: a rate needs a unit, such as 15mbit
     """
     for end in value.split("..") if isinstance(value, str) else ():
-        match = _NUMBER.fullmatch(end)
-        if match is not None and not match[2] and float(match[1]):
+        try:
+            bare = float(end) != 0
+        except ValueError:
+            continue
+        if bare:
             raise ValueError(f"a {kind} needs a unit, such as {_EXAMPLES[kind]}")
-
-
-def _parse(value: Quantity, kind: Kind, units: dict[str, float], *, zero: bool = False) -> float:
-    """Parse a positive number with one of ``units``; ``zero`` allows 0 without a unit."""
-    expected = f"a {kind} such as {_EXAMPLES[kind]}"
-    if isinstance(value, str):
-        match = _NUMBER.fullmatch(value)
-        if match is None:
-            raise ValueError(f"{value!r} is not {expected}")
-        check_unit(kind, value)
-        unit = match[2].lower()
-        if unit.endswith("bps"):
-            bits = f"{match[1]}{unit[:-3]}bit"
-            raise ValueError(
-                f"{value!r} is ambiguous, tc reads {unit} as bytes per second: write {bits}"
-            )
-        if unit and unit not in units:
-            known = ", ".join(units)
-            raise ValueError(f"{value!r} is not {expected}; the units are {known}")
-        number = float(match[1]) * units.get(unit, 1.0)
-    else:
-        number = float(value)
-    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
-        least = "at least 0" if zero else "above 0"
-        raise ValueError(f"{value!r} is not {expected}: it must be {least} and finite")
-    return number
 
 
 def format_rate(bps: float, digits: int = 4) -> str:
@@ -215,12 +156,7 @@ def format_rate(bps: float, digits: int = 4) -> str:
     >>> format_rate(1.5e7), format_rate(980.0), format_rate(float("inf"))
     ('15 Mbit/s', '980 bit/s', 'infinite')
     """
-    if math.isinf(bps):
-        return "infinite"
-    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(bps) >= (1 - 0.5 * 10**-digits) * factor:
-            return f"{bps / factor:.{digits}g} {prefix}bit/s"
-    return f"{bps:.{digits}g} bit/s"
+    return _native.format_rate(bps, digits)
 
 
 def format_size(count: float) -> str:
@@ -257,10 +193,7 @@ def format_time(seconds: float, digits: int = 4) -> str:
     >>> format_time(0.1), format_time(120.0), format_time(0.0), format_time(0.000118, 2)
     ('100 ms', '120 s', '0 s', '120 µs')
     """
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(seconds) >= (1 - 0.5 * 10**-digits) * factor:
-            return f"{_significant(seconds / factor, digits)} {unit}"
-    return f"{_significant(seconds * 1e9, digits)} ns" if seconds else "0 s"
+    return _native.format_time(seconds, digits)
 
 
 def counted(number: int, word: str) -> str:
@@ -272,12 +205,6 @@ def counted(number: int, word: str) -> str:
     ('1 run', '2,000 runs')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def _significant(value: float, digits: int) -> str:
-    """Format a number with some significant digits, without an exponent if it is large."""
-    text = f"{value:.{digits}g}"
-    return f"{float(text):.0f}" if "e+" in text else text
 
 
 def tc_rate(bps: float) -> str:

@@ -61,11 +61,12 @@ mod _native {
     #[pymodule_export]
     use crate::metrics::{
         binned_rate, by_size, check_expectations, coefficient_of_variation, convergence_time,
-        extreme, format_value, friendliness, harm, ideal_completion_time, jain, jain_over_time,
-        link_rates, mean_of_finite, offered_rate, packet_rates, queueing_delay, rate, ratio,
-        read_bound, read_expectations, read_limit, read_metric, responsiveness, run_figures,
-        run_goodputs, run_jain, run_metrics, run_seconds, run_smoothness, run_total_goodput,
-        run_transfers, slowdown, smoothness, spread, stability_index, time_scales, total,
+        extreme, flow_group, format_rate, format_time, format_value, friendliness, harm,
+        ideal_completion_time, jain, jain_over_time, link_rates, mean_of_finite, offered_rate,
+        packet_rates, parse_quantity, queueing_delay, rate, ratio, read_bound, read_expectations,
+        read_limit, read_metric, responsiveness, run_figures, run_goodputs, run_jain, run_metrics,
+        run_seconds, run_smoothness, run_total_goodput, run_transfers, slowdown, smoothness,
+        spread, stability_index, time_scales, total,
     };
     #[pymodule_export]
     use crate::model::{
@@ -91,6 +92,8 @@ mod _native {
         udt_listen, udt_parse_peers, udt_read_secret,
     };
 
+    #[pymodule_export]
+    const SCALES: [u32; 3] = cwnd_sim::metrics::SCALES;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     const KERNEL_BOUND: f64 = cwnd_linux::bpf::BOUND;

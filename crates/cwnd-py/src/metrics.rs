@@ -3,7 +3,7 @@
 use crate::scenario::scenario_error;
 use cwnd_sim::metrics::formula::{self, JainSeries, Spread};
 use cwnd_sim::metrics::{
-    self, Expectation, Expectations, Flow, FlowTransfers, Link, MetricError, Named, Outcome,
+    self, Expectation, Expectations, Flow, FlowTransfers, Kind, Link, MetricError, Named, Outcome,
     Places, Run,
 };
 use numpy::{
@@ -463,6 +463,39 @@ pub(crate) fn read_bound(bound: &str) -> PyResult<(&'static str, &str)> {
 #[pyfunction]
 pub(crate) fn read_limit(dimension: Bound<'_, PyAny>, text: &str) -> PyResult<f64> {
     metrics::read_limit(depythonize(&dimension)?, text).map_err(wrong)
+}
+
+/// Reads a rate, a time or a size: text with a unit, or a number.
+#[pyfunction]
+pub(crate) fn parse_quantity(kind: &str, value: &Bound<'_, PyAny>, zero: bool) -> PyResult<f64> {
+    let kind = match kind {
+        "rate" => Kind::RATE,
+        "time" => Kind::TIME,
+        _ => Kind::SIZE,
+    };
+    let read = match value.extract::<&str>() {
+        Ok(text) => kind.parse(text, zero),
+        Err(_) => kind.check(value.extract()?, zero, &value.repr()?.to_string()),
+    };
+    read.map_err(wrong)
+}
+
+/// Formats a rate for people.
+#[pyfunction]
+pub(crate) fn format_rate(bps: f64, digits: usize) -> String {
+    metrics::format_rate(bps, digits)
+}
+
+/// Formats a time for people.
+#[pyfunction]
+pub(crate) fn format_time(seconds: f64, digits: usize) -> String {
+    metrics::format_time(seconds, digits)
+}
+
+/// Returns the name of a flow's group.
+#[pyfunction]
+pub(crate) fn flow_group(name: &str) -> &str {
+    metrics::group_of(name)
 }
 
 /// Formats a value of a dimension for people.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
+
+from cwnd import _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 MAX_MEMBERS = 10
 """Largest number of finite flows with one name that tables and plots show one by one."""
-
-_NUMBERED = re.compile(r"(.+)-[1-9][0-9]*")
 
 
 class FlowGroups(NamedTuple):
@@ -54,5 +53,4 @@ def name_of_group(flow: str) -> str:
     >>> name_of_group("web-12"), name_of_group("long")
     ('web', 'long')
     """
-    match = _NUMBERED.fullmatch(flow)
-    return flow if match is None else match[1]
+    return _native.flow_group(flow)

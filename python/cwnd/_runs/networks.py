@@ -12,7 +12,6 @@ import numpy as np
 
 from cwnd import _native
 from cwnd._runs.conventions import all_conventions
-from cwnd._runs.result import SCALES
 from cwnd._runs.scenario import Scenario
 from cwnd._runs.scenario_keys import check_values, write_values
 from cwnd.errors import ArgumentError, read_argument
@@ -139,7 +138,7 @@ class Network:
         if self.rtt_s is None:
             return None
         unit = max(self.sample_s, self.rtt_s)
-        return [float(f"{scale * unit:.6g}") for scale in SCALES]
+        return [float(f"{scale * unit:.6g}") for scale in _native.SCALES]
 
     def sampled(self, runs: int, flows: int, duration_s: float) -> Network:
         """Return the network with the sampling rate adapted to the memory limit.

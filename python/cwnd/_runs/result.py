@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from cwnd._base.records import FlowRecord, JsonObject, LinkRecord, RunRecord, Series
     from cwnd._runs.expect import Outcome
 
-SCALES = (2, 10, 50)
-"""Time scales of smoothness in round-trip times (or in sampling periods if longer)."""
-
 
 class Result:
     """One run of a scenario.
@@ -43,7 +40,7 @@ class Result:
     rerun
         The command that repeats the run, for reports.
     scales
-        Time scales of smoothness in seconds; ``SCALES`` by default.
+        Time scales of smoothness in seconds; as `default_scales` by default.
     on
         Backend of the run: ``sim``, ``udt`` or ``linux``.
     limit
@@ -386,7 +383,7 @@ class Result:
 def default_scales(record: RunRecord) -> list[float]:
     """Choose the time scales of smoothness in seconds, as multiples of the round-trip time.
 
-    They are ``SCALES`` times the median of the flows' smallest round-trip times (or the sampling
+    They are 2, 10 and 50 times the median of the flows' smallest round-trip times (or the sampling
     period, if longer), to two digits.
     """
     sample = record["duration_s"] / max(record["time"].size - 1, 1)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cwnd import _native, metrics
 from cwnd._runs.measures import values
 from cwnd._runs.real_time import run_real
-from cwnd._runs.result import SCALES, Result
+from cwnd._runs.result import Result
 from cwnd._sweeps.code import digest
 from cwnd._sweeps.dataset import SERIES, TCP_CONVENTIONS, schemas
 from cwnd._sweeps.manifest import LOST
@@ -176,7 +176,9 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     smooth = figures.pop("smoothness")
     figures["queueing_delay_s"] = delay["mean"]
     figures |= {f"queueing_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
-    figures |= {f"cov_{scale}rtt": one["cov"] for scale, one in zip(SCALES, smooth, strict=True)}
+    figures |= {
+        f"cov_{scale}rtt": one["cov"] for scale, one in zip(_native.SCALES, smooth, strict=True)
+    }
     figures |= zip(plan.measures, values(result, plan.measures), strict=True)
     figures[TCP_CONVENTIONS] = ",".join(result.record["conventions"])
     figures["wall_s"] = result.record["engine"]["wall_s"]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::name::{MetricError, Named, Places};
-use super::quantity::{format_time, format_value, parse_rate, parse_time};
+use super::quantity::{Kind, format_time, format_value};
 use super::{Dimension, Run};
 use crate::network::Network;
 use crate::scenario::{Scenario, ScenarioError};
@@ -35,7 +35,7 @@ impl Expectation {
         if let Some((end, times)) = metric.end()
             && end > duration_s
         {
-            let run = format_time(duration_s);
+            let run = format_time(duration_s, 4);
             return Err(MetricError(format!("{times} is not within the run of {run}")));
         }
         let (operator, value) = read_bound(bound)?;
@@ -183,8 +183,8 @@ pub fn read_limit(dimension: Dimension, text: &str) -> Result<f64, MetricError> 
     }
     let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
     match dimension {
-        Dimension::Rate => Ok(parse_rate(text)?),
-        Dimension::Time => Ok(parse_time(text)?),
+        Dimension::Rate => Kind::RATE.parse(text, false),
+        Dimension::Time => Kind::TIME.parse(text, true),
         Dimension::Fraction => {
             let percent = text.strip_suffix('%').map(|percent| number(percent.trim_end()) / 100.0);
             let value = percent.unwrap_or_else(|| number(text));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::quantity::{parse_rate, parse_time};
+use super::quantity::Kind;
 use super::{Flow, METRICS, Metric, Run};
 
 /// Names in a message, at most.
@@ -32,14 +32,14 @@ pub struct Places {
 impl Places {
     /// The places of a run: each flow is one, and the flows with one name and numbers are one.
     pub fn of_run(run: &Run<'_>) -> Self {
-        let groups = run.flows.iter().flat_map(|flow| [&*flow.name, base(&flow.name)]);
+        let groups = run.flows.iter().flat_map(|flow| [&*flow.name, group_of(&flow.name)]);
         let links = run.links.iter().map(|link| link.name.to_string());
         Places { groups: groups.map(str::to_owned).collect(), links: links.collect() }
     }
 }
 
-/// The name of a flow without its number.
-fn base(name: &str) -> &str {
+/// The name of a flow without its number: that of its group.
+pub fn group_of(name: &str) -> &str {
     let numbered =
         |number: &str| !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
     match name.rsplit_once('-') {
@@ -79,7 +79,7 @@ impl Named {
             return Err(format!("unknown metric \"{word}\"; allowed: {known}").into());
         };
         let rate_bps = match metric.of_rate {
-            true => parse_rate(parts.next().unwrap_or_default())?,
+            true => Kind::RATE.parse(parts.next().unwrap_or_default(), false)?,
             false => f64::NAN,
         };
         let statistics =
@@ -167,7 +167,7 @@ fn flows_of<'r, 'a>(run: &'r Run<'a>, place: &str) -> Vec<&'r Flow<'a>> {
         run.flows.iter().filter(|flow| name(&flow.name) == place).collect()
     };
     let alone: Vec<_> = of(|name| name);
-    if alone.is_empty() { of(base) } else { alone }
+    if alone.is_empty() { of(group_of) } else { alone }
 }
 
 fn read_span(metric: &Metric, text: &str) -> Result<(f64, f64), MetricError> {
@@ -176,8 +176,9 @@ fn read_span(metric: &Metric, text: &str) -> Result<(f64, f64), MetricError> {
         let name = metric.name;
         return Err(format!("{name} has no value for a part of the run; allowed: {allowed}").into());
     }
-    let ends = text.split_once("..").map(|(begin, end)| Ok((parse_time(begin)?, parse_time(end)?)));
-    match ends.transpose().map_err(MetricError)? {
+    let time = |text| Kind::TIME.parse(text, true);
+    let ends = text.split_once("..").map(|(begin, end)| time(begin).and_then(|begin| Ok((begin, time(end)?))));
+    match ends.transpose()? {
         Some((begin, end)) if begin < end => Ok((begin, end)),
         _ => Err(format!("'{text}' is not a part of the run such as 10s..20s").into()),
     }
@@ -193,7 +194,7 @@ fn check_place(
     let none = BTreeSet::new();
     let groups = if metric.of_flows.is_some() { &places.groups } else { &none };
     let links = if metric.of_link.is_some() { &places.links } else { &none };
-    if links.contains(place) || groups.contains(place) || groups.contains(base(place)) {
+    if links.contains(place) || groups.contains(place) || groups.contains(group_of(place)) {
         return Ok(());
     }
     let mut allowed = Vec::new();
@@ -282,6 +283,6 @@ mod tests {
         ] {
             assert_eq!(read(name).unwrap_err().to_string(), message);
         }
-        assert_eq!(["a-1", "a-01", "a-", "-1", "a"].map(base), ["a", "a-01", "a-", "-1", "a"]);
+        assert_eq!(["a-1", "a-01", "a-", "-1", "a"].map(group_of), ["a", "a-01", "a-", "-1", "a"]);
     }
 }

@@ -10,7 +10,7 @@ use crate::network::Network;
 use crate::record::{Delay, Records};
 
 /// The time scales of smoothness, in round-trip times.
-const SCALES: [f64; 3] = [2.0, 10.0, 50.0];
+pub const SCALES: [u32; 3] = [2, 10, 50];
 
 /// The largest deviation from the mean rate of flows that have converged.
 const CONVERGED: f64 = 0.25;
@@ -302,7 +302,7 @@ pub fn time_scales(min_rtts: impl IntoIterator<Item = f64>, sample_s: f64) -> [f
         (Some(high), Some(low)) => sample_s.max((high + low) / 2.0),
         _ => sample_s,
     };
-    SCALES.map(|scale| format!("{:.1e}", scale * unit).parse().unwrap_or(f64::NAN))
+    SCALES.map(|scale| format!("{:.1e}", f64::from(scale) * unit).parse().unwrap_or(f64::NAN))
 }
 
 impl<'a> Run<'a> {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from cwnd import metrics
+from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
@@ -16,7 +16,6 @@ from cwnd._runs.networks import Network, any_network, dumbbell, measured_control
 from cwnd._runs.real_time import check_backend
 from cwnd._runs.repetition import Repeat, read_repeat, targets
 from cwnd._runs.result import (
-    SCALES,
     Result,
     link_loss_rate,
     link_mark_rate,
@@ -442,7 +441,7 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
     return {
         **{
             f"cov_{unit}rtt": mean_of_known([s[scale] for s in smooth])
-            for unit, scale in zip(SCALES, run.scales, strict=True)
+            for unit, scale in zip(_native.SCALES, run.scales, strict=True)
         },
         "retransmission_rate": retransmission_rate_of(flows),
         "timeouts": float(sum(flow["timeouts"] for flow in flows)),
