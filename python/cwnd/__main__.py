@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from cwnd._base import interrupts
+from cwnd._base import interrupts, machine
 
 
 def main() -> None:
     """Run the command line and exit with its status."""
     try:
         interrupts.install()
+        machine.write_utf8()
         from cwnd._cli import run
 
         status = run(sys.argv[1:])

@@ -43,7 +43,7 @@ class ControllerWarning(UserWarning):
 
 
 class KernelError(ValueError):
-    """The kernel lacks a capability or denies it to this user; the message names it."""
+    """The operating system lacks a capability or denies it to this user; the message names it."""
 
 
 @contextmanager

@@ -12,12 +12,12 @@ Examples
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd._base.machine import require
 from cwnd.controller import read_controller
 from cwnd.errors import KernelError
 
@@ -76,16 +76,10 @@ class Finding:
         return asdict(self)
 
 
-def _require_linux() -> None:
-    """Raise an error on systems other than Linux."""
-    if not sys.platform.startswith("linux"):
-        raise KernelError("this is not Linux")
-
-
 @contextmanager
 def _convert_errors() -> Iterator[None]:
     """Convert errors of the native module to `KernelError`."""
-    _require_linux()
+    require("cwnd.kernel", "Linux")
     try:
         yield
     except _native.KernelError as problem:
@@ -100,7 +94,7 @@ def implemented() -> list[str]:
     list of str
         Their names, with the parameters that they need.
     """
-    _require_linux()
+    require("cwnd.kernel", "Linux")
     return list(_native.KERNEL_IMPLEMENTED)
 
 

@@ -33,6 +33,7 @@ import re
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
+from cwnd._base.machine import require
 from cwnd._runs.credentials import (
     generate_code,
     generate_key,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from cwnd.controller import Factory, Spec
+
+require("cwnd.udt", "Unix")
 
 __all__ = [
     "Connection",

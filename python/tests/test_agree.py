@@ -339,7 +339,7 @@ def test_elsewhere_than_on_linux(real, scenario_file, monkeypatch, capsys):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert command_line(["agree", str(scenario_file)]) == 2
     assert capsys.readouterr().err == (
-        "cwnd: --on linux needs Linux for the emulated network; --on sim does not\n"
+        "cwnd: --on linux, which emulates the network, needs Linux\n"
     )
 
 

@@ -18,7 +18,9 @@ mod records;
 mod registry;
 mod scenario;
 mod simulate;
+#[cfg(unix)]
 mod transfer;
+#[cfg(unix)]
 mod udt;
 
 use pyo3::prelude::*;
@@ -74,7 +76,7 @@ mod _native {
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::real::{check_real, check_simulated, run_real};
+    use crate::real::{check_real, run_real};
     #[pymodule_export]
     use crate::records::{catalogue, record_schema};
     #[pymodule_export]
@@ -82,9 +84,11 @@ mod _native {
     #[pymodule_export]
     use crate::scenario::{ScenarioError, load, resolve, scenario_groups, schema, validate};
     #[pymodule_export]
-    use crate::simulate::simulate;
+    use crate::simulate::{check_simulated, simulate};
+    #[cfg(unix)]
     #[pymodule_export]
     use crate::transfer::{Transfer, transfer_receive, transfer_send};
+    #[cfg(unix)]
     #[pymodule_export]
     use crate::udt::{
         Listener, Stream, udt_check_code, udt_check_key, udt_check_network, udt_check_pair,

@@ -5,7 +5,6 @@ use crate::records::Finished;
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use crate::{emulate, records};
 use cwnd_linux::run::{self, Backend, Error};
-use cwnd_sim::{Options, Simulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,17 +33,6 @@ pub(crate) fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     run::check(&network, parse_backend(on)?).map_err(refused)
-}
-
-/// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in
-/// the simulator.
-#[pyfunction]
-pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
-    let scenario = read_scenario(scenario_json)?;
-    let network = scenario.network(0).map_err(scenario_error)?;
-    Simulation::new(network, 0, &Options::default())
-        .map(drop)
-        .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
 /// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that

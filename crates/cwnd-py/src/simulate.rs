@@ -310,3 +310,14 @@ impl Tap {
         finished.and_then(PcapWriter::finish).map_err(|error| PyOSError::new_err(error.to_string()))
     }
 }
+
+/// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in
+/// the simulator.
+#[pyfunction]
+pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
+    let scenario = read_scenario(scenario_json)?;
+    let network = scenario.network(0).map_err(scenario_error)?;
+    Simulation::new(network, 0, &Options::default())
+        .map(drop)
+        .map_err(|error| ScenarioError::new_err(error.to_string()))
+}

@@ -7,7 +7,7 @@
 use crate::frame::Stamp;
 use crate::names::part_name;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, StatVfs, Timespec, Timestamps,
+    AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags, Stat, StatVfs, Timespec, Timestamps,
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -104,7 +104,7 @@ pub(crate) fn timestamps(stamp: Stamp) -> Timestamps {
 pub struct Folder {
     root: OwnedFd,
     /// The process's umask.
-    umask: u32,
+    umask: RawMode,
     /// Folders created by transfers that do not have their mode and time yet.
     unsealed: Mutex<HashSet<Identity>>,
 }
@@ -131,7 +131,7 @@ impl Folder {
 
     /// Returns the permission bits of a new file.
     pub(crate) fn permissions(&self, mode: u16) -> Mode {
-        Mode::from_raw_mode(u32::from(mode) & 0o777 & !self.umask)
+        Mode::from_raw_mode(RawMode::from(mode) & 0o777 & !self.umask)
     }
 
     fn unsealed(&self) -> std::sync::MutexGuard<'_, HashSet<Identity>> {
@@ -151,11 +151,16 @@ impl Folder {
     }
 }
 
-/// Returns the process's umask. The system call to read it changes it; /proc does not.
-fn umask() -> u32 {
+/// Returns the process's umask. The system call to read it changes it; Linux's /proc does not.
+fn umask() -> RawMode {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|value| u32::from_str_radix(value.trim(), 8).ok()).unwrap_or(0o022)
+    let own = line.and_then(|value| RawMode::from_str_radix(value.trim(), 8).ok());
+    own.unwrap_or_else(|| {
+        let own = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+        rustix::process::umask(own);
+        own.as_raw_mode()
+    })
 }
 
 /// One connection's view of the folder. It caches the directory that was used last.
@@ -207,7 +212,7 @@ impl FolderView {
     /// Another entry has its name, or a system call failed.
     pub fn create_folder(&mut self, names: &[&[u8]], mode: u16) -> Result<bool, Refusal> {
         let parent = self.parent(names)?;
-        let wanted = Mode::from_raw_mode(u32::from(mode) & 0o1777 | 0o700);
+        let wanted = Mode::from_raw_mode(RawMode::from(mode) & 0o1777 | 0o700);
         match rustix::fs::mkdirat(&parent, last(names), wanted) {
             Ok(()) => {}
             Err(Errno::EXIST) => {
@@ -243,7 +248,7 @@ impl FolderView {
             return Ok(());
         }
         // The set-group-ID bit is inherited from the parent.
-        let sticky = u32::from(mode) & 0o1000;
+        let sticky = RawMode::from(mode) & 0o1000;
         let kept = status.st_mode & 0o6000;
         let mode = self.folder.permissions(mode) | Mode::from_raw_mode(sticky | kept);
         rustix::fs::fchmod(&fd, mode)?;

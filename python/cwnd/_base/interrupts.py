@@ -33,7 +33,9 @@ def install() -> None:
             signal.signal(number, _interrupt)
     # Python runs handlers in the main thread only, which may be in native code.
     read, write = os.pipe()
-    os.set_blocking(write, False)
+    # Windows has it since Python 3.12, and does not ask for it.
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=[read], daemon=True).start()
 
@@ -58,6 +60,11 @@ def _interrupt(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
+def _writable() -> bool:
+    """Whether standard error takes a line without waiting; Windows cannot tell."""
+    return sys.platform == "win32" or bool(select.select([], [sys.stderr], [], 0)[1])
+
+
 def _watch(read: int) -> None:
     """Wait for a signal, and end the process if it still runs after `END_SECONDS`."""
     # `cwnd emulate` forwards signals to its command.
@@ -69,6 +76,6 @@ def _watch(read: int) -> None:
 
         for child in active_children():
             child.kill()
-        if not _reported.is_set() and select.select([], [sys.stderr], [], 0)[1]:
+        if not _reported.is_set() and _writable():
             report()
         os._exit(128 + number)

@@ -23,7 +23,8 @@ _MAX_SIZE = 1 << 20
 
 def default_path() -> Path:
     """Return the configuration file that is used without --config."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    # A user without a home folder has no such file.
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
     return Path(home) / "cwnd" / "config.toml"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd._base.extras import EXTRAS, find_missing
+from cwnd._base.machine import count_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,11 +56,10 @@ def examine() -> list[Finding]:
     """Check all dependencies, required ones first."""
     from cwnd._base.version import __version__
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return [
         Finding("cwnd", True, __version__, "laws and simulator"),  # noqa: FBT003
         Finding("python", True, platform.python_version(), "command line and API"),  # noqa: FBT003
-        Finding("cores", True, str(cores), "used by parallel runs"),  # noqa: FBT003
+        Finding("cores", True, str(count_cores()), "used by parallel runs"),  # noqa: FBT003
         *_extras(),
         *_programs(),
         *_kernel(),

@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import signal
-import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -28,8 +27,6 @@ _RIGHTS = (
     "an emulated link needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN) or a user namespace: "
     "unshare --user --map-root-user --net cwnd emulate ..."
 )
-_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
-_PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -112,8 +109,6 @@ def emulate(
 
 def _open(scenario: str, seed: int, record: str | None, mtu: int) -> Emulation:
     """Create the link, or raise an error that names the missing capability."""
-    if sys.platform != "linux":
-        raise click.UsageError("an emulated link needs Linux")
     from cwnd._native import Emulation
 
     try:
@@ -134,14 +129,16 @@ def _explain(problem: OSError) -> NoReturn:
 @contextmanager
 def _forward_signals(emulation: Emulation) -> Iterator[None]:
     """Forward signals to the command."""
+    keyboard = signal.SIGINT, signal.SIGQUIT
+    others = signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2
 
     def pass_on(number: int, _: FrameType | None) -> None:
         # Signals from the keyboard reach the command directly.
-        if number not in _KEYBOARD or not _in_foreground():
+        if number not in keyboard or not _in_foreground():
             with suppress(OSError, ValueError):
                 emulation.signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    before = {number: signal.signal(number, pass_on) for number in (*keyboard, *others)}
     try:
         yield
     finally:

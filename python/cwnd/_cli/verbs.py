@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from cwnd._base.machine import require
 from cwnd._cli import shared
 from cwnd._cli.agree import agree
 from cwnd._cli.check import check_expectations, print_run
@@ -43,6 +44,16 @@ if TYPE_CHECKING:
     from cwnd._runs.repetition import Repeat
 
 SHELLS = ("bash", "zsh", "fish")
+
+_SYSTEMS: dict[click.Command | None, Literal["Linux", "Unix"]] = {
+    emulate: "Linux",
+    kernel: "Linux",
+    send: "Unix",
+    recv: "Unix",
+    keygen: "Unix",
+    perf: "Unix",
+}
+"""Commands that need one of these systems."""
 
 SCHEMAS = ("scenario", "card", "evaluate")
 """Documents with a JSON Schema."""
@@ -86,6 +97,15 @@ class _Commands(click.Group):
             raise Interrupted from None
         except BrokenPipeError:
             raise ReaderGone from None
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; refuse one that needs another system before its arguments are read."""
+        name, found, rest = super().resolve_command(context, args)
+        if found in _SYSTEMS and not context.resilient_parsing:
+            require(f"cwnd {name}", _SYSTEMS[found])
+        return name, found, rest
 
     def list_commands(self, _: click.Context) -> list[str]:
         return list(self.commands)

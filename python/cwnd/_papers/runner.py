@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-import os
 import shutil
 import signal
 import time
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cwnd import _native
 from cwnd._base.extras import require
+from cwnd._base.machine import count_cores
 from cwnd._base.progress import with_notebook_bar
 from cwnd._papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
 from cwnd._papers.grades import RATINGS
@@ -166,7 +166,7 @@ def _on_cores(jobs: Sequence[_Job], out: Path) -> Iterator[Parts]:
     """Run jobs in processes of this machine."""
     if not jobs:
         return
-    cores = len(os.sched_getaffinity(0))
+    cores = count_cores()
     workers = min(cores, len(jobs))
     work = partial(_work, out, cores // workers)
     # Processes, not threads: exhibits spend much time in Python code and in drawing.

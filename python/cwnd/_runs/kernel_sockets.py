@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import socket
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cwnd._base.machine import require
 from cwnd.errors import KernelError
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ class KernelSocket:
 
 def kernel_sockets() -> list[KernelSocket]:
     """List the TCP sockets of this network namespace, except listening ones: IPv4, then IPv6."""
-    if not sys.platform.startswith("linux"):
-        raise KernelError("this is not Linux")
+    require("a list of the kernel's sockets", "Linux")
     # pyroute2 runs an event loop, and a thread can run only one: a notebook's thread runs one.
     with ThreadPoolExecutor(1) as thread:
         return [_socket(message) for message in thread.submit(_dump).result()]

@@ -6,11 +6,11 @@ Linux only. The runs are implemented in `cwnd_linux::run`; see `docs/agreement.m
 from __future__ import annotations
 
 import errno
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd._base.machine import require
 from cwnd._runs.result import Result
 from cwnd.emulation import read_links
 from cwnd.errors import ArgumentError, KernelError
@@ -30,8 +30,7 @@ def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
         raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
     if on == "sim":
         return
-    if sys.platform != "linux":
-        raise KernelError(f"--on {on} needs Linux for the emulated network; --on sim does not")
+    require(f"--on {on}, which emulates the network,", "Linux")
     if any(scenario.controllers for scenario in scenarios):
         raise ArgumentError("on", f"controllers written in Python run on sim only, not on {on}")
     for scenario in scenarios:

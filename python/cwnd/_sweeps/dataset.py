@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import time
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from cwnd._base import interrupts
+from cwnd._base import interrupts, machine
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._sweeps.axes import LATIN_POINT
 from cwnd._sweeps.manifest import (
@@ -319,13 +318,13 @@ def lock(path: Path, *, shared: bool = False) -> int:
     DataSetWarning.
     """
     try:
-        opened = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        opened = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | machine.O_NOFOLLOW, 0o666)
     except OSError as problem:
         if problem.errno != errno.ELOOP:
             raise
         raise ArgumentError("out", f"{path / '.lock'} is a symbolic link") from None
     try:
-        fcntl.flock(opened, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        machine.lock(opened, shared=shared)
     except BlockingIOError:
         os.close(opened)
         raise ArgumentError("out", f"another sweep is writing to {path}") from None

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pandas.util import hash_array
 from pyarrow import dataset, parquet
 
+from cwnd._base import machine
 from cwnd.errors import ArgumentError, naming
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def write_file(path: Path, content: bytes | pa.Buffer) -> None:
     A symbolic link of this name is replaced and not followed.
     """
     temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | machine.O_NOFOLLOW
     try:
         with naming(path), open(os.open(temporary, flags, 0o666), "wb") as file:  # noqa: PTH123
             file.write(content)
@@ -238,7 +239,7 @@ def write_file(path: Path, content: bytes | pa.Buffer) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    machine.sync_folder(path.parent)
 
 
 class Tables:
@@ -385,7 +386,7 @@ def _make_folder(out: Path, name: str) -> None:
     """Create a folder of the data set if missing."""
     if not (out / name).is_dir():
         (out / name).mkdir(exist_ok=True)
-        _sync(out)
+        machine.sync_folder(out)
 
 
 def _checksum_of(document: JsonObject) -> str:
@@ -400,12 +401,3 @@ def _checksum(file: Path) -> str:
         while block := opened.read(1 << 20):
             hashed.update(block)
     return hashed.hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    """Write the names of a folder's files to the disk."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 import socket
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd  # noqa: F401
 
 from cwnd._base.extras import require
+from cwnd._base.machine import count_cores
 from cwnd._sweeps.code import own_code
 from cwnd._sweeps.processes import Lost, pack, run_apart, unpack
 from cwnd._sweeps.work import run_batch
@@ -75,7 +75,7 @@ class Cores:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._cores = 1 if plan.real else len(os.sched_getaffinity(0))
+        self._cores = 1 if plan.real else count_cores()
         self._packed = b""
         if plan.factories:
             require("a sweep of Python controllers", "cloudpickle")

@@ -177,7 +177,9 @@ fn read_span(metric: &Metric, text: &str) -> Result<(f64, f64), MetricError> {
         return Err(format!("{name} has no value for a part of the run; allowed: {allowed}").into());
     }
     let time = |text| Kind::TIME.parse(text, true);
-    let ends = text.split_once("..").map(|(begin, end)| time(begin).and_then(|begin| Ok((begin, time(end)?))));
+    let ends = text
+        .split_once("..")
+        .map(|(begin, end)| time(begin).and_then(|begin| Ok((begin, time(end)?))));
     match ends.transpose()? {
         Some((begin, end)) if begin < end => Ok((begin, end)),
         _ => Err(format!("'{text}' is not a part of the run such as 10s..20s").into()),

@@ -6,6 +6,7 @@ use cwnd::{Dur, Time};
 use quinn_udp::{RecvMeta, Transmit as Datagrams, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+#[cfg(target_os = "linux")]
 use rustix::net::sockopt;
 use std::io::{self, IoSliceMut, PipeReader, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -116,8 +117,12 @@ impl Socket {
     pub(super) fn bind(addr: SocketAddr) -> io::Result<Self> {
         let io = UdpSocket::bind(addr)?;
         let state = UdpSocketState::new((&io).into())?;
-        // Only a process with CAP_NET_ADMIN can exceed the system's limit.
-        if sockopt::set_socket_recv_buffer_size_force(&io, RECEIVE_BUFFER_SIZE).is_err() {
+        // Only a process with CAP_NET_ADMIN, and only on Linux, can exceed the system's limit.
+        #[cfg(target_os = "linux")]
+        let is_set = sockopt::set_socket_recv_buffer_size_force(&io, RECEIVE_BUFFER_SIZE).is_ok();
+        #[cfg(not(target_os = "linux"))]
+        let is_set = false;
+        if !is_set {
             state.set_recv_buffer_size((&io).into(), RECEIVE_BUFFER_SIZE)?;
         }
         state.set_send_buffer_size((&io).into(), SEND_BUFFER_SIZE)?;
