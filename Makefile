@@ -46,6 +46,7 @@ help:
 	@echo "make deny    check licences, sources and security advisories of the locked crates, from the network"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make equal BASE=COMMIT   check that all scenarios give the same bits as with another commit"
+	@echo "make ports   simulate as WebAssembly and on aarch64, and check the extension for macOS and Windows: 10 minutes"
 	@echo "make clean   remove what these made"
 
 demo: build
@@ -261,6 +262,32 @@ portable:
 	@if rustup target list --installed 2>/dev/null | grep -qx $(BROWSER) || rustup target add $(BROWSER) 2>/dev/null; then \
 		nice cargo check -p cwnd-sim --locked --quiet --target $(BROWSER); \
 		else echo "Rust's target $(BROWSER) is not installed: the simulator is not checked for it"; fi
+
+# The simulator on other systems: the records of some scenarios are equal to those of this machine.
+ELSEWHERE := $(addprefix scenarios/,dumbbell.toml bbr3.toml c4.toml linux-tcp.toml wifi-jitter.toml)
+BENCH := nice cargo build -p cwnd-bench --locked --quiet --target
+EQUAL := nice $(BIN)/python bench/equal.py
+.PHONY: ports wasm arm
+ports: wasm arm
+# The extension is only checked: CC and AR do nothing, so that no C compiler of these systems is needed.
+	rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin
+	for target in x86_64-pc-windows-gnu aarch64-apple-darwin; do \
+		env CC_$$(echo $$target | tr - _)=true AR_$$(echo $$target | tr - _)=true PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=3.10 \
+		nice cargo check -p cwnd-py --locked --quiet --target $$target || exit 1; done
+
+wasm: dev
+	@command -v node >/dev/null || $(call debian,nodejs) || { echo "install Debian's nodejs"; exit 1; }
+	rustup target add wasm32-wasip1
+	$(BENCH) wasm32-wasip1
+	$(EQUAL) "node bench/wasi.mjs target/wasm32-wasip1/debug/cwnd-bench.wasm" $(ELSEWHERE)
+
+arm: dev
+	@command -v qemu-aarch64-static aarch64-linux-gnu-gcc >/dev/null \
+		|| $(call debian,--no-install-recommends qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross) \
+		|| { echo "install Debian's qemu-user-static, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross"; exit 1; }
+	rustup target add aarch64-unknown-linux-gnu
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc $(BENCH) aarch64-unknown-linux-gnu
+	$(EQUAL) "qemu-aarch64-static -L /usr/aarch64-linux-gnu target/aarch64-unknown-linux-gnu/debug/cwnd-bench" $(ELSEWHERE)
 
 build: man libelf
 	$(BIN)/maturin develop --release --quiet

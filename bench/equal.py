@@ -1,8 +1,9 @@
 """Whether two programs simulate the same bits.
 
-    python bench/equal.py BASE [SCENARIO …]      BASE is a commit, or a program built from one
+    python bench/equal.py BASE [SCENARIO …]
 
-The program of BASE needs the option ``--digest``.
+BASE is a commit, a program built from one, or a command that runs a program for another system, such
+as "qemu-aarch64-static cwnd-bench". The program of BASE needs the option ``--digest``.
 Runs every scenario file with its own conventions, with those of the RFCs and with Linux's; with and
 without lookahead. Compares the digests of the complete records.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +51,7 @@ def variants(files: list[Path]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 def digest(path: str, scenario: str, mode: tuple[str, ...]) -> str:
     """Return the digest of a run, or why there is none."""
     done = subprocess.run(
-        [path, "--digest", *mode],
+        [*shlex.split(path), "--digest", *mode],
         input=scenario,
         capture_output=True,
         text=True,
@@ -64,7 +66,7 @@ def digest(path: str, scenario: str, mode: tuple[str, ...]) -> str:
 def main() -> None:
     """Compare, and fail if a run differs."""
     parser = argparse.ArgumentParser(description="Whether two programs simulate the same bits.")
-    parser.add_argument("base", metavar="BASE", help="a commit, or a program built from one")
+    parser.add_argument("base", metavar="BASE", help="a commit, a program or a command")
     parser.add_argument("scenarios", nargs="*", type=Path, help="by default all files")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()

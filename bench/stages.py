@@ -61,8 +61,8 @@ def program() -> str:
 
 
 def program_of(base: str) -> str:
-    """Return the program of a commit, built in a work tree of its own; or the program itself."""
-    if Path(base).is_file():
+    """Return the program of a commit, built in a work tree of its own; or the program or command."""
+    if Path(base).is_file() or " " in base:
         return base
     cache = ROOT / "target" / "base"
     with tempfile.TemporaryDirectory() as folder:
