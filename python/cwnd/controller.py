@@ -25,7 +25,8 @@ from cwnd import _native
 from cwnd.errors import ArgumentError, ControllerWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from importlib.metadata import EntryPoint
     from types import CodeType, FrameType, ModuleType
 
     from cwnd.events import (
@@ -518,6 +519,7 @@ _warned: dict[str, dict[Any, Any]] = {}
 """What `warnings` has shown, by file."""
 
 _files: dict[str, str] = {}
+_modules: set[str] = set()
 """The files that controllers were read from: as they are run, and as they were written."""
 
 
@@ -566,10 +568,56 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
             "write the file that defines it, such as mine.py:Law"
         )
     match = _FILE.fullmatch(text)
-    if match is None:
-        return _native.canonical(text), None
-    file = str(Path(match["path"]).resolve())
-    return text, _read_file(text, file, match["path"], match["law"] or "")
+    if match is not None:
+        file = str(Path(match["path"]).resolve())
+        return text, _read_file(text, file, match["path"], match["law"] or "")
+    if name := _installed_name(text):
+        spec = name + text[len(text.partition("(")[0]) :]
+        return spec, _read_installed(spec)
+    return _native.canonical(text), None
+
+
+def names_python(spec: str) -> bool:
+    """Whether a specification names a class of a Python file or of an installed package."""
+    return ".py:" in spec or _installed_name(spec) is not None
+
+
+@functools.cache
+def installed_controllers() -> Mapping[str, EntryPoint]:
+    """Return the controllers that installed packages add, by `PACKAGE:NAME`."""
+    from importlib.metadata import entry_points
+
+    found = entry_points(group="cwnd.controllers")
+    return {f"{each.dist.name}:{each.name}".lower(): each for each in found if each.dist}
+
+
+def _installed_name(spec: str) -> str | None:
+    """Return `PACKAGE:NAME` of a specification `PACKAGE:NAME` or `NAME` that the registry lacks."""
+    try:
+        _native.canonical(spec)
+    except _native.SpecError:
+        name = spec.partition("(")[0].strip().lower()
+        known = (each["name"] for each in _native.algorithms())
+        installed = installed_controllers()
+        same = [each for each in installed if name in {each, each.partition(":")[2]}]
+        return same[0] if same and name not in known else None
+    return None
+
+
+@functools.cache
+def _read_installed(spec: str) -> Factory:
+    """Return what makes a controller of an installed package."""
+    _, args, kwargs = _read_call(spec, spec.partition(":")[2])
+    entry = installed_controllers()[spec.partition("(")[0]]
+    try:
+        made = entry.load()
+    except Exception as problem:  # noqa: BLE001
+        raise _native.SpecError(f"{spec}: {entry.value} cannot be loaded: {problem}") from None
+    if not callable(made):
+        raise _native.SpecError(f"{spec}: {entry.value} is no class of a controller")
+    if (module := inspect.getmodule(made)) and module.__file__:
+        _add_module(module, module.__file__, entry.module)
+    return _make(spec, made, args, kwargs)
 
 
 @functools.cache
@@ -584,6 +632,13 @@ def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
         known = [each.__name__ for each in marked if each.__module__ == module.__name__]
         has = f"; it has {', '.join(known)}" if known else ""
         raise _native.SpecError(f"{spec}: {path} has no class {name}{has}")
+    return _make(spec, made, args, kwargs)
+
+
+def _make(
+    spec: str, made: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
+) -> Factory:
+    """Return what makes a controller, after a trial."""
     factory = _FromFile(made, *args, **kwargs)
     factory.specification = spec
     try:
@@ -608,10 +663,7 @@ def _run_file(file: str, path: str) -> ModuleType:
     module = importlib.util.module_from_spec(found)
     # Dataclasses look up the module that defines them.
     sys.modules[name] = module
-    if not _files:
-        threading.Thread(target=_watch, daemon=True).start()
-    _files[file] = path
-    vars(module)["print"] = _print
+    _add_module(module, file, path)
     try:
         found.loader.exec_module(module)
     except OSError as problem:
@@ -621,6 +673,15 @@ def _run_file(file: str, path: str) -> ModuleType:
     except (Exception, SystemExit) as problem:  # noqa: BLE001
         raise _native.SpecError(explain_failure(problem) or f"{path}: {problem}") from None
     return module
+
+
+def _add_module(module: ModuleType, file: str, shown: str) -> None:
+    """Watch the calls into a module of controllers, whose file messages call ``shown``."""
+    if not _files:
+        threading.Thread(target=_watch, daemon=True).start()
+    _files[file] = shown
+    _modules.add(module.__name__)
+    vars(module).setdefault("print", _print)
 
 
 def _print(*values: object, file: TextIO | None = None, **options: Any) -> None:  # noqa: ANN401
@@ -649,8 +710,8 @@ def _watch() -> None:
 
 
 def _is_of_controller(frame: FrameType) -> bool:
-    """Whether a frame is of a file that was read as that of controllers, not as a script."""
-    return str(frame.f_globals.get("__name__")).startswith(_MODULE)
+    """Whether a frame is of a module that was read as that of controllers, not as a script."""
+    return frame.f_globals.get("__name__") in _modules
 
 
 def _read_call(spec: str, law: str) -> tuple[str, list[Any], dict[str, Any]]:

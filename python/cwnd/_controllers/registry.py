@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native, _show
-from cwnd.controller import controller_kind, read_controller, written_class
+from cwnd.controller import (
+    controller_kind,
+    installed_controllers,
+    read_controller,
+    written_class,
+)
+from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:
     from cwnd._base.records import AlgorithmRecord, JsonObject
@@ -80,7 +87,10 @@ class Algorithms(list[Algorithm]):
 
 
 def algorithms() -> list[Algorithm]:
-    """List every controller of the registry.
+    """List every controller of the registry, and those that installed packages add.
+
+    A package adds controllers as entry points of the group ``cwnd.controllers``. One that cannot be
+    loaded is a ControllerWarning.
 
     Returns
     -------
@@ -93,7 +103,13 @@ def algorithms() -> list[Algorithm]:
     >>> [a.name for a in cwnd.algorithms()][:3]
     ['aimd', 'reno', 'gaimd']
     """
-    return Algorithms(_algorithm(record) for record in _native.algorithms())
+    found = Algorithms(_algorithm(record) for record in _native.algorithms())
+    for name in installed_controllers():
+        try:
+            found.append(describe(name))
+        except _native.SpecError as problem:
+            warnings.warn(str(problem), ControllerWarning, stacklevel=2)
+    return found
 
 
 def describe(spec: Spec) -> Algorithm:
@@ -111,7 +127,8 @@ def describe(spec: Spec) -> Algorithm:
         base = name.partition("(")[0]
         if ":" in base:
             raise _native.SpecError(f"{base} is the Linux kernel's own: its source describes it")
-        return next(algorithm for algorithm in algorithms() if algorithm.name == base)
+        known = _native.algorithms()
+        return next(_algorithm(record) for record in known if record["name"] == base)
     made = written_class(factory)
     title, _, text = (inspect.getdoc(made) or "").partition("\n")
     return Algorithm(

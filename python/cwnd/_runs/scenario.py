@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _native, _show
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
-from cwnd.controller import add_controller, move_specification, read_controller
+from cwnd.controller import (
+    add_controller,
+    move_specification,
+    names_python,
+    read_controller,
+)
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import check_unit, parse_time, scenario_time
 
@@ -273,7 +278,7 @@ class Scenario:
         """Return a group of flows whose controller, if it is written in Python, has a name."""
         controller: Any = flow.get("controller") if isinstance(flow, dict) else None
         plain = controller is None or isinstance(controller, str | int | float | list | dict)
-        if plain and ".py:" not in str(controller):
+        if plain and not names_python(str(controller)):
             return flow
         return {**flow, "controller": self._name(controller)}
 

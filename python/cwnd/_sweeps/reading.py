@@ -22,7 +22,7 @@ from cwnd._sweeps.code import code_hash
 from cwnd._sweeps.dataset import FIXED
 from cwnd._sweeps.manifest import TABLES
 from cwnd._sweeps.plan import Plan, Run
-from cwnd.controller import move_specification, read_controller
+from cwnd.controller import move_specification, names_python, read_controller
 from cwnd.errors import PlanError
 from cwnd.units import parse_time
 
@@ -208,8 +208,8 @@ class _Reader:
             raise PlanError(f"base: cannot read {path}: {problem.strerror}") from None
         document = scenario.to_dict()
         for name, factory in scenario.controllers.items():
-            file, _, law = name.partition(".py:")
-            seen = f"{os.path.relpath(file + '.py', self._home)}:{law}"
+            file, in_file, law = name.partition(".py:")
+            seen = f"{os.path.relpath(file + '.py', self._home)}:{law}" if in_file else name
             self._factories[seen] = factory
             for flow in document["flow"]:
                 if flow["controller"] == name:
@@ -233,7 +233,7 @@ class _Reader:
                 axis = read_axis(name, given)
             except ValueError as mistake:
                 raise PlanError(f"axes.{name}: {mistake}") from None
-            if any(isinstance(value, str) and ".py:" in value for value in axis.values):
+            if any(isinstance(value, str) and names_python(value) for value in axis.values):
                 raise PlanError(f"axes.{name}: Python files must be listed in `controllers`")
             axes.append(axis)
         return tuple(axes)

@@ -20,6 +20,7 @@ from cwnd._sweeps.axes import LATIN_POINT, find_points, read_axis
 from cwnd._sweeps.dataset import TCP_CONVENTIONS
 from cwnd._sweeps.manifest import Tables
 from cwnd._sweeps.sweep import Sweep
+from cwnd.controller import names_python
 from cwnd.errors import ArgumentError
 from cwnd.units import format_time
 
@@ -199,7 +200,7 @@ def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
 
 def _canonical(spec: str) -> str:
     """Return a controller's name in the data set; one written in Python keeps its own."""
-    return spec if ".py:" in spec or spec.startswith("python:") else canonical(spec)
+    return spec if spec.startswith("python:") or names_python(spec) else canonical(spec)
 
 
 def _title(axes: Sequence[str]) -> str:
