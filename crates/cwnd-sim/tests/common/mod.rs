@@ -7,7 +7,7 @@ pub(crate) mod results;
 pub(crate) mod wire;
 
 use cwnd::record::Entry;
-use cwnd::{Dur, Time};
+use cwnd::{AnyController, Dur, MakeController, Settings, Time};
 use cwnd_sim::network::{
     Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Red, Tcp, TcpExtensions,
     Traffic, Udt,
@@ -15,6 +15,8 @@ use cwnd_sim::network::{
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
+use std::fmt;
+use std::sync::Arc;
 
 pub(crate) const MS: Dur = Dur::from_millis(1);
 
@@ -157,6 +159,36 @@ pub(crate) fn run_with(network: &Network, seed: u64, options: &Options) -> Recor
     let mut simulation = Simulation::new(network, seed, options).unwrap();
     simulation.run();
     simulation.finish()
+}
+
+/// Makes the controllers of a test with its function.
+struct Custom<F>(F);
+
+impl<F> fmt::Debug for Custom<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("custom")
+    }
+}
+
+impl<F> fmt::Display for Custom<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl<F: Fn(&Settings) -> AnyController + Send + Sync> MakeController for Custom<F> {
+    fn controller(&self, settings: &Settings) -> AnyController {
+        self.0(settings)
+    }
+}
+
+/// Calls `run` with options by which `make` makes the controllers that are not in the registry.
+pub(crate) fn with_custom<R>(
+    make: impl Fn(&Settings) -> AnyController + Send + Sync + 'static,
+    run: impl FnOnce(&Options) -> R,
+) -> R {
+    let make: Arc<dyn MakeController> = Arc::new(Custom(make));
+    run(&Options { custom: Some(&|_| Some(make.clone())), ..Options::default() })
 }
 
 /// Returns the recorded events of a flow's controller.
