@@ -8,6 +8,7 @@ pub(crate) mod wire;
 
 use cwnd::record::Entry;
 use cwnd::{AnyController, Dur, MakeController, Settings, Time};
+use cwnd_sim::metrics::formula;
 use cwnd_sim::network::{
     Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Red, Tcp, TcpExtensions,
     Traffic, Udt,
@@ -16,6 +17,7 @@ use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const MS: Dur = Dur::from_millis(1);
@@ -201,11 +203,16 @@ pub(crate) fn gauge<'a>(flow: &'a FlowRecord, name: &str) -> &'a [f64] {
     &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1
 }
 
+/// Returns the mean of a sampled series in a range of seconds.
+pub(crate) fn mean(records: &Records, values: &[f64], seconds: Range<f64>) -> f64 {
+    let inside = records.time.iter().zip(values).filter(|(time, _)| seconds.contains(*time));
+    formula::mean(&inside.map(|(_, value)| *value).collect::<Vec<_>>())
+}
+
 /// Returns Jain's fairness index of the packets delivered.
 pub(crate) fn jain(records: &Records) -> f64 {
     let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
-    let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    sum * sum / (records.flows.len() as f64 * squares)
+    formula::jain(&shares.collect::<Vec<_>>())
 }
 
 /// Returns the fraction of the packets that the queue of the first link drops.

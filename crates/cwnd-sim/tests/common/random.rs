@@ -38,6 +38,15 @@ impl Case {
     }
 }
 
+/// PROPTEST_CASES changes the number of cases, 256.
+pub(crate) fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    }
+}
+
 /// Whether a link limits every flow that would otherwise send without limit.
 pub(crate) fn is_bounded(network: &Network) -> bool {
     let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MAX_RATE);
