@@ -1,7 +1,5 @@
 //! Small networks, without scenario files.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 pub(crate) mod random;
 pub(crate) mod results;
 pub(crate) mod wire;
