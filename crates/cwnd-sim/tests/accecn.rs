@@ -64,8 +64,7 @@ fn reported(flow: &FlowRecord) -> u64 {
 #[test]
 fn every_mark_is_counted_without_loss() {
     for options in stacks() {
-        let records = run_recorded(&network(with_accecn(options.clone()), STEEP), 1);
-        let flow = &records.flows[0];
+        let flow = &run_recorded(&network(with_accecn(options.clone()), STEEP), 1).flows[0];
         assert!(flow.completed.is_finite() && flow.packets_lost == 0, "{options:?}");
         assert!(flow.packets_marked > 30, "{} of {options:?}", flow.packets_marked);
         assert_eq!(reported(flow), flow.packets_marked, "{options:?}");
@@ -81,8 +80,7 @@ fn every_mark_is_counted_without_loss() {
 #[test]
 fn marks_reduce_the_window_once_in_a_round() {
     for options in stacks() {
-        let records = run_recorded(&network(with_accecn(options.clone()), STEEP), 1);
-        let flow = &records.flows[0];
+        let flow = &run_recorded(&network(with_accecn(options.clone()), STEEP), 1).flows[0];
         assert!(flow.cuts.len() > 5 && flow.packets_marked > flow.ecn_cuts, "{options:?}");
         assert_eq!(flow.ecn_cuts, flow.cuts.len() as u64);
         assert!(flow.cuts.iter().all(|cut| cut.cut.why == Signal::Mark));
@@ -152,8 +150,7 @@ fn no_mark_is_missed_with_losses_and_thinned_acknowledgements() {
                     Impairments { ack_thinning: ms(thinning), ..Impairments::default() };
                 network.links[1].impairments = Some(Arc::new(impairments));
             }
-            let records = run_recorded(&network, 2);
-            let flow = &records.flows[0];
+            let flow = &run_recorded(&network, 2).flows[0];
             assert!(flow.completed.is_finite(), "{loss}, {thinning}: {options:?}");
             assert!(flow.packets_marked > 8, "{} of {options:?}", flow.packets_marked);
             let counted = reported(flow);

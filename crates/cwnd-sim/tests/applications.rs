@@ -2,10 +2,11 @@
 //! application limits.
 
 use crate::common::{self, ms, packets, pair, run, tcp};
+use cwnd_sim::metrics::formula::mean;
 use cwnd_sim::network::{
     Application, Conventions, Media, Network, Sizes, Tcp, Times, Traffic, Udt,
 };
-use cwnd_sim::record::{FlowRecord, Records};
+use cwnd_sim::record::FlowRecord;
 use cwnd_sim::scenario::Scenario;
 use std::sync::Arc;
 
@@ -27,10 +28,6 @@ fn alone(application: Application, traffic: Traffic, seconds: u64) -> Network {
     network
 }
 
-fn only(records: &Records) -> &FlowRecord {
-    &records.flows[0]
-}
-
 /// Mean rate of the delivered data in bits per second.
 fn rate(flow: &FlowRecord, seconds: f64) -> f64 {
     flow.packets_delivered as f64 * PAYLOAD * 8.0 / seconds
@@ -40,8 +37,7 @@ fn rate(flow: &FlowRecord, seconds: f64) -> f64 {
 fn a_limited_application_sends_at_its_rate() {
     for traffic in transports() {
         let network = alone(Application::Limited { rate: 2e6 }, traffic.clone(), 20);
-        let records = run(&network, 1);
-        let flow = only(&records);
+        let flow = &run(&network, 1).flows[0];
         let rate = rate(flow, 20.0);
         assert!((rate / 2e6 - 1.0).abs() < 0.02, "{traffic:?}: {rate}");
         assert_eq!(flow.packets_lost, 0);
@@ -58,7 +54,7 @@ fn an_application_faster_than_the_link_does_not_limit_the_sender() {
         let network = alone(Application::Limited { rate: 30e6 }, traffic.clone(), 20);
         let limited = run(&network, 1);
         let endless = run(&pair(10e6, ms(20), packets(100), vec![traffic], ms(20_000)), 1);
-        let ratio = rate(only(&limited), 20.0) / rate(only(&endless), 20.0);
+        let ratio = rate(&limited.flows[0], 20.0) / rate(&endless.flows[0], 20.0);
         assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
     }
 }
@@ -69,7 +65,7 @@ fn the_window_of_an_application_limited_sender_does_not_grow() {
     for controller in ["reno", "cubic", "highspeed", "simd"] {
         let network = alone(Application::Limited { rate: 2e6 }, Traffic::Tcp(tcp(controller)), 20);
         let records = run(&network, 1);
-        let window = &only(&records).series.window;
+        let window = &records.flows[0].series.window;
         // 2 Mb/s are 10.4 packets in a round-trip time.
         let (after_2s, last) = (window[2000], window[window.len() - 1]);
         assert!(last <= 25.0 && last == after_2s, "{controller}: {after_2s} and {last}");
@@ -86,8 +82,7 @@ fn a_long_idle_period_restarts_the_window() {
     };
     let tcp = Tcp { initial_window: 10, min_rto: ms(200), ..tcp("reno") };
     let window_at_second_request = |time| {
-        let records = run(&alone(think(time), Traffic::Tcp(tcp.clone()), 10), 1);
-        let flow = only(&records);
+        let flow = &run(&alone(think(time), Traffic::Tcp(tcp.clone()), 10), 1).flows[0];
         let begin = flow.transfers[1].begin;
         let sample = (begin * 1000.0).ceil() as usize;
         (flow.series.window[sample - 1], flow.series.window[sample])
@@ -112,8 +107,7 @@ fn an_idle_period_halves_the_window_in_linux() {
             min_rto: ms(200),
             ..tcp(controller)
         };
-        let records = run(&alone(request, Traffic::Tcp(tcp), 12), 1);
-        let flow = only(&records);
+        let flow = &run(&alone(request, Traffic::Tcp(tcp), 12), 1).flows[0];
         let sample = (flow.transfers[1].begin * 1000.0).ceil() as usize;
         (flow.series.window[sample - 1], flow.series.window[sample])
     };
@@ -134,8 +128,7 @@ fn on_periods_are_transfers() {
         for rate in [None, Some(5e6)] {
             let (on, off) = (Times::Constant(ms(700)), Times::Constant(ms(300)));
             let network = alone(Application::OnOff { on, off, rate }, traffic.clone(), 10);
-            let records = run(&network, 1);
-            let flow = only(&records);
+            let flow = &run(&network, 1).flows[0];
             assert_eq!(flow.transfers.len(), 10, "{traffic:?} {rate:?}");
             let (mut bytes, mut last) = (0, 0.0);
             for (number, transfer) in flow.transfers.iter().enumerate() {
@@ -167,8 +160,7 @@ fn exponential_and_pareto_periods_have_their_means() {
         let off = Times::Exponential(ms(150));
         let network =
             alone(Application::OnOff { on, off, rate: Some(2e6) }, Traffic::Tcp(tcp("reno")), 400);
-        let records = run(&Network { sample: ms(1000), ..network }, 3);
-        let flow = only(&records);
+        let flow = &run(&Network { sample: ms(1000), ..network }, 3).flows[0];
         // 2000 periods: four standard deviations of the mean of an exponential distribution are 9
         // %.
         let count = flow.transfers.len() as f64;
@@ -185,7 +177,7 @@ fn a_response_takes_a_round_trip_and_the_next_request_follows() {
         let application =
             Application::Request { sizes: Sizes::Constant(960), think: Times::Constant(ms(100)) };
         let records = run(&alone(application, traffic.clone(), 10), 1);
-        let transfers = &only(&records).transfers;
+        let transfers = &records.flows[0].transfers;
         for both in transfers[1..].windows(2) {
             let [one, next] = both else { unreachable!() };
             let time = one.end - one.begin;
@@ -215,8 +207,7 @@ fn a_stopped_application_completes_what_was_sent() {
         ] {
             let mut network = alone(application.clone(), traffic.clone(), 10);
             network.flows[0].stop = common::at_ms(5000);
-            let records = run(&network, 1);
-            let flow = only(&records);
+            let flow = &run(&network, 1).flows[0];
             assert!(
                 (5.0..6.0).contains(&flow.acknowledged),
                 "{traffic:?} {application:?}: {}",
@@ -247,10 +238,6 @@ fn web(keys: &str) -> Network {
 fn sizes_and_starts(network: &Network) -> (Vec<f64>, Vec<f64>) {
     let flows = network.flows.iter();
     flows.map(|flow| (flow.bytes.unwrap() as f64, flow.start.as_secs())).unzip()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[test]
@@ -436,7 +423,7 @@ fn the_clock_of_the_application_does_not_drift() {
     let application = Application::Limited { rate: 1e6 / 3.0 };
     let records =
         run(&Network { sample: ms(100), ..alone(application, Traffic::Tcp(tcp("reno")), 300) }, 1);
-    let [transfer] = only(&records).transfers[..] else { panic!() };
+    let [transfer] = records.flows[0].transfers[..] else { panic!() };
     let expected: f64 = 300.0 / (960.0 * 8.0 * 3.0 / 1e6);
     assert_eq!(transfer.bytes, expected.ceil() as u64 * 960);
 }
@@ -454,8 +441,7 @@ fn video(rates: &[f64], traffic: Traffic) -> Network {
 #[test]
 fn a_player_fills_its_buffer_and_then_follows_the_playback() {
     for traffic in transports() {
-        let records = run(&video(&[1e6, 2e6, 4e6], traffic.clone()), 1);
-        let flow = only(&records);
+        let flow = &run(&video(&[1e6, 2e6, 4e6], traffic.clone()), 1).flows[0];
         assert_eq!(figure(flow, "rebuffering_s"), 0.0, "{traffic:?}");
         assert_eq!(figure(flow, "stalls"), 0.0);
         // The first chunk has the lowest bitrate, the last ones the highest.
@@ -473,8 +459,7 @@ fn a_player_fills_its_buffer_and_then_follows_the_playback() {
 
 #[test]
 fn a_link_below_the_lowest_bitrate_stalls_the_player() {
-    let records = run(&video(&[20e6], Traffic::Tcp(tcp("reno"))), 1);
-    let flow = only(&records);
+    let flow = &run(&video(&[20e6], Traffic::Tcp(tcp("reno"))), 1).flows[0];
     // The player plays what has arrived; the rest of the time it stalls.
     let complete: Vec<_> =
         flow.transfers.iter().filter(|transfer| !transfer.end.is_nan()).collect();
@@ -490,8 +475,7 @@ fn a_link_below_the_lowest_bitrate_stalls_the_player() {
 fn media_follows_the_rate_of_the_controller() {
     let media = |max| Application::Media(Media { fps: 30.0, min: 150e3, max, deadline: ms(200) });
     for traffic in transports() {
-        let records = run(&alone(media(1.5e6), traffic.clone(), 60), 1);
-        let flow = only(&records);
+        let flow = &run(&alone(media(1.5e6), traffic.clone(), 60), 1).flows[0];
         // The frames fit into the window: the encoder reaches its highest rate, and no frame is
         // late.
         let frames = figure(flow, "frames");
@@ -508,8 +492,7 @@ fn media_follows_the_rate_of_the_controller() {
 #[test]
 fn frames_that_wait_in_a_queue_are_late() {
     let media = Media { fps: 30.0, min: 20e6, max: 20e6, deadline: ms(200) };
-    let records = run(&alone(Application::Media(media), Traffic::Tcp(tcp("reno")), 20), 1);
-    let flow = only(&records);
+    let flow = &run(&alone(Application::Media(media), Traffic::Tcp(tcp("reno")), 20), 1).flows[0];
     let late = figure(flow, "frames_late") / figure(flow, "frames");
     assert!(late > 0.9, "{late}");
 }

@@ -3,14 +3,12 @@
 //! certain sequence of acknowledgements are unit tests of the controller
 //! (`crates/cwnd/src/controllers/bbr3/tests.rs`).
 
-use crate::common::{loss, run_with, scenario, simulate};
+use crate::common::{loss, run_with, scenario, simulate, with_custom};
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::{Aging, State};
-use cwnd::{AnyController, Controller, Cut, Event, MakeController, Needs, Output, Settings, Time};
-use cwnd_sim::Options;
+use cwnd::{AnyController, Controller, Cut, Event, Needs, Output, Settings, Time};
 use cwnd_sim::record::Records;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// Bits of a packet on the wire.
@@ -77,26 +75,6 @@ impl Controller for Observed {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Make {
-    steps: Arc<Mutex<Vec<Step>>>,
-}
-
-impl fmt::Display for Make {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("bbr3")
-    }
-}
-
-impl MakeController for Make {
-    fn controller(&self, settings: &Settings) -> AnyController {
-        AnyController::whole(Observed {
-            bbr: Bbr3::new(Aging::Quiche, settings),
-            steps: self.steps.clone(),
-        })
-    }
-}
-
 /// Runs one flow; `link` has the keys of the dumbbell, and `flow` further keys of the flow. Hosts
 /// have no processing time, which would give a smallest round-trip time at a random time.
 fn observe(seconds: u32, link: &str, flow: &str) -> (Records, Vec<Step>) {
@@ -105,11 +83,16 @@ fn observe(seconds: u32, link: &str, flow: &str) -> (Records, Vec<Step>) {
          [tcp]\nconventions = \"linux\"\noverhead = \"0s\"\n\
          [[flow]]\ncontroller = \"test:Bbr3\"\n{flow}\n"
     );
-    let make = Make::default();
-    let find = |_: &str| -> Option<Arc<dyn MakeController>> { Some(Arc::new(make.clone())) };
-    let options = Options { custom: Some(&find), ..Options::default() };
-    let records = run_with(&scenario(&text, 1), 1, &options);
-    let steps = std::mem::take(&mut *make.steps.lock().unwrap());
+    let seen: Arc<Mutex<Vec<Step>>> = Arc::default();
+    let steps = seen.clone();
+    let observed = move |settings: &Settings| {
+        AnyController::whole(Observed {
+            bbr: Bbr3::new(Aging::Quiche, settings),
+            steps: steps.clone(),
+        })
+    };
+    let records = with_custom(observed, |options| run_with(&scenario(&text, 1), 1, options));
+    let steps = std::mem::take(&mut *seen.lock().unwrap());
     (records, steps)
 }
 

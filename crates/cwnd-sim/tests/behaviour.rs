@@ -192,8 +192,7 @@ fn the_third_duplicate_starts_recovery() {
 #[test]
 fn newreno_needs_a_round_trip_per_loss_and_sack_does_not() {
     let missing = holes(&crossed(&many_losses(Recovery::NewReno), 1, 0));
-    let records = run_recorded(&many_losses(Recovery::NewReno), 1);
-    let newreno = &records.flows[0];
+    let newreno = &run_recorded(&many_losses(Recovery::NewReno), 1).flows[0];
     let (lost, recovered) = first_recovery(newreno);
     let repairs: Vec<_> = events(newreno)
         .filter(|(at, event)| (lost..recovered).contains(at) && matches!(event, Event::Lost(_)))
@@ -228,8 +227,7 @@ fn reno_times_out_after_many_losses() {
 #[test]
 fn losses_of_one_window_reduce_it_once() {
     for recovery in [Recovery::Sack, Recovery::NewReno] {
-        let records = run_recorded(&many_losses(recovery), 1);
-        let flow = &records.flows[0];
+        let flow = &run_recorded(&many_losses(recovery), 1).flows[0];
         let (lost, recovered) = first_recovery(flow);
         let during = flow
             .cuts
@@ -418,16 +416,14 @@ fn the_congestion_window_limits_until_the_receive_window_does() {
 #[test]
 fn an_application_without_data_limits() {
     let short = Tcp { initial_window: 10, bytes: Some(2 * 960), ..tcp("reno") };
-    let records = run(&alone(short, PLENTY, 1000), 1);
-    let flow = &records.flows[0];
+    let flow = &run(&alone(short, PLENTY, 1000), 1).flows[0];
     assert_eq!(flow.acknowledged, 0.102);
     assert_eq!(flow.limited.seconds(), [0.0, 0.0, 0.0, 0.102]);
     // Time before the start of the transfer does not count.
     let short = Tcp { initial_window: 1, bytes: Some(2 * 960), ..tcp("reno") };
     let mut network = alone(short, PLENTY, 1000);
     network.flows[0].start = at_ms(500);
-    let records = run(&network, 1);
-    let flow = &records.flows[0];
+    let flow = &run(&network, 1).flows[0];
     assert_near(flow.acknowledged, 0.5 + 2.0 * 0.101, 1e-9);
     assert_near(flow.limited.window, 0.101, 1e-9);
     assert_near(flow.limited.application, 0.101, 1e-9);
@@ -471,8 +467,7 @@ fn losses_in_order_are_not_spurious() {
     for tcp in stacks {
         let mut network = alone(Tcp { min_rto: ms(1000), ..tcp.clone() }, packets(200), 60_000);
         network.links[0].loss = 0.01;
-        let records = run_recorded(&network, 1);
-        let flow = &records.flows[0];
+        let flow = &run_recorded(&network, 1).flows[0];
         let count =
             |kind: fn(&Event) -> bool| events(flow).filter(|(_, event)| kind(event)).count();
         assert!(count(|event| matches!(event, Event::Lost(_))) > 20, "{tcp:?}");
@@ -535,8 +530,7 @@ fn a_slow_paced_flow_times_out_only_for_losses() {
         let traffic = vec![Traffic::Tcp(tcp(law))];
         let mut network = pair(10e6, ms(10), packets(50), traffic, ms(60_000));
         network.links[0].loss = 0.3;
-        let records = run(&network, 1);
-        let flow = &records.flows[0];
+        let flow = &run(&network, 1).flows[0];
         assert!(flow.packets_lost > 0, "{law}");
         assert!(flow.timeouts <= flow.packets_lost, "{law}: {} timeouts", flow.timeouts);
     }

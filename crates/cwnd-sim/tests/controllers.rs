@@ -1,18 +1,16 @@
 //! Controllers with pacing, timers or delivery-rate samples over TCP and UDT: paced window laws and
 //! whole controllers.
 
-use crate::common::{ms, packets, pair, run, run_with, tcp, udt};
+use crate::common::{ms, packets, pair, run, run_with, tcp, udt, with_custom};
 use cwnd::delivery::RateSample;
 use cwnd::laws::Aimd;
 use cwnd::parts::{RoundCounter, WindowedMax};
 use cwnd::{
-    AnyController, Controller, Dur, Event, MakeController, Needs, Output, Packets, Rate, Settings,
-    Time, WindowLaw,
+    AnyController, Controller, Dur, Event, Needs, Output, Packets, Rate, Settings, Time, WindowLaw,
 };
 use cwnd_sim::network::{Network, Tcp, Traffic};
 use cwnd_sim::record::{Limited, Records};
 use cwnd_sim::{Options, Simulation};
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// The bottleneck in packets per second: 8 Mb/s of packets of 1000 bytes.
@@ -119,22 +117,16 @@ impl WindowLaw for Sampled {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Make {
-    seen: Arc<Mutex<Seen>>,
-    law: bool,
+fn observe(traffic: fn(&str) -> Traffic, law: bool, queue: u32) -> (Records, Seen) {
+    observe_in(&link(traffic("custom:Probe"), queue, 10), law)
 }
 
-impl fmt::Display for Make {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("probe")
-    }
-}
-
-impl MakeController for Make {
-    fn controller(&self, settings: &Settings) -> AnyController {
-        let seen = self.seen.clone();
-        if self.law {
+fn observe_in(network: &Network, law: bool) -> (Records, Seen) {
+    let shared: Arc<Mutex<Seen>> = Arc::default();
+    let seen = shared.clone();
+    let probe = move |settings: &Settings| {
+        let seen = seen.clone();
+        if law {
             let law: Box<dyn WindowLaw> = Box::new(Sampled { reno: Aimd::reno(), seen });
             return AnyController::window(law, settings);
         }
@@ -145,19 +137,9 @@ impl MakeController for Make {
             min_rtt: Dur::from_millis(1000),
             wake: Time::ZERO + ms(100),
         })
-    }
-}
-
-fn observe(traffic: fn(&str) -> Traffic, law: bool, queue: u32) -> (Records, Seen) {
-    observe_in(&link(traffic("custom:Probe"), queue, 10), law)
-}
-
-fn observe_in(network: &Network, law: bool) -> (Records, Seen) {
-    let make = Make { seen: Arc::default(), law };
-    let find = |_: &str| -> Option<Arc<dyn MakeController>> { Some(Arc::new(make.clone())) };
-    let options = Options { custom: Some(&find), ..Options::default() };
-    let records = run_with(network, 1, &options);
-    let seen = std::mem::take(&mut *make.seen.lock().unwrap());
+    };
+    let records = with_custom(probe, |options| run_with(network, 1, options));
+    let seen = std::mem::take(&mut *shared.lock().unwrap());
     (records, seen)
 }
 

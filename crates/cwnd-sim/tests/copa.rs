@@ -1,6 +1,6 @@
 //! Copa (NSDI 2018): the queue in equilibrium, fairness, and the two modes.
 
-use crate::common::{gauge, jain, simulate};
+use crate::common::{gauge, jain, mean, simulate};
 use cwnd_sim::record::Records;
 
 /// Runs flows on a dumbbell with a round-trip time of 40 ms; `flows` are tables of the scenario.
@@ -16,22 +16,9 @@ fn flow(controller: &str, keys: &str) -> String {
     format!("[[flow]]\ncontroller = \"{controller}\"\n{keys}\n")
 }
 
-/// Returns the mean of a sampled series from `from` to `to` seconds.
-fn mean(records: &Records, values: &[f64], from: f64, to: f64) -> f64 {
-    let inside: Vec<f64> = records
-        .time
-        .iter()
-        .zip(values)
-        .filter(|(time, _)| (from..to).contains(*time))
-        .map(|(_, value)| *value)
-        .collect();
-    assert!(!inside.is_empty());
-    inside.iter().sum::<f64>() / inside.len() as f64
-}
-
 /// Returns the fraction of the time from `from` to `to` seconds in the competitive mode.
 fn competitive(records: &Records, from: f64, to: f64) -> f64 {
-    mean(records, gauge(&records.flows[0], "competitive"), from, to)
+    mean(records, gauge(&records.flows[0], "competitive"), from..to)
 }
 
 /// Returns the share of the first of two flows.
@@ -55,8 +42,7 @@ fn the_queue_is_that_of_the_paper() {
             let rate = format!("{}mbit", 6.0 * f64::from(count) / delta);
             let tcp = format!("tcp = {{ overhead = \"0s\"{acks} }}");
             let keys = format!("count = {count}\nstart = \"0s..5s\"\n{tcp}");
-            let records = dumbbell(&rate, "500p", "40s", &flow(controller, &keys), 1);
-            let link = &records.links[0];
+            let link = &dumbbell(&rate, "500p", "40s", &flow(controller, &keys), 1).links[0];
             let expected = 1.25 / delta * f64::from(count);
             let ratio = link.mean_queue / expected;
             let case = format!("{count} {controller} {acks}");
@@ -125,7 +111,7 @@ fn the_default_mode_returns() {
         let [before, during, after] = [(2.0, 10.0), (20.0, 60.0), (70.0, 120.0)]
             .map(|(from, to)| competitive(&records, from, to));
         assert!(before < 0.05 && during > 0.5 && after < 0.05, "{rate}: {before} {during} {after}");
-        let queue = mean(&records, &records.links[0].queue, 70.0, 120.0);
+        let queue = mean(&records, &records.links[0].queue, 70.0..120.0);
         assert!((1.0..4.0).contains(&queue), "{rate}: {queue} packets");
     }
 }

@@ -1,16 +1,11 @@
 //! Controllers whose answers break the rules of the interface: every run ends, and its times never
 //! decrease.
 
-use crate::common::{ms, packets, pair, tcp, udt};
-use cwnd::{
-    AnyController, Controller, Dur, Event, MakeController, Needs, Output, Packets, Rate, Settings,
-    Time,
-};
+use crate::common::{ms, packets, pair, tcp, udt, with_custom};
+use cwnd::{AnyController, Controller, Dur, Event, Needs, Output, Packets, Rate, Settings, Time};
+use cwnd_sim::Simulation;
 use cwnd_sim::network::{Conventions, Network, Recovery, Tcp, Traffic, Udt};
 use cwnd_sim::record::Records;
-use cwnd_sim::{Options, Simulation};
-use std::fmt;
-use std::sync::Arc;
 
 /// When a [`Hostile`] controller asks for a Tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,18 +60,6 @@ impl Controller for Hostile {
     }
 }
 
-impl fmt::Display for Hostile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("hostile")
-    }
-}
-
-impl MakeController for Hostile {
-    fn controller(&self, _: &Settings) -> AnyController {
-        AnyController::whole(*self)
-    }
-}
-
 const WINDOWS: [f64; 8] = [10.0, 1.0, 0.5, 0.0, -3.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
 const PACES: [Option<f64>; 7] =
     [None, Some(1000.0), Some(0.0), Some(-1.0), Some(f64::NAN), Some(f64::INFINITY), Some(1e-300)];
@@ -118,9 +101,8 @@ fn over_udt(bytes: Option<u64>) -> Network {
 
 /// Runs to the end, in at most 100 000 events: 200 ms have 20 000 intervals of 10 µs.
 fn run(network: &Network, controller: Hostile) -> Records {
-    let find = |_: &str| -> Option<Arc<dyn MakeController>> { Some(Arc::new(controller)) };
-    let options = Options { custom: Some(&find), ..Options::default() };
-    let mut simulation = Simulation::new(network, 1, &options).unwrap();
+    let make = move |_: &Settings| AnyController::whole(controller);
+    let mut simulation = with_custom(make, |options| Simulation::new(network, 1, options).unwrap());
     assert!(simulation.run_for(100_000), "{controller:?} at {}", simulation.progress());
     simulation.finish()
 }

@@ -36,10 +36,7 @@ fn paced(controller: &str, flows: usize, queue: Queue) -> Network {
 
 /// Returns the mean of a controller's variable after the warm-up.
 fn gauge(records: &Records, flow: &FlowRecord, name: &str) -> f64 {
-    let values = common::gauge(flow, name);
-    let late = records.time.iter().zip(values).filter(|(time, _)| **time >= 20.0);
-    let values: Vec<_> = late.map(|(_, value)| *value).collect();
-    values.iter().sum::<f64>() / values.len() as f64
+    common::mean(records, common::gauge(flow, name), 20.0..f64::INFINITY)
 }
 
 fn kind(kind: Kind) -> impl Iterator<Item = &'static str> {
@@ -116,8 +113,7 @@ fn reductions_match_the_laws_factors() {
 #[test]
 fn vegas_keeps_a_small_queue() {
     for queue in [12, BDP, 10 * BDP] {
-        let records = run(&windowed("vegas", 1, queue), 1);
-        let link = &records.links[0];
+        let link = &run(&windowed("vegas", 1, queue), 1).links[0];
         assert!((1.0..=5.0).contains(&link.mean_queue), "{} of {queue}", link.mean_queue);
         assert_eq!(link.drops, 0);
         assert!(link.utilization > 0.995);

@@ -24,8 +24,7 @@ fn flow(controller: &str, keys: &str) -> String {
 fn alone_the_queue_is_at_the_target() {
     for timestamps in ["", "tcp = { timestamps = \"1ms\" }"] {
         for (controller, target) in BOTH {
-            let records = dumbbell(&flow(controller, timestamps));
-            let link = &records.links[0];
+            let link = &dumbbell(&flow(controller, timestamps)).links[0];
             let case = format!("{controller} {timestamps}: {:?} {}", link.delay, link.utilization);
             println!("{case}");
             assert_eq!(link.drops, 0, "{case}");

@@ -4,7 +4,7 @@
 //! Without lookahead packets are processed in the order of time and the departures of links are
 //! events. This is the reference.
 
-use crate::common::random::{FAST, SLOW, case, is_bounded};
+use crate::common::random::{FAST, SLOW, case, config, is_bounded};
 use crate::common::results::difference;
 use crate::common::wire::Capture;
 use crate::common::{self, MS, RED, ms, packets, pair, scenario};
@@ -224,12 +224,7 @@ fn disciplines_that_decide_at_departure_have_equal_records() {
 }
 
 proptest! {
-    // PROPTEST_CASES changes the number of cases, 256.
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        max_global_rejects: u32::MAX,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn lookahead_does_not_change_results(case in prop_oneof![case(&SLOW), case(&FAST)]) {

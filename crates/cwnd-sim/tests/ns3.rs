@@ -12,6 +12,7 @@
 //! `NS3=codel` prints one table.
 
 use crate::oracle::compare::{Allowed, Measured, Row, Run, check, each, print, run, write};
+use cwnd_sim::metrics::formula::jain;
 use serde_json::Value;
 
 const GROUPS: [&str; 8] = ["codel", "fq_codel", "pie", "sack", "prr", "cubic", "dctcp", "bbr"];
@@ -237,12 +238,6 @@ fn of_ns3(run: &Value) -> [f64; QUANTITIES.len()] {
         delay[2],
         run["cbr_delivered"].as_f64().unwrap_or(f64::NAN),
     ]
-}
-
-/// Returns Jain's index of fairness.
-fn jain(rates: &[f64]) -> f64 {
-    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
-    rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * squares)
 }
 
 /// Repeats every run of ns-3 and compares the means of the quantities over the seeds.

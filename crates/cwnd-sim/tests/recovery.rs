@@ -200,8 +200,7 @@ fn losses_are_reported_once() {
              back = {{ loss = 0 }}\n[[flow]]\ncontroller = \"scalable\"\n"
         );
         let network = scenario(&text, 2);
-        let records = run_recorded(&network, 2);
-        let flow = &records.flows[0];
+        let flow = &run_recorded(&network, 2).flows[0];
         let reported = entries(flow).iter().map(|entry| match entry.event {
             Event::Lost(lost) => u64::from(lost.packets),
             _ => 0,

@@ -3,6 +3,7 @@
 
 use crate::common::{RED, at_ms, gauge, ms, packets, pair, run, tcp};
 use cwnd::laws::Tfrc;
+use cwnd_sim::metrics::formula::{coefficient_of_variation, mean};
 use cwnd_sim::network::{Network, Queue, Red, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
 
@@ -43,16 +44,11 @@ fn late<'a>(records: &'a Records, values: &'a [f64]) -> impl Iterator<Item = f64
     samples.filter(|(time, _)| **time >= WARMUP).map(|(_, value)| *value)
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// Returns the coefficient of variation of the packets sent per second.
 fn variation(records: &Records, flow: &FlowRecord) -> f64 {
     let sent: Vec<f64> = late(records, &flow.series.sent).step_by(SAMPLES).collect();
     let rates: Vec<f64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let squares: Vec<f64> = rates.iter().map(|rate| (rate - mean(&rates)).powi(2)).collect();
-    mean(&squares).sqrt() / mean(&rates)
+    coefficient_of_variation(&rates)
 }
 
 #[test]

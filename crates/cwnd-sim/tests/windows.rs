@@ -3,7 +3,7 @@
 //! A run is measured from its start to the end of the window, and from its start to the beginning
 //! of the window. The figures of the window are their difference.
 
-use crate::common::random::{Case, FAST, SLOW, case, is_bounded};
+use crate::common::random::{Case, FAST, SLOW, case, config, is_bounded};
 use crate::common::{self, scenario};
 use cwnd::Dur;
 use cwnd_sim::network::{Network, Traffic};
@@ -143,8 +143,7 @@ fn a_packet_counts_for_its_part_in_the_window() {
         let network = scenario(&text, 1);
         // Of a window that begins and ends in a transmission of 0.8 s.
         let end = Dur::from_secs(20.7);
-        let records = run(&network, 1, network.warmup, end);
-        let link = &records.links[0];
+        let link = &run(&network, 1, network.warmup, end).links[0];
         let bytes = 10_000.0 / 8.0 * (end - network.warmup).as_secs();
         let shaped = keys.contains("shaper");
         let error = (link.bytes_departed - bytes).abs();
@@ -193,8 +192,7 @@ fn a_transfer_counts_its_data() {
     let flow = &records.flows[0];
     assert!((flow.completed - 0.03).abs() < 0.001 && (flow.acknowledged - 0.04).abs() < 0.001);
     // The data has arrived even if its acknowledgement has not.
-    let records = run(&network, 1, Dur::ZERO, Dur::from_millis(35));
-    let early = &records.flows[0];
+    let early = &run(&network, 1, Dur::ZERO, Dur::from_millis(35)).flows[0];
     assert_eq!((early.completed, early.acknowledged.is_nan()), (flow.completed, true));
     // A path without anything but SYNs carries no data.
     let lost = text.replace("delay =", "blackout = [{ at = 0, for = \"20s\" }], delay =");
@@ -212,12 +210,7 @@ fn a_transfer_counts_its_data() {
 }
 
 proptest! {
-    // PROPTEST_CASES changes the number of cases, 256.
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        max_global_rejects: u32::MAX,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn figures_of_a_window_are_differences(

@@ -75,11 +75,7 @@ macro_rules! forward {
 impl Controller for AnyController {
     #[inline(always)]
     fn on(&mut self, now: Time, event: &Event) {
-        match self {
-            AnyController::Window(machine) => machine.on(now, event),
-            AnyController::Rate(machine) => machine.on(now, event),
-            AnyController::Whole(controller) => controller.on(now, event),
-        }
+        forward!(self.on(now, event));
     }
 
     #[inline(always)]

@@ -205,55 +205,74 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(WindowLaw);
 
+/// The methods of [`WindowLaw`], each answered by `$forward!($to; self.method(arguments))`.
+macro_rules! forward_window_law {
+    ($forward:ident!($($to:tt)*)) => {
+        fn adopt(&mut self, conventions: &'static Conventions) {
+            $forward!($($to)*; self.adopt(conventions))
+        }
+        // Copies: passing a reference to a non-inlined function forces the value out of registers.
+        #[inline(always)]
+        fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
+            $forward!($($to)*; self.grow(w, acked, &{ *cx }))
+        }
+        fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
+            $forward!($($to)*; self.cut(w, why, cx))
+        }
+        fn answers_mark(&self, cx: &Context) -> bool {
+            $forward!($($to)*; self.answers_mark(cx))
+        }
+        fn grows_after_mark(&self) -> bool {
+            $forward!($($to)*; self.grows_after_mark())
+        }
+        fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
+            $forward!($($to)*; self.threshold(cut, why))
+        }
+        fn enter(&mut self, w: f64, cx: &Context) {
+            $forward!($($to)*; self.enter(w, cx))
+        }
+        fn round(&mut self, round: &Round, cx: &Context) {
+            $forward!($($to)*; self.round(round, cx))
+        }
+        fn timeout_ends_round(&self) -> bool {
+            $forward!($($to)*; self.timeout_ends_round())
+        }
+        #[inline(always)]
+        fn observe(&mut self, acked: &Acked, cx: &Context) {
+            $forward!($($to)*; self.observe(&{ *acked }, &{ *cx }))
+        }
+        #[inline]
+        fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
+            $forward!($($to)*; self.leave_slow_start(w, cx))
+        }
+        fn reduced(&mut self, w: f64) {
+            $forward!($($to)*; self.reduced(w))
+        }
+        fn rescale(&mut self, factor: f64) {
+            $forward!($($to)*; self.rescale(factor))
+        }
+        fn uses_delivery_rate(&self) -> bool {
+            $forward!($($to)*; self.uses_delivery_rate())
+        }
+        fn needs_ecn(&self) -> bool {
+            $forward!($($to)*; self.needs_ecn())
+        }
+        fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+            $forward!($($to)*; self.gauges(emit))
+        }
+    };
+}
+pub(crate) use forward_window_law;
+
+/// Calls the method of the law in a box.
+macro_rules! forward_to_box {
+    (; $self:ident.$method:ident $arguments:tt) => {
+        (**$self).$method $arguments
+    };
+}
+
 impl WindowLaw for Box<dyn WindowLaw> {
-    fn adopt(&mut self, conventions: &'static Conventions) {
-        (**self).adopt(conventions);
-    }
-    fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
-        (**self).grow(w, acked, cx)
-    }
-    fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
-        (**self).cut(w, why, cx)
-    }
-    fn answers_mark(&self, cx: &Context) -> bool {
-        (**self).answers_mark(cx)
-    }
-    fn grows_after_mark(&self) -> bool {
-        (**self).grows_after_mark()
-    }
-    fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
-        (**self).threshold(cut, why)
-    }
-    fn enter(&mut self, w: f64, cx: &Context) {
-        (**self).enter(w, cx);
-    }
-    fn round(&mut self, round: &Round, cx: &Context) {
-        (**self).round(round, cx);
-    }
-    fn timeout_ends_round(&self) -> bool {
-        (**self).timeout_ends_round()
-    }
-    fn observe(&mut self, acked: &Acked, cx: &Context) {
-        (**self).observe(acked, cx);
-    }
-    fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
-        (**self).leave_slow_start(w, cx)
-    }
-    fn reduced(&mut self, w: f64) {
-        (**self).reduced(w);
-    }
-    fn rescale(&mut self, factor: f64) {
-        (**self).rescale(factor);
-    }
-    fn uses_delivery_rate(&self) -> bool {
-        (**self).uses_delivery_rate()
-    }
-    fn needs_ecn(&self) -> bool {
-        (**self).needs_ecn()
-    }
-    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        (**self).gauges(emit);
-    }
+    forward_window_law!(forward_to_box!());
 }
 
 /// The clock of a rate law's control interval.
@@ -363,47 +382,55 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(RateLaw);
 
+/// The methods of [`RateLaw`], each answered by `$forward!($to; self.method(arguments))`.
+macro_rules! forward_rate_law {
+    ($forward:ident!($($to:tt)*)) => {
+        fn clock(&self) -> Clock {
+            $forward!($($to)*; self.clock())
+        }
+        fn interval(&self) -> Dur {
+            $forward!($($to)*; self.interval())
+        }
+        fn tick(&mut self, rate: Rate, cx: &Context) -> Rate {
+            $forward!($($to)*; self.tick(rate, cx))
+        }
+        fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
+            $forward!($($to)*; self.cut(rate, fresh, why, cx))
+        }
+        fn start(&mut self, w: f64, cx: &Context) -> Rate {
+            $forward!($($to)*; self.start(w, cx))
+        }
+        fn observe(&mut self, report: &Report, cx: &Context) {
+            $forward!($($to)*; self.observe(report, cx))
+        }
+        fn delay_rises(&mut self, cx: &Context) -> bool {
+            $forward!($($to)*; self.delay_rises(cx))
+        }
+        fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
+            $forward!($($to)*; self.losses(lost, rate, cx))
+        }
+        fn window(&self, cx: &Context) -> Option<f64> {
+            $forward!($($to)*; self.window(cx))
+        }
+        fn starts_itself(&self) -> bool {
+            $forward!($($to)*; self.starts_itself())
+        }
+        fn uses_capacity(&self) -> bool {
+            $forward!($($to)*; self.uses_capacity())
+        }
+        fn least(&self) -> Rate {
+            $forward!($($to)*; self.least())
+        }
+        fn rescale(&mut self, factor: f64) {
+            $forward!($($to)*; self.rescale(factor))
+        }
+        fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+            $forward!($($to)*; self.gauges(emit))
+        }
+    };
+}
+pub(crate) use forward_rate_law;
+
 impl RateLaw for Box<dyn RateLaw> {
-    fn clock(&self) -> Clock {
-        (**self).clock()
-    }
-    fn interval(&self) -> Dur {
-        (**self).interval()
-    }
-    fn tick(&mut self, rate: Rate, cx: &Context) -> Rate {
-        (**self).tick(rate, cx)
-    }
-    fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
-        (**self).cut(rate, fresh, why, cx)
-    }
-    fn start(&mut self, w: f64, cx: &Context) -> Rate {
-        (**self).start(w, cx)
-    }
-    fn observe(&mut self, report: &Report, cx: &Context) {
-        (**self).observe(report, cx);
-    }
-    fn delay_rises(&mut self, cx: &Context) -> bool {
-        (**self).delay_rises(cx)
-    }
-    fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
-        (**self).losses(lost, rate, cx);
-    }
-    fn window(&self, cx: &Context) -> Option<f64> {
-        (**self).window(cx)
-    }
-    fn starts_itself(&self) -> bool {
-        (**self).starts_itself()
-    }
-    fn uses_capacity(&self) -> bool {
-        (**self).uses_capacity()
-    }
-    fn least(&self) -> Rate {
-        (**self).least()
-    }
-    fn rescale(&mut self, factor: f64) {
-        (**self).rescale(factor);
-    }
-    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        (**self).gauges(emit);
-    }
+    forward_rate_law!(forward_to_box!());
 }

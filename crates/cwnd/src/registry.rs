@@ -1,6 +1,7 @@
 //! Controllers by name: [`Spec`] parses `simd(beta=1/16)`, [`algorithms`] lists the names and their
 //! parameters.
 
+mod card;
 mod error;
 mod parameter;
 mod parse;

@@ -6,6 +6,7 @@ use crate::packet::{Packet, flags};
 use crate::rng::Rng;
 use cwnd::Dur;
 use proptest::prelude::*;
+use std::ops::Range;
 
 mod flow_queues;
 mod l4s;
@@ -61,6 +62,20 @@ fn all(limit: QueueLimit) -> Vec<Box<dyn Discipline>> {
 
 fn packet(number: u32, size: u16, flags: u16, at: u64) -> Queued {
     Queued { packet: Packet::new(number, 0, 0, size, flags), enqueued_at: at }
+}
+
+/// Passes packets of a flow with these numbers at time 0. Returns those that are dropped.
+fn fill(queue: &mut dyn Discipline, numbers: Range<u32>, size: u16, flow: u32) -> Vec<Packet> {
+    let mut effects = Effects::default();
+    for number in numbers {
+        queue.enqueue(packet(number, size, 0, 0), flow, &mut effects);
+    }
+    effects.dropped.iter().map(|queued| queued.packet).collect()
+}
+
+/// The packet that is sent next.
+fn send(queue: &mut dyn Discipline, now: u64) -> Packet {
+    queue.dequeue(now, &mut Effects::default()).unwrap().packet
 }
 
 const ECT1: u16 = flags::ECT | flags::ECT1;
@@ -310,17 +325,12 @@ fn flows_get_equal_shares_of_bytes() {
         Box::new(FqQueue::new(&Fq { flow_limit: 1000, ..fq() }, clock(), 1)),
     ];
     for mut queue in queues {
-        let mut effects = Effects::default();
-        let mut number = 0;
         for (size, flow, count) in [(1500, 0, 60), (300, 1, 300), (750, 2, 120)] {
-            for _ in 0..count {
-                queue.enqueue(packet(number, size, 0, 0), flow, &mut effects);
-                number += 1;
-            }
+            fill(queue.as_mut(), 0..count, size, flow);
         }
         let mut sent = [0i64; 3];
         for _ in 0..200 {
-            let size = queue.dequeue(MS, &mut effects).unwrap().packet.size();
+            let size = send(queue.as_mut(), MS).size();
             sent[match size {
                 1500 => 0,
                 300 => 1,
@@ -335,42 +345,29 @@ fn flows_get_equal_shares_of_bytes() {
 #[test]
 fn a_sparse_flow_overtakes_a_queue() {
     let mut queue = FqCodelQueue::new(&fq_codel(codel(false)), clock(), 1);
-    let mut effects = Effects::default();
-    for number in 0..100 {
-        queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects);
-    }
+    fill(&mut queue, 0..100, 1500, 0);
     // The bulk flow has used its first quantum.
-    queue.dequeue(0, &mut effects);
-    queue.dequeue(0, &mut effects);
-    queue.enqueue(packet(1000, 200, 0, 0), 1, &mut effects);
-    assert_eq!(queue.dequeue(0, &mut effects).unwrap().packet.seq(), 1000);
-    assert_eq!(queue.dequeue(0, &mut effects).unwrap().packet.seq(), 2);
+    (0..2).for_each(|number| assert_eq!(send(&mut queue, 0).seq(), number));
+    fill(&mut queue, 1000..1001, 200, 1);
+    assert_eq!(send(&mut queue, 0).seq(), 1000);
+    assert_eq!(send(&mut queue, 0).seq(), 2);
 }
 
 #[test]
 fn the_fattest_flow_loses_half_of_its_packets_at_the_limit() {
     let limited = Codel { limit: QueueLimit::Packets(30), ..codel(false) };
     let mut queue = FqCodelQueue::new(&fq_codel(limited), clock(), 1);
-    let mut effects = Effects::default();
-    for number in 0..20 {
-        queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects);
-    }
-    for number in 100..111 {
-        queue.enqueue(packet(number, 300, 0, 0), 1, &mut effects);
-    }
+    assert!(fill(&mut queue, 0..20, 1500, 0).is_empty());
     // The packet above the limit is of the other flow; the head of the first flow is dropped.
-    let dropped: Vec<_> = effects.dropped.iter().map(|queued| queued.packet.seq()).collect();
-    assert_eq!(dropped, (0..10).collect::<Vec<_>>());
+    let dropped = fill(&mut queue, 100..111, 300, 1);
+    assert!(dropped.iter().map(|packet| packet.seq()).eq(0..10), "{dropped:?}");
 }
 
 #[test]
 fn a_flow_of_fq_is_limited() {
     let mut queue = FqQueue::new(&fq(), clock(), 1);
-    let mut effects = Effects::default();
-    for number in 0..150 {
-        queue.enqueue(packet(number, 1500, 0, 0), number % 150 / 120, &mut effects);
-    }
-    assert_eq!(effects.dropped.len(), 20);
+    assert_eq!(fill(&mut queue, 0..120, 1500, 0).len(), 20);
+    assert!(fill(&mut queue, 120..150, 1500, 1).is_empty());
 }
 
 #[test]
@@ -381,19 +378,25 @@ fn pie_forgives_a_burst() {
     assert!(drops[0] > 150 && drops[0] < 400, "{drops:?}");
 }
 
-#[test]
-fn pie_holds_its_target() {
-    // Five packets arrive in the time of four departures: a fifth of them must be dropped.
-    let arrival = Arrival { gap: 800_000, size: 1000, flow: 0, flags: 0 };
-    let arrivals = vec![arrival; 75_000];
-    let mut queue = PieQueue::new(&pie(), clock(), Rng::new(1, "pie", 0));
-    let run = run(&mut queue, &arrivals, 1000);
+/// Runs a queue for 60 s at which five packets with these flags arrive in the time of four
+/// departures: a fifth of them must be dropped. Returns their number, and the mean delay in
+/// milliseconds and the flags of the packets sent in the second half.
+fn overload(queue: &mut dyn Discipline, flags: u16) -> (usize, f64, Vec<u16>) {
+    let arrival = Arrival { gap: 800_000, size: 1000, flow: 0, flags };
+    let run = run(queue, &vec![arrival; 75_000], 1000);
     let late: Vec<_> = run.sent.iter().filter(|(at, _)| *at > 30_000 * MS).collect();
-    let delays = late.iter().map(|(at, queued)| queued.sojourn(*at) as f64 / 1e6);
-    let mean = delays.sum::<f64>() / late.len() as f64;
-    assert!((mean - 15.0).abs() < 0.5, "{mean} ms");
     // The transmitter is never idle.
     assert!(late.len() > 29_990, "{}", late.len());
+    let delays = late.iter().map(|(at, queued)| queued.sojourn(*at) as f64 / 1e6);
+    let mean = delays.sum::<f64>() / late.len() as f64;
+    (run.dropped, mean, late.iter().map(|(_, queued)| queued.packet.flags()).collect())
+}
+
+#[test]
+fn pie_holds_its_target() {
+    let mut queue = PieQueue::new(&pie(), clock(), Rng::new(1, "pie", 0));
+    let (_, mean, _) = overload(&mut queue, 0);
+    assert!((mean - 15.0).abs() < 0.5, "{mean} ms");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Small networks, without scenario files.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 pub(crate) mod random;
 pub(crate) mod results;
 pub(crate) mod wire;
 
 use cwnd::record::Entry;
-use cwnd::{Dur, Time};
+use cwnd::{AnyController, Dur, MakeController, Settings, Time};
+use cwnd_sim::metrics::formula;
 use cwnd_sim::network::{
     Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Red, Tcp, TcpExtensions,
     Traffic, Udt,
@@ -15,6 +14,9 @@ use cwnd_sim::network::{
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 pub(crate) const MS: Dur = Dur::from_millis(1);
 
@@ -159,6 +161,36 @@ pub(crate) fn run_with(network: &Network, seed: u64, options: &Options) -> Recor
     simulation.finish()
 }
 
+/// Makes the controllers of a test with its function.
+struct Custom<F>(F);
+
+impl<F> fmt::Debug for Custom<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("custom")
+    }
+}
+
+impl<F> fmt::Display for Custom<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl<F: Fn(&Settings) -> AnyController + Send + Sync> MakeController for Custom<F> {
+    fn controller(&self, settings: &Settings) -> AnyController {
+        self.0(settings)
+    }
+}
+
+/// Calls `run` with options by which `make` makes the controllers that are not in the registry.
+pub(crate) fn with_custom<R>(
+    make: impl Fn(&Settings) -> AnyController + Send + Sync + 'static,
+    run: impl FnOnce(&Options) -> R,
+) -> R {
+    let make: Arc<dyn MakeController> = Arc::new(Custom(make));
+    run(&Options { custom: Some(&|_| Some(make.clone())), ..Options::default() })
+}
+
 /// Returns the recorded events of a flow's controller.
 pub(crate) fn entries(flow: &FlowRecord) -> &[Entry] {
     &flow.events.as_ref().unwrap().entries
@@ -169,11 +201,16 @@ pub(crate) fn gauge<'a>(flow: &'a FlowRecord, name: &str) -> &'a [f64] {
     &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1
 }
 
+/// Returns the mean of a sampled series in a range of seconds.
+pub(crate) fn mean(records: &Records, values: &[f64], seconds: Range<f64>) -> f64 {
+    let inside = records.time.iter().zip(values).filter(|(time, _)| seconds.contains(*time));
+    formula::mean(&inside.map(|(_, value)| *value).collect::<Vec<_>>())
+}
+
 /// Returns Jain's fairness index of the packets delivered.
 pub(crate) fn jain(records: &Records) -> f64 {
     let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
-    let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    sum * sum / (records.flows.len() as f64 * squares)
+    formula::jain(&shares.collect::<Vec<_>>())
 }
 
 /// Returns the fraction of the packets that the queue of the first link drops.

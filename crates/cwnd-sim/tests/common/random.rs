@@ -38,6 +38,15 @@ impl Case {
     }
 }
 
+/// PROPTEST_CASES changes the number of cases, 256.
+pub(crate) fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    }
+}
+
 /// Whether a link limits every flow that would otherwise send without limit.
 pub(crate) fn is_bounded(network: &Network) -> bool {
     let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MAX_RATE);
@@ -99,11 +108,21 @@ fn table(name: &'static str, keys: Vec<BoxedStrategy<String>>) -> BoxedStrategy<
 }
 
 fn keys_of(keys: Vec<BoxedStrategy<String>>) -> BoxedStrategy<String> {
-    keys.prop_map(|keys| {
-        let given: Vec<_> = keys.into_iter().filter(|key| !key.is_empty()).collect();
-        given.join(",")
-    })
-    .boxed()
+    keys.prop_map(joined).boxed()
+}
+
+fn joined(keys: Vec<String>) -> String {
+    let given: Vec<_> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+    given.join(",")
+}
+
+fn kind(name: &str) -> BoxedStrategy<String> {
+    Just(format!("kind = \"{name}\"")).boxed()
+}
+
+/// One of these keys with their values.
+fn texts(texts: &'static [&'static str]) -> BoxedStrategy<String> {
+    select(texts).prop_map(str::to_owned).boxed()
 }
 
 const BOTH: &[&str] = &["true", "false"];
@@ -113,7 +132,7 @@ fn queue() -> BoxedStrategy<String> {
     let red = table(
         "queue",
         vec![
-            Just("kind = \"red\"".to_owned()).boxed(),
+            kind("red"),
             key("limit", &["30p", "10p"]),
             key("min", &["1p", "0.5p", "4p"]),
             key("max", &["8p", "5p", "10p"]),
@@ -131,7 +150,6 @@ fn queue() -> BoxedStrategy<String> {
 
 /// A queue of a discipline that decides at departure.
 fn managed_queue() -> BoxedStrategy<String> {
-    let kind = |name: &str| Just(format!("kind = \"{name}\"")).boxed();
     let limit = || rarely(2, key("limit", &["5p", "30p", "1p", "10kb"]));
     let ecn = || rarely(2, key("ecn", BOTH));
     let target = || rarely(2, key("target", &["1ms", "5ms", "0.8ms"]));
@@ -204,7 +222,10 @@ const MODELS_WITH_DELAY: &[&str] = &[
 
 /// Keys that apply to each packet.
 fn packet_keys() -> Vec<BoxedStrategy<String>> {
-    let texts = |texts: &'static [&'static str]| select(texts).prop_map(str::to_owned).boxed();
+    let bucket = |name| {
+        let keys = texts(&["rate = \"2mbit\", burst = \"10kb\"", "rate = \"8mbit\", burst = 1500"]);
+        rarely(8, table(name, vec![keys]))
+    };
     vec![
         rarely(8, key("jitter", &["0.8ms", "10ms", "1ns"])),
         rarely(
@@ -218,26 +239,13 @@ fn packet_keys() -> Vec<BoxedStrategy<String>> {
         rarely(8, texts(&["blackout = [{ at = 0.1, for = 0.05 }, { at = 0.2, for = \"1ms\" }]"])),
         rarely(8, key("ack_aggregation", &["5ms", "0.8ms", "40ms"])),
         rarely(8, key("ack_thinning", &["0.8ms", "10ms"])),
-        rarely(
-            8,
-            texts(&[
-                "policer = { rate = \"2mbit\", burst = \"10kb\" }",
-                "policer = { rate = \"8mbit\", burst = 1500 }",
-            ]),
-        ),
-        rarely(
-            8,
-            texts(&[
-                "shaper = { rate = \"2mbit\", burst = \"10kb\" }",
-                "shaper = { rate = \"8mbit\", burst = 1500 }",
-            ]),
-        ),
+        bucket("policer"),
+        bucket("shaper"),
     ]
 }
 
 /// The keys of a link: its rate or what sets it, its delay and others.
 fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrategy<String>> {
-    let texts = |texts: &'static [&'static str]| select(texts).prop_map(str::to_owned).boxed();
     let delay = || key("delay", values.delays);
     let constant = keys_of(vec![rate, delay()]);
     let changing = keys_of(vec![key("rate", values.rates), delay(), texts(CHANGES)]);
@@ -255,10 +263,6 @@ fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrat
     others.extend(link_keys(values));
     let all = (capacity, keys_of(others)).prop_map(|(one, other)| vec![one, other]).boxed();
     let keys = prop_oneof![15 => all, 1 => jittery];
-    let joined = keys.prop_map(|keys| {
-        let given: Vec<_> = keys.into_iter().filter(|keys| !keys.is_empty()).collect();
-        given.join(",")
-    });
     // The loss of `changes` excludes loss in bursts, and a direction without a model needs a rate
     // and a delay.
     let valid = |keys: &String| {
@@ -266,18 +270,15 @@ fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrat
         let bursts = keys.contains("loss = 0.2") && keys.contains("gilbert");
         !(bursts || process && keys.contains("back"))
     };
-    vec![joined.prop_filter("valid keys", valid).boxed()]
+    vec![keys.prop_map(joined).prop_filter("valid keys", valid).boxed()]
 }
 
 /// The keys of a link besides its rate and delay.
 fn link_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
-    let bursts = select(
-        &[
-            "loss = { kind = \"gilbert_elliott\", p = 0.01, r = 0.3 }",
-            "loss = { kind = \"gilbert_elliott\", p = 0.1, r = 0.5, h = 0.5, k = 0.99 }",
-        ][..],
-    );
-    let bursts = bursts.prop_map(str::to_owned);
+    let bursts = texts(&[
+        "loss = { kind = \"gilbert_elliott\", p = 0.01, r = 0.3 }",
+        "loss = { kind = \"gilbert_elliott\", p = 0.1, r = 0.5, h = 0.5, k = 0.99 }",
+    ]);
     let losses = || {
         let independent = key("loss", &["0.001", "0.01", "0.1"]);
         prop_oneof![3 => independent, 1 => bursts.clone()].boxed()
@@ -458,9 +459,8 @@ fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
 
 /// The data of a flow: endless, an amount, that of an application, or transfers that arrive.
 fn data() -> BoxedStrategy<String> {
-    let source = |kind: &str, keys: Vec<BoxedStrategy<String>>| {
-        let kind = Just(format!("kind = \"{kind}\"")).boxed();
-        table("source", [vec![kind], keys].concat())
+    let source = |name: &str, keys: Vec<BoxedStrategy<String>>| {
+        table("source", [vec![kind(name)], keys].concat())
     };
     let times = |name: &'static str| {
         let constant = key(name, &["10ms", "4ms", "50ms"]);
@@ -469,18 +469,18 @@ fn data() -> BoxedStrategy<String> {
         prop_oneof![2 => constant, 1 => of_kind("exponential"), 1 => of_kind("pareto")].boxed()
     };
     let rate = || key("rate", &["1mbit", "2mbit", "777kbit", "40mbit"]);
+    let pareto = || {
+        Just(
+            "sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned(),
+        )
+    };
     let sizes = prop_oneof![
         2 => key("sizes", &["1000", "20kb", "100kb"]),
-        1 => Just("sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned()),
+        1 => pareto(),
         1 => Just("sizes = { kind = \"lognormal\", median = \"5kb\", sigma = 1 }".to_owned()),
     ];
     // Transfers of a packet end at their first acknowledgement.
-    let arriving = prop_oneof![
-        key("sizes", &["1000", "20kb"]),
-        Just(
-            "sizes = { kind = \"pareto\", mean = \"10kb\", shape = 1.2, max = \"1mb\" }".to_owned()
-        ),
-    ];
+    let arriving = prop_oneof![key("sizes", &["1000", "20kb"]), pareto()];
     prop_oneof![
         4 => Just(String::new()),
         2 => key("bytes", &["20kb", "1000", "100kb", "1mb"]),
@@ -538,11 +538,11 @@ fn group(values: &'static Values) -> BoxedStrategy<Group> {
     let named = |name: &'static str| format!("controller = \"{name}\"");
     let any_controller = select([names, others.to_vec()].concat()).prop_map(named);
     let controller = || prop_oneof![Just(named("reno")), any_controller.clone()].boxed();
-    let changes = [
+    let changes = texts(&[
         "packet_changes = [{ at = \"40ms\", packet = 1200 }]",
         "packet_changes = [{ at = \"0s\", packet = 300 }, { at = \"80ms\", packet = 900 }]",
-    ];
-    let resized = || rarely(8, select(changes.map(str::to_owned).to_vec()).boxed());
+    ]);
+    let resized = || rarely(8, changes.clone());
     let tcp = flow(controller(), vec![rarely(2, table("tcp", tcp_options(values))), resized()]);
     let paced = flow(
         key("controller", &["udt", "daimd", "daimd(lambda=1)", "tfrc", "daimd(capacity=10mbit)"]),

@@ -1,5 +1,7 @@
 //! The dumbbells of the AIRA paper, with the AIMD of ns-2.
 
+use cwnd_sim::metrics::formula::jain;
+
 use super::compare::{Allowed, Case, Row, cases, draws, over_seeds, run};
 
 /// Returns the scenario of `exp_aira`: `n` flows over a DropTail bottleneck.
@@ -64,15 +66,13 @@ fn measure(case: &Case, seed: u64) -> [f64; 6] {
     let run = run(&scenario(case, seed), seed);
     let link = run.link("left-right");
     let delivered: Vec<f64> = run.flows().map(|flow| flow.packets_delivered as f64).collect();
-    let sum: f64 = delivered.iter().sum();
-    let squares: f64 = delivered.iter().map(|packets| packets * packets).sum();
     [
-        sum * case.number("pkt", 1000.0) / run.seconds(),
+        delivered.iter().sum::<f64>() * case.number("pkt", 1000.0) / run.seconds(),
         run.sum(|flow| flow.retransmissions as f64),
         run.sum(|flow| flow.timeouts as f64),
         run.sum(|flow| flow.cuts.len() as f64),
         link.drops as f64 / link.arrivals as f64,
-        sum * sum / (delivered.len() as f64 * squares),
+        jain(&delivered),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use super::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
 use super::deterministic::{controller, conventions};
+use cwnd_sim::metrics::formula::{jain, mean, stability_index};
 
 fn rows<const N: usize>(
     cases: &[Case],
@@ -251,13 +252,6 @@ fn daimd_run(case: &Case, seed: u64) -> [f64; 3] {
             delivered.windows(2).skip(delivered.len() / 2).map(|pair| pair[1] - pair[0]).collect()
         })
         .collect();
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let means: Vec<f64> = rates.iter().map(|rates| mean(rates)).collect();
-    let (sum, squares) = (means.iter().sum::<f64>(), means.iter().map(|m| m * m).sum::<f64>());
-    let unsteady = rates.iter().zip(&means).map(|(rates, mean)| {
-        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-        (squares / (rates.len() - 1) as f64).sqrt() / mean
-    });
-    let stability = unsteady.sum::<f64>() / means.len() as f64;
-    [sum * 1500.0 * 8.0 / 1e6, sum * sum / (means.len() as f64 * squares), stability]
+    [means.iter().sum::<f64>() * 1500.0 * 8.0 / 1e6, jain(&means), stability_index(&rates)]
 }

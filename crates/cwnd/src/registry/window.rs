@@ -1,5 +1,6 @@
 //! The entries of the window laws.
 
+use super::card::card;
 use super::{Algorithm, Build, Parameter, Range};
 use crate::laws::{
     Aiad, Aimd, Aira, AiraParameters, AiraPeak, Bic, BicParameters, Binomial, Cubic, Dctcp,
@@ -144,8 +145,6 @@ pub(super) const FRIENDLY: Algorithm = Algorithm {
     }),
 };
 
-const BINOMIAL_EQUATIONS: &[&str] =
-    &["each ACK: w <- w + alpha / w^(k+1)", "at a loss: w <- w - beta w^l"];
 const BANSAL: &str =
     "Bansal and Balakrishnan, Binomial congestion control algorithms, INFOCOM 2001";
 
@@ -154,7 +153,7 @@ pub(super) const BINOMIAL: Algorithm = Algorithm {
     title: "Binomial(k, l, α, β)",
     summary: "Increases by a power of the window and decreases by another.",
     source: BANSAL,
-    equations: BINOMIAL_EQUATIONS,
+    equations: card!("laws/binomial.rs", equations),
     deviations: &[HALVES, BYTES],
     parameters: &[
         Parameter::number("k", "k", "", 1.0, Range::closed(0.0, 4.0), "power of the increase"),
@@ -179,7 +178,7 @@ pub(super) const IIAD: Algorithm = Algorithm {
     title: "IIAD: binomial(1, 0, 1, 2/3)",
     summary: "Inverse increase, additive decrease, as the SIMD paper runs it.",
     source: BANSAL,
-    equations: BINOMIAL_EQUATIONS,
+    equations: card!("laws/binomial.rs", equations),
     deviations: &[HALVES, BYTES],
     parameters: &[START, PACING],
     build: Build::Window(|_| Binomial::iiad().into()),
@@ -190,13 +189,8 @@ pub(super) const SQRT: Algorithm = Algorithm {
     title: "SQRT: binomial(1/2, 1/2, 1, 2/3)",
     summary: "Increases and decreases by the square root of the window.",
     source: BANSAL,
-    equations: BINOMIAL_EQUATIONS,
-    deviations: &[
-        HALVES,
-        BYTES,
-        "alpha and beta of SQRT follow the TCP-friendly relation alpha = 3 beta / 2, as those of \
-         IIAD do.",
-    ],
+    equations: card!("laws/binomial.rs", equations),
+    deviations: card!("laws/binomial.rs", deviations),
     parameters: &[START, PACING],
     build: Build::Window(|_| Binomial::sqrt().into()),
 };
@@ -206,21 +200,8 @@ pub(super) const SIMD: Algorithm = Algorithm {
     title: "SIMD(β), square increase, multiplicative decrease",
     summary: "Grows with the square of the time since the last loss, TCP-friendly.",
     source: "Jin, Guo, Matta and Bestavros, TCP-friendly SIMD congestion control, BU-CS-2001-006",
-    equations: &[
-        "each round-trip time: w <- w + alpha sqrt(w - w0)",
-        "each ACK: w <- w + alpha sqrt(w - w0) / w",
-        "the first ACK: w <- w0 + alpha^2 / (4 w0)",
-        "alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))",
-        "at a loss: w_max <- w, w <- w - beta w, w0 <- w",
-        "at a timeout: w_max <- w, w0 <- 1",
-        "so that w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times",
-    ],
-    deviations: &[
-        HALVES,
-        "After a loss in slow start w0 is at most half of w_max. Eq. 3 has w0 = (1 - beta) w_max.",
-        "Where slow start ends without a loss, w0 = w and w_max = w0 / (1 - beta).",
-        BYTES,
-    ],
+    equations: card!("laws/simd.rs", equations),
+    deviations: card!("laws/simd.rs", deviations),
     parameters: &[
         beta(0.0625),
         Parameter::choice(
@@ -244,24 +225,8 @@ pub(super) const AIRA: Algorithm = Algorithm {
     title: "AIRA, the additive increase rate accelerator",
     summary: "AIMD whose additive increase follows the change of the loss rate between rounds.",
     source: "Psaras and Tsaoussidis, On the properties of an additive increase rate accelerator",
-    equations: &[
-        "each ACK: w <- w + a / w",
-        "at a loss: w <- w - beta w",
-        "after round i: p_i = lost / sent, p_0 = 0",
-        "decrease, if p_i > p_(i-1): a <- a (1 - p_i)",
-        "increase, if p_i < p_(i-1): a <- a (1 + p_(i-1) - p_i)",
-        "bound: a >= 0.1",
-        "MAIL: a >= 1 - 0.9 R_N / 100, R_N rounds completed",
-        "reset: a <- 1 once w reaches 3/2 W, W its value at the last loss",
-    ],
-    deviations: &[
-        HALVES,
-        "a never exceeds 1, which section 6.3 calls the fastest.",
-        "The 0.9 of Eq. 23 is 1 - bound.",
-        "A timeout ends no round (see `timeout`).",
-        "A timeout does not change W.",
-        BYTES,
-    ],
+    equations: card!("laws/aira.rs", equations),
+    deviations: card!("laws/aira.rs", deviations),
     parameters: &[
         beta(0.5),
         packets("bound", "a_min", 0.1, Range::closed(0.0, 1.0), "lower bound of a; 0 is off"),
@@ -340,35 +305,13 @@ fn filter(value: f64) -> RateFilter {
     if value == 0.0 { RateFilter::Interval } else { RateFilter::Fixed }
 }
 
-const AIAD_EQUATIONS: &[&str] = &[
-    "each ACK: w <- w + 1 / w",
-    "at a loss: w <- r d, at most w, at least 2",
-    "threshold: ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout",
-    "sample k: b_k = packets acknowledged in D_k / D_k, D_k = t_k - t_(k-1)",
-    "filter: r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)",
-    "filter=fixed: r <- (19 r + b_k + b_(k-1)) / 21",
-    "no sample for tau / 2: a sample of 0 with D = tau / 2",
-];
-const AIAD_DEVIATIONS: &[&str] = &[
-    "Eq. 1 has no bounds: here a loss does not increase the window, and r d counts as at \
-     least 2 packets.",
-    "Samples at one instant of their clock are combined.",
-    "The remainder of a gap shorter than tau / 50 after its samples of 0 is added to the last \
-     of them, as in the ns-2 code of TCP Westwood (10 ms there).",
-    "The estimate starts at 0, as in that code. Without an estimate or a round-trip time a \
-     loss halves the window.",
-    "That code divides the threshold of a timeout in slow start by a factor of 1 to 4, which \
-     grows with each timeout; the letter does not, and neither does this law.",
-    BYTES,
-];
-
 pub(super) const AIAD: Algorithm = Algorithm {
     name: "aiad",
     title: "AIAD, additive increase, adaptive decrease",
     summary: "Grows by a packet in each round-trip time; a loss reduces the window to the estimated rate.",
     source: "Xu and Ansari, IEEE Communications Letters 2005; filter: Casetti et al., MobiCom 2001",
-    equations: AIAD_EQUATIONS,
-    deviations: AIAD_DEVIATIONS,
+    equations: card!("laws/aiad.rs", equations),
+    deviations: card!("laws/aiad.rs", deviations),
     parameters: &[
         Parameter::choice(
             "rate",
@@ -392,8 +335,8 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
     title: "TCP Westwood: aiad(rate=ack)",
     summary: "A loss reduces the window to the rate of the acknowledgements times the smallest RTT.",
     source: "Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001",
-    equations: AIAD_EQUATIONS,
-    deviations: AIAD_DEVIATIONS,
+    equations: card!("laws/aiad.rs", equations),
+    deviations: card!("laws/aiad.rs", deviations),
     parameters: &[TAU, FILTER, START, PACING],
     build: Build::Window(|v| Aiad::new(RateClock::Ack, filter(v[1]), Dur::from_secs(v[0])).into()),
 };
@@ -403,12 +346,8 @@ pub(super) const SCALABLE: Algorithm = Algorithm {
     title: "Scalable TCP",
     summary: "Grows by a constant at each ACK: recovery takes the same time at any window.",
     source: "Kelly, ACM SIGCOMM Computer Communication Review 33(2), 2003",
-    equations: &[
-        "each ACK: w <- w + a",
-        "at a loss: w <- w - b w",
-        "up to `low`: w <- w + 1 / w and w <- w / 2, as Reno",
-    ],
-    deviations: &[HALVES, BYTES],
+    equations: card!("laws/scalable.rs", equations),
+    deviations: card!("laws/scalable.rs", deviations),
     parameters: &[
         packets("a", "a", 0.01, Range::above(0.0, 1.0), "growth at each ACK"),
         Parameter::fraction("b", "b", 0.125, "reduction at a loss as a fraction of the window"),
@@ -424,20 +363,8 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
     title: "HighSpeed TCP",
     summary: "Reno whose increase and decrease depend on the window beyond 38 packets.",
     source: "Floyd, RFC 3649",
-    equations: &[
-        "each ACK: w <- w + a(w) / w",
-        "at a loss: w <- w - b(w) w",
-        "w <= W: a(w) = 1, b(w) = 1/2",
-        "w > W: p(w) = P (w / W)^(1/S), S = (ln W1 - ln W) / (ln P1 - ln P)",
-        "b(w) = 1/2 - (1/2 - B1) (ln w - ln W) / (ln W1 - ln W)",
-        "a(w) = 2 w^2 b(w) p(w) / (2 - b(w))",
-    ],
-    deviations: &[
-        HALVES,
-        "a(w) is recomputed when the window has changed by a packet, not at each ACK.",
-        "Beyond W1, where the RFC has no rule, b stays B1 and a follows its equation.",
-        BYTES,
-    ],
+    equations: card!("laws/highspeed.rs", equations),
+    deviations: card!("laws/highspeed.rs", deviations),
     parameters: &[
         packets("low", "W", 38.0, Range::closed(1.0, 1000.0), "window up to which the law is Reno"),
         packets("high", "W1", 83_000.0, Range::closed(1001.0, 1e9), "window of the highest speed"),
@@ -476,22 +403,8 @@ pub(super) const BIC: Algorithm = Algorithm {
     title: "BIC, binary increase",
     summary: "Binary search for the window of the last loss, then a probe beyond it.",
     source: "Xu, Harfoush and Rhee, INFOCOM 2004",
-    equations: &[
-        "each ACK, w < max: w <- w + s / w, s = (max + w) / 2 - w, at least smin, at most smax",
-        "each ACK, w >= max: w <- w + s / w, s = 1, doubled each time w has grown by it, at most \
-         smax",
-        "at a loss: max <- w, or (2 - beta) w / 2 if w < max (fast convergence); w <- w - beta w",
-        "below `low`: w <- w + 1 / w and w <- w / 2, as Reno",
-    ],
-    deviations: &[
-        HALVES,
-        "The least increment applies at each ACK; the paper ends its binary search when a step \
-         falls below it.",
-        "Before the first loss the maximum is infinite: the window grows by smax.",
-        "Fast convergence compares with the last maximum in the probe beyond it too, as Linux \
-         does; the paper's code resets it there.",
-        BYTES,
-    ],
+    equations: card!("laws/bic.rs", equations),
+    deviations: card!("laws/bic.rs", deviations),
     parameters: &[
         packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0), "largest growth in an RTT"),
         packets("smin", "Smin", 0.01, Range::above(0.0, 1.0), "smallest growth in an RTT"),
@@ -516,47 +429,8 @@ pub(super) const CUBIC: Algorithm = Algorithm {
     title: "CUBIC",
     summary: "A cubic function of the time since the last loss, Reno where Reno is faster.",
     source: "RFC 9438",
-    equations: &[
-        "W(t) = C (t - K)^3 + w_max, K = cbrt((w_max - w0) / C), t in seconds since w was w0",
-        "W_est <- W_est + alpha n / w for n acknowledged packets",
-        "alpha = 3 (1 - kept) / (1 + kept), 1 from W_est = w_prior on",
-        "each ACK: w <- W_est, if W(t) < W_est; else w <- w + n (target - w) / w",
-        "target = W(t + RTT), at least w, at most 3/2 w",
-        "at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w",
-        "threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout",
-        "avoidance begins: w0 <- w, W_est <- w",
-        "avoidance begins after a timeout or without a loss: w_max <- w",
-        "avoidance begins before the first loss: w_prior <- w",
-    ],
-    deviations: &[
-        "`kept` is a factor of the window, not of flight_size (section 4.6 allows it where an \
-         unused window does not grow).",
-        "Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does \
-         not hold, and t does not advance although the window grows (section 4.2).",
-        "t includes an idle period that the sender ends with a full window: the acknowledgement \
-         after it reports the limit of that window (section 4.2: t MUST NOT include it).",
-        "The window grows by (target - w) / w for each acknowledged packet, at most to the \
-         target, where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and \
-         the growth does not depend on the receiver's ACK ratio.",
-        "The packets of Eq. 4 are those that the driver credits: one for each ACK without byte \
-         counting (RFC 3465).",
-        "W_est does not reduce the window (section 4.3: the window SHOULD be W_est where W(t) is \
-         less).",
-        "A loss does not raise a window of less than two packets to two (section 4.6).",
-        "Marks at a window of one packet do not reduce the rate further (section 4.6 requires it, \
-         for instance by the retransmission timer of RFC 3168 section 6.1.2).",
-        "Congestion avoidance begins at w = ssthresh, as RFC 5681 allows; section 4.10 begins it \
-         above.",
-        "HyStart++, which section 4.10 recommends, is `start=hystart`; the default is the \
-         driver's.",
-        "A spurious loss restores the threshold also where the window has grown past its old \
-         value (section 4.9.2 restores nothing then).",
-        "Fast convergence counts a timeout as a congestion event.",
-        "Under Linux's conventions the law is that of tcp_cubic.c, in whole packets and jiffies of \
-         4 ms, with an exact cube root. An undo does not restore its state.",
-        "Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but \
-         leaves the threshold and w_prior.",
-    ],
+    equations: card!("laws/cubic.rs", equations),
+    deviations: card!("laws/cubic.rs", deviations),
     parameters: &[
         Parameter::number(
             "c",
@@ -579,21 +453,8 @@ pub(super) const VEGAS: Algorithm = Algorithm {
     title: "TCP Vegas",
     summary: "Holds a few packets in the queues, measured by the round-trip time.",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-    equations: &[
-        "each round-trip time: diff = w (1 - base / rtt), packets in the queues",
-        "w <- w + 1 if diff < alpha; w <- w - 1 if diff > beta",
-        "slow start: ends when diff > gamma",
-        "at a loss: w <- w / 2",
-    ],
-    deviations: &[
-        "Slow start doubles the window every round-trip time, Vegas every other.",
-        "Losses are detected and answered as in Reno, without the fine-grained timers of Vegas \
-         and its reduction by 1/4; the slow-start threshold is half of the window.",
-        "rtt is the smallest sample of its round, against delayed acknowledgements.",
-        "The window does not decrease below two packets.",
-        "The handshake gives no base: Linux begins it anew after the handshake (tcp_vegas_init), and also \
-         where it sends with nothing in flight (CA_EVENT_TX_START), which is not done here.",
-    ],
+    equations: card!("laws/vegas.rs", equations),
+    deviations: card!("laws/vegas.rs", deviations),
     parameters: &[
         packets("alpha", "α", 2.0, Range::above(0.0, 1000.0), "least packets in the queues"),
         packets("beta", "β", 4.0, Range::above(0.0, 1000.0), "most packets in the queues"),
@@ -615,22 +476,8 @@ pub(super) const DCTCP: Algorithm = Algorithm {
     title: "Data Center TCP",
     summary: "Reduces the window by the fraction of marked packets.",
     source: "RFC 8257",
-    equations: &[
-        "each ACK: w <- w + (acknowledged - marked) / w",
-        "each window of data: M = marked / acknowledged",
-        "alpha <- (1 - g) alpha + g M",
-        "at a mark: w <- w (1 - alpha / 2)",
-        "at a loss: w <- w / 2",
-    ],
-    deviations: &[
-        "Packets count instead of bytes, and packets acknowledged selectively count too.",
-        "Without accurate ECN feedback each packet of an acknowledgement with ECN-Echo counts as marked. Only the receiver of section 3.2 makes this exact; the echo of RFC 3168 lasts a round-trip time, and the window does not grow on it.",
-        "A window of data ends when a packet sent afterwards is acknowledged, selectively too. The acknowledgement of the SYN ends one without marks, so that alpha is 15/16 at the first data.",
-        "A mark in slow start ends it with the reduction by alpha / 2, not by a half.",
-        "A mark may leave a window of one packet, which the next ones do not reduce; RFC 3168 section 6.1.2 has a timer for it, and Linux keeps two packets.",
-        "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
-        "A spurious reduction restores alpha and its counters too, except with the conventions of Linux.",
-    ],
+    equations: card!("laws/dctcp.rs", equations),
+    deviations: card!("laws/dctcp.rs", deviations),
     parameters: &[GAIN, START, PACING],
     build: Build::Window(|v| Dctcp::new(v[0]).into()),
 };
@@ -640,26 +487,8 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
     title: "Prague, DCTCP for L4S",
     summary: "Reduces the window by the fraction of marked packets, independently of short round-trip times.",
     source: "draft-briscoe-iccrg-prague-congestion-control, L4STeam/linux 02573a2",
-    equations: &[
-        "each ACK: w <- w + f (acknowledged - marked) / w",
-        "f = min(1, rtt / rtt_virt)^2 after transition rounds, else 1",
-        "each max(rtt, rtt_virt) from the first mark on: M = marked / acknowledged",
-        "alpha <- (1 - g) alpha + g M",
-        "at a mark: w <- w (1 - alpha / 2)",
-        "at most one reduction in max(rtt, rtt_virt)",
-        "at a loss: w <- w / 2",
-    ],
-    deviations: &[
-        "A mark in less than rtt_virt after a reduction is ignored, as in the draft; in the implementation it begins another round without reductions.",
-        "The window is real-valued; the implementation changes it by at most a packet at each acknowledgement.",
-        "Below half of the slow-start threshold the implementation paces at twice the rate; here the driver's factor decides.",
-        "Without accurate ECN feedback the implementation becomes Reno; here each packet of an acknowledgement with ECN-Echo counts as marked.",
-        "A loss of a packet sent before the reduction at a mark does not reduce the window again.",
-        "Slow start grows on marked packets too; the first mark ends it.",
-        "The least window after a mark is two packets.",
-        "A spurious reduction restores alpha and its counters too, except with the conventions of Linux.",
-        "The detection of classic ECN queues, which is off by default, is not implemented.",
-    ],
+    equations: card!("laws/prague.rs", equations),
+    deviations: card!("laws/prague.rs", deviations),
     parameters: &[
         GAIN,
         Parameter::number(

@@ -1,5 +1,4 @@
 //! Random events and random specs, for the property tests.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use cwnd::delivery::RateSample;
 use cwnd::registry::{Algorithm, Domain, algorithms};

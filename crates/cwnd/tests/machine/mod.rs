@@ -1,5 +1,4 @@
 //! A window machine whose law records its calls.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use cwnd::{Acked, Context, Controller, Dur, Event, Lost, Marked, Round, Settings, Signal, Time};
 use cwnd::{WindowLaw, Windowed};

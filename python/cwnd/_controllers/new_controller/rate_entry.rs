@@ -4,11 +4,8 @@ pub(super) const $CONST: Algorithm = Algorithm {
     title: "$Type",
     summary: "Grows by α packets/s in each second and shrinks by the fraction β at a congestion event.",
     source: "to fill in",
-    equations: &[
-        "each SYN with ACKs and no loss: x <- x + alpha SYN",
-        "at each congestion event: x <- x - beta x",
-    ],
-    deviations: &[],
+    equations: card!("laws/$name.rs", equations),
+    deviations: card!("laws/$name.rs", deviations),
     parameters: &[
         Parameter::number(
             "alpha",

@@ -4,14 +4,8 @@ pub(super) const $CONST: Algorithm = Algorithm {
     title: "$Type",
     summary: "Gains α packets each round-trip time and gives up the fraction β at a loss, paced.",
     source: "to fill in",
-    equations: &[
-        "slow start: w <- w + 1 for each packet acknowledged, while w < ssthresh",
-        "each ACK: w <- w + alpha / w",
-        "at a loss or a mark: w <- w - beta w, once for each window of data; ssthresh <- w",
-        "at a timeout: ssthresh <- w - beta w; w <- 2",
-        "pacing rate: 1.25 w / srtt",
-    ],
-    deviations: &[],
+    equations: card!("controllers/$name.rs", equations),
+    deviations: card!("controllers/$name.rs", deviations),
     parameters: &[
         Parameter::number(
             "alpha",

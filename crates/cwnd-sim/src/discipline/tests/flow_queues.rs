@@ -6,12 +6,6 @@ fn fq_codel_of(quantum: u32) -> FqCodelQueue {
     FqCodelQueue::new(&FqCodel { quantum, ..fq_codel(codel(false)) }, clock(), 1)
 }
 
-/// Returns the size and the number of the packet that is sent next.
-fn send(queue: &mut dyn Discipline, now: u64) -> (u16, u32) {
-    let packet = queue.dequeue(now, &mut Effects::default()).unwrap().packet;
-    (packet.size(), packet.seq())
-}
-
 #[test]
 fn a_queue_sends_a_quantum_in_a_round() {
     // RFC 8290 section 3: three packets of a third of the quantum, one packet of the quantum.
@@ -21,7 +15,7 @@ fn a_queue_sends_a_quantum_in_a_round() {
         queue.enqueue(packet(number, 500, 0, 0), 0, &mut effects);
         queue.enqueue(packet(number, 1500, 0, 0), 1, &mut effects);
     }
-    let sizes: Vec<_> = (0..12).map(|_| send(&mut queue, 0).0).collect();
+    let sizes: Vec<_> = (0..12).map(|_| send(&mut queue, 0).size()).collect();
     assert_eq!(sizes, [500, 500, 500, 1500].repeat(3));
 }
 
@@ -30,21 +24,20 @@ fn a_new_queue_cannot_starve_the_old_ones() {
     // RFC 8290 section 4.2: a flow whose packets arrive just after its queue has become empty is
     // served once in a round.
     let mut queue = fq_codel_of(1514);
-    let mut effects = Effects::default();
-    (0..200).for_each(|number| queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects));
+    fill(&mut queue, 0..200, 1500, 0);
     send(&mut queue, 0);
     let mut sent = [0; 2];
     for number in 0..100 {
-        queue.enqueue(packet(number, 100, 0, 0), 1, &mut effects);
+        fill(&mut queue, number..number + 1, 100, 1);
         loop {
-            let (size, _) = send(&mut queue, 0);
+            let size = send(&mut queue, 0).size();
             sent[usize::from(size == 100)] += 1;
             if size == 100 {
                 break;
             }
         }
         // The empty queue is visited: it becomes an old one, and the bulk flow is served.
-        assert_eq!(send(&mut queue, 0).0, 1500);
+        assert_eq!(send(&mut queue, 0).size(), 1500);
         sent[0] += 1;
     }
     assert!(sent[0] >= sent[1] && sent[1] == 100, "{sent:?}");
@@ -54,19 +47,13 @@ fn a_new_queue_cannot_starve_the_old_ones() {
 fn at_most_64_packets_are_dropped_at_once() {
     let limited = Codel { limit: QueueLimit::Packets(200), ..codel(false) };
     let mut queue = FqCodelQueue::new(&fq_codel(limited), clock(), 1);
-    let mut effects = Effects::default();
-    (0..201).for_each(|number| queue.enqueue(packet(number, 1500, 0, 0), 0, &mut effects));
-    let dropped: Vec<_> = effects.dropped.iter().map(|queued| queued.packet.seq()).collect();
-    assert_eq!(dropped, (0..64).collect::<Vec<_>>());
+    let dropped = fill(&mut queue, 0..201, 1500, 0);
+    assert!(dropped.iter().map(|packet| packet.seq()).eq(0..64), "{dropped:?}");
     // The queue with most bytes is not the one with most packets.
-    effects.dropped.clear();
-    for number in 0..63 {
-        queue.enqueue(packet(number, 40, 0, 0), 1, &mut effects);
-    }
-    assert_eq!(effects.dropped.len(), 0);
-    queue.enqueue(packet(63, 40, 0, 0), 1, &mut effects);
-    assert_eq!(effects.dropped.len(), 64);
-    assert!(effects.dropped.iter().all(|queued| queued.packet.size() == 1500));
+    assert!(fill(&mut queue, 0..63, 40, 1).is_empty());
+    let dropped = fill(&mut queue, 63..64, 40, 1);
+    assert_eq!(dropped.len(), 64);
+    assert!(dropped.iter().all(|packet| packet.size() == 1500));
 }
 
 #[test]

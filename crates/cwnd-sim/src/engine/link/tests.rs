@@ -63,6 +63,15 @@ fn trace(opportunities: &[u32], delays: &[u32]) -> Model {
     })
 }
 
+/// Passes this many packets of `size` bytes at the start. Returns their departures in milliseconds.
+fn departures(link: &mut Link, count: usize, size: u16) -> Vec<u64> {
+    let departure = |_| {
+        link.receive(0, packet(size, 0));
+        clock().nanos(link.departed()) / MS
+    };
+    (0..count).map(departure).collect()
+}
+
 /// Impairments of every kind, except reordering and token buckets.
 fn any_impairments() -> impl Strategy<Value = Impairments> {
     let changes = prop::collection::vec((0u64..500, 0u64..300, 0.0..40e6f64, 0u64..50), 1..6);
@@ -178,12 +187,7 @@ fn a_stopped_link_keeps_its_packets() {
     let changes =
         vec![change(0, 0.0, 0), change(50, 8e6, 0), change(100, 0.0, 0), change(200, 8e6, 0)];
     let mut link = link(Impairments { changes, ..Impairments::default() });
-    let departures: Vec<_> = (0..52)
-        .map(|_| {
-            link.receive(0, packet(1000, 0));
-            clock().nanos(link.departed()) / MS
-        })
-        .collect();
+    let departures = departures(&mut link, 52, 1000);
     assert_eq!(departures[0], 51);
     assert_eq!(departures[49], 100);
     assert_eq!(departures[50..], [201, 202]);
@@ -295,12 +299,7 @@ fn acknowledgements_are_released_together_and_thinned() {
 fn a_shaper_sends_its_burst_at_the_peak_rate() {
     let shaper = Some(TokenBucket { rate: 1e6, burst: 10_000 });
     let mut link = link(Impairments { shaper, ..Impairments::default() });
-    let departures: Vec<_> = (0..12)
-        .map(|_| {
-            link.receive(0, packet(1250, 0));
-            clock().nanos(link.departed()) / MS
-        })
-        .collect();
+    let departures = departures(&mut link, 12, 1250);
     // Nine packets: the last one finds the bucket not yet empty. Each further one waits for 10 ms
     // of tokens.
     assert_eq!(departures[..9], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
