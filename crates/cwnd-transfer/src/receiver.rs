@@ -3,7 +3,7 @@
 mod blocks;
 mod offers;
 
-use crate::channel::{Failure, Reader, Writer, stopped, unexpected};
+use crate::channel::{Failure, Reader, Writer, exchange_greetings, stopped, unexpected};
 use crate::event::Event;
 use crate::folder::{FolderView, Identity, Refusal};
 use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, ProtocolError, WINDOW, violation};
@@ -205,12 +205,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
     /// Receives a transfer. Returns false for a dry run.
     pub(crate) fn run(&mut self) -> Result<bool, Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.owner.idle_timer));
-        let greeted = self.writer.greet();
-        reader.expect_greeting(self.shared.options.timeouts.greeting)?;
-        greeted?;
-        let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
-        let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
-        self.meter.emit(Event::Connected { transfer, peer, identity, attempt: 1 });
+        let timeout = self.shared.options.timeouts.greeting;
+        exchange_greetings(&mut self.writer, &mut reader, timeout)?;
+        self.meter.connected(&*self.stream, 1);
         let result = self.receive_frames(&mut reader);
         if let Err(failure) = &result {
             self.send_stop(failure);

@@ -79,6 +79,12 @@ impl<'a> Meter<'a> {
         self.progress.transfer
     }
 
+    /// Reports a new connection.
+    pub(crate) fn connected(&self, stream: &dyn Stream, attempt: u32) {
+        let (transfer, identity) = (self.transfer(), stream.identity());
+        self.emit(Event::Connected { transfer, peer: peer_of(stream), identity, attempt });
+    }
+
     /// Starts an activity; returns the previous one.
     pub(crate) fn enter(&mut self, activity: Activity) -> Activity {
         let now = Instant::now();
@@ -245,6 +251,11 @@ impl<'a> Meter<'a> {
         end
     }
 }
+/// Returns the text of the peer's address; empty without addresses.
+pub(crate) fn peer_of(stream: &dyn Stream) -> String {
+    stream.peer().map_or_else(String::new, |peer| peer.to_string())
+}
+
 
 #[cfg(test)]
 mod tests {

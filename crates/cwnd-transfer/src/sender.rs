@@ -3,8 +3,10 @@
 mod files;
 mod replies;
 
-use crate::channel::{Failure, GREETING_TIMEOUT, IdleTimer, PING_INTERVAL, Reader, Writer};
-use crate::event::{Event, FileOutcome};
+use crate::channel::{
+    Failure, GREETING_TIMEOUT, IdleTimer, PING_INTERVAL, Reader, Writer, exchange_greetings,
+};
+use crate::event::FileOutcome;
 use crate::frame::{
     DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, violation,
 };
@@ -108,7 +110,7 @@ enum Work {
 pub(crate) struct Sender<'t, 'm, 'o> {
     stream: Arc<dyn Stream>,
     writer: Writer,
-    replies: Arc<ReplyQueue>,
+    replies: ReplyQueue,
     meter: &'m mut Meter<'o>,
     task: &'t mut Task,
     opener: Opener,
@@ -134,7 +136,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         Sender {
             writer: Writer::new(Arc::clone(&stream)),
             stream,
-            replies: Arc::default(),
+            replies: ReplyQueue::default(),
             meter,
             task,
             opener: Opener::default(),
@@ -151,24 +153,19 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     }
 
     /// Sends all entries that have not arrived.
-    pub(crate) fn run(&mut self, attempt: u32) -> Result<(), Failure> {
+    pub(crate) fn run(mut self, attempt: u32) -> Result<(), Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), IdleTimer::new());
-        // If the receiver has closed the connection, it may have sent the reason before.
-        let greeted = self.writer.greet();
-        reader.expect_greeting(GREETING_TIMEOUT)?;
-        greeted?;
-        let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
-        let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
-        self.meter.emit(Event::Connected { transfer, peer, identity, attempt });
-        let (replies, stream) = (Arc::clone(&self.replies), Arc::clone(&self.stream));
-        std::thread::scope(|scope| {
-            scope.spawn(move || replies.fill(&mut reader));
+        exchange_greetings(&mut self.writer, &mut reader, GREETING_TIMEOUT)?;
+        self.meter.connected(&*self.stream, attempt);
+        std::thread::scope(move |scope| {
+            scope.spawn(self.replies.filler(reader));
             let result = self.send_all().map_err(|failure| self.find_reason(failure));
-            self.replies.close();
+            // The reading thread ends with DONE, or with the stream and the queue.
             if result.is_err() {
-                stream.abort();
+                self.stream.abort();
             }
             result
+            drop(self);
         })
     }
 
