@@ -103,8 +103,7 @@ impl<'a> Meter<'a> {
 
     /// Adds the counters of a connection that has ended.
     pub(crate) fn keep(&mut self, path: &PathStats) {
-        let (limited, retransmissions) = self.combined(path);
-        self.earlier = (limited, retransmissions);
+        self.earlier = self.combined(path);
     }
 
     fn combined(&self, path: &PathStats) -> (Limits, u64) {
@@ -251,11 +250,11 @@ impl<'a> Meter<'a> {
         end
     }
 }
+
 /// Returns the text of the peer's address; empty without addresses.
 pub(crate) fn peer_of(stream: &dyn Stream) -> String {
     stream.peer().map_or_else(String::new, |peer| peer.to_string())
 }
-
 
 #[cfg(test)]
 mod tests {
