@@ -7,8 +7,8 @@ use cwnd::Dur;
 use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::UdpSocket;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -138,39 +138,22 @@ fn streams_are_delivered_over_a_hostile_network() {
     }
 }
 
-/// Forwards datagrams between one client and `target` until `stop`, and returns their contents.
-fn relay_and_record(socket: &UdpSocket, target: SocketAddr, stop: &AtomicBool) -> Vec<u8> {
-    socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let (mut client, mut seen) = (target, Vec::new());
-    let mut bytes = [0; 1 << 16];
-    while !stop.load(Ordering::Relaxed) {
-        let Ok((count, from)) = socket.recv_from(&mut bytes) else { continue };
-        seen.extend_from_slice(&bytes[..count]);
-        if from != target {
-            client = from;
-        }
-        socket.send_to(&bytes[..count], if from == target { client } else { target }).unwrap();
-    }
-    seen
-}
-
 /// How often the text of a stream and UDT's handshake occur in the datagrams of a connection.
 fn count_plaintext(config: &Config) -> [usize; 2] {
     const TEXT: &[u8] = b"It was a dark and stormy night; ";
     let listener = UdtListener::bind(local(), config).unwrap();
-    let relay = UdpSocket::bind(local()).unwrap();
-    let (stop, at) = (AtomicBool::new(false), relay.local_addr().unwrap());
-    let seen = thread::scope(|scope| {
-        let watcher = scope.spawn(|| relay_and_record(&relay, listener.local_addr(), &stop));
-        let mut client = UdtStream::connect(at, config).unwrap();
-        let (mut server, _) = listener.accept().unwrap();
-        client.write_all(&TEXT.repeat(1000)).unwrap();
-        let mut arrived = vec![0; 1000 * TEXT.len()];
-        server.read_exact(&mut arrived).unwrap();
-        assert!(arrived == TEXT.repeat(1000));
-        stop.store(true, Ordering::Relaxed);
-        watcher.join().unwrap()
+    let seen = Arc::<Mutex<Vec<u8>>>::default();
+    let record = Arc::clone(&seen);
+    let relay = Relay::observe(listener.local_addr(), move |_, datagram| {
+        record.lock().unwrap().extend_from_slice(datagram);
     });
+    let mut client = UdtStream::connect(relay.addr, config).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    client.write_all(&TEXT.repeat(1000)).unwrap();
+    let mut arrived = vec![0; 1000 * TEXT.len()];
+    server.read_exact(&mut arrived).unwrap();
+    assert!(arrived == TEXT.repeat(1000));
+    let seen = seen.lock().unwrap();
     // Search for 8 bytes of the text, and for the version and the socket type of a handshake.
     let request = [0, 0, 0, 4, 0, 0, 0, 1];
     [&TEXT[..8], &request].map(|words| seen.windows(8).filter(|bytes| bytes == &words).count())
