@@ -3,6 +3,7 @@
 use super::port::Port;
 use super::protection::{Outgoing, Protection, Reset};
 use super::socket::SendOutcome;
+use super::{register, wait};
 use crate::secure::PublicKey;
 use crate::{CloseReason, Connection, Error, Event, Transmit};
 use cwnd::{Dur, Limit, Time};
@@ -26,14 +27,6 @@ const MIN_FULL_BATCH_INTERVAL: Dur = Dur::from_nanos(200_000);
 struct Waiters {
     threads: usize,
     tasks: Vec<Waker>,
-}
-
-impl Waiters {
-    fn register(&mut self, cx: &Context<'_>) {
-        if !self.tasks.iter().any(|task| task.will_wake(cx.waker())) {
-            self.tasks.push(cx.waker().clone());
-        }
-    }
 }
 
 /// The side of a connection that a thread or a task waits for.
@@ -424,17 +417,8 @@ impl SharedConnection {
         side: Side,
         deadline: Option<Instant>,
     ) -> io::Result<MutexGuard<'a, State>> {
-        let signal = &self.signals[side as usize];
         state.waiters[side as usize].threads += 1;
-        let mut expired = false;
-        state = match deadline {
-            None => signal.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                expired = left.is_zero();
-                signal.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
+        let (mut state, expired) = wait(&self.signals[side as usize], state, deadline);
         state.waiters[side as usize].threads -= 1;
         if expired { Err(io::ErrorKind::TimedOut.into()) } else { Ok(state) }
     }
@@ -470,7 +454,7 @@ impl SharedConnection {
                 Poll::Ready(result)
             }
             None => {
-                state.waiters[side as usize].register(cx);
+                register(&mut state.waiters[side as usize].tasks, cx);
                 Poll::Pending
             }
         }

@@ -74,11 +74,6 @@ impl HandshakeResponder {
         })
     }
 
-    /// Whether clients must prove credentials.
-    pub(super) fn requires_credentials(&self) -> bool {
-        matches!(self, HandshakeResponder::Secure(_))
-    }
-
     /// Admits no further clients with the listener's one-time code.
     pub(super) fn spend_code(&self) {
         if let HandshakeResponder::Secure(responder) = self {

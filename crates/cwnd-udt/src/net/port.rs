@@ -69,7 +69,7 @@ impl ConnectionTable {
     }
 
     fn requires_credentials(&self) -> bool {
-        self.accept_queue.as_ref().is_some_and(|queue| queue.requires_credentials())
+        self.accept_queue.as_ref().is_some_and(|queue| queue.config.credentials.is_some())
     }
 
     /// The connections that this port initiated to `peer`.
