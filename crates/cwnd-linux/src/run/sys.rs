@@ -2,81 +2,54 @@
 //! metrics.
 #![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 use std::io;
-use std::mem::size_of;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with, sockopt,
+};
 
 /// Bytes of `struct tcp_info` that are read. Older kernels fill fewer; the rest is zero.
 const INFO_SIZE: usize = 248;
 
-fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+fn check(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sets a socket option.
-pub(super) fn set_option(
-    socket: impl AsFd,
-    level: c_int,
-    name: c_int,
-    value: &[u8],
-) -> io::Result<()> {
-    let (fd, size) = (socket.as_fd().as_raw_fd(), value.len() as libc::socklen_t);
-    // SAFETY: the pointer and the size are those of `value`.
-    check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), size) })?;
-    Ok(())
-}
-
-/// Sets an integer socket option.
-pub(super) fn set_integer_option(
-    socket: impl AsFd,
-    level: c_int,
-    name: c_int,
-    value: u64,
-) -> io::Result<()> {
+/// Sets an integer option of TCP.
+pub(super) fn set_tcp_option(socket: impl AsFd, name: c_int, value: u64) -> io::Result<()> {
     let value = c_int::try_from(value).unwrap_or(c_int::MAX);
-    set_option(socket, level, name, &value.to_ne_bytes())
+    let (fd, size) = (socket.as_fd().as_raw_fd(), size_of::<c_int>() as libc::socklen_t);
+    let at = (&raw const value).cast();
+    // SAFETY: the pointer and the size are those of `value`.
+    check(unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, name, at, size) })
 }
 
 /// Whether the kernel has a congestion controller for TCP. The kernel loads its module if there is
 /// one.
 pub(super) fn has_controller(name: &str) -> bool {
-    let select =
-        |socket| set_option(&socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes());
-    socket(Ipv4Addr::LOCALHOST).and_then(select).is_ok()
+    socket(Ipv4Addr::LOCALHOST)
+        .is_ok_and(|socket| sockopt::set_tcp_congestion(socket, name).is_ok())
 }
 
 /// Creates a non-blocking TCP socket bound to `local`.
 pub(super) fn socket(local: Ipv4Addr) -> io::Result<TcpStream> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers are passed.
-    let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-    // SAFETY: the descriptor is new and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let (address, size) = sockaddr_in(SocketAddrV4::new(local, 0));
-    // SAFETY: the pointer and the size are those of `address`.
-    check(unsafe { libc::bind(fd, (&raw const address).cast(), size) })?;
-    Ok(TcpStream::from(socket))
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrV4::new(local, 0))?;
+    Ok(socket.into())
 }
 
 /// Starts to connect a non-blocking socket.
 pub(super) fn connect(socket: &TcpStream, peer: SocketAddrV4) -> io::Result<()> {
-    let (address, size) = sockaddr_in(peer);
-    // SAFETY: the pointer and the size are those of `address`.
-    match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size) }) {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
-        other => other.map(drop),
+    match rustix::net::connect(socket, &peer) {
+        Err(Errno::INPROGRESS) => Ok(()),
+        other => Ok(other?),
     }
-}
-
-fn sockaddr_in(address: SocketAddrV4) -> (libc::sockaddr_in, libc::socklen_t) {
-    // SAFETY: all-zero bytes are a valid `sockaddr_in`.
-    let mut sockaddr: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-    sockaddr.sin_family = libc::AF_INET as libc::sa_family_t;
-    sockaddr.sin_port = address.port().to_be();
-    sockaddr.sin_addr.s_addr = address.ip().to_bits().to_be();
-    (sockaddr, size_of::<libc::sockaddr_in>() as libc::socklen_t)
 }
 
 /// Statistics of a connection (`struct tcp_info` of `linux/tcp.h`).
@@ -209,12 +182,10 @@ pub(super) fn add_route(to: Ipv4Addr, device: &str, metrics: &[Metric]) -> io::R
     const DST: u16 = 1;
     const OIF: u16 = 4;
     const METRICS: u16 = 8;
-    let name = CString::new(device)?;
-    // SAFETY: the name is a C string.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
+    // The default protocol of netlink is that of routes.
+    let socket = socket_with(AddressFamily::NETLINK, kind, flags, None)?;
+    let index = name_to_index(&socket, device)?;
     let metrics = metrics.iter().map(|metric| metric.pair());
     let metrics: Vec<_> =
         metrics.flat_map(|(kind, value)| attribute(kind, &value.to_ne_bytes())).collect();
@@ -240,22 +211,9 @@ pub(super) fn add_route(to: Ipv4Addr, device: &str, metrics: &[Metric]) -> io::R
     message.extend((flags as u16).to_ne_bytes());
     message.extend([0; 8]);
     message.extend(body);
-    request(&message)
-}
-
-/// Sends a request to rtnetlink, and returns the error of its answer.
-fn request(message: &[u8]) -> io::Result<()> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers are passed.
-    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
-    // SAFETY: the descriptor is new and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    rustix::net::send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0; 512];
-    // SAFETY: the pointers and sizes are those of `message` and `answer`.
-    let length = unsafe {
-        check(libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) as c_int)?;
-        check(libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) as c_int)?
-    };
+    let (length, _) = rustix::net::recv(&socket, &mut answer, RecvFlags::empty())?;
     let error = i32::from_ne_bytes(std::array::from_fn(|k| answer[16 + k]));
     match (length, error) {
         (20.., 0) => Ok(()),

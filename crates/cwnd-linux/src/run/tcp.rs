@@ -12,16 +12,16 @@ use cwnd::Time;
 use cwnd_sim::DataSource;
 use cwnd_sim::record::Transfer;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::net::sockopt;
 
 use super::flow_config::{FlowConfig, TcpOptions};
 use super::measurement::Snapshot;
 use super::sys::{self, Metric, TcpInfo};
-use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side};
+use super::threads::{
+    CHUNK, COMPLETION_INTERVAL, FlowThreads, POLL_INTERVAL, PORT, RunState, Side,
+};
 use crate::emulate::{UPLINK, set_sysctl};
 
-const PORT: u16 = 9;
-/// Bytes per write and read.
-const CHUNK: usize = 64 << 10;
 /// Receiver's window in bytes from which the kernel chooses the buffers. It doubles the size of a
 /// buffer that is given, which must fit.
 const MAX_BUFFER: u64 = 1 << 29;
@@ -32,8 +32,6 @@ const MEMORY_FACTOR: u64 = 4;
 const UNSENT_TIME: f64 = 0.02;
 const MIN_UNSENT: u64 = 8 << 10;
 const MAX_UNSENT: u64 = 256 << 10;
-/// Interval at which a source checks whether all data are acknowledged.
-const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 
 /// The sockets of both ends, when they are open.
 #[derive(Default)]
@@ -71,7 +69,7 @@ struct Source {
     controller: String,
     sysctls: [(&'static str, bool); 3],
     segment: u64,
-    buffer: Option<u64>,
+    buffer: Option<usize>,
     unsent_limit: Option<u64>,
     /// Bytes of data in a packet.
     payload: u64,
@@ -97,7 +95,7 @@ impl TcpFlow {
         // While a receiver's window grows towards a given one, the kernel acknowledges every packet
         // (`tcp_grow_window`). A window that does not limit the sender is therefore not given.
         let limits = window < MAX_BUFFER;
-        let buffer = limits.then_some((window * MEMORY_FACTOR).min(MAX_BUFFER));
+        let buffer = limits.then_some((window * MEMORY_FACTOR).min(MAX_BUFFER) as usize);
 
         let initial_window = Metric::InitialWindow(options.initial_window);
         let min_rto = options.min_rto.as_nanos().div_ceil(1_000_000).clamp(1, 120_000);
@@ -109,13 +107,11 @@ impl TcpFlow {
         let listener = threads.namespace(Side::Sink).run(|| {
             sys::add_route(local, UPLINK, quick_ack.as_slice())?;
             let listener = TcpListener::bind(SocketAddrV4::new(peer, PORT))?;
-            let tcp = libc::IPPROTO_TCP;
             if let Some(buffer) = buffer {
-                sys::set_integer_option(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
-                sys::set_integer_option(&listener, tcp, libc::TCP_WINDOW_CLAMP, window)?;
+                sockopt::set_socket_recv_buffer_size_force(&listener, buffer)?;
+                sys::set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, window)?;
             }
-            let segment = options.segment.into();
-            sys::set_integer_option(&listener, tcp, libc::TCP_MAXSEG, segment)?;
+            sys::set_tcp_option(&listener, libc::TCP_MAXSEG, options.segment.into())?;
             listener.set_nonblocking(true)?;
             io::Result::Ok(listener)
         })??;
@@ -308,15 +304,14 @@ impl Source {
     /// Opens the connection; `None` if the run stops before.
     fn connect(&self, state: &RunState) -> io::Result<Option<TcpStream>> {
         let stream = sys::socket(self.local)?;
-        let tcp = libc::IPPROTO_TCP;
-        sys::set_option(&stream, tcp, libc::TCP_CONGESTION, self.controller.as_bytes())?;
-        sys::set_integer_option(&stream, tcp, libc::TCP_MAXSEG, self.segment)?;
-        sys::set_integer_option(&stream, tcp, libc::TCP_NODELAY, 1)?;
+        sockopt::set_tcp_congestion(&stream, &self.controller)?;
+        sys::set_tcp_option(&stream, libc::TCP_MAXSEG, self.segment)?;
+        stream.set_nodelay(true)?;
         if let Some(limit) = self.unsent_limit {
-            sys::set_integer_option(&stream, tcp, libc::TCP_NOTSENT_LOWAT, limit)?;
+            sys::set_tcp_option(&stream, libc::TCP_NOTSENT_LOWAT, limit)?;
         }
         if let Some(buffer) = self.buffer {
-            sys::set_integer_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, buffer)?;
+            sockopt::set_socket_send_buffer_size_force(&stream, buffer)?;
         }
         {
             // The SYN negotiates these options, which are settings of the namespace.
@@ -357,6 +352,5 @@ fn timed_out(error: &io::Error) -> bool {
 
 /// Makes closing the socket reset the connection, so that no packets follow.
 fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
-    let linger = [1_i32.to_ne_bytes(), 0_i32.to_ne_bytes()].concat();
-    sys::set_option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
 }
