@@ -9,11 +9,9 @@ use cwnd::{
     Spec, Time, WindowLaw,
 };
 use cwnd_linux::bpf::Implementation;
-use program::{RESULTS, ROW, Results, Row};
+use program::{ROW, Results, Row, pow2};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::thread;
 
 const ROWS: usize = 300_000;
 /// Index of the first argument in a row.
@@ -60,39 +58,15 @@ fn run<K: Debug>(
     draw: impl Fn(&mut Random) -> (Row, K) + Sync,
     mut check: impl FnMut(&K, &Results, &mut Comparison),
 ) {
-    let mut child = program::start(name);
-    let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
-    let output = child.stdout.take().unwrap();
     let random = Random(0x9e37_79b9_7f4a_7c15);
     let mut max_errors = MaxErrors::default();
-    thread::scope(|scope| {
-        // Both threads draw the same rows: one writes them, the other checks the output.
-        let (mut writer_random, mut check_random) = (random.clone(), random);
-        let draw = &draw;
-        scope.spawn(move || {
-            for _ in 0..ROWS {
-                for number in draw(&mut writer_random).0 {
-                    if input.write_all(&number.to_ne_bytes()).is_err() {
-                        return; // A check failed: nobody reads the pipe.
-                    }
-                }
-            }
-        });
-        // The reader is owned by this scope: a failed check closes the pipe, and the other thread
-        // ends.
-        let mut output = BufReader::with_capacity(1 << 16, output);
-        for _ in 0..ROWS {
-            let (_, state) = draw(&mut check_random);
-            let mut numbers = [0; RESULTS];
-            for number in &mut numbers {
-                let mut bytes = [0; 8];
-                output.read_exact(&mut bytes).unwrap();
-                *number = u64::from_ne_bytes(bytes);
-            }
-            check(&state, &numbers, &mut Comparison { state: &state, max_errors: &mut max_errors });
-        }
+    // Both threads draw the same rows: one writes them, the other checks the output.
+    let (mut writer_random, mut check_random) = (random.clone(), random);
+    let rows = (0..ROWS).map(|_| draw(&mut writer_random).0);
+    program::run(name, rows, |results| {
+        let (_, state) = draw(&mut check_random);
+        check(&state, &results, &mut Comparison { state: &state, max_errors: &mut max_errors });
     });
-    assert!(child.wait().unwrap().success());
     println!("the largest errors relative to their bounds: {max_errors:.3?}");
 }
 
@@ -157,10 +131,6 @@ fn packets(window: u64) -> f64 {
 /// Returns the error of the product of a window of `w` packets and a fraction.
 fn error_of_product(w: f64) -> f64 {
     pow2(-32) * w + pow2(-39)
-}
-
-fn pow2(power: i32) -> f64 {
-    2f64.powi(power)
 }
 
 fn context() -> Context {
