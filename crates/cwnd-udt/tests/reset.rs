@@ -4,7 +4,7 @@
 use crate::common::{self, Random};
 use crate::support::reference;
 use crate::support::relay::{Faults, Relay};
-use crate::support::{fill, local, set_timeouts, stream_config};
+use crate::support::{connect, fill, local, set_timeouts, stream_config};
 use cwnd::Time;
 use cwnd_udt::packet::{Control, HEADER};
 use cwnd_udt::reset::{self, LENGTH};
@@ -145,9 +145,7 @@ fn a_restarted_receiver_resets_an_idle_client() {
 #[test]
 fn a_spoofed_shutdown_is_followed_by_a_reset() {
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), &stream_config("udt")).unwrap();
-    let (server, _) = listener.accept().unwrap();
-    set_timeouts(&client);
+    let [client, server] = connect(&listener, listener.local_addr(), &stream_config("udt"));
     let now = Instant::now();
     spoof_shutdown(&server);
     let (error, ended) = write_until_error(&client);
@@ -282,9 +280,7 @@ fn forged_resets_are_ignored() {
     for kind in KINDS {
         let listener = UdtListener::bind(local(), &config(kind, true)).unwrap();
         let relay = Relay::start(listener.local_addr(), [Faults::default(); 2], 1);
-        let mut client = UdtStream::connect(relay.addr, &config(kind, false)).unwrap();
-        let (mut server, _) = listener.accept().unwrap();
-        set_timeouts(&server);
+        let [mut client, mut server] = connect(&listener, relay.addr, &config(kind, false));
         let target = ("127.0.0.1", client.local_addr().port());
         let mut random = Random(12);
         for _ in 0..2_000 {
@@ -326,12 +322,10 @@ fn udt4_receives_no_resets() {
 
     // A client of this crate receives a reset.
     let (relay, seen) = counting_relay(&listener);
-    let client = UdtStream::connect(relay.addr, &stream_config("udt")).unwrap();
-    let (server, _) = listener.accept().unwrap();
+    let [client, server] = connect(&listener, relay.addr, &stream_config("udt"));
     assert_eq!(server.with_connection(|connection| connection.id()) % 2, 1);
     spoof_shutdown(&server);
     drop(server);
-    set_timeouts(&client);
     assert_eq!(write_until_error(&client).0.kind(), ErrorKind::ConnectionReset);
     assert!(seen()[1] > 0);
 }
