@@ -1,10 +1,10 @@
 //! The accept queue of a listener.
 
-use super::connection::SharedConnection;
+use super::connection::{SharedConnection, Side};
 use super::handshake::HandshakeResponder;
 use super::stream::UdtStream;
-use crate::Config;
 use crate::secure::Credentials;
+use crate::{Config, Connection};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -69,7 +69,7 @@ impl AcceptQueue {
             let previous = std::mem::replace(&mut *latest, newest);
             drop(latest);
             if let Some(previous) = previous.upgrade() {
-                previous.abort();
+                previous.update(Side::Write, Connection::abort);
             }
         }
         let mut backlog = self.lock();

@@ -245,15 +245,6 @@ impl SharedConnection {
         ended && state.mark_queued()
     }
 
-    /// Closes the connection at once; undelivered data is lost.
-    pub(super) fn abort(self: &Arc<Self>) {
-        let now = self.port.socket.now();
-        let _ = self.block(Side::Write, None, |state| {
-            state.connection.abort(now);
-            Some(Ok(()))
-        });
-    }
-
     /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for
     /// encryption.
     pub(super) fn drive(&self, now: Time, wire: &mut Vec<u8>) -> DriveResult {
@@ -408,6 +399,14 @@ impl SharedConnection {
             drop(state);
             self.port.queue(Arc::clone(self));
         }
+    }
+
+    /// Changes the connection for the application, and queues it if something is due earlier.
+    pub(super) fn update(self: &Arc<Self>, side: Side, change: impl FnOnce(&mut Connection, Time)) {
+        let now = self.port.socket.now();
+        let mut state = self.lock();
+        change(&mut state.connection, now);
+        self.notify_driver(side, state);
     }
 
     /// Sleeps until an event of one side.
