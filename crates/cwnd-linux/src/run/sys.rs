@@ -1,6 +1,5 @@
-//! System calls without a safe wrapper: options and statistics of TCP sockets, and routes with
-//! metrics.
-#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
+//! System calls of flows: options and statistics of TCP sockets, and routes with metrics.
+#![expect(unsafe_code, reason = "some system calls have no safe wrapper")]
 
 use std::ffi::c_int;
 use std::io;
@@ -12,9 +11,6 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with, sockopt,
 };
-
-/// Bytes of `struct tcp_info` that are read. Older kernels fill fewer; the rest is zero.
-const INFO_SIZE: usize = 248;
 
 fn check(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -52,99 +48,15 @@ pub(super) fn connect(socket: &TcpStream, peer: SocketAddrV4) -> io::Result<()> 
     }
 }
 
-/// Statistics of a connection (`struct tcp_info` of `linux/tcp.h`).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TcpInfo([u8; INFO_SIZE]);
-
-impl TcpInfo {
-    /// Reads the statistics of a socket.
-    pub(super) fn read(socket: &TcpStream) -> io::Result<Self> {
-        let mut bytes = [0; INFO_SIZE];
-        let mut size = INFO_SIZE as libc::socklen_t;
-        let (fd, at) = (socket.as_raw_fd(), bytes.as_mut_ptr().cast());
-        // SAFETY: the kernel writes at most `size` bytes, the length of the buffer.
-        check(unsafe {
-            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut size)
-        })?;
-        Ok(TcpInfo(bytes))
-    }
-
-    fn u16_at(&self, at: usize) -> u64 {
-        u16::from_ne_bytes(std::array::from_fn(|k| self.0[at + k])).into()
-    }
-
-    fn u32_at(&self, at: usize) -> u64 {
-        u32::from_ne_bytes(std::array::from_fn(|k| self.0[at + k])).into()
-    }
-
-    fn u64_at(&self, at: usize) -> u64 {
-        u64::from_ne_bytes(std::array::from_fn(|k| self.0[at + k]))
-    }
-
-    /// Returns the number of packets that are not acknowledged.
-    pub(super) fn unacknowledged(&self) -> u64 {
-        self.u32_at(24)
-    }
-
-    /// Returns the smoothed round-trip time in microseconds; 0 before the first sample.
-    pub(super) fn rtt(&self) -> u64 {
-        self.u32_at(68)
-    }
-
-    /// Returns the slow start threshold in packets; `None` before the first cut.
-    pub(super) fn ssthresh(&self) -> Option<u64> {
-        Some(self.u32_at(76)).filter(|&packets| packets < i32::MAX as u64)
-    }
-
-    /// Returns the congestion window in packets.
-    pub(super) fn window(&self) -> u64 {
-        self.u32_at(80)
-    }
-
-    /// Returns the number of retransmitted packets.
-    pub(super) fn retransmitted(&self) -> u64 {
-        self.u32_at(100)
-    }
-
-    /// Returns the bytes of data acknowledged. The kernel counts the SYN as a byte.
-    pub(super) fn acknowledged(&self) -> u64 {
-        self.u64_at(120).saturating_sub(1)
-    }
-
-    /// Returns the bytes received in order.
-    pub(super) fn received(&self) -> u64 {
-        self.u64_at(128)
-    }
-
-    /// Returns the bytes of data sent, retransmissions included (Linux 4.19; 0 before).
-    pub(super) fn bytes_sent(&self) -> u64 {
-        self.u64_at(200)
-    }
-
-    /// Returns the bytes that were written but not sent.
-    pub(super) fn unsent(&self) -> u64 {
-        self.u32_at(144)
-    }
-
-    /// Returns the minimum round-trip time in microseconds; `None` before the first sample.
-    pub(super) fn min_rtt(&self) -> Option<u64> {
-        Some(self.u32_at(148)).filter(|&micros| micros < u32::MAX.into())
-    }
-
-    /// Returns the number of data packets sent.
-    pub(super) fn sent(&self) -> u64 {
-        self.u32_at(156)
-    }
-
-    /// Returns the microseconds in which there were data to send, limited by the receiver's window,
-    /// and limited by the send buffer.
-    pub(super) fn busy(&self) -> [u64; 3] {
-        [168, 176, 184].map(|at| self.u64_at(at))
-    }
-
-    /// Returns the number of timeouts (Linux 6.7; 0 before).
-    pub(super) fn timeouts(&self) -> u64 {
-        self.u16_at(240)
+/// Reads the statistics of a connection. Older kernels fill fewer; the rest is zero.
+pub(super) fn tcp_info(socket: &TcpStream) -> io::Result<libc::tcp_info> {
+    let (fd, mut size) = (socket.as_raw_fd(), size_of::<libc::tcp_info>() as libc::socklen_t);
+    // SAFETY: all-zero bytes are a valid `tcp_info`, and the kernel writes at most its size.
+    unsafe {
+        let mut info: libc::tcp_info = std::mem::zeroed();
+        let at = (&raw mut info).cast();
+        check(libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut size))?;
+        Ok(info)
     }
 }
 

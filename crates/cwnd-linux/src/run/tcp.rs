@@ -16,7 +16,7 @@ use rustix::net::sockopt;
 
 use super::flow_config::{FlowConfig, TcpOptions};
 use super::measurement::Snapshot;
-use super::sys::{self, Metric, TcpInfo};
+use super::sys::{self, Metric};
 use super::threads::{
     CHUNK, COMPLETION_INTERVAL, FlowThreads, POLL_INTERVAL, PORT, RunState, Side,
 };
@@ -163,29 +163,35 @@ impl TcpFlow {
 
     /// Returns the current state, from `TCP_INFO` of both ends.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let info = |socket: &OnceLock<TcpStream>| TcpInfo::read(socket.get()?).ok();
-        let received = info(&self.sockets.sink).map_or(0, |info| info.received());
+        let info = |socket: &OnceLock<TcpStream>| sys::tcp_info(socket.get()?).ok();
+        let received = info(&self.sockets.sink).map_or(0, |info| info.tcpi_bytes_received);
         // In order: the kernel does not report data behind a gap.
         let delivered = Some(received);
         let Some(info) = info(&self.sockets.source) else {
             return Snapshot { delivered, ..Snapshot::default() };
         };
         let seconds = |micros: u64| micros as f64 * 1e-6;
-        let [busy, receiver, buffer] = info.busy().map(seconds);
+        let busy = seconds(info.tcpi_busy_time);
+        let (receiver, buffer) =
+            (seconds(info.tcpi_rwnd_limited), seconds(info.tcpi_sndbuf_limited));
         let acknowledged = self.sockets.acknowledged.get().copied();
         let end = acknowledged.unwrap_or_else(|| self.state.now().as_secs());
         let idle = (end - self.start.as_secs() - busy).max(0.0);
-        let ssthresh = info.ssthresh().map_or(f64::INFINITY, |packets| packets as f64);
+        let cut = info.tcpi_snd_ssthresh < i32::MAX as u32;
+        let ssthresh = if cut { f64::from(info.tcpi_snd_ssthresh) } else { f64::INFINITY };
         Snapshot {
-            sent: info.sent(),
-            bytes_sent: info.bytes_sent(),
-            bytes_acknowledged: info.acknowledged(),
+            sent: info.tcpi_data_segs_out.into(),
+            // Linux 4.19; 0 before.
+            bytes_sent: info.tcpi_bytes_sent,
+            bytes_acknowledged: acknowledged_bytes(&info),
             delivered,
-            retransmitted: info.retransmitted(),
-            timeouts: info.timeouts(),
-            window: Some(info.window() as f64),
-            rtt: Some(seconds(info.rtt())).filter(|&rtt| rtt > 0.0),
-            min_rtt: info.min_rtt().map(seconds),
+            retransmitted: info.tcpi_total_retrans.into(),
+            // Linux 6.7; 0 before.
+            timeouts: info.tcpi_total_rto.into(),
+            window: Some(info.tcpi_snd_cwnd.into()),
+            // Before the first sample they are 0 and the largest number.
+            rtt: (info.tcpi_rtt > 0).then(|| seconds(info.tcpi_rtt.into())),
+            min_rtt: (info.tcpi_min_rtt < u32::MAX).then(|| seconds(info.tcpi_min_rtt.into())),
             limited: [(busy - receiver - buffer).max(0.0), 0.0, receiver, idle + buffer],
             acknowledged,
             last_arrival: Time::from_nanos(self.sockets.last_arrival.load(Ordering::Relaxed))
@@ -251,8 +257,8 @@ impl Source {
         // Here all data are written, or the flow has stopped: wait until the written data are
         // acknowledged.
         while !state.is_stopped() {
-            let info = TcpInfo::read(stream)?;
-            if info.unacknowledged() == 0 && info.unsent() == 0 {
+            let info = sys::tcp_info(stream)?;
+            if info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0 {
                 sockets.acknowledged.get_or_init(|| state.now().as_secs());
                 break;
             }
@@ -281,8 +287,8 @@ impl Source {
                 data.stop(now);
                 return Ok(());
             }
-            let info = TcpInfo::read(stream)?;
-            let acknowledged = info.acknowledged() / self.payload;
+            let info = sys::tcp_info(stream)?;
+            let acknowledged = acknowledged_bytes(&info) / self.payload;
             let packets = written.div_ceil(self.payload);
             let available = data.advance(now, acknowledged, packets).saturating_mul(self.payload);
             let due = data.due();
@@ -343,6 +349,11 @@ fn ready(socket: impl AsFd, events: PollFlags) -> io::Result<bool> {
     let mut files = [PollFd::new(socket.as_fd(), events)];
     let timeout = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::ZERO);
     Ok(poll(&mut files, timeout)? > 0)
+}
+
+/// Returns the bytes of data acknowledged. The kernel counts the SYN as a byte.
+fn acknowledged_bytes(info: &libc::tcp_info) -> u64 {
+    info.tcpi_bytes_acked.saturating_sub(1)
 }
 
 /// Whether an error is a timeout or an interruption.
