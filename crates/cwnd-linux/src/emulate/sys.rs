@@ -12,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use ipnet::Ipv4Net;
 use nix::mount::{MsFlags, mount};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
@@ -101,18 +102,12 @@ impl Interfaces {
         self.ioctl(libc::SIOCSIFFLAGS, &mut request)
     }
 
-    /// Sets the address of an interface, with a route to its prefix of `prefix_length` bits.
-    pub(super) fn set_address(
-        &self,
-        name: &str,
-        address: Ipv4Addr,
-        prefix_length: u32,
-    ) -> io::Result<()> {
+    /// Sets the address of an interface, with a route to its prefix.
+    pub(super) fn set_address(&self, name: &str, address: Ipv4Net) -> io::Result<()> {
         let mut request = interface_request(name);
-        request.ifr_ifru.ifru_addr = sockaddr_of(address);
+        request.ifr_ifru.ifru_addr = sockaddr_of(address.addr());
         self.ioctl(libc::SIOCSIFADDR, &mut request)?;
-        let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
-        request.ifr_ifru.ifru_netmask = sockaddr_of(Ipv4Addr::from_bits(mask));
+        request.ifr_ifru.ifru_netmask = sockaddr_of(address.netmask());
         self.ioctl(libc::SIOCSIFNETMASK, &mut request)
     }
 
