@@ -314,38 +314,31 @@ impl Opener {
         {
             return Ok(Arc::clone(fd));
         }
-        let entry = &source.entries[index];
-        let fd = match entry.parent {
-            None => {
-                let path = Path::new(OsStr::from_bytes(&entry.name));
-                rustix::fs::open(path, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())?
-            }
-            Some(parent) => {
-                let above = self.folder(source, parent)?;
-                rustix::fs::openat(&above, &*entry.name, DIRECTORY, Mode::empty())?
-            }
-        };
-        let fd = Arc::new(fd);
+        let fd = Arc::new(self.open_as(source, index, DIRECTORY)?);
         self.last = Some((index, Arc::clone(&fd)));
         Ok(fd)
     }
 
+    fn open_as(&mut self, source: &Source, index: usize, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let entry = &source.entries[index];
+        match entry.parent {
+            None => {
+                let flags = flags.difference(OFlags::NOFOLLOW);
+                rustix::fs::open(&*entry.name, flags, Mode::empty())
+            }
+            Some(parent) => {
+                let above = self.folder(source, parent)?;
+                rustix::fs::openat(&above, &*entry.name, flags, Mode::empty())
+            }
+        }
+    }
+
     /// Opens the file of an entry.
     pub(crate) fn open(&mut self, source: &Source, index: usize) -> Result<OwnedFd, String> {
-        let entry = &source.entries[index];
-        if entry.what == What::Stream {
+        if source.entries[index].what == What::Stream {
             return rustix::io::dup(rustix::stdio::stdin()).map_err(describe);
         }
-        let opened = match entry.parent {
-            None => {
-                let path = Path::new(OsStr::from_bytes(&entry.name));
-                rustix::fs::open(path, READ.difference(OFlags::NOFOLLOW), Mode::empty())
-            }
-            Some(parent) => self
-                .folder(source, parent)
-                .and_then(|folder| rustix::fs::openat(&folder, &*entry.name, READ, Mode::empty())),
-        };
-        opened.map_err(describe)
+        self.open_as(source, index, READ).map_err(describe)
     }
 }
 
