@@ -38,10 +38,6 @@ const LAWS: [&str; 10] = [
     "daimd(capacity=400mbit, delay=off)",
 ];
 
-fn program(name: &str) -> Command {
-    Command::new(name)
-}
-
 fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(name).exists())
@@ -60,14 +56,14 @@ fn missing_requirement() -> Option<String> {
     if let Some(name) = absent {
         return Some(format!("the program {name} is required"));
     }
-    let namespaces = program("unshare").args(["-m", "-n", "true"]).output();
+    let namespaces = Command::new("unshare").args(["-m", "-n", "true"]).output();
     let created = namespaces.is_ok_and(|output| output.status.success());
     (!created).then(|| "this user may not create namespaces".into())
 }
 
 /// Returns a command that runs one of the ignored tests below in new namespaces.
 fn command_in_namespaces(test: &str, unshare: &[&str]) -> Command {
-    let mut command = program("unshare");
+    let mut command = Command::new("unshare");
     command.args(unshare).arg("--").arg(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", test]);
     command
@@ -88,7 +84,7 @@ fn every_law_transfers_data_and_replays() {
 fn run(words: &str) {
     let mut words = words.split(' ');
     let name = words.next().unwrap();
-    let output = program(name).args(words.clone()).output().unwrap();
+    let output = Command::new(name).args(words.clone()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{name} {}: {stderr}", words.collect::<Vec<_>>().join(" "));
 }
@@ -193,7 +189,7 @@ fn in_namespaces() {
     }
     run("mount -t bpf bpf /sys/fs/bpf");
     let script = "echo in the namespace; exec cat";
-    let mut router = Namespace::new(program("unshare").args(["-n", "sh", "-c", script]));
+    let mut router = Namespace::new(Command::new("unshare").args(["-n", "sh", "-c", script]));
     router.wait("in the namespace");
     let mut far =
         Namespace::new(command_in_namespaces("receiver", &["-n"]).env("CWND_TEST_NAMESPACES", "1"));
