@@ -40,12 +40,14 @@ mod namespace;
 mod packet;
 mod packet_log;
 mod report;
+mod route;
 mod sys;
 mod tcp_limits;
 
 pub(crate) use namespace::{LARGE_BUFFERS, set_sysctl};
 pub use namespace::{Namespace, RunningCommand};
 pub use report::{EmulatorStats, FlowReport, Lateness, Report};
+pub(crate) use route::{Metric, add_route};
 pub use tcp_limits::TcpLimits;
 
 use std::fs::{self, File};
@@ -185,11 +187,7 @@ fn tx_drops(device: &str) -> u64 {
 }
 
 /// Sets the address of a device and brings it up, without a queueing discipline.
-fn configure_device(
-    device: &str,
-    address: Ipv4Net,
-    mtu: Option<u16>,
-) -> io::Result<sys::Interfaces> {
+fn configure_device(device: &str, address: Ipv4Net, mtu: Option<u16>) -> io::Result<()> {
     let interfaces = sys::Interfaces::new()?;
     if let Some(bytes) = mtu {
         interfaces.set_mtu(device, bytes)?;
@@ -204,13 +202,14 @@ fn configure_device(
     interfaces.set_address(device, address)?;
     interfaces.bring_up(device)?;
     let _ = interfaces.set_queue_length(device, DEVICE_QUEUE);
-    Ok(interfaces)
+    Ok(())
 }
 
 /// Creates the device that is the default route of the calling thread's namespace.
 fn create_uplink(address: Ipv4Addr, mtu: Option<u16>) -> io::Result<File> {
     let file = sys::open_tun(UPLINK)?;
-    configure_device(UPLINK, address.into(), mtu)?.add_default_route(UPLINK)?;
+    configure_device(UPLINK, address.into(), mtu)?;
+    add_route(Ipv4Net::default(), UPLINK, &[])?;
     Ok(file)
 }
 

@@ -124,18 +124,6 @@ impl Interfaces {
         request.ifr_ifru.ifru_metric = packets;
         self.ioctl(libc::SIOCSIFTXQLEN, &mut request)
     }
-
-    /// Adds a default route through an interface.
-    pub(super) fn add_default_route(&self, name: &str) -> io::Result<()> {
-        let mut device = interface_request(name).ifr_name;
-        // SAFETY: all-zero bytes are a valid `rtentry`.
-        let mut route: libc::rtentry = unsafe { zeroed() };
-        route.rt_dst = sockaddr_of(Ipv4Addr::UNSPECIFIED);
-        route.rt_genmask = sockaddr_of(Ipv4Addr::UNSPECIFIED);
-        route.rt_flags = libc::RTF_UP as _;
-        route.rt_dev = device.as_mut_ptr();
-        self.ioctl(libc::SIOCADDRT, &mut route)
-    }
 }
 
 fn sockaddr_of(address: Ipv4Addr) -> libc::sockaddr {

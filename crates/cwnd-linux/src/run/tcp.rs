@@ -16,11 +16,11 @@ use rustix::net::sockopt;
 
 use super::flow_config::{FlowConfig, TcpOptions};
 use super::measurement::Snapshot;
-use super::sys::{self, Metric};
+use super::sys;
 use super::threads::{
     CHUNK, COMPLETION_INTERVAL, FlowThreads, POLL_INTERVAL, PORT, RunState, Side,
 };
-use crate::emulate::{UPLINK, set_sysctl};
+use crate::emulate::{Metric, UPLINK, add_route, set_sysctl};
 
 /// Receiver's window in bytes from which the kernel chooses the buffers. It doubles the size of a
 /// buffer that is given, which must fit.
@@ -102,10 +102,10 @@ impl TcpFlow {
         let min_rto = Metric::MinRto(min_rto as u32);
         threads
             .namespace(Side::Source)
-            .run(|| sys::add_route(peer, UPLINK, &[initial_window, min_rto]))??;
+            .run(|| add_route(peer.into(), UPLINK, &[initial_window, min_rto]))??;
         let quick_ack = options.quick_acks.then_some(Metric::QuickAck);
         let listener = threads.namespace(Side::Sink).run(|| {
-            sys::add_route(local, UPLINK, quick_ack.as_slice())?;
+            add_route(local.into(), UPLINK, quick_ack.as_slice())?;
             let listener = TcpListener::bind(SocketAddrV4::new(peer, PORT))?;
             if let Some(buffer) = buffer {
                 sockopt::set_socket_recv_buffer_size_force(&listener, buffer)?;
