@@ -554,7 +554,9 @@ fn limits_hold_for_all_listeners_together() {
     held.iter().for_each(Script::heard_plan);
     let (end, _) = server.send_over(&[&small], without_retry(), connect);
     assert!(end.reason.unwrap().contains("maximum number of senders"));
-    let numbers: Vec<_> = server.ends(4).iter().map(|end| end.transfer).collect();
+    // A receiver may report its end after the next sender has begun.
+    let mut numbers: Vec<_> = server.ends(4).iter().map(|end| end.transfer).collect();
+    numbers.sort_unstable();
     assert_eq!(numbers, [1, 2, 3, 4]);
 }
 
