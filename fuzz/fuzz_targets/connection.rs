@@ -5,8 +5,6 @@
 #![no_main]
 
 use cwnd::{Dur, Spec, Time};
-use cwnd_udt::handshake::{Handshake, Request, VERSION};
-use cwnd_udt::packet::Control;
 use cwnd_udt::{Answer, Config, Connection, Listener, Seq, SocketType};
 use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
@@ -115,27 +113,15 @@ fn connection(config: &Config, role: u8) -> Connection {
 /// A connection accepted by a listener.
 fn accepted(config: &Config, initial: Seq) -> Connection {
     let listener = Listener::new([0; 16], config.socket_type);
-    let mut request = Handshake {
-        version: VERSION,
-        socket_type: config.socket_type,
-        initial,
-        packet_size: 1500,
-        flow_window: 64,
-        request: Request::Connect,
-        socket: PEER,
-        cookie: 0,
-        peer: [0; 16],
-    };
-    let mut bytes = [0; 64];
-    Control::Handshake(request).encode(0, 0, &mut bytes);
-    let Answer::Reply(reply) = listener.handle(Time::ZERO, address(), &bytes) else {
-        panic!("no reply")
-    };
-    request.request = Request::Agree;
-    request.cookie = u32::from_be_bytes([reply[44], reply[45], reply[46], reply[47]]);
-    Control::Handshake(request).encode(0, 0, &mut bytes);
-    match listener.handle(Time::ZERO, address(), &bytes) {
-        Answer::Accept(invitation) => Connection::accept(config, Time::ZERO, ID, &invitation),
-        answer => panic!("{answer:?}"),
+    let mut client = Connection::connect(config, Time::ZERO, PEER, initial, address().ip());
+    loop {
+        let request = client.poll_transmit(Time::ZERO, 1).unwrap().datagrams.to_vec();
+        match listener.handle(Time::ZERO, address(), &request) {
+            Answer::Ignore => panic!("ignored"),
+            Answer::Reply(reply) => client.handle_datagram(Time::ZERO, &reply),
+            Answer::Accept(incoming) => {
+                return Connection::accept(config, Time::ZERO, ID, &incoming);
+            }
+        }
     }
 }

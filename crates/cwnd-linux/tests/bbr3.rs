@@ -14,32 +14,15 @@ use cwnd::delivery::RateSample;
 use cwnd::{Controller, Dur, Event, Limit, Lost, Packets, Rate, Settings, Time};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
-use program::{ROW, Results, Row};
+use program::{ROW, Results, Row, pow2};
 use std::collections::BTreeMap;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::thread;
 
 const SEEDS: u64 = 12;
 
 /// Passes rows to the C program, and returns the results.
 fn run(name: &str, rows: Vec<Row>) -> Vec<Results> {
-    let mut child = program::start(name);
-    let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
-    let mut output = BufReader::with_capacity(1 << 16, child.stdout.take().unwrap());
-    let count = rows.len();
-    let writer = thread::spawn(move || {
-        for number in rows.iter().flatten() {
-            input.write_all(&number.to_ne_bytes()).unwrap();
-        }
-    });
-    let mut word = || {
-        let mut bytes = [0; 8];
-        output.read_exact(&mut bytes).unwrap();
-        u64::from_ne_bytes(bytes)
-    };
-    let results = (0..count).map(|_| std::array::from_fn(|_| word())).collect();
-    writer.join().unwrap();
-    assert!(child.wait().unwrap().success());
+    let mut results = Vec::new();
+    program::run(name, rows.into_iter(), |result| results.push(result));
     results
 }
 
@@ -171,10 +154,6 @@ fn simulate(link: &str, flow: &str, others: &str, seed: u64, mtu: bool) -> Conne
 /// Both values of the parameter in turn.
 fn aging(settings: &Settings) -> Aging {
     if settings.seed.is_multiple_of(2) { Aging::Quiche } else { Aging::Draft }
-}
-
-fn pow2(power: i32) -> f64 {
-    2f64.powi(power)
 }
 
 fn gauge(bbr: &Bbr3, name: &str) -> f64 {

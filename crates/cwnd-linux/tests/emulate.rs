@@ -2,12 +2,12 @@
 //! devices are not available.
 #![cfg(target_os = "linux")]
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, IoSliceMut};
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use cwnd_sim::live::{Arrival, Ecn, Fate, LiveLink, Outcome};
 use cwnd_sim::network::Network;
 use cwnd_sim::scenario::Scenario;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use tempfile::NamedTempFile;
 
 /// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -70,7 +71,7 @@ struct Line {
     fate: Fate,
 }
 
-fn lines(path: &PathBuf, link: &str) -> Vec<Line> {
+fn lines(path: &Path, link: &str) -> Vec<Line> {
     let nanos = |text: &str| {
         let (whole, part) = text.split_once('.').unwrap();
         let whole = 1_000_000_000 * whole.parse::<u64>().unwrap();
@@ -147,11 +148,8 @@ fn socket_drops() -> usize {
 /// Sends packets of 1500 bytes from the sources to the sinks, one every `gap`. Each packet that
 /// passes according to the log arrives once, in order, and marked as logged.
 fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("cwnd-emulate-{}-{number}.csv", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let record = Some(File::create(&path).unwrap());
+    let log = NamedTempFile::new().unwrap();
+    let record = Some(log.reopen().unwrap());
     let testbed = Testbed::new(network, &Options { seed: 7, record, mtu: None }).unwrap();
     let (from, to) = (testbed.source_address(0), testbed.sink_address(0));
     let bind = move |address| move || UdpSocket::bind((address, PORT)).unwrap();
@@ -183,8 +181,7 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
     let dropped_at_socket = testbed.sinks().run(socket_drops).unwrap();
     let report = testbed.stop().unwrap();
     report.packet_log.as_ref().unwrap();
-    let lines = lines(&path, "left-right");
-    fs::remove_file(&path).unwrap();
+    let lines = lines(log.path(), "left-right");
     assert_eq!(lines.len(), packets);
     let impairments = network.links[0].impairments.as_ref();
     if impairments.is_none_or(|impairments| impairments.reorder.is_none()) {

@@ -9,11 +9,9 @@ use cwnd::{
     Spec, Time, WindowLaw,
 };
 use cwnd_linux::bpf::Implementation;
-use program::{RESULTS, ROW, Results, Row};
+use program::{ROW, Results, Row, pow2};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::thread;
 
 const ROWS: usize = 300_000;
 /// Index of the first argument in a row.
@@ -60,51 +58,28 @@ fn run<K: Debug>(
     draw: impl Fn(&mut Random) -> (Row, K) + Sync,
     mut check: impl FnMut(&K, &Results, &mut Comparison),
 ) {
-    let mut child = program::start(name);
-    let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
-    let output = child.stdout.take().unwrap();
     let random = Random(0x9e37_79b9_7f4a_7c15);
     let mut max_errors = MaxErrors::default();
-    thread::scope(|scope| {
-        // Both threads draw the same rows: one writes them, the other checks the output.
-        let (mut writer_random, mut check_random) = (random.clone(), random);
-        let draw = &draw;
-        scope.spawn(move || {
-            for _ in 0..ROWS {
-                for number in draw(&mut writer_random).0 {
-                    if input.write_all(&number.to_ne_bytes()).is_err() {
-                        return; // A check failed: nobody reads the pipe.
-                    }
-                }
-            }
-        });
-        // The reader is owned by this scope: a failed check closes the pipe, and the other thread
-        // ends.
-        let mut output = BufReader::with_capacity(1 << 16, output);
-        for _ in 0..ROWS {
-            let (_, state) = draw(&mut check_random);
-            let mut numbers = [0; RESULTS];
-            for number in &mut numbers {
-                let mut bytes = [0; 8];
-                output.read_exact(&mut bytes).unwrap();
-                *number = u64::from_ne_bytes(bytes);
-            }
-            check(&state, &numbers, &mut Comparison { state: &state, max_errors: &mut max_errors });
-        }
+    // Both threads draw the same rows: one writes them, the other checks the output.
+    let (mut writer_random, mut check_random) = (random.clone(), random);
+    let rows = (0..ROWS).map(|_| draw(&mut writer_random).0);
+    program::run(name, rows, |results| {
+        let (_, state) = draw(&mut check_random);
+        check(&state, &results, &mut Comparison { state: &state, max_errors: &mut max_errors });
     });
-    assert!(child.wait().unwrap().success());
     println!("the largest errors relative to their bounds: {max_errors:.3?}");
 }
 
-/// Returns the row of number `law`, with the parameters of `spec`.
-fn row(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
-    let spec = Spec::parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+/// Returns the row of number `law`, with the parameters of `spec` and the arguments, and both for
+/// the check.
+fn row(law: u64, spec: String, arguments: Vec<u64>) -> (Row, (Spec, Vec<u64>)) {
+    let spec = Spec::parse(&spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
     let implementation = Implementation::of(&spec).unwrap();
     let mut row = [0; ROW];
     row[0] = law;
     row[1..=implementation.params.len()].copy_from_slice(&implementation.params);
-    row[ARGUMENTS..ARGUMENTS + arguments.len()].copy_from_slice(arguments);
-    (row, spec)
+    row[ARGUMENTS..ARGUMENTS + arguments.len()].copy_from_slice(&arguments);
+    (row, (spec, arguments))
 }
 
 fn window_law(spec: &Spec) -> impl WindowLaw {
@@ -159,10 +134,6 @@ fn error_of_product(w: f64) -> f64 {
     pow2(-32) * w + pow2(-39)
 }
 
-fn pow2(power: i32) -> f64 {
-    2f64.powi(power)
-}
-
 fn context() -> Context {
     Context::new(Time::ZERO, None)
 }
@@ -206,7 +177,7 @@ fn aimd() {
     let draw = |random: &mut Random| {
         let (w, n) = (random.window(1.0), random.acked());
         let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
-        row_and_arguments(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
+        row(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
     };
     run("aimd", draw, |(spec, a), out, errors| {
         let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
@@ -218,19 +189,13 @@ fn aimd() {
     });
 }
 
-/// As [`row`], with the arguments for the check.
-fn row_and_arguments(law: u64, spec: String, arguments: Vec<u64>) -> (Row, (Spec, Vec<u64>)) {
-    let (row, spec) = row(law, &spec, &arguments);
-    (row, (spec, arguments))
-}
-
 #[test]
 fn binomial() {
     let draw = |random: &mut Random| {
         let (w, n) = (random.window(1.0), random.acked());
         let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
         let (k, l) = (random.below(9) as f64 / 2.0, random.below(3) as f64 / 2.0);
-        row_and_arguments(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
+        row(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
     };
     run("binomial", draw, |(spec, a), out, errors| {
         let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
@@ -258,7 +223,7 @@ fn simd() {
         let w = w >> 11 << 11;
         let reset = ["decrease", "avoidance"][random.below(2) as usize];
         let spec = format!("simd({beta:?}, reset={reset})");
-        row_and_arguments(3, spec, vec![w_max, w0, w, n, random.below(2)])
+        row(3, spec, vec![w_max, w0, w, n, random.below(2)])
     };
     run("simd", draw, |(spec, a), out, errors| {
         let mut law = window_law(spec);
@@ -311,7 +276,7 @@ fn cubic() {
         let (t, rtt) = (random.scale(1.0, 2e9) as u64, random.scale(10.0, 1e6) as u64);
         let (c, kept) = (random.scale(0.01, 100.0), random.scale(0.1, 0.99));
         let fast = ["off", "on"][random.below(2) as usize];
-        row_and_arguments(
+        row(
             7,
             format!("cubic(c={c:?}, kept={kept:?}, fast={fast})"),
             vec![t, rtt, first, again, w0, w, random.acked()],
@@ -391,7 +356,7 @@ fn aira() {
         let spec = format!(
             "aira(beta={beta:?}, bound={bound:?}, rounds={rounds}, ratio={ratio:?}, {switches})"
         );
-        row_and_arguments(4, spec, vec![w, n, lost, sent, then_lost, then_sent, cut_at])
+        row(4, spec, vec![w, n, lost, sent, then_lost, then_sent, cut_at])
     };
     run("aira", draw, |(spec, a), out, errors| {
         let mut law = window_law(spec);
@@ -433,7 +398,7 @@ fn aiad() {
             arguments.extend([now, random.acked()]);
         }
         let (row, (spec, mut arguments)) =
-            row_and_arguments(5, format!("aiad(tau={:?}s)", tau as f64 / 1e9), arguments);
+            row(5, format!("aiad(tau={:?}s)", tau as f64 / 1e9), arguments);
         arguments.push(tau);
         (row, (spec, arguments))
     };
@@ -494,7 +459,7 @@ fn daimd() {
             random.scale(1e4, 1e12).floor(),
             random.unit(),
         );
-        row_and_arguments(6, spec, arguments)
+        row(6, spec, arguments)
     };
     run("daimd", draw, |(spec, a), out, errors| {
         let Some(Law::Rate(mut law)) = spec.law(&Settings::default()) else { panic!("{spec}") };

@@ -1,9 +1,9 @@
 //! Every law transfers data with the kernel's TCP between two network namespaces, through a router
 //! whose token bucket is the bottleneck. The events are replayed through the law or controller of
 //! crate `cwnd` and must give the kernel's windows. The test needs root, BTF and the programs `ip`,
-//! `tc`, `unshare` and `nsenter`; otherwise it is skipped with a message.
+//! `tc` and `unshare`; otherwise it is skipped with a message.
 //!
-//! Namespaces, devices and the BPF file system belong to processes that end with the test, so that
+//! Namespaces, devices and the BPF file system belong to a process that ends with the test, so that
 //! nothing remains after any failure.
 
 #![cfg(target_os = "linux")]
@@ -12,10 +12,11 @@ use cwnd::Spec;
 use cwnd::record::Record;
 use cwnd_linux::bpf::event::Kind;
 use cwnd_linux::bpf::{self, BOUND, Recording, Replay, Trace};
+use cwnd_linux::emulate::Namespace;
 use std::hash::Hasher;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -38,10 +39,6 @@ const LAWS: [&str; 10] = [
     "daimd(capacity=400mbit, delay=off)",
 ];
 
-fn program(name: &str) -> Command {
-    Command::new(name)
-}
-
 fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(name).exists())
@@ -56,21 +53,13 @@ fn missing_requirement() -> Option<String> {
     if !fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) {
         return Some("this kernel has no BTF".into());
     }
-    let absent = ["ip", "tc", "unshare", "nsenter"].into_iter().find(|name| !is_installed(name));
+    let absent = ["ip", "tc", "unshare"].into_iter().find(|name| !is_installed(name));
     if let Some(name) = absent {
         return Some(format!("the program {name} is required"));
     }
-    let namespaces = program("unshare").args(["-m", "-n", "true"]).output();
+    let namespaces = Command::new("unshare").args(["-m", "-n", "true"]).output();
     let created = namespaces.is_ok_and(|output| output.status.success());
     (!created).then(|| "this user may not create namespaces".into())
-}
-
-/// Returns a command that runs one of the ignored tests below in new namespaces.
-fn command_in_namespaces(test: &str, unshare: &[&str]) -> Command {
-    let mut command = program("unshare");
-    command.args(unshare).arg("--").arg(env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "--nocapture", test]);
-    command
 }
 
 #[test]
@@ -79,78 +68,33 @@ fn every_law_transfers_data_and_replays() {
         eprintln!("skipped: {why}");
         return;
     }
-    let mut command =
-        command_in_namespaces("in_namespaces", &["-m", "-n", "--propagation", "private"]);
-    let done = command.env("CWND_TEST_NAMESPACES", "1").status().unwrap();
-    assert!(done.success());
+    let done = Command::new("unshare")
+        .args(["-m", "-n", "--propagation", "private", "--"])
+        .arg(env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "in_namespaces"])
+        .env("CWND_TEST_NAMESPACES", "1")
+        .status();
+    assert!(done.unwrap().success());
 }
 
 fn run(words: &str) {
     let mut words = words.split(' ');
     let name = words.next().unwrap();
-    let output = program(name).args(words.clone()).output().unwrap();
+    let output = Command::new(name).args(words.clone()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{name} {}: {stderr}", words.collect::<Vec<_>>().join(" "));
 }
 
-/// A namespace that exists while a process is in it. The process ends when its standard input is
-/// closed.
-struct Namespace {
-    process: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Namespace {
-    fn new(command: &mut Command) -> Self {
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        Namespace { process, output }
-    }
-
-    /// Waits until the process prints `text`.
-    fn wait(&mut self, text: &str) {
-        let mut line = String::new();
-        while !line.contains(text) {
-            line.clear();
-            assert!(
-                self.output.read_line(&mut line).unwrap() > 0,
-                "the process ended before: {text}"
-            );
-        }
-    }
-
-    fn run(&self, words: &str) {
-        run(&format!("nsenter -t {} -n {words}", self.process.id()));
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
+fn run_in(namespace: &Namespace, words: &str) {
+    namespace.run(|| run(words)).unwrap();
 }
 
 fn hash(data: &[u8], hasher: &mut impl Hasher) {
     data.iter().for_each(|&byte| hasher.write_u8(byte));
 }
 
-/// The receiver: accepts one connection after the other, and answers with a hash of the data.
-#[test]
-#[ignore = "a part of every_law_transfers_data_and_replays"]
-fn receiver() {
-    if env::var_os("CWND_TEST_NAMESPACES").is_none() {
-        return;
-    }
-    println!("in the namespace");
-    std::io::stdin().lines().next();
-    // The parent holds the other end of standard input: this process ends with it.
-    thread::spawn(|| {
-        while std::io::stdin().lines().next().is_some() {}
-        std::process::exit(0);
-    });
-    let listener = TcpListener::bind("10.77.2.2:5000").unwrap();
-    println!("listening");
+/// Accepts one connection after the other, and answers with a hash of the data.
+fn receive(listener: &TcpListener) {
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
         let mut hasher = std::hash::DefaultHasher::new();
@@ -192,34 +136,30 @@ fn in_namespaces() {
         return;
     }
     run("mount -t bpf bpf /sys/fs/bpf");
-    let script = "echo in the namespace; exec cat";
-    let mut router = Namespace::new(program("unshare").args(["-n", "sh", "-c", script]));
-    router.wait("in the namespace");
-    let mut far =
-        Namespace::new(command_in_namespaces("receiver", &["-n"]).env("CWND_TEST_NAMESPACES", "1"));
-    far.wait("in the namespace");
+    let [router, far] = [(); 2].map(|()| Namespace::new().unwrap());
     run("ip link set lo up");
-    for (device, namespace) in [("near", &router), ("far", &far)] {
-        run(&format!("ip link add {device} type veth peer name to-{device}"));
-        if device == "far" {
-            run(&format!("ip link set far netns {}", namespace.process.id()));
-        }
-        run(&format!("ip link set to-{device} netns {}", router.process.id()));
-    }
+    let this = std::process::id();
+    run_in(&router, &format!("ip link add to-near type veth peer name near netns {this}"));
+    let connect_far = || {
+        let router_thread = fs::read_link("/proc/thread-self").unwrap();
+        let netns = format!("/proc/{}/ns/net", router_thread.display());
+        run_in(&far, &format!("ip link add far type veth peer name to-far netns {netns}"));
+    };
+    router.run(connect_far).unwrap();
     run("ip addr add 10.77.1.1/24 dev near");
     run("ip link set near up");
     run("ip route add default via 10.77.1.2");
     for (device, address) in [("to-near", "10.77.1.2/24"), ("to-far", "10.77.2.1/24")] {
-        router.run(&format!("ip addr add {address} dev {device}"));
-        router.run(&format!("ip link set {device} up"));
+        run_in(&router, &format!("ip addr add {address} dev {device}"));
+        run_in(&router, &format!("ip link set {device} up"));
     }
-    router.run("sysctl -qw net.ipv4.ip_forward=1");
-    router.run("tc qdisc add dev to-far root tbf rate 400mbit burst 64k limit 150k");
-    far.run("ip addr add 10.77.2.2/24 dev far");
-    far.run("ip link set far up");
-    far.run("ip route add default via 10.77.2.1");
-    far.process.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
-    far.wait("listening");
+    run_in(&router, "sysctl -qw net.ipv4.ip_forward=1");
+    run_in(&router, "tc qdisc add dev to-far root tbf rate 400mbit burst 64k limit 150k");
+    run_in(&far, "ip addr add 10.77.2.2/24 dev far");
+    run_in(&far, "ip link set far up");
+    run_in(&far, "ip route add default via 10.77.2.1");
+    let listener = far.run(|| TcpListener::bind("10.77.2.2:5000")).unwrap().unwrap();
+    thread::spawn(move || receive(&listener));
 
     fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
     for law in LAWS {
@@ -257,7 +197,7 @@ fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
             if pauses != paused.is_some() {
                 paused = pauses.then(Instant::now);
                 recoveries = count(Kind::Round) + 1;
-                router.run(&format!("sysctl -qw net.ipv4.ip_forward={}", u8::from(!pauses)));
+                run_in(router, &format!("sysctl -qw net.ipv4.ip_forward={}", u8::from(!pauses)));
             }
         }
     }

@@ -207,10 +207,7 @@ impl Reader {
     }
 
     /// Reads the peer's greeting.
-    ///
-    /// # Errors
-    /// The greeting is of another protocol or version, or does not arrive within `timeout`.
-    pub(crate) fn expect_greeting(&mut self, timeout: Duration) -> Result<(), Failure> {
+    fn expect_greeting(&mut self, timeout: Duration) -> Result<(), Failure> {
         let incompatible = |reason: &str| Err(Failure::Incompatible(reason.into()));
         if !self.fill(MAGIC.len() + 1, Instant::now() + timeout)? {
             return incompatible("the peer sends no greeting");
@@ -245,6 +242,19 @@ impl Reader {
         self.start = payload + length;
         Ok(Some(Frame::decode(kind, &self.buffer[payload..self.start])?))
     }
+}
+
+/// Writes this side's greeting and reads the peer's. Fails if the peer's is of another protocol or
+/// version, or does not arrive within `timeout`. If the peer has closed the connection, it may have
+/// sent the reason before.
+pub(crate) fn exchange_greetings(
+    writer: &mut Writer,
+    reader: &mut Reader,
+    timeout: Duration,
+) -> Result<(), Failure> {
+    let greeted = writer.greet();
+    reader.expect_greeting(timeout)?;
+    greeted
 }
 
 /// Returns the failure for a STOP frame.

@@ -15,19 +15,21 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-const DIRECTORY: OFlags =
+pub(crate) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const READ: OFlags =
+pub(crate) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// Maximum number of new folders that are tracked until they get their mode.
 const MAX_UNSEALED: usize = 100_000;
 
 /// The reason why a file, folder or link is refused. Others may be accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A reason.
+    #[error("{0}")]
     Because(String),
     /// A system call failed.
+    #[error("{}", describe(*.0))]
     System(Errno),
 }
 
@@ -38,15 +40,6 @@ impl Refusal {
         use Errno as E;
         let fatal = [E::NOSPC, E::DQUOT, E::ROFS, E::IO, E::MFILE, E::NFILE];
         matches!(self, Refusal::System(errno) if fatal.contains(errno))
-    }
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Because(reason) => f.write_str(reason),
-            Refusal::System(errno) => f.write_str(&describe(*errno)),
-        }
     }
 }
 

@@ -38,6 +38,11 @@ pub(crate) fn violation<T>(what: impl Into<String>) -> Result<T, ProtocolError> 
     Err(ProtocolError(what.into()))
 }
 
+/// Returns the violation `what` of the protocol unless the condition holds.
+pub(crate) fn require(holds: bool, what: &str) -> Result<(), ProtocolError> {
+    if holds { Ok(()) } else { violation(what) }
+}
+
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $value:literal,)* }) => {
         $(#[$doc])*

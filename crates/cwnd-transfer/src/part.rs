@@ -49,9 +49,7 @@ pub(crate) struct Part {
 impl Part {
     /// Opens the partial file of `name` for a sender. With `create` it is created if it is missing;
     /// otherwise the result is `None`.
-    ///
-    /// # Errors
-    /// Another receiver has locked it, or another entry has its name.
+    /// Fails if another receiver has locked it, or another entry has its name.
     pub(crate) fn open(
         parent: Arc<OwnedFd>,
         name: &[u8],
@@ -62,6 +60,7 @@ impl Part {
         let part_name = part_name(name);
         let owner = sender.map_or([0; 32], |key| *blake3::hash(key.as_bytes()).as_bytes());
         let small = content.size.is_some_and(|size| size <= BLOCK);
+        let mut created = None;
         if let Some(mode) = create {
             // Other users cannot read a large file before it is complete. The owner can write a
             // partial file, so that another attempt can open it.
@@ -69,42 +68,26 @@ impl Part {
             let mode = if small { mode | own } else { own };
             let flags = PART | OFlags::CREATE | OFlags::EXCL;
             match rustix::fs::openat(&parent, &part_name[..], flags, mode) {
-                Ok(fd) => {
-                    let mut part = Part::new(parent, name, fd, content, owner, false);
-                    part.lock()?;
-                    part.kept = false;
-                    part.mode = small.then_some(mode);
-                    return Ok(Some(part));
-                }
+                Ok(fd) => created = Some((fd, small.then_some(mode))),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        let fd = match rustix::fs::openat(&parent, &part_name[..], PART, Mode::empty()) {
-            Ok(fd) => fd,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(name_in_use()),
-            Err(errno) => return Err(errno.into()),
+        let existed = created.is_none();
+        let (fd, mode) = match created {
+            Some(created) => created,
+            None => match rustix::fs::openat(&parent, &part_name[..], PART, Mode::empty()) {
+                Ok(fd) => (check_regular(fd)?, None),
+                Err(Errno::NOENT) => return Ok(None),
+                Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(name_in_use()),
+                Err(errno) => return Err(errno.into()),
+            },
         };
-        let status = rustix::fs::fstat(&fd)?;
-        if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
-            return Err(name_in_use());
-        }
-        let part = Part::new(parent, name, fd, content, owner, true);
+        let (name, sidecar, kept) = (name.into(), None, true);
+        let mut part = Part { parent, name, fd, sidecar, content, owner, mode, existed, kept };
         part.lock()?;
+        part.kept = existed;
         Ok(Some(part))
-    }
-
-    fn new(
-        parent: Arc<OwnedFd>,
-        name: &[u8],
-        fd: OwnedFd,
-        content: Content,
-        owner: Value,
-        existed: bool,
-    ) -> Self {
-        let (name, sidecar, mode, kept) = (name.into(), None, None, true);
-        Part { parent, name, fd, sidecar, content, owner, mode, existed, kept }
     }
 
     fn lock(&self) -> Result<(), Refusal> {
@@ -153,9 +136,6 @@ impl Part {
     }
 
     /// Keeps the first `count` blocks, without their values, and truncates the rest.
-    ///
-    /// # Errors
-    /// A system call failed.
     pub(crate) fn keep(&mut self, count: u64) -> Result<(), Refusal> {
         let size = self.content.size.unwrap_or(u64::MAX);
         rustix::fs::ftruncate(&self.fd, (count * BLOCK).min(size))?;
@@ -168,10 +148,7 @@ impl Part {
             let flags = PART | OFlags::CREATE;
             let mode = Mode::RUSR | Mode::WUSR;
             let fd = rustix::fs::openat(&self.parent, &name[..], flags, mode)?;
-            let status = rustix::fs::fstat(&fd)?;
-            if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
-                return Err(name_in_use());
-            }
+            let fd = check_regular(fd)?;
             rustix::fs::ftruncate(&fd, HEADER_BYTES)?;
             write_at(&fd, &self.header(), 0)?;
             self.sidecar = Some(fd);
@@ -203,9 +180,6 @@ impl Part {
     }
 
     /// Writes data at `offset`.
-    ///
-    /// # Errors
-    /// A system call failed.
     pub(crate) fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Refusal> {
         // Streams and files of a single block cannot be resumed.
         self.kept |= self.content.size.is_some_and(|size| size > BLOCK);
@@ -213,9 +187,6 @@ impl Part {
     }
 
     /// Records the value of a verified block, after its data were written.
-    ///
-    /// # Errors
-    /// A system call failed.
     pub(crate) fn verified(&mut self, index: u64, value: &Value) -> Result<(), Refusal> {
         match &self.sidecar {
             Some(fd) => Ok(write_at(fd, value, HEADER_BYTES + 32 * index)?),
@@ -243,9 +214,7 @@ impl Part {
     }
 
     /// Sets the size, mode and time of the file, and renames it to its final name.
-    ///
-    /// # Errors
-    /// A file of this name exists and may not be replaced, or a system call failed.
+    /// Fails if a file of this name exists and may not be replaced.
     pub(crate) fn complete(
         &mut self,
         folder: &Folder,
@@ -289,6 +258,13 @@ impl Drop for Part {
             self.discard();
         }
     }
+}
+
+/// Checks that a partial file or a sidecar is a regular file without other names.
+fn check_regular(fd: OwnedFd) -> Result<OwnedFd, Refusal> {
+    let status = rustix::fs::fstat(&fd)?;
+    let regular = file_type(&status) == FileType::RegularFile && status.st_nlink == 1;
+    if regular { Ok(fd) } else { Err(name_in_use()) }
 }
 
 fn name_in_use() -> Refusal {

@@ -3,10 +3,10 @@
 mod blocks;
 mod offers;
 
-use crate::channel::{Failure, Reader, Writer, stopped, unexpected};
+use crate::channel::{Failure, Reader, Writer, exchange_greetings, stopped, unexpected};
 use crate::event::Event;
 use crate::folder::{FolderView, Identity, Refusal};
-use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, ProtocolError, WINDOW, violation};
+use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, ProtocolError, require, violation};
 use crate::names::printable;
 use crate::part::Content;
 use crate::ranges::Ranges;
@@ -119,21 +119,11 @@ enum Step {
 }
 
 /// Why the processing of a frame stops.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum Stop {
-    Refused(Refusal),
-    Failed(Failure),
-}
-
-impl From<Refusal> for Stop {
-    fn from(why: Refusal) -> Self {
-        Stop::Refused(why)
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Stop::Failed(failure)
-    }
+    Refused(#[from] Refusal),
+    Failed(#[from] Failure),
 }
 
 impl From<ProtocolError> for Stop {
@@ -205,12 +195,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
     /// Receives a transfer. Returns false for a dry run.
     pub(crate) fn run(&mut self) -> Result<bool, Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.owner.idle_timer));
-        let greeted = self.writer.greet();
-        reader.expect_greeting(self.shared.options.timeouts.greeting)?;
-        greeted?;
-        let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
-        let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
-        self.meter.emit(Event::Connected { transfer, peer, identity, attempt: 1 });
+        let timeout = self.shared.options.timeouts.greeting;
+        exchange_greetings(&mut self.writer, &mut reader, timeout)?;
+        self.meter.connected(&*self.stream, 1);
         let result = self.receive_frames(&mut reader);
         if let Err(failure) = &result {
             self.send_stop(failure);
@@ -249,12 +236,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
             }
             match reader.next(Instant::now() + POLL_INTERVAL)? {
                 Some(Frame::Done) => {
-                    if self.plan.is_none() {
-                        return Ok(violation("DONE before PLAN")?);
-                    }
-                    if !self.pending.is_empty() {
-                        return Ok(violation("DONE before the last answers")?);
-                    }
+                    require(self.plan.is_some(), "DONE before PLAN")?;
+                    require(self.pending.is_empty(), "DONE before the last answers")?;
                     self.writer.put(&Frame::Done);
                     return self.writer.flush();
                 }
@@ -267,25 +250,17 @@ impl<'m, 'o> Receiver<'m, 'o> {
                     }
                 }
                 None if self.owner.idle_timer.idle() > timeout => {
-                    return Err(timed_out(format!(
-                        "nothing was received for {} s",
-                        timeout.as_secs()
-                    )));
+                    return Err(timed_out("nothing was received", timeout));
                 }
                 None => {}
             }
             // A sender may be idle as long as no other sender needs its place.
             if last_work.elapsed() > timeout && self.shared.take_rejection(address) {
-                let idle = timeout.as_secs();
-                return Err(timed_out(format!(
-                    "other senders wait, and this one sent nothing for {idle} s"
-                )));
+                let what = "other senders wait, and this one sent nothing";
+                return Err(timed_out(what, timeout));
             }
             if self.offered == 0 && started.elapsed() > FIRST_OFFER_TIMEOUT {
-                return Err(timed_out(format!(
-                    "nothing was offered for {} s",
-                    FIRST_OFFER_TIMEOUT.as_secs()
-                )));
+                return Err(timed_out("nothing was offered", FIRST_OFFER_TIMEOUT));
             }
         }
     }
@@ -313,9 +288,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn receive_plan(&mut self, plan: Plan) -> Result<(), Failure> {
-        if self.plan.replace(plan).is_some() {
-            return Ok(violation("a second PLAN")?);
-        }
+        require(self.plan.replace(plan).is_none(), "a second PLAN")?;
         self.meter.progress.total_bytes = (plan.bytes > 0).then_some(plan.bytes);
         let Plan { files, bytes, .. } = plan;
         let transfer = self.meter.transfer();
@@ -367,9 +340,6 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn insert(&mut self, number: u64, item: PendingOffer) -> Result<(), Failure> {
-        if self.pending.len() >= WINDOW {
-            return Ok(violation(format!("more than {WINDOW} pending offers"))?);
-        }
         self.large += usize::from(item.is_large());
         if self.large > LARGE_WINDOW {
             self.release(&item);
@@ -463,11 +433,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     /// Accepts frames about refused offers, which may be in flight, but not about offers that were
     /// never made.
     fn check_offered(&self, number: u64) -> Result<(), Failure> {
-        if number < self.offered {
-            Ok(())
-        } else {
-            Ok(violation("a frame about an unknown offer")?)
-        }
+        Ok(require(number < self.offered, "a frame about an unknown offer")?)
     }
 }
 
@@ -504,8 +470,8 @@ fn superseded() -> Failure {
     Failure::give_up("another sender has taken over, because this one was idle")
 }
 
-fn timed_out(reason: String) -> Failure {
-    Failure::GivenUp { again: true, reason }
+fn timed_out(what: &str, time: Duration) -> Failure {
+    Failure::GivenUp { again: true, reason: format!("{what} for {} s", time.as_secs()) }
 }
 
 /// Formats a number of bytes.

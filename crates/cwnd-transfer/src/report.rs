@@ -79,6 +79,12 @@ impl<'a> Meter<'a> {
         self.progress.transfer
     }
 
+    /// Reports a new connection.
+    pub(crate) fn connected(&self, stream: &dyn Stream, attempt: u32) {
+        let (transfer, identity) = (self.transfer(), stream.identity());
+        self.emit(Event::Connected { transfer, peer: peer_of(stream), identity, attempt });
+    }
+
     /// Starts an activity; returns the previous one.
     pub(crate) fn enter(&mut self, activity: Activity) -> Activity {
         let now = Instant::now();
@@ -97,8 +103,7 @@ impl<'a> Meter<'a> {
 
     /// Adds the counters of a connection that has ended.
     pub(crate) fn keep(&mut self, path: &PathStats) {
-        let (limited, retransmissions) = self.combined(path);
-        self.earlier = (limited, retransmissions);
+        self.earlier = self.combined(path);
     }
 
     fn combined(&self, path: &PathStats) -> (Limits, u64) {
@@ -244,6 +249,11 @@ impl<'a> Meter<'a> {
         self.emit(Event::End(end.clone()));
         end
     }
+}
+
+/// Returns the text of the peer's address; empty without addresses.
+pub(crate) fn peer_of(stream: &dyn Stream) -> String {
+    stream.peer().map_or_else(String::new, |peer| peer.to_string())
 }
 
 #[cfg(test)]

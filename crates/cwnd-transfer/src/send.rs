@@ -2,7 +2,7 @@
 
 use crate::channel::Failure;
 use crate::event::{End, Event, Observe};
-use crate::report::Meter;
+use crate::report::{Meter, peer_of};
 use crate::sender::{EntryState, Sender, Task};
 use crate::source::Source;
 use crate::stream::{PathStats, Stream};
@@ -101,7 +101,7 @@ pub fn send(
         attempt += 1;
         let failure = match connect() {
             Ok(stream) => {
-                peer = stream.peer().map_or_else(String::new, |peer| peer.to_string());
+                peer = peer_of(&*stream);
                 let tracked = control.track(&stream);
                 let result = Sender::new(Arc::clone(&stream), &mut meter, &mut task).run(attempt);
                 path = stream.path();

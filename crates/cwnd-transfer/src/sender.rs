@@ -3,10 +3,12 @@
 mod files;
 mod replies;
 
-use crate::channel::{Failure, GREETING_TIMEOUT, IdleTimer, PING_INTERVAL, Reader, Writer};
-use crate::event::{Event, FileOutcome};
+use crate::channel::{
+    Failure, GREETING_TIMEOUT, IdleTimer, PING_INTERVAL, Reader, Writer, exchange_greetings,
+};
+use crate::event::FileOutcome;
 use crate::frame::{
-    DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, violation,
+    DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, require, violation,
 };
 use crate::frame::{What, What::*};
 use crate::hash::{BLOCK, Tree, blocks};
@@ -62,8 +64,9 @@ pub(crate) struct Task {
 }
 
 /// Kind of an offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum OfferKind {
+    #[default]
     Entry,
     /// A hard link to a file, with the number of the file's offer and the index of its entry.
     Link(u64, usize),
@@ -72,7 +75,7 @@ enum OfferKind {
 }
 
 /// An offer without its last answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PendingOffer {
     index: usize,
     kind: OfferKind,
@@ -108,7 +111,7 @@ enum Work {
 pub(crate) struct Sender<'t, 'm, 'o> {
     stream: Arc<dyn Stream>,
     writer: Writer,
-    replies: Arc<ReplyQueue>,
+    replies: ReplyQueue,
     meter: &'m mut Meter<'o>,
     task: &'t mut Task,
     opener: Opener,
@@ -134,7 +137,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         Sender {
             writer: Writer::new(Arc::clone(&stream)),
             stream,
-            replies: Arc::default(),
+            replies: ReplyQueue::default(),
             meter,
             task,
             opener: Opener::default(),
@@ -151,23 +154,18 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     }
 
     /// Sends all entries that have not arrived.
-    pub(crate) fn run(&mut self, attempt: u32) -> Result<(), Failure> {
+    pub(crate) fn run(mut self, attempt: u32) -> Result<(), Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), IdleTimer::new());
-        // If the receiver has closed the connection, it may have sent the reason before.
-        let greeted = self.writer.greet();
-        reader.expect_greeting(GREETING_TIMEOUT)?;
-        greeted?;
-        let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
-        let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
-        self.meter.emit(Event::Connected { transfer, peer, identity, attempt });
-        let (replies, stream) = (Arc::clone(&self.replies), Arc::clone(&self.stream));
-        std::thread::scope(|scope| {
-            scope.spawn(move || replies.fill(&mut reader));
+        exchange_greetings(&mut self.writer, &mut reader, GREETING_TIMEOUT)?;
+        self.meter.connected(&*self.stream, attempt);
+        std::thread::scope(move |scope| {
+            scope.spawn(self.replies.filler(reader));
             let result = self.send_all().map_err(|failure| self.find_reason(failure));
-            self.replies.close();
+            // The reading thread ends with DONE, or with the stream and the queue.
             if result.is_err() {
-                stream.abort();
+                self.stream.abort();
             }
+            drop(self);
             result
         })
     }
@@ -357,22 +355,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             self.numbers.insert(index, number);
         }
         self.large += usize::from(large);
-        let item = PendingOffer {
-            index,
-            kind,
-            large,
-            waiting: false,
-            claim_requested: false,
-            send_requested: false,
-            requested: (0, 0),
-            ended: false,
-            resumed: false,
-            moved: 0,
-            done: 0,
-            claimed: Tree::default(),
-            length: 0,
-        };
-        self.pending.insert(number, item);
+        self.pending.insert(number, PendingOffer { index, kind, large, ..Default::default() });
     }
 
     /// Writes the buffer, and reports the progress meanwhile.
@@ -430,11 +413,8 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
 
     fn handle(&mut self, reply: Reply) -> Result<(), Failure> {
         match reply {
-            Reply::Room(survey) => {
-                self.survey = Some(survey);
-                Ok(())
-            }
-            Reply::Done => Ok(violation("DONE before that of the sender")?),
+            Reply::Room(survey) => self.survey = Some(survey),
+            Reply::Done => violation("DONE before that of the sender")?,
             Reply::Want { number, first, count } => {
                 let Some(item) = self.pending.get(&number) else {
                     return Ok(violation("a request for data that were not offered")?);
@@ -444,23 +424,22 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 let end = first.checked_add(count);
                 // Blocks of a stream cannot be read again, and other blocks were never offered.
                 let has = end.is_some_and(|end| end <= blocks(size)) && self.is_file(item);
-                if !has || !(item.claim_requested || item.moved > 0) {
-                    return Ok(violation("a request for blocks that were not offered")?);
-                }
+                let offered = has && (item.claim_requested || item.moved > 0);
+                require(offered, "a request for blocks that were not offered")?;
                 // Neither the sender's memory nor its disk is the receiver's to use up.
-                if requested.0 > RANGES as u64 + DAMAGED || requested.1 > blocks(size) + DAMAGED {
-                    return Ok(violation("wishes for the same blocks again and again")?);
-                }
+                let most = (RANGES as u64 + DAMAGED, blocks(size) + DAMAGED);
+                let bounded = requested.0 <= most.0 && requested.1 <= most.1;
+                require(bounded, "wishes for the same blocks again and again")?;
                 if let Some(item) = self.pending.get_mut(&number) {
                     item.requested = requested;
                 }
                 self.work.push_back(Work::Again { number, first, count });
-                Ok(())
             }
             Reply::Answer { number, decision, first, reason } => {
-                self.handle_answer(number, decision, first, &reason)
+                self.handle_answer(number, decision, first, &reason)?;
             }
         }
+        Ok(())
     }
 
     fn is_file(&self, item: &PendingOffer) -> bool {
@@ -476,62 +455,42 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     ) -> Result<(), Failure> {
         let Some(item) = self.pending.get_mut(&number) else {
             // The offer was withdrawn while the answer was in flight.
-            return if number < self.offered {
-                Ok(())
-            } else {
-                Ok(violation("an answer without an offer")?)
-            };
+            return Ok(require(number < self.offered, "an answer without an offer")?);
         };
         let entry = &self.task.source.entries[item.index];
         let sendable = item.kind == OfferKind::Entry && matches!(entry.what, File | Stream);
         match decision {
-            Decision::Refused => {
-                let reason = printable(reason);
-                self.failed(number, &reason);
-                Ok(())
-            }
-            Decision::Present => {
-                self.present(number);
-                Ok(())
-            }
+            Decision::Refused => self.failed(number, &printable(reason)),
+            Decision::Present => self.present(number),
             _ if !sendable || item.send_requested => {
-                Ok(violation("a request for an entry without data")?)
-            }
-            Decision::Wait if std::mem::replace(&mut item.waiting, true) => {
-                Ok(violation("a second answer to wait")?)
+                violation("a request for an entry without data")?
             }
             Decision::Wait => {
+                let again = std::mem::replace(&mut item.waiting, true);
+                require(!again, "a second answer to wait")?;
                 let path = self.task.source.path(item.index);
                 self.meter.note(&path, &format!("waiting: {}", printable(reason)));
-                Ok(())
             }
             Decision::Claim => {
                 let count = first;
-                let fits = (1..=blocks(entry.size)).contains(&count);
-                if item.claim_requested || entry.what == Stream || !fits {
-                    return Ok(violation("a second request for values")?);
-                }
+                let fits = entry.what == File && (1..=blocks(entry.size)).contains(&count);
+                require(fits && !item.claim_requested, "a second request for values")?;
                 item.claim_requested = true;
                 self.work.push_back(Work::Claim { number, count });
-                Ok(())
             }
-            Decision::Send if self.decisions_only => {
-                self.would_send(number);
-                Ok(())
-            }
+            Decision::Send if self.decisions_only => self.would_send(number),
             Decision::Send => {
-                if first > blocks(entry.size) || (entry.what == Stream && first > 0) {
-                    return Ok(violation("a request for data that were not offered")?);
-                }
+                let fits = first == 0 || entry.what == File && first <= blocks(entry.size);
+                require(fits, "a request for data that were not offered")?;
                 if !reason.is_empty() {
                     let path = self.task.source.path(item.index);
                     self.meter.note(&path, &printable(reason));
                 }
                 item.send_requested = true;
                 self.work.push_back(Work::Send { number, first });
-                Ok(())
             }
         }
+        Ok(())
     }
 
     fn remove_offer(&mut self, number: u64) -> Option<PendingOffer> {

@@ -5,7 +5,7 @@ use crate::event::Observe;
 use crate::folder::Folder;
 use crate::frame::Frame;
 use crate::receiver::Receiver;
-use crate::report::Meter;
+use crate::report::{Meter, peer_of};
 use crate::send::Control;
 use crate::shared::{ReceiveOptions, Shared, counted_address};
 use crate::stream::{Stream, is_timeout};
@@ -208,7 +208,6 @@ fn receive_one(
     let mut meter = Meter::new(transfer, false, observe);
     let result = Receiver::new(shared, Arc::clone(stream), &mut meter).run();
     let path = stream.path();
-    let peer = stream.peer().map_or_else(String::new, |peer| peer.to_string());
     match &result {
         Ok(_) | Err(Failure::Protocol(_) | Failure::GivenUp { .. } | Failure::Incompatible(_)) => {
             let _ = stream.close(Instant::now() + CLOSING);
@@ -216,7 +215,7 @@ fn receive_one(
         Err(_) => stream.abort(),
     }
     let reason = result.as_ref().err().map(ToString::to_string);
-    let end = meter.end(peer, &path, reason);
+    let end = meter.end(peer_of(&**stream), &path, reason);
     matches!(result, Ok(true)) && (end.not_sent == 0 || end.files > 0)
 }
 

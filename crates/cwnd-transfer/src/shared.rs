@@ -25,6 +25,12 @@ pub enum Reserve {
     Bytes(u64),
 }
 
+impl Default for Reserve {
+    fn default() -> Self {
+        Reserve::Share(0.05)
+    }
+}
+
 impl std::str::FromStr for Reserve {
     type Err = String;
 
@@ -51,7 +57,7 @@ impl std::str::FromStr for Reserve {
 }
 
 /// Options of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReceiveOptions {
     /// Maximum bytes of all transfers together.
     pub max_bytes: Option<u64>,
@@ -84,20 +90,6 @@ impl Default for Timeouts {
     fn default() -> Self {
         let wait = Duration::from_secs(10);
         Timeouts { greeting: GREETING_TIMEOUT, idle: IDLE_TIMEOUT, wait }
-    }
-}
-
-impl Default for ReceiveOptions {
-    fn default() -> Self {
-        ReceiveOptions {
-            max_bytes: None,
-            max_files: None,
-            reserve: Reserve::Share(0.05),
-            overwrite: false,
-            allow_dotfiles: false,
-            once: false,
-            timeouts: Timeouts::default(),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sources of a transfer: files and folders found on disk, and standard input.
 
-use crate::folder::{Identity, describe, file_type, identity, mtime};
+use crate::folder::{DIRECTORY, Identity, READ, describe, file_type, identity, mtime};
 use crate::frame::{Stamp, What};
 use crate::names::{check_length, check_reserved, check_target, printable, split_path};
 use crate::select::Select;
@@ -16,10 +16,8 @@ use std::sync::Arc;
 /// The name of standard input at the receiver.
 pub const STREAM_NAME: &[u8] = b"stdin";
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// The reason why a file that has changed is withdrawn.
+pub(crate) const CHANGED: &str = "it changed while it was sent";
 /// Maximum number of tracked files with hard links, as at the receiver.
 const MAX_ORIGINALS: usize = 1 << 16;
 
@@ -316,52 +314,39 @@ impl Opener {
         {
             return Ok(Arc::clone(fd));
         }
-        let entry = &source.entries[index];
-        let fd = match entry.parent {
-            None => {
-                let path = Path::new(OsStr::from_bytes(&entry.name));
-                rustix::fs::open(path, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())?
-            }
-            Some(parent) => {
-                let above = self.folder(source, parent)?;
-                rustix::fs::openat(&above, &*entry.name, DIRECTORY, Mode::empty())?
-            }
-        };
-        let fd = Arc::new(fd);
+        let fd = Arc::new(self.open_as(source, index, DIRECTORY)?);
         self.last = Some((index, Arc::clone(&fd)));
         Ok(fd)
     }
 
-    /// Opens the file of an entry.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
-    pub(crate) fn open(&mut self, source: &Source, index: usize) -> Result<OwnedFd, String> {
+    fn open_as(&mut self, source: &Source, index: usize, flags: OFlags) -> Result<OwnedFd, Errno> {
         let entry = &source.entries[index];
-        if entry.what == What::Stream {
+        match entry.parent {
+            None => {
+                let flags = flags.difference(OFlags::NOFOLLOW);
+                rustix::fs::open(&*entry.name, flags, Mode::empty())
+            }
+            Some(parent) => {
+                let above = self.folder(source, parent)?;
+                rustix::fs::openat(&above, &*entry.name, flags, Mode::empty())
+            }
+        }
+    }
+
+    /// Opens the file of an entry.
+    pub(crate) fn open(&mut self, source: &Source, index: usize) -> Result<OwnedFd, String> {
+        if source.entries[index].what == What::Stream {
             return rustix::io::dup(rustix::stdio::stdin()).map_err(describe);
         }
-        let opened = match entry.parent {
-            None => {
-                let path = Path::new(OsStr::from_bytes(&entry.name));
-                rustix::fs::open(path, READ.difference(OFlags::NOFOLLOW), Mode::empty())
-            }
-            Some(parent) => self
-                .folder(source, parent)
-                .and_then(|folder| rustix::fs::openat(&folder, &*entry.name, READ, Mode::empty())),
-        };
-        opened.map_err(describe)
+        self.open_as(source, index, READ).map_err(describe)
     }
 }
 
 /// Checks that a file has not changed since it was found.
-///
-/// # Errors
-/// It has changed.
 pub(crate) fn check_unchanged(entry: &Entry, fd: &OwnedFd) -> Result<(), String> {
     let status = rustix::fs::fstat(fd).map_err(describe)?;
     let same = file_type(&status) == FileType::RegularFile
         && status.st_size as u64 == entry.size
         && mtime(&status) == entry.mtime;
-    if same { Ok(()) } else { Err("it changed while it was sent".into()) }
+    if same { Ok(()) } else { Err(CHANGED.into()) }
 }

@@ -1,6 +1,6 @@
 //! The transport interface of a transfer, and its implementation by UDT.
 
-use cwnd_udt::{Counters, UdtStream};
+use cwnd_udt::UdtStream;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -115,18 +115,13 @@ impl Stream for UdtStream {
             loss_rate: if all == 0 { 0.0 } else { (lost as f64 / all as f64).min(1.0) },
             pending: self.unacknowledged(),
             retransmissions: count.pkt_retrans,
-            limited: limits(count),
+            limited: Limits {
+                window: count.us_limited_window,
+                pacing: count.us_limited_pacing,
+                receiver: count.us_limited_receiver,
+                application: count.us_limited_application,
+                processor: count.us_limited_processor,
+            },
         }
-    }
-}
-
-/// Returns the time by limit from `count`.
-fn limits(count: &Counters) -> Limits {
-    Limits {
-        window: count.us_limited_window,
-        pacing: count.us_limited_pacing,
-        receiver: count.us_limited_receiver,
-        application: count.us_limited_application,
-        processor: count.us_limited_processor,
     }
 }

@@ -1,7 +1,7 @@
 //! The wire format of the connection handshake: draft-gg-udt-03 section 5, with the values of UDT
 //! 4.11.
 
-use crate::packet::{HEADER, IP_UDP_HEADERS};
+use crate::packet::{HEADER, IP_UDP_HEADERS, word};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
@@ -81,10 +81,7 @@ impl Handshake {
 
     /// Parses a handshake of [`Self::LENGTH`] bytes.
     pub(crate) fn parse(info: &[u8]) -> Self {
-        let word = |n: usize| {
-            let at = 4 * n;
-            info.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
-        };
+        let word = |n: usize| word(info, 4 * n);
         let mut peer = [0; 16];
         if let Some(bytes) = info.get(32..48) {
             peer.copy_from_slice(bytes);
@@ -114,9 +111,7 @@ impl Handshake {
             self.socket,
             self.cookie,
         ]);
-        for (word, bytes) in words[8..].iter_mut().zip(self.peer.chunks_exact(4)) {
-            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        }
+        words[8..].copy_from_slice(&[0, 4, 8, 12].map(|at| word(&self.peer, at)));
         words
     }
 

@@ -54,7 +54,9 @@ mod stream;
 mod tokio;
 
 use cwnd::Dur;
-use std::time::Duration;
+use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
 
 pub use endpoint::Endpoint;
 pub use listener::UdtListener;
@@ -63,4 +65,22 @@ pub use stream::UdtStream;
 /// Converts a duration, saturating.
 fn dur(span: Duration) -> Dur {
     Dur::from_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Waits for a signal, at most until the deadline. Returns also whether the deadline was over before.
+fn wait<'a, T>(
+    signal: &Condvar,
+    guard: MutexGuard<'a, T>,
+    deadline: Option<Instant>,
+) -> (MutexGuard<'a, T>, bool) {
+    let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+    let (guard, _) = signal.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner);
+    (guard, left.is_zero())
+}
+
+/// Adds a task to those that are woken, once.
+fn register(tasks: &mut Vec<Waker>, cx: &Context<'_>) {
+    if !tasks.iter().any(|task| task.will_wake(cx.waker())) {
+        tasks.push(cx.waker().clone());
+    }
 }

@@ -185,7 +185,7 @@ pub struct Progress {
 }
 
 /// The 32-bit big-endian word at the offset `at`; 0 beyond the end.
-fn word(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
 }
 

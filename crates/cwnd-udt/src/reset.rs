@@ -9,7 +9,7 @@
 //! echoed header as the additional information, word 1 as the timestamp, word 3 as the socket id,
 //! and word 2 as the first word of information.
 
-use crate::packet::HEADER;
+use crate::packet::{HEADER, word};
 
 /// The subtype of this user-defined control packet.
 pub const RESET: u16 = 0x4358;
@@ -38,7 +38,7 @@ pub fn answer(datagram: &[u8]) -> Option<[u8; LENGTH]> {
         return None;
     }
     let (header, _) = datagram.split_first_chunk::<HEADER>()?;
-    let id = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
+    let id = word(header, 12);
     let control = header[0] & 0x80 != 0;
     let unanswered =
         control && (header[..4] == FIRST || header[0] == 0x80 && UNANSWERED.contains(&header[1]));

@@ -46,6 +46,17 @@
 //! # }
 //! ```
 
+/// Implements `Debug` for a type whose contents are secret: only its name is printed.
+macro_rules! opaque_debug {
+    ($name:ident) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($name), "(..)"))
+            }
+        }
+    };
+}
+
 mod credentials;
 pub mod file;
 mod handshake;
@@ -69,11 +80,11 @@ pub use one_time_code::{Code, CodeError};
 pub use responder::{Reply, Responder};
 pub use seal::{Exhausted, Opener, Refusals, Sealer};
 pub use shared_key::{Key, KeyError};
-#[cfg(all(unix, feature = "net"))]
-pub(crate) use wire::DESTINATION;
 pub use wire::{
     OVERHEAD, Refused, destination, is_hello, is_reset, is_secure_datagram, packet_size,
 };
+#[cfg(all(unix, feature = "net"))]
+pub(crate) use {shared_key::random, wire::DESTINATION};
 
 use reset::Token;
 use wire::Keys;

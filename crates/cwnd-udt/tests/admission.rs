@@ -1,6 +1,6 @@
 //! Admission by client address, and the receive window of connections that are not accepted yet.
 
-use crate::support::reference::{self, Reference};
+use crate::support::reference;
 use crate::support::{
     TIMEOUT, local, message_config, recv_stream, send_stream, set_timeouts, stream_config,
 };
@@ -140,12 +140,10 @@ fn a_large_message_sent_before_accept_is_delivered_whole() {
 #[test]
 fn a_udt4_client_obeys_the_small_window_until_it_is_accepted() {
     const MEGABYTES: u64 = 30;
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     let to = listener.local_addr();
-    let client = Reference::start(&format!("connect --to {to} --send {}", MEGABYTES * 1_000_000));
+    let client = udt4.start(&format!("connect --to {to} --send {}", MEGABYTES * 1_000_000));
     thread::sleep(Duration::from_millis(1500));
     let start = Instant::now();
     let (server, _) = listener.accept_until(Some(start + TIMEOUT)).unwrap();

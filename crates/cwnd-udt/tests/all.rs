@@ -22,7 +22,6 @@ mod recovery;
 mod reset;
 #[cfg(all(unix, feature = "net"))]
 mod sealed;
-#[cfg(feature = "secure")]
 mod secure;
 #[cfg(all(unix, feature = "net"))]
 mod sockets;

@@ -1,7 +1,7 @@
 //! Key pairs and one-time codes over sockets.
 
 use crate::common::key;
-use crate::support::{TIMEOUT, local, set_timeouts, stream_config};
+use crate::support::{connect, local, stream_config};
 use cwnd::Dur;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey};
 use cwnd_udt::{Config, UdtListener, UdtStream};
@@ -26,11 +26,7 @@ fn code(code: &Code) -> Config {
 
 /// Connects, and checks that data arrives.
 fn connect_and_exchange(listener: &UdtListener, config: &Config) -> [UdtStream; 2] {
-    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
-    let (server, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
-    for end in [&client, &server] {
-        set_timeouts(end);
-    }
+    let [client, server] = connect(listener, listener.local_addr(), config);
     (&client).write_all(b"a word").unwrap();
     let mut word = [0; 6];
     (&server).read_exact(&mut word).unwrap();

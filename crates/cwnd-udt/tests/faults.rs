@@ -3,7 +3,7 @@
 
 use crate::common::Random;
 use crate::support::raw_client::RawClient;
-use crate::support::reference::{self, Reference};
+use crate::support::reference;
 use crate::support::relay::{Faults, Relay};
 use crate::support::{Hash, TIMEOUT, local, recv_stream, send_stream, set_timeouts, stream_config};
 use cwnd::Dur;
@@ -37,11 +37,9 @@ fn expect_peer_gone(what: &str, wait: impl FnOnce() -> std::io::Result<()>) {
 /// while the connection is closed.
 #[test]
 fn a_killed_peer_is_detected() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let connect = |words: &str| {
-        let (reference, to) = Reference::listen(words);
+        let (reference, to) = udt4.listen(words);
         let stream = UdtStream::connect(to, &short_idle_timeout()).unwrap();
         set_timeouts(&stream);
         (reference, stream)
@@ -53,7 +51,7 @@ fn a_killed_peer_is_detected() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut reference, to) = Reference::listen("");
+            let (mut reference, to) = udt4.listen("");
             reference.kill();
             let error = UdtStream::connect(to, &stream_config("udt")).unwrap_err();
             let kinds = [ErrorKind::ConnectionRefused, ErrorKind::TimedOut];
@@ -230,13 +228,11 @@ fn a_thousand_connections_share_a_port() {
 /// A thousand concurrent connections of UDT4 clients.
 #[test]
 fn a_thousand_clients_of_the_reference_share_a_port() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     let words = format!("--count {MANY} --send {LITTLE} --recv {LITTLE} --hold");
     let to = listener.local_addr();
-    let mut clients = Reference::start(&format!("connect --to {to} {words}"));
+    let mut clients = udt4.start(&format!("connect --to {to} {words}"));
     std::thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
         let mut hashes = Vec::new();

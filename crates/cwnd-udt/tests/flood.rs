@@ -8,13 +8,13 @@ mod support;
 
 use common::Random;
 use cwnd_udt::handshake::Request;
-use cwnd_udt::{Config, UdtListener, UdtStream};
+use cwnd_udt::{Config, UdtListener};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::raw_client::RawClient;
-use support::{TIMEOUT, local, resident, stream_config};
+use support::{connect, local, resident, stream_config};
 
 /// Sends `per_second` requests until `stop`, with guessed cookies or with a valid one.
 fn flood(
@@ -49,8 +49,7 @@ fn flood(
 fn measure_transfer_during_floods(config: &Config, per_second: u64, share: f64) {
     let listener = UdtListener::bind(local(), config).unwrap();
     let to = listener.local_addr();
-    let client = UdtStream::connect(to, config).unwrap();
-    let (server, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
+    let [client, server] = connect(&listener, to, config);
     let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     let rate = |span: Duration| {
         let (before, start) = (arrived.load(Ordering::Relaxed), Instant::now());

@@ -2,7 +2,7 @@
 //! directions, and impaired networks. `CWND_INTEROP_MB` is the size of a stream in megabytes
 //! (default 64).
 
-use crate::support::reference::{self, Reference};
+use crate::support::reference::{self, Program, Reference};
 use crate::support::relay::{Faults, Relay};
 use crate::support::{
     self, Hash, TIMEOUT, local, message, message_config, recv_messages, recv_stream, send_stream,
@@ -47,7 +47,13 @@ fn free_port() -> u16 {
 impl Ends {
     /// Connects to a UDT4 end that is started with the arguments `words`. `faults` are those of
     /// datagrams to this crate's end and from it.
-    fn connect(role: Role, config: &Config, words: &str, faults: Option<[Faults; 2]>) -> Ends {
+    fn connect(
+        udt4: Program,
+        role: Role,
+        config: &Config,
+        words: &str,
+        faults: Option<[Faults; 2]>,
+    ) -> Ends {
         let kind = if config.socket_type == SocketType::Message { "--message" } else { "" };
         let words = format!("{kind} {words}");
         let towards = |target: SocketAddr, [to_target, back]: [Faults; 2]| {
@@ -58,12 +64,12 @@ impl Ends {
                 let listener = UdtListener::bind(local(), config).unwrap();
                 let relay = faults.map(|faults| towards(listener.local_addr(), faults));
                 let to = relay.as_ref().map_or(listener.local_addr(), |relay| relay.addr);
-                let reference = Reference::start(&format!("connect --to {to} {words}"));
+                let reference = udt4.start(&format!("connect --to {to} {words}"));
                 let (stream, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
                 (stream, reference, relay)
             }
             Role::Connect => {
-                let (reference, target) = Reference::listen(&words);
+                let (reference, target) = udt4.listen(&words);
                 let relay = faults.map(|[here, there]| towards(target, [there, here]));
                 let to = relay.as_ref().map_or(target, |relay| relay.addr);
                 (UdtStream::connect(to, config).unwrap(), reference, relay)
@@ -76,7 +82,7 @@ impl Ends {
                 let to = relay.as_ref().map_or(target, |relay| relay.addr);
                 let from = relay.as_ref().map_or(endpoint.local_addr(), |relay| relay.back);
                 let words = format!("rendezvous --port {port} --to {from} {words}");
-                let reference = Reference::start(&words);
+                let reference = udt4.start(&words);
                 reference.expect("port");
                 (endpoint.rendezvous(to, config).unwrap(), reference, relay)
             }
@@ -89,6 +95,7 @@ impl Ends {
     /// Both ends send data at the same time, `bytes` from this crate's end and from UDT4. Then one
     /// end closes the connection: this crate's if `close_here`.
     fn exchange(
+        udt4: Program,
         role: Role,
         config: &Config,
         bytes: [u64; 2],
@@ -109,7 +116,7 @@ impl Ends {
         if close_here {
             all += " --until-closed";
         }
-        let Ends { stream, reference, relay } = Ends::connect(role, config, &all, faults);
+        let Ends { stream, reference, relay } = Ends::connect(udt4, role, config, &all, faults);
         let (sent, received) = std::thread::scope(|scope| {
             let sender = scope.spawn(|| send_stream(&stream, here, SEED + 1).unwrap());
             let received = recv_stream(&stream, there).unwrap();
@@ -175,15 +182,13 @@ fn finish(stream: UdtStream, reference: &Reference, close_here: bool, lossy: boo
 /// Each role, each direction and both at once, closed by either end.
 #[test]
 fn streams_are_delivered() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let config = stream_config("udt");
     for role in ROLES {
         let size = stream_bytes() / if role == Role::Connect { 1 } else { 4 };
         for bytes in [[size, 0], [0, size], [size / 8, size / 8]] {
             for close_here in [true, false] {
-                Ends::exchange(role, &config, bytes, ("", close_here), None);
+                Ends::exchange(udt4, role, &config, bytes, ("", close_here), None);
             }
         }
     }
@@ -191,37 +196,31 @@ fn streams_are_delivered() {
 
 #[test]
 fn a_gigabyte_is_delivered() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     for bytes in [[1000 * MB, 0], [0, 1000 * MB]] {
-        Ends::exchange(Role::Connect, &stream_config("udt"), bytes, ("", true), None);
+        Ends::exchange(udt4, Role::Connect, &stream_config("udt"), bytes, ("", true), None);
     }
 }
 
 /// Window laws and other rate laws send to a UDT4 receiver.
 #[test]
 fn other_controllers_send_to_udt4() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     for law in ["reno", "cubic", "daimd", "tfrc"] {
         let faults = Some([Faults::default(), Faults::loss(0.001)]);
-        Ends::exchange(Role::Connect, &stream_config(law), [4 * MB, 0], ("", true), faults);
+        Ends::exchange(udt4, Role::Connect, &stream_config(law), [4 * MB, 0], ("", true), faults);
     }
 }
 
 /// The window closes, and the rest of the data is sent when it opens.
 #[test]
 fn a_sender_waits_for_a_late_reader() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let idle = Duration::from_secs(4);
     let size = 30 * MB;
     let words = format!("--seed {SEED} --idle {} --recv {size} --until-closed", idle.as_millis());
     let Ends { stream, reference, .. } =
-        Ends::connect(Role::Connect, &stream_config("udt"), &words, None);
+        Ends::connect(udt4, Role::Connect, &stream_config("udt"), &words, None);
     let began = Instant::now();
     let hash = send_stream(&stream, size, SEED).unwrap();
     assert_eq!(reference.hash("received"), hash);
@@ -230,7 +229,7 @@ fn a_sender_waits_for_a_late_reader() {
 
     let words = format!("--seed {SEED} --send {size}");
     let Ends { stream, reference, .. } =
-        Ends::connect(Role::Connect, &stream_config("udt"), &words, None);
+        Ends::connect(udt4, Role::Connect, &stream_config("udt"), &words, None);
     std::thread::sleep(idle);
     let began = Instant::now();
     let hash = recv_stream(&stream, size).unwrap();
@@ -243,14 +242,19 @@ fn a_sender_waits_for_a_late_reader() {
 /// The smaller packet size is used, and the receiver's window is obeyed.
 #[test]
 fn packet_sizes_are_negotiated() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let config_of = |packet_size| Config { packet_size, ..stream_config("udt") };
     for role in ROLES {
         for (packet_size, mss) in [(1500, 1000), (1000, 1500), (9000, 9000)] {
             let words = format!("--mss {mss} --window 512");
-            Ends::exchange(role, &config_of(packet_size), [4 * MB, 4 * MB], (&words, true), None);
+            Ends::exchange(
+                udt4,
+                role,
+                &config_of(packet_size),
+                [4 * MB, 4 * MB],
+                (&words, true),
+                None,
+            );
         }
     }
 }
@@ -258,76 +262,55 @@ fn packet_sizes_are_negotiated() {
 /// The listener uses the client's initial sequence number: both directions wrap.
 #[test]
 fn sequence_numbers_wrap() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     for back in [1, 1000] {
         let words = format!("--isn {}", (1u64 << 31) - 1 - back);
         for faults in [None, Some([Faults::loss(0.01); 2])] {
             let bytes = [6 * MB, 6 * MB];
-            Ends::exchange(Role::Listen, &stream_config("udt"), bytes, (&words, true), faults);
+            Ends::exchange(
+                udt4,
+                Role::Listen,
+                &stream_config("udt"),
+                bytes,
+                (&words, true),
+                faults,
+            );
         }
     }
 }
 
-/// Streams over a relay with `faults` in both directions, in each role.
-fn deliver_over(faults: Faults, size: u64) {
-    if !reference::is_available() {
-        return;
+/// Streams over a relay with faults in both directions, in each role.
+#[test]
+fn streams_are_delivered_over_impaired_paths() {
+    let Some(udt4) = reference::program() else { return };
+    let config = Config {
+        connect_timeout: cwnd::Dur::from_millis(30_000),
+        idle_timeout: cwnd::Dur::from_millis(20_000),
+        ..stream_config("udt")
+    };
+    let (reorder_delay, delay) = (Duration::from_millis(5), Duration::from_millis(50));
+    let none = Faults::default();
+    for (path, faults, size) in [
+        ("0.1 percent loss", Faults::loss(0.001), 20 * MB),
+        ("1 percent loss", Faults::loss(0.01), 10 * MB),
+        ("5 percent loss", Faults::loss(0.05), 2 * MB),
+        ("reordering", Faults { reorder: 0.05, reorder_delay, ..none }, 10 * MB),
+        ("duplicates", Faults { duplicate: 0.05, ..none }, 10 * MB),
+        ("replays", Faults { replay: 0.05, ..none }, 10 * MB),
+        // Thousands of packets and many of their retransmissions are lost; UDT4 reports each loss
+        // once.
+        ("heavy loss", Faults { heavy_loss: (1500, 5500), ..none }, 12 * MB),
+        ("a round-trip time of 100 ms", Faults { delay, ..none }, 10 * MB),
+    ] {
+        for (role, bytes) in [
+            (Role::Connect, [size, 0]),
+            (Role::Listen, [0, size]),
+            (Role::Rendezvous, [size / 4; 2]),
+        ] {
+            println!("{path}:");
+            Ends::exchange(udt4, role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
+        }
     }
-    for (role, bytes) in
-        [(Role::Connect, [size, 0]), (Role::Listen, [0, size]), (Role::Rendezvous, [size / 4; 2])]
-    {
-        let config = Config {
-            connect_timeout: cwnd::Dur::from_millis(30_000),
-            idle_timeout: cwnd::Dur::from_millis(20_000),
-            ..stream_config("udt")
-        };
-        Ends::exchange(role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
-    }
-}
-
-#[test]
-fn streams_are_delivered_at_0_1_percent_loss() {
-    deliver_over(Faults::loss(0.001), 20 * MB);
-}
-
-#[test]
-fn streams_are_delivered_at_1_percent_loss() {
-    deliver_over(Faults::loss(0.01), 10 * MB);
-}
-
-#[test]
-fn streams_are_delivered_at_5_percent_loss() {
-    deliver_over(Faults::loss(0.05), 2 * MB);
-}
-
-#[test]
-fn streams_are_delivered_with_reordering() {
-    let reorder_delay = Duration::from_millis(5);
-    deliver_over(Faults { reorder: 0.05, reorder_delay, ..Faults::default() }, 10 * MB);
-}
-
-#[test]
-fn streams_are_delivered_with_duplicates() {
-    deliver_over(Faults { duplicate: 0.05, ..Faults::default() }, 10 * MB);
-}
-
-#[test]
-fn streams_are_delivered_with_replays() {
-    deliver_over(Faults { replay: 0.05, ..Faults::default() }, 10 * MB);
-}
-
-/// Thousands of packets and many of their retransmissions are lost; UDT4 reports each loss once.
-#[test]
-fn streams_are_delivered_after_heavy_loss() {
-    deliver_over(Faults { heavy_loss: (1500, 5500), ..Faults::default() }, 12 * MB);
-}
-
-/// A round-trip time of 100 ms.
-#[test]
-fn streams_are_delivered_over_100_ms() {
-    deliver_over(Faults { delay: Duration::from_millis(50), ..Faults::default() }, 10 * MB);
 }
 
 fn send_messages(stream: &UdtStream, count: u64, in_order: bool) {
@@ -336,60 +319,44 @@ fn send_messages(stream: &UdtStream, count: u64, in_order: bool) {
     }
 }
 
-/// Messages of many sizes, ordered and unordered, over a perfect and a lossy path.
-fn check_messages(role: Role) {
-    if !reference::is_available() {
-        return;
-    }
+/// Messages of many sizes, ordered and unordered, over a perfect and a lossy path, in each role.
+#[test]
+fn messages_are_delivered() {
+    let Some(udt4) = reference::program() else { return };
     let count = 2000;
     let config = message_config("udt");
-    for in_order in [true, false] {
-        for faults in [None, Some([Faults::loss(0.02); 2])] {
-            println!("{role:?} {in_order} {faults:?}");
-            let order = if in_order { "--in-order" } else { "" };
-            let words = format!("--seed {SEED} --size {SIZE}");
+    for role in ROLES {
+        for in_order in [true, false] {
+            for faults in [None, Some([Faults::loss(0.02); 2])] {
+                println!("{role:?} {in_order} {faults:?}");
+                let order = if in_order { "--in-order" } else { "" };
+                let words = format!("--seed {SEED} --size {SIZE}");
 
-            let receives = format!("{words} --recv {count} --until-closed");
-            let ends = Ends::connect(role, &config, &receives, faults);
-            send_messages(&ends.stream, count, in_order);
-            let seen = ends.reference.messages();
-            assert_eq!((seen.whole, seen.wrong), (count, 0));
-            assert!(!in_order || seen.early == 0, "{seen:?}");
-            finish(ends.stream, &ends.reference, true, faults.is_some());
+                let receives = format!("{words} --recv {count} --until-closed");
+                let ends = Ends::connect(udt4, role, &config, &receives, faults);
+                send_messages(&ends.stream, count, in_order);
+                let seen = ends.reference.messages();
+                assert_eq!((seen.whole, seen.wrong), (count, 0));
+                assert!(!in_order || seen.early == 0, "{seen:?}");
+                finish(ends.stream, &ends.reference, true, faults.is_some());
 
-            let sends = format!("{words} --send {count} {order}");
-            let ends = Ends::connect(role, &config, &sends, faults);
-            let seen = recv_messages(&ends.stream, count, SEED, SIZE);
-            assert_eq!((seen.whole, seen.wrong), (count, 0));
-            assert!(!in_order || seen.early == 0, "{seen:?}");
-            ends.reference.expect("sent");
-            ends.reference.expect("closed");
+                let sends = format!("{words} --send {count} {order}");
+                let ends = Ends::connect(udt4, role, &config, &sends, faults);
+                let seen = recv_messages(&ends.stream, count, SEED, SIZE);
+                assert_eq!((seen.whole, seen.wrong), (count, 0));
+                assert!(!in_order || seen.early == 0, "{seen:?}");
+                ends.reference.expect("sent");
+                ends.reference.expect("closed");
+            }
         }
     }
-}
-
-#[test]
-fn messages_are_delivered_by_a_listener() {
-    check_messages(Role::Listen);
-}
-
-#[test]
-fn messages_are_delivered_by_a_client() {
-    check_messages(Role::Connect);
-}
-
-#[test]
-fn messages_are_delivered_by_a_rendezvous() {
-    check_messages(Role::Rendezvous);
 }
 
 /// Expired messages are skipped, and later ones are delivered. UDT4 sends every message at least
 /// once. This crate does not send expired messages, so that they are written over some time.
 #[test]
 fn expired_messages_are_skipped() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let count = 500;
     let ttl = 40;
     let config = message_config("udt");
@@ -402,7 +369,7 @@ fn expired_messages_are_skipped() {
         };
 
         let receives = format!("{words} --recv {count} --until-closed");
-        let ends = Ends::connect(role, &config, &receives, Some([faults; 2]));
+        let ends = Ends::connect(udt4, role, &config, &receives, Some([faults; 2]));
         for n in 0..count {
             let ttl = (n + 1 < count).then_some(Duration::from_millis(ttl));
             ends.stream.send_message(&message(SEED, n, SIZE), ttl, true).unwrap();
@@ -412,7 +379,7 @@ fn expired_messages_are_skipped() {
         check("to the reference", ends.reference.messages());
 
         let sends = format!("{words} --send {count} --ttl {ttl} --in-order --hold");
-        let ends = Ends::connect(role, &config, &sends, Some([faults; 2]));
+        let ends = Ends::connect(udt4, role, &config, &sends, Some([faults; 2]));
         ends.stream.set_read_timeout(Some(Duration::from_secs(3)));
         check("from the reference", recv_messages(&ends.stream, count, SEED, SIZE));
     }
@@ -421,12 +388,10 @@ fn expired_messages_are_skipped() {
 /// Both ends close at the same time, and all data is delivered.
 #[test]
 fn both_ends_can_close_at_once() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     for role in ROLES {
         let words = format!("--seed {SEED} --send {MB} --recv {MB} --hold");
-        let mut ends = Ends::connect(role, &stream_config("udt"), &words, None);
+        let mut ends = Ends::connect(udt4, role, &stream_config("udt"), &words, None);
         send_stream(&ends.stream, MB, SEED).unwrap();
         recv_stream(&ends.stream, MB).unwrap();
         for _ in 0..2 {
@@ -448,15 +413,13 @@ fn both_ends_can_close_at_once() {
 
 #[test]
 fn another_socket_type_is_refused() {
-    if !reference::is_available() {
-        return;
-    }
-    let (_reference, to) = Reference::listen("--message");
+    let Some(udt4) = reference::program() else { return };
+    let (_reference, to) = udt4.listen("--message");
     let refused = UdtStream::connect(to, &stream_config("udt")).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{refused}");
 
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
-    let reference = Reference::start(&format!("connect --message --to {}", listener.local_addr()));
+    let reference = udt4.start(&format!("connect --message --to {}", listener.local_addr()));
     let line = reference.line(TIMEOUT).unwrap();
     assert!(line.starts_with("error connect"), "{line}");
 }

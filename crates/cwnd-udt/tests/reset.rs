@@ -2,8 +2,9 @@
 //! ignored.
 
 use crate::common::{self, Random};
-use crate::support::reference::{self, Reference};
-use crate::support::{fill, local, set_timeouts, stream_config};
+use crate::support::reference;
+use crate::support::relay::{Faults, Relay};
+use crate::support::{connect, fill, local, set_timeouts, stream_config};
 use cwnd::Time;
 use cwnd_udt::packet::{Control, HEADER};
 use cwnd_udt::reset::{self, LENGTH};
@@ -12,8 +13,8 @@ use cwnd_udt::{CloseReason, Config, Connection, Event, Seq, UdtListener, UdtStre
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -144,9 +145,7 @@ fn a_restarted_receiver_resets_an_idle_client() {
 #[test]
 fn a_spoofed_shutdown_is_followed_by_a_reset() {
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), &stream_config("udt")).unwrap();
-    let (server, _) = listener.accept().unwrap();
-    set_timeouts(&client);
+    let [client, server] = connect(&listener, listener.local_addr(), &stream_config("udt"));
     let now = Instant::now();
     spoof_shutdown(&server);
     let (error, ended) = write_until_error(&client);
@@ -252,70 +251,18 @@ fn resets_are_rate_limited_and_not_longer_than_the_datagrams() {
     }
 }
 
-/// A proxy between a client and a listener, which can send datagrams to the client in the
-/// listener's name.
-struct Proxy {
-    front: UdpSocket,
-    back: UdpSocket,
-    client: Mutex<Option<SocketAddr>>,
-    /// The numbers of datagrams from the client and of resets to it.
-    seen: [AtomicUsize; 2],
-    stop: AtomicBool,
-}
-
-impl Proxy {
-    fn new(to: SocketAddr) -> Self {
-        let [front, back] = [(); 2].map(|()| UdpSocket::bind(local()).unwrap());
-        back.connect(to).unwrap();
-        for socket in [&front, &back] {
-            socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+/// A relay to a listener, and the numbers of datagrams to the listener and of resets from it.
+fn counting_relay(listener: &UdtListener) -> (Relay, impl Fn() -> [usize; 2]) {
+    let seen = Arc::<[AtomicUsize; 2]>::default();
+    let counts = Arc::clone(&seen);
+    let relay = Relay::observe(listener.local_addr(), move |to_listener, datagram| {
+        if to_listener {
+            seen[0].fetch_add(1, Ordering::Relaxed);
+        } else if reset::parse(datagram).is_some() || datagram[0] == 0xf8 {
+            seen[1].fetch_add(1, Ordering::Relaxed);
         }
-        Proxy {
-            front,
-            back,
-            client: Mutex::default(),
-            seen: Default::default(),
-            stop: AtomicBool::new(false),
-        }
-    }
-
-    fn addr(&self) -> SocketAddr {
-        self.front.local_addr().unwrap()
-    }
-
-    fn send_to_client(&self, datagram: &[u8]) {
-        let client = self.client.lock().unwrap().expect("a client");
-        self.front.send_to(datagram, client).unwrap();
-    }
-
-    /// Forwards datagrams until `stop`, in two threads.
-    fn run<'a>(&'a self, scope: &'a thread::Scope<'a, '_>) {
-        scope.spawn(|| {
-            let mut bytes = [0; 2048];
-            while !self.stop.load(Ordering::Relaxed) {
-                if let Ok((length, from)) = self.front.recv_from(&mut bytes) {
-                    *self.client.lock().unwrap() = Some(from);
-                    self.seen[0].fetch_add(1, Ordering::Relaxed);
-                    let _ = self.back.send(&bytes[..length]);
-                }
-            }
-        });
-        scope.spawn(|| {
-            let mut bytes = [0; 2048];
-            while !self.stop.load(Ordering::Relaxed) {
-                if let Ok(length) = self.back.recv(&mut bytes) {
-                    let datagram = &bytes[..length];
-                    let reset = reset::parse(datagram).is_some() || datagram[0] == 0xf8;
-                    self.seen[1].fetch_add(usize::from(reset), Ordering::Relaxed);
-                    self.send_to_client(datagram);
-                }
-            }
-        });
-    }
-
-    fn seen(&self) -> [usize; 2] {
-        [0, 1].map(|which| self.seen[which].load(Ordering::Relaxed))
-    }
+    });
+    (relay, move || [0, 1].map(|which| counts[which].load(Ordering::Relaxed)))
 }
 
 /// Ends the listener's end of a connection with a forged shutdown of its client.
@@ -327,75 +274,58 @@ fn spoof_shutdown(server: &UdtStream) {
     });
 }
 
-/// Random resets do not end a connection.
+/// Random resets, in the listener's name, do not end a connection.
 #[test]
 fn forged_resets_are_ignored() {
     for kind in KINDS {
         let listener = UdtListener::bind(local(), &config(kind, true)).unwrap();
-        let proxy = Proxy::new(listener.local_addr());
-        thread::scope(|scope| {
-            proxy.run(scope);
-            let client = UdtStream::connect(proxy.addr(), &config(kind, false)).unwrap();
-            let (server, _) = listener.accept().unwrap();
-            set_timeouts(&server);
-            let mut random = Random(12);
-            for _ in 0..2_000 {
-                let mut bytes = [0; 28];
-                fill(&mut random, &mut bytes);
-                let plain = kind == "plain";
-                bytes[0] = if plain { 0xff } else { 0xf8 };
-                if plain {
-                    bytes[1..4].copy_from_slice(&[0xff, 0x43, 0x58]);
-                }
-                proxy.send_to_client(&bytes[..if plain { LENGTH } else { 28 }]);
+        let relay = Relay::start(listener.local_addr(), [Faults::default(); 2], 1);
+        let [mut client, mut server] = connect(&listener, relay.addr, &config(kind, false));
+        let target = ("127.0.0.1", client.local_addr().port());
+        let mut random = Random(12);
+        for _ in 0..2_000 {
+            let mut bytes = [0; 28];
+            fill(&mut random, &mut bytes);
+            let plain = kind == "plain";
+            bytes[0] = if plain { 0xff } else { 0xf8 };
+            if plain {
+                bytes[1..4].copy_from_slice(&[0xff, 0x43, 0x58]);
             }
-            (&client).write_all(b"still here").unwrap();
-            let mut text = [0; 10];
-            (&server).read_exact(&mut text).unwrap();
-            assert_eq!(&text, b"still here", "{kind}");
-            assert_eq!(client.close_reason(), None);
-            proxy.stop.store(true, Ordering::Relaxed);
-        });
+            relay.front.send_to(&bytes[..if plain { LENGTH } else { 28 }], target).unwrap();
+        }
+        client.write_all(b"still here").unwrap();
+        let mut text = [0; 10];
+        server.read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"still here", "{kind}");
+        assert_eq!(client.close_reason(), None);
     }
 }
 
 /// A UDT4 client gets an even id, and no resets when its connection has ended.
 #[test]
 fn udt4_receives_no_resets() {
-    if !reference::is_available() {
-        return;
-    }
+    let Some(udt4) = reference::program() else { return };
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
-    let proxy = Proxy::new(listener.local_addr());
-    thread::scope(|scope| {
-        proxy.run(scope);
-        let to = proxy.addr();
-        let client = Reference::start(&format!("connect --to {to} --send 200000000"));
-        let (server, _) = listener.accept().unwrap();
-        client.expect("connected");
-        assert_eq!(server.with_connection(|connection| connection.id()) % 2, 0);
-        spoof_shutdown(&server);
-        drop(server);
-        thread::sleep(Duration::from_millis(200));
-        let [before, _] = proxy.seen();
-        thread::sleep(Duration::from_millis(1500));
-        let [after, resets] = proxy.seen();
-        proxy.stop.store(true, Ordering::Relaxed);
-        assert!(after > before, "the client has given up");
-        assert_eq!(resets, 0);
-    });
+    let (relay, seen) = counting_relay(&listener);
+    let client = udt4.start(&format!("connect --to {} --send 200000000", relay.addr));
+    let (server, _) = listener.accept().unwrap();
+    client.expect("connected");
+    assert_eq!(server.with_connection(|connection| connection.id()) % 2, 0);
+    spoof_shutdown(&server);
+    drop(server);
+    thread::sleep(Duration::from_millis(200));
+    let [before, _] = seen();
+    thread::sleep(Duration::from_millis(1500));
+    let [after, resets] = seen();
+    assert!(after > before, "the client has given up");
+    assert_eq!(resets, 0);
+
     // A client of this crate receives a reset.
-    let proxy = Proxy::new(listener.local_addr());
-    thread::scope(|scope| {
-        proxy.run(scope);
-        let client = UdtStream::connect(proxy.addr(), &stream_config("udt")).unwrap();
-        let (server, _) = listener.accept().unwrap();
-        assert_eq!(server.with_connection(|connection| connection.id()) % 2, 1);
-        spoof_shutdown(&server);
-        drop(server);
-        set_timeouts(&client);
-        assert_eq!(write_until_error(&client).0.kind(), ErrorKind::ConnectionReset);
-        assert!(proxy.seen()[1] > 0);
-        proxy.stop.store(true, Ordering::Relaxed);
-    });
+    let (relay, seen) = counting_relay(&listener);
+    let [client, server] = connect(&listener, relay.addr, &stream_config("udt"));
+    assert_eq!(server.with_connection(|connection| connection.id()) % 2, 1);
+    spoof_shutdown(&server);
+    drop(server);
+    assert_eq!(write_until_error(&client).0.kind(), ErrorKind::ConnectionReset);
+    assert!(seen()[1] > 0);
 }

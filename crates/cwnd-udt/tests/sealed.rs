@@ -2,13 +2,14 @@
 
 use crate::common::{Random, key};
 use crate::support::relay::{Faults, Relay};
-use crate::support::{local, pair, set_timeouts, share_a_port, stream_config, transfer};
+use crate::support::{
+    connect, local, pair, share_a_port, stream_config, transfer, transfer_under_attack,
+};
 use cwnd::Dur;
 use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -94,8 +95,7 @@ fn a_listener_accepts_its_clients_after_rejected_ones() {
     let to = listener.local_addr();
     UdtStream::connect(to, &short_timeout(None)).unwrap_err();
     UdtStream::connect(to, &short_timeout(Some(key(3)))).unwrap_err();
-    let client = UdtStream::connect(to, &keyed("udt")).unwrap();
-    let (server, _) = listener.accept().unwrap();
+    let [client, server] = connect(&listener, to, &keyed("udt"));
     transfer(&client, &server, MB, 4);
     // The port of a listener with a key can open connections without one.
     let other = UdtListener::bind(local(), &short_timeout(None)).unwrap();
@@ -128,49 +128,28 @@ fn streams_are_delivered_over_a_hostile_network() {
         let config = Config { connect_timeout: patience, ..keyed(law) };
         let listener = UdtListener::bind(local(), &config).unwrap();
         let relay = Relay::start(listener.local_addr(), [faults; 2], seed);
-        let client = UdtStream::connect(relay.addr, &config).unwrap();
-        let (server, _) = listener.accept().unwrap();
-        set_timeouts(&client);
-        set_timeouts(&server);
+        let [client, server] = connect(&listener, relay.addr, &config);
         transfer(&client, &server, 5 * MB, seed);
         transfer(&server, &client, 5 * MB, seed + 2);
         assert!(relay.counts()[0] > 10, "{law}: nothing was lost");
     }
 }
 
-/// Forwards datagrams between one client and `target` until `stop`, and returns their contents.
-fn relay_and_record(socket: &UdpSocket, target: SocketAddr, stop: &AtomicBool) -> Vec<u8> {
-    socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let (mut client, mut seen) = (target, Vec::new());
-    let mut bytes = [0; 1 << 16];
-    while !stop.load(Ordering::Relaxed) {
-        let Ok((count, from)) = socket.recv_from(&mut bytes) else { continue };
-        seen.extend_from_slice(&bytes[..count]);
-        if from != target {
-            client = from;
-        }
-        socket.send_to(&bytes[..count], if from == target { client } else { target }).unwrap();
-    }
-    seen
-}
-
 /// How often the text of a stream and UDT's handshake occur in the datagrams of a connection.
 fn count_plaintext(config: &Config) -> [usize; 2] {
     const TEXT: &[u8] = b"It was a dark and stormy night; ";
     let listener = UdtListener::bind(local(), config).unwrap();
-    let relay = UdpSocket::bind(local()).unwrap();
-    let (stop, at) = (AtomicBool::new(false), relay.local_addr().unwrap());
-    let seen = thread::scope(|scope| {
-        let watcher = scope.spawn(|| relay_and_record(&relay, listener.local_addr(), &stop));
-        let mut client = UdtStream::connect(at, config).unwrap();
-        let (mut server, _) = listener.accept().unwrap();
-        client.write_all(&TEXT.repeat(1000)).unwrap();
-        let mut arrived = vec![0; 1000 * TEXT.len()];
-        server.read_exact(&mut arrived).unwrap();
-        assert!(arrived == TEXT.repeat(1000));
-        stop.store(true, Ordering::Relaxed);
-        watcher.join().unwrap()
+    let seen = Arc::<Mutex<Vec<u8>>>::default();
+    let record = Arc::clone(&seen);
+    let relay = Relay::observe(listener.local_addr(), move |_, datagram| {
+        record.lock().unwrap().extend_from_slice(datagram);
     });
+    let [mut client, mut server] = connect(&listener, relay.addr, config);
+    client.write_all(&TEXT.repeat(1000)).unwrap();
+    let mut arrived = vec![0; 1000 * TEXT.len()];
+    server.read_exact(&mut arrived).unwrap();
+    assert!(arrived == TEXT.repeat(1000));
+    let seen = seen.lock().unwrap();
     // Search for 8 bytes of the text, and for the version and the socket type of a handshake.
     let request = [0, 0, 0, 4, 0, 0, 0, 1];
     [&TEXT[..8], &request].map(|words| seen.windows(8).filter(|bytes| bytes == &words).count())
@@ -186,25 +165,16 @@ fn datagrams_contain_no_plaintext() {
 /// Both ports receive random datagrams during a transfer, some of them with valid headers.
 #[test]
 fn random_datagrams_do_not_disturb_a_transfer() {
-    let config = keyed("udt");
-    let listener = UdtListener::bind(local(), &config).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), &config).unwrap();
-    let (server, _) = listener.accept().unwrap();
-    let targets = [client.local_addr().port(), listener.local_addr().port()];
-    let attacker = UdpSocket::bind(local()).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| transfer(&client, &server, 10 * MB, 5));
-        let mut random = Random(11);
-        for n in 0..20_000 {
-            let mut bytes: Vec<u8> = (0..25).flat_map(|_| random.next().to_le_bytes()).collect();
-            // The lengths of a hello (72), a cookie (56) and sealed datagrams (at least 28), among
-            // others.
-            bytes.truncate([72, 60, 56, 28, 200][n % 5]);
-            if n % 3 > 0 {
-                let kind = 0xf1 + random.below(4) as u8;
-                bytes[..4].copy_from_slice(&[kind, 1, 0, 0]);
-            }
-            let _ = attacker.send_to(&bytes, ("127.0.0.1", targets[n / 5 % 2]));
+    let mut random = Random(11);
+    transfer_under_attack(&pair(&keyed("udt")), 10 * MB, |n| {
+        let mut bytes: Vec<u8> = (0..25).flat_map(|_| random.next().to_le_bytes()).collect();
+        // The lengths of a hello (72), a cookie (56) and sealed datagrams (at least 28), among
+        // others.
+        bytes.truncate([72, 60, 56, 28, 200][n % 5]);
+        if n % 3 > 0 {
+            let kind = 0xf1 + random.below(4) as u8;
+            bytes[..4].copy_from_slice(&[kind, 1, 0, 0]);
         }
+        bytes
     });
 }

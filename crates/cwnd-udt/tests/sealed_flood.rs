@@ -8,13 +8,13 @@ mod support;
 
 use cwnd::{Dur, Time};
 use cwnd_udt::secure::{Credentials, Initiator, KeyPair};
-use cwnd_udt::{Config, UdtListener, UdtStream};
+use cwnd_udt::{Config, UdtListener};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{local, resident, stream_config};
+use support::{connect, local, resident, stream_config};
 
 const KINDS: [&str; 3] = ["key", "pair", "code"];
 /// The number of sockets that send the flood.
@@ -113,9 +113,8 @@ fn measure_transfer_during_floods(
     };
     let listener = UdtListener::bind(local(), &limited).unwrap();
     let client_config = Config { credentials: Some(client_credentials), ..limited.clone() };
-    let client = UdtStream::connect(listener.local_addr(), &client_config).unwrap();
-    let (server, _) = listener.accept().unwrap();
     let to = listener.local_addr();
+    let [client, server] = connect(&listener, to, &client_config);
     let mut arrived = vec![0; DATA.len()];
     let mut timed = || {
         let start = Instant::now();

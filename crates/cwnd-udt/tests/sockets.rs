@@ -3,7 +3,8 @@
 use crate::common::Random;
 use crate::support::relay::{Faults, Relay};
 use crate::support::{
-    fill, local, pair, recv_stream, send_stream, share_a_port, stream_config, transfer,
+    connect, fill, local, pair, recv_stream, send_stream, share_a_port, stream_config, transfer,
+    transfer_under_attack,
 };
 use cwnd::Dur;
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
@@ -70,9 +71,8 @@ fn packet_sizes_and_address_families() {
         if to.ip().is_unspecified() {
             to = SocketAddr::from(([127, 0, 0, 1], to.port()));
         }
-        let client = UdtStream::connect(to, &config).unwrap();
-        let (server, peer) = listener.accept().unwrap();
-        assert_eq!(peer.ip(), to.ip());
+        let [client, server] = connect(&listener, to, &config);
+        assert_eq!(server.peer_addr().ip(), to.ip());
         println!("{packet_size} {bind}");
         transfer(&client, &server, 2 * MB, 9);
     }
@@ -152,8 +152,7 @@ fn a_vanished_peer_is_detected() {
     let short_timeout = Config { idle_timeout: Dur::from_millis(2_000), ..config("udt") };
     let listener = UdtListener::bind(local(), &short_timeout).unwrap();
     let relay = Relay::start(listener.local_addr(), [Faults::default(); 2], 1);
-    let mut client = UdtStream::connect(relay.addr, &short_timeout).unwrap();
-    let (mut server, _) = listener.accept().unwrap();
+    let [mut client, mut server] = connect(&listener, relay.addr, &short_timeout);
     client.write_all(b"hello").unwrap();
     server.read_exact(&mut [0; 5]).unwrap();
     drop(relay);
@@ -173,25 +172,20 @@ fn a_vanished_peer_is_detected() {
 
 #[test]
 fn random_datagrams_do_not_disturb_a_transfer() {
-    let [client, server] = pair(&config("udt"));
-    let attacker = UdpSocket::bind(local()).unwrap();
-    let targets = [client.local_addr().port(), server.local_addr().port()];
-    thread::scope(|scope| {
-        scope.spawn(|| transfer(&client, &server, 20 * MB, 5));
-        let mut random = Random(1);
-        for n in 0..20_000 {
-            let mut bytes = [0; 200];
-            fill(&mut random, &mut bytes);
-            if n % 2 == 0 {
-                // A control packet for socket 0.
-                bytes[0] |= 0x80;
-                bytes[12..16].fill(0);
-            }
-            let to = ("127.0.0.1", targets[n / 2 % 2]);
-            let _ = attacker.send_to(&bytes[..random.below(200) as usize], to);
+    let ends = pair(&config("udt"));
+    let mut random = Random(1);
+    transfer_under_attack(&ends, 20 * MB, |n| {
+        let mut bytes = vec![0; 200];
+        fill(&mut random, &mut bytes);
+        if n % 2 == 0 {
+            // A control packet for socket 0.
+            bytes[0] |= 0x80;
+            bytes[12..16].fill(0);
         }
+        bytes.truncate(random.below(200) as usize);
+        bytes
     });
-    let ignored = [&client, &server].map(|end| end.stats(false).total.pkt_ignored);
+    let ignored = ends.map(|end| end.stats(false).total.pkt_ignored);
     assert_eq!(ignored, [0, 0], "what is foreign does not reach a connection");
 }
 

@@ -39,24 +39,14 @@ pub enum Kind {
     Mtu,
 }
 
-const KINDS: [Kind; 16] = [
-    Kind::Begin,
-    Kind::End,
-    Kind::Acked,
-    Kind::Slow,
-    Kind::Grow,
-    Kind::Enter,
-    Kind::Round,
-    Kind::Cut,
-    Kind::Timeout,
-    Kind::Undo,
-    Kind::Report,
-    Kind::Tick,
-    Kind::Start,
-    Kind::Lost,
-    Kind::Recovered,
-    Kind::Mtu,
-];
+/// The kinds, in the order of their numbers.
+const KINDS: [Kind; 16] = {
+    use Kind::*;
+    [
+        Begin, End, Acked, Slow, Grow, Enter, Round, Cut, Timeout, Undo, Report, Tick, Start, Lost,
+        Recovered, Mtu,
+    ]
+};
 
 /// Converts a window of the kernel (Q40) to packets.
 pub fn packets(window: u64) -> f64 {

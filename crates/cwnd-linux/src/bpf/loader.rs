@@ -129,9 +129,6 @@ pub(super) fn register(
 }
 
 /// Checks that the kernel has BTF, `struct_ops` links, and the functions that the laws call.
-///
-/// # Errors
-/// A feature is missing.
 pub(super) fn check_btf() -> Result<(), Error> {
     if !fs::exists(VMLINUX).map_err(Error::kernel(VMLINUX))? {
         return Err(Error::Missing(format!(

@@ -70,18 +70,14 @@ impl Whole {
     }
 }
 
-fn micros(time: u64) -> Dur {
-    Dur::from_micros(time)
-}
-
 /// Returns the event of crate `cwnd`; `None` for the start and the end of a connection.
 pub(super) fn controller_event(event: &Event, whole: &Whole) -> Option<ControllerEvent> {
     Some(match event.kind {
         Kind::Acked => {
-            let mut acked = Acked::new(event.packets, Time::ZERO + micros(whole.sent_at));
+            let mut acked = Acked::new(event.packets, Time::ZERO + Dur::from_micros(whole.sent_at));
             acked.in_flight = event.in_flight;
             acked.sent = u64::from(event.sent);
-            acked.rtt = (event.rtt > 0).then(|| micros(event.rtt.into()));
+            acked.rtt = (event.rtt > 0).then(|| Dur::from_micros(event.rtt.into()));
             acked.limit = match (event.limited, whole.idles) {
                 (true, _) => Limit::Window,
                 (false, true) => Limit::Application,
@@ -91,7 +87,7 @@ pub(super) fn controller_event(event: &Event, whole: &Whole) -> Option<Controlle
                 let mut sample = RateSample::new();
                 sample.prior_delivered = whole.prior_delivered;
                 sample.delivered = whole.sample_delivered;
-                sample.ack_elapsed = micros(whole.interval);
+                sample.ack_elapsed = Dur::from_micros(whole.interval);
                 sample.reliable = whole.interval > 0;
                 sample.lost = u64::from(whole.sample_lost);
                 sample.in_flight = whole.tx_in_flight;

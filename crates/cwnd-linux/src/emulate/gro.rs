@@ -2,8 +2,8 @@
 //! a network card does (GRO). One write per super-packet costs less than one per packet.
 
 use super::packet::{
-    GSO_NONE, GSO_TCP, MIN_HEADER, NEEDS_CHECKSUM, PSH, TCP, TCP_CHECKSUM, VNET_HEADER, fold,
-    ones_complement_sum, put_u16, u16_at,
+    GSO_NONE, GSO_TCP, MIN_HEADER, NEEDS_CHECKSUM, PSH, TCP, TCP_CHECKSUM, VNET_HEADER,
+    put_length_and_checksums, u16_at, u32_at,
 };
 
 /// Maximum number of segments in a super-packet. Linux acknowledges a stream of full segments no
@@ -71,9 +71,7 @@ impl Coalescer {
         }
         let (first, next) = (&self.bytes[VNET_HEADER..], &packet[VNET_HEADER..]);
         let same = |from: usize, to: usize| first[from..to] == next[from..to];
-        let sequence = |of: &[u8]| {
-            u32::from(u16_at(of, ip_header + 4)) << 16 | u32::from(u16_at(of, ip_header + 6))
-        };
+        let sequence = |of: &[u8]| u32_at(of, ip_header + 4);
         let coalesced_bytes = (first.len() - self.headers) as u32;
         let data = next.len() - self.headers;
         let tcp = ip_header + MIN_HEADER;
@@ -92,19 +90,11 @@ impl Coalescer {
     pub(super) fn take(&mut self) -> &[u8] {
         if self.segments > 1 {
             let (prefix, packet) = self.bytes.split_at_mut(VNET_HEADER);
-            let (ip_header, size) = (self.ip_header, packet.len());
             prefix[0] = NEEDS_CHECKSUM;
             prefix[1] = GSO_TCP;
             prefix[2..4].copy_from_slice(&(self.headers as u16).to_ne_bytes());
             prefix[4..6].copy_from_slice(&(self.segment_size as u16).to_ne_bytes());
-            put_u16(packet, 2, size as u16);
-            put_u16(packet, 10, 0);
-            let checksum = !ones_complement_sum(&packet[..ip_header]);
-            put_u16(packet, 10, checksum);
-            let pseudo = u32::from(ones_complement_sum(&packet[12..20]))
-                + u32::from(TCP)
-                + (size - ip_header) as u32;
-            put_u16(packet, ip_header + TCP_CHECKSUM, fold(pseudo));
+            put_length_and_checksums(packet, self.ip_header);
         }
         self.segments = 0;
         &self.bytes

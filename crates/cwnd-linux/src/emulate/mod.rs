@@ -40,12 +40,14 @@ mod namespace;
 mod packet;
 mod packet_log;
 mod report;
+mod route;
 mod sys;
 mod tcp_limits;
 
 pub(crate) use namespace::{LARGE_BUFFERS, set_sysctl};
 pub use namespace::{Namespace, RunningCommand};
 pub use report::{EmulatorStats, FlowReport, Lateness, Report};
+pub(crate) use route::{Metric, add_route};
 pub use tcp_limits::TcpLimits;
 
 use std::fs::{self, File};
@@ -59,8 +61,8 @@ use std::time::Instant;
 
 use cwnd::Dur;
 use cwnd_sim::network::{self, Network};
+use ipnet::Ipv4Net;
 
-use address::Prefix;
 use event_loop::EventLoop;
 use namespace::join;
 use packet_log::PacketLog;
@@ -185,12 +187,7 @@ fn tx_drops(device: &str) -> u64 {
 }
 
 /// Sets the address of a device and brings it up, without a queueing discipline.
-fn configure_device(
-    device: &str,
-    address: Ipv4Addr,
-    prefix_length: u32,
-    mtu: Option<u16>,
-) -> io::Result<sys::Interfaces> {
+fn configure_device(device: &str, address: Ipv4Net, mtu: Option<u16>) -> io::Result<()> {
     let interfaces = sys::Interfaces::new()?;
     if let Some(bytes) = mtu {
         interfaces.set_mtu(device, bytes)?;
@@ -202,16 +199,17 @@ fn configure_device(
     // of the initial user namespace may change the length: for other users the queue has 500
     // packets, after the packets of a queueing discipline.
     let _ = interfaces.set_queue_length(device, 0);
-    interfaces.set_address(device, address, prefix_length)?;
+    interfaces.set_address(device, address)?;
     interfaces.bring_up(device)?;
     let _ = interfaces.set_queue_length(device, DEVICE_QUEUE);
-    Ok(interfaces)
+    Ok(())
 }
 
 /// Creates the device that is the default route of the calling thread's namespace.
 fn create_uplink(address: Ipv4Addr, mtu: Option<u16>) -> io::Result<File> {
     let file = sys::open_tun(UPLINK)?;
-    configure_device(UPLINK, address, 32, mtu)?.add_default_route(UPLINK)?;
+    configure_device(UPLINK, address.into(), mtu)?;
+    add_route(Ipv4Net::default(), UPLINK, &[])?;
     Ok(file)
 }
 
@@ -219,7 +217,7 @@ fn create_uplink(address: Ipv4Addr, mtu: Option<u16>) -> io::Result<File> {
 pub struct Emulation {
     links: RunningLinks,
     inside: Namespace,
-    prefix: Prefix,
+    prefix: Ipv4Net,
     base: Ipv4Addr,
     /// TCP in the new namespace and in the caller's.
     tcp: [TcpDiagnosis; 2],
@@ -234,7 +232,7 @@ impl Emulation {
     pub fn new(up: &network::Link, down: &network::Link, options: &Options) -> io::Result<Self> {
         let links = [up.clone(), down.clone()];
         let path = Path { forward: vec![0], reverse: vec![1] };
-        let enclosing = std::env::var(NET).ok().and_then(|text| text.parse().ok());
+        let enclosing = std::env::var(NET).ok().and_then(|text| address::parse(&text));
         let outside = Namespace::current()?;
         let (prefix, device, outer) = create_outer_device(enclosing, options.mtu)?;
         let inside = Namespace::new()?;
@@ -246,7 +244,7 @@ impl Emulation {
             // Links nested in this one are routed through it. Errors are ignored: the setting may
             // be read-only.
             let _ = fs::write("/proc/sys/net/ipv4/ip_forward", "1");
-            let device = create_uplink(prefix.inner(), options.mtu)?;
+            let device = create_uplink(address::inner(prefix), options.mtu)?;
             Ok::<_, io::Error>((device, TcpDiagnosis::new()?))
         })??;
         let base = std::env::var(BASE).ok().and_then(|text| text.parse().ok());
@@ -259,19 +257,19 @@ impl Emulation {
             links,
             inside,
             prefix,
-            base: base.filter(|_| enclosing.is_some()).unwrap_or(prefix.outer()),
+            base: base.filter(|_| enclosing.is_some()).unwrap_or(address::outer(prefix)),
             tcp: [tcp_inside, TcpDiagnosis::new()?],
         })
     }
 
     /// Returns the address of the caller's end.
     pub fn peer(&self) -> Ipv4Addr {
-        self.prefix.outer()
+        address::outer(self.prefix)
     }
 
     /// Returns the address of the new namespace's end.
     pub fn address(&self) -> Ipv4Addr {
-        self.prefix.inner()
+        address::inner(self.prefix)
     }
 
     /// Returns the new namespace.
@@ -298,8 +296,10 @@ impl Emulation {
     pub fn stop(self) -> io::Result<Report> {
         let Emulation { links, prefix, tcp: [inside, outside], .. } = self;
         let mut report = links.stop()?;
-        let up = inside.limits(|local, peer| local == prefix.inner() && !prefix.is_inside(peer))?;
-        let down = outside.limits(|_, peer| prefix.is_inside(peer))?;
+        let is_inside = |peer| address::is_inside(prefix, peer);
+        let up =
+            inside.limits(|local, peer| local == address::inner(prefix) && !is_inside(peer))?;
+        let down = outside.limits(|_, peer| is_inside(peer))?;
         report.tcp = vec![up, down];
         Ok(report)
     }
@@ -307,10 +307,10 @@ impl Emulation {
 
 /// Creates a device in the caller's namespace, with a prefix that is free there.
 fn create_outer_device(
-    enclosing: Option<Prefix>,
+    enclosing: Option<Ipv4Net>,
     mtu: Option<u16>,
-) -> io::Result<(Prefix, String, File)> {
-    let prefixes = Prefix::candidates(enclosing);
+) -> io::Result<(Ipv4Net, String, File)> {
+    let prefixes = address::candidates(enclosing);
     if prefixes.is_empty() {
         return Err(io::Error::other("emulated links can be nested four deep"));
     }
@@ -322,10 +322,11 @@ fn create_outer_device(
             other => other?,
         };
         let routes = fs::read_to_string("/proc/thread-self/net/route")?;
-        if prefix.is_routed(&routes, enclosing) {
+        if address::is_routed(prefix, &routes, enclosing) {
             continue;
         }
-        configure_device(&device, prefix.outer(), prefix.length, mtu)?;
+        let outer = Ipv4Net::new_assert(address::outer(prefix), prefix.prefix_len());
+        configure_device(&device, outer, mtu)?;
         return Ok((prefix, device, file));
     }
     Err(io::Error::other("all prefixes for emulated links are in use"))
@@ -362,7 +363,8 @@ impl Testbed {
                 let interfaces = sys::Interfaces::new()?;
                 for flow in 1..paths.len() as u32 {
                     let alias = format!("{UPLINK}:{flow}");
-                    interfaces.set_address(&alias, Ipv4Addr::from_bits(first + 1 + flow), 32)?;
+                    let address = Ipv4Addr::from_bits(first + 1 + flow);
+                    interfaces.set_address(&alias, address.into())?;
                 }
                 io::Result::Ok(file)
             })??;

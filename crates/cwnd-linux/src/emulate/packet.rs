@@ -27,19 +27,23 @@ pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-pub(super) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) << 16 | u32::from(u16_at(bytes, at + 2))
+}
+
+fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
 /// Folds a sum of 16-bit words into their ones' complement sum (RFC 1071).
-pub(super) fn fold(mut sum: u32) -> u16 {
+fn fold(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
 }
 
-pub(super) fn ones_complement_sum(bytes: &[u8]) -> u16 {
+fn ones_complement_sum(bytes: &[u8]) -> u16 {
     let mut total = 0u32;
     let (pairs, rest) = bytes.as_chunks::<2>();
     for &pair in pairs {
@@ -49,6 +53,25 @@ pub(super) fn ones_complement_sum(bytes: &[u8]) -> u16 {
         total += u32::from(*last) << 8;
     }
     fold(total)
+}
+
+/// Writes the checksum of an IPv4 header of `ip_header` bytes.
+fn put_ip_checksum(packet: &mut [u8], ip_header: usize) {
+    put_u16(packet, 10, 0);
+    let checksum = !ones_complement_sum(&packet[..ip_header]);
+    put_u16(packet, 10, checksum);
+}
+
+/// Writes the length and the checksum of the IPv4 header of a TCP segment, and the partial checksum
+/// of its TCP header: the sum of the pseudo-header.
+pub(super) fn put_length_and_checksums(packet: &mut [u8], ip_header: usize) {
+    let size = packet.len();
+    put_u16(packet, 2, size as u16);
+    put_ip_checksum(packet, ip_header);
+    let pseudo = u32::from(ones_complement_sum(&packet[12..20]))
+        + u32::from(TCP)
+        + (size - ip_header) as u32;
+    put_u16(packet, ip_header + TCP_CHECKSUM, fold(pseudo));
 }
 
 /// Returns the length of the IPv4 header; `None` if the packet is not IPv4, or truncated.
@@ -63,9 +86,7 @@ pub(super) fn header_length(packet: &[u8]) -> Option<usize> {
 
 /// Returns the source and destination address of an IPv4 packet.
 pub(super) fn addresses(packet: &[u8]) -> (u32, u32) {
-    let address =
-        |at: usize| u32::from(u16_at(packet, at)) << 16 | u32::from(u16_at(packet, at + 2));
-    (address(12), address(16))
+    (u32_at(packet, 12), u32_at(packet, 16))
 }
 
 /// Returns a hash of the protocol, the addresses, and the ports of UDP and TCP. Only the first
@@ -146,13 +167,12 @@ fn segment_tcp(
     if headers < ip_header + MIN_HEADER || headers > total {
         return;
     }
-    let sequence = u32::from(u16_at(tcp, 4)) << 16 | u32::from(u16_at(tcp, 6));
+    let sequence = u32_at(tcp, 4);
     let identification = u16_at(packet, 4);
     let mut from = headers;
     let mut number = 0u16;
     while from < total {
         let payload: Range<usize> = from..total.min(from + segment_size);
-        let size = headers + payload.len();
         scratch.clear();
         scratch.extend([NEEDS_CHECKSUM, GSO_NONE, 0, 0, 0, 0]);
         scratch.extend((ip_header as u16).to_ne_bytes());
@@ -160,25 +180,16 @@ fn segment_tcp(
         scratch.extend(&packet[..headers]);
         scratch.extend(&packet[payload.clone()]);
         let segment = &mut scratch[VNET_HEADER..];
-        put_u16(segment, 2, size as u16);
         put_u16(segment, 4, identification.wrapping_add(number));
-        put_u16(segment, 10, 0);
-        let checksum = !ones_complement_sum(&segment[..ip_header]);
-        put_u16(segment, 10, checksum);
         let segment_sequence = sequence.wrapping_add((from - headers) as u32);
-        put_u16(segment, ip_header + 4, (segment_sequence >> 16) as u16);
-        put_u16(segment, ip_header + 6, segment_sequence as u16);
+        segment[ip_header + 4..ip_header + 8].copy_from_slice(&segment_sequence.to_be_bytes());
         if payload.end < total {
             segment[ip_header + 13] &= !(FIN | PSH);
         }
         if number > 0 {
             segment[ip_header + 13] &= !CWR;
         }
-        // A partial checksum: the sum of the pseudo-header.
-        let pseudo = u32::from(ones_complement_sum(&segment[12..20]))
-            + u32::from(TCP)
-            + (size - ip_header) as u32;
-        put_u16(segment, ip_header + TCP_CHECKSUM, fold(pseudo));
+        put_length_and_checksums(segment, ip_header);
         emit(scratch, ip_header);
         from = payload.end;
         number = number.wrapping_add(1);
@@ -193,7 +204,6 @@ mod tests {
     /// What a device returns for `data` bytes of a stream: a super-packet if there are several
     /// segments.
     fn device_read(data: usize, segment: usize, flags: u8, options: usize) -> Vec<u8> {
-        let headers = 40 + options;
         let kind = if data > segment { GSO_TCP } else { GSO_NONE };
         let size = if data > segment { segment as u16 } else { 0 };
         let mut bytes = vec![NEEDS_CHECKSUM, kind, 0, 0];
@@ -206,14 +216,7 @@ mod tests {
         bytes.extend([(5 + options as u8 / 4) << 4, flags, 9, 9, 0, 0, 0, 0]);
         bytes.extend((0..options).map(|at| at as u8));
         bytes.extend((0..data).map(|at| (at * at % 251) as u8));
-        let packet = &mut bytes[ip..];
-        put_u16(packet, 2, (headers + data) as u16);
-        let checksum = !ones_complement_sum(&packet[..20]);
-        put_u16(packet, 10, checksum);
-        let pseudo = u32::from(ones_complement_sum(&packet[12..20]))
-            + u32::from(TCP)
-            + (headers - 20 + data) as u32;
-        put_u16(packet, 36, fold(pseudo));
+        put_length_and_checksums(&mut bytes[ip..], 20);
         bytes
     }
 
@@ -254,8 +257,7 @@ mod tests {
             for (number, packet) in packets.iter().enumerate() {
                 assert!(has_valid_checksums(packet));
                 let ip = &packet[VNET_HEADER..];
-                let sequence = u32::from_be_bytes([ip[24], ip[25], ip[26], ip[27]]);
-                assert_eq!(sequence, 0xffff_ff00u32.wrapping_add(1448 * number as u32));
+                assert_eq!(u32_at(ip, 24), 0xffff_ff00u32.wrapping_add(1448 * number as u32));
                 assert_eq!(u16_at(ip, 4), 0xffffu16.wrapping_add(number as u16));
                 assert_eq!(ip[33] & (FIN | PSH) != 0, number == last);
                 assert_eq!(ip[33] & CWR != 0, number == 0);
@@ -291,9 +293,7 @@ mod tests {
             let mut bytes = device_read(100, 1448, 0x10, 0);
             let packet = &mut bytes[VNET_HEADER..];
             packet[1] = tos;
-            put_u16(packet, 10, 0);
-            let checksum = !ones_complement_sum(&packet[..20]);
-            put_u16(packet, 10, checksum);
+            put_ip_checksum(packet, 20);
             let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(tos & 3)];
             assert_eq!(arrival(packet, 20).ecn, ecn);
             mark(packet);

@@ -33,9 +33,6 @@ pub(super) struct PacketLog {
 
 impl PacketLog {
     /// Writes the header, and starts the writer. `link_names` are the names of the links.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(super) fn new(file: File, link_names: Vec<String>) -> io::Result<Self> {
         let mut out = BufWriter::new(file);
         writeln!(out, "time_s,link,bytes,ecn,dataless,fate,arrives_s")?;
@@ -63,9 +60,6 @@ impl PacketLog {
     }
 
     /// Writes the remaining entries, and waits for the writer.
-    ///
-    /// # Errors
-    /// The file could not be written.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.send_batch();
         drop(self.sender);

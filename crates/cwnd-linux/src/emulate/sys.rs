@@ -5,16 +5,20 @@
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::zeroed;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use ipnet::Ipv4Net;
 use nix::mount::{MsFlags, mount};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 /// Offloads of a TUN device: partial checksums, and TCP super-packets of up to 64 KiB.
 const OFFLOADS: libc::c_ulong = (libc::TUN_F_CSUM | libc::TUN_F_TSO4) as libc::c_ulong;
@@ -60,28 +64,17 @@ pub(super) fn open_tun(name: &str) -> io::Result<File> {
 /// The group `SKNLGRP_INET_TCP_DESTROY`: messages on TCP sockets over IPv4 that are closed.
 const CLOSED_TCP: u32 = 1;
 /// Receive buffer of a socket for such messages: of about ten thousand sockets.
-static DIAGNOSIS_BUFFER: c_int = 1 << 24;
+const DIAGNOSIS_BUFFER: usize = 1 << 24;
 
 /// Opens a socket for the diagnosis of TCP sockets in the network namespace of the calling thread.
 /// It receives a message on each TCP socket that is closed.
 pub(super) fn open_tcp_diagnosis() -> io::Result<File> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers are passed.
-    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) })?;
-    // SAFETY: the descriptor is new and has no other owner.
-    let socket = unsafe { File::from_raw_fd(fd) };
-    let (size, at) = (size_of::<c_int>() as libc::socklen_t, (&raw const DIAGNOSIS_BUFFER).cast());
+    let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
+    let socket = socket_with(AddressFamily::NETLINK, kind, flags, Some(netlink::SOCK_DIAG))?;
     // An error leaves the default size.
-    // SAFETY: the pointer and the size are those of the constant.
-    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, at, size) };
-    // SAFETY: all-zero bytes are a valid `sockaddr_nl`.
-    let mut address: libc::sockaddr_nl = unsafe { zeroed() };
-    address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-    address.nl_groups = CLOSED_TCP;
-    let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of `address`.
-    check(unsafe { libc::bind(fd, (&raw const address).cast(), size) })?;
-    Ok(socket)
+    let _ = set_socket_recv_buffer_size_force(&socket, DIAGNOSIS_BUFFER);
+    bind(&socket, &SocketAddrNetlink::new(0, CLOSED_TCP))?;
+    Ok(socket.into())
 }
 
 /// Socket for interface requests in the namespace in which it was created.
@@ -90,11 +83,8 @@ pub(super) struct Interfaces(OwnedFd);
 impl Interfaces {
     /// Opens the socket in the network namespace of the calling thread.
     pub(super) fn new() -> io::Result<Self> {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers are passed.
-        let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-        // SAFETY: the descriptor is new and has no other owner.
-        Ok(Interfaces(unsafe { OwnedFd::from_raw_fd(fd) }))
+        let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+        Ok(Interfaces(socket_with(AddressFamily::INET, kind, flags, None)?))
     }
 
     fn ioctl<T>(&self, code: libc::c_ulong, argument: &mut T) -> io::Result<()> {
@@ -112,18 +102,12 @@ impl Interfaces {
         self.ioctl(libc::SIOCSIFFLAGS, &mut request)
     }
 
-    /// Sets the address of an interface, with a route to its prefix of `prefix_length` bits.
-    pub(super) fn set_address(
-        &self,
-        name: &str,
-        address: Ipv4Addr,
-        prefix_length: u32,
-    ) -> io::Result<()> {
+    /// Sets the address of an interface, with a route to its prefix.
+    pub(super) fn set_address(&self, name: &str, address: Ipv4Net) -> io::Result<()> {
         let mut request = interface_request(name);
-        request.ifr_ifru.ifru_addr = sockaddr_of(address);
+        request.ifr_ifru.ifru_addr = sockaddr_of(address.addr());
         self.ioctl(libc::SIOCSIFADDR, &mut request)?;
-        let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
-        request.ifr_ifru.ifru_netmask = sockaddr_of(Ipv4Addr::from_bits(mask));
+        request.ifr_ifru.ifru_netmask = sockaddr_of(address.netmask());
         self.ioctl(libc::SIOCSIFNETMASK, &mut request)
     }
 
@@ -139,18 +123,6 @@ impl Interfaces {
         let mut request = interface_request(name);
         request.ifr_ifru.ifru_metric = packets;
         self.ioctl(libc::SIOCSIFTXQLEN, &mut request)
-    }
-
-    /// Adds a default route through an interface.
-    pub(super) fn add_default_route(&self, name: &str) -> io::Result<()> {
-        let mut device = interface_request(name).ifr_name;
-        // SAFETY: all-zero bytes are a valid `rtentry`.
-        let mut route: libc::rtentry = unsafe { zeroed() };
-        route.rt_dst = sockaddr_of(Ipv4Addr::UNSPECIFIED);
-        route.rt_genmask = sockaddr_of(Ipv4Addr::UNSPECIFIED);
-        route.rt_flags = libc::RTF_UP as _;
-        route.rt_dev = device.as_mut_ptr();
-        self.ioctl(libc::SIOCADDRT, &mut route)
     }
 }
 

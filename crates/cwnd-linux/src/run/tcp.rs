@@ -12,16 +12,16 @@ use cwnd::Time;
 use cwnd_sim::DataSource;
 use cwnd_sim::record::Transfer;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::net::sockopt;
 
 use super::flow_config::{FlowConfig, TcpOptions};
 use super::measurement::Snapshot;
-use super::sys::{self, Metric, TcpInfo};
-use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side};
-use crate::emulate::{UPLINK, set_sysctl};
+use super::sys;
+use super::threads::{
+    CHUNK, COMPLETION_INTERVAL, FlowThreads, POLL_INTERVAL, PORT, RunState, Side,
+};
+use crate::emulate::{Metric, UPLINK, add_route, set_sysctl};
 
-const PORT: u16 = 9;
-/// Bytes per write and read.
-const CHUNK: usize = 64 << 10;
 /// Receiver's window in bytes from which the kernel chooses the buffers. It doubles the size of a
 /// buffer that is given, which must fit.
 const MAX_BUFFER: u64 = 1 << 29;
@@ -32,8 +32,6 @@ const MEMORY_FACTOR: u64 = 4;
 const UNSENT_TIME: f64 = 0.02;
 const MIN_UNSENT: u64 = 8 << 10;
 const MAX_UNSENT: u64 = 256 << 10;
-/// Interval at which a source checks whether all data are acknowledged.
-const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 
 /// The sockets of both ends, when they are open.
 #[derive(Default)]
@@ -71,7 +69,7 @@ struct Source {
     controller: String,
     sysctls: [(&'static str, bool); 3],
     segment: u64,
-    buffer: Option<u64>,
+    buffer: Option<usize>,
     unsent_limit: Option<u64>,
     /// Bytes of data in a packet.
     payload: u64,
@@ -97,25 +95,23 @@ impl TcpFlow {
         // While a receiver's window grows towards a given one, the kernel acknowledges every packet
         // (`tcp_grow_window`). A window that does not limit the sender is therefore not given.
         let limits = window < MAX_BUFFER;
-        let buffer = limits.then_some((window * MEMORY_FACTOR).min(MAX_BUFFER));
+        let buffer = limits.then_some((window * MEMORY_FACTOR).min(MAX_BUFFER) as usize);
 
         let initial_window = Metric::InitialWindow(options.initial_window);
         let min_rto = options.min_rto.as_nanos().div_ceil(1_000_000).clamp(1, 120_000);
         let min_rto = Metric::MinRto(min_rto as u32);
         threads
             .namespace(Side::Source)
-            .run(|| sys::add_route(peer, UPLINK, &[initial_window, min_rto]))??;
+            .run(|| add_route(peer.into(), UPLINK, &[initial_window, min_rto]))??;
         let quick_ack = options.quick_acks.then_some(Metric::QuickAck);
         let listener = threads.namespace(Side::Sink).run(|| {
-            sys::add_route(local, UPLINK, quick_ack.as_slice())?;
+            add_route(local.into(), UPLINK, quick_ack.as_slice())?;
             let listener = TcpListener::bind(SocketAddrV4::new(peer, PORT))?;
-            let tcp = libc::IPPROTO_TCP;
             if let Some(buffer) = buffer {
-                sys::set_integer_option(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
-                sys::set_integer_option(&listener, tcp, libc::TCP_WINDOW_CLAMP, window)?;
+                sockopt::set_socket_recv_buffer_size_force(&listener, buffer)?;
+                sys::set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, window)?;
             }
-            let segment = options.segment.into();
-            sys::set_integer_option(&listener, tcp, libc::TCP_MAXSEG, segment)?;
+            sys::set_tcp_option(&listener, libc::TCP_MAXSEG, options.segment.into())?;
             listener.set_nonblocking(true)?;
             io::Result::Ok(listener)
         })??;
@@ -167,29 +163,35 @@ impl TcpFlow {
 
     /// Returns the current state, from `TCP_INFO` of both ends.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let info = |socket: &OnceLock<TcpStream>| TcpInfo::read(socket.get()?).ok();
-        let received = info(&self.sockets.sink).map_or(0, |info| info.received());
+        let info = |socket: &OnceLock<TcpStream>| sys::tcp_info(socket.get()?).ok();
+        let received = info(&self.sockets.sink).map_or(0, |info| info.tcpi_bytes_received);
         // In order: the kernel does not report data behind a gap.
         let delivered = Some(received);
         let Some(info) = info(&self.sockets.source) else {
             return Snapshot { delivered, ..Snapshot::default() };
         };
         let seconds = |micros: u64| micros as f64 * 1e-6;
-        let [busy, receiver, buffer] = info.busy().map(seconds);
+        let busy = seconds(info.tcpi_busy_time);
+        let (receiver, buffer) =
+            (seconds(info.tcpi_rwnd_limited), seconds(info.tcpi_sndbuf_limited));
         let acknowledged = self.sockets.acknowledged.get().copied();
         let end = acknowledged.unwrap_or_else(|| self.state.now().as_secs());
         let idle = (end - self.start.as_secs() - busy).max(0.0);
-        let ssthresh = info.ssthresh().map_or(f64::INFINITY, |packets| packets as f64);
+        let cut = info.tcpi_snd_ssthresh < i32::MAX as u32;
+        let ssthresh = if cut { f64::from(info.tcpi_snd_ssthresh) } else { f64::INFINITY };
         Snapshot {
-            sent: info.sent(),
-            bytes_sent: info.bytes_sent(),
-            bytes_acknowledged: info.acknowledged(),
+            sent: info.tcpi_data_segs_out.into(),
+            // Linux 4.19; 0 before.
+            bytes_sent: info.tcpi_bytes_sent,
+            bytes_acknowledged: acknowledged_bytes(&info),
             delivered,
-            retransmitted: info.retransmitted(),
-            timeouts: info.timeouts(),
-            window: Some(info.window() as f64),
-            rtt: Some(seconds(info.rtt())).filter(|&rtt| rtt > 0.0),
-            min_rtt: info.min_rtt().map(seconds),
+            retransmitted: info.tcpi_total_retrans.into(),
+            // Linux 6.7; 0 before.
+            timeouts: info.tcpi_total_rto.into(),
+            window: Some(info.tcpi_snd_cwnd.into()),
+            // Before the first sample they are 0 and the largest number.
+            rtt: (info.tcpi_rtt > 0).then(|| seconds(info.tcpi_rtt.into())),
+            min_rtt: (info.tcpi_min_rtt < u32::MAX).then(|| seconds(info.tcpi_min_rtt.into())),
             limited: [(busy - receiver - buffer).max(0.0), 0.0, receiver, idle + buffer],
             acknowledged,
             last_arrival: Time::from_nanos(self.sockets.last_arrival.load(Ordering::Relaxed))
@@ -255,8 +257,8 @@ impl Source {
         // Here all data are written, or the flow has stopped: wait until the written data are
         // acknowledged.
         while !state.is_stopped() {
-            let info = TcpInfo::read(stream)?;
-            if info.unacknowledged() == 0 && info.unsent() == 0 {
+            let info = sys::tcp_info(stream)?;
+            if info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0 {
                 sockets.acknowledged.get_or_init(|| state.now().as_secs());
                 break;
             }
@@ -285,8 +287,8 @@ impl Source {
                 data.stop(now);
                 return Ok(());
             }
-            let info = TcpInfo::read(stream)?;
-            let acknowledged = info.acknowledged() / self.payload;
+            let info = sys::tcp_info(stream)?;
+            let acknowledged = acknowledged_bytes(&info) / self.payload;
             let packets = written.div_ceil(self.payload);
             let available = data.advance(now, acknowledged, packets).saturating_mul(self.payload);
             let due = data.due();
@@ -308,15 +310,14 @@ impl Source {
     /// Opens the connection; `None` if the run stops before.
     fn connect(&self, state: &RunState) -> io::Result<Option<TcpStream>> {
         let stream = sys::socket(self.local)?;
-        let tcp = libc::IPPROTO_TCP;
-        sys::set_option(&stream, tcp, libc::TCP_CONGESTION, self.controller.as_bytes())?;
-        sys::set_integer_option(&stream, tcp, libc::TCP_MAXSEG, self.segment)?;
-        sys::set_integer_option(&stream, tcp, libc::TCP_NODELAY, 1)?;
+        sockopt::set_tcp_congestion(&stream, &self.controller)?;
+        sys::set_tcp_option(&stream, libc::TCP_MAXSEG, self.segment)?;
+        stream.set_nodelay(true)?;
         if let Some(limit) = self.unsent_limit {
-            sys::set_integer_option(&stream, tcp, libc::TCP_NOTSENT_LOWAT, limit)?;
+            sys::set_tcp_option(&stream, libc::TCP_NOTSENT_LOWAT, limit)?;
         }
         if let Some(buffer) = self.buffer {
-            sys::set_integer_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, buffer)?;
+            sockopt::set_socket_send_buffer_size_force(&stream, buffer)?;
         }
         {
             // The SYN negotiates these options, which are settings of the namespace.
@@ -350,6 +351,11 @@ fn ready(socket: impl AsFd, events: PollFlags) -> io::Result<bool> {
     Ok(poll(&mut files, timeout)? > 0)
 }
 
+/// Returns the bytes of data acknowledged. The kernel counts the SYN as a byte.
+fn acknowledged_bytes(info: &libc::tcp_info) -> u64 {
+    info.tcpi_bytes_acked.saturating_sub(1)
+}
+
 /// Whether an error is a timeout or an interruption.
 fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
@@ -357,6 +363,5 @@ fn timed_out(error: &io::Error) -> bool {
 
 /// Makes closing the socket reset the connection, so that no packets follow.
 fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
-    let linger = [1_i32.to_ne_bytes(), 0_i32.to_ne_bytes()].concat();
-    sys::set_option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
 }

@@ -14,6 +14,12 @@ use crate::emulate::{LARGE_BUFFERS, Namespace, Testbed, set_sysctl};
 
 /// Longest wait of a thread before it checks the stop flag.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval at which a source checks whether all data are acknowledged.
+pub(super) const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
+/// Port of a sink.
+pub(super) const PORT: u16 = 9;
+/// Bytes per write and read.
+pub(super) const CHUNK: usize = 64 << 10;
 /// Stack of a thread in bytes: sources and sinks need little.
 const STACK_SIZE: usize = 128 << 10;
 

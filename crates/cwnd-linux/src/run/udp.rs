@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cwnd_sim::network::Traffic;
 use cwnd_sim::traffic::Departures;
 use cwnd_udt::packet::IP_UDP_HEADERS;
+use rustix::net::sockopt;
 
 use super::flow_config::FlowConfig;
 use super::measurement::Snapshot;
-use super::sys;
-use super::threads::{FlowThreads, Side};
-
-const PORT: u16 = 9;
+use super::threads::{FlowThreads, PORT, Side};
 
 /// A flow of datagrams.
 pub(super) struct UdpFlow {
@@ -38,7 +36,7 @@ impl UdpFlow {
         let (local, peer) = (SocketAddrV4::new(local, 0), SocketAddrV4::new(peer, PORT));
         let sink = threads.namespace(Side::Sink).run(|| {
             let socket = UdpSocket::bind(peer)?;
-            sys::set_integer_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 0)?;
+            sockopt::set_socket_recv_buffer_size(&socket, 0)?;
             io::Result::Ok(socket)
         })??;
         let departures = Departures::new(traffic, seed, flow.index, flow.start);

@@ -1,14 +1,11 @@
 //! Flows of UDT.
 
-use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddrV4;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use cwnd::{Controller, Limit, Time};
 use cwnd_sim::rng::Rng;
@@ -17,13 +14,9 @@ use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 
 use super::flow_config::FlowConfig;
 use super::measurement::{FlowEvent, Measurement, Snapshot};
-use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side};
-
-const PORT: u16 = 9;
-/// Bytes per write and read.
-const CHUNK: usize = 64 << 10;
-/// Interval at which a source checks whether all data are acknowledged.
-const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
+use super::threads::{
+    CHUNK, COMPLETION_INTERVAL, FlowThreads, POLL_INTERVAL, PORT, RunState, Side,
+};
 
 /// State shared by both ends: their connections when they are open.
 #[derive(Default)]
@@ -69,9 +62,15 @@ impl UdtFlow {
             if !state.wait_until(start) {
                 return Ok(());
             }
-            let endpoint = Endpoint::bind(local)?;
-            let connecting = endpoint.connect_async(peer.into(), &config);
-            let Some(stream) = block_on(connecting, state).transpose()? else { return Ok(()) };
+            let stream = Endpoint::bind(local)?.connecting(peer.into(), &config)?;
+            let connected = |deadline| match stream.connected_until(deadline) {
+                // The handshake has timed out, not the wait for it.
+                Err(error) if stream.close_reason().is_some() => Err(io::Error::other(error)),
+                other => other,
+            };
+            if repeat(state, connected)?.is_none() {
+                return Ok(());
+            }
             run_source(shared.source.get_or_init(|| stream), &shared, (remaining, stop), state)
         })?;
         Ok(UdtFlow { sockets, payload, limited: Mutex::new(([0.0; 4], flow.start)) })
@@ -115,18 +114,16 @@ impl UdtFlow {
             Snapshot {
                 sent: counters.pkt_sent,
                 bytes_sent: counters.byte_sent + counters.pkt_retrans * self.payload,
-                bytes_acknowledged: 0,
                 delivered,
                 retransmitted: counters.pkt_retrans,
                 timeouts: counters.timeouts,
                 window: controller.map(|controller| controller.output().window.get()),
-                rtt: None,
-                min_rtt: None,
                 limited,
                 acknowledged: self.sockets.acknowledged.get().copied(),
                 last_arrival: Time::from_nanos(self.sockets.last_arrival.load(Ordering::Relaxed))
                     .as_secs(),
                 gauges,
+                ..Snapshot::default()
             }
         })
     }
@@ -134,23 +131,12 @@ impl UdtFlow {
 
 /// Accepts the connection and reads it to the end.
 fn run_sink(listener: &UdtListener, sockets: &Sockets, state: &RunState) -> io::Result<()> {
-    let stream = loop {
-        match listener.accept_until(Some(Instant::now() + POLL_INTERVAL)) {
-            Ok((stream, _)) => break stream,
-            Err(_) if state.is_stopped() => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::TimedOut => {}
-            Err(error) => return Err(error),
-        }
-    };
+    let accepted = repeat(state, |deadline| listener.accept_until(deadline))?;
+    let Some((stream, _)) = accepted else { return Ok(()) };
     let stream = sockets.sink.get_or_init(|| stream);
     let mut buffer = vec![0; CHUNK];
-    while !state.is_stopped() {
-        match stream.read_until(&mut buffer, Some(Instant::now() + POLL_INTERVAL)) {
-            Ok(0) => break,
-            Ok(_) => sockets.last_arrival.store(state.now().as_nanos(), Ordering::Relaxed),
-            Err(error) if error.kind() == ErrorKind::TimedOut => {}
-            Err(error) => return Err(error),
-        }
+    while let Some(1..) = repeat(state, |deadline| stream.read_until(&mut buffer, deadline))? {
+        sockets.last_arrival.store(state.now().as_nanos(), Ordering::Relaxed);
     }
     stream.abort();
     Ok(())
@@ -185,24 +171,16 @@ fn run_source(
     Ok(())
 }
 
-/// Waker that unparks a thread.
-struct ThreadWaker(Thread);
-
-impl Wake for ThreadWaker {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Waits for a future; `None` if the run stops before.
-fn block_on<T>(future: impl Future<Output = T>, state: &RunState) -> Option<T> {
-    let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
-    let mut future = pin!(future);
+/// Repeats a call with a deadline while it times out; `None` if the run stops before.
+fn repeat<T>(
+    state: &RunState,
+    mut call: impl FnMut(Option<Instant>) -> io::Result<T>,
+) -> io::Result<Option<T>> {
     while !state.is_stopped() {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Some(done);
+        match call(Some(Instant::now() + POLL_INTERVAL)) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => {}
+            done => return done.map(Some),
         }
-        thread::park_timeout(POLL_INTERVAL);
     }
-    None
+    Ok(None)
 }

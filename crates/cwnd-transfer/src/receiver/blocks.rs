@@ -6,7 +6,7 @@ use super::{
 };
 use crate::event::FileOutcome;
 use crate::folder::{Identity, Refusal, file_type, identity, last, refusal};
-use crate::frame::{Block, DAMAGED, Decision, Frame, RANGES, VALUES, violation};
+use crate::frame::{Block, DAMAGED, Decision, Frame, RANGES, VALUES, require, violation};
 use crate::hash::{BLOCK, Value, block_len, block_value, blocks};
 use crate::names::{printable, split_path};
 use crate::part::{BUSY, Part, is_content, read_at};
@@ -38,15 +38,12 @@ impl Receiver<'_, '_> {
             // Blocks of a stream are in order, and only the last one may be short.
             None => block.index.checked_mul(BLOCK) == Some(arriving.length),
         };
-        if !expected {
-            return Ok(violation("a BLOCK outside the file")?);
-        }
+        require(expected, "a BLOCK outside the file")?;
         if !arriving.missing.contains(block.index) {
             return Ok(Step::Pending);
         }
-        if block.index < arriving.in_place && !block.is_dense() {
-            return Ok(violation("a sparse BLOCK where blocks are replaced")?);
-        }
+        let replaces = block.index < arriving.in_place;
+        require(!replaces || block.is_dense(), "a sparse BLOCK where blocks are replaced")?;
         self.shared.count_bytes(block.data.len() as u64, 0)?;
         let buffer = &mut self.buffer;
         let value = self.meter.during(Activity::Processor, || {
@@ -101,9 +98,7 @@ impl Receiver<'_, '_> {
         if Self::with_part(lock, |part| Ok(part.is_some()))? {
             return Ok(lock);
         }
-        if !item.is_large() && self.open >= MAX_OPEN {
-            return Ok(violation("data of too many files at once")?);
-        }
+        require(item.is_large() || self.open < MAX_OPEN, "data of too many files at once")?;
         self.meter.progress.name = printable(&item.path);
         let mode = self.view.folder.permissions(item.mode);
         let identity = self.stream.identity();
@@ -136,13 +131,10 @@ impl Receiver<'_, '_> {
         let (Some(size), Some(end)) = (item.content.size, first.checked_add(count)) else {
             return Ok(violation("a HOLE in a stream")?);
         };
-        if end > blocks(size) {
-            return Ok(violation("a HOLE outside the file")?);
-        }
+        require(end <= blocks(size), "a HOLE outside the file")?;
         // Data received before would remain in place of the hole.
-        if first < arriving.in_place || !arriving.missing.covers(first..end) {
-            return Ok(violation("a HOLE that was not requested")?);
-        }
+        let wanted = first >= arriving.in_place && arriving.missing.covers(first..end);
+        require(wanted, "a HOLE that was not requested")?;
         self.open(item)?;
         let length = (end * BLOCK).min(size) - first * BLOCK;
         self.meter.progress.done_bytes += length;
@@ -159,9 +151,8 @@ impl Receiver<'_, '_> {
         if let State::Arriving(arriving) = &mut item.state {
             arriving.missing.remove(first..first + count);
             // Blocks arrive in order, except for damaged ones: the set stays small.
-            if arriving.missing.count() > RANGES + DAMAGED as usize + 1 {
-                return Ok(violation("blocks out of order")?);
-            }
+            let in_order = arriving.missing.count() <= RANGES + DAMAGED as usize + 1;
+            require(in_order, "blocks out of order")?;
             arriving.length += length;
         }
         self.complete(item)
@@ -173,9 +164,8 @@ impl Receiver<'_, '_> {
             return Ok(violation("an END that was not requested")?);
         };
         let expected = item.content.size.unwrap_or(arriving.length);
-        if ended.size != expected || arriving.ended.replace(ended).is_some() {
-            return Ok(violation("an END that differs from the offer")?);
-        }
+        let fits = ended.size == expected && arriving.ended.replace(ended).is_none();
+        require(fits, "an END that differs from the offer")?;
         if item.content.size.is_none() {
             arriving.missing = Ranges::default();
             item.size = arriving.length;
@@ -239,10 +229,9 @@ impl Receiver<'_, '_> {
             comparing.existing = open_existing(&mut self.view, &names)?;
         }
         let values = values.as_chunks::<32>().0;
-        let fits = values.len() <= VALUES && first == comparing.next;
-        if !fits || values.len() as u64 > comparing.count - first {
-            return Ok(violation("a CLAIM outside the file")?);
-        }
+        let follows = values.len() <= VALUES && first == comparing.next;
+        let fits = follows && values.len() as u64 <= comparing.count - first;
+        require(fits, "a CLAIM outside the file")?;
         let (size, buffer) = (item.size, &mut self.buffer);
         self.meter.during(Activity::Processor, || {
             values.iter().try_for_each(|value| comparing.compare(size, value, buffer))

@@ -3,11 +3,11 @@
 use super::{Sender, Work};
 use crate::channel::Failure;
 use crate::folder::describe;
-use crate::frame::{EXTENTS, Frame, VALUES, What, begin_block, finish_block, violation};
-use crate::hash::{BLOCK, Tree, block_len, block_value, blocks};
+use crate::frame::{EXTENTS, Frame, VALUES, What, begin_block, finish_block, require};
+use crate::hash::{BLOCK, Tree, Value, block_len, block_value, blocks};
 use crate::part::read_at;
 use crate::report::Activity;
-use crate::source::check_unchanged;
+use crate::source::{CHANGED, check_unchanged};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -49,24 +49,13 @@ impl Sender<'_, '_, '_> {
         let size = self.task.source.entries[index].size;
         let (mut tree, mut values) = (Tree::default(), Vec::new());
         for block in 0..count {
-            let mut buffer = std::mem::take(&mut self.buffer);
-            buffer.resize(block_len(size, block) as usize, 0);
-            let read =
-                self.meter.during(Activity::Disk, || read_at(&fd, &mut buffer, block * BLOCK));
-            let value = self.meter.during(Activity::Processor, || block_value(block, &buffer));
-            let short = read.map(|count| count < buffer.len());
-            self.buffer = buffer;
-            match short {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.withdraw(number, "it changed while it was sent");
+            let value = match self.read_block(&fd, size, block) {
+                Ok(Some(value)) => value,
+                failed => {
+                    self.withdraw(number, &failed.map_or_else(describe, |_| CHANGED.into()));
                     return Ok(());
                 }
-                Err(errno) => {
-                    self.withdraw(number, &describe(errno));
-                    return Ok(());
-                }
-            }
+            };
             tree.push(value);
             values.extend(value);
             let unsent = values.len() / 32;
@@ -90,6 +79,16 @@ impl Sender<'_, '_, '_> {
         Ok(())
     }
 
+    /// Reads a block of a file and returns its value; `None` if the file has become shorter.
+    fn read_block(&mut self, fd: &OwnedFd, size: u64, block: u64) -> Result<Option<Value>, Errno> {
+        let buffer = &mut self.buffer;
+        buffer.resize(block_len(size, block) as usize, 0);
+        let read = self.meter.during(Activity::Disk, || read_at(fd, buffer, block * BLOCK))?;
+        let complete = read == buffer.len();
+        let value = || block_value(block, buffer);
+        Ok(complete.then(|| self.meter.during(Activity::Processor, value)))
+    }
+
     /// Sends the blocks of a file from `first` on, and its end.
     fn send(&mut self, number: u64, first: u64) -> Result<(), Failure> {
         let Some((index, fd)) = self.open(number) else { return Ok(()) };
@@ -108,9 +107,8 @@ impl Sender<'_, '_, '_> {
             self.meter.progress.name = crate::names::printable(&self.task.source.path(index));
         }
         let mut tree = std::mem::take(&mut item.claimed);
-        if first != tree.blocks() {
-            return Ok(violation("a request for blocks after others that were not claimed")?);
-        }
+        let claimed = first == tree.blocks();
+        require(claimed, "a request for blocks after others that were not claimed")?;
         let mut block = first;
         while block < blocks(size) {
             let next = if sparse { next_data(&fd, size, block) } else { Ok(whole(size, block)) };
@@ -174,16 +172,8 @@ impl Sender<'_, '_, '_> {
                 tree.push_holes(count);
                 continue;
             }
-            let mut buffer = std::mem::take(&mut self.buffer);
-            buffer.resize(block_len(size, block) as usize, 0);
-            let read =
-                self.meter.during(Activity::Disk, || read_at(fd, &mut buffer, block * BLOCK));
-            let complete = read == Ok(buffer.len());
-            tree.push(self.meter.during(Activity::Processor, || block_value(block, &buffer)));
-            self.buffer = buffer;
-            if !complete {
-                return Ok(false);
-            }
+            let Ok(Some(value)) = self.read_block(fd, size, block) else { return Ok(false) };
+            tree.push(value);
             self.ping()?;
         }
         Ok(tree.is_equal(sent))
@@ -214,7 +204,7 @@ impl Sender<'_, '_, '_> {
         fd: &OwnedFd,
         (size, block): (u64, u64),
         runs: &[(u64, u64)],
-    ) -> Result<Option<[u8; 32]>, Failure> {
+    ) -> Result<Option<Value>, Failure> {
         let out = &mut self.writer.out;
         let start = out.len();
         let at = begin_block(out, number, block);
@@ -240,7 +230,7 @@ impl Sender<'_, '_, '_> {
         let problem: Result<bool, Errno> = read;
         if problem != Ok(true) {
             out.truncate(start);
-            let reason = problem.map_or_else(describe, |_| "it changed while it was sent".into());
+            let reason = problem.map_or_else(describe, |_| CHANGED.into());
             self.withdraw(number, &reason);
             return Ok(None);
         }

@@ -4,7 +4,7 @@
 use super::{INITIAL_SLOTS, Usage, resized, slots_for};
 use crate::bitmap::Bitmap;
 use crate::cast::{saturate16, to_index};
-use crate::packet::{HEADER, Message, write_data_header};
+use crate::packet::{HEADER, Message, word, write_data_header};
 use crate::seq::{MessageNo, Seq};
 use cwnd::Time;
 use std::ops::Range;
@@ -100,8 +100,7 @@ impl SendBuffer {
 
     /// Whether a data packet with exactly this header is outstanding.
     pub(crate) fn is_outstanding(&self, header: &[u8; HEADER]) -> bool {
-        let [a, b, c, d, ..] = *header;
-        let seq = u32::from_be_bytes([a, b, c, d]);
+        let seq = word(header, 0);
         let at = (seq >> 31 == 0).then(|| self.packet_of(Seq::new(seq))).flatten();
         at.is_some_and(|at| {
             (self.una..self.next).contains(&at) && self.datagrams(at, 1).starts_with(header)

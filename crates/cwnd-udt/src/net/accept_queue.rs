@@ -1,12 +1,10 @@
 //! The accept queue of a listener.
 
-use super::connection::SharedConnection;
-use super::handshake::{Action, HandshakeResponder};
-use super::rate_limit::RateLimits;
+use super::connection::{SharedConnection, Side};
+use super::handshake::HandshakeResponder;
 use super::stream::UdtStream;
-use crate::Config;
 use crate::secure::Credentials;
-use cwnd::Time;
+use crate::{Config, Connection};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -29,7 +27,7 @@ pub(super) struct Backlog {
 /// The connections that wait for `accept`. The driver adds them, and the application removes them.
 #[derive(Debug)]
 pub(super) struct AcceptQueue {
-    responder: HandshakeResponder,
+    pub responder: HandshakeResponder,
     pub config: Config,
     backlog: Mutex<Backlog>,
     /// The connection added last.
@@ -52,9 +50,8 @@ impl AcceptQueue {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether clients must prove credentials.
-    pub(super) fn requires_credentials(&self) -> bool {
-        self.responder.requires_credentials()
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().streams.len() < BACKLOG
     }
 
     /// Whether a client at `ip` is answered; `open_connections` counts the open connections of that
@@ -62,22 +59,6 @@ impl AcceptQueue {
     pub(super) fn admits(&self, ip: IpAddr, open_connections: impl FnOnce() -> usize) -> bool {
         let admission = &self.config.admission;
         admission.allows(ip) && admission.per_address.is_none_or(|max| open_connections() < max)
-    }
-
-    pub(super) fn spend_code(&self) {
-        self.responder.spend_code();
-    }
-
-    /// Processes a client's datagram: see [`HandshakeResponder::handle`].
-    pub(super) fn handle(
-        &self,
-        at: (Time, SocketAddr),
-        datagram: &mut [u8],
-        limits: &mut RateLimits,
-        id: impl FnMut() -> u32,
-    ) -> Action {
-        let has_room = || self.lock().streams.len() < BACKLOG;
-        self.responder.handle(at, datagram, limits, id, has_room)
     }
 
     /// Adds a new connection. With a one-time code it replaces the previous one, which is aborted.
@@ -88,7 +69,7 @@ impl AcceptQueue {
             let previous = std::mem::replace(&mut *latest, newest);
             drop(latest);
             if let Some(previous) = previous.upgrade() {
-                previous.abort();
+                previous.update(Side::Write, Connection::abort);
             }
         }
         let mut backlog = self.lock();

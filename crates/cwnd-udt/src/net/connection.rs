@@ -3,6 +3,7 @@
 use super::port::Port;
 use super::protection::{Outgoing, Protection, Reset};
 use super::socket::SendOutcome;
+use super::{register, wait};
 use crate::secure::PublicKey;
 use crate::{CloseReason, Connection, Error, Event, Transmit};
 use cwnd::{Dur, Limit, Time};
@@ -26,14 +27,6 @@ const MIN_FULL_BATCH_INTERVAL: Dur = Dur::from_nanos(200_000);
 struct Waiters {
     threads: usize,
     tasks: Vec<Waker>,
-}
-
-impl Waiters {
-    fn register(&mut self, cx: &Context<'_>) {
-        if !self.tasks.iter().any(|task| task.will_wake(cx.waker())) {
-            self.tasks.push(cx.waker().clone());
-        }
-    }
 }
 
 /// The side of a connection that a thread or a task waits for.
@@ -252,15 +245,6 @@ impl SharedConnection {
         ended && state.mark_queued()
     }
 
-    /// Closes the connection at once; undelivered data is lost.
-    pub(super) fn abort(self: &Arc<Self>) {
-        let now = self.port.socket.now();
-        let _ = self.block(Side::Write, None, |state| {
-            state.connection.abort(now);
-            Some(Ok(()))
-        });
-    }
-
     /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for
     /// encryption.
     pub(super) fn drive(&self, now: Time, wire: &mut Vec<u8>) -> DriveResult {
@@ -417,6 +401,14 @@ impl SharedConnection {
         }
     }
 
+    /// Changes the connection for the application, and queues it if something is due earlier.
+    pub(super) fn update(self: &Arc<Self>, side: Side, change: impl FnOnce(&mut Connection, Time)) {
+        let now = self.port.socket.now();
+        let mut state = self.lock();
+        change(&mut state.connection, now);
+        self.notify_driver(side, state);
+    }
+
     /// Sleeps until an event of one side.
     pub(super) fn wait<'a>(
         &self,
@@ -424,17 +416,8 @@ impl SharedConnection {
         side: Side,
         deadline: Option<Instant>,
     ) -> io::Result<MutexGuard<'a, State>> {
-        let signal = &self.signals[side as usize];
         state.waiters[side as usize].threads += 1;
-        let mut expired = false;
-        state = match deadline {
-            None => signal.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                expired = left.is_zero();
-                signal.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
+        let (mut state, expired) = wait(&self.signals[side as usize], state, deadline);
         state.waiters[side as usize].threads -= 1;
         if expired { Err(io::ErrorKind::TimedOut.into()) } else { Ok(state) }
     }
@@ -470,7 +453,7 @@ impl SharedConnection {
                 Poll::Ready(result)
             }
             None => {
-                state.waiters[side as usize].register(cx);
+                register(&mut state.waiters[side as usize].tasks, cx);
                 Poll::Pending
             }
         }

@@ -249,7 +249,8 @@ impl Driver {
             return;
         }
         let id = || port.table().unused_id(false).unwrap_or_default();
-        match accept_queue.handle((now, from), datagram, &mut self.limits, id) {
+        let (limits, has_room) = (&mut self.limits, || accept_queue.has_room());
+        match accept_queue.responder.handle((now, from), datagram, limits, id, has_room) {
             Action::Ignore => {}
             Action::Send(reply) => self.send(meta, &reply),
             Action::Accept(incoming, session) => {

@@ -2,8 +2,9 @@
 //! clients with credentials, and the limits of both.
 
 use super::rate_limit::RateLimits;
-use super::socket::random;
-use crate::secure::{Credentials, Refused, Reply, Responder, Session, destination, is_hello};
+use crate::secure::{
+    Credentials, Refused, Reply, Responder, Session, destination, is_hello, random,
+};
 use crate::{Answer, Config, Incoming, Listener};
 use cwnd::{Dur, Time};
 use std::collections::HashMap;
@@ -71,11 +72,6 @@ impl HandshakeResponder {
                 HandshakeResponder::Secure(Box::new(Mutex::new(responder)))
             }
         })
-    }
-
-    /// Whether clients must prove credentials.
-    pub(super) fn requires_credentials(&self) -> bool {
-        matches!(self, HandshakeResponder::Secure(_))
     }
 
     /// Admits no further clients with the listener's one-time code.

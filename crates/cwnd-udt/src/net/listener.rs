@@ -3,10 +3,11 @@
 use super::accept_queue::AcceptQueue;
 use super::endpoint::Endpoint;
 use super::stream::UdtStream;
+use super::{register, wait};
 use crate::Config;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -60,7 +61,7 @@ impl UdtListener {
     /// Invalidates the one-time code of this listener: no more clients are admitted. Existing
     /// connections stay open. Without a code this does nothing.
     pub fn spend_code(&self) {
-        self.accept_queue.spend_code();
+        self.accept_queue.responder.spend_code();
     }
 
     /// Accepts the next connection: waits for it and returns it with its peer's address.
@@ -83,19 +84,11 @@ impl UdtListener {
                 drop(backlog);
                 return result.map(accepted);
             }
-            backlog = match deadline {
-                None => {
-                    self.accept_queue.signal.wait(backlog).unwrap_or_else(PoisonError::into_inner)
-                }
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                    let woken = self.accept_queue.signal.wait_timeout(backlog, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let (woken, expired) = wait(&self.accept_queue.signal, backlog, deadline);
+            if expired {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            backlog = woken;
         }
     }
 
@@ -111,9 +104,7 @@ impl UdtListener {
                 Poll::Ready(result.map(accepted))
             }
             None => {
-                if !backlog.tasks.iter().any(|task| task.will_wake(cx.waker())) {
-                    backlog.tasks.push(cx.waker().clone());
-                }
+                register(&mut backlog.tasks, cx);
                 Poll::Pending
             }
         }

@@ -4,9 +4,9 @@ use super::accept_queue::AcceptQueue;
 use super::connection::SharedConnection;
 use super::driver;
 use super::protection::{Protection, inner_config};
-use super::socket::{Socket, random};
+use super::socket::Socket;
 use crate::config::counted_address;
-use crate::secure::{Session, destination, is_reset, is_secure_datagram};
+use crate::secure::{Session, destination, is_reset, is_secure_datagram, random};
 use crate::{Config, Connection, Demultiplexer, Incoming, Route, Seq};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -69,7 +69,7 @@ impl ConnectionTable {
     }
 
     fn requires_credentials(&self) -> bool {
-        self.accept_queue.as_ref().is_some_and(|queue| queue.requires_credentials())
+        self.accept_queue.as_ref().is_some_and(|queue| queue.config.credentials.is_some())
     }
 
     /// The connections that this port initiated to `peer`.

@@ -31,13 +31,6 @@ const UNSEGMENTED_BATCH: usize = 16;
 /// set.
 const MAX_TIMESTAMP_AGE: Duration = Duration::from_millis(100);
 
-/// Returns random bytes of the system.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes)
-}
-
 /// The outcome of a send.
 #[derive(Debug)]
 pub(super) enum SendOutcome {

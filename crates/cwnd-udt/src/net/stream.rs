@@ -40,17 +40,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.connection.shutdown();
-    }
-}
-
-impl SharedConnection {
-    fn shutdown(self: &Arc<Self>) {
-        let now = self.port.socket.now();
-        let _ = self.block(Side::Write, None, |state| {
-            state.connection.shutdown(now);
-            Some(Ok(()))
-        });
+        self.connection.update(Side::Write, Connection::shutdown);
     }
 }
 
@@ -58,11 +48,7 @@ impl UdtStream {
     /// Advertises the whole receive buffer to the peer: the application has accepted the
     /// connection.
     pub(super) fn accepted(&self) {
-        let now = self.connection().port.socket.now();
-        let _ = self.connection().block(Side::Read, None, |state| {
-            state.connection.restore_receive_window(now);
-            Some(Ok(()))
-        });
+        self.connection().update(Side::Read, Connection::restore_receive_window);
     }
 
     pub(super) fn new(connection: Arc<SharedConnection>) -> Self {
@@ -284,7 +270,7 @@ impl UdtStream {
     /// data is delivered within [`Config::linger`](crate::Config::linger), and then a shutdown is
     /// sent. UDT has no half-closed connections.
     pub fn finish(&self) {
-        self.connection().shutdown();
+        self.connection().update(Side::Write, Connection::shutdown);
     }
 
     /// Closes the connection and waits until all written data is delivered.
@@ -317,7 +303,7 @@ impl UdtStream {
 
     /// Closes the connection at once; undelivered data is lost.
     pub fn abort(&self) {
-        self.connection().abort();
+        self.connection().update(Side::Write, Connection::abort);
     }
 
     /// The socket type: a stream of bytes, or messages.

@@ -117,25 +117,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::io;
     use std::os::unix::fs::PermissionsExt;
-    use std::path::PathBuf;
-
-    /// A temporary directory that is removed when it is dropped.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let unique = format!("cwnd-udt-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(unique);
-            fs::create_dir(&path).unwrap();
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use tempfile::TempDir;
 
     fn mode(path: &std::path::Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -143,8 +125,8 @@ mod tests {
 
     #[test]
     fn secrets_are_private_and_not_overwritten() {
-        let folder = Folder::new("written");
-        let (key, pair) = (folder.0.join("key"), folder.0.join("pair"));
+        let folder = TempDir::new().unwrap();
+        let (key, pair) = (folder.path().join("key"), folder.path().join("pair"));
         generate_key(&key).unwrap();
         let made = generate_pair(&pair).unwrap();
         assert_eq!((mode(&key), mode(&pair)), (0o600, 0o600));
@@ -166,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_secret_that_others_can_access_is_rejected() {
-        let folder = Folder::new("refused");
-        let path = folder.0.join("key");
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("key");
         generate_key(&path).unwrap();
         for wrong in [0o640, 0o604, 0o620, 0o601] {
             fs::set_permissions(&path, Permissions::from_mode(wrong)).unwrap();
@@ -181,8 +163,9 @@ mod tests {
             fs::set_permissions(&path, Permissions::from_mode(right)).unwrap();
             assert_eq!(read_secret(&path).unwrap().len(), 65);
         }
-        let error = read_secret(&folder.0.join("none")).unwrap_err();
+        let error = read_secret(&folder.path().join("none")).unwrap_err();
         assert!(error.to_string().ends_with("none: No such file or directory"), "{error}");
-        assert!(read_secret(&folder.0).unwrap_err().to_string().ends_with(": Is a directory"));
+        let error = read_secret(folder.path()).unwrap_err();
+        assert!(error.to_string().ends_with(": Is a directory"), "{error}");
     }
 }

@@ -16,12 +16,7 @@ const SALT: &[u8] = b"cwnd-udt code 1";
 #[derive(Clone)]
 pub(super) struct Psk([u8; 32]);
 
-/// Does not print the secret.
-impl std::fmt::Debug for Psk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Psk(..)")
-    }
-}
+opaque_debug!(Psk);
 
 impl Psk {
     /// The parameters of a handshake with this key.
@@ -143,8 +138,4 @@ impl Exchange {
     }
 }
 
-impl std::fmt::Debug for Exchange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Exchange(..)")
-    }
-}
+opaque_debug!(Exchange);

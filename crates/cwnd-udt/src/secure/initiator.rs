@@ -1,6 +1,6 @@
 //! The client's end of the handshake.
 
-use super::credentials::{Credentials, CredentialsError};
+use super::credentials::Credentials;
 use super::handshake::{Exchange, NoiseParams, cookie_key, hello_mac, noise};
 use super::key_pair::PublicKey;
 use super::reset::Token;
@@ -20,7 +20,7 @@ const REQUEST_INTERVAL: Dur = Dur::from_millis(250);
 
 /// The state of the handshake.
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
     /// Waits for the listener's message of a key exchange. Only one is accepted: each gives an
     /// impostor of the listener one guess of the code.
     Exchange(Option<Box<Exchange>>),
@@ -68,19 +68,8 @@ impl Initiator {
         Initiator::with_state(credentials, now, id, timeout, state)
     }
 
-    /// Starts a handshake with a given Noise state, which has fixed keys.
-    #[cfg(test)]
-    pub(super) fn with_noise(
-        credentials: &Credentials,
-        now: Time,
-        id: u32,
-        timeout: Dur,
-        noise: HandshakeState,
-    ) -> Result<Self, Refused> {
-        Initiator::with_state(credentials, now, id, timeout, State::hello(Ok(noise))?)
-    }
-
-    fn with_state(
+    /// Starts a handshake in a given state.
+    pub(super) fn with_state(
         credentials: &Credentials,
         now: Time,
         id: u32,
@@ -211,7 +200,7 @@ impl Initiator {
 }
 
 impl State {
-    fn hello(noise: Result<HandshakeState, snow::Error>) -> Result<Self, Refused> {
+    pub(super) fn hello(noise: Result<HandshakeState, snow::Error>) -> Result<Self, Refused> {
         noise.map(|noise| State::Hello(Box::new(noise))).map_err(noise_error)
     }
 
@@ -242,11 +231,5 @@ impl State {
                 Ok(request)
             }
         }
-    }
-}
-
-impl From<CredentialsError> for Refused {
-    fn from(error: CredentialsError) -> Self {
-        Refused::Credentials(error)
     }
 }

@@ -91,12 +91,7 @@ impl PartialEq for Code {
     }
 }
 
-/// Does not print the code.
-impl fmt::Debug for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Code(..)")
-    }
-}
+opaque_debug!(Code);
 
 #[cfg(test)]
 mod tests {

@@ -82,12 +82,7 @@ pub(super) fn is_authentic(token: &Token, to: u32, sent: u64, datagram: &[u8]) -
     reset(token, *header).ct_eq(datagram).into()
 }
 
-/// Does not print the secret.
-impl std::fmt::Debug for Resets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Resets(..)")
-    }
-}
+opaque_debug!(Resets);
 
 // A reset is shorter than the datagram that it answers, and too short to be answered.
 const _: () = assert!(RESET_LEN <= OVERHEAD);

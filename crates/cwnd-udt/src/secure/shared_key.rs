@@ -2,7 +2,7 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hkdf, hmac};
-use std::{fmt, io};
+use std::io;
 use subtle::ConstantTimeEq;
 
 /// The minimum length of a key in bytes.
@@ -13,7 +13,7 @@ const MAX_FILE_LEN: usize = 1024;
 const MIN_DISTINCT_BYTES: usize = 12;
 
 /// Returns random bytes of the system.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let failed = |_| io::Error::other("the system's random number generator failed");
     SystemRandom::new().fill(&mut bytes).map_err(failed)?;
@@ -117,12 +117,7 @@ impl PartialEq for Key {
     }
 }
 
-/// Does not print the secret.
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(..)")
-    }
-}
+opaque_debug!(Key);
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 mod credentials;
 
 use super::handshake::{NoiseParams, noise_with};
+use super::initiator::State;
 use super::wire::{HANDSHAKE_HEADER, MESSAGE_OFFSET};
 use super::*;
 use crate::testing::at;
@@ -138,8 +139,8 @@ fn handshake_and_datagrams_match_another_implementation() {
     let (client, server) = (0x0102_0304, 0x0a0b_0c0d);
     let key_file = key_from(0);
     let params = NoiseParams::Shared(&key_file.psk);
-    let noise = noise_with(params, client, true, Some(&[0x11; 32])).unwrap();
-    let mut initiator = Initiator::with_noise(&key(), Time::ZERO, client, TIMEOUT, noise).unwrap();
+    let state = State::hello(noise_with(params, client, true, Some(&[0x11; 32]))).unwrap();
+    let mut initiator = Initiator::with_state(&key(), Time::ZERO, client, TIMEOUT, state).unwrap();
     let hello = initiator.poll(Time::ZERO).unwrap().to_vec();
     assert_eq!(hex(&hello), HELLO);
 

@@ -29,7 +29,7 @@ pub enum Refused {
     Revoked,
     /// The credentials cannot be used by a client.
     #[error(transparent)]
-    Credentials(CredentialsError),
+    Credentials(#[from] CredentialsError),
     /// Too many handshakes are pending.
     #[error("too many pending handshakes")]
     Busy,

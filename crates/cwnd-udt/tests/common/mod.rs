@@ -57,7 +57,6 @@ impl Random {
 }
 
 /// A key of consecutive bytes.
-#[cfg(feature = "secure")]
 pub(crate) fn key(first: u8) -> cwnd_udt::secure::Key {
     let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + first);
     cwnd_udt::secure::Key::from_file_contents(&bytes).unwrap()

@@ -11,8 +11,8 @@ use crate::common::Random;
 use cwnd::Spec;
 use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::io::{Read, Write};
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
 /// The timeout of a single step of a test.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
@@ -42,14 +42,20 @@ pub(crate) fn set_timeouts(stream: &UdtStream) {
     stream.set_write_timeout(Some(TIMEOUT));
 }
 
-/// Connects a client to a listener. Returns both ends.
-pub(crate) fn pair(config: &Config) -> [UdtStream; 2] {
-    let listener = UdtListener::bind(local(), config).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
-    let (server, peer) = listener.accept().unwrap();
-    assert_eq!(peer.port(), client.local_addr().port());
+/// Connects a client to a listener, at its address or at that of a relay. Returns both ends.
+pub(crate) fn connect(listener: &UdtListener, to: SocketAddr, config: &Config) -> [UdtStream; 2] {
+    let client = UdtStream::connect(to, config).unwrap();
+    let (server, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
     set_timeouts(&client);
     set_timeouts(&server);
+    [client, server]
+}
+
+/// Connects a client to a new listener. Returns both ends.
+pub(crate) fn pair(config: &Config) -> [UdtStream; 2] {
+    let listener = UdtListener::bind(local(), config).unwrap();
+    let [client, server] = connect(&listener, listener.local_addr(), config);
+    assert_eq!(server.peer_addr().port(), client.local_addr().port());
     [client, server]
 }
 
@@ -112,6 +118,23 @@ pub(crate) fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) 
     std::thread::scope(|scope| {
         let sent = scope.spawn(|| send_stream(from, bytes, seed).unwrap());
         assert_eq!(recv_stream(to, bytes).unwrap(), sent.join().unwrap());
+    });
+}
+
+/// Asserts that a transfer is not disturbed by 20,000 datagrams, made by `forge` with their number,
+/// to the ports of both ends.
+pub(crate) fn transfer_under_attack(
+    [client, server]: &[UdtStream; 2],
+    bytes: u64,
+    mut forge: impl FnMut(usize) -> Vec<u8>,
+) {
+    let targets = [client.local_addr().port(), server.local_addr().port()];
+    let attacker = UdpSocket::bind(local()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| transfer(client, server, bytes, 5));
+        for n in 0..20_000 {
+            let _ = attacker.send_to(&forge(n), ("127.0.0.1", targets[n / 10 % 2]));
+        }
     });
 }
 

@@ -9,10 +9,21 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The compiled program; `None` if the library or a compiler is missing.
-fn program() -> Option<&'static Path> {
+/// The compiled program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program(&'static Path);
+
+/// Returns the compiled program. If the library or a compiler is missing, prints that the test is
+/// skipped.
+pub(crate) fn program() -> Option<Program> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PROGRAM.get_or_init(compile).as_deref()
+    let program = PROGRAM.get_or_init(compile).as_deref().map(Program);
+    if program.is_none() {
+        println!(
+            "skipped: the UDT4 library (Debian's libudt-dev) or a C++ compiler is not installed"
+        );
+    }
+    program
 }
 
 fn compile() -> Option<PathBuf> {
@@ -36,17 +47,6 @@ fn compile() -> Option<PathBuf> {
     None
 }
 
-/// Whether the reference library is available. If not, prints that the test is skipped.
-pub(crate) fn is_available() -> bool {
-    let here = program().is_some();
-    if !here {
-        println!(
-            "skipped: the UDT4 library (Debian's libudt-dev) or a C++ compiler is not installed"
-        );
-    }
-    here
-}
-
 /// A process with one end of a UDT4 connection. It is killed on drop.
 pub(crate) struct Reference {
     child: Child,
@@ -54,11 +54,10 @@ pub(crate) struct Reference {
     lines: Receiver<String>,
 }
 
-impl Reference {
+impl Program {
     /// Starts `udt4` with these arguments, separated by spaces.
-    pub(crate) fn start(words: &str) -> Self {
-        let program = program().expect("the caller checks `is_available`");
-        let mut child = Command::new(program)
+    pub(crate) fn start(self, words: &str) -> Reference {
+        let mut child = Command::new(self.0)
             .args(words.split_whitespace())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -77,12 +76,14 @@ impl Reference {
     }
 
     /// Starts a listener and returns its address.
-    pub(crate) fn listen(words: &str) -> (Self, SocketAddr) {
-        let reference = Reference::start(&format!("listen {words}"));
+    pub(crate) fn listen(self, words: &str) -> (Reference, SocketAddr) {
+        let reference = self.start(&format!("listen {words}"));
         let port = reference.expect("port")[0].parse().unwrap();
         (reference, SocketAddr::from(([127, 0, 0, 1], port)))
     }
+}
 
+impl Reference {
     /// The next line of output; `None` after the timeout.
     pub(crate) fn line(&self, timeout: Duration) -> Option<String> {
         match self.lines.recv_timeout(timeout) {

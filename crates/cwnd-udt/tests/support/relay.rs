@@ -4,7 +4,7 @@
 
 use crate::common::Random;
 use rustix::net::sockopt;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -47,37 +47,15 @@ impl Faults {
     }
 }
 
-/// A delayed datagram.
-struct Delayed {
-    due: Instant,
-    order: u64,
-    bytes: Vec<u8>,
-    from: Arc<UdpSocket>,
-    to: SocketAddr,
-}
+/// A datagram, the socket that sends it, and where to.
+type Delayed = (Vec<u8>, Arc<UdpSocket>, SocketAddr);
 
-impl Ord for Delayed {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.due, other.order).cmp(&(self.due, self.order))
-    }
-}
-
-impl PartialOrd for Delayed {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Delayed {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Delayed {}
+/// The type of the function that [`Relay::observe`] calls.
+type Observer = dyn Fn(bool, &[u8]) + Send + Sync;
 
 /// The state of one direction of one client.
 struct Direction {
+    to_target: bool,
     faults: Faults,
     random: Random,
     count: u64,
@@ -92,8 +70,10 @@ struct Shared {
     order: AtomicU64,
     lost: AtomicU64,
     forwarded: AtomicU64,
-    delayed: Mutex<BinaryHeap<Delayed>>,
+    /// Delayed datagrams by the time when they are due and their order.
+    delayed: Mutex<BTreeMap<(Instant, u64), Delayed>>,
     more: Condvar,
+    observer: Option<Box<Observer>>,
 }
 
 impl Shared {
@@ -107,14 +87,8 @@ impl Shared {
             let _ = from.send_to(bytes, to);
             return;
         }
-        let delayed = Delayed {
-            due: Instant::now() + after,
-            order: self.order.fetch_add(1, Ordering::Relaxed),
-            bytes: bytes.to_vec(),
-            from: Arc::clone(from),
-            to,
-        };
-        self.delayed.lock().unwrap().push(delayed);
+        let due = (Instant::now() + after, self.order.fetch_add(1, Ordering::Relaxed));
+        self.delayed.lock().unwrap().insert(due, (bytes.to_vec(), Arc::clone(from), to));
         self.more.notify_one();
     }
 
@@ -125,7 +99,7 @@ impl Shared {
         from: &Arc<UdpSocket>,
         to: SocketAddr,
     ) {
-        let Direction { faults, random, count, remembered, heavy_loss_end } = direction;
+        let Direction { to_target, faults, random, count, remembered, heavy_loss_end } = direction;
         *count += 1;
         let heavy_loss = (faults.heavy_loss.0..faults.heavy_loss.1).contains(count)
             && Instant::now()
@@ -136,6 +110,9 @@ impl Shared {
             return;
         }
         self.forwarded.fetch_add(1, Ordering::Relaxed);
+        if let Some(observer) = &self.observer {
+            observer(*to_target, datagram);
+        }
         let mut bytes = datagram.to_vec();
         if random.chance(faults.truncate) {
             bytes.truncate(random.below(bytes.len() as u64) as usize);
@@ -170,17 +147,18 @@ impl Shared {
         let mut queue = self.delayed.lock().unwrap();
         while !self.over() {
             let now = Instant::now();
-            let wait = queue
-                .peek()
-                .map_or(POLL_INTERVAL, |first| first.due.saturating_duration_since(now));
-            if wait.is_zero() {
-                let Some(Delayed { bytes, from, to, .. }) = queue.pop() else { continue };
-                drop(queue);
-                let _ = from.send_to(&bytes, to);
-                queue = self.delayed.lock().unwrap();
-            } else {
-                queue = self.more.wait_timeout(queue, wait.min(POLL_INTERVAL)).unwrap().0;
-            }
+            let wait = match queue.first_entry() {
+                Some(first) if first.key().0 <= now => {
+                    let (bytes, from, to) = first.remove();
+                    drop(queue);
+                    let _ = from.send_to(&bytes, to);
+                    queue = self.delayed.lock().unwrap();
+                    continue;
+                }
+                Some(first) => POLL_INTERVAL.min(first.key().0 - now),
+                None => POLL_INTERVAL,
+            };
+            queue = self.more.wait_timeout(queue, wait).unwrap().0;
         }
     }
 }
@@ -192,6 +170,8 @@ pub(crate) struct Relay {
     /// The source address of the first client's datagrams, which a target of a rendezvous needs in
     /// advance.
     pub back: SocketAddr,
+    /// The socket that sends to clients.
+    pub front: Arc<UdpSocket>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -209,12 +189,27 @@ fn socket() -> Arc<UdpSocket> {
 
 impl Relay {
     /// Starts a relay to `target` with the faults of both directions.
-    pub(crate) fn start(target: SocketAddr, [there, back]: [Faults; 2], seed: u64) -> Self {
+    pub(crate) fn start(target: SocketAddr, faults: [Faults; 2], seed: u64) -> Self {
+        Relay::run(target, faults, seed, Shared::default())
+    }
+
+    /// Starts a relay to `target` without faults. `observer` is called with whether a datagram goes
+    /// to the target, and its contents.
+    pub(crate) fn observe(
+        target: SocketAddr,
+        observer: impl Fn(bool, &[u8]) + Send + Sync + 'static,
+    ) -> Self {
+        let shared = Shared { observer: Some(Box::new(observer)), ..Shared::default() };
+        Relay::run(target, [Faults::default(); 2], 0, shared)
+    }
+
+    fn run(target: SocketAddr, [there, back]: [Faults; 2], seed: u64, shared: Shared) -> Self {
         let (front, first) = (socket(), socket());
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(shared);
         let mut relay = Relay {
             addr: front.local_addr().unwrap(),
             back: first.local_addr().unwrap(),
+            front: Arc::clone(&front),
             shared: Arc::clone(&shared),
             threads: Vec::new(),
         };
@@ -228,7 +223,8 @@ impl Relay {
             let mut buffer = [0; 1 << 16];
             while !shared.over() {
                 let Ok((length, client)) = front.recv_from(&mut buffer) else { continue };
-                let mut direction = |faults| Direction {
+                let mut direction = |to_target, faults| Direction {
+                    to_target,
                     faults,
                     random: Random(random.next()),
                     count: 0,
@@ -238,11 +234,11 @@ impl Relay {
                 let (upstream, to_target) = clients.entry(client).or_insert_with(|| {
                     let upstream = spare.take().unwrap_or_else(socket);
                     let (shared, front) = (Arc::clone(&shared), Arc::clone(&front));
-                    let (from, to_client) = (Arc::clone(&upstream), direction(back));
+                    let (from, to_client) = (Arc::clone(&upstream), direction(false, back));
                     threads.push(std::thread::spawn(move || {
                         relay_back(&shared, (&from, target), (&front, client), to_client);
                     }));
-                    (upstream, direction(there))
+                    (upstream, direction(true, there))
                 });
                 shared.forward(to_target, &buffer[..length], upstream, target);
             }

@@ -52,9 +52,9 @@ fn a_handshake_with_pairs_matches_another_implementation() {
     let (client_credentials, listener_credentials) = (own(0x33), pair(0x44, &[0x33], None));
     let public = listener.public();
     let params = NoiseParams::Pair(&client_credentials, Some(&public), None);
-    let noise = noise_with(params, client, true, Some(&[0x11; 32])).unwrap();
+    let state = State::hello(noise_with(params, client, true, Some(&[0x11; 32]))).unwrap();
     let credentials = pair(0x33, &[0x44], None);
-    let initiator = Initiator::with_noise(&credentials, Time::ZERO, client, TIMEOUT, noise);
+    let initiator = Initiator::with_state(&credentials, Time::ZERO, client, TIMEOUT, state);
     let mut initiator = initiator.unwrap();
     let hello = initiator.poll(Time::ZERO).unwrap().to_vec();
     assert_eq!(hex(&hello), PAIR_HELLO);
