@@ -171,8 +171,7 @@ impl Scenario {
                 [(format!("{key}.trace"), trace.as_mut()), (format!("{key}.back.trace"), back)];
             for (key, trace) in traces {
                 if let Some(Trace(trace)) = trace {
-                    trace.rate.resolve(&key, files)?;
-                    trace.delay.resolve(&key, files)?;
+                    trace.resolve(&key, files)?;
                 }
             }
         }

@@ -218,6 +218,7 @@ impl<'a> Topology<'a> {
             if given { format!("{key}.back.{name}") } else { format!("{key}.{name}") }
         };
         let keys = table.keys.reverse(table.back);
+        table.check_traces(&keys)?;
         for (lost, name) in [
             (table.keys.sets_rate() && !keys.sets_rate() && keys.rate.is_none(), "rate"),
             (table.keys.sets_delay() && !keys.sets_delay() && keys.delay.is_none(), "delay"),
@@ -283,6 +284,29 @@ impl LinkTable<'_, '_> {
             if !given {
                 return problem(self.key, format!("missing `{name}`"));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that a trace of one direction is not silently that of the other, whose keys are
+    /// `back`, and that the other one has a rate.
+    fn check_traces(&self, back: &LinkKeys) -> Result<(), Problem> {
+        let (key, own) = (self.key, self.back.map(Back::keys));
+        let own_trace = own.is_some_and(|own| own.trace.is_some());
+        if back.trace.is_some() && !own_trace {
+            return problem(
+                format!("{key}.trace"),
+                format!(
+                    "a trace is of one direction: set `{key}.back.trace` too, which may be the \
+                     same file, or `{key}.back.rate`"
+                ),
+            );
+        }
+        if own_trace && self.keys.rate.is_none() && !self.keys.sets_rate() {
+            return problem(
+                format!("{key}.back.trace"),
+                format!("a trace is of one direction: set `{key}.trace` or `{key}.rate` too"),
+            );
         }
         Ok(())
     }

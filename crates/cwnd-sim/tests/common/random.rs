@@ -188,18 +188,18 @@ const CHANGES: &[&str] = &[
     "changes = [{ at = 0.1, delay = \"30ms\", loss = 0.2 }, { at = 0.4, delay = \"1ms\", loss = 0 }]",
 ];
 
-/// Models and traces, which replace the rate.
+/// Models and traces, which replace the rate. A trace is given for each direction.
 const MODELS: &[&str] = &[
     "model = { kind = \"cellular\" }",
     "model = { kind = \"cellular\", max = \"50mbit\", sigma = \"100mbit\", outage = \"50ms\", step = \"10ms\" }",
-    "trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] }",
-    "trace = { rate = [1] }",
+    "trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] }, back = { trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] } }",
+    "trace = { rate = [1] }, back = { trace = { rate = [1] } }",
 ];
 
 /// Models and traces, which replace the rate and the delay.
 const MODELS_WITH_DELAY: &[&str] = &[
     "model = { kind = \"leo\", interval = \"100ms\", outage = \"10ms\", rate = \"1mbit..50mbit\", delay = \"0s..5ms\" }",
-    "trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" }",
+    "trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" }, back = { trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" } }",
 ];
 
 /// Keys that apply to each packet.
@@ -264,7 +264,8 @@ fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrat
     let valid = |keys: &String| {
         let process = ["leo", "cellular", "trace"].iter().any(|word| keys.contains(word));
         let bursts = keys.contains("loss = 0.2") && keys.contains("gilbert");
-        !(bursts || process && keys.contains("back"))
+        let backs = keys.matches("back").count() - keys.matches("back = { trace").count();
+        !(bursts || process && backs > 0)
     };
     vec![joined.prop_filter("valid keys", valid).boxed()]
 }
