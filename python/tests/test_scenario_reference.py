@@ -94,7 +94,7 @@ NAMED = {
     "loss": (properties("LossTable"), VARIED["loss"]),
     "reorder": (properties("ReorderTable"), VARIED["reorder"]),
     "policer": (properties("BucketTable"), VARIED["policer"]),
-    "trace": (properties("TraceTable"), VARYING),
+    "trace": (properties("TraceTable"), SECTIONS["Traces"]),
     "packet_changes": (properties("PacketChange"), SECTIONS["Traffic"]),
     **{f"model {kind}": (properties("ModelTable", kind), of) for kind, of in MODELS.items()},
     **{f"sizes {kind}": (properties("SizesTable", kind), SECTIONS["Arrivals"]) for kind in SIZES},
