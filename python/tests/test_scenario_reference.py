@@ -61,7 +61,8 @@ MODELS = column(table("Links that vary", 1))
 FLOWS = {first: keys(row[0]) for first, row in table("Traffic", 1).items()}
 COMMON = column(table("Traffic"))
 SOURCES = {first.split('"')[1]: keys(row[0]) for first, row in table("Applications").items()}
-TABLES = re.findall(r"`\[+(\w+)\]+`", " ".join([*NETWORKS, *FLOWS, *SECTIONS, VARYING]))
+ACCESS = SECTIONS["Access links and routes"]
+TABLES = re.findall(r"`\[+(\w+)\]+`", " ".join([*NETWORKS, *FLOWS, *SECTIONS, ACCESS]))
 SIZES = ("pareto", "lognormal", "cdf", "list")
 TIMES = ("exponential", "pareto")
 KINDS = {kind: {"limit": bare(limit)} | keys(own) for kind, (limit, own) in QUEUES.items()}
@@ -87,7 +88,7 @@ DOCUMENTED: dict[str, tuple[dict[str, Any], Keys]] = {
 """The keys of a table in the schema, and those of its tables in the document."""
 
 NAMED = {
-    "access": (properties("Access"), VARYING.partition("`[access]`")[2]),
+    "access": (properties("Access"), ACCESS),
     "back": (properties("Back"), " ".join(f"`{key}`" for key in LINK)),
     "changes": (properties("ChangeTable"), VARIED["changes"]),
     "blackout": (properties("BlackoutTable"), VARIED["blackout"]),

@@ -55,6 +55,10 @@ pub struct Scenario {
     /// Links of any other network, which also name its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<Link>,
+    /// Whether each flow takes one of the routes with the fewest links, by a hash with the run's
+    /// seed (equal-cost multipath, RFC 2992). By default all take the one whose links come first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ecmp: bool,
     /// Access links. With this table each flow has two hosts of its own, connected to the nodes
     /// `from` and `to`; without it flows start and end at these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

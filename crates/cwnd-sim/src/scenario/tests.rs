@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, TcpExtensions, Traffic};
 
+mod ecmp;
 mod errors;
 mod links;
 mod queues;
