@@ -62,7 +62,8 @@ FLOWS = {first: keys(row[0]) for first, row in table("Traffic", 1).items()}
 COMMON = column(table("Traffic"))
 SOURCES = {first.split('"')[1]: keys(row[0]) for first, row in table("Applications").items()}
 ACCESS = SECTIONS["Access links and routes"]
-TABLES = re.findall(r"`\[+(\w+)\]+`", " ".join([*NETWORKS, *FLOWS, *SECTIONS, ACCESS]))
+NAMING = " ".join([*NETWORKS, *FLOWS, *SECTIONS, ACCESS, SECTIONS["The network"]])
+TABLES = re.findall(r"`\[+(\w+)\]+`", NAMING)
 SIZES = ("pareto", "lognormal", "cdf", "list")
 TIMES = ("exponential", "pareto")
 KINDS = {kind: {"limit": bare(limit)} | keys(own) for kind, (limit, own) in QUEUES.items()}
@@ -71,6 +72,7 @@ DOCUMENTED: dict[str, tuple[dict[str, Any], Keys]] = {
     "scenario": (SCHEMA["properties"], column(table("The run")) | dict.fromkeys(TABLES, "")),
     "dumbbell": (properties("Dumbbell"), LINK),
     "chain": (properties("Chain"), LINK | NETWORKS["`[chain]`"]),
+    "leaf_spine": (properties("LeafSpine"), column(table("Data centres"))),
     "link": (properties("Link"), LINK | NETWORKS["`[[link]]`"]),
     "flow": (properties("Flow"), COMMON | FLOWS["`[[flow]]`"]),
     "cbr": (properties("Cbr"), COMMON | FLOWS["`[[cbr]]`"]),
@@ -90,6 +92,7 @@ DOCUMENTED: dict[str, tuple[dict[str, Any], Keys]] = {
 NAMED = {
     "access": (properties("Access"), ACCESS),
     "back": (properties("Back"), " ".join(f"`{key}`" for key in LINK)),
+    "fabric": (properties("Fabric"), table("Data centres")["`fabric`"][-1]),
     "changes": (properties("ChangeTable"), VARIED["changes"]),
     "blackout": (properties("BlackoutTable"), VARIED["blackout"]),
     "loss": (properties("LossTable"), VARIED["loss"]),

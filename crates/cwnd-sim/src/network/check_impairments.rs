@@ -120,7 +120,7 @@ impl Impairments {
 }
 
 /// A wrong number of a trace: its line, counted from 1, and what is allowed.
-type WrongLine = (Option<usize>, &'static str);
+pub(crate) type WrongLine = (Option<usize>, &'static str);
 
 impl Trace {
     /// Checks the times of the delivery opportunities.

@@ -84,7 +84,7 @@ enum Routing {
 impl Routing {
     fn new(scenario: &Scenario, seed: u64, topology: &Topology) -> Self {
         let (nodes, links) = (topology.nodes.len(), &topology.links);
-        if scenario.ecmp {
+        if scenario.ecmp.unwrap_or(scenario.leaf_spine.is_some()) {
             Routing::Ecmp { routes: Multipath::new(nodes, links), seed }
         } else {
             Routing::Single(Routes::new(nodes, links))
@@ -192,6 +192,7 @@ impl<'a> ValidScenario<'a> {
         for ((link, unsized_queue), (_, longest, largest)) in
             links.iter_mut().zip(&self.topology.queues).zip(across)
         {
+            let Some(unsized_queue) = unsized_queue else { continue };
             let rtt = unsized_queue.bdp_rtt.map_or(longest, Span::nanos) as f64 / 1e9;
             let link_use = LinkUse {
                 rate: link.rate,
@@ -452,21 +453,28 @@ fn all_nodes(group: &Group, topology: &Topology) -> Result<Vec<(usize, usize)>, 
         return Ok(hops.map(|(&from, &to)| ordered((from, to))).collect());
     }
     let end = |name: &str, given: Option<&str>, default: Option<usize>| match (given, default) {
-        (Some(node), _) => topology.known(format!("{}.{name}", group.key), node),
-        (None, Some(node)) => Ok(node),
+        (Some(nodes), _) => topology.known_range(&format!("{}.{name}", group.key), nodes),
+        (None, Some(node)) => Ok(vec![node]),
         (None, None) => problem(
             format!("{}.{name}", group.key),
-            format!("missing `{name}`: a network of [[link]]s has no default nodes"),
+            format!("missing `{name}`: this network has no default nodes"),
         ),
     };
     let from = end("from", group.from, topology.ends.map(|ends| ends.0))?;
     let to = end("to", group.to, topology.ends.map(|ends| ends.1))?;
-    if from == to {
-        let name = &topology.nodes[from];
+    if from.len() > 1 && to.len() > 1 && from.len() != to.len() {
+        let message = format!("{} nodes, and `from` has {}", to.len(), from.len());
+        return problem(format!("{}.to", group.key), message);
+    }
+    let pairs = from.len().max(to.len());
+    let pairs = from.iter().cycle().zip(to.iter().cycle()).take(pairs);
+    let pairs: Vec<_> = pairs.map(|(&from, &to)| ordered((from, to))).collect();
+    if let Some((same, _)) = pairs.iter().find(|(from, to)| from == to) {
+        let name = &topology.nodes[*same];
         let message = format!("starts and ends at the same node \"{name}\"");
         return problem(format!("{}.to", group.key), message);
     }
-    Ok(vec![ordered((from, to))])
+    Ok(pairs)
 }
 
 /// Returns the pairs of nodes of a group of `size` flows with their routes, and the number of flows
@@ -480,14 +488,16 @@ fn all_ends(
     routes: &mut Routing,
 ) -> Result<(Vec<Ends>, u64), Problem> {
     let nodes = all_nodes(group, topology)?;
+    // Flows take the nodes of a range in turn.
+    let dealt = !group.cross && nodes.len() > 1;
     let each = match routes {
-        Routing::Single(_) => group.count,
-        Routing::Ecmp { .. } => 1,
+        Routing::Single(_) if !dealt => group.count,
+        Routing::Single(_) | Routing::Ecmp { .. } => 1,
     };
     let mut pairs = Vec::new();
     for at in 0..(size / each.max(1)).max(1) {
-        let pair = if group.cross { at * each / group.count.max(1) } else { 0 };
-        let Some(&(from, to)) = nodes.get(to_index(pair)) else { break };
+        let number = if group.cross { at * each / group.count.max(1) } else { at };
+        let Some(&(from, to)) = nodes.get(to_index(number) % nodes.len().max(1)) else { break };
         pairs.push(ends(group, from, to, first + to_index(at * each), topology, routes)?);
     }
     Ok((pairs, each))

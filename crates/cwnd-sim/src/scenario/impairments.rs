@@ -223,7 +223,7 @@ impl TraceColumn {
         &mut self,
         key: &str,
         read: &ReadFile,
-        check: fn(&[u32]) -> Result<(), (Option<usize>, &'static str)>,
+        check: fn(&[u32]) -> Result<(), network::WrongLine>,
     ) -> Result<(), Problem> {
         let TraceColumn::File(name) = self else { return Ok(()) };
         let (path, text) = read(name).map_err(|message| Problem::new(key, message))?;

@@ -53,9 +53,9 @@ pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
 };
-pub use link::{Back, Chain, Dumbbell, Link};
+pub use link::{Back, Chain, Dumbbell, Fabric, LeafSpine, Link};
 pub use queue::Queue;
-pub use tcp::{Conventions, TcpOptions};
+pub use tcp::{Conventions, Preset, TcpOptions};
 
 use std::collections::BTreeSet;
 

@@ -10,6 +10,7 @@ use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, TcpExtensions, Tr
 
 mod ecmp;
 mod errors;
+mod leaf_spine;
 mod links;
 mod queues;
 mod sizes;
