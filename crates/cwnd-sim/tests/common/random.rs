@@ -342,7 +342,24 @@ fn topology(values: &'static Values) -> BoxedStrategy<Topology> {
             Topology { toml, nodes, free: false, chain: true }
         })
     });
-    prop_oneof![4 => dumbbell, 3 => chain, 3 => graph(values)].boxed()
+    prop_oneof![4 => dumbbell, 3 => chain, 3 => graph(values), 1 => leaf_spine(values)].boxed()
+}
+
+/// Two or three racks of two hosts, with up to three spines.
+fn leaf_spine(values: &'static Values) -> impl Strategy<Value = Topology> {
+    (2usize..4, 1usize..4).prop_flat_map(|(leaves, spines)| {
+        let keys = vec![
+            Just(format!("leaves = {leaves},spines = {spines},hosts = 2")).boxed(),
+            key("rate", values.rates),
+            key("delay", values.delays),
+            rarely(2, queue()),
+            rarely(2, table("fabric", vec![key("rate", values.rates), queue()])),
+        ];
+        table("leaf_spine", keys).prop_map(move |toml| {
+            let nodes = (1..=2 * leaves).map(|number| format!("h{number}")).collect();
+            Topology { toml: lines(&toml), nodes, free: true, chain: false }
+        })
+    })
 }
 
 /// A tree of links, and further links.
@@ -609,6 +626,7 @@ pub(crate) fn case(values: &'static Values) -> BoxedStrategy<Case> {
         key("duration", values.durations),
         rarely(2, key("warmup", &["100ms", "37ms", "0.1001s", "150ms"])),
         key("sample", &["100ms", "10ms", "1ms", "7ms", "0.4ms"]),
+        rarely(2, key("ecmp", BOTH)),
         rarely(2, access(values)),
         rarely(2, table("tcp", tcp_options(values))),
     ]);
