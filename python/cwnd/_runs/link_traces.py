@@ -195,14 +195,15 @@ def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
         if not (digits.isascii() and digits.isdigit()):
             problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
             raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
-        times.append(int(digits))
-        if times[-2:] != sorted(times[-2:]):
+        at = int(digits)
+        if times and at < times[-1]:
             raise _Mistake(line, "times do not decrease")
+        times.append(at)
     if not times or not times[-1]:
         raise _Mistake(None, "a trace has at least one time, and its last one is above 0")
-    at, counts = np.unique(np.maximum(times, 1), return_counts=True)
+    distinct, counts = np.unique(np.maximum(times, 1), return_counts=True)
     before = 0
-    for time, count in zip(at.tolist(), counts.tolist(), strict=True):
+    for time, count in zip(distinct.tolist(), counts.tolist(), strict=True):
         if time - 1 > before:
             yield _Segment((time - 1 - before) / 1e3, 0.0)
         yield _Segment(1e-3, count * OPPORTUNITY_BITS * 1e3)
