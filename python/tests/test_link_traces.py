@@ -12,7 +12,7 @@ RATES = [8e6, 0.0, 2.5e6, 0.0]
 """Rates of four seconds, which the file of each format has; the last one is 0."""
 FILES = {
     "pensieve": "0 77\n1 8\n2.0 0\n3\t2.5\n4 0.0\n",
-    "csv": "time_s,rate_mbps\n0,8\n1,0.0\n2,2.5\n3,0.0\n",
+    "csv": "time_s,rate_mbps\r\n0,8\r\n1,0.0\r\n2,2.5\r\n3,0.0\r\n\r\n",
     "netem-trace": json.dumps(
         [
             {"start_time": at, "value": {"gbps": 0, "bps": int(rate)}, "duration": 1.0}
@@ -172,6 +172,11 @@ def test_delays_and_lines_of_equal_duration(trace, tmp_path):
         ("{}", ": the document: not a series of points or a model"),
         ('[{"start_time": 0}]', ": [0]: not an object with start_time, value, duration"),
         ('[{"start_time": 0, "value": {}, "duration": 0}]', ": [0].duration: a duration is above"),
+        ("[" * 90000, ": nested too deeply"),
+        (
+            '{"RepeatedBwPatternConfig": {"count": 1, "pattern": [' * 400 + "]}}" * 400,
+            ": nested too deeply",
+        ),
         (
             '{"NormalizedBwConfig": {}}',
             ": NormalizedBwConfig: of the models, StaticBwConfig, TraceBwConfig, ",

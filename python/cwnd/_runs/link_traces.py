@@ -93,7 +93,7 @@ def read_link_trace(
     format. The ArgumentError of a file that is not in the format names the file and the line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_text(encoding="utf-8-sig").rstrip()
     except UnicodeDecodeError:
         raise ArgumentError("file", f"{path}: not a text file in UTF-8") from None
     form = _recognise(text) if form is None else form
@@ -102,6 +102,8 @@ def read_link_trace(
     except _Mistake as mistake:
         line = "" if mistake.line is None else f"{mistake.line}:"
         raise ArgumentError("file", f"{path}:{line} {mistake}") from None
+    except RecursionError:
+        raise ArgumentError("file", f"{path}: nested too deeply") from None
     if not any(segment.rate_bps for segment in segments):
         raise ArgumentError("file", f"{path}: a trace has at least one rate above 0")
     durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
@@ -153,7 +155,7 @@ def _read_segments(text: str, form: str, interval_s: float | None) -> Iterator[_
 def _recognise(text: str) -> str:
     """Return the format of a file by its first line with text."""
     first = text.lstrip()[:1]
-    line = text.strip().partition("\n")[0]
+    line = text.lstrip().partition("\n")[0]
     if first and first in "[{":
         return "netem-trace"
     if "," in line or first.isalpha():
@@ -361,8 +363,6 @@ def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
         document = json.loads(text)
     except json.JSONDecodeError as mistake:
         raise _Mistake(mistake.lineno, f"not JSON: {mistake.msg}") from None
-    except RecursionError:
-        raise _Mistake(None, "nested too deeply") from None
     if isinstance(document, list):
         if not document:
             raise _Mistake(None, "no rates")

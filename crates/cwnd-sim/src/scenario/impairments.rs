@@ -228,7 +228,7 @@ impl TraceColumn {
         let TraceColumn::File(name) = self else { return Ok(()) };
         let (path, text) = read(name).map_err(|message| Problem::new(key, message))?;
         let mut numbers = Vec::new();
-        for (line, text) in text.lines().enumerate() {
+        for (line, text) in text.trim_end().lines().enumerate() {
             let Ok(number) = text.trim().parse() else {
                 let shown = crate::units::shorten(text);
                 let message = format!(

@@ -72,7 +72,7 @@ fn loss_in_bursts_has_the_parameters_of_the_literature() {
 fn read(name: &str) -> Result<(String, String), String> {
     let text = match name {
         "rate" => "1\n1\n4\n",
-        "up" => "8\n16\n",
+        "up" => "8\r\n16\r\n\r\n",
         "delay" => "20\n10\n",
         "long" => "7200001\n",
         "empty" => "",
