@@ -34,6 +34,9 @@ MAX_LINES = 10_000_000
 DELAY_INTERVAL_S = 0.01
 """Time between the delays of a scenario's trace by default."""
 
+_MOST_DIGITS = 10
+"""Of a time in milliseconds, which is then less than 4 months."""
+
 _SLACK = 1e-6
 """Milliseconds and packets that are rounding errors of sums."""
 
@@ -104,6 +107,8 @@ def read_link_trace(
         raise ArgumentError("file", f"{path}:{line} {mistake}") from None
     except RecursionError:
         raise ArgumentError("file", f"{path}: nested too deeply") from None
+    except csv.Error as mistake:
+        raise ArgumentError("file", f"{path}: not CSV: {mistake}") from None
     if not any(segment.rate_bps for segment in segments):
         raise ArgumentError("file", f"{path}: a trace has at least one rate above 0")
     durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
@@ -194,7 +199,7 @@ def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
     times: list[int] = []
     for line, item in enumerate(text.splitlines(), 1):
         digits = item.strip()
-        if not (digits.isascii() and digits.isdigit()):
+        if not (digits.isascii() and digits.isdigit() and len(digits) < _MOST_DIGITS):
             problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
             raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
         at = int(digits)
@@ -363,6 +368,8 @@ def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
         document = json.loads(text)
     except json.JSONDecodeError as mistake:
         raise _Mistake(mistake.lineno, f"not JSON: {mistake.msg}") from None
+    except ValueError:
+        raise _Mistake(None, "not JSON: a number has too many digits") from None
     if isinstance(document, list):
         if not document:
             raise _Mistake(None, "no rates")
