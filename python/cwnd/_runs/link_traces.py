@@ -35,7 +35,10 @@ DELAY_INTERVAL_S = 0.01
 """Time between the delays of a scenario's trace by default."""
 
 _MOST_DIGITS = 10
-"""Of a time in milliseconds, which is then less than 4 months."""
+"""Of a time in milliseconds."""
+
+_LONGEST_S, _FASTEST_BPS, _LONGEST_DELAY_S = 1e6, 1e13, 7200.0
+"""Largest duration of a trace, rate and delay; the last two are a scenario's."""
 
 _SLACK = 1e-6
 """Milliseconds and packets that are rounding errors of sums."""
@@ -109,10 +112,18 @@ def read_link_trace(
         raise ArgumentError("file", f"{path}: nested too deeply") from None
     except csv.Error as mistake:
         raise ArgumentError("file", f"{path}: not CSV: {mistake}") from None
-    if not any(segment.rate_bps for segment in segments):
-        raise ArgumentError("file", f"{path}: a trace has at least one rate above 0")
     durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
-    return LinkTrace(durations, rates, None if delays[0] is None else delays), form
+    has_delays = segments[0].delay_s is not None
+    for largest, limit, problem in (
+        (math.fsum(durations), _LONGEST_S, "a trace lasts at most 10^6 s"),
+        (rates.max(), _FASTEST_BPS, "a rate is at most 10 Tbit/s"),
+        (delays.max() if has_delays else 0, _LONGEST_DELAY_S, "a delay is at most 2 h"),
+    ):
+        if largest > limit:
+            raise ArgumentError("file", f"{path}: {problem}")
+    if not rates.any():
+        raise ArgumentError("file", f"{path}: a trace has at least one rate above 0")
+    return LinkTrace(durations, rates, delays if has_delays else None), form
 
 
 def write_link_trace(trace: LinkTrace, form: str) -> str:
