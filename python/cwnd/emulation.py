@@ -142,6 +142,7 @@ def read_links(
     for name, start, end in _WAYS:
         ends = {"name": name, "from": start, "to": end, "duplex": False, "loss_of_acks": True}
         links.append({**ends, **values, **differing["set"], **differing[name]})
+    _check_traces(links, differing)
     # The controller defines the packet size and the round-trip time of a queue in `bdp`.
     tcp = {"packet": mtu - 40, "header": 40}
     flow = {"controller": "reno", "from": "inside", "to": "outside", "tcp": tcp}
@@ -150,6 +151,19 @@ def read_links(
         return load(tomli_w.dumps(document), "link")
     except ScenarioError as mistake:
         raise _option_error(str(mistake), differing) from None
+
+
+def _check_traces(links: Sequence[JsonObject], differing: Mapping[str, JsonObject]) -> None:
+    """Check that no trace is silently that of both directions, and that each one has a rate."""
+    words = "a trace is of one direction"
+    if "trace" in differing["set"] and not any("trace" in differing[name] for name, *_ in _WAYS):
+        both = "--up trace=FILE and --down trace=FILE, which may be the same file"
+        raise ArgumentError("set", f"trace: {words}: write {both}")
+    for (name, *_), link, other in zip(_WAYS, links, reversed(links), strict=True):
+        if "trace" in other and link.keys().isdisjoint(("trace", "rate", "model")):
+            given = _WAYS[1][0] if name == _WAYS[0][0] else _WAYS[0][0]
+            problem = f"trace: {words}: write --{name} trace=FILE or --{name} rate=RATE too"
+            raise ArgumentError(given, problem)
 
 
 def _split_pairs(text: str) -> list[str]:

@@ -419,7 +419,7 @@ def test_links_that_vary(permitted, tmp_path, emulate):
     trace, result = tmp_path / "one.trace", tmp_path / "r.json"
     trace.write_text("1\n2\n2\n5\n")
     options = (
-        "--set",
+        "--up",
         f"trace={trace}",
         "--delay",
         "1ms",
@@ -442,7 +442,26 @@ def test_links_that_vary(permitted, tmp_path, emulate):
     one_line(emulate("--set", changes, "--", "true"), "--set: changes: ", "finite")
     leo = "model={kind='leo',rate='9mbit'}"
     one_line(emulate("--rate", "5mbit", "--set", leo, "--", "true"), "--rate")
-    one_line(emulate("--set", "trace=/nowhere/x", "--", "true"), "--set: trace: /nowhere/x")
+    one_line(
+        emulate("--up", "trace=/nowhere/x", "--down", "rate=1mbit", "--", "true"),
+        "--up: trace: /nowhere/x",
+    )
+
+
+def test_a_trace_is_of_one_direction(tmp_path):
+    trace = tmp_path / "one.trace"
+    trace.write_text("1\n2\n")
+    given = f"trace={trace}"
+    both = "--up trace=FILE and --down trace=FILE, which may be the same file"
+    with pytest.raises(ArgumentError, match=f"^set: trace: a trace is of one direction: .*{both}"):
+        read_links({}, more=[given])
+    for named, other in (("up", "down"), ("down", "up")):
+        with pytest.raises(ArgumentError, match=rf"^{named}: trace: .* --{other} trace=FILE or "):
+            read_links({}, **{named: given})
+        links = json.loads(read_links({}, **{named: given, other: "rate=1mbit"}))["link"]
+        assert sum("trace" in link for link in links) == 1
+    links = json.loads(read_links({}, up=given, down=given))["link"]
+    assert [link["trace"]["rate"] for link in links] == [[1, 2], [1, 2]]
 
 
 def test_links_have_one_line():

@@ -137,6 +137,7 @@ def test_a_trace_is_read_beside_the_scenario(tmp_path, monkeypatch):
     (tmp_path / "bad.txt").write_text("1\nx\n")
     text = (
         'duration = "2s"\n[dumbbell]\ndelay = "5ms"\ntrace = "rate.txt"\n'
+        'back = { rate = "10mbit" }\n'
         '[[flow]]\ncontroller = "reno"\n'
     )
     file = tmp_path / "trace.toml"

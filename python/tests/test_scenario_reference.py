@@ -61,7 +61,9 @@ MODELS = column(table("Links that vary", 1))
 FLOWS = {first: keys(row[0]) for first, row in table("Traffic", 1).items()}
 COMMON = column(table("Traffic"))
 SOURCES = {first.split('"')[1]: keys(row[0]) for first, row in table("Applications").items()}
-TABLES = re.findall(r"`\[+(\w+)\]+`", " ".join([*NETWORKS, *FLOWS, *SECTIONS, VARYING]))
+ACCESS = SECTIONS["Access links and routes"]
+NAMING = " ".join([*NETWORKS, *FLOWS, *SECTIONS, ACCESS, SECTIONS["The network"]])
+TABLES = re.findall(r"`\[+(\w+)\]+`", NAMING)
 SIZES = ("pareto", "lognormal", "cdf", "list")
 TIMES = ("exponential", "pareto")
 KINDS = {kind: {"limit": bare(limit)} | keys(own) for kind, (limit, own) in QUEUES.items()}
@@ -70,6 +72,7 @@ DOCUMENTED: dict[str, tuple[dict[str, Any], Keys]] = {
     "scenario": (SCHEMA["properties"], column(table("The run")) | dict.fromkeys(TABLES, "")),
     "dumbbell": (properties("Dumbbell"), LINK),
     "chain": (properties("Chain"), LINK | NETWORKS["`[chain]`"]),
+    "leaf_spine": (properties("LeafSpine"), column(table("Data centres"))),
     "link": (properties("Link"), LINK | NETWORKS["`[[link]]`"]),
     "flow": (properties("Flow"), COMMON | FLOWS["`[[flow]]`"]),
     "cbr": (properties("Cbr"), COMMON | FLOWS["`[[cbr]]`"]),
@@ -87,14 +90,15 @@ DOCUMENTED: dict[str, tuple[dict[str, Any], Keys]] = {
 """The keys of a table in the schema, and those of its tables in the document."""
 
 NAMED = {
-    "access": (properties("Access"), VARYING.partition("`[access]`")[2]),
+    "access": (properties("Access"), ACCESS),
     "back": (properties("Back"), " ".join(f"`{key}`" for key in LINK)),
+    "fabric": (properties("Fabric"), table("Data centres")["`fabric`"][-1]),
     "changes": (properties("ChangeTable"), VARIED["changes"]),
     "blackout": (properties("BlackoutTable"), VARIED["blackout"]),
     "loss": (properties("LossTable"), VARIED["loss"]),
     "reorder": (properties("ReorderTable"), VARIED["reorder"]),
     "policer": (properties("BucketTable"), VARIED["policer"]),
-    "trace": (properties("TraceTable"), VARYING),
+    "trace": (properties("TraceTable"), SECTIONS["Traces"]),
     "packet_changes": (properties("PacketChange"), SECTIONS["Traffic"]),
     **{f"model {kind}": (properties("ModelTable", kind), of) for kind, of in MODELS.items()},
     **{f"sizes {kind}": (properties("SizesTable", kind), SECTIONS["Arrivals"]) for kind in SIZES},

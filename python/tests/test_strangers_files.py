@@ -163,6 +163,10 @@ EVIL_COMMANDS = {
         "--check",
     ],
     "run trace": lambda at: ["run", written(at / "s", traced(EVIL))],
+    "trace line": lambda at: ["trace", "info", written(at / "t", f"1\n{EVIL}")],
+    "trace column": lambda at: ["trace", "info", written(at / "t", f"rate_{EVIL},b\n")],
+    "trace model": lambda at: ["trace", "info", written(at / "t", json.dumps({EVIL: {}}))],
+    "trace name": lambda at: ["trace", "info", EVIL],
     "run controller": lambda at: [
         "run",
         written(at / "s", SCENARIO.replace("reno", "r\\u001b[2J")),
@@ -432,6 +436,10 @@ BYTES = {
 
 BYTES_READERS = {
     "trace": lambda at, file: ["run", written(at / "s.toml", traced(file))],
+    "trace info": lambda at, file: ["trace", "info", file],
+    "trace as CSV": lambda at, file: ["trace", "info", file, "--from", "csv"],
+    "trace as JSON": lambda at, file: ["trace", "info", file, "--from", "netem-trace"],
+    "trace as Pensieve's": lambda at, file: ["trace", "info", file, "--from", "pensieve"],
     "key": lambda at, file: ["send", at, "localhost", "--key", file],
     "pair": lambda at, file: ["send", at, "localhost", "--pair", file, "--peers", file],
     "peers": lambda at, file: [

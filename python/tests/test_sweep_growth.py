@@ -282,6 +282,7 @@ duration = "2s"
 delay = "10ms"
 queue = { kind = "droptail", limit = 50 }
 trace = "../one.txt"
+back = { rate = "10mbit" }
 [[flow]]
 controller = "reno"
 """

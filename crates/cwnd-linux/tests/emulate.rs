@@ -349,7 +349,10 @@ fn links_that_vary_are_the_simulators() {
         ("changes = [{ at = \"200ms\", rate = \"5mbit\", over = \"300ms\" }]", [rate, delay]),
         ("changes = [{ at = \"200ms\", delay = \"20ms\", loss = 0.1 }]", [rate, delay]),
         ("blackout = [{ at = \"300ms\", for = \"100ms\" }]", [rate, delay]),
-        ("trace = { rate = [1, 1, 2, 3, 3, 7, 8, 9, 11] }", ["", delay]),
+        (
+            "trace = { rate = [1, 1, 2, 3, 3, 7, 8, 9, 11] }\nback = { rate = \"20mbit\" }",
+            ["", delay],
+        ),
         ("model = { kind = \"cellular\" }", ["", delay]),
         ("model = { kind = \"leo\", interval = \"100ms\", rate = \"5mbit..20mbit\" }", ["", ""]),
         ("model = { kind = \"wifi\" }", [rate, delay]),

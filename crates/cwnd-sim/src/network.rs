@@ -12,6 +12,7 @@ pub use crate::check::InvalidField;
 pub use crate::discipline::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub(crate) use application::pareto_min;
 pub use application::{Application, Media, Sizes, Times};
+pub(crate) use check_impairments::WrongLine;
 pub(crate) use impairments::OPPORTUNITY;
 pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,

@@ -172,3 +172,39 @@ fn prague_alone_has_a_short_queue() {
     assert!(link.delay.mean < 0.002, "{:?}", link.delay);
     assert!(jain(&records) > 0.95, "{}", jain(&records));
 }
+
+/// An incast of 64 in the network of `scenarios/incast-64.toml`, with these options of TCP and this
+/// size of a response: the time of the last response in seconds, and that of the ideal.
+fn incast(tcp: &str, packets: u32, seed: u64) -> (f64, f64) {
+    let queue = "{ kind = \"red\", limit = \"1000p\", min = \"200p\", max = \"200p\", gentle = false, weight = 1, ecn = true }";
+    let text = format!(
+        "duration = \"1s\"\ntcp = {{ {tcp} }}\n[leaf_spine]\nleaves = 5\nspines = 4\nhosts = 16\n\
+         rate = \"10gbit\"\ndelay = \"12us\"\nfabric = {{ rate = \"40gbit\" }}\nqueue = {queue}\n\
+         [[flow]]\ncontroller = \"dctcp\"\ncount = 64\nfrom = \"h17..h80\"\nto = \"h1\"\nbytes = {}\n",
+        packets * 1448
+    );
+    let records = simulate(&text, seed);
+    assert_eq!(records.links.iter().map(|link| link.drops).sum::<u64>(), 0);
+    let last = records.flows.iter().map(|flow| flow.completed).fold(0.0, f64::max);
+    assert!(records.flows.iter().all(|flow| flow.completed > 0.0), "{tcp}, seed {seed}");
+    // Packets of 1500 bytes on a link of 10 Gb/s, behind two links of 10 Gb/s and two of 40 Gb/s.
+    let packet = 8.0 * 1500.0 / 10e9;
+    let ideal = 64.0 * f64::from(packets) * packet + 8.0 * 12e-6 + (1.0 + 2.0 / 4.0) * packet;
+    (last, ideal)
+}
+
+/// The time is at least that of the link and at most twice it, with the preset of a data centre;
+/// acknowledgements that wait 40 ms take ten times as long.
+#[test]
+fn an_incast_of_64_takes_at_most_twice_the_ideal_in_a_data_centre() {
+    for packets in [11, 45, 180, 720] {
+        for seed in 1..=4 {
+            let (last, ideal) = incast("preset = \"datacenter\"", packets, seed);
+            assert!(last > ideal, "{packets} packets: {last} {ideal}");
+            assert!(last < 2.0 * ideal, "{packets} packets, seed {seed}: {last} {ideal}");
+        }
+    }
+    let linux = "conventions = \"linux\", ecn = true, accecn = true";
+    let (last, ideal) = incast(linux, 45, 2);
+    assert!(last > 10.0 * ideal, "{last} {ideal}");
+}

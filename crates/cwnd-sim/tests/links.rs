@@ -1,6 +1,6 @@
 //! Transfers over links that vary.
 
-use crate::common::{run_with, scenario, simulate};
+use crate::common::{run, run_with, scenario, simulate};
 use cwnd_sim::Options;
 use cwnd_sim::record::Records;
 
@@ -96,4 +96,31 @@ fn packets_that_wait_at_the_end_have_no_delay() {
             assert!(link.delay.mean.max(link.delay.p99) < 0.01, "{queue} {keys}: {:?}", link.delay);
         }
     }
+}
+
+/// All packets of a flow take one of four equal routes, and its acknowledgements one of their own.
+#[test]
+fn a_flow_stays_on_one_of_the_equal_cost_routes() {
+    let link = |from: &str, to: &str| {
+        format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n")
+    };
+    let links: String =
+        (1..=4).map(|n| link("a", &format!("m{n}")) + &link(&format!("m{n}"), "d")).collect();
+    let flow = "[[flow]]\ncontroller = \"reno\"\nbytes = 2000000\nfrom = \"a\"\nto = \"d\"\n";
+    let mut routes = std::collections::BTreeSet::new();
+    for seed in 1..=20 {
+        let text = format!("duration = \"9s\"\necmp = true\n{links}{flow}");
+        let network = scenario(&text, seed);
+        let records = run(&network, seed);
+        let used = |from: &str| -> Vec<_> {
+            let of = network.links.iter().zip(&records.links);
+            let of = of.filter(|(link, record)| link.name.starts_with(from) && record.arrivals > 0);
+            of.map(|(link, _)| link.name.clone()).collect()
+        };
+        let [there, back] = [used("a-"), used("d-")];
+        assert_eq!((there.len(), back.len()), (1, 1), "{there:?} {back:?}");
+        assert!(records.flows[0].completed > 0.0);
+        routes.insert((there, back));
+    }
+    assert!(routes.len() > 8, "{routes:?}");
 }

@@ -46,7 +46,7 @@ const LINKS: &[&str] = &[
     "rate = \"8mbit\"\ndelay = \"5ms\"\nchanges = [{ at = 0.3, rate = 0 }, { at = 0.4, rate = \"8mbit\", over = 0.5 }]",
     "rate = \"8mbit\"\ndelay = \"5ms\"\nchanges = [{ at = 0.3, delay = \"30ms\", loss = 0.05 }, { at = 0.6, delay = 0 }]",
     "delay = \"5ms\"\nmodel = { kind = \"cellular\", max = \"10mbit\" }",
-    "delay = \"5ms\"\ntrace = { rate = [2, 3, 5, 9, 10, 13, 20] }",
+    "delay = \"5ms\"\ntrace = { rate = [2, 3, 5, 9, 10, 13, 20] }\nback = { rate = \"10mbit\" }",
     "model = { kind = \"leo\", interval = \"200ms\", outage = \"20ms\", rate = \"2mbit..20mbit\", delay = \"1ms..9ms\" }",
 ];
 

@@ -45,7 +45,7 @@ _RIGHTS = (
     "more",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Another key of a scenario's [[link]], such as jitter=5ms or trace=FILE; may be repeated.",
+    help="Another key of a scenario's [[link]], such as jitter=5ms; may be repeated.",
 )
 @click.option(
     "--mtu",
@@ -53,8 +53,16 @@ _RIGHTS = (
     type=click.IntRange(MIN_MTU, MAX_MTU),
     help="Largest packet in bytes.",
 )
-@click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
-@click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
+@click.option(
+    "--up",
+    metavar="KEY=VALUE,...",
+    help="Values for the direction from COMMAND only, such as trace=FILE.",
+)
+@click.option(
+    "--down",
+    metavar="KEY=VALUE,...",
+    help="Values for the direction to COMMAND only, such as trace=FILE.",
+)
 @click.option(
     "--seed",
     default=SEED,

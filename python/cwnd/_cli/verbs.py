@@ -33,6 +33,7 @@ from cwnd._cli.perf import perf
 from cwnd._cli.query import query
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
+from cwnd._cli.trace import trace as trace_command
 from cwnd._cli.transfer import recv, send
 from cwnd._cli.values import CONTROLLER, PAPER
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
@@ -378,6 +379,7 @@ def reproduce(
 
 for other in (evaluate, sweep, agree, query, model, send, recv, keygen, perf, emulate, kernel):
     cwnd.add_command(other)
+cwnd.add_command(trace_command)
 
 
 @cwnd.command()

@@ -47,6 +47,9 @@ BACKEND = "sim"
 AGREE_BACKENDS = ("sim", "linux")
 """Backends that `cwnd.agree` compares."""
 
+TRACE_FORMATS = ("mahimahi", "pensieve", "netem-trace", "csv")
+"""Formats of recorded links."""
+
 COMPARE_REPEATS = 10
 AGREE_REPEATS = 5
 """Numbers of repeats, with which ``auto`` starts."""

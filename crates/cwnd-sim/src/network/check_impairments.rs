@@ -119,20 +119,38 @@ impl Impairments {
     }
 }
 
+/// A wrong number of a trace: its line, counted from 1, and what is allowed.
+pub(crate) type WrongLine = (Option<usize>, &'static str);
+
 impl Trace {
-    fn check(&self) -> Checked {
-        let error = |message: String| invalid("trace", message);
-        let times = &self.opportunities;
+    /// Checks the times of the delivery opportunities.
+    pub(crate) fn check_times(times: &[u32]) -> Result<(), WrongLine> {
         if let Some(line) = times.windows(2).position(|pair| pair[1] < pair[0]) {
-            return error(format!("line {}: times do not decrease", line + 2));
+            return Err((Some(line + 2), "times do not decrease"));
         }
         if times.last().is_none_or(|&last| last == 0) {
-            return error("a trace has at least one time, and its last one is above 0".into());
+            return Err((None, "a trace has at least one time, and its last one is above 0"));
         }
+        Ok(())
+    }
+
+    /// Checks the delays.
+    pub(crate) fn check_delays(delays: &[u32]) -> Result<(), WrongLine> {
         let longest = MAX_DURATION.as_nanos() / 1_000_000;
-        if let Some(line) = self.delays.iter().position(|&delay| u64::from(delay) > longest) {
-            return error(format!("line {} of the delays: a delay is at most 2h", line + 1));
+        match delays.iter().position(|&delay| u64::from(delay) > longest) {
+            Some(line) => Err((Some(line + 1), "a delay is at most 2h")),
+            None => Ok(()),
         }
+    }
+
+    fn check(&self) -> Checked {
+        let error = |message: String| invalid("trace", message);
+        let located = |of: &str, (line, message): WrongLine| match line {
+            Some(line) => error(format!("line {line}{of}: {message}")),
+            None => error(message.into()),
+        };
+        Self::check_times(&self.opportunities).or_else(|wrong| located("", wrong))?;
+        Self::check_delays(&self.delays).or_else(|wrong| located(" of the delays", wrong))?;
         if self.interval < MIN_INTERVAL {
             return error("the interval of the delays is at least 1ms".into());
         }

@@ -10,7 +10,7 @@ use super::error::{Problem, problem};
 use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue;
-use super::routes::Routes;
+use super::routes::{Multipath, Routes};
 use super::topology::{Topology, check_name};
 use crate::cast::to_index;
 use crate::check::{InvalidField, shown};
@@ -67,8 +67,49 @@ struct Placement<'a> {
     /// The number of its flows.
     size: u64,
     hosts: Option<Hosts>,
-    /// The pairs of nodes, with `group.count` flows each.
+    /// The pairs of nodes, with their routes.
     pairs: Vec<Ends>,
+    /// The number of flows of each pair.
+    each: u64,
+}
+
+/// The routes of a network.
+enum Routing {
+    /// All flows between two nodes take the same route.
+    Single(Routes),
+    /// Each flow takes one of the shortest routes by its hash.
+    Ecmp { routes: Multipath, seed: u64 },
+}
+
+impl Routing {
+    fn new(scenario: &Scenario, seed: u64, topology: &Topology) -> Self {
+        let (nodes, links) = (topology.nodes.len(), &topology.links);
+        if scenario.ecmp.unwrap_or(scenario.leaf_spine.is_some()) {
+            Routing::Ecmp { routes: Multipath::new(nodes, links), seed }
+        } else {
+            Routing::Single(Routes::new(nodes, links))
+        }
+    }
+
+    /// Returns the routes of flow number `flow` from one node to another and back. They are
+    /// independent of each other: the two directions of a connection have different hashes.
+    fn find(&mut self, from: usize, to: usize, flow: usize) -> [Option<Arc<[usize]>>; 2] {
+        match self {
+            Routing::Single(routes) => [routes.find(from, to), routes.find(to, from)],
+            Routing::Ecmp { routes, seed } => {
+                let mut hash = Rng::new(*seed, "ecmp", flow as u64);
+                [routes.find(from, to, &mut hash), routes.find(to, from, &mut hash)]
+            }
+        }
+    }
+
+    /// Returns the links of all routes that flows may take from one node to another.
+    fn links(&mut self, from: usize, to: usize) -> Option<Arc<[usize]>> {
+        match self {
+            Routing::Single(routes) => routes.find(from, to),
+            Routing::Ecmp { routes, .. } => routes.links(from, to),
+        }
+    }
 }
 
 /// A valid scenario, ready to be made into a network.
@@ -94,7 +135,7 @@ impl<'a> ValidScenario<'a> {
         }
         let topology = Topology::new(scenario)?;
         let mut groups = groups(scenario)?;
-        let mut routes = Routes::new(topology.nodes.len(), &topology.links);
+        let mut routes = Routing::new(scenario, seed, &topology);
         for (number, group) in groups.iter_mut().enumerate() {
             draw_arrivals(group, number, scenario, seed, &topology, &mut routes)?;
         }
@@ -106,9 +147,9 @@ impl<'a> ValidScenario<'a> {
         for (group, size) in groups.into_iter().zip(sizes) {
             check_starts(&group, size)?;
             let hosts = hosts(&group, scenario.access.as_ref())?;
-            let pairs = all_ends(&group, &topology, &mut routes)?;
+            let (pairs, each) = all_ends(&group, first, size, &topology, &mut routes)?;
             let crossed: usize = pairs.iter().map(|ends| ends.path.len() + ends.back.len()).sum();
-            hops = hops.saturating_add((crossed as u64).saturating_mul(group.count));
+            hops = hops.saturating_add((crossed as u64).saturating_mul(each));
             if hops > MAX_HOPS {
                 return problem(
                     group.key,
@@ -116,7 +157,7 @@ impl<'a> ValidScenario<'a> {
                 );
             }
             if size > 0 {
-                placements.push(Placement { group, first, size, hosts, pairs });
+                placements.push(Placement { group, first, size, hosts, pairs, each });
                 first += to_index(size);
             }
         }
@@ -151,6 +192,7 @@ impl<'a> ValidScenario<'a> {
         for ((link, unsized_queue), (_, longest, largest)) in
             links.iter_mut().zip(&self.topology.queues).zip(across)
         {
+            let Some(unsized_queue) = unsized_queue else { continue };
             let rtt = unsized_queue.bdp_rtt.map_or(longest, Span::nanos) as f64 / 1e9;
             let link_use = LinkUse {
                 rate: link.rate,
@@ -169,7 +211,7 @@ impl<'a> ValidScenario<'a> {
         let mut names = Names::new(placements.iter().map(|each| (&each.group, each.size)));
         for placement in &placements {
             let pairs = placement.pairs.iter();
-            let ends = pairs.flat_map(|ends| (0..placement.group.count).map(move |_| ends));
+            let ends = pairs.flat_map(|ends| (0..placement.each).map(move |_| ends));
             let names = names.next_group(&placement.group, placement.size);
             for ((at, ends), name) in (0..).zip(ends).zip(names) {
                 let draws = Draws::new(seed, flows.len());
@@ -208,8 +250,9 @@ impl Placement<'_> {
         let ends = &self.pairs[pair];
         let Some(hosts) = &self.hosts else { return ends.rtt };
         let range = self.group.rtt.unwrap_or(hosts.delay);
-        let drawn = if range.low() == range.high() { 1 } else { to_index(self.group.count) };
-        let first = self.first + pair * to_index(self.group.count);
+        let each = to_index(self.each);
+        let drawn = if range.low() == range.high() { 1 } else { each };
+        let first = self.first + pair * each;
         let access = (first..first + drawn).map(|flow| {
             let [source, sink] = self.access_delays(hosts, ends, &Draws::new(seed, flow));
             2 * (source.as_nanos() + sink.as_nanos())
@@ -299,14 +342,17 @@ fn draw_arrivals(
     scenario: &Scenario,
     seed: u64,
     topology: &Topology,
-    routes: &mut Routes,
+    routes: &mut Routing,
 ) -> Result<(), Problem> {
     let Some(arrivals) = group.arrivals.filter(|_| group.count > 0) else { return Ok(()) };
     let key = format!("{}.arrivals", group.key);
     let access = hosts(group, scenario.access.as_ref())?.and_then(|hosts| hosts.rate);
-    let pairs = all_ends(group, topology, routes)?;
-    let links = pairs.iter().flat_map(|ends| ends.path.iter());
-    let links: Vec<_> = links.map(|&link| &topology.links[link]).collect();
+    let mut links = Vec::new();
+    for (from, to) in all_nodes(group, topology)? {
+        let found = routes.links(from, to);
+        let found = found.ok_or_else(|| no_path(group, topology, from, to))?;
+        links.extend(found.iter().map(|&link| &topology.links[link]));
+    }
     let process = Process::new(arrivals, &key, &group.traffic, &links, access)?;
     let end = group.stop.unwrap_or(scenario.duration).min(scenario.duration);
     group.drawn = process.draw(&key, seed, number, group.start.low().dur(), end.dur())?;
@@ -392,7 +438,8 @@ fn wire_size(traffic: &Traffic) -> u32 {
 }
 
 /// Returns the pairs of nodes that a group's flows connect.
-fn all_ends(group: &Group, topology: &Topology, routes: &mut Routes) -> Result<Vec<Ends>, Problem> {
+fn all_nodes(group: &Group, topology: &Topology) -> Result<Vec<(usize, usize)>, Problem> {
+    let ordered = |(from, to)| if group.reverse { (to, from) } else { (from, to) };
     if group.cross {
         for (name, given) in [("from", group.from), ("to", group.to)] {
             if given.is_some() {
@@ -403,45 +450,78 @@ fn all_ends(group: &Group, topology: &Topology, routes: &mut Routes) -> Result<V
             }
         }
         let hops = topology.routers.windows(2).filter_map(|hop| hop.first().zip(hop.last()));
-        return hops.map(|(&from, &to)| ends(group, from, to, topology, routes)).collect();
+        return Ok(hops.map(|(&from, &to)| ordered((from, to))).collect());
     }
     let end = |name: &str, given: Option<&str>, default: Option<usize>| match (given, default) {
-        (Some(node), _) => topology.known(format!("{}.{name}", group.key), node),
-        (None, Some(node)) => Ok(node),
+        (Some(nodes), _) => topology.known_range(&format!("{}.{name}", group.key), nodes),
+        (None, Some(node)) => Ok(vec![node]),
         (None, None) => problem(
             format!("{}.{name}", group.key),
-            format!("missing `{name}`: a network of [[link]]s has no default nodes"),
+            format!("missing `{name}`: this network has no default nodes"),
         ),
     };
     let from = end("from", group.from, topology.ends.map(|ends| ends.0))?;
     let to = end("to", group.to, topology.ends.map(|ends| ends.1))?;
-    Ok(vec![ends(group, from, to, topology, routes)?])
+    if from.len() > 1 && to.len() > 1 && from.len() != to.len() {
+        let message = format!("{} nodes, and `from` has {}", to.len(), from.len());
+        return problem(format!("{}.to", group.key), message);
+    }
+    let pairs = from.len().max(to.len());
+    let pairs = from.iter().cycle().zip(to.iter().cycle()).take(pairs);
+    let pairs: Vec<_> = pairs.map(|(&from, &to)| ordered((from, to))).collect();
+    if let Some((same, _)) = pairs.iter().find(|(from, to)| from == to) {
+        let name = &topology.nodes[*same];
+        let message = format!("starts and ends at the same node \"{name}\"");
+        return problem(format!("{}.to", group.key), message);
+    }
+    Ok(pairs)
 }
 
+/// Returns the pairs of nodes of a group of `size` flows with their routes, and the number of flows
+/// of each. The flows of a pair have the same routes; `first` is the number of the group's first
+/// flow.
+fn all_ends(
+    group: &Group,
+    first: usize,
+    size: u64,
+    topology: &Topology,
+    routes: &mut Routing,
+) -> Result<(Vec<Ends>, u64), Problem> {
+    let nodes = all_nodes(group, topology)?;
+    // Flows take the nodes of a range in turn.
+    let dealt = !group.cross && nodes.len() > 1;
+    let each = match routes {
+        Routing::Single(_) if !dealt => group.count,
+        Routing::Single(_) | Routing::Ecmp { .. } => 1,
+    };
+    let mut pairs = Vec::new();
+    for at in 0..(size / each.max(1)).max(1) {
+        let number = if group.cross { at * each / group.count.max(1) } else { at };
+        let Some(&(from, to)) = nodes.get(to_index(number) % nodes.len().max(1)) else { break };
+        pairs.push(ends(group, from, to, first + to_index(at * each), topology, routes)?);
+    }
+    Ok((pairs, each))
+}
+
+fn no_path(group: &Group, topology: &Topology, from: usize, to: usize) -> Problem {
+    let name = |node: usize| topology.nodes[node].as_str();
+    let message = format!("there is no path from \"{}\" to \"{}\"", name(from), name(to));
+    Problem::new(group.key.clone(), message)
+}
+
+/// Returns two nodes with the routes of flow number `flow`.
 fn ends(
     group: &Group,
     from: usize,
     to: usize,
+    flow: usize,
     topology: &Topology,
-    routes: &mut Routes,
+    routes: &mut Routing,
 ) -> Result<Ends, Problem> {
-    let (from, to) = if group.reverse { (to, from) } else { (from, to) };
     let name = |node: usize| topology.nodes[node].as_str();
-    if from == to {
-        return problem(
-            format!("{}.to", group.key),
-            format!("starts and ends at the same node \"{}\"", name(from)),
-        );
-    }
-    let mut way = |from, to| {
-        routes.find(from, to).ok_or_else(|| {
-            Problem::new(
-                group.key.clone(),
-                format!("there is no path from \"{}\" to \"{}\"", name(from), name(to)),
-            )
-        })
-    };
-    let (path, back) = (way(from, to)?, way(to, from)?);
+    let [path, back] = routes.find(from, to, flow);
+    let path = path.ok_or_else(|| no_path(group, topology, from, to))?;
+    let back = back.ok_or_else(|| no_path(group, topology, to, from))?;
     let delay = |links: &[usize]| -> u64 {
         links.iter().map(|link| topology.links[*link].delay.as_nanos()).sum()
     };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::application::{Application, Arrivals, default_shape};
 use super::document::{is_default, is_true, millis, yes};
-use super::link::{Chain, Dumbbell, Link};
+use super::link::{Chain, Dumbbell, LeafSpine, Link};
 pub(super) use super::queue::Queue;
 use super::tcp::TcpOptions;
 use crate::units::{BitRate, Bytes, Probability, Span, SpanRange};
@@ -52,9 +52,17 @@ pub struct Scenario {
     /// Routers `r1`, `r2`, … in a row, with equal links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Chain>,
+    /// A data centre: hosts in racks, whose leaf switches are connected by spine switches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaf_spine: Option<LeafSpine>,
     /// Links of any other network, which also name its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<Link>,
+    /// Whether each flow takes one of the routes with the fewest links, by a hash with the run's
+    /// seed (equal-cost multipath, RFC 2992), or all take the one whose links come first. By
+    /// default true with a `[leaf_spine]`, and else false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecmp: Option<bool>,
     /// Access links. With this table each flow has two hosts of its own, connected to the nodes
     /// `from` and `to`; without it flows start and end at these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,10 +153,12 @@ pub struct Flow {
     /// Number of flows; with `cross`, the number on each link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain.
+    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
+    /// range of nodes such as `h2..h65` takes them in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
+    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain. Or a
+    /// range of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// Whether `from` and `to` are exchanged.
@@ -235,10 +245,12 @@ pub struct Cbr {
     /// Number of sources; with `cross`, the number on each link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain.
+    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
+    /// range of nodes such as `h2..h65` takes them in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
+    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain. Or a
+    /// range of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// Whether `from` and `to` are exchanged.
@@ -286,10 +298,12 @@ pub struct Pareto {
     /// Number of sources; with `cross`, the number on each link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain.
+    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
+    /// range of nodes such as `h2..h65` takes them in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
+    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain. Or a
+    /// range of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// Whether `from` and `to` are exchanged.

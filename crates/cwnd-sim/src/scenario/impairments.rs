@@ -209,23 +209,43 @@ impl Default for TraceColumn {
 /// The largest number of lines of a trace.
 const MAX_LINES: usize = 10_000_000;
 
-impl TraceColumn {
-    /// Replaces the name of a file by its contents, which `read` returns.
+impl TraceTable {
+    /// Replaces the names of files by their contents, which `read` returns.
     pub(super) fn resolve(&mut self, key: &str, read: &ReadFile) -> Result<(), Problem> {
+        self.rate.resolve(key, read, network::Trace::check_times)?;
+        self.delay.resolve(key, read, network::Trace::check_delays)
+    }
+}
+
+impl TraceColumn {
+    /// Replaces the name of a file by its contents, which `read` returns and `check` checks.
+    fn resolve(
+        &mut self,
+        key: &str,
+        read: &ReadFile,
+        check: fn(&[u32]) -> Result<(), network::WrongLine>,
+    ) -> Result<(), Problem> {
         let TraceColumn::File(name) = self else { return Ok(()) };
         let (path, text) = read(name).map_err(|message| Problem::new(key, message))?;
         let mut numbers = Vec::new();
-        for (line, text) in text.lines().enumerate() {
+        for (line, text) in text.trim_end().lines().enumerate() {
             let Ok(number) = text.trim().parse() else {
                 let shown = crate::units::shorten(text);
-                let message =
-                    format!("{path}:{}: `{shown}` is not a whole number of milliseconds", line + 1);
+                let message = format!(
+                    "{path}:{}: `{shown}` is not a whole number of milliseconds; \
+                     `cwnd trace convert` reads other formats",
+                    line + 1
+                );
                 return problem(key, message);
             };
             numbers.push(number);
             if numbers.len() > MAX_LINES {
                 return problem(key, format!("{path}: more than {MAX_LINES} lines"));
             }
+        }
+        if let Err((line, message)) = check(&numbers) {
+            let line = line.map_or_else(String::new, |line| format!("{line}:"));
+            return problem(key, format!("{path}:{line} {message}"));
         }
         *self = TraceColumn::Numbers(numbers);
         Ok(())

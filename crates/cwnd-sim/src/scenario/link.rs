@@ -20,7 +20,7 @@ macro_rules! link_tables {
     };
     (@keys { $($(#[$doc:meta])* $key:ident: $type:ty,)* }) => {
         /// The common keys of a table.
-        #[derive(Clone, Copy)]
+        #[derive(Clone, Copy, Default)]
         pub(super) struct LinkKeys<'a> {
             $(pub $key: Option<&'a $type>,)*
         }
@@ -155,6 +155,52 @@ link_tables! {
     #[derive(Default)]
     #[serde(default, deny_unknown_fields, expecting = "a table of the reverse direction")]
     pub struct Back {}
+}
+
+/// Racks, each with a leaf switch, and spine switches that connect all leaves. Flows are distributed
+/// over the spines (`ecmp`).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table of a leaf-spine network")]
+pub struct LeafSpine {
+    /// Number of leaves, `leaf1`, `leaf2`, ….
+    #[schemars(range(min = 1, max = 1000))]
+    pub leaves: u32,
+    /// Number of spines, `spine1`, `spine2`, …, each with a link to every leaf.
+    #[schemars(range(min = 1, max = 1000))]
+    pub spines: u32,
+    /// Number of hosts of each leaf. `h1`, `h2`, … are the hosts of the first leaf, then those of
+    /// the next one.
+    #[schemars(range(min = 1, max = 1000))]
+    pub hosts: u32,
+    /// Rate of the links.
+    pub rate: BitRate,
+    /// Propagation delay of each link.
+    pub delay: Span,
+    /// Queues of the switches; by default DropTail of one bandwidth-delay product. Those of the
+    /// hosts are infinite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bdp_rtt: Option<Span>,
+    /// Values of the links between leaves and spines that differ.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fabric: Fabric,
+}
+
+/// Values of the links between leaves and spines that differ from those of the hosts.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table of the links of the spines")]
+pub struct Fabric {
+    /// Rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<BitRate>,
+    /// Propagation delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// Queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
 }
 
 impl<'a> LinkKeys<'a> {

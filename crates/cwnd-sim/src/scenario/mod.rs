@@ -53,9 +53,9 @@ pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
 };
-pub use link::{Back, Chain, Dumbbell, Link};
+pub use link::{Back, Chain, Dumbbell, Fabric, LeafSpine, Link};
 pub use queue::Queue;
-pub use tcp::{Conventions, TcpOptions};
+pub use tcp::{Conventions, Preset, TcpOptions};
 
 use std::collections::BTreeSet;
 
@@ -171,8 +171,7 @@ impl Scenario {
                 [(format!("{key}.trace"), trace.as_mut()), (format!("{key}.back.trace"), back)];
             for (key, trace) in traces {
                 if let Some(Trace(trace)) = trace {
-                    trace.rate.resolve(&key, files)?;
-                    trace.delay.resolve(&key, files)?;
+                    trace.resolve(&key, files)?;
                 }
             }
         }

@@ -19,6 +19,9 @@ pub struct TcpOptions {
     /// and PRR, of Linux 6.18, of ns-2.35, or of ns-2 of spring 2001.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conventions: Option<Conventions>,
+    /// Defaults of an environment, in place of those of the conventions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
     /// Loss recovery: `sack` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -130,6 +133,14 @@ pub enum Conventions {
     Ns2001,
 }
 
+/// Defaults of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// A data centre: the conventions of Linux with short timers and accurate ECN.
+    Datacenter,
+}
+
 /// The defaults of a set of conventions.
 struct Defaults {
     packet: u32,
@@ -151,6 +162,8 @@ struct Defaults {
     recent: bool,
     /// Whether DSACK and F-RTO are used.
     undoes: bool,
+    /// Whether ECN and its accurate feedback are used.
+    ecn: bool,
 }
 
 /// The default window in packets, which is larger than any congestion window.
@@ -182,6 +195,7 @@ impl Conventions {
                 timestamps: false,
                 recent: false,
                 undoes: false,
+                ecn: false,
             },
             // Timestamps take 12 bytes of each packet. `TCP_RTO_MIN` and `TCP_RTO_MAX` are in
             // include/net/tcp.h.
@@ -216,6 +230,25 @@ impl Conventions {
                 min_rto: Span::ZERO,
                 initial_rto: Span::millis(6000),
                 ..Conventions::Ns2.defaults()
+            },
+        }
+    }
+}
+
+impl Preset {
+    /// Changes the defaults of the conventions.
+    fn apply(self, defaults: Defaults) -> Defaults {
+        match self {
+            // The shortest delay of acknowledgements in Linux is one jiffy, 1 ms with HZ=1000, if
+            // the sysctl `tcp_rto_min_us` is at most two (`tcp_delack_max`). The initial RTO is
+            // that of samples/bpf/tcp_synrto_kern.c for two hosts of a data centre. DCTCP needs ECN
+            // (RFC 8257).
+            Preset::Datacenter => Defaults {
+                min_rto: Span::millis(2),
+                ack_delay: Span::millis(1),
+                initial_rto: Span::millis(10),
+                ecn: true,
+                ..defaults
             },
         }
     }
@@ -296,12 +329,16 @@ pub(super) fn compile_udt(
 }
 
 /// Returns the conventions of a TCP flow: those of Linux for a controller of the kernel, else its
-/// own, then those of the scenario, then those of the RFCs.
+/// own, then those of the scenario, then those of the preset, then those of the RFCs.
 pub(super) fn conventions(controller: &str, own: &TcpOptions, common: &TcpOptions) -> Conventions {
     if network::kernel_name(controller).is_some() {
         return Conventions::Linux;
     }
-    own.conventions.or(common.conventions).unwrap_or(Conventions::Rfc)
+    let default = match own.preset.or(common.preset) {
+        Some(Preset::Datacenter) => Conventions::Linux,
+        None => Conventions::Rfc,
+    };
+    own.conventions.or(common.conventions).unwrap_or(default)
 }
 
 /// Compiles the options of a TCP flow: its own, then those of the scenario, then the defaults of
@@ -316,8 +353,13 @@ pub(super) fn compile(
         let message = format!("{controller} has those of Linux");
         return problem(format!("{}.conventions", layers.own_key), message);
     }
-    let defaults = conventions.defaults();
-    let accecn = layers.get(|o| o.accecn).unwrap_or(false);
+    let mut defaults = conventions.defaults();
+    if let Some(preset) = layers.get(|o| o.preset) {
+        defaults = preset.apply(defaults);
+    }
+    let default_ecn = if defaults.ecn { Ecn::Classic } else { Ecn::Off };
+    let ecn = layers.get(|o| o.ecn).unwrap_or(default_ecn);
+    let accecn = layers.get(|o| o.accecn).unwrap_or(defaults.ecn && ecn != Ecn::Off);
     let recovery = layers.get(|o| o.recovery).unwrap_or(Recovery::Sack);
     // AccECN with SACK needs DSACK (RFC 9768 section 3.1.1).
     let sack = recovery == Recovery::Sack;
@@ -350,8 +392,8 @@ pub(super) fn compile(
         window: layers.get(|o| o.window).unwrap_or(WINDOW),
         delayed_acks: layers.get(|o| o.delayed_acks).unwrap_or(defaults.delayed_acks),
         ack_delay: span(|o| o.ack_delay, defaults.ack_delay),
-        ecn: layers.get(|o| o.ecn).is_some_and(|ecn| ecn != Ecn::Off),
-        l4s: layers.get(|o| o.ecn) == Some(Ecn::L4s),
+        ecn: ecn != Ecn::Off,
+        l4s: ecn == Ecn::L4s,
         timestamps: match layers.get(|o| o.timestamps) {
             Some(timestamps) => timestamps.granularity(),
             None => defaults.timestamps.then_some(cwnd::Dur::from_millis(1)),

@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, TcpExtensions, Traffic};
 
+mod ecmp;
 mod errors;
+mod leaf_spine;
 mod links;
 mod queues;
 mod sizes;

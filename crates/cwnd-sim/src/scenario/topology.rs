@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::error::{Problem, problem, unknown_name};
 use super::format::{Queue, Scenario};
 use super::impairments;
-use super::link::{Back, LinkKeys};
+use super::link::{Back, LeafSpine, LinkKeys};
 use crate::network::{self, InvalidField, QueueLimit};
 use crate::units::Span;
 
@@ -13,6 +13,8 @@ use crate::units::Span;
 const MAX_LINKS: usize = 100_000;
 /// The largest number of routers of a chain.
 const MAX_ROUTERS: u32 = 10_000;
+/// The largest number of leaves, of spines and of hosts of a leaf.
+const MAX_SWITCHES: u32 = 1000;
 /// The largest number of characters of a name.
 const MAX_NAME_LENGTH: usize = 64;
 
@@ -24,8 +26,8 @@ pub(super) struct Topology<'a> {
     pub index: HashMap<String, usize>,
     /// One-way links. Their queues are placeholders.
     pub links: Vec<network::Link>,
-    /// The queue of each link in the file.
-    pub queues: Vec<UnsizedQueue<'a>>,
+    /// The queue of each link in the file; `None` if it is infinite.
+    pub queues: Vec<Option<UnsizedQueue<'a>>>,
     /// The default nodes of sources and sinks.
     pub ends: Option<(usize, usize)>,
     /// The routers of a chain, in order.
@@ -79,17 +81,24 @@ impl<'a> Topology<'a> {
             routers: Vec::new(),
             names: HashSet::new(),
         };
-        match (&scenario.dumbbell, &scenario.chain, scenario.link.is_empty()) {
-            (Some(_), Some(_), _) => {
-                return problem("chain", "a network is a [dumbbell] or a [chain], not both");
-            }
-            (None, None, true) => {
-                return problem("", "no network: write a [dumbbell], a [chain] or [[link]]s");
-            }
-            _ => {}
+        let tables = [
+            ("dumbbell", scenario.dumbbell.is_some()),
+            ("chain", scenario.chain.is_some()),
+            ("leaf_spine", scenario.leaf_spine.is_some()),
+        ];
+        let mut given = tables.into_iter().filter(|(_, given)| *given).map(|(name, _)| name);
+        if let (Some(one), Some(other)) = (given.next(), given.next()) {
+            return problem(other, format!("a network is a [{one}] or a [{other}], not both"));
+        }
+        if tables.iter().all(|(_, given)| !given) && scenario.link.is_empty() {
+            let all = "a [dumbbell], a [chain], a [leaf_spine] or [[link]]s";
+            return problem("", format!("no network: write {all}"));
         }
         topology.dumbbell(scenario)?;
         topology.chain(scenario)?;
+        if let Some(table) = &scenario.leaf_spine {
+            topology.leaf_spine(table)?;
+        }
         if scenario.link.len() > MAX_LINKS {
             return problem("link", format!("more than {MAX_LINKS} links"));
         }
@@ -171,6 +180,49 @@ impl<'a> Topology<'a> {
         Ok(())
     }
 
+    fn leaf_spine(&mut self, table: &'a LeafSpine) -> Result<(), Problem> {
+        let LeafSpine { leaves, spines, hosts, .. } = *table;
+        for (name, count) in [("leaves", leaves), ("spines", spines), ("hosts", hosts)] {
+            if !(1..=MAX_SWITCHES).contains(&count) {
+                let message = format!("a number from 1 to {MAX_SWITCHES}");
+                return problem(format!("leaf_spine.{name}"), message);
+            }
+        }
+        let links = 2 * u64::from(leaves) * (u64::from(spines) + u64::from(hosts));
+        if links > MAX_LINKS as u64 {
+            let message = format!("{links} links in all; at most {MAX_LINKS}");
+            return problem("leaf_spine.hosts", message);
+        }
+        let link = |key, keys| LinkTable {
+            key,
+            name: None,
+            keys,
+            bdp_rtt: table.bdp_rtt,
+            duplex: true,
+            back: None,
+        };
+        let (rate, delay) = (Some(&table.rate), Some(&table.delay));
+        let keys = LinkKeys { rate, delay, queue: table.queue.as_ref(), ..LinkKeys::default() };
+        let own = &table.fabric;
+        let (rate, delay, queue) = (own.rate.as_ref(), own.delay.as_ref(), own.queue.as_ref());
+        let fabric = LinkKeys { rate, delay, queue, ..LinkKeys::default() }.or(keys);
+        for leaf in 1..=leaves {
+            let switch = self.node(&format!("leaf{leaf}"));
+            for host in (leaf - 1) * hosts + 1..=leaf * hosts {
+                let host = self.node(&format!("h{host}"));
+                self.add_links(host, switch, &link("leaf_spine", keys))?;
+                // The first of the two links is that of the host.
+                let from_host = self.queues.len() - 2;
+                self.queues[from_host] = None;
+            }
+            for spine in 1..=spines {
+                let spine = self.node(&format!("spine{spine}"));
+                self.add_links(switch, spine, &link("leaf_spine.fabric", fabric))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the index of a node, and creates the node if there is none with this name.
     fn node(&mut self, name: &str) -> usize {
         if let Some(&index) = self.index.get(name) {
@@ -187,6 +239,29 @@ impl<'a> Topology<'a> {
             let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
             Problem::new(key, unknown_name("node", name, &nodes))
         })
+    }
+
+    /// Returns the indices of a node, or of those of a range such as `h2..h65`.
+    pub(super) fn known_range(&self, key: &str, text: &str) -> Result<Vec<usize>, Problem> {
+        let Some((first, last)) = text.split_once("..") else {
+            return Ok(vec![self.known(key.to_owned(), text)?]);
+        };
+        let number = |name: &str| {
+            let base = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+            let number: u32 = name[base.len()..].parse().ok()?;
+            Some((base.to_owned(), number))
+        };
+        let range = match (number(first), number(last)) {
+            (Some((base, low)), Some((other, high))) if base == other && low < high => {
+                Some((base, low..=high))
+            }
+            _ => None,
+        };
+        let Some((base, numbers)) = range else {
+            let shown = crate::units::shorten(text);
+            return problem(key, format!("\"{shown}\" is not a range of nodes such as h2..h65"));
+        };
+        numbers.map(|number| self.known(key.to_owned(), &format!("{base}{number}"))).collect()
     }
 
     /// Adds the links between two nodes, one in each direction or one alone.
@@ -218,6 +293,7 @@ impl<'a> Topology<'a> {
             if given { format!("{key}.back.{name}") } else { format!("{key}.{name}") }
         };
         let keys = table.keys.reverse(table.back);
+        table.check_traces(&keys)?;
         for (lost, name) in [
             (table.keys.sets_rate() && !keys.sets_rate() && keys.rate.is_none(), "rate"),
             (table.keys.sets_delay() && !keys.sets_delay() && keys.delay.is_none(), "delay"),
@@ -263,11 +339,11 @@ impl<'a> Topology<'a> {
             return problem(place(field), message);
         }
         self.links.push(link);
-        self.queues.push(UnsizedQueue {
+        self.queues.push(Some(UnsizedQueue {
             queue: keys.queue,
             key: place("queue"),
             bdp_rtt: table.bdp_rtt,
-        });
+        }));
         Ok(())
     }
 }
@@ -286,8 +362,31 @@ impl LinkTable<'_, '_> {
         }
         Ok(())
     }
+
+    /// Checks that a trace of one direction is not silently that of the other, whose keys are
+    /// `back`, and that the other one has a rate.
+    fn check_traces(&self, back: &LinkKeys) -> Result<(), Problem> {
+        let (key, own) = (self.key, self.back.map(Back::keys));
+        let own_trace = own.is_some_and(|own| own.trace.is_some());
+        if back.trace.is_some() && !own_trace {
+            return problem(
+                format!("{key}.trace"),
+                format!(
+                    "a trace is of one direction: set `{key}.back.trace` too, which may be the \
+                     same file, or `{key}.back.rate`"
+                ),
+            );
+        }
+        if own_trace && self.keys.rate.is_none() && !self.keys.sets_rate() {
+            return problem(
+                format!("{key}.back.trace"),
+                format!("a trace is of one direction: set `{key}.trace` or `{key}.rate` too"),
+            );
+        }
+        Ok(())
+    }
 }
 
-/// The placeholder of a queue without a size.
+/// The placeholder of a queue without a size, and an infinite queue.
 const PLACEHOLDER: network::Queue =
     network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };

@@ -206,18 +206,18 @@ const CHANGES: &[&str] = &[
     "changes = [{ at = 0.1, delay = \"30ms\", loss = 0.2 }, { at = 0.4, delay = \"1ms\", loss = 0 }]",
 ];
 
-/// Models and traces, which replace the rate.
+/// Models and traces, which replace the rate. A trace is given for each direction.
 const MODELS: &[&str] = &[
     "model = { kind = \"cellular\" }",
     "model = { kind = \"cellular\", max = \"50mbit\", sigma = \"100mbit\", outage = \"50ms\", step = \"10ms\" }",
-    "trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] }",
-    "trace = { rate = [1] }",
+    "trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] }, back = { trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] } }",
+    "trace = { rate = [1] }, back = { trace = { rate = [1] } }",
 ];
 
 /// Models and traces, which replace the rate and the delay.
 const MODELS_WITH_DELAY: &[&str] = &[
     "model = { kind = \"leo\", interval = \"100ms\", outage = \"10ms\", rate = \"1mbit..50mbit\", delay = \"0s..5ms\" }",
-    "trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" }",
+    "trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" }, back = { trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" } }",
 ];
 
 /// Keys that apply to each packet.
@@ -268,7 +268,8 @@ fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrat
     let valid = |keys: &String| {
         let process = ["leo", "cellular", "trace"].iter().any(|word| keys.contains(word));
         let bursts = keys.contains("loss = 0.2") && keys.contains("gilbert");
-        !(bursts || process && keys.contains("back"))
+        let backs = keys.matches("back").count() - keys.matches("back = { trace").count();
+        !(bursts || process && backs > 0)
     };
     vec![keys.prop_map(joined).prop_filter("valid keys", valid).boxed()]
 }
@@ -342,7 +343,24 @@ fn topology(values: &'static Values) -> BoxedStrategy<Topology> {
             Topology { toml, nodes, free: false, chain: true }
         })
     });
-    prop_oneof![4 => dumbbell, 3 => chain, 3 => graph(values)].boxed()
+    prop_oneof![4 => dumbbell, 3 => chain, 3 => graph(values), 1 => leaf_spine(values)].boxed()
+}
+
+/// Two or three racks of two hosts, with up to three spines.
+fn leaf_spine(values: &'static Values) -> impl Strategy<Value = Topology> {
+    (2usize..4, 1usize..4).prop_flat_map(|(leaves, spines)| {
+        let keys = vec![
+            Just(format!("leaves = {leaves},spines = {spines},hosts = 2")).boxed(),
+            key("rate", values.rates),
+            key("delay", values.delays),
+            rarely(2, queue()),
+            rarely(2, table("fabric", vec![key("rate", values.rates), queue()])),
+        ];
+        table("leaf_spine", keys).prop_map(move |toml| {
+            let nodes = (1..=2 * leaves).map(|number| format!("h{number}")).collect();
+            Topology { toml: lines(&toml), nodes, free: true, chain: false }
+        })
+    })
 }
 
 /// A tree of links, and further links.
@@ -608,6 +626,7 @@ pub(crate) fn case(values: &'static Values) -> BoxedStrategy<Case> {
         key("duration", values.durations),
         rarely(2, key("warmup", &["100ms", "37ms", "0.1001s", "150ms"])),
         key("sample", &["100ms", "10ms", "1ms", "7ms", "0.4ms"]),
+        rarely(2, key("ecmp", BOTH)),
         rarely(2, access(values)),
         rarely(2, table("tcp", tcp_options(values))),
     ]);

@@ -72,7 +72,10 @@ fn loss_in_bursts_has_the_parameters_of_the_literature() {
 fn read(name: &str) -> Result<(String, String), String> {
     let text = match name {
         "rate" => "1\n1\n4\n",
+        "up" => "8\r\n16\r\n\r\n",
         "delay" => "20\n10\n",
+        "long" => "7200001\n",
+        "empty" => "",
         "bad" => "1\n2.5\n",
         "falls" => "3\n1\n",
         _ => return Err(format!("dir/{name}: there is no such file")),
@@ -80,32 +83,91 @@ fn read(name: &str) -> Result<(String, String), String> {
     Ok((format!("dir/{name}"), text.into()))
 }
 
+/// A dumbbell without a rate, with these keys from line 4 on.
+fn traced(keys: &str) -> Result<Scenario, ScenarioError> {
+    let text = format!("duration = 9\n[dumbbell]\ndelay = 0\n{keys}\n{FLOW}");
+    Scenario::from_toml_with(&text, "x", &read)
+}
+
 #[test]
 fn traces_are_read_from_files() {
-    let text = |trace: &str| format!("duration = 9\n[dumbbell]\ndelay = 0\n{trace}\n{FLOW}");
-    let scenario = Scenario::from_toml_with(&text("trace = \"rate\""), "x", &read).unwrap();
+    let scenario = traced("trace = \"rate\"\nback = { trace = \"up\" }").unwrap();
     let network = scenario.network(1).unwrap();
-    assert_eq!(network.links[1].rate, Some(3.0 * 8.0 * 1504.0 / 0.004));
+    assert_eq!(network.links[0].rate, Some(3.0 * 8.0 * 1504.0 / 0.004));
+    assert_eq!(network.links[1].rate, Some(2.0 * 8.0 * 1504.0 / 0.016));
     // The contents are part of the scenario.
     assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
-    let leo =
-        "[[link]]\nfrom = \"a\"\nto = \"b\"\ntrace = { rate = \"rate\", delay = \"delay\" }\n";
+    let leo = "[[link]]\nfrom = \"a\"\nto = \"b\"\ntrace = { rate = \"rate\", delay = \"delay\" }\n\
+               back = { rate = \"1mbit\", delay = 0 }\n";
     let leo = format!("duration = 9\n{leo}{FLOW}from = \"a\"\nto = \"b\"\n");
     let network = Scenario::from_toml_with(&leo, "x", &read).unwrap().network(1).unwrap();
     assert_eq!(network.links[0].delay, Dur::from_millis(15));
     assert_eq!(network.links[0].least_delay(), Dur::from_millis(10));
     for (trace, expected) in [
-        ("trace = \"gone\"", "x:4: dumbbell.trace: dir/gone: there is no such file"),
-        ("trace = \"bad\"", "x:4: dumbbell.trace: dir/bad:2: `2.5` is not a whole number of"),
-        ("trace = \"falls\"", "x:4: dumbbell.trace: line 2: times do not decrease"),
-        ("trace = { rate = [0] }", "x:4: dumbbell.trace: a trace has at least one time"),
-        ("trace = 7", "x:4: dumbbell.trace: a trace is the name of a file"),
+        ("trace = \"gone\"", "dumbbell.trace: dir/gone: there is no such file"),
+        ("trace = \"bad\"", "dumbbell.trace: dir/bad:2: `2.5` is not a whole number of"),
+        ("trace = \"falls\"", "dumbbell.trace: dir/falls:2: times do not decrease"),
+        ("trace = \"empty\"", "dumbbell.trace: dir/empty: a trace has at least one time"),
+        (
+            "trace = { rate = \"rate\", delay = \"long\" }",
+            "dumbbell.trace: dir/long:1: a delay is at most 2h",
+        ),
+        ("trace = 7", "dumbbell.trace: a trace is the name of a file"),
     ] {
-        let error = Scenario::from_toml_with(&text(trace), "x", &read).unwrap_err().to_string();
-        assert!(error.starts_with(expected), "{error}");
+        let error = traced(trace).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("x:4: {expected}")), "{error}");
     }
-    let error = Scenario::from_toml(&text("trace = \"rate\""), "x").unwrap_err().to_string();
+    for (numbers, expected) in [
+        ("{ rate = [0] }", "dumbbell.trace: a trace has at least one time"),
+        ("{ rate = [3, 1] }", "dumbbell.trace: line 2: times do not decrease"),
+    ] {
+        let error = traced(&format!("trace = {numbers}\nback = {{ rate = \"1mbit\" }}"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("x:4: {expected}")), "{error}");
+    }
+    let text = format!("duration = 9\n[dumbbell]\ndelay = 0\ntrace = \"rate\"\n{FLOW}");
+    let error = Scenario::from_toml(&text, "x").unwrap_err().to_string();
     assert_eq!(error, "x:4: dumbbell.trace: the file \"rate\" cannot be read here");
+}
+
+#[test]
+fn a_trace_is_of_one_direction() {
+    for (keys, expected) in [
+        (
+            "trace = \"rate\"",
+            "x:4: dumbbell.trace: a trace is of one direction: set `dumbbell.back.trace` too, \
+             which may be the same file, or `dumbbell.back.rate`",
+        ),
+        (
+            "trace = \"rate\"\nback = { loss = 0.1 }",
+            "x:4: dumbbell.trace: a trace is of one direction: set `dumbbell.back.trace` too, \
+             which may be the same file, or `dumbbell.back.rate`",
+        ),
+    ] {
+        assert_eq!(traced(keys).unwrap_err().to_string(), expected);
+    }
+    let one = "duration = 9\n[[link]]\nfrom = \"a\"\nto = \"b\"\n";
+    let traffic = format!("{FLOW}from = \"a\"\nto = \"b\"\n");
+    let error = format!("{one}back = {{ trace = \"rate\" }}\n{traffic}");
+    assert_eq!(
+        Scenario::from_toml_with(&error, "x", &read).unwrap_err().to_string(),
+        "x:5: link[0].back.trace: a trace is of one direction: set `link[0].trace` or \
+         `link[0].rate` too"
+    );
+    for valid in [
+        "trace = \"rate\"\nback = { trace = \"rate\" }",
+        "trace = \"rate\"\nback = { rate = \"1mbit\" }",
+        "rate = \"1mbit\"\nback = { trace = \"rate\" }",
+        "trace = \"rate\"\nback = { model = { kind = \"cellular\" } }",
+    ] {
+        let links = traced(valid).unwrap().network(1).unwrap().links;
+        assert!(links.iter().all(|link| link.rate.is_some()), "{valid}");
+    }
+    // A link of one direction has one trace.
+    let single = format!(
+        "{one}duplex = false\ntrace = \"rate\"\n[[link]]\nfrom = \"b\"\nto = \"a\"\nduplex = false\n{traffic}"
+    );
+    assert_eq!(Scenario::from_toml_with(&single, "x", &read).unwrap().link.len(), 2);
 }
 
 #[test]

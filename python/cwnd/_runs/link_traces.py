@@ -1,0 +1,518 @@
+"""Recorded links: files of rates over time in the formats of several tools.
+
+A trace is a list of segments with constant rates. Scenarios have the format of mahimahi, in which
+a line is the time of an opportunity to deliver 1504 bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cwnd._runs.defaults import TRACE_FORMATS
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from cwnd._base.records import JsonObject
+
+OPPORTUNITY_BITS = 8 * 1504
+"""What an opportunity of mahimahi delivers."""
+
+MAX_LINES = 10_000_000
+"""Largest number of lines of a trace, as in scenarios."""
+
+DELAY_INTERVAL_S = 0.01
+"""Time between the delays of a scenario's trace by default."""
+
+_MOST_DIGITS = 10
+"""Of a time in milliseconds."""
+
+_LONGEST_S, _FASTEST_BPS, _LONGEST_DELAY_S = 1e6, 1e13, 7200.0
+"""Largest duration of a trace, rate and delay; the last two are a scenario's."""
+
+_SLACK = 1e-6
+"""Milliseconds and packets that are rounding errors of sums."""
+
+
+class LinkTrace(NamedTuple):
+    """Segments of a recorded link, one item each."""
+
+    durations_s: npt.NDArray[np.float64]
+    rates_bps: npt.NDArray[np.float64]
+    delays_s: npt.NDArray[np.float64] | None
+    """One-way delays, if the file has some."""
+
+    @property
+    def ends_s(self) -> npt.NDArray[np.float64]:
+        """The ends of the segments."""
+        return np.cumsum(self.durations_s)
+
+    def summary(self) -> JsonObject:
+        """Return the duration, the rates in windows of 1 s, the longest outage and the delays."""
+        ends = self.ends_s
+        duration = float(ends[-1])
+        bits = np.concatenate([[0.0], np.cumsum(self.durations_s * self.rates_bps)])
+        windows = max(1, math.floor(duration + _SLACK))
+        edges = np.arange(windows + 1) * min(1.0, duration)
+        rates = np.diff(np.interp(edges, np.concatenate([[0.0], ends]), bits)) / edges[1]
+        outages = [0.0]
+        for length, rate in zip(self.durations_s.tolist(), self.rates_bps.tolist(), strict=True):
+            if rate:
+                outages.append(0.0)
+            else:
+                outages[-1] += length
+        summary: JsonObject = {
+            "duration_s": duration,
+            "mean_rate_bps": float(bits[-1]) / duration,
+            "min_rate_bps": float(rates.min()),
+            "max_rate_bps": float(rates.max()),
+            "longest_outage_s": max(outages),
+            "min_delay_s": None,
+            "mean_delay_s": None,
+            "max_delay_s": None,
+        }
+        if self.delays_s is not None:
+            summary |= {
+                "min_delay_s": float(self.delays_s.min()),
+                "mean_delay_s": float(np.average(self.delays_s, weights=self.durations_s)),
+                "max_delay_s": float(self.delays_s.max()),
+            }
+        return summary
+
+
+def read_link_trace(
+    path: str, form: str | None = None, interval_s: float | None = None
+) -> tuple[LinkTrace, str]:
+    """Read a file in a format of `FORMATS`, by default the one that its first line has.
+
+    ``interval_s`` is the duration of each line of a CSV without times. Returns the trace and its
+    format. The ArgumentError of a file that is not in the format names the file and the line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig").rstrip()
+    except UnicodeDecodeError:
+        raise ArgumentError("file", f"{path}: not a text file in UTF-8") from None
+    form = _recognise(text) if form is None else form
+    try:
+        segments = list(_read_segments(text, form, interval_s))
+    except _Mistake as mistake:
+        line = "" if mistake.line is None else f"{mistake.line}:"
+        raise ArgumentError("file", f"{path}:{line} {mistake}") from None
+    except RecursionError:
+        raise ArgumentError("file", f"{path}: nested too deeply") from None
+    except csv.Error as mistake:
+        raise ArgumentError("file", f"{path}: not CSV: {mistake}") from None
+    durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
+    has_delays = segments[0].delay_s is not None
+    for largest, limit, problem in (
+        (math.fsum(durations), _LONGEST_S, "a trace lasts at most 10^6 s"),
+        (rates.max(), _FASTEST_BPS, "a rate is at most 10 Tbit/s"),
+        (delays.max() if has_delays else 0, _LONGEST_DELAY_S, "a delay is at most 2 h"),
+    ):
+        if largest > limit:
+            raise ArgumentError("file", f"{path}: {problem}")
+    if not rates.any():
+        raise ArgumentError("file", f"{path}: a trace has at least one rate above 0")
+    return LinkTrace(durations, rates, delays if has_delays else None), form
+
+
+def write_link_trace(trace: LinkTrace, form: str) -> str:
+    """Return a trace as the text of a file in a format of `FORMATS`."""
+    return FORMATS[form].write(trace)
+
+
+def write_delays(trace: LinkTrace) -> str:
+    """Return the delays of a trace in whole milliseconds, one for each 10 ms."""
+    delays, ends = trace.delays_s, trace.ends_s
+    if delays is None:
+        raise ArgumentError("file", "the trace has no delays for --delays")
+    number = max(1, math.ceil(ends[-1] / DELAY_INTERVAL_S - _SLACK))
+    at = np.searchsorted(ends, np.arange(number) * DELAY_INTERVAL_S + _SLACK / 1e3)
+    return _lines(np.rint(delays[np.minimum(at, len(ends) - 1)] * 1e3).astype(int))
+
+
+class _Mistake(Exception):  # noqa: N818
+    """A mistake in a file, with the number of its line if it has one."""
+
+    def __init__(self, line: int | None, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+class _Segment(NamedTuple):
+    duration_s: float
+    rate_bps: float
+    delay_s: float | None = None
+
+
+class _Format(NamedTuple):
+    """How a format is read and written."""
+
+    read: Callable[[str, float | None], Iterator[_Segment]]
+    write: Callable[[LinkTrace], str]
+
+
+def _read_segments(text: str, form: str, interval_s: float | None) -> Iterator[_Segment]:
+    if interval_s is not None and form != "csv":
+        raise _Mistake(None, f"the format {form} has times: leave out --interval")
+    return FORMATS[form].read(text, interval_s)
+
+
+def _recognise(text: str) -> str:
+    """Return the format of a file by its first line with text."""
+    first = text.lstrip()[:1]
+    line = text.lstrip().partition("\n")[0]
+    if first and first in "[{":
+        return "netem-trace"
+    if "," in line or first.isalpha():
+        return "csv"
+    return "pensieve" if len(line.split()) > 1 else "mahimahi"
+
+
+def _number(line: int | None, text: object, what: str) -> float:
+    """Parse a number of at least 0."""
+    try:
+        number = float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise _Mistake(line, f"`{_shorten(text)}` is not {what}: a number of at least 0")
+    return number
+
+
+def _shorten(value: object) -> str:
+    """Return the beginning of a wrong value."""
+    text = value.strip() if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def _lines(numbers: npt.NDArray[Any]) -> str:
+    return "".join(f"{number}\n" for number in numbers.tolist())
+
+
+def _decimal(number: float) -> str:
+    """Format a number with at most nine decimals."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
+    """Read times of opportunities; those at one time are of the millisecond that ends then."""
+    times: list[int] = []
+    for line, item in enumerate(text.splitlines(), 1):
+        digits = item.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) < _MOST_DIGITS):
+            problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
+            raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
+        at = int(digits)
+        if times and at < times[-1]:
+            raise _Mistake(line, "times do not decrease")
+        times.append(at)
+    if not times or not times[-1]:
+        raise _Mistake(None, "a trace has at least one time, and its last one is above 0")
+    distinct, counts = np.unique(np.maximum(times, 1), return_counts=True)
+    before = 0
+    for time, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        if time - 1 > before:
+            yield _Segment((time - 1 - before) / 1e3, 0.0)
+        yield _Segment(1e-3, count * OPPORTUNITY_BITS * 1e3)
+        before = time
+
+
+def _write_mahimahi(trace: LinkTrace) -> str:
+    """Write the times at which the next opportunity is complete; the last one is the end."""
+    ends, bits = trace.ends_s, np.cumsum(trace.durations_s * trace.rates_bps)
+    number = bits[-1] / OPPORTUNITY_BITS
+    if number >= MAX_LINES:
+        most = f"a trace has at most {MAX_LINES} opportunities"
+        raise ArgumentError("file", f"{most}, this one has {number:.0f}: write a part of it")
+    complete = np.arange(1, math.floor(number + _SLACK) + 1) * OPPORTUNITY_BITS
+    at = np.searchsorted(bits, complete - _SLACK * OPPORTUNITY_BITS)
+    times_s = ends[at] - (bits[at] - complete) / trace.rates_bps[at]
+    times = np.ceil(times_s * 1e3 - _SLACK).astype(int)
+    end = max(1, round(float(ends[-1]) * 1e3))
+    times = np.minimum(times, end)
+    if not times.size or times[-1] < end:
+        times = np.append(times, end)
+    return _lines(times)
+
+
+def _read_pensieve(text: str, _: float | None) -> Iterator[_Segment]:
+    """Read times in seconds, and rates since the line before in Mbit/s."""
+    before: float | None = None
+    for line, item in enumerate(text.splitlines(), 1):
+        columns = item.split()
+        if len(columns) != 2:
+            raise _Mistake(
+                line, f"`{_shorten(item)}` is not a time in seconds and a rate in Mbit/s"
+            )
+        time = _number(line, columns[0], "a time in seconds")
+        rate = _number(line, columns[1], "a rate in Mbit/s")
+        if before is not None:
+            yield _Segment(_elapsed(line, before, time), rate * 1e6)
+        before = time
+    if before is None or line == 1:
+        raise _Mistake(None, "a trace has at least two lines")
+
+
+def _elapsed(line: int, before: float, time: float) -> float:
+    if time <= before:
+        raise _Mistake(line, "times increase")
+    return time - before
+
+
+def _write_pensieve(trace: LinkTrace) -> str:
+    times, rates = [0.0, *trace.ends_s.tolist()], (trace.rates_bps / 1e6).tolist()
+    rows = zip(times, [rates[0], *rates], strict=True)
+    return "".join(f"{_decimal(time)} {_decimal(rate)}\n" for time, rate in rows)
+
+
+_TIME_UNITS = {"s": 1.0, "secs": 1.0, "ms": 1e-3, "us": 1e-6}
+_RATE_UNITS = {
+    f"{prefix}{unit}": factor
+    for prefix, factor in {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}.items()
+    for unit in ("bps", "bit")
+}
+_COLUMNS = {
+    "time": ("time", _TIME_UNITS),
+    "start_time": ("time", _TIME_UNITS),
+    "duration": ("duration", _TIME_UNITS),
+    "delay": ("delay", _TIME_UNITS),
+    "rate": ("rate", _RATE_UNITS),
+    "bandwidth": ("rate", _RATE_UNITS),
+    "throughput": ("rate", _RATE_UNITS),
+}
+"""Names of columns without their units: what they are, and the units."""
+
+
+def _read_header(names: Sequence[str]) -> dict[str, tuple[int, float]]:
+    """Return of each known column what it is, with its position and its unit."""
+    found: dict[str, tuple[int, float]] = {}
+    for position, name in enumerate(name.strip().lower() for name in names):
+        word, _, unit = (name, "", "") if name in _COLUMNS else name.rpartition("_")
+        if word not in _COLUMNS:
+            continue
+        what, units = _COLUMNS[word]
+        if unit not in units:
+            raise _Mistake(1, f"the column `{_shorten(name)}` has no unit of {', '.join(units)}")
+        if what in found:
+            raise _Mistake(1, f"two columns are a {what}")
+        found[what] = (position, units[unit])
+    if "rate" not in found:
+        raise _Mistake(1, "no column is a rate: the first line has names such as time_s,rate_bps")
+    return found
+
+
+def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
+    """Read rows with a rate, and with the times and delays that the header names."""
+    reader = csv.reader(text.splitlines())
+    header = next(reader, [])
+    columns = _read_header(header)
+    times = not columns.keys().isdisjoint(("time", "duration"))
+    if times == (interval_s is not None):
+        problem = "a column is a time: leave out" if times else "no column is a time: add"
+        raise _Mistake(1, f"{problem} --interval, the duration of a line")
+    rows: list[dict[str, float]] = []
+    for row in reader:
+        line = reader.line_num
+        if len(row) != len(header):
+            raise _Mistake(line, f"the first line has {len(header)} columns, this one {len(row)}")
+        values = {
+            what: _number(line, row[position], f"a {what}") * unit
+            for what, (position, unit) in columns.items()
+        }
+        if values.get("duration") == 0:
+            raise _Mistake(line, "a duration is above 0")
+        if rows and "time" in values:
+            rows[-1].setdefault("duration", _elapsed(line, rows[-1]["time"], values["time"]))
+        rows.append(values)
+    if not rows:
+        raise _Mistake(None, "no rates")
+    if interval_s is None and "duration" not in rows[-1]:
+        if not rows[1:]:
+            raise _Mistake(None, "one line with a time has no duration")
+        rows[-1]["duration"] = rows[-2]["duration"]
+    for values in rows:
+        duration = values.get("duration", interval_s or 0.0)
+        yield _Segment(duration, values["rate"], values.get("delay"))
+
+
+def _write_csv(trace: LinkTrace) -> str:
+    columns = {
+        "time_s": trace.ends_s - trace.durations_s,
+        "duration_s": trace.durations_s,
+        "rate_bps": trace.rates_bps,
+    }
+    if trace.delays_s is not None:
+        columns["delay_s"] = trace.delays_s
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    lines = [",".join(columns), *(",".join(map(_decimal, row)) for row in rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+_NETEM_RATE_BPS = 12e6
+_NETEM_DURATION_S = 1.0
+"""Defaults of netem-trace's `StaticBwConfig`."""
+_NETEM_TIMES = {
+    **dict.fromkeys(("ns", "nsec"), 1e-9),
+    **dict.fromkeys(("us", "µs", "usec"), 1e-6),
+    **dict.fromkeys(("ms", "msec"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
+}
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)")
+
+
+def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
+    """Read netem-trace's series of a rate, or a model without random numbers."""
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as mistake:
+        raise _Mistake(mistake.lineno, f"not JSON: {mistake.msg}") from None
+    except ValueError:
+        raise _Mistake(None, "not JSON: a number has too many digits") from None
+    if isinstance(document, list):
+        if not document:
+            raise _Mistake(None, "no rates")
+        for number, point in enumerate(document):
+            at = f"[{number}]"
+            values = _object(at, point, "start_time", "value", "duration")
+            duration = _number(None, values["duration"], f"the duration of {at}, in seconds")
+            yield _segment(f"{at}.duration", duration, _rate(f"{at}.value", values["value"]))
+    else:
+        yield from _model("", document, whole=True)
+
+
+def _model(at: str, document: object, *, whole: bool) -> Iterator[_Segment]:
+    """Read a model; ``whole`` is whether it is not in another one."""
+    if not isinstance(document, dict) or len(document) != 1:
+        raise _Mistake(None, f"{at or 'the document'}: not a series of points or a model")
+    name, values = next(iter(document.items()))
+    at = f"{at}.{name}" if at else name
+    if name not in _MODELS:
+        problem = f"of the models, {', '.join(_MODELS)} are read; write the series of another one"
+        raise _Mistake(None, f"{at}: {problem}")
+    yield from _MODELS[name](at, _object(at, values), whole)
+
+
+def _static(at: str, values: JsonObject, _: bool) -> Iterator[_Segment]:  # noqa: FBT001
+    rate, duration = values.get("bw"), values.get("duration")
+    yield _segment(
+        at,
+        _NETEM_DURATION_S if duration is None else _duration(f"{at}.duration", duration),
+        _NETEM_RATE_BPS if rate is None else _rate(f"{at}.bw", rate),
+    )
+
+
+def _replayed(at: str, values: JsonObject, _: bool) -> Iterator[_Segment]:  # noqa: FBT001
+    """Read rates by the time for which they hold."""
+    for number, item in enumerate(_list(f"{at}.pattern", values.get("pattern"))):
+        place = f"{at}.pattern[{number}]"
+        if not isinstance(item, list) or len(item) != 2:
+            raise _Mistake(None, f"{place}: not a duration and a list of rates")
+        duration = _duration(place, item[0])
+        for rate in _list(place, item[1]):
+            yield _segment(place, duration, _rate(place, rate))
+
+
+def _repeated(at: str, values: JsonObject, whole: bool) -> Iterator[_Segment]:  # noqa: FBT001
+    """Read a pattern as often as it repeats; once if that is for ever, a count of 0."""
+    pattern, count = _list(f"{at}.pattern", values.get("pattern")), values.get("count", 0)
+    if not isinstance(count, int) or count < 0:
+        raise _Mistake(None, f"{at}.count: `{_shorten(count)}` is not a whole number")
+    if not count and not whole:
+        raise _Mistake(
+            None, f"{at}: a pattern in another one does not repeat for ever: write its count"
+        )
+    segments = [
+        segment
+        for number, item in enumerate(pattern)
+        for segment in _model(f"{at}.pattern[{number}]", item, whole=False)
+    ]
+    if len(segments) * count > MAX_LINES:
+        raise _Mistake(None, f"{at}: more than {MAX_LINES} rates")
+    yield from segments * max(1, count)
+
+
+_MODELS = {
+    "StaticBwConfig": _static,
+    "TraceBwConfig": _replayed,
+    "RepeatedBwPatternConfig": _repeated,
+}
+"""netem-trace's models of rates without random numbers."""
+
+
+def _object(at: str, value: object, *required: str) -> JsonObject:
+    if not isinstance(value, dict) or not value.keys() >= set(required):
+        raise _Mistake(None, f"{at}: not an object with {', '.join(required) or 'values'}")
+    return value
+
+
+def _list(at: str, value: object) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise _Mistake(None, f"{at}: not a list with items")
+    return value
+
+
+def _segment(at: str, duration: float, rate: float) -> _Segment:
+    if duration == 0:
+        raise _Mistake(None, f"{at}: a duration is above 0")
+    return _Segment(duration, rate)
+
+
+def _rate(at: str, value: object) -> float:
+    """Read a rate: gigabits and bits per second, or text such as `1Gbps 500Mbps`."""
+    if isinstance(value, dict):
+        parts = [(value.get("gbps", 0), 1e9), (value.get("bps", 0), 1.0)]
+        return sum(_number(None, part, f"a rate at {at}") * unit for part, unit in parts)
+    return _parts(at, value, _RATE_UNITS, "12Mbps")
+
+
+def _duration(at: str, value: object) -> float:
+    """Read a duration: seconds and nanoseconds, or text such as `1s 500ms`."""
+    if isinstance(value, dict):
+        parts = [(value.get("secs", 0), 1.0), (value.get("nanos", 0), 1e-9)]
+        return sum(_number(None, part, f"a duration at {at}") * unit for part, unit in parts)
+    return _parts(at, value, _NETEM_TIMES, "1s 500ms")
+
+
+def _parts(at: str, value: object, units: dict[str, float], example: str) -> float:
+    """Add up the parts of a text with units."""
+    # Megabytes are not rates of netem-trace.
+    text = value.lower() if isinstance(value, str) and "B" not in value else ""
+    found = _PART.findall(text)
+    if not found or _PART.sub("", text).strip() or any(unit not in units for _, unit in found):
+        raise _Mistake(None, f"{at}: `{_shorten(value)}` is not like {example}")
+    return sum(float(number) * units[unit] for number, unit in found)
+
+
+def _write_netem(trace: LinkTrace) -> str:
+    """Write a series of points, as `write_bw_series_json` does."""
+    points = []
+    starts = trace.ends_s - trace.durations_s
+    columns = (starts.tolist(), trace.durations_s.tolist(), trace.rates_bps.tolist())
+    for start, duration, rate in zip(*columns, strict=True):
+        gigabits, bits = divmod(round(rate), 10**9)
+        value = {"gbps": gigabits, "bps": bits}
+        points.append({"start_time": round(start, 9), "value": value, "duration": duration})
+    return json.dumps(points) + "\n"
+
+
+_FUNCTIONS = (
+    _Format(_read_mahimahi, _write_mahimahi),
+    _Format(_read_pensieve, _write_pensieve),
+    _Format(_read_netem, _write_netem),
+    _Format(_read_csv, _write_csv),
+)
+FORMATS = dict(zip(TRACE_FORMATS, _FUNCTIONS, strict=True))
+"""The formats of traces."""

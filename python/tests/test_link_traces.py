@@ -1,0 +1,254 @@
+"""Recorded links: formats of traces, and the command that converts them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cwnd
+
+RATES = [8e6, 0.0, 2.5e6, 0.0]
+"""Rates of four seconds, which the file of each format has; the last one is 0."""
+FILES = {
+    "pensieve": "0 77\n1 8\n2.0 0\n3\t2.5\n4 0.0\n",
+    "csv": "time_s,rate_mbps\r\n0,8\r\n1,0.0\r\n2,2.5\r\n3,0.0\r\n\r\n",
+    "netem-trace": json.dumps(
+        [
+            {"start_time": at, "value": {"gbps": 0, "bps": int(rate)}, "duration": 1.0}
+            for at, rate in enumerate(RATES)
+        ]
+    ),
+}
+OTHER_FILES = {
+    "duration.csv": "rate_kbps,duration_ms,note\n8000,1000,a\n0,1000,b\n2500,1000,c\n0,1000,d\n",
+    "series.csv": (
+        "start_time_secs,bandwidth_bps,duration_secs\n0,8000000,1\n1,0,1\n2,2500000,1\n3,0,1\n"
+    ),
+    "static.json": json.dumps(
+        {
+            "RepeatedBwPatternConfig": {
+                "pattern": [
+                    {"StaticBwConfig": {"bw": "8Mbps", "duration": "1s"}},
+                    {"StaticBwConfig": {"bw": "0bps"}},
+                    {"StaticBwConfig": {"bw": {"gbps": 0, "bps": 2500000}, "duration": None}},
+                    {"StaticBwConfig": {"bw": "0bps", "duration": {"secs": 1, "nanos": 0}}},
+                ],
+                "count": 0,
+            }
+        }
+    ),
+    "replayed.json": json.dumps(
+        {
+            "TraceBwConfig": {
+                "pattern": [["500ms 500ms", ["8Mbps", "0Mbps"]], ["1s", ["2Mbps 500kbps", "0bps"]]]
+            }
+        }
+    ),
+}
+
+
+@pytest.fixture
+def trace(command, tmp_path):
+    """Run a command of `cwnd trace` on a file with this text."""
+
+    def run(verb: str, text: str, *arguments: object, name: str = "file"):
+        file = tmp_path / name
+        file.write_text(text)
+        return command("trace", verb, file, *arguments)
+
+    return run
+
+
+@pytest.mark.parametrize("text", [*FILES.values(), *OTHER_FILES.values()])
+def test_formats_have_the_same_trace(trace, tmp_path, text):
+    """The opportunities are those of the rates: n are complete after n * 12032 bits."""
+    out = tmp_path / "out"
+    assert trace("convert", text, out).returncode == 0
+    times = [int(line) for line in out.read_text().splitlines()]
+    bits = 8 * 1504
+    # ceil(1 s * 8 Mbit/s * k / n) for each k, and those of the third second behind the rest.
+    first, rest = divmod(8_000_000, bits)
+    expected = [-(-1000 * bits * k // 8_000_000) for k in range(1, first + 1)]
+    third = [bits * (k + 1) - rest for k in range((2_500_000 + rest) // bits)]
+    expected += [2000 - (-1000 * need // 2_500_000) for need in third]
+    # The last second has rate 0: mahimahi's format ends with an opportunity.
+    assert times == [*expected, 4000]
+
+
+@pytest.mark.parametrize("form", ["mahimahi", *FILES])
+@pytest.mark.parametrize("source", FILES)
+def test_a_trace_survives_a_conversion_to_each_format(trace, command, tmp_path, source, form):
+    there, back, direct = (tmp_path / name for name in ("there", "back", "direct"))
+    assert trace("convert", FILES[source], there, "--to", form).returncode == 0
+    assert command("trace", "convert", there, back).returncode == 0
+    assert trace("convert", FILES[source], direct).returncode == 0
+    assert back.read_text() == direct.read_text()
+    found = json.loads(command("trace", "info", there, "--json").stdout)
+    assert found["format"] == form
+    assert found["duration_s"] == pytest.approx(4)
+
+
+def test_mahimahi_is_kept_bit_by_bit(trace, tmp_path):
+    text = "0\n0\n3\n4\n4\n4\n9\n"
+    out, again = tmp_path / "x.csv", tmp_path / "again"
+    assert trace("convert", text, out, "--to", "csv").returncode == 0
+    assert out.read_text().splitlines()[:4] == [
+        "time_s,duration_s,rate_bps",
+        "0,0.001,24064000",
+        "0.001,0.001,0",
+        "0.002,0.001,12032000",
+    ]
+    assert trace("convert", out.read_text(), again).returncode == 0
+    # Opportunities at 0 are of the first millisecond.
+    assert again.read_text() == text.replace("0\n0\n", "1\n1\n")
+
+
+def test_info(trace, check_json):
+    done = trace("info", FILES["csv"])
+    assert done.stdout.splitlines()[1:] == [
+        "rate: 2.625 Mbit/s on average, 0 bit/s to 8 Mbit/s in windows of 1 s",
+        "longest time without capacity: 1 s",
+    ]
+    document = json.loads(trace("info", FILES["csv"], "--json").stdout)
+    check_json(document, "`cwnd trace info FILE --json`")
+    assert document == {
+        "format": "csv",
+        "duration_s": 4.0,
+        "mean_rate_bps": 2.625e6,
+        "min_rate_bps": 0.0,
+        "max_rate_bps": 8e6,
+        "longest_outage_s": 1.0,
+        "min_delay_s": None,
+        "mean_delay_s": None,
+        "max_delay_s": None,
+    }
+
+
+def test_delays_and_lines_of_equal_duration(trace, tmp_path):
+    text = "rate_bps,delay_ms\n1504000,20\n0,30.4\n1504000,10\n"
+    out, delays = tmp_path / "out", tmp_path / "delays"
+    interval = ("--interval", "20ms")
+    done = trace("convert", text, out, *interval)
+    assert done.stderr == "cwnd: the delays are not written: --delays FILE writes them\n"
+    done = trace("convert", text, out, *interval, "--delays", delays)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert out.read_text() == "8\n16\n44\n52\n60\n"
+    assert delays.read_text() == "20\n20\n30\n30\n10\n10\n"
+    document = json.loads(trace("info", text, *interval, "--json").stdout)
+    assert document["mean_delay_s"] == pytest.approx(0.06 / 3 + 0.0004 / 3)
+    assert (document["min_delay_s"], document["max_delay_s"]) == (0.01, 0.0304)
+    assert "delay: 20.13 ms on average" in trace("info", text, *interval).stdout
+    again = tmp_path / "again.csv"
+    assert trace("convert", text, again, *interval, "--to", "csv").stderr == ""
+    assert json.loads(trace("info", again.read_text(), "--json").stdout) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1\n2.5\n", ":2: `2.5` is not a whole number of milliseconds; a file of rates has a "),
+        ("3\n1\n", ":2: times do not decrease"),
+        ("", ": a trace has at least one time, and its last one is above 0"),
+        ("0 1\n1 2\n1 3\n", ":3: times increase"),
+        ("0 1\n1 -2\n", ":2: `-2` is not a rate in Mbit/s: a number of at least 0"),
+        ("0 1\n1 nan\n", ":2: `nan` is not a rate in Mbit/s"),
+        ("0 1\n1\n", ":2: `1` is not a time in seconds and a rate in Mbit/s"),
+        ("0 1\n", ": a trace has at least two lines"),
+        ("0 0\n1 0\n", ": a trace has at least one rate above 0"),
+        ("time_s,rate_bps\n0,1\n0,2\n", ":3: times increase"),
+        ("time_s,rate_bps\n0,1\n1,x\n", ":3: `x` is not a rate: a number of at least 0"),
+        ("time_s,rate_bps\n0,1\n1\n", ":3: the first line has 2 columns, this one 1"),
+        ("time_s,rate_bps\n0,1\n", ": one line with a time has no duration"),
+        ("time_s,rate_bps\n", ": no rates"),
+        ("time,rate_bps\n0,1\n", ":1: the column `time` has no unit of s, secs, ms, us"),
+        ("time_s,rate_foo\n0,1\n", ":1: the column `rate_foo` has no unit of bps, bit, "),
+        ("time_s,rate_bps,bandwidth_bps\n0,1,1\n", ":1: two columns are a rate"),
+        ("time_s,loss\n0,1\n", ":1: no column is a rate: the first line has names such as "),
+        ("duration_s,rate_bps\n0,1\n", ":2: a duration is above 0"),
+        ("rate_bps\n1\n", ":1: no column is a time: add --interval, the duration of a line"),
+        ("[\n{]", ":2: not JSON: "),
+        ("[]", ": no rates"),
+        ("{}", ": the document: not a series of points or a model"),
+        ('[{"start_time": 0}]', ": [0]: not an object with start_time, value, duration"),
+        ('[{"start_time": 0, "value": {}, "duration": 0}]', ": [0].duration: a duration is above"),
+        ("0 1\n1e300 2\n", ": a trace lasts at most 10^6 s"),
+        ("0 1\n1 1e300\n", ": a rate is at most 10 Tbit/s"),
+        ("time_s,rate_bps,delay_s\n0,1,0\n1,1,1e9\n", ": a delay is at most 2 h"),
+        ("[" * 90000, ": nested too deeply"),
+        (
+            '{"RepeatedBwPatternConfig": {"count": 1, "pattern": [' * 400 + "]}}" * 400,
+            ": nested too deeply",
+        ),
+        (
+            '{"NormalizedBwConfig": {}}',
+            ": NormalizedBwConfig: of the models, StaticBwConfig, TraceBwConfig, ",
+        ),
+        ('{"StaticBwConfig": {"bw": "8MBps"}}', ": StaticBwConfig.bw: `8MBps` is not like 12Mbps"),
+        (
+            '{"TraceBwConfig": {"pattern": [["1s"]]}}',
+            ": TraceBwConfig.pattern[0]: not a duration and a list of rates",
+        ),
+        (
+            json.dumps(
+                {"RepeatedBwPatternConfig": {"pattern": [json.loads(OTHER_FILES["static.json"])]}}
+            ),
+            ": RepeatedBwPatternConfig.pattern[0].RepeatedBwPatternConfig: a pattern in another ",
+        ),
+    ],
+)
+def test_errors_name_the_file_and_the_line(trace, tmp_path, text, problem):
+    done = trace("info", text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert f"{tmp_path / 'file'}{problem}" in done.stderr
+
+
+def test_other_errors_are_one_line(trace, command, tmp_path):
+    out = tmp_path / "out"
+    for text, arguments, problem in (
+        ("1\n2\n", ["--interval", "1s"], "the format mahimahi has times: leave out --interval"),
+        (FILES["csv"], ["--interval", "1s"], ":1: a column is a time: leave out --interval"),
+        ("rate_bps\n1\n", ["--interval", "1"], "--interval: a time needs a unit"),
+        (FILES["csv"], ["--delays", tmp_path / "d"], "the trace has no delays for --delays"),
+        ("0 1\n1e3 2e5\n", [], "a trace has at most 10000000 opportunities, this one has 166223"),
+    ):
+        done = trace("convert", text, out, *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert problem in done.stderr
+        assert not out.exists()
+    (tmp_path / "latin").write_bytes(b"\xff\xfe1\n")
+    assert "not a text file in UTF-8" in command("trace", "info", tmp_path / "latin").stderr
+    assert "No such file" in command("trace", "info", tmp_path / "none").stderr
+
+
+def test_a_converted_trace_is_the_link_of_a_scenario(trace, tmp_path):
+    """The link offers the mean rate of the CSV, and nothing in its seconds of rate 0."""
+    assert trace("convert", FILES["csv"], tmp_path / "up").returncode == 0
+    file = tmp_path / "s.toml"
+    file.write_text(
+        'duration = "8s"\nsample = "1s"\n[dumbbell]\ndelay = "1ms"\ntrace = "up"\n'
+        'back = { rate = "1gbit" }\n[[cbr]]\nrate = "20mbit"\nmeasured = true\n'
+    )
+    link = cwnd.run(file).record["links"][0]
+    assert link["rate_bps"] == pytest.approx(2.625e6, rel=1e-3)
+    offered = link["capacity_bps"].tolist()
+    assert offered == pytest.approx([*RATES, *RATES], abs=3 * 8 * 1504)
+
+
+def test_each_direction_has_a_trace_on_the_command_line(command, tmp_path):
+    (tmp_path / "up").write_text("8\n")
+    (tmp_path / "down").write_text("1\n")
+    file = tmp_path / "s.toml"
+    file.write_text(
+        'duration = "1s"\n[dumbbell]\ndelay = "1ms"\nrate = "1mbit"\n'
+        '[[flow]]\ncontroller = "reno"\n'
+    )
+    one = ("--set", "dumbbell={delay='1ms',trace='up'}")
+    both = ("--set", "dumbbell={delay='1ms',trace='up',back={trace='down'}}")
+    done = command("run", file, *one, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "set `dumbbell.back.trace` too, which may be the same file" in done.stderr
+    links = json.loads(command("run", file, *both, "--json", cwd=tmp_path).stdout)["links"]
+    rates = [link["rate_bps"] for link in links]
+    assert rates == [pytest.approx(1504 * 1e3), pytest.approx(8 * 1504 * 1e3)]
