@@ -45,7 +45,9 @@ def test_what_is_given_out_is_a_copy():
     assert scenario.controllers == {}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "python/cwnd/scenarios").glob("*.toml")), ids=lambda p: p.stem
+)
 def test_ready_made_scenarios(path):
     assert cwnd.Scenario.from_toml(path).validate()["flows"] > 0
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cwnd._runs.conventions import NAMES, read_conventions
+from cwnd._runs.packaged import packaged
 from cwnd.perf.protocol import MAX_BURST
 from cwnd.units import parse_rate, parse_size
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from cwnd._runs.packaged import Folder
     from cwnd._runs.repetition import Repeat
 
     _ParamType = click.ParamType[object]
@@ -55,6 +58,29 @@ class _Text(_ParamType):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+class _File(_ParamType):
+    """The path of a file, or the name of a packaged one."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.name = "file"
+        self._folder = folder
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name of a packaged file, or of a file."""
+        return complete_files([each.name for each in packaged(self._folder)], incomplete)
+
+
+def complete_files(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Complete one of some names or of the TOML files here; without any, the path of a file."""
+    from click.shell_completion import CompletionItem
+
+    every = [*names, *sorted(str(path) for path in Path().glob("*.toml"))]
+    found = [CompletionItem(name) for name in every if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
 
 
 JUMBO = 9000
@@ -193,6 +219,8 @@ SHARE = _Text("share", _parse_share)
 MTU = _Text("mtu", _parse_mtu)
 NETWORK = _Text("network", _parse_network)
 CONTROLLER = _Text("controller", _parse_controller, _controllers)
+SCENARIO_FILE = _File("scenarios")
+PLAN_FILE = _File("plans")
 PAPER = _Text("paper", str, _papers)
 BITRATE = _Text("bitrate", parse_bitrate)
 COUNT = _Text("bytes", parse_count)

@@ -30,11 +30,13 @@ from cwnd._cli.outputs import (
 )
 from cwnd._cli.perf import perf
 from cwnd._cli.query import query
+from cwnd._cli.scenarios import scenarios
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import CONTROLLER, PAPER
+from cwnd._cli.values import CONTROLLER, PAPER, SCENARIO_FILE, complete_files
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.packaged import packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
@@ -52,10 +54,9 @@ def _complete_compared(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the name of a controller or of a scenario file."""
-    from click.shell_completion import CompletionItem
-
-    names = CONTROLLER.shell_complete(context, parameter, incomplete)
-    return names or [CompletionItem(incomplete, type="file")]
+    controllers = CONTROLLER.shell_complete(context, parameter, incomplete)
+    files = [f"{each.name}.toml" for each in packaged("scenarios")]
+    return complete_files([*(item.value for item in controllers), *files], incomplete)
 
 
 def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
@@ -195,10 +196,11 @@ def compare(  # noqa: PLR0913
 ) -> None:
     """Compare CONTROLLERS on one network: each alone, and in competition with a reference.
 
-    The network is a dumbbell, or the scenario FILE.toml. The controllers replace those of its
-    measured flows: all of them in runs alone, every second one against the reference. Without
-    CONTROLLERS, those of FILE's flows are compared. The options --rate to --conventions describe
-    the dumbbell; use --set to change a FILE, such as --set tcp.conventions=linux.
+    The network is a dumbbell, or the scenario FILE.toml: a file, or one of `cwnd scenarios`. The
+    controllers replace those of its measured flows: all of them in runs alone, every second one
+    against the reference. Without CONTROLLERS, those of FILE's flows are compared. The options
+    --rate to --conventions describe the dumbbell; use --set to change a FILE, such as --set
+    tcp.conventions=linux.
     """
     check_outputs(report=report, plot=plot, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
@@ -231,7 +233,7 @@ def compare(  # noqa: PLR0913
 
 
 @cwnd.command()
-@click.argument("file", type=click.Path())
+@click.argument("file", type=SCENARIO_FILE)
 @shared.values()
 @shared.seed(help="Seed of all random values; the file's by default.")
 @shared.backend()
@@ -257,7 +259,7 @@ def run(  # noqa: PLR0913, PLR0917
     check: bool,  # noqa: FBT001
     **options: str | None,
 ) -> int:
-    """Run the scenario FILE.
+    """Run the scenario FILE: a path, or a name of `cwnd scenarios`.
 
     With --check it prints one line for each bound of the table [expect], and no tables. FILE has
     the conventions of TCP: --set tcp.conventions=linux replaces them.
@@ -409,6 +411,9 @@ def keys(table: str | None, as_json: bool) -> None:  # noqa: FBT001
         print_key_tables(chosen)
     else:
         print_keys(chosen)
+
+
+cwnd.add_command(scenarios)
 
 
 @cwnd.command()

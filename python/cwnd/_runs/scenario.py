@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _native, _show
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
+from cwnd._runs.packaged import locate
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import check_unit, parse_time, scenario_time
@@ -78,7 +79,8 @@ class Scenario:
         Parameters
         ----------
         source
-            A path, or TOML text, which must contain a line break.
+            A path, the name of a packaged scenario such as ``wireless`` where no file has this name
+            (``cwnd scenarios`` lists them), or TOML text, which must contain a line break.
 
         Raises
         ------
@@ -91,9 +93,10 @@ class Scenario:
         if isinstance(source, str) and "\n" in source:
             text, origin, home = source, "<text>", Path()
         else:
-            origin, home = str(source), Path(source).parent
+            path = locate(Path(source), "scenarios")
+            origin, home = str(path), path.parent
             try:
-                text = Path(source).read_text(encoding="utf-8")
+                text = path.read_text(encoding="utf-8")
             except UnicodeDecodeError:
                 raise _native.ScenarioError(f"{origin}: not a text file in UTF-8") from None
         document = json.loads(_native.load(text, origin))

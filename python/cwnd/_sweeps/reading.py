@@ -13,6 +13,7 @@ import numpy as np
 
 from cwnd import _native
 from cwnd._runs.defaults import DUMBBELL
+from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS
 from cwnd._runs.run import MAX_SEED
 from cwnd._runs.scenario import Scenario, value_at
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from cwnd.controller import Factory, Spec
 
 PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
-"""The path of a plan, or its keys as plain data."""
+"""The path of a plan, the name of a packaged one, or its keys as plain data."""
 
 MAX_RUNS = 10_000_000
 """Largest number of runs of one sweep."""
@@ -50,8 +51,8 @@ _KEYS = (
 def read_plan(source: PlanLike) -> Plan:
     """Read and validate the plan of a sweep; a PlanError names the file and the key.
 
-    ``source`` is the path of a TOML file, or its contents as plain data; there, controllers may be
-    Python objects. docs/sweep.md describes the keys.
+    ``source`` is the path of a TOML file, the name of a packaged plan, or the contents as plain
+    data; there, controllers may be Python objects. docs/sweep.md describes the keys.
 
     Examples
     --------
@@ -68,8 +69,9 @@ def read_plan(source: PlanLike) -> Plan:
         text, home, origin = None, Path(), "plan"
         document = _plain(source)
     else:
-        home, origin = Path(source).parent, str(source)
-        text, document = _load(Path(source))
+        path = locate(Path(source), "plans")
+        home, origin = path.parent, str(path)
+        text, document = _load(path)
     try:
         plan = _Reader(document, home).read(origin, text)
     except ValueError as mistake:
@@ -182,7 +184,7 @@ class _Reader:
         """Parse the base."""
         base = self._document.get("base", {})
         if isinstance(base, str):
-            return self._scenario(self._home / base)
+            return self._scenario(Path(base))
         if not isinstance(base, dict):
             raise PlanError("base: must be the path of a scenario file, or a table")
         if "duration" in base:
@@ -203,7 +205,7 @@ class _Reader:
     def _scenario(self, path: Path) -> Scenario:
         """Read a scenario file; paths of Python controllers become relative to the plan."""
         try:
-            scenario = Scenario.from_toml(path)
+            scenario = Scenario.from_toml(locate(path, "scenarios", self._home))
         except OSError as problem:
             raise PlanError(f"base: cannot read {path}: {problem.strerror}") from None
         document = scenario.to_dict()

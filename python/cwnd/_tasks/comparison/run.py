@@ -89,8 +89,9 @@ def compare(  # noqa: PLR0913
     reference
         The controller that the others are compared with.
     network
-        A scenario or the path of its file, instead of the dumbbell. The controllers replace those
-        of its measured flows: all of them in runs alone, every second one against the reference.
+        A scenario, the path of its file or the name of a packaged one (`cwnd scenarios`), instead
+        of the dumbbell. The controllers replace those of its measured flows: all of them in runs
+        alone, every second one against the reference.
         If the two halves have different paths, the controllers alternate between them from repeat
         to repeat.
     values
