@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import cwnd
 from cwnd._runs.packaged import packaged
+from cwnd._runs.scenario_keys import key_tables
 from cwnd._sweeps.reading import read_plan
 from cwnd.errors import PlanError
 
@@ -77,3 +79,39 @@ def test_names_and_local_files_complete(words, found, tmp_path, monkeypatch):
     with place.make_context(verb, [], resilient_parsing=True) as context:
         items = place.params[0].shell_complete(context, begin)
     assert [item.value for item in items] == [found, f"{begin}x.toml"]
+
+
+def test_a_new_scenario_runs_and_lists_the_keys_of_its_tables(command, tmp_path):
+    file = tmp_path / "new.toml"
+    assert f"written: {file}" in command("new-scenario", file).stdout
+    ran = command("run", file, "--set", "duration=20s", "--json")
+    assert len(json.loads(ran.stdout)["flows"]) == 4
+    text = file.read_text("utf-8")
+    parts = re.split(r"^\[+(\w+)\]+\n", text, flags=re.MULTILINE)
+    bodies = dict(zip(["scenario", *parts[1::2]][:-1], parts[0::2], strict=False))
+    keys = {table.name: table.keys for table in key_tables()}
+    assert [*bodies] == ["scenario", "dumbbell", "tcp", "flow"]
+    for name, body in bodies.items():
+        listed = re.findall(r"^(?:# )?(\w+)(?: = | \(\w)", body, re.MULTILINE)
+        assert sorted(listed) == sorted(
+            key.name for key in keys[name] if name != "scenario" or not key.type.startswith("table")
+        )
+    for key in keys["scenario"]:
+        assert re.search(rf"^(# )?\[*{key.name}\b", text, re.MULTILINE), key
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_new_scenario_replaces_no_file_unless_forced(command, tmp_path):
+    file = tmp_path / "scenario.toml"
+    file.write_text("mine")
+    refused = command("new-scenario", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr == "cwnd: scenario.toml exists already: --force replaces it\n"
+    assert file.read_text() == "mine"
+    assert command("new-scenario", "--force", cwd=tmp_path).returncode == 0
+    assert file.read_text() != "mine"
+    nowhere = command("new-scenario", "none/x.toml", cwd=tmp_path)
+    assert (nowhere.returncode, nowhere.stderr) == (
+        2,
+        "cwnd: none/x.toml: No such file or directory\n",
+    )

@@ -1,8 +1,9 @@
-"""The command `scenarios`: the scenario files and plans in the package."""
+"""The commands `scenarios` and `new-scenario`: packaged files, and the start of a new one."""
 
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import click
 
@@ -50,3 +51,18 @@ def scenarios(name: str | None, *, as_json: bool) -> None:
         from cwnd._cli.tables import print_packaged
 
         print_packaged(rows)
+
+
+@click.command("new-scenario")
+@click.argument("file", type=click.Path(), default="scenario.toml")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def new_scenario(file: str, *, force: bool) -> None:
+    """Write a scenario FILE to edit: it runs, and its comments list the keys of its tables."""
+    from cwnd._runs.scenario_template import scenario_template
+
+    try:
+        with Path(file).open("w" if force else "x", encoding="utf-8") as written:
+            written.write(scenario_template())
+    except FileExistsError:
+        raise click.UsageError(f"{file} exists already: --force replaces it") from None
+    echo(f"written: {file}", f"next: cwnd run {file}")

@@ -30,7 +30,7 @@ from cwnd._cli.outputs import (
 )
 from cwnd._cli.perf import perf
 from cwnd._cli.query import query
-from cwnd._cli.scenarios import scenarios
+from cwnd._cli.scenarios import new_scenario, scenarios
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.transfer import recv, send
@@ -414,6 +414,7 @@ def keys(table: str | None, as_json: bool) -> None:  # noqa: FBT001
 
 
 cwnd.add_command(scenarios)
+cwnd.add_command(new_scenario)
 
 
 @cwnd.command()
