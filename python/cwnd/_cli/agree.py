@@ -16,7 +16,7 @@ from cwnd._cli.outputs import (
     save,
     show_progress,
 )
-from cwnd._cli.values import SCENARIO_FILE
+from cwnd._cli.values import BACKENDS, SCENARIO_FILE
 from cwnd._runs.defaults import AGREE_BACKENDS, AGREE_REPEATS
 from cwnd._runs.repetition import MAX_REPEATS_REAL, read_repeat
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     "--on",
     default=",".join(AGREE_BACKENDS),
     metavar="sim,udt,linux",
+    type=BACKENDS,
     help="Two or three backends; the first is the reference.",
 )
 @shared.repeat(

@@ -15,7 +15,7 @@ import click
 
 from cwnd._cli.outputs import check_file
 from cwnd._cli.terminal import say
-from cwnd._cli.values import MAX_MTU, MIN_MTU
+from cwnd._cli.values import LINK_ASSIGNMENT, MAX_MTU, MIN_MTU, QUEUE
 from cwnd._runs.defaults import MTU, SEED
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
     "--queue",
     show_default="droptail",
     metavar="SIZE|KIND|red-ecn|{...}",
+    type=QUEUE,
     help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, fq_codel, or a table.",
 )
 @click.option("--loss", show_default="0", help="Probability of random loss.")
@@ -47,6 +48,7 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
     "--set",
     "more",
     metavar="KEY=VALUE",
+    type=LINK_ASSIGNMENT,
     multiple=True,
     help="Another key of a scenario's [[link]], such as jitter=5ms or trace=FILE; may be repeated.",
 )
@@ -56,8 +58,18 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
     type=click.IntRange(MIN_MTU, MAX_MTU),
     help="Largest packet in bytes.",
 )
-@click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
-@click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
+@click.option(
+    "--up",
+    metavar="KEY=VALUE,...",
+    type=LINK_ASSIGNMENT,
+    help="Values for the direction from COMMAND only.",
+)
+@click.option(
+    "--down",
+    metavar="KEY=VALUE,...",
+    type=LINK_ASSIGNMENT,
+    help="Values for the direction to COMMAND only.",
+)
 @click.option(
     "--seed",
     default=SEED,

@@ -34,7 +34,7 @@ from cwnd._cli.scenarios import new_scenario, scenarios
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import CONTROLLER, PAPER, SCENARIO_FILE, complete_files
+from cwnd._cli.values import EXHIBIT, PAPER, QUEUE, SCENARIO_FILE, SPEC, complete_files
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
 from cwnd._runs.packaged import packaged
 from cwnd._runs.repetition import MAX_REPEATS
@@ -54,7 +54,7 @@ def _complete_compared(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the name of a controller or of a scenario file."""
-    controllers = CONTROLLER.shell_complete(context, parameter, incomplete)
+    controllers = SPEC.shell_complete(context, parameter, incomplete)
     files = [f"{each.name}.toml" for each in packaged("scenarios")]
     return complete_files([*(item.value for item in controllers), *files], incomplete)
 
@@ -149,7 +149,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option(
     "--reference",
     default=REFERENCE,
-    shell_complete=CONTROLLER.shell_complete,
+    type=SPEC,
     help="Controller that the others are compared with.",
 )
 @click.option("--rate", default=DUMBBELL["rate"], help="Rate of the bottleneck.")
@@ -162,8 +162,10 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option(
     "--queue",
     default=DUMBBELL["queue"],
-    metavar="red|red-ecn|droptail|SIZE",
-    help="Queue of the bottleneck; a SIZE such as 20p, 64kb or 1.5bdp means DropTail.",
+    metavar="KIND|red-ecn|SIZE",
+    type=QUEUE,
+    help="Queue of the bottleneck: a KIND of `cwnd keys queue`, such as red, or the SIZE of a "
+    "DropTail queue: 20p, 64kb or 1.5bdp.",
 )
 @click.option("--flows", default=DUMBBELL["flows"], help="Flows in each run, an even number.")
 @click.option("--time", default=DUMBBELL["time"], help="Length of each run.")
@@ -311,7 +313,7 @@ def run(  # noqa: PLR0913, PLR0917
 
 @cwnd.command()
 @click.argument("papers", nargs=-1, metavar="[PAPER]...", type=PAPER)
-@click.option("--exhibit", metavar="ID", help="Only the exhibits with this ID, such as table-1.")
+@click.option("--exhibit", type=EXHIBIT, help="Only the exhibits with this ID, such as table-1.")
 @click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
 @click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")
 @with_cluster
@@ -363,7 +365,7 @@ for other in (evaluate, sweep, agree, query, model, send, recv, keygen, perf, em
 
 
 @cwnd.command()
-@click.argument("name", required=False, shell_complete=CONTROLLER.shell_complete)
+@click.argument("name", required=False, type=SPEC)
 @shared.json()
 def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
     """List the controllers, or describe NAME: one of them, or mine.py:Law in a Python file."""

@@ -270,6 +270,32 @@ def _types(key: str, node: JsonObject) -> Iterator[str]:
                 yield _NAMES.get(one, one)
 
 
+def scenario_paths() -> list[str]:
+    """Return the paths of the keys of a scenario and of its tables, as for `Scenario.with_values`.
+
+    A path into a list is that of its first item.
+
+    Examples
+    --------
+    >>> [path for path in scenario_paths() if path.endswith(("seed", "count", "ecn"))]
+    ['cbr[0].count', 'flow[0].count', 'pareto[0].count', 'seed', 'tcp.ecn']
+    """
+    tables = {table.name: table.keys for table in key_tables()}
+    paths = []
+    for name, node in schema()["properties"].items():
+        if name not in tables:
+            paths.append(name)
+            continue
+        item = "[0]" if node.get("type") == "array" else ""
+        paths += [f"{name}{item}.{key.name}" for key in tables[name]]
+    return paths
+
+
+def queue_kinds() -> list[str]:
+    """Return the kinds of queues."""
+    return [kind["const"] for kind in schema()["$defs"]["QueueKind"]["oneOf"]]
+
+
 def link_keys() -> list[str]:
     """Return the keys of the table ``[[link]]`` of a scenario."""
     return list(schema()["$defs"]["Link"]["properties"])
