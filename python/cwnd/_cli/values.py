@@ -115,6 +115,12 @@ def _controllers() -> list[str]:
     return [algorithm.name for algorithm in algorithms()]
 
 
+def _check_rate(text: str) -> str:
+    """Check a rate, which functions in Python take as text."""
+    parse_rate(text)
+    return text
+
+
 def _papers() -> Iterable[str]:
     from cwnd._papers.exhibit import PAPERS
 
@@ -266,7 +272,7 @@ SHARE_OF_RUNS = _Text("shard", _parse_shard)
 
 REPEAT = _Text("repeats", _parse_repeat, lambda: ["auto"])
 TCP_CONVENTIONS = _Text("conventions", read_conventions, lambda: NAMES)
-RATE = _Text("rate", parse_rate)
+RATE = _Text("rate", _check_rate)
 SIZE = _Text("size", parse_size)
 SHARE = _Text("share", _parse_share)
 MTU = _Text("mtu", _parse_mtu, lambda: ["auto"])

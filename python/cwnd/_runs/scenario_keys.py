@@ -71,13 +71,14 @@ def read_values(
         if not (path and equals and value):
             raise ArgumentError(option, f"{text!r} is not {example}")
         values[path] = _read(option, text, value)
+    # A number is text here too.
     _convert_all(values, lambda kind, value: check_unit(kind, str(value)), option, table)
     return values
 
 
-def check_values(values: Mapping[str, object]) -> None:
-    """Reject text that lacks the unit of a rate, time or size; numbers are in SI units."""
-    _convert_all(values, check_unit)
+def check_values(values: Mapping[str, object], option: str = "set") -> None:
+    """Reject a rate, a time, a size, a limit or a threshold without its unit."""
+    _convert_all(values, check_unit, option)
 
 
 def write_values(values: Mapping[str, object]) -> list[str]:
@@ -277,7 +278,7 @@ def scenario_paths() -> list[str]:
 
     Examples
     --------
-    >>> [path for path in scenario_paths() if path.endswith(("seed", "count", "ecn"))]
+    >>> [path for path in scenario_paths() if path.endswith(("seed", "count", ".ecn"))]
     ['cbr[0].count', 'flow[0].count', 'pareto[0].count', 'seed', 'tcp.ecn']
     """
     tables = {table.name: table.keys for table in key_tables()}

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,15 +17,15 @@ from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS
 from cwnd._runs.run import MAX_SEED
-from cwnd._runs.scenario import Scenario, value_at
-from cwnd._runs.scenario_keys import schema
+from cwnd._runs.scenario import Scenario, check_units, value_at
+from cwnd._runs.scenario_keys import check_values, schema
 from cwnd._sweeps.axes import QUANTITY, Axis, read_axis
 from cwnd._sweeps.code import code_hash
 from cwnd._sweeps.dataset import FIXED
 from cwnd._sweeps.manifest import TABLES
 from cwnd._sweeps.plan import Plan, Run
 from cwnd.controller import move_specification, read_controller
-from cwnd.errors import PlanError
+from cwnd.errors import ArgumentError, PlanError
 from cwnd.units import parse_time
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def read_plan(source: PlanLike) -> Plan:
     if isinstance(source, Mapping):
         text, home, origin = None, Path(), "plan"
         document = _plain(source)
+        _check_units(document)
     else:
         path = locate(Path(source), "plans")
         home, origin = path.parent, str(path)
@@ -101,6 +103,27 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, list | tuple | range):
         return [_plain(inner) for inner in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def _check_units(document: dict[str, Any]) -> None:
+    """Reject numbers without a unit in a plan in Python, as `cwnd.compare` does.
+
+    A plan in a file, and the keys of a scenario, may have them.
+    """
+    base, axes = document.get("base"), document.get("axes")
+    try:
+        if isinstance(base, dict) and "duration" not in base:
+            check_units(base)
+        for name, given in axes.items() if isinstance(axes, dict) else ():
+            if not isinstance(given, dict | list):
+                continue
+            values = [given.get("from")] if isinstance(given, dict) else given
+            numbers = (value for value in values if isinstance(value, int | float) and value)
+            for value in islice(numbers, 1):
+                check_units({name: value})
+                check_values({name: value}, "axes")
+    except ArgumentError as mistake:
+        raise PlanError(f"plan: {mistake}") from None
 
 
 def _load(path: Path) -> tuple[str, dict[str, Any]]:
