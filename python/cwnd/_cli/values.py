@@ -157,6 +157,12 @@ def _kernel_controllers() -> Iterable[str]:
     return implemented()
 
 
+def _documents() -> Iterable[str]:
+    from cwnd._cli.documents import schema_names
+
+    return schema_names()
+
+
 def _queues() -> Iterable[str]:
     from cwnd._runs.scenario_keys import queue_kinds
 
@@ -281,6 +287,7 @@ CONTROLLER = _Text("controller", _parse_controller, _controllers)
 SCENARIO_FILE = _File("scenarios")
 PLAN_FILE = _File("plans")
 PAPER = _Text("paper", names=_papers)
+DOCUMENT = _Text("document", names=_documents)
 EXHIBIT = _Text("id", names=_exhibits)
 SUITE = _Text("suite", names=_suites)
 TEST = _Text("test", names=_tests)

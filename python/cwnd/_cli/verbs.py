@@ -34,9 +34,9 @@ from cwnd._cli.scenarios import new_scenario, scenarios
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import EXHIBIT, PAPER, QUEUE, SCENARIO_FILE, SPEC, complete_files
+from cwnd._cli.values import DOCUMENT, EXHIBIT, PAPER, QUEUE, SCENARIO_FILE, SPEC, complete_files
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
-from cwnd._runs.packaged import packaged
+from cwnd._runs.packaged import locate, packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from cwnd._runs.repetition import Repeat
 
 SHELLS = ("bash", "zsh", "fish")
-
-SCHEMAS = ("scenario", "card", "evaluate")
-"""Documents with a JSON Schema."""
 
 
 def _complete_compared(
@@ -275,14 +272,15 @@ def run(  # noqa: PLR0913, PLR0917
     from cwnd._runs.scenario_keys import read_values
 
     values = read_values(assignments)
-    scenario = Scenario.from_toml(Path(file)).with_values(values)
+    path = locate(Path(file), "scenarios")
+    scenario = Scenario.from_toml(path).with_values(values)
     compiled = scenario.validate()
     check_backend(on, [scenario])
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]
     if check:
-        check_expectations(scenario, links, Path(file))
+        check_expectations(scenario, links, path)
     if (link is None) != (pcap is None):
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
         raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
@@ -420,17 +418,18 @@ cwnd.add_command(new_scenario)
 
 
 @cwnd.command()
-@click.argument("document", type=click.Choice(SCHEMAS), default="scenario")
+@click.argument("document", type=DOCUMENT, default="scenario")
 def schema(document: str) -> None:
-    """Print the JSON Schema of scenario files, of a report card, or of `evaluate --json`."""
-    if document == "scenario":
-        from cwnd._runs.scenario_keys import schema as scenario_schema
+    """Print the JSON Schema of scenario files, of a card, or of the output of a command's --json.
 
-        print_json(scenario_schema())
-        return
-    from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
+    DOCUMENT is scenario, card or a command such as run or kernel-list; an output of the same
+    command with another structure has a name of its own, such as sweep-verify.
+    """
+    from cwnd._cli.documents import document_schema, schema_names
 
-    print_json(card_schema() if document == "card" else evaluation_schema())
+    if document not in schema_names():
+        raise click.UsageError(f"{document!r} is not one of {', '.join(schema_names())}")
+    print_json(document_schema(document))
 
 
 @cwnd.command()
