@@ -12,7 +12,6 @@ from cwnd._cli.doctor import Finding
 from cwnd._controllers.registry import Algorithm
 from cwnd._runs.networks import NetworkSummary
 from cwnd._runs.scenario_keys import KeyTable, schema
-from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
 from cwnd.kernel import Finding as KernelFinding
 from cwnd.kernel import Instance
 
@@ -873,4 +872,7 @@ def document_schema(name: str) -> JsonObject:
         return json_schema(*DOCUMENTS[name])
     if name == "scenario":
         return schema()
+    # An evaluation needs an extra.
+    from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
+
     return card_schema() if name == "card" else evaluation_schema()
