@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
-SCENARIOS, TABLE = ROOT / "scenarios", ROOT / "validation/agreement.csv"
+SCENARIOS, TABLE = ROOT / "python/cwnd/scenarios", ROOT / "validation/agreement.csv"
 HEAD = ("scenario", "on", "law", "quantity", "simulated", "real", "verdict", "limited")
 GROUP = "law"
 COLUMNS = (

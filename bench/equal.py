@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("scenarios", nargs="*", type=Path, help="by default all files")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    files = arguments.scenarios or sorted((ROOT / "scenarios").glob("*.toml"))
+    files = arguments.scenarios or sorted((ROOT / "python/cwnd/scenarios").glob("*.toml"))
     programs = (program_of(arguments.base), program())
     runs = list(variants(files))
     with ThreadPoolExecutor(arguments.jobs) as pool:

@@ -116,6 +116,12 @@ def check_simulator(installed: Installation) -> None:
     metrics = installed.document("run", "two.toml")["metrics"]
     assert metrics["goodput_bps"] > 5e6, metrics
     assert installed.run("cwnd", "run", "two.toml").stdout
+    packaged = installed.document("scenarios")["scenarios"]
+    assert {each["kind"] for each in packaged} == {"scenario", "plan"}
+    assert json.loads(installed.run("cwnd", "schema", "run").stdout)["title"]
+    installed.run("cwnd", "new-scenario", "new.toml")
+    assert installed.document("run", "new.toml", "--set", "duration=20s")["flows"]
+    assert installed.document("run", "dumbbell", "--set", "duration=30s")["scenario"] == "dumbbell"
     refused = installed.run("cwnd", "run", "two.toml", "--report", "two.html", status=2).stderr
     assert refused == "cwnd: --report needs jinja2 and plotly: pip install 'cwnd[plots]'\n", refused
 

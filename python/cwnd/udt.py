@@ -30,6 +30,7 @@ b'HELLO'
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
@@ -44,7 +45,7 @@ from cwnd._runs.credentials import (
 from cwnd._runs.defaults import MTU
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, read_argument
-from cwnd.units import Quantity, parse_rate, parse_time
+from cwnd.units import Quantity, check_unit, parse_rate, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -306,7 +307,7 @@ def connect(  # noqa: PLR0913
     messages: bool = False,
     packet_size: int = MTU,
     buffer: int = _BUFFER,
-    rate_limit: Quantity | None = None,
+    rate_limit: str | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
     key: bytes | None = None,
     pair: bytes | None = None,
@@ -333,7 +334,7 @@ def connect(  # noqa: PLR0913
         Size of the send buffer and of the receive buffer in packets: the largest amount of data in
         flight during a round-trip time.
     rate_limit
-        Upper limit of the sending rate in bits per second, or as ``100mbit``.
+        Upper limit of the sending rate, such as ``100mbit``.
     timeout
         Maximum duration of the attempt in seconds or as ``500ms``.
     key
@@ -402,7 +403,7 @@ def client_options(  # noqa: PLR0913
     messages: bool = False,
     packet_size: int = MTU,
     buffer: int = _BUFFER,
-    rate_limit: Quantity | None = None,
+    rate_limit: str | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
     key: bytes | None = None,
     pair: bytes | None = None,
@@ -435,7 +436,7 @@ def listen(  # noqa: PLR0913
     messages: bool = False,
     packet_size: int = MTU,
     buffer: int = _BUFFER,
-    rate_limit: Quantity | None = None,
+    rate_limit: str | None = None,
     key: bytes | None = None,
     pair: bytes | None = None,
     peers: Iterable[str] = (),
@@ -510,13 +511,15 @@ def _socket_options(
     messages: bool,
     packet_size: int,
     buffer: int,
-    rate_limit: Quantity | None,
+    rate_limit: str | None,
     timeout: float,
 ) -> SocketOptions:
     if not 100 <= packet_size <= 65_535:
         raise ArgumentError("packet_size", f"{packet_size} is not from 100 to 65535 bytes")
     if not 32 <= buffer <= 1 << 20:
         raise ArgumentError("buffer", f"{buffer} is not from 32 to {1 << 20} packets")
+    if rate_limit is not None:
+        read_argument("rate_limit", partial(check_unit, "rate"), rate_limit)
     limit = None if rate_limit is None else read_argument("rate_limit", parse_rate, rate_limit)
     name, factory = read_controller(controller)
     return {

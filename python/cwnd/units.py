@@ -123,7 +123,10 @@ def parse_size(value: Quantity) -> int:
 
 
 def check_unit(kind: Kind, value: object) -> None:
-    """Raise a ValueError for text, or a range ``A..B`` of two, without a unit; 0 needs none.
+    """Raise a ValueError for a number, or for text or a range ``A..B`` of text, without a unit.
+
+    0 needs none. This is the rule of the command line and of arguments in Python; files and the
+    keys of a `Scenario` may have bare numbers.
 
     Examples
     --------
@@ -131,7 +134,13 @@ def check_unit(kind: Kind, value: object) -> None:
     >>> check_unit("rate", "15")
     Traceback (most recent call last):
     ValueError: a rate needs a unit, such as 15mbit
+    >>> check_unit("time", 40)
+    Traceback (most recent call last):
+    ValueError: a time needs a unit: write text such as "100ms", not 40
     """
+    if isinstance(value, int | float) and not isinstance(value, bool) and value != 0:
+        example = _EXAMPLES[kind]
+        raise ValueError(f'a {kind} needs a unit: write text such as "{example}", not {value}')
     for end in value.split("..") if isinstance(value, str) else ():
         try:
             bare = float(end) != 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -19,10 +21,12 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from jsonschema import Draft202012Validator
 
 import cwnd
 from cwnd import _cli as cli
 from cwnd import udt
+from cwnd._cli.documents import document_schema
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("cwnd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -159,9 +163,48 @@ def command(capfd, monkeypatch):
                 context.chdir(cwd)
             status = cli.run([str(argument) for argument in arguments])
         out, err = capfd.readouterr()
+        words = [str(argument) for argument in arguments]
+        if "--json" in words and status != 2:
+            name = document_name(words)
+            for text in out.splitlines() if name == "send" else [out]:
+                check_document(name, json.loads(text))
         return subprocess.CompletedProcess(arguments, status, out, err)
 
     return run
+
+
+def document_name(words: list[str]) -> str:
+    """Return the name of the document that a command line with ``--json`` prints."""
+    verb, *rest = words
+    flags = {
+        "evaluate": {"--list": "list", "--cell": "run", "--seed": "run"},
+        "sweep": {"--dry-run": "dry-run", "--verify": "verify", "--forget": "forget"},
+    }.get(verb, {})
+    for word, name in flags.items():
+        if word in rest:
+            return f"{verb}-{name}"
+    if verb == "kernel":
+        return f"kernel-{'load' if rest[0] == 'unload' else rest[0]}"
+    if verb == "model" and rest[0].startswith("-"):
+        return "models"
+    if verb == "query" and not any(word.lower().startswith("select") for word in rest):
+        return "query-tables"
+    return "send" if verb == "recv" else verb
+
+
+def check_document(name: str, document: Any) -> None:
+    """Validate a document of a command, all of whose keys are known."""
+    schema = document_schema(name)
+    for each in schema["$defs"].values():
+        if "properties" in each:
+            each["additionalProperties"] = False
+    assert [each.message for each in Draft202012Validator(schema).iter_errors(document)] == []
+
+
+@pytest.fixture(scope="session")
+def documents() -> types.SimpleNamespace:
+    """The functions that name and validate the document of a command."""
+    return types.SimpleNamespace(name=document_name, check=check_document)
 
 
 @pytest.fixture
@@ -305,10 +348,11 @@ def keys_of(value: Any) -> set[str]:
 
 @pytest.fixture(scope="session")
 def check_json() -> Callable[..., None]:
-    """Compare the keys of a JSON document with a section of docs/json.md, or a row of a table.
+    """Compare a JSON document with its schema and a section of docs/json.md, or a row of a table.
 
-    The place names all keys but those of ``data``. The document has the keys that begin the rows of
-    the section's tables, or those of the row outside parentheses, but the ``absent`` ones.
+    The document of the place's command is the first one of a list. The place names all keys but
+    those of ``data``. The document has the keys that begin the rows of the section's tables, or
+    those of the row outside parentheses, but the ``absent`` ones.
     """
     text = (Path(__file__).parents[2] / "docs/json.md").read_text("utf-8")
 
@@ -322,6 +366,11 @@ def check_json() -> Callable[..., None]:
         part = re.search(rf"{begin}{re.escape(place)}((?s:.*?)){end}", text, re.MULTILINE)[1]
         heads = " ".join(re.findall(r"^\| (.*?) \|", part, re.MULTILINE))
         heads = heads or re.sub(r"\([^()]*\)", "", part)
+        found = re.search("`cwnd ([^…]*?)`", place)
+        if found or place.endswith(" |"):
+            line = shlex.split(found[1]) if found else ["send"]
+            whole = document[0] if isinstance(document, list) else document
+            check_document(document_name(line), whole)
         used = keys_of(document)
         assert used - words(part) - set(data) == set(), place
         assert set(re.findall(r"`(\w+)`", heads)) - used == set(absent), place

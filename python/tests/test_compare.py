@@ -389,7 +389,7 @@ def test_the_bottleneck_is_one_link_in_all_runs():
     ("arguments", "said"),
     [
         ({"rate": "5mbit"}, r"rate: the network is a scenario: .* --set dumbbell\.rate=15mbit"),
-        ({"rtt": 0.1}, r"rtt: .* --set flow\[0\]\.rtt="),
+        ({"rtt": "100ms"}, r"rtt: .* --set flow\[0\]\.rtt="),
         ({"flows": 4}, r"flows: .* --set flow\[0\]\.count="),
         ({"time": "5s"}, r"time: .* --set duration="),
         ({"values": {"flow[5].count": 2}}, r"flow\[5\]"),
@@ -425,14 +425,14 @@ def test_flows_that_never_start_have_no_figures(mixed):
 
 
 def test_values_replace_those_of_the_dumbbell():
-    values = {"dumbbell.rate": 5e6, "tcp.packet": 1000}
+    values = {"dumbbell.rate": "5mbit", "tcp.packet": "1000b"}
     comparison = cwnd.compare(["simd"], values=values, **SMALL)
     assert comparison.network["rate_bps"] == 5e6
     assert comparison.network["packet_bytes"] == 1000
     assert "--set dumbbell.rate=5mbit --set tcp.packet=1000b" in comparison.rerun
 
 
-@pytest.mark.parametrize("queue", [{"kind": "red", "limit": 40}, 20, "20p"])
+@pytest.mark.parametrize("queue", [{"kind": "red", "limit": 40}, "20p"])
 def test_the_command_has_the_queue(capsys, queue):
     comparison = cwnd.compare(["simd"], **(SMALL | {"queue": queue, "repeat": 1}))
     assert command_line([*shlex.split(comparison.rerun)[1:], "--json"]) == 0
@@ -538,3 +538,11 @@ def test_the_command_of_auto_has_its_samples(monkeypatch, capsys):
     document = sure.to_json()
     assert again["alone"] == document["alone"]
     assert again["against"] == document["against"]
+
+
+@pytest.mark.parametrize("name", ["rate", "rtt", "queue", "time", "warmup"])
+def test_a_number_without_a_unit_is_refused(name):
+    with pytest.raises(ValueError, match=rf'^{name}: a \w+ needs a unit: write text such as "'):
+        cwnd.compare(["simd"], **{name: 40})
+    with pytest.raises(ValueError, match=r"^set: dumbbell\.delay: a time needs a unit"):
+        cwnd.compare(["simd"], values={"dumbbell.delay": 40})

@@ -152,3 +152,15 @@ def test_the_page_lists_every_hook_and_attribute():
     for name in events.__all__:
         shown = vars(getattr(events, name)) if name != "Event" else {}
         assert {name, *(field for field in shown if not field.startswith("_"))} - {"Event"} <= words
+
+
+def test_beta_and_kept_are_parts_of_the_same_window():
+    from cwnd.model import law
+
+    same = [law.rounds(spec, 20, 30) for spec in ("aimd(0.31, 1/8)", "gaimd(0.31, 7/8)")]
+    assert same[0].tolist() == same[1].tolist()
+    assert law.cut("aimd(0.31, 1/8)", 80) == law.cut("gaimd(0.31, 7/8)", 80)
+    text = (Path(__file__).parents[2] / "docs/controllers.md").read_text("utf-8")
+    section = text.partition("## `beta` and `kept`")[2].partition("\n## ")[0]
+    kept = {each.name for each in cwnd.algorithms() for p in each.parameters if p.name == "kept"}
+    assert {*re.findall(r"^\| `(\w+)\(", section, re.MULTILINE)} == {*kept, "aimd"}

@@ -537,7 +537,7 @@ def test_the_printed_scenario_has_the_value_of_the_cell(controller, capfd):
 
 
 @pytest.mark.usefixtures("small", "laws")
-def test_the_commands_of_a_page_give_its_numbers(capfd, check_json):
+def test_the_commands_of_a_page_give_its_numbers(capfd, check_json, documents):
     """Each command of a page runs: the worst run of a network, and its scenario."""
     (card,) = cwnd.evaluate(["reno"], test="used", out="out")
     card.report("page.html")
@@ -554,6 +554,7 @@ def test_the_commands_of_a_page_give_its_numbers(capfd, check_json):
     assert words[1:4] == ["evaluate", "reno", "--test"]
     assert cli.run([*words[1:], "--report", "run.html", "--trace", "run", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
+    documents.check("evaluate-run", document)
     own = dict(list(document.items())[-4:])
     check_json(own, "`cwnd evaluate … --json` with `--cell` or `--seed`")
     assert document["value"] == result.cells[0].values[result.cells[0].worst_seed - 1]

@@ -9,7 +9,7 @@ import pytest
 import cwnd
 from cwnd._base import toml as tomllib
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SCENARIOS = Path(cwnd.__file__).parent / "scenarios"
 
 HEAD = """duration = "5s"
 [dumbbell]

@@ -73,6 +73,9 @@ def test_commands_without_extras(scenario_file):
         ["model", "pftk", "--p", "0.01", "--rtt", "100ms", "--rto", "400ms"],
         ["algorithms"],
         ["doctor"],
+        ["scenarios"],
+        ["schema"],
+        ["schema", "run"],
         ["kernel", "--help"],
     ):
         done = base_command(*arguments)

@@ -219,7 +219,9 @@ def used(result):
 
 
 SEEN: list[tuple[float, int]] = []
-NETWORKS = {rate: Scenario.dumbbell(rate=rate, time="3s").add_flow("reno") for rate in (1e6, 2e6)}
+NETWORKS = {
+    rate: Scenario.dumbbell(rate=f"{rate}bit", time="3s").add_flow("reno") for rate in (1e6, 2e6)
+}
 
 
 def exhibit_of(function, words, seeds, **texts):

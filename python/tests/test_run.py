@@ -252,7 +252,7 @@ def _page(result):
 
 
 def test_values_replace_those_of_a_file(scenario_file):
-    run = cwnd.run(scenario_file, values={"dumbbell.rate": 5e6, "flow[0].count": 3})
+    run = cwnd.run(scenario_file, values={"dumbbell.rate": "5mbit", "flow[0].count": 3})
     assert run.bottleneck["rate_bps"] == 5e6
     assert len(run.measured_flows) == 5
     assert run.rerun == (
@@ -260,3 +260,5 @@ def test_values_replace_those_of_a_file(scenario_file):
     )
     with pytest.raises(ValueError, match=r"^set: dumbbell\.rate: a rate needs a unit"):
         cwnd.run(scenario_file, values={"dumbbell.rate": "5"})
+    with pytest.raises(ValueError, match=r'^set: tcp: .* such as "10GB", not 500$'):
+        cwnd.run(scenario_file, values={"tcp": {"packet": 500}})

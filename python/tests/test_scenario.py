@@ -45,7 +45,9 @@ def test_what_is_given_out_is_a_copy():
     assert scenario.controllers == {}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "python/cwnd/scenarios").glob("*.toml")), ids=lambda p: p.stem
+)
 def test_ready_made_scenarios(path):
     assert cwnd.Scenario.from_toml(path).validate()["flows"] > 0
 
@@ -74,10 +76,11 @@ def test_mistakes_in_code_name_the_key(keys, named):
         dumbbell().add_flow("reno", **keys).validate()
 
 
-@pytest.mark.parametrize("name", ["rate", "rtt", "time", "warmup", "access", "sample"])
-def test_text_without_a_unit_is_refused(name):
+@pytest.mark.parametrize("name", ["rate", "rtt", "queue", "time", "warmup", "access", "sample"])
+@pytest.mark.parametrize("value", ["5", 5, 0.5])
+def test_an_argument_without_a_unit_is_refused(name, value):
     with pytest.raises(ValueError, match=rf"^{name}: a \w+ needs a unit"):
-        cwnd.Scenario.dumbbell(**{name: "5"})
+        cwnd.Scenario.dumbbell(**{name: value})
 
 
 def test_not_text(tmp_path):

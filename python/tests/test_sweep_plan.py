@@ -5,11 +5,11 @@ import functools
 import itertools
 import math
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,7 +153,7 @@ def test_mistakes_of_an_axis(given, words):
     [
         ({"axis": {}}, "plan: axis: unknown key; the keys of a plan are base, axes, latin"),
         ({"base": {"speed": 1}}, "plan: base.speed: unknown key; the keys are rate, rtt, queue"),
-        ({"base": "nowhere.toml"}, "plan: base: cannot read nowhere.toml: No such file"),
+        ({"base": "nowhere.toml"}, "plan: base: cannot read nowhere.toml: no such file"),
         ({"base": 5}, "plan: base: must be the path of a scenario file, or a table"),
         ({"base": {"rtt": "5 apples"}}, "plan: base: rtt: '5 apples' is not"),
         ({"base": {"rate": "0bit"}}, "plan: base: rate: '0bit' is not a rate"),
@@ -165,7 +165,10 @@ def test_mistakes_of_an_axis(given, words):
         ({"axes": {"tcp.size": [1]}}, "plan: point 0 (tcp.size = 1): tcp.size: unknown"),
         ({"axes": {"tcp-x.y": [1]}}, "'tcp-x.y' is not a path such as"),
         ({"axes": {"flow[7].count": [1]}}, "flow has 1 items, numbered from 0"),
-        ({"axes": {"rate": {"from": 1, "to": 2}}}, "axes.rate: a range needs 'step' or 'count'"),
+        (
+            {"axes": {"rate": {"from": "1mbit", "to": "2mbit"}}},
+            "axes.rate: a range needs 'step' or 'count'",
+        ),
         ({"latin": {"points": 5}}, "plan: latin: no axis is a range without"),
         (
             {"latin": {"points": 5, "sed": 1}},
@@ -319,8 +322,6 @@ def test_the_documented_plan(tmp_path):
     (tmp_path / "plans" / "mine.py").write_text(
         LAW.replace("Law:", "Law:\n    def __init__(self, beta): ...\n")
     )
-    (tmp_path / "scenarios").mkdir()
-    shutil.copy(ROOT / "scenarios" / "dumbbell.toml", tmp_path / "scenarios")
     plan = read_plan(tmp_path / "plans" / "plan.toml")
     assert str(plan) == "12,000 runs: 600 points × 2 controllers × 10 seeds"
     columns = {field.name for schema in schemas(plan).values() for field in schema}
@@ -328,7 +329,9 @@ def test_the_documented_plan(tmp_path):
     assert columns <= set(re.findall(r"`([a-z0-9_]+)`", DOCS.read_text()))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "plans").iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "python/cwnd/plans").iterdir()), ids=lambda path: path.name
+)
 def test_ready_made_plans(path):
     assert len(read_plan(path)) > 1
 
@@ -389,10 +392,10 @@ def test_plain_python_data():
     """Data of a script: NumPy's numbers and arrays, tuples, paths, None."""
     plan = read_plan(
         {
-            "base": Path("scenarios") / "dumbbell.toml",
+            "base": Path("dumbbell.toml"),
             "axes": {
                 "tcp.window": np.arange(10, 40, 10),
-                "duration": (np.float64(40.5), 50),
+                "dumbbell.loss": (np.float64(0.5), 0),
                 "dumbbell.queue": [{"kind": "red", "min": None}, "droptail"],
             },
             "seeds": range(2, 5),
@@ -402,7 +405,24 @@ def test_plain_python_data():
     axes = {axis.name: axis for axis in plan.axes}
     assert axes["tcp.window"].values == (10, 20, 30)
     assert axes["tcp.window"].kind == "int64"
-    assert axes["duration"].values == (40.5, 50)
+    assert axes["dumbbell.loss"].values == (0.5, 0)
     assert axes["dumbbell.queue"].values == ({"kind": "red"}, "droptail")
     assert list(plan.seeds) == [2, 3, 4]
-    assert 'base = "scenarios/dumbbell.toml"' in plan.text
+    assert 'base = "dumbbell.toml"' in plan.text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"base": {"rtt": 40}}, 'rtt: a time needs a unit: write text such as "100ms", not 40'),
+        ({"axes": {"rate": [1e6, 2e6]}}, "rate: a rate needs a unit"),
+        ({"axes": {"rate": {"from": 1e6, "to": 2e6, "count": 2}}}, "rate: a rate needs a unit"),
+        ({"axes": {"dumbbell.delay": [0, 5]}}, "axes: dumbbell.delay: a time needs a unit"),
+    ],
+)
+def test_numbers_without_a_unit_are_for_files(change, said, tmp_path):
+    plan = {"controllers": ["reno"], "base": {"time": "80s"}} | change
+    with pytest.raises(PlanError, match=f"^plan: {re.escape(said)}"):
+        read_plan(plan)
+    (tmp_path / "plan.toml").write_text(tomli_w.dumps(plan))
+    assert read_plan(tmp_path / "plan.toml").points in {1, 2}

@@ -355,4 +355,4 @@ def test_transfers_that_arrive_have_either_controller_in_a_comparison():
     (row,) = found.rows_against
     assert all(math.isfinite(value) for value in row.values("harm_fct"))
     assert 0 < row.figures["share"].mean < 1
-    assert "time" in [column.title for column in against_columns(found)]
+    assert "FCT" in [column.title for column in against_columns(found)]

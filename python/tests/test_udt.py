@@ -139,7 +139,13 @@ def test_mistakes_are_one_line_each():
             udt.connect(HERE, port, timeout="300ms")
     with pytest.raises(cwnd.SpecError, match="udtt"):
         udt.connect(HERE, 9000, "udtt")
-    for wrong in ({"packet_size": 20}, {"buffer": 1}, {"timeout": "soon"}, {"rate_limit": "2mbps"}):
+    for wrong in (
+        {"packet_size": 20},
+        {"buffer": 1},
+        {"timeout": "soon"},
+        {"rate_limit": "2mbps"},
+        {"rate_limit": 2e6},
+    ):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             udt.connect(HERE, 9000, **wrong)
     with pytest.raises(ArgumentError, match="port"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +60,13 @@ def test_text_needs_a_unit(parse, text, told):
         parse(text)
 
 
+@pytest.mark.parametrize(("kind", "example"), [("rate", "15mbit"), ("time", "100ms")])
+def test_numbers_need_a_unit_in_arguments(kind, example):
+    for number in (40, 0.04, float("inf"), float("nan"), np.float64(3)):
+        with pytest.raises(ValueError, match=f'^a {kind} needs a unit: .* "{example}", not'):
+            check_unit(kind, number)
+
+
 def test_zero_needs_none():
     assert parse_time("0", zero=True) == parse_time("0ms", zero=True) == 0.0
     for text in ("0", "0s"):
@@ -66,7 +74,8 @@ def test_zero_needs_none():
             parse_time(text)
     with pytest.raises(ValueError, match="needs a unit"):
         check_unit("time", "0..5")
-    check_unit("time", 5)
+    check_unit("time", 0)
+    check_unit("time", None)
 
 
 @pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf")])

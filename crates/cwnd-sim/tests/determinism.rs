@@ -22,7 +22,7 @@ const MAX_SECONDS_FAST: f64 = 2.0;
 
 /// Returns the shortened scenario files by name.
 fn scenarios() -> BTreeMap<String, Network> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/cwnd/scenarios");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let shortened = files.map(|file| {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();

@@ -16,6 +16,7 @@ from cwnd._cli.outputs import (
     save,
     show_progress,
 )
+from cwnd._cli.values import BACKENDS, SCENARIO_FILE
 from cwnd._runs.defaults import AGREE_BACKENDS, AGREE_REPEATS
 from cwnd._runs.repetition import MAX_REPEATS_REAL, read_repeat
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@click.argument("file", type=SCENARIO_FILE)
 @click.option(
     "--on",
     default=",".join(AGREE_BACKENDS),
     metavar="sim,udt,linux",
+    type=BACKENDS,
     help="Two or three backends; the first is the reference.",
 )
 @shared.repeat(
@@ -48,8 +50,9 @@ def agree(
 ) -> None:
     """Run the scenario FILE simulated and with real sockets, and test where they agree.
 
-    Real sockets are UDT's or the kernel's TCP, on an emulated network with the simulator's queues;
-    they need Linux and root. Each of their runs takes the scenario's duration in real time.
+    FILE is a path or a name of `cwnd scenarios`. Real sockets are UDT's or the kernel's TCP, on an
+    emulated network with the simulator's queues; they need Linux and root. Each of their runs takes
+    the scenario's duration in real time.
     """
     check_outputs(**outputs)
     from cwnd._runs.run import check_seed

@@ -14,7 +14,7 @@ import click
 
 from cwnd._cli.outputs import check_file
 from cwnd._cli.terminal import say
-from cwnd._cli.values import MAX_MTU, MIN_MTU
+from cwnd._cli.values import LINK_ASSIGNMENT, MAX_MTU, MIN_MTU, QUEUE
 from cwnd._runs.defaults import MTU, SEED
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _RIGHTS = (
     "--queue",
     show_default="droptail",
     metavar="SIZE|KIND|red-ecn|{...}",
+    type=QUEUE,
     help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, fq_codel, or a table.",
 )
 @click.option("--loss", show_default="0", help="Probability of random loss.")
@@ -44,6 +45,7 @@ _RIGHTS = (
     "--set",
     "more",
     metavar="KEY=VALUE",
+    type=LINK_ASSIGNMENT,
     multiple=True,
     help="Another key of a scenario's [[link]], such as jitter=5ms; may be repeated.",
 )
@@ -56,11 +58,13 @@ _RIGHTS = (
 @click.option(
     "--up",
     metavar="KEY=VALUE,...",
+    type=LINK_ASSIGNMENT,
     help="Values for the direction from COMMAND only, such as trace=FILE.",
 )
 @click.option(
     "--down",
     metavar="KEY=VALUE,...",
+    type=LINK_ASSIGNMENT,
     help="Values for the direction to COMMAND only, such as trace=FILE.",
 )
 @click.option(

@@ -23,8 +23,10 @@ from cwnd._cli.outputs import (
     show_progress,
 )
 from cwnd._cli.terminal import echo, say
+from cwnd._cli.values import SPEC, SUITE, TEST
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import SEED, SUITE
+from cwnd._runs.defaults import SEED
+from cwnd._runs.defaults import SUITE as DEFAULT_SUITE
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -44,9 +46,11 @@ _CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
 
 
 @click.command()
-@click.argument("controllers", nargs=-1)
-@click.option("--suite", default=SUITE, help="Suite of tests, or all.")
-@click.option("--test", metavar="NAME", multiple=True, help="Only this test; may be repeated.")
+@click.argument("controllers", nargs=-1, type=SPEC)
+@click.option("--suite", default=DEFAULT_SUITE, type=SUITE, help="Suite of tests, or all.")
+@click.option(
+    "--test", metavar="NAME", multiple=True, type=TEST, help="Only this test; may be repeated."
+)
 @click.option(
     "--quick", is_flag=True, help="Three seeds on a part of the networks: under a minute."
 )
@@ -57,9 +61,7 @@ _CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
 @click.option(
     "--against", type=click.Path(), metavar="CARD.json", help="List the changes since this card."
 )
-@click.option(
-    "--require", metavar="SUITE", help="Exit with 1 and name the tests of SUITE that fail."
-)
+@click.option("--require", type=SUITE, help="Exit with 1 and name the tests of SUITE that fail.")
 @shared.json()
 @click.option(
     "--list", "as_list", is_flag=True, help="List the tests, or the networks of a --test."

@@ -12,6 +12,7 @@ import click
 from cwnd._cli import shared
 from cwnd._cli.outputs import check_directory, print_json
 from cwnd._cli.terminal import echo
+from cwnd._cli.values import KERNEL_CONTROLLER
 from cwnd.units import counted
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def kernel() -> None:
 
 
 @kernel.command()
-@click.argument("controller", metavar="SPEC")
+@click.argument("controller", metavar="SPEC", type=KERNEL_CONTROLLER)
 @click.option("--name", help="Its name in the kernel: up to 15 characters; cwnd_... by default.")
 @click.option("--default", is_flag=True, help="Make it the default controller until unloaded.")
 @shared.json()
@@ -54,7 +55,7 @@ def load(controller: str, name: str | None, default: bool, as_json: bool) -> Non
 
 
 @kernel.command()
-@click.argument("what", metavar="NAME|SPEC")
+@click.argument("what", metavar="NAME|SPEC", type=KERNEL_CONTROLLER)
 @shared.json()
 def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
     """Unload a controller. Connections that use it keep it until they end."""
@@ -112,7 +113,7 @@ def status(as_json: bool) -> None:  # noqa: FBT001
 
 
 @kernel.command()
-@click.argument("what", metavar="NAME|SPEC|PID")
+@click.argument("what", metavar="NAME|SPEC|PID", type=KERNEL_CONTROLLER)
 @click.option("--time", help="Length of the trace, such as 10s; until interrupted by default.")
 @click.option(
     "--record",

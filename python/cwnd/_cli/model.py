@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from cwnd.units import tc_rate, tc_time
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
-    from cwnd.model.catalog import Model, Range
+    from cwnd.model.catalog import Model, Parameter, Range
 
 _ROWS = 21
 """Number of values of a range in a table."""
@@ -135,6 +136,7 @@ def _command(model: Model) -> click.Command:
                 declared,
                 required=parameter.required,
                 metavar=_METAVARS[parameter.kind],
+                shell_complete=partial(_complete, parameter),
                 help=parameter.text,
                 **default,
             )
@@ -144,6 +146,11 @@ def _command(model: Model) -> click.Command:
     text = "\n\n".join(filter(None, (model.summary, facts, gives)))
     make = click.command(model.name, params=options, help=text, short_help=model.summary)
     return make(evaluate)
+
+
+def _complete(parameter: Parameter, _: click.Context, __: click.Parameter, begin: str) -> list[str]:
+    """Complete one of the names that a parameter accepts."""
+    return [name for name in parameter.names if name.startswith(begin)]
 
 
 def _keep_formulas(text: str) -> str:

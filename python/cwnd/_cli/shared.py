@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from cwnd._cli.values import CONTROLLER, JUMBO, MTU, REPEAT, TCP_CONVENTIONS
+from cwnd._cli.values import ASSIGNMENT, BACKEND, CONTROLLER, JUMBO, MTU, REPEAT, TCP_CONVENTIONS
 from cwnd._runs.conventions import CONVENTIONS, NAMES
-from cwnd._runs.defaults import BACKEND
+from cwnd._runs.defaults import BACKEND as DEFAULT_BACKEND
 from cwnd._runs.defaults import MTU as DEFAULT_MTU
 from cwnd._runs.repetition import targets
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
@@ -98,13 +98,15 @@ values = partial(
     "--set",
     "assignments",
     metavar="PATH=VALUE",
+    type=ASSIGNMENT,
     multiple=True,
     help="Replace a value, such as dumbbell.rate=20mbit or flow[0].count=8; may be repeated.",
 )
 backend = partial(
     click.option,
     "--on",
-    default=BACKEND,
+    default=DEFAULT_BACKEND,
+    type=BACKEND,
     help="Backend: sim, or in real time over an emulated network: udt, or linux (kernel TCP).",
 )
 conventions = partial(

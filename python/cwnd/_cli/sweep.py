@@ -11,13 +11,13 @@ from cwnd._cli import shared
 from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.outputs import FAILED, check_outputs, print_json, show_progress
 from cwnd._cli.terminal import echo, say
-from cwnd._cli.values import SHARE_OF_RUNS
+from cwnd._cli.values import PLAN_FILE, SHARE_OF_RUNS
 from cwnd._runs.defaults import SHARD
 from cwnd.units import counted
 
 
 @click.command()
-@click.argument("plan", type=click.Path(), required=False)
+@click.argument("plan", type=PLAN_FILE, required=False)
 @shared.out(help="Directory of the Parquet data set.")
 @with_cluster
 @click.option(
@@ -56,9 +56,10 @@ def sweep(
 ) -> int:
     """Run every point of PLAN, and write the figures to a Parquet data set.
 
-    A plan is a TOML file: a base, axes, controllers and seeds. The runs use all cores, or the
-    workers of a Dask cluster. A failed run is a row with its error, and the exit status is 1. The
-    same command resumes an interrupted sweep, and makes the runs of damaged files again.
+    PLAN is a TOML file with a base, axes, controllers and seeds, or a name of `cwnd scenarios`. The
+    runs use all cores, or the workers of a Dask cluster. A failed run is a row with its error, and
+    the exit status is 1. The same command resumes an interrupted sweep, and makes the runs of
+    damaged files again.
     """
     if verify is not None:
         shared.refuse_others("with --verify", "verify")

@@ -33,7 +33,7 @@ from cwnd._show.sheets import (
 from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
 
@@ -372,6 +372,14 @@ def print_keys(tables: Sequence[KeyTable]) -> None:
                 default = "required" if key.required else key.default
                 table.add_row(key.name, key.type, default, key.meaning)
         console.print(table)
+
+
+def print_packaged(rows: Sequence[Mapping[str, str]]) -> None:
+    """Print the names, kinds and titles of packaged scenarios and plans."""
+    table = _table("", ("name", "kind", "title"))
+    for row in rows:
+        table.add_row(row["name"], row["kind"], row["title"])
+    _console().print(table)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

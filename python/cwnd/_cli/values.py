@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cwnd._runs.conventions import NAMES, read_conventions
+from cwnd._runs.packaged import packaged
 from cwnd.perf.protocol import MAX_BURST
 from cwnd.units import parse_rate, parse_size
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from cwnd._runs.packaged import Folder
     from cwnd._runs.repetition import Repeat
 
     _ParamType = click.ParamType[object]
@@ -30,10 +33,13 @@ class _Text(_ParamType):
     def __init__(
         self,
         name: str,
-        parse: Callable[[str], object],
+        parse: Callable[[str], object] = str,
         names: Callable[[], Iterable[str]] = tuple,
+        *,
+        separator: str = "",
     ) -> None:
         self.name = name
+        self._separator = separator
         self._parse = parse
         self._names = names
 
@@ -51,10 +57,35 @@ class _Text(_ParamType):
     def shell_complete(
         self, _: click.Context, __: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete one of the names of the type, if it has any."""
+        """Complete one of the names of the type, or the last one in a list with separators."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+        end = incomplete.rfind(self._separator) + 1 if self._separator else 0
+        before, begin = incomplete[:end], incomplete[end:]
+        return [CompletionItem(before + name) for name in self._names() if name.startswith(begin)]
+
+
+class _File(_ParamType):
+    """The path of a file, or the name of a packaged one."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.name = "file"
+        self._folder = folder
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name of a packaged file, or of a file."""
+        return complete_files([each.name for each in packaged(self._folder)], incomplete)
+
+
+def complete_files(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Complete one of some names or of the TOML files here; without any, the path of a file."""
+    from click.shell_completion import CompletionItem
+
+    every = [*names, *sorted(str(path) for path in Path().glob("*.toml"))]
+    found = [CompletionItem(name) for name in every if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
 
 
 JUMBO = 9000
@@ -84,10 +115,70 @@ def _controllers() -> list[str]:
     return [algorithm.name for algorithm in algorithms()]
 
 
+def _check_rate(text: str) -> str:
+    """Check a rate, which functions in Python take as text."""
+    parse_rate(text)
+    return text
+
+
 def _papers() -> Iterable[str]:
     from cwnd._papers.exhibit import PAPERS
 
     return PAPERS
+
+
+def _exhibits() -> Iterable[str]:
+    from cwnd._papers.exhibit import PAPERS, exhibits
+
+    return dict.fromkeys(each.id for paper in PAPERS for each in exhibits(paper))
+
+
+def _suites() -> Iterable[str]:
+    from cwnd._tasks.evaluation.experiment import SUITES
+
+    return (*SUITES, "all")
+
+
+def _tests() -> Iterable[str]:
+    from cwnd._tasks.evaluation.experiment import experiments
+
+    return (test.id for each in experiments() for test in each.tests)
+
+
+def _backends() -> Iterable[str]:
+    from cwnd._runs.real_time import BACKENDS
+
+    return BACKENDS
+
+
+def _kernel_controllers() -> Iterable[str]:
+    from cwnd.kernel import implemented
+
+    return implemented()
+
+
+def _documents() -> Iterable[str]:
+    from cwnd._cli.documents import schema_names
+
+    return schema_names()
+
+
+def _queues() -> Iterable[str]:
+    from cwnd._runs.scenario_keys import queue_kinds
+
+    return (*queue_kinds(), "red-ecn")
+
+
+def _paths() -> Iterable[str]:
+    from cwnd._runs.scenario_keys import scenario_paths
+
+    return (f"{path}=" for path in scenario_paths())
+
+
+def _link_keys() -> Iterable[str]:
+    from cwnd._runs.scenario_keys import link_keys
+
+    return (f"{key}=" for key in link_keys())
 
 
 def _parse_shard(text: str) -> tuple[int, int]:
@@ -185,14 +276,28 @@ def parse_count(text: str) -> int:
 SHARE_OF_RUNS = _Text("shard", _parse_shard)
 """A share of a sweep, such as ``3/8``."""
 
-REPEAT = _Text("repeats", _parse_repeat)
+REPEAT = _Text("repeats", _parse_repeat, lambda: ["auto"])
 TCP_CONVENTIONS = _Text("conventions", read_conventions, lambda: NAMES)
-RATE = _Text("rate", parse_rate)
+RATE = _Text("rate", _check_rate)
 SIZE = _Text("size", parse_size)
 SHARE = _Text("share", _parse_share)
-MTU = _Text("mtu", _parse_mtu)
+MTU = _Text("mtu", _parse_mtu, lambda: ["auto"])
 NETWORK = _Text("network", _parse_network)
 CONTROLLER = _Text("controller", _parse_controller, _controllers)
-PAPER = _Text("paper", str, _papers)
+SCENARIO_FILE = _File("scenarios")
+PLAN_FILE = _File("plans")
+PAPER = _Text("paper", names=_papers)
+DOCUMENT = _Text("document", names=_documents)
+EXHIBIT = _Text("id", names=_exhibits)
+SUITE = _Text("suite", names=_suites)
+TEST = _Text("test", names=_tests)
+BACKEND = _Text("backend", names=_backends)
+BACKENDS = _Text("backends", names=_backends, separator=",")
+QUEUE = _Text("queue", names=_queues)
+SPEC = _Text("controller", names=_controllers)
+"""As `CONTROLLER`, which the command parses."""
+KERNEL_CONTROLLER = _Text("controller", names=_kernel_controllers)
+ASSIGNMENT = _Text("assignment", names=_paths)
+LINK_ASSIGNMENT = _Text("assignment", names=_link_keys)
 BITRATE = _Text("bitrate", parse_bitrate)
 COUNT = _Text("bytes", parse_count)

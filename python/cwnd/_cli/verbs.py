@@ -31,12 +31,14 @@ from cwnd._cli.outputs import (
 )
 from cwnd._cli.perf import perf
 from cwnd._cli.query import query
+from cwnd._cli.scenarios import new_scenario, scenarios
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.trace import trace as trace_command
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import CONTROLLER, PAPER
+from cwnd._cli.values import DOCUMENT, EXHIBIT, PAPER, QUEUE, SCENARIO_FILE, SPEC, complete_files
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.packaged import locate, packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
@@ -56,18 +58,14 @@ _SYSTEMS: dict[click.Command | None, Literal["Linux", "Unix"]] = {
 }
 """Commands that need one of these systems."""
 
-SCHEMAS = ("scenario", "card", "evaluate")
-"""Documents with a JSON Schema."""
-
 
 def _complete_compared(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the name of a controller or of a scenario file."""
-    from click.shell_completion import CompletionItem
-
-    names = CONTROLLER.shell_complete(context, parameter, incomplete)
-    return names or [CompletionItem(incomplete, type="file")]
+    controllers = SPEC.shell_complete(context, parameter, incomplete)
+    files = [f"{each.name}.toml" for each in packaged("scenarios")]
+    return complete_files([*(item.value for item in controllers), *files], incomplete)
 
 
 def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
@@ -169,7 +167,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option(
     "--reference",
     default=REFERENCE,
-    shell_complete=CONTROLLER.shell_complete,
+    type=SPEC,
     help="Controller that the others are compared with.",
 )
 @click.option("--rate", default=DUMBBELL["rate"], help="Rate of the bottleneck.")
@@ -182,8 +180,10 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option(
     "--queue",
     default=DUMBBELL["queue"],
-    metavar="red|red-ecn|droptail|SIZE",
-    help="Queue of the bottleneck; a SIZE such as 20p, 64kb or 1.5bdp means DropTail.",
+    metavar="KIND|red-ecn|SIZE",
+    type=QUEUE,
+    help="Queue of the bottleneck: a KIND of `cwnd keys queue`, such as red, or the SIZE of a "
+    "DropTail queue: 20p, 64kb or 1.5bdp.",
 )
 @click.option("--flows", default=DUMBBELL["flows"], help="Flows in each run, an even number.")
 @click.option("--time", default=DUMBBELL["time"], help="Length of each run.")
@@ -216,10 +216,11 @@ def compare(  # noqa: PLR0913
 ) -> None:
     """Compare CONTROLLERS on one network: each alone, and in competition with a reference.
 
-    The network is a dumbbell, or the scenario FILE.toml. The controllers replace those of its
-    measured flows: all of them in runs alone, every second one against the reference. Without
-    CONTROLLERS, those of FILE's flows are compared. The options --rate to --conventions describe
-    the dumbbell; use --set to change a FILE, such as --set tcp.conventions=linux.
+    The network is a dumbbell, or the scenario FILE.toml: a file, or one of `cwnd scenarios`. The
+    controllers replace those of its measured flows: all of them in runs alone, every second one
+    against the reference. Without CONTROLLERS, those of FILE's flows are compared. The options
+    --rate to --conventions describe the dumbbell; use --set to change a FILE, such as --set
+    tcp.conventions=linux.
     """
     check_outputs(report=report, plot=plot, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
@@ -252,7 +253,7 @@ def compare(  # noqa: PLR0913
 
 
 @cwnd.command()
-@click.argument("file", type=click.Path())
+@click.argument("file", type=SCENARIO_FILE)
 @shared.values()
 @shared.seed(help="Seed of all random values; the file's by default.")
 @shared.backend()
@@ -278,7 +279,7 @@ def run(  # noqa: PLR0913, PLR0917
     check: bool,  # noqa: FBT001
     **options: str | None,
 ) -> int:
-    """Run the scenario FILE.
+    """Run the scenario FILE: a path, or a name of `cwnd scenarios`.
 
     With --check it prints one line for each bound of the table [expect], and no tables. FILE has
     the conventions of TCP: --set tcp.conventions=linux replaces them.
@@ -292,14 +293,15 @@ def run(  # noqa: PLR0913, PLR0917
     from cwnd._runs.scenario_keys import read_values
 
     values = read_values(assignments)
-    scenario = Scenario.from_toml(Path(file)).with_values(values)
+    path = locate(Path(file), "scenarios")
+    scenario = Scenario.from_toml(path).with_values(values)
     compiled = scenario.validate()
     check_backend(on, [scenario])
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]
     if check:
-        check_expectations(scenario, links, Path(file))
+        check_expectations(scenario, links, path)
     if (link is None) != (pcap is None):
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
         raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
@@ -330,7 +332,7 @@ def run(  # noqa: PLR0913, PLR0917
 
 @cwnd.command()
 @click.argument("papers", nargs=-1, metavar="[PAPER]...", type=PAPER)
-@click.option("--exhibit", metavar="ID", help="Only the exhibits with this ID, such as table-1.")
+@click.option("--exhibit", type=EXHIBIT, help="Only the exhibits with this ID, such as table-1.")
 @click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
 @click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")
 @with_cluster
@@ -383,7 +385,7 @@ cwnd.add_command(trace_command)
 
 
 @cwnd.command()
-@click.argument("name", required=False, shell_complete=CONTROLLER.shell_complete)
+@click.argument("name", required=False, type=SPEC)
 @shared.json()
 def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
     """List the controllers, or describe NAME: one of them, or mine.py:Law in a Python file."""
@@ -433,18 +435,23 @@ def keys(table: str | None, as_json: bool) -> None:  # noqa: FBT001
         print_keys(chosen)
 
 
+cwnd.add_command(scenarios)
+cwnd.add_command(new_scenario)
+
+
 @cwnd.command()
-@click.argument("document", type=click.Choice(SCHEMAS), default="scenario")
+@click.argument("document", type=DOCUMENT, default="scenario")
 def schema(document: str) -> None:
-    """Print the JSON Schema of scenario files, of a report card, or of `evaluate --json`."""
-    if document == "scenario":
-        from cwnd._runs.scenario_keys import schema as scenario_schema
+    """Print the JSON Schema of scenario files, of a card, or of the output of a command's --json.
 
-        print_json(scenario_schema())
-        return
-    from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
+    DOCUMENT is scenario, card or a command such as run or kernel-list; an output of the same
+    command with another structure has a name of its own, such as sweep-verify.
+    """
+    from cwnd._cli.documents import document_schema, schema_names
 
-    print_json(card_schema() if document == "card" else evaluation_schema())
+    if document not in schema_names():
+        raise click.UsageError(f"{document!r} is not one of {', '.join(schema_names())}")
+    print_json(document_schema(document))
 
 
 @cwnd.command()

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class DumbbellArguments(TypedDict):
     """Arguments of a dumbbell, as for `cwnd.compare`."""
 
-    rate: Quantity
-    rtt: Quantity
+    rate: str
+    rtt: str
     queue: str | JsonObject
     flows: int
-    time: Quantity
-    warmup: Quantity | None
+    time: str
+    warmup: str | None
     loss: Quantity
     conventions: str
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from cwnd import _native
-from cwnd._runs.conventions import all_conventions
-from cwnd._runs.scenario import Scenario
+from cwnd._runs.conventions import all_conventions, read_conventions
+from cwnd._runs.scenario import Scenario, dumbbell_document
 from cwnd._runs.scenario_keys import check_values, write_values
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Quantity, parse_rate, parse_time, scenario_time, tc_rate, tc_time
@@ -244,15 +244,17 @@ def dumbbell(
         problem = f"{flows} is not {of} from {least} to {MAX_FLOWS}{each}"
         raise ArgumentError("flows", problem)
     trip = float(np.mean(trips))
-    scenario = Scenario.dumbbell(
-        rate=bps,
-        rtt=trip,
-        queue=queue,
-        time=seconds,
-        warmup=rest,
-        sample=max(min(trip, seconds / MIN_SAMPLES), seconds / MAX_SAMPLES_EACH),
-        access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
-        conventions=arguments["conventions"],
+    scenario = Scenario(
+        dumbbell_document(
+            rate=bps,
+            trip=trip,
+            queue=queue,
+            time=seconds,
+            warmup=rest,
+            sample=max(min(trip, seconds / MIN_SAMPLES), seconds / MAX_SAMPLES_EACH),
+            access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
+            conventions=read_argument("conventions", read_conventions, arguments["conventions"]),
+        )
     )
     start = f"0s..{seconds * STARTS:.9f}s"
     if len(trips) == 1:

@@ -43,7 +43,7 @@ def run(
     Parameters
     ----------
     scenario
-        A scenario, or the path of a scenario file.
+        A scenario, the path of a scenario file, or the name of a packaged one (`cwnd scenarios`).
     seed
         Seed of the run; the scenario's seed by default. Simulations with the same scenario and seed
         always have the same result.

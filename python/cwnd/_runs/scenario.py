@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _native, _show
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
+from cwnd._runs.packaged import locate
 from cwnd.controller import (
     add_controller,
     move_specification,
@@ -29,7 +30,19 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import Compiled, JsonObject
     from cwnd.controller import Factory, Spec
-    from cwnd.units import Quantity
+    from cwnd.units import Kind, Quantity
+
+
+_UNITS: dict[str, Kind] = {
+    "rate": "rate",
+    "rtt": "time",
+    "queue": "limit",
+    "time": "time",
+    "warmup": "time",
+    "access": "time",
+    "sample": "time",
+}
+"""Arguments of a dumbbell that have a unit."""
 
 
 class Scenario:
@@ -83,7 +96,8 @@ class Scenario:
         Parameters
         ----------
         source
-            A path, or TOML text, which must contain a line break.
+            A path, the name of a packaged scenario such as ``wireless`` where no file has this name
+            (``cwnd scenarios`` lists them), or TOML text, which must contain a line break.
 
         Raises
         ------
@@ -96,9 +110,10 @@ class Scenario:
         if isinstance(source, str) and "\n" in source:
             text, origin, home = source, "<text>", Path()
         else:
-            origin, home = str(source), Path(source).parent
+            path = locate(Path(source), "scenarios")
+            origin, home = str(path), path.parent
             try:
-                text = Path(source).read_text(encoding="utf-8")
+                text = path.read_text(encoding="utf-8")
             except UnicodeDecodeError:
                 raise _native.ScenarioError(f"{origin}: not a text file in UTF-8") from None
         document = json.loads(_native.load(text, origin))
@@ -110,13 +125,13 @@ class Scenario:
     def dumbbell(  # noqa: PLR0913
         cls,
         *,
-        rate: Quantity = DUMBBELL["rate"],
-        rtt: Quantity = DUMBBELL["rtt"],
+        rate: str = DUMBBELL["rate"],
+        rtt: str = DUMBBELL["rtt"],
         queue: str | JsonObject = DUMBBELL["queue"],
-        time: Quantity = DUMBBELL["time"],
-        warmup: Quantity = 0.0,
-        access: Quantity = 0.0,
-        sample: Quantity = 0.1,
+        time: str = DUMBBELL["time"],
+        warmup: str = "0s",
+        access: str = "0s",
+        sample: str = "100ms",
         conventions: str = DUMBBELL["conventions"],
         name: str = "dumbbell",
     ) -> Self:
@@ -144,33 +159,21 @@ class Scenario:
         name
             The scenario's name.
         """
-        read_argument("rate", partial(check_unit, "rate"), rate)
-        read_argument("queue", partial(check_unit, "limit"), queue)
-        times = {"time": time, "warmup": warmup, "access": access, "sample": sample}
-        for argument, value in times.items():
-            read_argument(argument, partial(check_unit, "time"), value)
-        ecn = queue == "red-ecn"
-        trip = read_argument("rtt", parse_time, rtt)
-        document: JsonObject = {
-            "name": name,
-            "duration": time,
-            "warmup": warmup,
-            "sample": sample,
-            "dumbbell": {
-                "rate": rate,
-                "delay": trip / 2,
-                "queue": {"kind": "red", "ecn": True} if ecn else queue,
-                "bdp_rtt": trip,
-            },
-            "access": {"delay": access},
-            "tcp": {
-                "conventions": read_argument("conventions", read_conventions, conventions),
-                "timestamps": True,
-            },
-        }
-        if ecn:
-            document["tcp"]["ecn"] = True
-        return cls(document)
+        given = {"rate": rate, "rtt": rtt, "queue": queue, "time": time, "warmup": warmup}
+        check_units({**given, "access": access, "sample": sample})
+        return cls(
+            dumbbell_document(
+                rate=rate,
+                trip=read_argument("rtt", parse_time, rtt),
+                queue=queue,
+                time=time,
+                warmup=warmup,
+                access=access,
+                sample=sample,
+                conventions=read_argument("conventions", read_conventions, conventions),
+                name=name,
+            )
+        )
 
     def add_flow(self, controller: Spec, **keys: object) -> Self:
         """Add flows.
@@ -355,6 +358,46 @@ class Scenario:
             The scenario is invalid; the message names the key.
         """
         return _native.validate(self.to_json(), self.seed)
+
+
+def check_units(arguments: Mapping[str, object]) -> None:
+    """Raise an ArgumentError for an argument of a dumbbell without its unit; see `check_unit`."""
+    for name, value in arguments.items():
+        if name in _UNITS:
+            read_argument(name, partial(check_unit, _UNITS[name]), value)
+
+
+def dumbbell_document(  # noqa: PLR0913
+    *,
+    rate: Quantity,
+    trip: float,
+    queue: str | JsonObject,
+    time: Quantity,
+    warmup: Quantity,
+    access: Quantity,
+    sample: Quantity,
+    conventions: str,
+    name: str = "dumbbell",
+) -> JsonObject:
+    """Return the document of a dumbbell, as `Scenario.dumbbell`; ``trip`` is in seconds."""
+    ecn = queue == "red-ecn"
+    document: JsonObject = {
+        "name": name,
+        "duration": time,
+        "warmup": warmup,
+        "sample": sample,
+        "dumbbell": {
+            "rate": rate,
+            "delay": trip / 2,
+            "queue": {"kind": "red", "ecn": True} if ecn else queue,
+            "bdp_rtt": trip,
+        },
+        "access": {"delay": access},
+        "tcp": {"conventions": conventions, "timestamps": True},
+    }
+    if ecn:
+        document["tcp"]["ecn"] = True
+    return document
 
 
 def _copy(document: JsonObject) -> JsonObject:

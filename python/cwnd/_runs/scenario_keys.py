@@ -71,13 +71,14 @@ def read_values(
         if not (path and equals and value):
             raise ArgumentError(option, f"{text!r} is not {example}")
         values[path] = _read(option, text, value)
+    # A number is text here too.
     _convert_all(values, lambda kind, value: check_unit(kind, str(value)), option, table)
     return values
 
 
-def check_values(values: Mapping[str, object]) -> None:
-    """Reject text that lacks the unit of a rate, time or size; numbers are in SI units."""
-    _convert_all(values, check_unit)
+def check_values(values: Mapping[str, object], option: str = "set") -> None:
+    """Reject a rate, a time, a size, a limit or a threshold without its unit."""
+    _convert_all(values, check_unit, option)
 
 
 def write_values(values: Mapping[str, object]) -> list[str]:
@@ -268,6 +269,32 @@ def _types(key: str, node: JsonObject) -> Iterator[str]:
         for one in [types] if isinstance(types, str) else types:
             if one not in {"null", "object"} and not (one == "array" and tables):
                 yield _NAMES.get(one, one)
+
+
+def scenario_paths() -> list[str]:
+    """Return the paths of the keys of a scenario and of its tables, as for `Scenario.with_values`.
+
+    A path into a list is that of its first item.
+
+    Examples
+    --------
+    >>> [path for path in scenario_paths() if path.endswith(("seed", "count", ".ecn"))]
+    ['cbr[0].count', 'flow[0].count', 'pareto[0].count', 'seed', 'tcp.ecn']
+    """
+    tables = {table.name: table.keys for table in key_tables()}
+    paths = []
+    for name, node in schema()["properties"].items():
+        if name not in tables:
+            paths.append(name)
+            continue
+        item = "[0]" if node.get("type") == "array" else ""
+        paths += [f"{name}{item}.{key.name}" for key in tables[name]]
+    return paths
+
+
+def queue_kinds() -> list[str]:
+    """Return the kinds of queues."""
+    return [kind["const"] for kind in schema()["$defs"]["QueueKind"]["oneOf"]]
 
 
 def link_keys() -> list[str]:

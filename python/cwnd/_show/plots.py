@@ -148,7 +148,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     share.set_xlim(0, 1)
     share.set_title(_plain(f"share against {comparison.reference}"), fontsize=10)
     scale = format_time(alone[0].results[0].scales[1])
-    rough.set_title(f"variation (CoV) over {scale}", fontsize=10)
+    rough.set_title(f"smoothness (CoV) over {scale}", fontsize=10)
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
     figure.suptitle(_plain(textwrap.fill(path_text(network), 100)), fontsize=11)

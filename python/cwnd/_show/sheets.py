@@ -49,7 +49,7 @@ def alone_columns(comparison: Comparison) -> list[Figure]:
         _GOODPUT,
         *map(short, ("utilization", *_some(comparison), "queueing_delay_s")),
         short("queueing_delay_p95_s"),
-        _variation(comparison),
+        _smoothness(comparison),
         short("jain"),
     ]
 
@@ -63,7 +63,7 @@ def against_columns(comparison: Comparison) -> list[Figure]:
         short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
         *map(short, (*_some(comparison), "queueing_delay_s")),
-        _variation(comparison),
+        _smoothness(comparison),
         short("jain"),
     ]
 
@@ -76,7 +76,7 @@ def _some(comparison: Comparison) -> list[str]:
     return [*times, "loss_rate", *(["mark_rate"] if marked else [])]
 
 
-def _variation(comparison: Comparison) -> Figure:
+def _smoothness(comparison: Comparison) -> Figure:
     """Return the column of the coefficient of variation, with its time scale."""
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
     meaning = f"Coefficient of variation of a flow's throughput over {scale}; 0 is smooth."
@@ -368,10 +368,14 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
             "all measured flows",
         ),
         ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
-        ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
-        ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        (
+            "Utilisation",
+            f"{number(metrics['utilization'], 1, 100)} %",
+            f"of {metrics['bottleneck']}",
+        ),
+        ("Loss", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
         *(
-            [("Marked", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
+            [("Marks", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
             if metrics["mark_rate"]
             else []
         ),
@@ -384,7 +388,7 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
     if len(metrics["smoothness"]) > 1:
         middle = metrics["smoothness"][1]
         scale = format_time(middle["scale_s"])
-        items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
+        items.append(("Smoothness", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
     windows = metrics["jain_windows"]
     if windows["worst"] is not None:
         over = f"of Jain's index over {format_time(windows['window_s'])}"
@@ -401,7 +405,7 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         if times["p50"] is not None:
             median = f"{number(times['p50'], 1, 1e3)} ms"
             remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
-        items.append(("Completion, median", median, remark))
+        items.append(("FCT, median", median, remark))
     return items
 
 

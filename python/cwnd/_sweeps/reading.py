@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,17 +14,18 @@ import numpy as np
 
 from cwnd import _native
 from cwnd._runs.defaults import DUMBBELL
+from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS
 from cwnd._runs.run import MAX_SEED
-from cwnd._runs.scenario import Scenario, value_at
-from cwnd._runs.scenario_keys import schema
+from cwnd._runs.scenario import Scenario, check_units, value_at
+from cwnd._runs.scenario_keys import check_values, schema
 from cwnd._sweeps.axes import QUANTITY, Axis, read_axis
 from cwnd._sweeps.code import code_hash
 from cwnd._sweeps.dataset import FIXED
 from cwnd._sweeps.manifest import TABLES
 from cwnd._sweeps.plan import Plan, Run
 from cwnd.controller import move_specification, names_python, read_controller
-from cwnd.errors import PlanError
+from cwnd.errors import ArgumentError, PlanError
 from cwnd.units import parse_time
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from cwnd.controller import Factory, Spec
 
 PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
-"""The path of a plan, or its keys as plain data."""
+"""The path of a plan, the name of a packaged one, or its keys as plain data."""
 
 MAX_RUNS = 10_000_000
 """Largest number of runs of one sweep."""
@@ -50,8 +52,8 @@ _KEYS = (
 def read_plan(source: PlanLike) -> Plan:
     """Read and validate the plan of a sweep; a PlanError names the file and the key.
 
-    ``source`` is the path of a TOML file, or its contents as plain data; there, controllers may be
-    Python objects. docs/sweep.md describes the keys.
+    ``source`` is the path of a TOML file, the name of a packaged plan, or the contents as plain
+    data; there, controllers may be Python objects. docs/sweep.md describes the keys.
 
     Examples
     --------
@@ -67,9 +69,11 @@ def read_plan(source: PlanLike) -> Plan:
     if isinstance(source, Mapping):
         text, home, origin = None, Path(), "plan"
         document = _plain(source)
+        _check_units(document)
     else:
-        home, origin = Path(source).parent, str(source)
-        text, document = _load(Path(source))
+        path = locate(Path(source), "plans")
+        home, origin = path.parent, str(path)
+        text, document = _load(path)
     try:
         plan = _Reader(document, home).read(origin, text)
     except ValueError as mistake:
@@ -99,6 +103,27 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, list | tuple | range):
         return [_plain(inner) for inner in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def _check_units(document: dict[str, Any]) -> None:
+    """Reject numbers without a unit in a plan in Python, as `cwnd.compare` does.
+
+    A plan in a file, and the keys of a scenario, may have them.
+    """
+    base, axes = document.get("base"), document.get("axes")
+    try:
+        if isinstance(base, dict) and "duration" not in base:
+            check_units(base)
+        for name, given in axes.items() if isinstance(axes, dict) else ():
+            if not isinstance(given, dict | list):
+                continue
+            values = [given.get("from")] if isinstance(given, dict) else given
+            numbers = (value for value in values if isinstance(value, int | float) and value)
+            for value in islice(numbers, 1):
+                check_units({name: value})
+                check_values({name: value}, "axes")
+    except ArgumentError as mistake:
+        raise PlanError(f"plan: {mistake}") from None
 
 
 def _load(path: Path) -> tuple[str, dict[str, Any]]:
@@ -182,7 +207,7 @@ class _Reader:
         """Parse the base."""
         base = self._document.get("base", {})
         if isinstance(base, str):
-            return self._scenario(self._home / base)
+            return self._scenario(Path(base))
         if not isinstance(base, dict):
             raise PlanError("base: must be the path of a scenario file, or a table")
         if "duration" in base:
@@ -203,7 +228,7 @@ class _Reader:
     def _scenario(self, path: Path) -> Scenario:
         """Read a scenario file; paths of Python controllers become relative to the plan."""
         try:
-            scenario = Scenario.from_toml(path)
+            scenario = Scenario.from_toml(locate(path, "scenarios", self._home))
         except OSError as problem:
             raise PlanError(f"base: cannot read {path}: {problem.strerror}") from None
         document = scenario.to_dict()

@@ -197,8 +197,8 @@ def sweep(
     Parameters
     ----------
     plan
-        The path of a plan, or its contents as plain data; see docs/sweep.md. Controllers may be
-        Python classes, ``functools.partial`` and instances.
+        The path of a plan, the name of a packaged one, or its contents as plain data; see
+        docs/sweep.md. Controllers may be Python classes, ``functools.partial`` and instances.
     out
         The directory of the data set.
     dask

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
+from cwnd._controllers.registry import algorithms
+from cwnd.controller import Spec
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.model.quantities import Doc, accepts, find_doc, with_unit
 from cwnd.model.throughput import FORMULAS
@@ -175,6 +177,8 @@ class Parameter:
         Default; None if the function chooses it.
     doc
         Description.
+    names
+        Values of a text: all of them, or for a specification the names of controllers.
     """
 
     name: str
@@ -182,6 +186,7 @@ class Parameter:
     required: bool
     default: Any
     doc: Doc
+    names: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -400,7 +405,9 @@ class Model:
                 kind, doc = self._hints[name]
                 required = found.default is inspect.Parameter.empty
                 default = None if required else found.default
-                yield name, Parameter(name, _kind(kind, doc), required, default, doc)
+                role = _kind(kind, doc)
+                names = _names(kind) if role == "text" else ()
+                yield name, Parameter(name, role, required, default, doc, names)
         if any(found.kind is inspect.Parameter.VAR_KEYWORD for found in known.values()):
             seen = {*known, "p"}
             for formula in FORMULAS.values():
@@ -527,6 +534,16 @@ def _kind(annotation: object, doc: Doc) -> str:
         return "text"
     whole = "whole" if doc.whole or annotation is int else "number"
     return _KINDS.get(doc.unit, whole)
+
+
+def _names(annotation: object) -> tuple[str, ...]:
+    """Return the names that a text accepts: those of a list, of controllers or of formulas."""
+    for part in (annotation, *get_args(annotation)):
+        if get_origin(part) is Literal:
+            return get_args(part)
+    if accepts(annotation, Spec):
+        return tuple(algorithm.name for algorithm in algorithms())
+    return tuple(FORMULAS)
 
 
 def _columns(result: object) -> dict[str, Any]:

@@ -251,7 +251,7 @@ pub static METRICS: &[Metric] = &[
         run("alpha_fairness", ["α-fairness"; 2], ("", 3), "Jain's index of AIRA's increases."),
     ]),
     of("utilization", Fraction, &[
-        run("utilization", ["utilization", "used"], ("%", 1), "Utilisation of the bottleneck."),
+        run("utilization", ["utilization", "util."], ("%", 1), "Utilisation of the bottleneck."),
     ])
         .link(|link, _| link.utilization),
     of("loss_rate", Fraction, &[
@@ -294,7 +294,7 @@ pub static METRICS: &[Metric] = &[
     ])
         .run(|run| run.convergence_time()),
     of("fct", Time, &[
-        figure("fct_s", ["completion time", "time"], ("ms", 1), "Mean completion time of its transfers."),
+        figure("fct_s", ["completion time", "FCT"], ("ms", 1), "Mean completion time of its transfers."),
     ])
         .flows(|run, flows, statistic| part(&spread(&run.transfers(flows).fct), statistic))
         .with(SPREAD),

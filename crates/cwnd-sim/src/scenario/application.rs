@@ -180,8 +180,8 @@ pub struct Arrivals {
     /// Arrivals per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Offered load, instead of `rate`: the mean rate of the transfers with headers, as a fraction
-    /// of the rate of a link.
+    /// Offered load, instead of `rate`: the mean rate of the transfers with headers of full
+    /// packets, as a fraction of the rate of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The link of `load`; by default the slowest one on the path.

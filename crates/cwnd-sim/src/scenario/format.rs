@@ -36,13 +36,14 @@ pub struct Scenario {
     pub description: String,
     /// Duration of the run, at most 2h.
     pub duration: Span,
-    /// Duration of the warm-up, which the metrics exclude.
+    /// Duration of the warm-up, which the metrics exclude; 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warmup: Span,
-    /// Sampling interval of the series.
+    /// Sampling interval of the series, which have at most 1,000,000 samples.
     #[serde(default = "millis::<100>")]
     pub sample: Span,
-    /// Default seed of all random numbers.
+    /// Default of `--seed`: the seed of a run, and of the first run of `cwnd compare` and `cwnd
+    /// agree`.
     #[serde(default = "one")]
     pub seed: u64,
 
@@ -126,7 +127,7 @@ pub struct Access {
     /// Rate in each direction; infinite by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// Propagation delay in each direction; each host draws its own from a range.
+    /// Propagation delay in each direction, 0 by default; each host draws its own from a range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<SpanRange>,
     /// Queues; infinite by default.
@@ -150,7 +151,8 @@ pub struct Flow {
     /// `name-2`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number of flows; with `cross`, the number on each link.
+    /// Number of flows, 1 by default; with `cross`, the number on each link. 0 removes the group; a
+    /// scenario has at most 1,000,000 flows.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
     /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
@@ -161,22 +163,22 @@ pub struct Flow {
     /// range of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Whether `from` and `to` are exchanged.
+    /// Whether `from` and `to` are exchanged; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reverse: bool,
-    /// Whether the flows run from each router of a chain to the next.
+    /// Whether the flows run from each router of a chain to the next; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cross: bool,
-    /// Start time; each flow draws its own from a range.
+    /// Start time, 0 by default; each flow draws its own from a range.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: SpanRange,
-    /// Time between the starts of consecutive flows.
+    /// Time between the starts of consecutive flows, 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger: Span,
     /// Time from which it sends no new data; by default the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// Amount of data; unlimited by default.
+    /// Amount of data, unlimited by default; not with `source` or `arrivals`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
     /// Changes of the payload of a data packet, as a sender makes them that discovers the path MTU
@@ -189,13 +191,14 @@ pub struct Flow {
     /// Transfers that arrive as a Poisson process. Each is a flow of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// Round-trip time without queueing. It determines the delay of the access links.
+    /// Round-trip time without queueing, which sets the delay of the access links; each flow draws
+    /// its own from a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<SpanRange>,
     /// Values of its access links that differ from `[access]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether the metrics of the run include it.
+    /// Whether the metrics of the run include it; true by default.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub measured: bool,
     /// Options of TCP that differ from `[tcp]`. UDT has `packet`, `header` and `window`.
@@ -236,13 +239,15 @@ pub struct Cbr {
     /// Off time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Span>,
-    /// Width of the uniform distribution of the time between packets, as a fraction of its mean.
+    /// Width of the uniform distribution of the time between packets, as a fraction of its mean; 0
+    /// by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub jitter: Probability,
     /// Name in the records, `cbr` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number of sources; with `cross`, the number on each link.
+    /// Number of sources, 1 by default; with `cross`, the number on each link. 0 removes the group;
+    /// a scenario has at most 1,000,000 flows.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
     /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
@@ -253,16 +258,16 @@ pub struct Cbr {
     /// range of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Whether `from` and `to` are exchanged.
+    /// Whether `from` and `to` are exchanged; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reverse: bool,
-    /// Whether sources send from each router of a chain to the next.
+    /// Whether sources send from each router of a chain to the next; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cross: bool,
-    /// Start time; each source draws its own from a range.
+    /// Start time, 0 by default; each source draws its own from a range.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: SpanRange,
-    /// Time between the starts of consecutive sources.
+    /// Time between the starts of consecutive sources, 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger: Span,
     /// Stop time; by default the end of the run.
@@ -271,7 +276,7 @@ pub struct Cbr {
     /// Values of its access links that differ from `[access]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether the metrics of the run include it; they exclude background traffic.
+    /// Whether the metrics of the run include it; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub measured: bool,
 }
@@ -295,7 +300,8 @@ pub struct Pareto {
     /// Name in the records, `pareto` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number of sources; with `cross`, the number on each link.
+    /// Number of sources, 1 by default; with `cross`, the number on each link. 0 removes the group;
+    /// a scenario has at most 1,000,000 flows.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
     /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
@@ -306,16 +312,16 @@ pub struct Pareto {
     /// range of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Whether `from` and `to` are exchanged.
+    /// Whether `from` and `to` are exchanged; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reverse: bool,
-    /// Whether sources send from each router of a chain to the next.
+    /// Whether sources send from each router of a chain to the next; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cross: bool,
-    /// Start time; each source draws its own from a range.
+    /// Start time, 0 by default; each source draws its own from a range.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: SpanRange,
-    /// Time between the starts of consecutive sources.
+    /// Time between the starts of consecutive sources, 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger: Span,
     /// Stop time; by default the end of the run.
@@ -324,7 +330,7 @@ pub struct Pareto {
     /// Values of its access links that differ from `[access]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether the metrics of the run include it; they exclude background traffic.
+    /// Whether the metrics of the run include it; false by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub measured: bool,
 }

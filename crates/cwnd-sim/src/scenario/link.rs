@@ -70,11 +70,12 @@ link_tables! {
         /// Propagation delay, at the beginning if it changes. Required in a dumbbell and a chain; 0
         /// by default in a link.
         delay: Span,
-        /// Queue; by default DropTail of one bandwidth-delay product.
+        /// Queue; by default DropTail of one bandwidth-delay product, at least 10 packets.
         queue: Queue,
-        /// Probability that a data packet is lost on the link, or a model of loss in bursts.
+        /// Probability that a data packet is lost on the link, 0 by default, or a model of loss in
+        /// bursts.
         loss: Loss,
-        /// Whether `loss` also applies to acknowledgements.
+        /// Whether `loss` also applies to acknowledgements; false by default.
         loss_of_acks: bool,
         /// Changes of rate, delay and loss, in the order of time.
         changes: Vec<ChangeTable>,

@@ -38,7 +38,7 @@ fn droptail(link: &network::Link) -> QueueLimit {
 }
 
 fn files() -> Vec<(PathBuf, String)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/cwnd/scenarios");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -96,7 +96,7 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
             "range": [0, 1],
             "even": 0.5,
         },
-        {"figure": "cov_10rtt", "title": f"variation (CoV) over {scale}", "factor": 1},
+        {"figure": "cov_10rtt", "title": f"smoothness (CoV) over {scale}", "factor": 1},
         {"figure": "queueing_delay_s", "title": "queueing delay, ms", "factor": 1000},
     ]
     drawn = [row for row in comparison.rows_alone if row.controller in against]

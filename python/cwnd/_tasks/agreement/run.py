@@ -39,7 +39,7 @@ def agree(
     Parameters
     ----------
     scenario
-        A scenario, or the path of a scenario file.
+        A scenario, the path of a scenario file, or the name of a packaged one (`cwnd scenarios`).
     on
         Two or three of ``sim``, ``udt`` and ``linux``; the first is the reference.
     repeat

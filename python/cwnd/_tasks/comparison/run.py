@@ -23,6 +23,7 @@ from cwnd._runs.result import (
     retransmission_rate_of,
 )
 from cwnd._runs.run import check_seed, measure, part_of
+from cwnd._runs.scenario import check_units
 from cwnd._runs.scenario_keys import write_values
 from cwnd._tasks.comparison.outcome import Comparison, Row
 from cwnd.controller import command_specification, read_controller
@@ -61,12 +62,12 @@ def compare(  # noqa: PLR0913
     reference: Spec = REFERENCE,
     network: Scenario | str | Path | None = None,
     values: Mapping[str, object] | None = None,
-    rate: Quantity | None = None,
-    rtt: Quantity | None = None,
+    rate: str | None = None,
+    rtt: str | None = None,
     queue: str | None = None,
     flows: int | None = None,
-    time: Quantity | None = None,
-    warmup: Quantity | None = None,
+    time: str | None = None,
+    warmup: str | None = None,
     loss: Quantity | None = None,
     conventions: str | None = None,
     repeat: Repeat = COMPARE_REPEATS,
@@ -88,17 +89,18 @@ def compare(  # noqa: PLR0913
     reference
         The controller that the others are compared with.
     network
-        A scenario or the path of its file, instead of the dumbbell. The controllers replace those
-        of its measured flows: all of them in runs alone, every second one against the reference.
+        A scenario, the path of its file or the name of a packaged one (`cwnd scenarios`), instead
+        of the dumbbell. The controllers replace those of its measured flows: all of them in runs
+        alone, every second one against the reference.
         If the two halves have different paths, the controllers alternate between them from repeat
         to repeat.
     values
         Values of the network to replace, by path; see `Scenario.with_values`.
     rate
-        Rate of the bottleneck in bits per second; 15 Mbit/s by default. This argument and those
-        up to ``conventions`` describe the dumbbell.
+        Rate of the bottleneck; ``15mbit`` by default. This argument and those up to
+        ``conventions`` describe the dumbbell.
     rtt
-        Round-trip time without queueing in seconds; 100 ms by default. With a list
+        Round-trip time without queueing; ``100ms`` by default. With a list
         (``20ms,100ms``) each controller has equally many flows of each value; with a range
         (``20ms..200ms``) each flow draws its own value.
     queue
@@ -108,7 +110,7 @@ def compare(  # noqa: PLR0913
     flows
         Flows in each run, an even number; 8 by default.
     time
-        Length of each run in seconds; 120 s by default.
+        Length of each run; ``120s`` by default.
     warmup
         Length of the warm-up, which all figures exclude; a quarter of the run by default.
     loss
@@ -200,6 +202,7 @@ class Plan:
         if isinstance(controllers, str):
             raise ArgumentError("controllers", "a list is needed, not a single text")
         given = {name: value for name, value in options.items() if value is not None}
+        check_units(given)
         if network is None:
             if "conventions" in given and "tcp.conventions" in values:
                 raise ArgumentError("conventions", "tcp.conventions is among the values too")

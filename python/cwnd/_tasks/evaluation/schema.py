@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from cwnd._base.json_schema import DIALECT
 from cwnd._tasks.evaluation.bound import GRADES
 from cwnd._tasks.evaluation.experiment import BACKENDS
 from cwnd.metrics.catalog import Dimension
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-"""The version of JSON Schema."""
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
