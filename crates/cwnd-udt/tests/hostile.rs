@@ -1,7 +1,7 @@
 //! Arbitrary datagrams do not make a connection panic, exceed its memory bounds, or fail.
 
 use crate::common::{
-    self, PERFECT, Pair, Path, Random, client, config, messages, pattern, request, server,
+    self, PERFECT, Pair, Path, Random, client, config, encoded, messages, pattern, request, server,
 };
 use cwnd::{Dur, Time};
 use cwnd_udt::handshake::{Handshake, Request};
@@ -30,22 +30,17 @@ fn control() -> impl Strategy<Value = Vec<u8>> {
         }),
         Just(Control::KeepAlive),
     ];
-    control.prop_map(|control| {
-        let mut buffer = [0; 100];
-        let length = control.encode(0, 22, &mut buffer);
-        buffer[..length].to_vec()
-    })
+    control.prop_map(|control| encoded(control, 22))
 }
 
 fn loss_report() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec((0u32..600, 0u32..300), 1..50).prop_map(|ranges| {
-        let (mut info, mut buffer) = ([0; 400], [0; 500]);
+        let mut info = [0; 400];
         let mut writer = NakWriter::new(&mut info);
         for (first, more) in ranges {
             writer.push(Range { first: Seq::new(first), last: Seq::new(first + more) });
         }
-        let length = Control::Nak(writer.finish().unwrap()).encode(0, 22, &mut buffer);
-        buffer[..length].to_vec()
+        encoded(Control::Nak(writer.finish().unwrap()), 22)
     })
 }
 
@@ -177,14 +172,13 @@ fn invalid_handshakes_are_ignored() {
         Handshake { flow_window: 0, ..request() },
         Handshake { socket: 0, ..request() },
     ] {
-        let mut bytes = [0; 64];
-        Control::Handshake(invalid).encode(0, 0, &mut bytes);
+        let bytes = encoded(Control::Handshake(invalid), 0);
         assert_eq!(listener.handle(Time::ZERO, client(), &bytes), Answer::Ignore);
         let mut connecting =
             Connection::connect(&config, Time::ZERO, 11, request().initial, server().ip());
         for request in [Request::Connect, Request::Agree] {
-            Control::Handshake(Handshake { request, ..invalid }).encode(0, 11, &mut bytes);
-            connecting.handle_datagram(Time::ZERO, &bytes);
+            let answer = Control::Handshake(Handshake { request, ..invalid });
+            connecting.handle_datagram(Time::ZERO, &encoded(answer, 11));
         }
         assert!(!connecting.is_open());
     }
@@ -194,9 +188,8 @@ fn invalid_handshakes_are_ignored() {
 #[test]
 fn a_large_offered_window_does_not_raise_the_memory_bounds() {
     let listener = Listener::new(common::KEY, SocketType::Stream);
-    let mut bytes = [0; 64];
     let request = Handshake { flow_window: u32::MAX, ..request() };
-    Control::Handshake(request).encode(0, 0, &mut bytes);
+    let bytes = encoded(Control::Handshake(request), 0);
     let Answer::Reply(mut reply) = listener.handle(Time::ZERO, client(), &bytes) else {
         panic!("no reply")
     };
@@ -221,11 +214,10 @@ fn a_flood_of_requests_does_not_disturb_a_transfer() {
     let data = pattern(100_000, 3);
     let mut replies = 0;
     for n in 0..20_000u32 {
-        let mut bytes = [0; 64];
         let request = [Request::Connect, Request::Agree][random.below(2) as usize];
         let cookie = random.next() as u32;
         let handshake = Handshake { socket: 1 + n, request, cookie, ..request_from(&mut random) };
-        Control::Handshake(handshake).encode(0, 0, &mut bytes);
+        let bytes = encoded(Control::Handshake(handshake), 0);
         match listener.handle(pair.now, client(), &bytes) {
             Answer::Ignore => {}
             Answer::Reply(_) => replies += 1,
@@ -246,12 +238,9 @@ fn request_from(random: &mut Random) -> Handshake {
 #[test]
 fn a_shutdown_is_final() {
     let mut pair = Pair::open(&config("udt"), 9, PERFECT, 3);
-    let mut bytes = [0; 100];
-    let length = Control::Shutdown.encode(0, 22, &mut bytes);
-    pair.ends[1].handle_datagram(pair.now, &bytes[..length]);
+    pair.ends[1].handle_datagram(pair.now, &encoded(Control::Shutdown, 22));
     assert_eq!(pair.ends[1].close_reason(), Some(CloseReason::Peer));
-    let length = Control::KeepAlive.encode(0, 22, &mut bytes);
-    pair.ends[1].handle_datagram(pair.now, &bytes[..length]);
+    pair.ends[1].handle_datagram(pair.now, &encoded(Control::KeepAlive, 22));
     assert_eq!(pair.ends[1].poll_transmit(pair.now, 1), None);
     assert_eq!(pair.ends[1].next_wakeup(), None);
 }

@@ -1,7 +1,7 @@
 //! Keep-alives to a receiver that checks its timers only when a packet arrives, or every 100 ms, as
 //! UDT4 does.
 
-use crate::common::{config, ends};
+use crate::common::{config, encoded, ends};
 use cwnd::{Dur, Time};
 use cwnd_udt::Seq;
 use cwnd_udt::packet::{Ack, Body, Control, Packet};
@@ -67,9 +67,7 @@ impl Udt4Receiver {
         } else {
             return;
         };
-        let mut out = [0; 64];
-        let length = answer.encode(0, 11, &mut out);
-        answers.push_back((now + DELAY, out[..length].to_vec()));
+        answers.push_back((now + DELAY, encoded(answer, 11)));
     }
 }
 

@@ -183,10 +183,8 @@ fn a_reset_must_echo_a_recent_header() {
     let [mut client_end, mut listener_end] = common::ends(&config, [4, 7], 9);
     let header = sent(&mut client_end);
     let later = Time::from_nanos(6_000_000);
-    let mut ack = [0; 64];
     let next = Seq::new(9).plus(3);
-    let length = Control::LightAck(next).encode(1, 4, &mut ack);
-    client_end.handle_datagram(later, &ack[..length]);
+    client_end.handle_datagram(later, &common::encoded(Control::LightAck(next), 4));
     assert_eq!(client_end.unacknowledged(), 0);
     assert!(!client_end.handle_reset(later, &header));
     assert!(client_end.is_open());
@@ -268,9 +266,8 @@ fn counting_relay(listener: &UdtListener) -> (Relay, impl Fn() -> [usize; 2]) {
 /// Ends the listener's end of a connection with a forged shutdown of its client.
 fn spoof_shutdown(server: &UdtStream) {
     server.with_connection(|connection| {
-        let mut shutdown = [0; 32];
-        let length = Control::Shutdown.encode(0, connection.id(), &mut shutdown);
-        connection.handle_datagram(Time::from_nanos(1), &shutdown[..length]);
+        let shutdown = common::encoded(Control::Shutdown, connection.id());
+        connection.handle_datagram(Time::from_nanos(1), &shutdown);
     });
 }
 

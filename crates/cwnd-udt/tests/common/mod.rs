@@ -5,6 +5,7 @@
 
 use cwnd::{Dur, Spec, Time};
 use cwnd_udt::handshake::{Handshake, Request, VERSION};
+use cwnd_udt::packet::Control;
 use cwnd_udt::{Answer, Config, Connection, Event, Listener, Seq, SocketType};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,6 +33,14 @@ pub(crate) fn request() -> Handshake {
         cookie: 0,
         peer: [0; 16],
     }
+}
+
+/// The datagram of a control packet to a socket.
+pub(crate) fn encoded(control: Control<'_>, to: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 1500];
+    let length = control.encode(0, to, &mut bytes);
+    bytes.truncate(length);
+    bytes
 }
 
 /// SplitMix64.

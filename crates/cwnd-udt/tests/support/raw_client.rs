@@ -1,7 +1,7 @@
 //! A client that sends single handshake packets over a UDP socket.
 
 use super::local;
-use crate::common::{Random, request};
+use crate::common::{Random, encoded, request};
 use cwnd_udt::Seq;
 use cwnd_udt::handshake::{Handshake, Request};
 use cwnd_udt::packet::{Body, Control, Packet};
@@ -30,11 +30,9 @@ impl RawClient {
     }
 
     pub(crate) fn send(&self, request: Request, cookie: u32) {
-        let mut bytes = [0; 64];
-        Control::Handshake(Handshake { request, cookie, ..self.handshake })
-            .encode(0, 0, &mut bytes);
+        let request = Control::Handshake(Handshake { request, cookie, ..self.handshake });
         // A full socket buffer of the listener is not an error.
-        let _ = self.socket.send(&bytes);
+        let _ = self.socket.send(&encoded(request, 0));
     }
 
     pub(crate) fn answer(&self) -> Option<Handshake> {
