@@ -183,6 +183,8 @@ def document_name(words: list[str]) -> str:
     for word, name in flags.items():
         if word in rest:
             return f"{verb}-{name}"
+    if verb == "trace":
+        return f"trace-{rest[0]}"
     if verb == "kernel":
         return f"kernel-{'load' if rest[0] == 'unload' else rest[0]}"
     if verb == "model" and rest[0].startswith("-"):

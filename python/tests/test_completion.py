@@ -14,6 +14,7 @@ NO_LIST = {
     *("max_bytes", "reserve", "shard", "dask", "bind", "allow", "client", "address", "code"),
     *("include", "exclude", "command", "sources", "forget", "cell"),
     *("kernel load name", "new-controller name", "run link"),
+    *("trace convert interval", "trace info interval"),
 }
 """Parameters whose values are numbers with units, addresses, patterns, new names or free text.
 

@@ -703,6 +703,20 @@ class KernelCheckDocument(TypedDict):
     findings: list[KernelFinding]
 
 
+class LinkTraceDocument(TypedDict):
+    """A recorded link: its rates in windows of 1 s, and its delays if it has them."""
+
+    format: str
+    duration_s: float
+    mean_rate_bps: float
+    min_rate_bps: float
+    max_rate_bps: float
+    longest_outage_s: float
+    min_delay_s: float | None
+    mean_delay_s: float | None
+    max_delay_s: float | None
+
+
 class Connected(TypedDict):
     """There is a connection."""
 
@@ -855,6 +869,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "kernel-status": ("cwnd kernel status --json", StatusDocument),
     "kernel-trace": ("cwnd kernel trace --json", TraceDocument),
     "kernel-check": ("cwnd kernel check --json", KernelCheckDocument),
+    "trace-info": ("cwnd trace info FILE --json", LinkTraceDocument),
     "send": ("a line of cwnd send --json or of cwnd recv --json", Event),
     "perf": ("cwnd perf --json", PerfDocument | PerfError),
 }
