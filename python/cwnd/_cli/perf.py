@@ -23,7 +23,6 @@ from cwnd._cli.terminal import echo
 from cwnd._cli.values import BITRATE, COUNT
 from cwnd._runs.defaults import INTERVAL_S
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
-from cwnd.controller import names_python
 from cwnd.perf.protocol import (
     MAX_OMITTED,
     MAX_SECONDS,
@@ -181,6 +180,8 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
 
 def _check(options: dict[str, Any]) -> None:
     """Raise an error for options that contradict each other."""
+    from cwnd.controller import names_python
+
     if options["reverse"] and names_python(options["congestion"]):
         raise click.UsageError("-C: with -R the server sends: only registered controllers work")
     if shared.is_given("time") and shared.is_given("bytes"):
