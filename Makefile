@@ -264,7 +264,7 @@ portable:
 		else echo "Rust's target $(BROWSER) is not installed: the simulator is not checked for it"; fi
 
 # The simulator on other systems: the records of some scenarios are equal to those of this machine.
-ELSEWHERE := $(addprefix scenarios/,dumbbell.toml bbr3.toml c4.toml linux-tcp.toml wifi-jitter.toml)
+ELSEWHERE := $(addprefix python/cwnd/scenarios/,dumbbell.toml bbr3.toml c4.toml linux-tcp.toml wifi-jitter.toml)
 BENCH := nice cargo build -p cwnd-bench --locked --quiet --target
 EQUAL := nice $(BIN)/python bench/equal.py
 .PHONY: ports wasm arm

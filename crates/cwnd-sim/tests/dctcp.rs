@@ -173,7 +173,7 @@ fn prague_alone_has_a_short_queue() {
     assert!(jain(&records) > 0.95, "{}", jain(&records));
 }
 
-/// An incast of 64 in the network of `scenarios/incast-64.toml`, with these options of TCP and this
+/// An incast of 64 in the network of the packaged scenario `incast-64`, with these options of TCP and this
 /// size of a response: the time of the last response in seconds, and that of the ideal.
 fn incast(tcp: &str, packets: u32, seed: u64) -> (f64, f64) {
     let queue = "{ kind = \"red\", limit = \"1000p\", min = \"200p\", max = \"200p\", gentle = false, weight = 1, ecn = true }";
