@@ -257,7 +257,7 @@ class Result:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """One row for each flow and sample: window, ssthresh, RTT, counters and law variables."""
+        """One row for each sample of an active flow: window, ssthresh, RTT, counters, variables."""
         from cwnd.tables import samples
 
         frame: pd.DataFrame = samples(self).to_pandas()
@@ -265,10 +265,21 @@ class Result:
 
     @cached_property
     def queues(self) -> pd.DataFrame:
-        """One row for each link and sample: queue in packets and cumulative drops."""
+        """One row for each queue and sample: its length in packets and cumulative drops."""
         from cwnd.tables import queues
 
         frame: pd.DataFrame = queues(self).to_pandas()
+        return frame
+
+    @cached_property
+    def acks(self) -> pd.DataFrame:
+        """One row for each acknowledgement: window, packets in flight, RTT and rates.
+
+        Only a run with ``acks=True`` has them.
+        """
+        from cwnd.tables import acks
+
+        frame: pd.DataFrame = acks(self).to_pandas()
         return frame
 
     def check(self, expect: Mapping[str, object] | None = None) -> list[Outcome]:

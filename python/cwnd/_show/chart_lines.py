@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwnd._runs.flow_completion import capacity_of
+from cwnd._runs.flow_completion import active_samples, capacity_of
 from cwnd._show.colors import PALETTE, REFERENCE, shades, strokes
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def _label(flow: FlowRecord) -> str:
 
 def while_active(flow: FlowRecord, time: Series, values: Series) -> tuple[Series, Series]:
     """Restrict a series of a flow to the time from its start to its completion or stop."""
-    # `completed_s` is NaN for a flow that never completed; min() then keeps `stop_s`.
-    here = (time >= flow["start_s"]) & (time <= min(flow["stop_s"], flow["completed_s"]))
+    here = active_samples(flow, time)
     return time[here], values[here]
 
 

@@ -179,17 +179,18 @@ class Comparison:
         write_text(path, _show.report.compare.compare_page(self))
 
     def trace(self, directory: str | Path) -> list[Path]:
-        """Write the figures of every repeat, its flows and its links as Parquet and CSV.
+        """Write the figures of every repeat, its flows and its links as Parquet or CSV.
 
         Parameters
         ----------
         directory
-            Output directory; created if missing.
+            Output directory; created if missing. The tables are CSV files if its name ends in
+            ``.csv``.
 
         Returns
         -------
         list of Path
-        The files; see `cwnd.tables.write_comparison`.
+            The files; see `cwnd.tables.write_comparison`.
         """
         from cwnd.tables import write_comparison
 
