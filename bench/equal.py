@@ -2,8 +2,8 @@
 
     python bench/equal.py BASE [SCENARIO …]
 
-BASE is a commit, a program built from one, or a command that runs a program for another system, such
-as "qemu-aarch64-static cwnd-bench". The program of BASE needs the option ``--digest``.
+BASE is a commit, a program built from one, or a command that runs a program for another system,
+such as "qemu-aarch64-static cwnd-bench". The program of BASE needs the option ``--digest``.
 Runs every scenario file with its own conventions, with those of the RFCs and with Linux's; with and
 without lookahead. Compares the digests of the complete records.
 """

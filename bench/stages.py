@@ -61,7 +61,7 @@ def program() -> str:
 
 
 def program_of(base: str) -> str:
-    """Return the program of a commit, built in a work tree of its own; or the program or command."""
+    """Return the program of a commit, built in its own work tree; or the program or command."""
     if Path(base).is_file() or " " in base:
         return base
     cache = ROOT / "target" / "base"

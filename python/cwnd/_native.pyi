@@ -605,6 +605,7 @@ def simulate(
     keep: None = None,
     pcap: tuple[str, str] | None = None,
     lookahead: bool = True,
+    acks: bool = False,
 ) -> list[RunRecord]: ...
 @overload
 def simulate(
@@ -616,6 +617,7 @@ def simulate(
     keep: Callable[[int, RunRecord], _T],
     pcap: tuple[str, str] | None = None,
     lookahead: bool = True,
+    acks: bool = False,
 ) -> list[_T]: ...
 def law_acks(
     spec: _Given, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool

@@ -316,6 +316,7 @@ def test_one_seed_decides_nothing(real, scenario_file, capsys):
         (["run", "FILE", "--on", "moon"], "--on: 'moon' is not one of sim, udt, linux"),
         (["run", "FILE", "--on", "udt", "--pcap", "x", "--link", "left-right"], "--pcap"),
         (["run", "FILE", "--on", "udt", "--no-lookahead"], "--no-lookahead"),
+        (["run", "FILE", "--on", "udt", "--acks", "--trace", "x"], "--acks"),
         (["compare", "reno", "--on", "moon"], "--on"),
         (["agree", "FILE", "--on", "sim"], "--on: at least two"),
         (["agree", "FILE", "--on", "sim,moon"], "--on: 'moon'"),

@@ -368,6 +368,7 @@ def test_mistakes_are_one_line(command, arguments, words):
         (["--link", "left-right"], ["--pcap"]),
         (["--pcap", "x.pcap", "--link", "nowhere"], ["nowhere", "left-right"]),
         (["--trace", "/proc/x"], ["--trace"]),
+        (["--acks"], ["--acks needs --trace"]),
         (["--seed", "-1"], ["--seed"]),
         (["--set", "dumbbell.rate"], ["--set", "PATH=VALUE"]),
         (["--set", "dumbbell.rate=15"], ["--set: dumbbell.rate: a rate needs a unit"]),

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import shlex
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,9 @@ import pytest
 import cwnd
 import cwnd._runs.networks
 from cwnd._cli import run as command_line
+from cwnd._tasks.comparison.outcome import Row
+
+ROOT = Path(__file__).parents[2]
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -83,12 +87,42 @@ def test_published_smoothness(comparison):
     assert cov["aimd(alpha=0.31, beta=1/8)"] < cov["reno"]
 
 
+def test_an_interval_of_a_goodput_ends_at_the_rate_of_the_link():
+    repeats = [{"goodput_bps": rate, "mean_rtt_s": rate} for rate in (1e7, 4e7, 4.9e7)]
+    figures = Row("reno", repeats, [], goodput_limit=5e7).figures
+    assert 0 <= figures["goodput_bps"].low < 3.3e7 < figures["goodput_bps"].high <= 5e7
+    assert figures["mean_rtt_s"].high > 5e7
+
+
+def test_the_rate_of_a_link_limits_flows_that_cross_it_alone(comparison):
+    assert comparison.network["rate_bps"] == 1e7
+    assert {row.goodput_limit for row in comparison.rows_against} == {1e7}
+    file = ROOT / "scenarios/parking-lot.toml"
+    several = cwnd.compare(
+        ["reno"], network=file, values={"duration": "2s", "warmup": "0s"}, repeat=2
+    )
+    assert {row.goodput_limit for row in several.rows_alone} == {float("inf")}
+    values = {"dumbbell.changes": [{"at": "1s", "rate": "20mbit"}]}
+    varying = cwnd.compare(["reno"], **SMALL | {"time": "2s", "repeat": 1}, values=values)
+    assert {row.goodput_limit for row in varying.rows_alone} == {float("inf")}
+
+
+def test_a_bdp_is_that_of_the_queue():
+    comparison = cwnd.compare(["reno"], **SMALL | {"time": "2s", "repeat": 1}, queue="1bdp")
+    network = comparison.network
+    assert network["bdp_packets"] == pytest.approx(1e7 * 0.04 / (8 * 1500))
+    assert network["queue_limit"] == pytest.approx(network["bdp_packets"], abs=1)
+
+
 def test_intervals_stay_inside_their_range(comparison):
     for row in [*comparison.rows_alone, *comparison.rows_against]:
         for name in ("share", "jain", "utilization", "loss_rate", "retransmission_rate"):
             if name in row.figures:
                 figure = row.figures[name]
                 assert 0 <= figure.low <= figure.mean <= figure.high <= 1
+        for name in ("goodput_bps", "reference_goodput_bps"):
+            if name in row.figures:
+                assert 0 <= row.figures[name].low <= row.figures[name].high <= 1e7
     # Two seeds: Student's interval of a share reaches far below 0 and above 1.
     two = cwnd.compare(["simd"], **SMALL)
     share = two.rows_against[0].figures["share"]

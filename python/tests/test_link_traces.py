@@ -177,7 +177,7 @@ def test_delays_and_lines_of_equal_duration(trace, tmp_path):
         ("time_s,rate_bps,delay_s\n0,1,0\n1,1,1e9\n", ": a delay is at most 2 h"),
         ("[" * 90000, ": nested too deeply"),
         (
-            '{"RepeatedBwPatternConfig": {"count": 1, "pattern": [' * 400 + "]}}" * 400,
+            '{"RepeatedBwPatternConfig": {"count": 1, "pattern": [' * 20000 + "]}}" * 20000,
             ": nested too deeply",
         ),
         (

@@ -50,7 +50,7 @@ def test_extras_are_those_of_the_package():
     [
         (["compare", "simd", "--report", "x.html"], "--report needs jinja2 and plotly"),
         (["compare", "simd", "--plot", "x.png"], "--plot needs matplotlib"),
-        (["run", "FILE", "--trace", "x"], "--trace needs pandas and pyarrow"),
+        (["run", "FILE", "--trace", "x"], "--trace DIR (not DIR.csv) needs pyarrow"),
         (["agree", "FILE", "--report", "x.html"], "--report needs jinja2 and plotly"),
         (["reproduce", "simd"], "reproduce needs jinja2 and matplotlib"),
         (["sweep", "FILE", "--out", "x"], "a sweep needs duckdb, pandas and pyarrow"),
@@ -66,10 +66,12 @@ def test_a_missing_library_is_one_line(arguments, said, scenario_file, tmp_path,
     assert not list(tmp_path.glob("x*"))
 
 
-def test_commands_without_extras(scenario_file):
+def test_commands_without_extras(scenario_file, tmp_path):
     for arguments in (
         ["compare", "simd", "--time", "8s", "--repeat", "2"],
         ["run", scenario_file, "--json"],
+        ["run", scenario_file, "--acks", "--trace", tmp_path / "run.csv"],
+        ["compare", "simd", "--time", "2s", "--repeat", "1", "--trace", tmp_path / "compare.csv"],
         ["model", "pftk", "--p", "0.01", "--rtt", "100ms", "--rto", "400ms"],
         ["algorithms"],
         ["doctor"],
@@ -81,6 +83,8 @@ def test_commands_without_extras(scenario_file):
         done = base_command(*arguments)
         assert done.returncode == 0, done.stderr
         assert done.stdout
+    assert (tmp_path / "run.csv" / "acks.csv").exists()
+    assert (tmp_path / "compare.csv" / "runs.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_commands_without_extras(scenario_file):
         ("result.cuts", "cwnd.tables needs pyarrow"),
         ("result.plot()", "a plot needs matplotlib"),
         ("result.report('x.html')", "a report needs jinja2 and plotly"),
-        ("cwnd.tables", "cwnd.tables needs pyarrow"),
+        ("cwnd.tables.samples(result)", "cwnd.tables needs pyarrow"),
     ],
 )
 def test_a_missing_library_in_python(expression, said):

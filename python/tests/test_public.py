@@ -40,7 +40,7 @@ PUBLIC = {
     "parts": "RoundCounter WindowedMax WindowedMin",
     "perf": "PerfError PerfOptions Report Server measure",
     "stats": "Estimate Range estimate estimate_difference estimate_ratio",
-    "tables": "cuts queues samples write_comparison write_trace",
+    "tables": "acks cuts queues samples transfers write_comparison write_trace",
     "transfer": "Event Outcome ReceiveOptions SendOptions SourceError TransferError receive send",
     "udt": "Connection Listener connect generate_code generate_key generate_pair listen read_peers "
     "read_secret",

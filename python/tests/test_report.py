@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd._show.chart_lines import lines, thin
+from cwnd._show.chart_lines import lines, step_rates, thin
 from cwnd._show.report.compare import compare_page
-from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render
+from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render, run_data
 from cwnd._show.report.run import run_page
 from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, estimate
@@ -107,10 +107,32 @@ def test_lines_end_at_the_last_sample(pages, result):
     for flow, drawn in zip(result.measured_flows, run["flows"], strict=True):
         assert drawn["window"][0][-1] == last
         assert drawn["window"][1][-1] == pytest.approx(flow["window"][-1], rel=1e-3)
-        edges, rates = map(np.array, drawn["throughput"])
+        edges, rates = map(np.array, drawn["goodput"])
         assert edges[-1] == last
-        sent = np.sum(rates[:-1] * np.diff(edges)) / (8 * flow["packet_bytes"])
-        assert sent == pytest.approx(flow["sent"][-1] - flow["sent"][0], rel=1e-3)
+        arrived = np.sum(rates[:-1] * np.diff(edges)) / 8
+        assert arrived == pytest.approx(flow["delivered_bytes"][-1], rel=1e-3)
+
+
+def test_plotted_rates_do_not_exceed_that_of_the_link():
+    # Slow start sends at twice the rate of the link, and half of the packets are dropped.
+    document = """duration = "2s"
+[dumbbell]
+rate = "10mbit"
+delay = "20ms"
+queue = "10p"
+[[flow]]
+controller = "reno"
+[tcp]
+initial_window = 200
+"""
+    result = cwnd.run(cwnd.Scenario.from_toml(document))
+    (flow,) = result.record["flows"]
+    _, rates = step_rates(result.time, flow["sent_bytes"], result.scales[1])
+    assert rates.max() > 10e6
+    (drawn,) = run_data(result, {})["flows"]
+    assert max(drawn["goodput"][1]) <= 10e6
+    (_, middle, _) = result.plot().axes
+    assert max(middle.lines[0].get_ydata()) <= 10
 
 
 @pytest.mark.parametrize("runs", [1, 90, 10_000])

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import cwnd
+from cwnd._base import machine
 from cwnd._cli import run
-from cwnd._sweeps import dataset
 from cwnd._sweeps.dataset import DataSet
 from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.work import run_batch
@@ -86,10 +86,10 @@ def test_shares_in_one_directory_are_written_at_the_same_time(whole, tmp_path, m
 
 
 def test_shares_need_no_locks(tmp_path, monkeypatch):
-    def flock(*_):
+    def lock(*_, **__):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(dataset.fcntl, "flock", flock)
+    monkeypatch.setattr(machine, "lock", lock)
     plan = read_plan(PLAN)
     with DataSet(tmp_path, plan, (1, 2)):
         pass

@@ -312,6 +312,53 @@ def test_totals_are_over_the_measured_time_and_indices_over_the_active_flows():
     assert result.check({"throughput": {"web": "> 0"}})[0].value < 20e6
 
 
+MIXED = (
+    WEB_AND_LONG
+    + """
+[[flow]]
+controller = "reno"
+name = "other"
+"""
+)
+
+
+def test_fairness_is_that_of_flows_of_one_kind():
+    from cwnd._show.report.workload import fairness_data
+    from cwnd._show.sheets import metric_items
+
+    result = cwnd.run(cwnd.Scenario.from_toml(MIXED))
+    endless = [flow for flow in result.measured_flows if flow["bytes"] is None]
+    web = [flow for flow in result.measured_flows if flow["bytes"] is not None]
+    assert [flow["name"] for flow in endless] == ["long", "other"]
+    found = [(value, remark) for name, value, remark in metric_items(result) if "Jain" in name]
+    of_endless, of_web = (metrics.jain(result.goodputs_bps(flows)) for flows in (endless, web))
+    assert found == [
+        (f"{of_endless:.3f}", "of the 2 flows that always have data; 1 is equal"),
+        (f"{of_web:.3f}", f"of the {len(web)} flows of web; 1 is equal"),
+    ]
+    assert abs(of_endless - result.metrics["jain"]) > 0.05
+    assert f"Jain {of_endless:.3f}" in repr(result)
+    windows = result.jain_over_time(flows=endless)
+    (worst,) = (value for name, value, _ in metric_items(result) if name == "Worst window")
+    assert worst == f"{windows.worst:.3f}"
+    drawn = fairness_data(result)
+    assert drawn["title"].startswith("Jain's index of the 2 flows that always have data over ")
+    assert min(drawn["jain"]) == pytest.approx(windows.worst, rel=1e-3)
+    figure = result.plot_transfers()
+    assert figure.axes[2].get_title() == "of the 2 flows that always have data"
+    assert min(figure.axes[2].lines[0].get_ydata()) == pytest.approx(windows.worst)
+
+
+def test_a_comparison_has_the_fairness_of_one_kind():
+    scenario = cwnd.Scenario.from_toml(MIXED)
+    comparison = cwnd.compare(["cubic"], network=scenario, repeat=2)
+    for row in [*comparison.rows_alone, *comparison.rows_against]:
+        for run, found in zip(row.results, row.values("jain"), strict=True):
+            flows = [flow for flow in run.measured_flows if flow["bytes"] is None]
+            assert len(flows) == 2
+            assert found == metrics.jain(run.goodputs_bps(flows))
+
+
 def test_tables_have_groups_of_finite_flows_in_one_row(tmp_path):
     from cwnd._runs.flow_groups import group_flows
     from cwnd._show.sheets import flow_sheet

@@ -195,6 +195,7 @@ fn record<'py>(
         record: observed,
         mean_window: mean(&flow.time, &flow.window),
         transfers: None,
+        acks: None,
         cuts: CutsRecord {
             time: flow.cuts.iter().map(|cut| cut.time).collect(),
             cause: flow

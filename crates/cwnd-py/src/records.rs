@@ -1,6 +1,8 @@
 //! Records as Python dictionaries with NumPy arrays. Their schema describes each name once:
 //! `python/cwnd/_base/records.py` and `docs/json.md` are generated from it.
 
+use cwnd::record::{Entry, Record};
+use cwnd::{Dur, Event, Rate};
 use cwnd_sim::metrics::METRICS;
 use cwnd_sim::network::{Flow, Link, Network, QueueLimit, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
@@ -101,6 +103,9 @@ pub(crate) struct FlowView<'a> {
     /// Transfers of an application (`source`).
     #[serde(skip_serializing)]
     pub transfers: Option<TransfersRecord>,
+    /// Acknowledgements that the sender received, if they were recorded.
+    #[serde(skip_serializing)]
+    pub acks: Option<AcksRecord>,
     /// Window reductions in the whole run.
     #[serde(skip_serializing)]
     pub cuts: CutsRecord,
@@ -119,6 +124,58 @@ pub(crate) struct TransfersRecord {
     /// Times in seconds at which the sender received the acknowledgement of the last byte; NaN if
     /// incomplete.
     end: Series,
+}
+
+/// Acknowledgements and reports that a sender received; rates are in packets per second.
+#[derive(IntoPyObject, JsonSchema)]
+pub(crate) struct AcksRecord {
+    /// Times in seconds.
+    time: Series,
+    /// Congestion windows in packets after them.
+    window: Series,
+    /// Packets in flight after them; NaN for a report.
+    in_flight: Series,
+    /// Round-trip time samples in seconds; NaN without a sample.
+    rtt: Series,
+    /// Pacing rates after them; NaN without pacing.
+    pacing_rate: Series,
+    /// Delivery-rate samples, and the arrival rates of reports; NaN for a controller that uses none.
+    delivery_rate: Series,
+}
+
+impl AcksRecord {
+    fn new(record: &Record) -> Self {
+        let is_ack = |entry: &&Entry| matches!(entry.event, Event::Acked(_) | Event::Report(_));
+        let column = |value: fn(&Entry) -> Option<f64>| {
+            let acks = record.entries.iter().filter(is_ack);
+            acks.map(|entry| value(entry).unwrap_or(f64::NAN)).collect()
+        };
+        AcksRecord {
+            time: column(|entry| Some(entry.at.as_secs())),
+            window: column(|entry| Some(entry.output.window.get())),
+            in_flight: column(|entry| match entry.event {
+                Event::Acked(acked) => Some(acked.in_flight.into()),
+                _ => None,
+            }),
+            rtt: column(|entry| {
+                let sample = match entry.event {
+                    Event::Acked(acked) => acked.rtt,
+                    Event::Report(report) => Some(report.rtt),
+                    _ => None,
+                };
+                sample.map(Dur::as_secs)
+            }),
+            pacing_rate: column(|entry| entry.output.pace.map(Rate::as_per_sec)),
+            delivery_rate: column(|entry| {
+                let sample = match entry.event {
+                    Event::Acked(acked) => acked.delivery.and_then(|sample| sample.rate()),
+                    Event::Report(report) => report.arrival,
+                    _ => None,
+                };
+                sample.map(Rate::as_per_sec)
+            }),
+        }
+    }
 }
 
 /// Window reductions of a flow.
@@ -279,6 +336,7 @@ fn flow<'a>(
             bytes: record.transfers.iter().map(|transfer| transfer.bytes as f64).collect(),
             end: record.transfers.iter().map(|transfer| transfer.end).collect(),
         }),
+        acks: record.events.take().map(|events| AcksRecord::new(&events)),
         cuts: CutsRecord {
             time: record.cuts.iter().map(|cut| cut.at.as_secs()).collect(),
             cause: record.cuts.iter().map(|cut| cut.cut.why.name()).collect(),
@@ -294,6 +352,7 @@ impl FlowView<'_> {
     pub(crate) fn into_dict<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let flow = to_dict(py, &self)?;
         flow.set_item("transfers", self.transfers)?;
+        flow.set_item("acks", self.acks)?;
         flow.set_item("cuts", self.cuts)?;
         flow.set_item("ssthresh", Series(self.ssthresh))?;
         let mut series = self.record.series;

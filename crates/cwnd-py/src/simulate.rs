@@ -46,6 +46,8 @@ struct Shared {
     laws: Laws,
     tap: Option<Tap>,
     lookahead: bool,
+    /// Records the acknowledgements of each flow.
+    acks: bool,
 }
 
 /// The capture of one link; what went wrong with it, if anything did.
@@ -65,7 +67,7 @@ struct Callbacks<'py> {
 /// Runs every job, a scenario in JSON with a seed, and returns in order their records, or what
 /// `keep` made of them while other jobs went on.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true))]
+#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true, acks = false))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -76,6 +78,7 @@ pub(crate) fn simulate<'py>(
     keep: Option<Bound<'py, PyAny>>,
     pcap: Option<(String, String)>,
     lookahead: bool,
+    acks: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
     let available = std::thread::available_parallelism().map_or(1, usize::from);
@@ -93,6 +96,7 @@ pub(crate) fn simulate<'py>(
     failure.check()?;
     let shared = Arc::new(Shared {
         lookahead,
+        acks,
         jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -233,7 +237,7 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let options = Options {
         custom: python.then_some(&custom),
         lookahead: shared.lookahead,
-        ..Options::default()
+        record_events: shared.acks,
     };
     let made = Simulation::new(job.network.clone(), job.seed, &options);
     if shared.failure.happened() {

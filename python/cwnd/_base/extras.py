@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 EXTRAS = {
     "plots": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow"),
@@ -38,3 +39,8 @@ def require(feature: str, *libraries: str) -> None:
         raise MissingExtraError(
             f"{feature} needs {listed}: pip install 'cwnd[{extra}]'", name=missing[0]
         )
+
+
+def is_csv(directory: str | Path) -> bool:
+    """Test whether the tables of a directory are CSV files, which need no extra, by its name."""
+    return Path(directory).suffix.lower() == ".csv"

@@ -24,6 +24,24 @@ JsonObject: TypeAlias = "dict[str, Any]"
 # Begin of the types that bench/records.py generates.
 
 
+class AcksRecord(TypedDict):
+    """Acknowledgements and reports that a sender received; rates are in packets per second."""
+
+    time: Series
+    """Times in seconds."""
+    window: Series
+    """Congestion windows in packets after them."""
+    in_flight: Series
+    """Packets in flight after them; NaN for a report."""
+    rtt: Series
+    """Round-trip time samples in seconds; NaN without a sample."""
+    pacing_rate: Series
+    """Pacing rates after them; NaN without pacing."""
+    delivery_rate: Series
+    """Delivery-rate samples, and the arrival rates of reports; NaN for a controller that uses
+    none."""
+
+
 class CutsRecord(TypedDict):
     """Window reductions of a flow."""
 
@@ -139,6 +157,8 @@ class FlowRecord(TypedDict):
     """Window reductions in the whole run."""
     ssthresh: Series
     """Slow start threshold in packets."""
+    acks: AcksRecord | None
+    """Acknowledgements that the sender received, if they were recorded."""
     bytes: int | None
     """Bytes to send, if they are limited. Without an application they are a single transfer from
     `start_s` to `acknowledged_s`."""

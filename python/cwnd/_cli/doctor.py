@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
 
 _EXTRAS = {
-    "plots": "reports, plots, traces and pandas frames",
+    "plots": "reports, plots, Parquet traces and pandas frames",
     "sweep": "sweeps and their queries",
     "dask": "sweeps on a Dask cluster",
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from cwnd._base.extras import require
+from cwnd._base.extras import is_csv, require
 from cwnd._base.progress import PATIENCE
 from cwnd._cli.terminal import echo, echo_json, say
 from cwnd._runs.repetition import repeats_text
@@ -83,10 +83,11 @@ def check_outputs(
     for option, path, libraries in (
         ("--report", report, ("jinja2", "plotly")),
         ("--plot", plot, ("matplotlib",)),
-        ("--trace", trace, ("pandas", "pyarrow")),
     ):
         if path is not None:
             require(option, *libraries)
+    if trace is not None and not is_csv(trace):
+        require("--trace DIR (not DIR.csv)", "pyarrow")
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
         raise click.UsageError(f"--plot: {plot!r} must end in .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):

@@ -88,7 +88,11 @@ plot = partial(
 )
 outputs = together(json(), report(), plot())
 trace = partial(
-    click.option, "--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV."
+    click.option,
+    "--trace",
+    type=click.Path(),
+    metavar="DIR",
+    help="Write tables to DIR as Parquet, or as CSV if its name ends in .csv.",
 )
 out = partial(click.option, "--out", type=click.Path())
 dry_run = partial(click.option, "--dry-run", is_flag=True)

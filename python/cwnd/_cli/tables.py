@@ -129,7 +129,7 @@ def print_result(result: Result) -> None:
     for title, sheet, left in sheets:
         if sheet is not None and sheet.rows:
             console.print(_sheet(title, sheet, left=left))
-    for name, value, remark in metric_items(document["metrics"]):
+    for name, value, remark in metric_items(result):
         console.print(Text(f"{name}: {value} ({remark})"))
 
 

@@ -252,6 +252,17 @@ def compare(  # noqa: PLR0913
     print_repeats(repeat, comparison.network["repeat"], comparison.undecided)
 
 
+def _refuse_in_real_time(*, pcap: bool, lookahead: bool, acks: bool) -> None:
+    """Refuse options that only the backend sim has."""
+    for given, problem in (
+        (pcap, "--pcap: packet capture needs the backend sim"),
+        (lookahead, "--no-lookahead: only the backend sim has lookahead"),
+        (acks, "--acks: only the backend sim records acknowledgements"),
+    ):
+        if given:
+            raise click.UsageError(problem)
+
+
 @cwnd.command()
 @click.argument("file", type=SCENARIO_FILE)
 @shared.values()
@@ -259,6 +270,7 @@ def compare(  # noqa: PLR0913
 @shared.backend()
 @shared.outputs
 @shared.trace()
+@click.option("--acks", is_flag=True, help="Add a table of all acknowledgements to --trace.")
 @click.option("--pcap", type=click.Path(), help="Write the packets of a link, for Wireshark.")
 @click.option("--link", help="Name of the link of --pcap.")
 @click.option(
@@ -275,6 +287,7 @@ def run(  # noqa: PLR0913, PLR0917
     as_json: bool,  # noqa: FBT001
     report: str | None,
     plot: str | None,
+    acks: bool,  # noqa: FBT001
     no_lookahead: bool,  # noqa: FBT001
     check: bool,  # noqa: FBT001
     **options: str | None,
@@ -307,11 +320,10 @@ def run(  # noqa: PLR0913, PLR0917
         raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
     if link is not None and link not in links:
         raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
-    if pcap is not None and on != "sim":
-        raise click.UsageError("--pcap: packet capture needs the backend sim")
-    if no_lookahead and on != "sim":
-        raise click.UsageError("--no-lookahead: only the backend sim has lookahead")
+    if acks and trace is None:
+        raise click.UsageError("--acks needs --trace")
     if on != "sim":
+        _refuse_in_real_time(pcap=pcap is not None, lookahead=no_lookahead, acks=acks)
         announce(on, 1, compiled["duration_s"])
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
@@ -322,6 +334,7 @@ def run(  # noqa: PLR0913, PLR0917
             values=values,
             pcap=capture,
             lookahead=not no_lookahead,
+            acks=acks,
             progress=progress,
         )
     save(result, report=report, plot=plot, trace=trace)

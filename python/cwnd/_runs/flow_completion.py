@@ -34,3 +34,11 @@ def transfers_of(result: Result, flows: Sequence[FlowRecord]) -> RunTransfers:
 def capacity_of(link: LinkRecord) -> Series | None:
     """Return the capacity of a link at the samples in bit/s; None if it does not vary."""
     return link["capacity_bps"] if link["capacity_bps"].size else None
+
+
+def active_samples(flow: FlowRecord, time: Series) -> slice:
+    """Return which samples are between a flow's start and its completion or stop."""
+    # `completed_s` is NaN for a flow that never completed; min() then keeps `stop_s`.
+    end = min(flow["stop_s"], flow["completed_s"])
+    first = int(time.searchsorted(flow["start_s"]))
+    return slice(first, max(first, int(time.searchsorted(end, "right"))))

@@ -32,6 +32,33 @@ def group_flows(flows: Sequence[FlowRecord]) -> FlowGroups:
     return FlowGroups([flow for flow in flows if flow["name"] not in inside], groups)
 
 
+class FlowKind(NamedTuple):
+    """Flows whose rates can be compared: those that always have data, or others of one name."""
+
+    label: str
+    """Which flows of the run they are; empty for all."""
+    flows: list[FlowRecord]
+
+
+def flow_kinds(flows: Sequence[FlowRecord]) -> list[FlowKind]:
+    """Separate flows that differ in kind, for Jain's index: first those that always have data.
+
+    The others are finite flows and those of applications, by name. If there are several kinds, a
+    kind has at least two flows.
+    """
+    endless = [flow for flow in flows if flow["bytes"] is None and flow["transfers"] is None]
+    known = {id(flow) for flow in endless}
+    others: dict[str, list[FlowRecord]] = {}
+    for flow in flows:
+        if id(flow) not in known:
+            others.setdefault(name_of_group(flow["name"]), []).append(flow)
+    if len(others) + bool(endless) == 1:
+        return [FlowKind("", list(flows))]
+    kinds = [FlowKind(f"of the {len(endless)} flows that always have data", endless)]
+    kinds += (FlowKind(f"of the {len(own)} flows of {name}", own) for name, own in others.items())
+    return [kind for kind in kinds if len(kind.flows) > 1]
+
+
 def groups_by_name(flows: Iterable[FlowRecord]) -> dict[str, list[FlowRecord]]:
     """Group flows by their names without numbers; also by controller if names are ambiguous."""
     members: dict[tuple[str, str], list[FlowRecord]] = {}

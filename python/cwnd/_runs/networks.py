@@ -12,6 +12,7 @@ import numpy as np
 
 from cwnd import _native
 from cwnd._runs.conventions import all_conventions, read_conventions
+from cwnd._runs.flow_completion import capacity_of
 from cwnd._runs.scenario import Scenario, dumbbell_document
 from cwnd._runs.scenario_keys import check_values, write_values
 from cwnd.errors import ArgumentError, read_argument
@@ -187,6 +188,17 @@ class Network:
         links = (link for link in run.record["links"] if link["name"] == self.link)
         return next(links, run.bottleneck)
 
+    def goodput_limit(self, run: Result) -> float:
+        """Return the rate that no goodput of the measured flows exceeds, in bit/s.
+
+        It is that of the bottleneck if it is constant and all of them cross it.
+        """
+        link = self.bottleneck(run)
+        names = [each["name"] for each in run.record["links"]]
+        number = names.index(link["name"])
+        shared = all(number in flow["path"] for flow in run.measured_flows)
+        return link["rate_bps"] if shared and capacity_of(link) is None else math.inf
+
     def describe(
         self, runs: Sequence[Result], *, turns: int, repeat: int, seed: int, on: str
     ) -> NetworkSummary:
@@ -195,6 +207,8 @@ class Network:
         link = self.bottleneck(run)
         flows, limit = run.measured_flows, link["queue_limit"]
         packet, rtt = flows[0]["packet_bytes"], self.rtt_s or math.nan
+        # As for a queue in `bdp`, with headers.
+        on_the_wire = packet + flows[0]["header_bytes"]
         return {
             "scenario": run.scenario,
             **self.asked,
@@ -204,7 +218,7 @@ class Network:
             "rtt_s": rtt,
             "queue_limit": limit if limit < ENDLESS else math.inf,
             "queue_limit_unit": link["queue_limit_unit"],
-            "bdp_packets": link["rate_bps"] * rtt / (8 * packet),
+            "bdp_packets": link["rate_bps"] * rtt / (8 * on_the_wire),
             "packet_bytes": packet,
             "flows": len(flows),
             "duration_s": run.duration_s,

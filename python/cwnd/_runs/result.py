@@ -11,7 +11,7 @@ from cwnd import _native, _show, metrics
 from cwnd._base.extras import require
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._runs.flow_completion import RunTransfers, transfers_of
-from cwnd._runs.flow_groups import group_flows
+from cwnd._runs.flow_groups import flow_kinds, group_flows
 from cwnd.errors import naming
 from cwnd.units import counted, format_rate
 
@@ -75,10 +75,11 @@ class Result:
 
     def __repr__(self) -> str:
         flows, met = counted(len(self.record["flows"]), "flow"), self.metrics
+        kinds = flow_kinds(self.measured_flows)
+        fair = f"Jain {metrics.jain(self.goodputs_bps(kinds[0].flows)):.3f}, " if kinds else ""
         return (
             f"<Result of {self.scenario!r}, seed {self.seed}, on {self.on}: {flows}, "
-            f"{format_rate(met['goodput_bps'])}, Jain {met['jain']:.3f}, "
-            f"loss {met['loss_rate']:.2%}>"
+            f"{format_rate(met['goodput_bps'])}, {fair}loss {met['loss_rate']:.2%}>"
         )
 
     def _repr_html_(self) -> str | None:
@@ -257,7 +258,7 @@ class Result:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """One row for each flow and sample: window, ssthresh, RTT, counters and law variables."""
+        """One row for each sample of an active flow: window, ssthresh, RTT, counters, variables."""
         from cwnd.tables import samples
 
         frame: pd.DataFrame = samples(self).to_pandas()
@@ -265,10 +266,21 @@ class Result:
 
     @cached_property
     def queues(self) -> pd.DataFrame:
-        """One row for each link and sample: queue in packets and cumulative drops."""
+        """One row for each queue and sample: its length in packets and cumulative drops."""
         from cwnd.tables import queues
 
         frame: pd.DataFrame = queues(self).to_pandas()
+        return frame
+
+    @cached_property
+    def acks(self) -> pd.DataFrame:
+        """One row for each acknowledgement: window, packets in flight, RTT and rates.
+
+        Only a run with ``acks=True`` has them.
+        """
+        from cwnd.tables import acks
+
+        frame: pd.DataFrame = acks(self).to_pandas()
         return frame
 
     def check(self, expect: Mapping[str, object] | None = None) -> list[Outcome]:

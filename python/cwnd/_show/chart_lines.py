@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwnd._runs.flow_completion import capacity_of
+from cwnd._runs.flow_completion import active_samples, capacity_of
 from cwnd._show.colors import PALETTE, REFERENCE, shades, strokes
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def _label(flow: FlowRecord) -> str:
 
 def while_active(flow: FlowRecord, time: Series, values: Series) -> tuple[Series, Series]:
     """Restrict a series of a flow to the time from its start to its completion or stop."""
-    # `completed_s` is NaN for a flow that never completed; min() then keeps `stop_s`.
-    here = (time >= flow["start_s"]) & (time <= min(flow["stop_s"], flow["completed_s"]))
+    here = active_samples(flow, time)
     return time[here], values[here]
 
 
@@ -81,11 +80,11 @@ def group_lines(
     return found
 
 
-def sent_bytes(flows: list[FlowRecord]) -> Series:
-    """Return the payload bytes that some flows have sent together at each sample."""
-    total = np.zeros_like(flows[0]["sent_bytes"])
+def delivered_bytes(flows: list[FlowRecord]) -> Series:
+    """Return the payload bytes of some flows that have arrived together at each sample."""
+    total = np.zeros_like(flows[0]["delivered_bytes"])
     for flow in flows:
-        total += flow["sent_bytes"]
+        total += flow["delivered_bytes"]
     return total
 
 
@@ -103,25 +102,23 @@ def limit_of(link: LinkRecord) -> Series | None:
     )
 
 
-def throughput(
-    time: Series, packets: Series, packet_bytes: float, scale: float
-) -> tuple[Series, Series]:
-    """Return a flow's throughput in bit/s as the edges and rates of a step line.
+def step_rates(time: Series, counted: Series, scale: float) -> tuple[Series, Series]:
+    """Return the rate of a flow in bit/s as the edges and rates of a step line.
 
-    ``packets`` counts from the start. Intervals have ``scale`` seconds, the last one 0.5 to 1.5
+    ``counted`` are bytes since the start. Intervals have ``scale`` seconds, the last one 0.5 to 1.5
     times as many: it ends at the last sample, and its rate appears twice.
 
     Examples
     --------
-    >>> edges, rates = throughput(np.arange(5.0), np.array([0, 125, 250, 625, 1000]), 1000, 2.0)
+    >>> edges, rates = step_rates(np.arange(5.0), np.array([0, 125, 250, 625, 1000]), 2.0)
     >>> edges.tolist(), rates.tolist()
-    ([0.0, 2.0, 4.0], [1000000.0, 3000000.0, 3000000.0])
+    ([0.0, 2.0, 4.0], [1000.0, 3000.0, 3000.0])
     """
     if time.size < 2:
         return np.empty(0), np.empty(0)
     count = max(round((time[-1] - time[0]) / scale), 1)
     edges = np.append(time[0] + scale * np.arange(count), time[-1])
-    rates = 8.0 * packet_bytes * np.diff(np.interp(edges, time, packets)) / np.diff(edges)
+    rates = 8.0 * np.diff(np.interp(edges, time, counted)) / np.diff(edges)
     return edges, np.append(rates, rates[-1])
 
 

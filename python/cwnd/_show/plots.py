@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwnd._base.extras import require
-from cwnd._runs.flow_groups import group_flows
+from cwnd._runs.flow_groups import flow_kinds, group_flows
 from cwnd._show.chart_lines import (
+    delivered_bytes,
     group_lines,
     limit_of,
     lines,
-    sent_bytes,
-    throughput,
+    step_rates,
     while_active,
 )
 from cwnd._show.colors import DASHES, PALETTE, REFERENCE, colors
@@ -49,7 +49,7 @@ class Picture(Figure):
 
 
 def plot_result(result: Result) -> Figure:
-    """Draw windows, throughput and the bottleneck's queue over time."""
+    """Draw windows, goodput and the bottleneck's queue over time."""
     figure = Picture(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
@@ -60,10 +60,10 @@ def plot_result(result: Result) -> Figure:
     for flow, name, color, dash in drawn:
         style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
         top.plot(*while_active(flow, result.time, flow["window"]), label=_plain(name), **style)
-        edges, rates = throughput(result.time, flow["sent_bytes"], 1, scale)
+        edges, rates = step_rates(result.time, flow["delivered_bytes"], scale)
         middle.step(edges, rates / 1e6, where="post", **style)
     for name, color, members in group_lines(groups, shades):
-        edges, rates = throughput(result.time, sent_bytes(members), 1, scale)
+        edges, rates = step_rates(result.time, delivered_bytes(members), scale)
         middle.step(
             edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=_plain(name)
         )
@@ -75,7 +75,7 @@ def plot_result(result: Result) -> Figure:
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
     top.set_ylabel("window (packets)")
-    middle.set_ylabel(f"throughput (Mbit/s)\nover {format_time(scale)}")
+    middle.set_ylabel(f"goodput (Mbit/s)\nover {format_time(scale)}")
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
     title = f"{result.title}, seed {result.seed}"
@@ -118,8 +118,10 @@ def plot_transfers(result: Result) -> Figure:
         slow.set_yscale("log")
     times.set_ylabel("fraction complete")
     slow.set_ylabel("slowdown")
-    windows = result.jain_over_time()
-    fair.step(windows.time, windows.jain, where="post", color=REFERENCE, linewidth=1)
+    for label, flows in flow_kinds(result.measured_flows)[:1]:
+        windows = result.jain_over_time(flows=flows)
+        fair.step(windows.time, windows.jain, where="post", color=REFERENCE, linewidth=1)
+        fair.set_title(label, fontsize=9)
     fair.set_ylabel(f"Jain's index\nover {format_time(result.scales[1])}")
     fair.set_xlabel("time (s)")
     fair.set_xlim(0, result.duration_s)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_text
+from cwnd._runs.flow_groups import flow_kinds
+from cwnd._runs.result import jsonable
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.text import join_parts
+from cwnd.metrics import jain
 from cwnd.metrics.catalog import FIGURES, number, short
 from cwnd.units import format_rate, format_time
 
@@ -41,6 +44,7 @@ SWEEP_COLUMNS = tuple(
 
 
 _GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, all its flows.")
+_JAIN = short("jain", meaning="Jain's fairness index of flows of one kind; 1 is equal.")
 
 
 def alone_columns(comparison: Comparison) -> list[Figure]:
@@ -50,7 +54,7 @@ def alone_columns(comparison: Comparison) -> list[Figure]:
         *map(short, ("utilization", *_some(comparison), "queueing_delay_s")),
         short("queueing_delay_p95_s"),
         _smoothness(comparison),
-        short("jain"),
+        _JAIN,
     ]
 
 
@@ -64,7 +68,7 @@ def against_columns(comparison: Comparison) -> list[Figure]:
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
         *map(short, (*_some(comparison), "queueing_delay_s")),
         _smoothness(comparison),
-        short("jain"),
+        _JAIN,
     ]
 
 
@@ -357,8 +361,10 @@ def _rate_text(link: JsonObject) -> str:
     return format_rate(link["rate_bps"]) + more
 
 
-def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
-    """List title, value and remark of each metric of a run, ``Result.to_json()["metrics"]``."""
+def metric_items(result: Result) -> list[tuple[str, str, str]]:
+    """List title, value and remark of each metric of a run."""
+    metrics = jsonable(result.metrics)
+    kinds = flow_kinds(result.measured_flows)
     delay = metrics["queueing_delay_s"]
     goodput = number(metrics["goodput_bps"], 2, 1e-6)
     items = [
@@ -367,7 +373,14 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
             goodput if metrics["goodput_bps"] is None else f"{goodput} Mbit/s",
             "all measured flows",
         ),
-        ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
+        *(
+            (
+                "Jain's index",
+                number(jain(result.goodputs_bps(flows)), 3),
+                f"{label}; 1 is equal" if label else "1 is equal",
+            )
+            for label, flows in kinds
+        ),
         (
             "Utilisation",
             f"{number(metrics['utilization'], 1, 100)} %",
@@ -389,10 +402,12 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         middle = metrics["smoothness"][1]
         scale = format_time(middle["scale_s"])
         items.append(("Smoothness", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
-    windows = metrics["jain_windows"]
-    if windows["worst"] is not None:
-        over = f"of Jain's index over {format_time(windows['window_s'])}"
-        items.append(("Worst window", number(windows["worst"], 3), over))
+    if kinds:
+        label, flows = kinds[0]
+        worst = result.jain_over_time(flows=flows).worst
+        if math.isfinite(worst):
+            over = f"of Jain's index over {format_time(result.scales[1])}"
+            items.append(("Worst window", number(worst, 3), f"{over} {label}".rstrip()))
     if metrics["convergence_time_s"] is not None:
         items.append(
             ("Converged", f"{metrics['convergence_time_s']:.4g} s", "after the last start")

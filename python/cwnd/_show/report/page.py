@@ -19,12 +19,12 @@ from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.result import jsonable
 from cwnd._show.chart_lines import (
     MAX_LINES,
+    delivered_bytes,
     group_lines,
     limit_of,
     lines,
-    sent_bytes,
+    step_rates,
     thin,
-    throughput,
     while_active,
 )
 from cwnd.units import format_time
@@ -143,7 +143,7 @@ def run_data(
                 "rtt": _rounded(*thin(*while_active(flow, result.time, 1e3 * flow["rtt"]), points))
                 if rtt
                 else None,
-                "throughput": _rounded(*throughput(result.time, flow["sent_bytes"], 1, scale)),
+                "goodput": _rounded(*step_rates(result.time, flow["delivered_bytes"], scale)),
             }
             for flow, name, color, dash in drawn
         ],
@@ -151,7 +151,7 @@ def run_data(
             {
                 "name": name,
                 "color": color,
-                "throughput": _rounded(*throughput(result.time, sent_bytes(members), 1, scale)),
+                "goodput": _rounded(*step_rates(result.time, delivered_bytes(members), scale)),
             }
             for name, color, members in group_lines(groups, colors)
         ],

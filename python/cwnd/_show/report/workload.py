@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd._runs.flow_groups import flow_kinds
 from cwnd._show.chart_lines import thin
 from cwnd._show.colors import PALETTE
 from cwnd._show.transfer_sheet import size_text
@@ -21,8 +22,16 @@ MAX_POINTS = 400
 
 
 def fairness_data(result: Result) -> JsonObject | None:
-    """Return Jain's index over time; None with fewer than two flows at a time."""
-    found = result.jain_over_time()
+    """Return Jain's index of the first kind of flows over time.
+
+    It is None with fewer than two flows at a time.
+    """
+    kinds = flow_kinds(result.measured_flows)
+    if not kinds:
+        return None
+    label, flows = kinds[0]
+    of = f" {label}" if label else ""
+    found = result.jain_over_time(flows=flows)
     if not np.isfinite(found.worst):
         return None
     # The last value is drawn to the end of its window.
@@ -31,7 +40,7 @@ def fairness_data(result: Result) -> JsonObject | None:
     return {
         "time": [float(f"{at:.6g}") for at in time],
         "jain": [float(f"{value:.4g}") for value in jain],
-        "title": f"Jain's index over {format_time(result.scales[1])}: {_ends(found)}",
+        "title": f"Jain's index{of} over {format_time(result.scales[1])}: {_ends(found)}",
         "duration": result.duration_s,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._runs.networks import NetworkSummary
     from cwnd._runs.result import Result
+    from cwnd.stats import Range
+
+
+_GOODPUTS = ("goodput_bps", "reference_goodput_bps")
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,20 @@ class Row:
     results: list[Result]
     turns: int = 1
     """Number of repeats that balance the paths: 2 if controllers alternate between the paths."""
+    goodput_limit: float = math.inf
+    """Rate that no goodput exceeds, in bit/s."""
 
     @cached_property
     def figures(self) -> dict[str, Estimate]:
         """Mean and interval of each figure, by name."""
         return {
-            name: estimate(self._independent(name), metrics.range_of(name))
-            for name in self.repeats[0]
+            name: estimate(self._independent(name), self._range(name)) for name in self.repeats[0]
         }
+
+    def _range(self, name: str) -> Range:
+        """Return the range of a figure in this network."""
+        within = metrics.range_of(name)
+        return replace(within, high=self.goodput_limit) if name in _GOODPUTS else within
 
     def _independent(self, name: str) -> list[float]:
         """Return the mean of a figure over each group of repeats that balances the paths."""
@@ -141,8 +151,12 @@ class Comparison:
         """Collect the figures that a verdict depends on."""
         delay, rate = alone.figures["queueing_delay_s"], self.network["rate_bps"]
         in_bytes = self.network["queue_limit_unit"] == "bytes"
-        size = 1 if in_bytes else self.network["packet_bytes"]
-        longest = 8 * size * self.network["queue_limit"] / (rate or math.inf)
+        limit = self.network["queue_limit"]
+        longest = (
+            8 * limit / (rate or math.inf)
+            if in_bytes
+            else self.network["rtt_s"] * limit / self.network["bdp_packets"]
+        )
         return Figures(
             share=against.figures["share"],
             roughness=estimate_ratio(alone.values("cov_10rtt"), reference.values("cov_10rtt")),
@@ -179,17 +193,18 @@ class Comparison:
         write_text(path, _show.report.compare.compare_page(self))
 
     def trace(self, directory: str | Path) -> list[Path]:
-        """Write the figures of every repeat, its flows and its links as Parquet and CSV.
+        """Write the figures of every repeat, its flows and its links as Parquet or CSV.
 
         Parameters
         ----------
         directory
-            Output directory; created if missing.
+            Output directory; created if missing. The tables are CSV files if its name ends in
+            ``.csv``.
 
         Returns
         -------
         list of Path
-        The files; see `cwnd.tables.write_comparison`.
+            The files; see `cwnd.tables.write_comparison`.
         """
         from cwnd.tables import write_comparison
 

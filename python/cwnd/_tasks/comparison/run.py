@@ -12,6 +12,7 @@ from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.flow_groups import flow_kinds
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
 from cwnd._runs.repetition import Repeat, read_repeat, targets
@@ -321,6 +322,7 @@ class Plan:
                 [figures for figures, _ in made],
                 [run for _, run in made],
                 1 if case < alone else self.turns,
+                network.goodput_limit(made[0][1]),
             )
             for case, (name, made) in enumerate(zip([*self.alone, *self.names], runs, strict=True))
         ]
@@ -372,7 +374,7 @@ def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
     return {
         "goodput_bps": run.total_goodput_bps(flows),
         **_network_figures(link),
-        "jain": metrics.jain(run.goodputs_bps(flows)),
+        "jain": _jain(run),
         **_group_figures(run, flows),
         **_completion("fct_s", run, flows),
     }
@@ -384,7 +386,7 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
     others = [flow for flow in run.measured_flows if flow["name"] not in names]
     return {
         "share": metrics.friendliness(run.goodputs_bps(own), run.goodputs_bps(others)),
-        "jain": metrics.jain(run.goodputs_bps(run.measured_flows)),
+        "jain": _jain(run),
         "goodput_bps": run.total_goodput_bps(own),
         "reference_goodput_bps": run.total_goodput_bps(others),
         **_network_figures(link),
@@ -392,6 +394,12 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
         **_completion("fct_s", run, own),
         **_completion("reference_fct_s", run, others),
     }
+
+
+def _jain(run: Result) -> float:
+    """Return Jain's index of the first kind of flows; NaN without two flows of one kind."""
+    kinds = flow_kinds(run.measured_flows)
+    return metrics.jain(run.goodputs_bps(kinds[0].flows)) if kinds else math.nan
 
 
 def _completion(name: str, run: Result, flows: list[FlowRecord]) -> dict[str, float]:

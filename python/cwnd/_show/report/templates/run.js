@@ -75,16 +75,16 @@ function largest(lines, start) {
   return most || 1;
 }
 
-// Windows, throughput, round-trip times and queue over a common time axis. Clicking a flow in the legend hides or
+// Windows, goodput, round-trip times and queue over a common time axis. Clicking a flow in the legend hides or
 // shows its lines; a double click shows the flow alone.
 function drawRun(target, run) {
   // Panels from top to bottom: title and lines.
   const panels = [
     { title: "window, packets" + (run.note ? ` (${run.note})` : ""), lines: run.flows.map((flow) => [flow.name, flow.window]) },
     {
-      title: `throughput over ${run.scale}, bit/s` + (run.capacity ? " (dotted: capacity)" : ""),
+      title: `goodput over ${run.scale}, bit/s` + (run.capacity ? " (dotted: capacity)" : ""),
       lines: [
-        ...[...run.flows, ...run.groups].map((flow) => [flow.name, flow.throughput]),
+        ...[...run.flows, ...run.groups].map((flow) => [flow.name, flow.goodput]),
         ...(run.capacity ? [["capacity", run.capacity]] : []),
       ],
     },
@@ -105,7 +105,7 @@ function drawRun(target, run) {
       hovertemplate: "%{y:.1f} packets<extra>%{fullData.name}</extra>",
     });
     traces.push({
-      ...common, x: flow.throughput[0], y: flow.throughput[1], yaxis: axisOf(1), showlegend: false,
+      ...common, x: flow.goodput[0], y: flow.goodput[1], yaxis: axisOf(1), showlegend: false,
       line: { ...line, width: 1.4, shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
     });
@@ -118,7 +118,7 @@ function drawRun(target, run) {
   }
   for (const group of run.groups) {
     traces.push({
-      x: group.throughput[0], y: group.throughput[1], yaxis: axisOf(1), mode: "lines", opacity: 0.9,
+      x: group.goodput[0], y: group.goodput[1], yaxis: axisOf(1), mode: "lines", opacity: 0.9,
       name: broken(group.name, below ? 36 : 28).join("\n"), line: { color: ink(group.color), width: 1.4, shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
     });
