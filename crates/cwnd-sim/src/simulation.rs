@@ -33,8 +33,6 @@ struct FlowState {
 
 /// A network during a run. Simulations share no mutable state and may run in parallel.
 pub struct Simulation {
-    /// The network with the links of the hosts' processing times behind its own, which alone have
-    /// records.
     network: Arc<Network>,
     net: Net,
     flows: Vec<FlowState>,
@@ -61,8 +59,6 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         let network = network.into();
         network.validate()?;
-        let links = network.links.len();
-        let network = network.with_processing();
         let (mut net, hops) = Net::new(&network, seed, options.lookahead).ok_or_else(|| {
             SimulationError::TooLong {
                 duration: network.duration.as_secs(),
@@ -81,7 +77,7 @@ impl Simulation {
         }
         let records = Records {
             flows: vec![FlowRecord::default(); network.flows.len()],
-            links: vec![LinkRecord::default(); links],
+            links: vec![LinkRecord::default(); network.links.len()],
             ..Records::default()
         };
         let mut simulation = Simulation {
