@@ -4,13 +4,15 @@
 //! is that of the packets in flight, however many lists there are, and stays in the cache.
 
 use super::schedule::NONE;
-use crate::cast::saturate32;
+use crate::cast::{low32, saturate32};
 use crate::packet::Packet;
 
-/// Packets in a chunk.
-const CHUNK: u32 = 8;
-/// No index. The index after it is the first of a chunk.
-const NOTHING: u32 = u32::MAX;
+/// Places in a chunk. The last one has the index of the next chunk instead of a packet: it is next
+/// to the packet before, and in the cache.
+const CHUNK: u32 = 32;
+const LAST: u32 = CHUNK - 1;
+/// No index. As behind the last packet of a chunk, a link follows.
+const NOTHING: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Default)]
 struct InFlight {
@@ -28,10 +30,8 @@ struct List {
 /// The lists, numbered as in event keys.
 pub(super) struct Lists {
     lists: Vec<List>,
-    /// The chunks.
-    packets: Vec<InFlight>,
-    /// For each chunk the next one of its list, or of the free ones.
-    next: Vec<u32>,
+    /// The chunks of all lists, and the free ones.
+    places: Vec<InFlight>,
     /// The free chunk to use first; [`NOTHING`] if there is none.
     free: u32,
 }
@@ -39,7 +39,7 @@ pub(super) struct Lists {
 impl Lists {
     pub(super) fn new(count: usize) -> Self {
         let lists = vec![List { first: NOTHING, last: NOTHING }; count];
-        Lists { lists, packets: Vec::new(), next: Vec::new(), free: NOTHING }
+        Lists { lists, places: Vec::new(), free: NOTHING }
     }
 
     /// Number of lists.
@@ -52,40 +52,46 @@ impl Lists {
     #[inline(always)]
     pub(super) fn push(&mut self, list: usize, arrives: u64, packet: Packet) -> bool {
         let List { last, .. } = &mut self.lists[list];
-        let at = last.wrapping_add(1);
-        if at.is_multiple_of(CHUNK) {
+        let at = *last + 1;
+        if at % CHUNK == LAST {
             return self.push_to_chunk(list, arrives, packet);
         }
         *last = at;
-        self.packets[at as usize] = InFlight { arrives, packet };
+        self.places[at as usize] = InFlight { arrives, packet };
         false
     }
 
     /// Appends a packet to a list whose last chunk is full, or that has none.
     #[inline(never)]
     fn push_to_chunk(&mut self, list: usize, arrives: u64, packet: Packet) -> bool {
-        let chunk = self.take_chunk();
-        let at = CHUNK * chunk;
-        self.packets[at as usize] = InFlight { arrives, packet };
+        let at = self.take_chunk();
+        self.places[at as usize] = InFlight { arrives, packet };
         let list = &mut self.lists[list];
         let last = std::mem::replace(&mut list.last, at);
         if last == NOTHING {
             list.first = at;
             return true;
         }
-        self.next[(last / CHUNK) as usize] = chunk;
+        *self.next_chunk(last) = at.into();
         false
     }
 
+    /// Returns the first place of a chunk.
     fn take_chunk(&mut self) -> u32 {
-        let chunk = self.free;
-        if let Some(next) = self.next.get(chunk as usize) {
-            self.free = *next;
-            return chunk;
+        let mut chunk = self.free;
+        if chunk == NOTHING {
+            chunk = saturate32(self.places.len());
+            self.places.extend([InFlight::default(); CHUNK as usize]);
+        } else {
+            self.free = low32(*self.next_chunk(chunk));
         }
-        self.next.push(NOTHING);
-        self.packets.extend([InFlight::default(); CHUNK as usize]);
-        saturate32(self.next.len() - 1)
+        chunk
+    }
+
+    /// The link of the chunk that contains a place.
+    #[inline(always)]
+    fn next_chunk(&mut self, place: u32) -> &mut u64 {
+        &mut self.places[(place | LAST) as usize].arrives
     }
 
     /// Removes the first packet of a list. Returns it and the arrival time of the following one;
@@ -94,33 +100,33 @@ impl Lists {
     pub(super) fn pop(&mut self, list: usize) -> Option<(Packet, Option<u64>)> {
         let List { first, last } = self.lists.get_mut(list)?;
         let at = *first;
-        let InFlight { packet, .. } = self.packets[at as usize];
+        let InFlight { packet, .. } = self.places[at as usize];
         if at == *last {
             (*first, *last) = (NOTHING, NOTHING);
-            self.release(at / CHUNK);
+            self.release(at);
             return Some((packet, None));
         }
-        *first += 1;
-        if first.is_multiple_of(CHUNK) {
-            *first = CHUNK * self.next[(at / CHUNK) as usize];
-            let following = *first;
-            self.release(at / CHUNK);
-            return Some((packet, Some(self.packets[following as usize].arrives)));
+        let mut following = at + 1;
+        if following % CHUNK == LAST {
+            following = low32(*self.next_chunk(at));
+            self.release(at);
         }
-        let following = self.packets[*first as usize].arrives;
-        Some((packet, Some(following)))
+        self.lists[list].first = following;
+        Some((packet, Some(self.places[following as usize].arrives)))
     }
 
+    /// Frees the chunk that contains a place.
     #[inline(always)]
-    fn release(&mut self, chunk: u32) {
-        self.next[chunk as usize] = std::mem::replace(&mut self.free, chunk);
+    fn release(&mut self, place: u32) {
+        let free = std::mem::replace(&mut self.free, place & !LAST);
+        *self.next_chunk(place) = free.into();
     }
 
     /// The first packet of a list and its arrival time.
     #[inline(always)]
     pub(super) fn first(&self, list: usize) -> Option<(u64, Packet)> {
         let first = self.lists.get(list)?.first;
-        let &InFlight { arrives, packet } = self.packets.get(first as usize)?;
+        let &InFlight { arrives, packet } = self.places.get(first as usize)?;
         Some((arrives, packet))
     }
 
@@ -161,9 +167,10 @@ mod tests {
                     prop_assert_eq!(packet.seq() as usize, list);
                     prop_assert_eq!(following, model.front().copied());
                 }
-                // Each list has at most two chunks that are not full.
-                most = most.max(models.iter().map(|model| model.len().div_ceil(8) + 1).sum());
-                prop_assert!(lists.next.len() <= most);
+                // The first and the last chunk of a list may not be full.
+                let chunks = |model: &VecDeque<u64>| model.len().div_ceil(LAST as usize) + 1;
+                most = most.max(models.iter().map(chunks).sum::<usize>());
+                prop_assert!(lists.places.len() <= most * CHUNK as usize);
             }
             prop_assert!(lists.pop(3).is_none());
         }
