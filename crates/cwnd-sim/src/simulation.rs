@@ -9,7 +9,7 @@ use crate::engine::tap::Seen;
 use crate::flows::{PendingFlow, Specs, create, settings};
 use crate::network::{Network, Traffic};
 use crate::options::{Options, SimulationError};
-use crate::packet::{SINK, SOURCE};
+use crate::packet::{Extras, SINK, SOURCE};
 use crate::record::{FlowRecord, LinkRecord, Records};
 use crate::samples::Samples;
 use cwnd::Settings;
@@ -308,6 +308,8 @@ impl Simulation {
         for side in [SOURCE, SINK] {
             self.observe(flow, side, end - 1);
         }
+        // No acknowledgement is in flight.
+        self.net.extras[flow] = Extras::new(false);
         let state = &mut self.flows[flow];
         state.finished = true;
         let samples = state.samples.take().unwrap_or_default();
