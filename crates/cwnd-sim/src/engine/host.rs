@@ -59,3 +59,49 @@ impl Host {
         self.received.max(from) + clock.ticks(LEAST)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::link::Link;
+    use crate::engine::observation::Observations;
+    use crate::network::{self, Impairments, Jitter, Queue, QueueLimit};
+    use crate::packet::Packet;
+    use crate::rng::Rng;
+    use cwnd::Dur;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A host is a link without a transmission time and with a random delay.
+        #[test]
+        fn a_host_has_the_arrivals_of_a_link_with_jitter(
+            most in 1u64..1_000_000, gaps in prop::collection::vec(0u64..1_000_000, 1..200),
+        ) {
+            let clock = Clock::widest(Dur::from_secs(100.0));
+            let jitter = Some(Jitter::Uniform(Dur::from_nanos(most)));
+            let spec = network::Link {
+                name: String::new(),
+                from: 0,
+                to: 1,
+                rate: None,
+                delay: Dur::from_nanos(LEAST),
+                queue: Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) },
+                loss: 0.0,
+                loss_of_acks: false,
+                impairments: Some(Impairments { jitter, ..Impairments::default() }.into()),
+            };
+            let mut link = Link::new(&spec, clock, Observations::none(), 7, 1);
+            let rng = Rng::new(1, "jitter", 7);
+            let mut host = Host { rng, most: clock.ticks(most), received: 0, last: 0 };
+            let mut now = 0;
+            for gap in gaps {
+                now += clock.ticks(gap);
+                let earliest = host.earliest_arrival(now, clock);
+                prop_assert_eq!(earliest, link.earliest_arrival(now));
+                let arrives = host.receive(now, clock);
+                prop_assert_eq!((arrives, 0), link.receive(now, Packet::default()));
+                prop_assert!(arrives >= earliest);
+            }
+        }
+    }
+}
