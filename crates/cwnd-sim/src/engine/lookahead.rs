@@ -1,11 +1,11 @@
 //! Conservative lookahead (Chandy and Misra 1979): until when can nothing else reach a node?
 //!
-//! A node is a link, or an end of a flow. It may process a packet ahead of the clock if nothing can
-//! reach it earlier. Its results are then those of a run in the order of time, without the event.
-//! Everything else is scheduled. There are three cases:
+//! A node is a link, a host, or an end of a flow. It may process a packet ahead of the clock if
+//! nothing can reach it earlier. Its results are then those of a run in the order of time, without
+//! the event. Everything else is scheduled. There are three cases:
 //!
-//! * A link that a single link or endpoint feeds receives its packets in order: nothing else can
-//!   ever reach it.
+//! * A host, and a link that a single link, host or endpoint feeds, receives its packets in order:
+//!   nothing else can ever reach it.
 //! * An endpoint reacts to packets, which one link brings in order, and to its own timers: nothing
 //!   else reaches it before its next timer.
 //! * A sender with a timer for each packet: nothing else reaches it before a packet that it has
@@ -22,7 +22,7 @@ use super::schedule::NONE;
 use crate::network::Network;
 use crate::packet::{Packet, SINK, SOURCE};
 
-/// The links that are fed by a single link or endpoint.
+/// The links that are fed by a single link, host or endpoint.
 pub(crate) struct SingleFeeder(Vec<bool>);
 
 impl SingleFeeder {

@@ -351,11 +351,11 @@ impl Net {
         None
     }
 
-    /// Schedules the arrival of a packet at the far end of `link`, a number of a list.
+    /// Schedules the arrival of a packet that is in flight in `list`.
     #[inline(always)]
-    fn schedule_arrival(&mut self, link: usize, arrives: u64, packet: Packet) {
-        if self.in_flight.push(link, arrives, packet) {
-            self.schedule.push(arrives << self.shift | link as u64);
+    fn schedule_arrival(&mut self, list: usize, arrives: u64, packet: Packet) {
+        if self.in_flight.push(list, arrives, packet) {
+            self.schedule.push(arrives << self.shift | list as u64);
         }
     }
 
