@@ -77,14 +77,21 @@ impl Lists {
     }
 
     /// Returns the first place of a chunk.
+    #[inline(always)]
     fn take_chunk(&mut self) -> u32 {
-        let mut chunk = self.free;
+        let chunk = self.free;
         if chunk == NOTHING {
-            chunk = saturate32(self.places.len());
-            self.places.extend([InFlight::default(); CHUNK as usize]);
-        } else {
-            self.free = low32(*self.next_chunk(chunk));
+            return self.new_chunk();
         }
+        self.free = low32(*self.next_chunk(chunk));
+        chunk
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_chunk(&mut self) -> u32 {
+        let chunk = saturate32(self.places.len());
+        self.places.extend([InFlight::default(); CHUNK as usize]);
         chunk
     }
 
