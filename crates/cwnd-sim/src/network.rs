@@ -94,12 +94,6 @@ impl Link {
         self.impairments.as_ref().map_or(self.delay, |own| own.least_delay(self.delay))
     }
 
-    /// The link with an infinite rate and nothing but a delay.
-    pub(crate) fn without_queue(&self) -> Link {
-        let queue = Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
-        Link { rate: None, loss: 0.0, impairments: None, queue, ..self.clone() }
-    }
-
     /// Whether packets may overtake others.
     pub(crate) fn reorders(&self) -> bool {
         self.impairments.as_ref().is_some_and(|own| own.reorders())

@@ -9,7 +9,7 @@ use crate::engine::tap::Seen;
 use crate::flows::{PendingFlow, Specs, create, settings};
 use crate::network::{Network, Traffic};
 use crate::options::{Options, SimulationError};
-use crate::packet::{SINK, SOURCE};
+use crate::packet::{Extras, SINK, SOURCE};
 use crate::record::{FlowRecord, LinkRecord, Records};
 use crate::samples::Samples;
 use cwnd::Settings;
@@ -33,8 +33,6 @@ struct FlowState {
 
 /// A network during a run. Simulations share no mutable state and may run in parallel.
 pub struct Simulation {
-    /// The network with the links of the hosts' processing times behind its own, which alone have
-    /// records.
     network: Arc<Network>,
     net: Net,
     flows: Vec<FlowState>,
@@ -61,8 +59,6 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         let network = network.into();
         network.validate()?;
-        let links = network.links.len();
-        let network = network.with_processing();
         let (mut net, hops) = Net::new(&network, seed, options.lookahead).ok_or_else(|| {
             SimulationError::TooLong {
                 duration: network.duration.as_secs(),
@@ -81,7 +77,7 @@ impl Simulation {
         }
         let records = Records {
             flows: vec![FlowRecord::default(); network.flows.len()],
-            links: vec![LinkRecord::default(); links],
+            links: vec![LinkRecord::default(); network.links.len()],
             ..Records::default()
         };
         let mut simulation = Simulation {
@@ -312,6 +308,8 @@ impl Simulation {
         for side in [SOURCE, SINK] {
             self.observe(flow, side, end - 1);
         }
+        // No acknowledgement is in flight.
+        self.net.extras[flow] = Extras::new(false);
         let state = &mut self.flows[flow];
         state.finished = true;
         let samples = state.samples.take().unwrap_or_default();

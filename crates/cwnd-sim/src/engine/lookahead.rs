@@ -1,11 +1,11 @@
 //! Conservative lookahead (Chandy and Misra 1979): until when can nothing else reach a node?
 //!
-//! A node is a link, or an end of a flow. It may process a packet ahead of the clock if nothing can
-//! reach it earlier. Its results are then those of a run in the order of time, without the event.
-//! Everything else is scheduled. There are three cases:
+//! A node is a link, a host, or an end of a flow. It may process a packet ahead of the clock if
+//! nothing can reach it earlier. Its results are then those of a run in the order of time, without
+//! the event. Everything else is scheduled. There are three cases:
 //!
-//! * A link that a single link or endpoint feeds receives its packets in order: nothing else can
-//!   ever reach it.
+//! * A host, and a link that a single link, host or endpoint feeds, receives its packets in order:
+//!   nothing else can ever reach it.
 //! * An endpoint reacts to packets, which one link brings in order, and to its own timers: nothing
 //!   else reaches it before its next timer.
 //! * A sender with a timer for each packet: nothing else reaches it before a packet that it has
@@ -22,7 +22,7 @@ use super::schedule::NONE;
 use crate::network::Network;
 use crate::packet::{Packet, SINK, SOURCE};
 
-/// The links that are fed by a single link or endpoint.
+/// The links that are fed by a single link, host or endpoint.
 pub(crate) struct SingleFeeder(Vec<bool>);
 
 impl SingleFeeder {
@@ -75,17 +75,26 @@ impl Net {
     /// from `now` on. `hops` are the first hops of both directions.
     pub(crate) fn source_safe_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
         let pass = |from: u64, hop| {
-            let links = self.routes.links_from(hop).map(|link| &self.links[link]);
-            links.fold(now.max(from), |from, link| {
-                let late = self.links.get(link.late).and_then(Link::first_in_flight);
-                link.earliest_arrival(from).min(late.map_or(NONE, |(arrives, _)| arrives))
-            })
+            let links = self.routes.links_from(hop);
+            links.fold(now.max(from), |from, link| self.earliest_arrival(link, from))
         };
         let timers = &self.timers[flow];
         // The receiver answers packets, also one that has reached it already, and its own timer.
         let delivered = self.pending_delivery().min(pass(now, hops[0]));
         let answered = pass(delivered.min(timers[SINK].first()), hops[1]);
         answered.min(self.source_undisturbed_until(flow))
+    }
+
+    /// The earliest time at which an event can bring a packet to the far end of a link or a host,
+    /// if it receives none before `from`.
+    fn earliest_arrival(&self, number: usize, from: u64) -> u64 {
+        let (received, late) = match self.links.get(number) {
+            Some(link) => (link.earliest_arrival(from), self.in_flight.first_arrival(link.late)),
+            None => {
+                (self.hosts[number - self.links.len()].earliest_arrival(from, self.clock), NONE)
+            }
+        };
+        received.min(late).min(self.in_flight.first_arrival(number))
     }
 
     /// Time before which the source of `flow` is neither stopped nor observed.

@@ -3,6 +3,8 @@
 
 mod flow_order;
 pub(crate) mod histogram;
+mod host;
+mod in_flight;
 pub(crate) mod link;
 mod lookahead;
 pub(crate) mod net;

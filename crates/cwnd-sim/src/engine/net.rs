@@ -5,7 +5,9 @@
 //! that would arrive after the end of the run are discarded.
 
 use super::flow_order::FlowOrder;
-use super::link::{Enqueued, Link, NO_LINK};
+use super::host::Host;
+use super::in_flight::Lists;
+use super::link::{Enqueued, Link, NO_LIST};
 use super::lookahead::SingleFeeder;
 use super::observation::Observations;
 use super::route::{Routes, Step};
@@ -43,9 +45,14 @@ pub(crate) struct Net {
     shift: u32,
     /// Times from here on exceed an event key, and no run reaches them.
     horizon: u64,
-    /// The links of the network. Behind them, for each link that reorders, one for its packets in
-    /// flight that others may overtake.
+    /// The links of the network.
     pub links: Vec<Link>,
+    /// The hosts with a processing time. In routes and event keys their numbers are behind those of
+    /// the links.
+    pub(super) hosts: Vec<Host>,
+    /// Packets in flight: lists for links, hosts and, for each link that reorders, for those that
+    /// others may overtake.
+    pub(super) in_flight: Lists,
     /// Numbers of the flows, in routes and in timers; event keys have those of the network.
     pub order: FlowOrder,
     pub(super) routes: Routes,
@@ -99,26 +106,31 @@ impl Net {
         seed: u64,
         lookahead: bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
+        let flows = network.flows.len();
+        let hosts = Host::count(network);
         let reordering = network.links.iter().filter(|link| link.reorders()).count();
-        let (links, flows) = (network.links.len() + reordering, network.flows.len());
+        let lists = network.links.len() + hosts + reordering;
         // Sources of events: arrivals at the ends of links, timers, departures.
-        let sources = 2 * links + TIMERS * flows;
+        let sources = 2 * lists + TIMERS * flows;
         let shift = 64 - (sources as u64).leading_zeros();
         let clock = Clock::new(network.duration, 64 - shift)?;
+        let (hosts, host_of) = Host::all(network, clock, seed);
         let observations = Observations::new(network, clock);
         let new = |(index, link)| Link::new(link, clock, observations, index, seed);
         let mut links: Vec<_> = network.links.iter().enumerate().map(new).collect();
         if !lookahead {
             links.iter_mut().for_each(Link::schedule_departures);
         }
-        for (index, link) in network.links.iter().enumerate().filter(|(_, link)| link.reorders()) {
-            links[index].late = links.len();
-            links.push(Link::new(&link.without_queue(), clock, observations, index, seed));
+        let reordering = links.iter_mut().zip(&network.links).filter(|(_, link)| link.reorders());
+        for (list, (link, _)) in (network.links.len() + hosts.len()..).zip(reordering) {
+            link.late = list;
         }
         let single = SingleFeeder::of(network);
-        let permits = |link: usize| lookahead && single.permits(link, &links[link]);
+        // One sender feeds a host.
+        let permits =
+            |step| lookahead && links.get(step).is_none_or(|link| single.permits(step, link));
         let order = FlowOrder::of(network);
-        let (routes, hops) = Routes::new(network, &order, permits)?;
+        let (routes, hops) = Routes::new(network, &order, &host_of, permits)?;
         let extras = (0..flows).map(|number| {
             let flow = &network.flows[order.index(number)];
             let mut links = flow.path.iter().chain(&*flow.back);
@@ -133,6 +145,8 @@ impl Net {
             shift,
             horizon: 1 << (63 - shift),
             links,
+            hosts,
+            in_flight: Lists::new(lists),
             order,
             routes,
             extras,
@@ -151,9 +165,9 @@ impl Net {
     pub(crate) fn permit_ahead(&mut self, flow: &Flow, hops: [u32; 2], ahead: [bool; 2]) {
         // The packets that reach one end come from the other one.
         for (end, path) in [(SOURCE, &flow.back), (SINK, &flow.path)] {
-            let in_order = path.last().is_none_or(|&link| self.links[link].late == NO_LINK);
+            let in_order = path.last().is_none_or(|&link| self.links[link].late == NO_LIST);
             if ahead[end] && in_order && self.may_send_ahead(hops[end]) {
-                self.routes.permit_end_ahead(hops[1 - end], path.len());
+                self.routes.permit_end_ahead(hops[1 - end]);
             }
         }
     }
@@ -163,12 +177,27 @@ impl Net {
         self.routes.step(hop).is_link_ahead()
     }
 
-    /// Sends a packet on the link of its hop.
+    /// Sends a packet on the link of its hop, or through the host before it.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
         let step = self.routes.step(packet.hop());
-        if let Some(delivery) = self.forward(now, step, packet) {
+        if let Some(host) = step.link().checked_sub(self.links.len()) {
+            self.process(now, host, packet);
+        } else if let Some(delivery) = self.forward(now, step, packet) {
             self.delivery = Some(delivery);
+        }
+    }
+
+    /// A packet passes a host.
+    #[inline(never)]
+    fn process(&mut self, now: u64, host: usize, packet: Packet) {
+        let arrives = self.hosts[host].receive(now, self.clock);
+        if arrives < self.observations.end() {
+            let packet = packet.onward();
+            let next = self.routes.step(packet.hop());
+            if let Some(delivery) = self.carry(self.links.len() + host, arrives, next, packet) {
+                self.delivery = Some(delivery);
+            }
         }
     }
 
@@ -312,7 +341,7 @@ impl Net {
             }
         }
         if next.is_end_ahead()
-            && self.links[link].none_in_flight()
+            && self.in_flight.is_empty(link)
             && self.delivery.is_none()
             && arrives <= self.safe_until(next.flow(), packet)
         {
@@ -322,11 +351,11 @@ impl Net {
         None
     }
 
-    /// Schedules the arrival of a packet at the far end of `link`.
+    /// Schedules the arrival of a packet that is in flight in `list`.
     #[inline(always)]
-    fn schedule_arrival(&mut self, link: usize, arrives: u64, packet: Packet) {
-        if self.links[link].push_in_flight(arrives, packet) {
-            self.schedule.push(arrives << self.shift | link as u64);
+    fn schedule_arrival(&mut self, list: usize, arrives: u64, packet: Packet) {
+        if self.in_flight.push(list, arrives, packet) {
+            self.schedule.push(arrives << self.shift | list as u64);
         }
     }
 
@@ -339,7 +368,7 @@ impl Net {
 
     /// The source of the departures from `link` in event keys.
     fn departures_of(&self, link: usize) -> u64 {
-        (self.links.len() + TIMERS * self.timers.len() + link) as u64
+        (self.in_flight.count() + TIMERS * self.timers.len() + link) as u64
     }
 
     /// The transmitter of `link` becomes idle, and packets wait: the first event of the event
@@ -373,10 +402,10 @@ impl Net {
     /// Removes the next packet in flight on `link` if its endpoint can process it ahead of the
     /// clock; schedules its arrival otherwise.
     pub(crate) fn next_delivery(&mut self, link: u32) -> Option<Delivery> {
-        let (at, packet) = self.links[link as usize].first_in_flight()?;
+        let (at, packet) = self.in_flight.first(link as usize)?;
         let end = self.routes.step(packet.hop());
         if end.is_end_ahead() && at <= self.safe_until(end.flow(), packet) {
-            let (packet, following) = self.links[link as usize].pop_in_flight();
+            let (packet, following) = self.in_flight.pop(link as usize)?;
             let link = following.map(|_| link);
             return Some(Delivery { at, flow: end.flow(), packet, link });
         }
@@ -406,7 +435,7 @@ impl Net {
     pub(crate) fn arm(&mut self, timer: usize, at: u64) {
         if at < self.horizon && self.timers.as_flattened_mut()[timer].arm(at) {
             let index = self.order.index(timer / TIMERS);
-            let source = self.links.len() + TIMERS * index + timer % TIMERS;
+            let source = self.in_flight.count() + TIMERS * index + timer % TIMERS;
             self.schedule.push(at << self.shift | source as u64);
         }
     }
@@ -430,8 +459,8 @@ impl Net {
             *left -= 1;
             self.now = now;
             let source = to_index(key ^ now << self.shift);
-            let Some(link) = self.links.get_mut(source) else {
-                let timer = source - self.links.len();
+            let Some((packet, following)) = self.in_flight.pop(source) else {
+                let timer = source - self.in_flight.count();
                 if timer >= TIMERS * self.timers.len() {
                     self.depart(now, timer - TIMERS * self.timers.len());
                     continue;
@@ -442,7 +471,6 @@ impl Net {
                 }
                 continue;
             };
-            let (packet, following) = link.pop_in_flight();
             let step = self.routes.step(packet.hop());
             if step.is_end() {
                 let flow = step.flow();

@@ -4,7 +4,7 @@
 use super::flow_order::FlowOrder;
 use crate::network::Network;
 
-/// One step of a route, packed into a word: a link, or the flow whose end is reached.
+/// One step of a route, packed into a word: a link, a host, or the flow whose end is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step(u32);
 
@@ -21,7 +21,7 @@ impl Step {
         Some(Step(if end { index | Self::END } else { index }))
     }
 
-    /// The link, unless the route ends here.
+    /// The link or the host, unless the route ends here.
     #[inline(always)]
     pub(crate) fn link(self) -> usize {
         debug_assert!(!self.is_end());
@@ -70,17 +70,20 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// Returns the routes, and for each flow, numbered by `order`, its first hops in both
-    /// directions. `ahead` says whether a link may receive packets ahead of the clock. `None` if
-    /// there are too many steps, links or flows.
+    /// directions. `host_of` is the number of each flow's host. `ahead` says whether a link or a
+    /// host may receive packets ahead of the clock. `None` if there are too many steps, links or
+    /// flows.
     pub(crate) fn new(
         network: &Network,
         order: &FlowOrder,
+        host_of: &[Option<usize>],
         ahead: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
-        let mut steps = Vec::new();
-        let mut add = |path: &[usize], flow| {
+        let lengths = network.flows.iter().map(|flow| flow.path.len() + flow.back.len() + 3);
+        let mut steps = Vec::with_capacity(lengths.sum());
+        let mut add = |host: Option<usize>, path: &[usize], flow| {
             let first = u32::try_from(steps.len()).ok()?;
-            for &link in path {
+            for link in host.into_iter().chain(path.iter().copied()) {
                 let mut step = Step::new(link, false)?;
                 step.set(Step::AHEAD, ahead(link));
                 steps.push(step);
@@ -90,16 +93,21 @@ impl Routes {
         };
         let hops = (0..network.flows.len())
             .map(|number| {
-                let flow = &network.flows[order.index(number)];
-                Some([add(&flow.path, number)?, add(&flow.back, number)?])
+                let index = order.index(number);
+                let flow = &network.flows[index];
+                Some([add(host_of[index], &flow.path, number)?, add(None, &flow.back, number)?])
             })
             .collect::<Option<_>>()?;
         Some((Routes { steps }, hops))
     }
 
-    /// Lets the endpoint at the end of a route of `links` links process packets ahead of the clock.
-    pub(crate) fn permit_end_ahead(&mut self, first: u32, links: usize) {
-        self.steps[first as usize + links].set(Step::AHEAD, true);
+    /// Lets the endpoint at the end of the route that begins at `first` process packets ahead of
+    /// the clock.
+    pub(crate) fn permit_end_ahead(&mut self, first: u32) {
+        let end = self.steps[first as usize..].iter_mut().find(|step| step.is_end());
+        if let Some(end) = end {
+            end.set(Step::AHEAD, true);
+        }
     }
 
     #[inline(always)]
@@ -107,7 +115,7 @@ impl Routes {
         self.steps[hop as usize]
     }
 
-    /// The links from `hop` to the end of the route.
+    /// The links and the host from `hop` to the end of the route.
     pub(crate) fn links_from(&self, hop: u32) -> impl Iterator<Item = usize> {
         self.steps[hop as usize..].iter().take_while(|step| !step.is_end()).map(|step| step.link())
     }

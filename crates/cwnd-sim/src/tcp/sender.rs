@@ -103,7 +103,7 @@ impl Rare {
 }
 
 /// The random delay of bursts in a host of ns-2 (`overhead_`). Other hosts delay each packet
-/// ([`Network::with_processing`](crate::network::Network::with_processing)).
+/// ([`Network::processing_time`](crate::network::Network::processing_time)).
 struct HostDelay {
     /// The maximum delay in ticks.
     max: f64,

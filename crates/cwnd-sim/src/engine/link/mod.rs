@@ -25,7 +25,6 @@ use super::schedule::{AFTER_END, NONE};
 use crate::cast::saturate32;
 use crate::clock::Clock;
 use crate::discipline::{Action, Admission, Code, Occupancy};
-use crate::fast_path;
 use crate::network;
 use crate::packet::{Packet, flags};
 use crate::record::{Delay, LinkRecord};
@@ -34,15 +33,8 @@ use loss::Loss;
 use scheduled::Scheduled;
 use service::{Left, Service, Transmission, Varying};
 
-/// The index of no link.
-pub(crate) const NO_LINK: usize = usize::MAX;
-
-/// A packet in flight whose arrival needs an event.
-#[derive(Clone, Copy, Default)]
-struct InFlight {
-    arrives: u64,
-    packet: Packet,
-}
+/// The number of no list of packets in flight.
+pub(crate) const NO_LIST: usize = usize::MAX;
 
 /// A packet in the queue.
 #[derive(Clone, Copy, Default)]
@@ -94,11 +86,7 @@ pub(crate) struct Link {
     /// Whether packets are only queued and transmitted: nothing varies, no packet is lost on the
     /// link or inspected, and no departure is an event.
     plain: bool,
-    /// Whether packets are only delayed, by a delay that varies, as in a host that processes them.
-    only_delays: bool,
     tapped: bool,
-    /// Packets whose arrival at the far end needs an event.
-    in_flight: Ring<InFlight>,
     counters: Counters,
     waiting: Ring<Waiting>,
     waiting_bytes: u64,
@@ -115,7 +103,7 @@ pub(crate) struct Link {
     samples: LinkSamples,
     /// Whether packets queue: the rate is finite, or there is a shaper.
     queues: bool,
-    /// The link that has the packets in flight that others may overtake.
+    /// The list of the packets in flight that others may overtake.
     pub late: usize,
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
@@ -146,9 +134,7 @@ impl Link {
             due: observations.first(),
             transparent: false,
             plain: false,
-            only_delays: false,
             tapped: false,
-            in_flight: Ring::new(),
             counters: Counters::default(),
             waiting: Ring::new(),
             waiting_bytes: 0,
@@ -164,7 +150,7 @@ impl Link {
             samples: LinkSamples::default(),
             queues,
             varying,
-            late: NO_LINK,
+            late: NO_LIST,
             total_lost: 0,
         };
         link.select_path();
@@ -175,9 +161,6 @@ impl Link {
     fn select_path(&mut self) {
         self.plain = self.scheduled.is_none() && !self.is_impaired();
         self.transparent = self.plain && self.admission.accepts_when_idle();
-        let others = self.queues || self.tapped || self.gate.is_some() || self.loss.is_some();
-        let varies = self.varying.as_ref().is_some_and(|varying| !varying.reorders());
-        self.only_delays = varies && !others && fast_path::permitted();
     }
 
     /// Whether packets are not only queued and transmitted.
@@ -234,13 +217,8 @@ impl Link {
     /// The packet is passed by value: a reference would force it out of registers.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: u64, packet: Packet) -> (u64, u16) {
-        if now < self.due {
-            if self.transparent && self.busy < now {
-                return (self.transmit(now, u64::from(packet.size())), 0);
-            }
-            if self.only_delays {
-                return (self.delay(now, packet), 0);
-            }
+        if self.transparent && now < self.due && self.busy < now {
+            return (self.transmit(now, u64::from(packet.size())), 0);
         }
         self.receive_at_queue(now, packet)
     }
@@ -282,9 +260,6 @@ impl Link {
         if now >= self.due {
             self.observe(now);
         }
-        if self.only_delays {
-            return (self.delay(now, packet), 0);
-        }
         if !self.plain {
             if self.scheduled.is_some() {
                 return (NONE, flags::QUEUED);
@@ -300,16 +275,6 @@ impl Link {
         }
         let start = self.wait(now, size);
         (self.transmit(start, size), gained)
-    }
-
-    /// Delays a packet. Returns the time at which it arrives at the far end.
-    #[inline(never)]
-    fn delay(&mut self, now: u64, packet: Packet) -> u64 {
-        self.counters.accepted += 1;
-        self.counters.bytes += u64::from(packet.size());
-        self.busy = self.busy.max(now).min(AFTER_END);
-        let Some(varying) = &mut self.varying else { return NONE };
-        varying.propagate(self.busy, packet.flags())
     }
 
     /// Receives a packet on an impaired link.
@@ -415,50 +380,12 @@ impl Link {
         saturate32(self.waiting.len())
     }
 
-    /// Appends a packet whose arrival at the far end needs an event. Returns whether it is the next
-    /// one to arrive.
-    #[inline(always)]
-    pub(crate) fn push_in_flight(&mut self, arrives: u64, packet: Packet) -> bool {
-        self.in_flight.push(InFlight { arrives, packet });
-        self.in_flight.len() == 1
-    }
-
-    /// The next packet that needs an event, and its arrival time.
-    #[inline(always)]
-    pub(crate) fn first_in_flight(&self) -> Option<(u64, Packet)> {
-        (self.in_flight.len() > 0).then(|| {
-            let InFlight { arrives, packet } = self.in_flight.get(0);
-            (arrives, packet)
-        })
-    }
-
-    /// Whether no arrival needs an event.
-    #[inline(always)]
-    pub(crate) fn none_in_flight(&self) -> bool {
-        self.in_flight.len() == 0
-    }
-
-    /// Removes the next packet that needs an event. Returns it and the arrival time of the
-    /// following one.
-    #[inline(always)]
-    pub(crate) fn pop_in_flight(&mut self) -> (Packet, Option<u64>) {
-        let InFlight { packet, .. } = self.in_flight.pop();
-        let next =
-            if self.in_flight.len() > 0 { Some(self.in_flight.get(0).arrives) } else { None };
-        (packet, next)
-    }
-
-    /// The earliest time at which an event can bring a packet to the far end, if the link receives
-    /// none before `from`.
+    /// The earliest arrival at the far end of a packet that is not in flight yet, if the link
+    /// receives none before `from`.
     pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
         // A packet that waits departs in an event, which may be before `from`.
         let from = if self.is_queueing() { self.busy } else { from };
-        let received = self.busy.max(from) + self.delay;
-        if self.in_flight.len() > 0 {
-            self.in_flight.get(0).arrives.min(received)
-        } else {
-            received
-        }
+        self.busy.max(from) + self.delay
     }
 
     /// Takes the samples up to `now` and begins the measurement if the warm-up has ended.

@@ -111,11 +111,6 @@ impl Propagation {
         profile.is_none() && jitter.is_none() && *release == 0 && late.is_none()
     }
 
-    /// Whether packets may overtake others.
-    pub(super) fn reorders(&self) -> bool {
-        self.late.is_some()
-    }
-
     /// The arrival of a packet that departs at `departure`, and whether it is late.
     #[inline(always)]
     pub(super) fn arrival(&mut self, departure: u64, flags: u16) -> (u64, bool) {

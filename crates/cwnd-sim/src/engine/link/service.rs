@@ -129,18 +129,6 @@ impl Varying {
         self.rate.is_some() || self.shaper.is_some()
     }
 
-    /// Whether packets may overtake others.
-    pub(super) fn reorders(&self) -> bool {
-        self.propagation.reorders()
-    }
-
-    /// Returns the arrival time of a packet without a transmission time that departs at `departs`.
-    #[inline(always)]
-    pub(super) fn propagate(&mut self, departs: u64, flags: u16) -> u64 {
-        self.departed = departs;
-        self.propagation.arrival(departs, flags).0
-    }
-
     /// Returns the arrival times of the last `waiting` packets, in their order.
     pub(super) fn arrivals(&self, waiting: usize) -> impl Iterator<Item = u64> + '_ {
         let len = self.planned.len();
