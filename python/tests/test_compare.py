@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import shlex
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +13,6 @@ import cwnd
 import cwnd._runs.networks
 from cwnd._cli import run as command_line
 from cwnd._tasks.comparison.outcome import Row
-
-ROOT = Path(__file__).parents[2]
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -97,10 +94,8 @@ def test_an_interval_of_a_goodput_ends_at_the_rate_of_the_link():
 def test_the_rate_of_a_link_limits_flows_that_cross_it_alone(comparison):
     assert comparison.network["rate_bps"] == 1e7
     assert {row.goodput_limit for row in comparison.rows_against} == {1e7}
-    file = ROOT / "scenarios/parking-lot.toml"
-    several = cwnd.compare(
-        ["reno"], network=file, values={"duration": "2s", "warmup": "0s"}, repeat=2
-    )
+    short = {"duration": "2s", "warmup": "0s"}
+    several = cwnd.compare(["reno"], network="parking-lot", values=short, repeat=2)
     assert {row.goodput_limit for row in several.rows_alone} == {float("inf")}
     values = {"dumbbell.changes": [{"at": "1s", "rate": "20mbit"}]}
     varying = cwnd.compare(["reno"], **SMALL | {"time": "2s", "repeat": 1}, values=values)

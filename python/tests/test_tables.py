@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,6 @@ import cwnd
 from cwnd import tables
 from cwnd.errors import ArgumentError
 from cwnd.tables import write_comparison, write_trace
-
-ROOT = Path(__file__).parents[2]
 
 FRAMES = ["samples", "queues", "cuts", "flows", "links"]
 
@@ -69,7 +66,7 @@ def short():
 
 @pytest.fixture(scope="module")
 def web():
-    return cwnd.run(ROOT / "scenarios/web-load.toml")
+    return cwnd.run("web-load")
 
 
 def same(one, other):
@@ -141,7 +138,7 @@ def test_queues_are_of_links_where_one_can_form(web):
 
 
 def test_losses_of_a_link_without_a_rate_stay_in_the_table():
-    lossy = cwnd.run(ROOT / "scenarios/random-loss.toml", values={"duration": "20s"})
+    lossy = cwnd.run("random-loss", values={"duration": "20s"})
     (link,) = (link for link in lossy.record["links"] if link["losses"])
     assert link["rate_bps"] == float("inf")
     assert set(lossy.queues["link"]) == {link["name"]}
