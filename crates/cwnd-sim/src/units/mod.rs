@@ -95,6 +95,27 @@ macro_rules! text_or_number {
 }
 pub(crate) use text_or_number;
 
+/// Defines a table of a scenario file with its required keys and its optional ones. An optional key
+/// that is missing is `None`, and is not written.
+macro_rules! table {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($required:tt)* } optional {
+        $($(#[$about:meta])* $key:ident: $type:ty,)*
+    }) => {
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+        #[derive(schemars::JsonSchema)]
+        $(#[$attribute])*
+        pub struct $name {
+            $($required)*
+            $(
+                $(#[$about])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $key: Option<$type>,
+            )*
+        }
+    };
+}
+pub(crate) use table;
+
 /// Implements `FromStr`, `Deserialize` from a string or a number, `Serialize` as a string, and
 /// `JsonSchema`.
 ///
