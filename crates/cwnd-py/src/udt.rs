@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,11 +53,7 @@ fn read_pair(contents: &[u8]) -> PyResult<KeyPair> {
     KeyPair::from_file_contents(contents).map_err(wrong)
 }
 
-fn read_public_key(text: &str) -> PyResult<PublicKey> {
-    text.parse().map_err(wrong)
-}
-
-fn read_code(text: &str) -> PyResult<Code> {
+fn parse<T: FromStr<Err: ToString>>(text: &str) -> PyResult<T> {
     text.parse().map_err(wrong)
 }
 
@@ -75,14 +72,10 @@ impl SocketOptions {
         Ok(match (&self.pair, &self.code) {
             (Some(pair), _) => Some(Credentials::Pair {
                 own: read_pair(pair)?,
-                peers: self
-                    .peers
-                    .iter()
-                    .map(|text| read_public_key(text))
-                    .collect::<PyResult<_>>()?,
+                peers: self.peers.iter().map(|text| parse(text)).collect::<PyResult<_>>()?,
                 psk: key,
             }),
-            (None, Some(code)) => Some(Credentials::Code(read_code(code)?)),
+            (None, Some(code)) => Some(Credentials::Code(parse(code)?)),
             (None, None) => key.map(Credentials::Key),
         })
     }
@@ -352,13 +345,13 @@ pub(crate) fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
 /// Checks that a text is a public key.
 #[pyfunction]
 pub(crate) fn udt_check_peer(text: &str) -> PyResult<()> {
-    read_public_key(text).map(drop)
+    parse::<PublicKey>(text).map(drop)
 }
 
 /// A one-time code as it is printed.
 #[pyfunction]
 pub(crate) fn udt_check_code(text: &str) -> PyResult<String> {
-    Ok(read_code(text)?.to_string())
+    Ok(parse::<Code>(text)?.to_string())
 }
 
 /// Checks that a text is a network or an address.

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use crate::registry::SpecError;
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -67,9 +68,21 @@ impl Object {
         &self,
         py: Python<'py>,
         hook: &str,
-        arguments: impl pyo3::call::PyCallArgs<'py>,
+        arguments: impl PyCallArgs<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.object.bind(py).call_method1(hook, arguments)
+    }
+
+    /// Calls a hook whose answer does not count, if the controller has it.
+    pub(super) fn tell<A: for<'py> PyCallArgs<'py>>(
+        &self,
+        has: bool,
+        hook: &str,
+        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+    ) {
+        if has {
+            self.run((), |py| self.ask(py, hook, arguments(py)?).map(drop));
+        }
     }
 
     /// Calls a hook that answers a finite number, `what`.
@@ -77,7 +90,7 @@ impl Object {
         &self,
         py: Python<'py>,
         (hook, what): (&str, &str),
-        arguments: impl pyo3::call::PyCallArgs<'py>,
+        arguments: impl PyCallArgs<'py>,
     ) -> PyResult<f64> {
         finite(hook, &self.ask(py, hook, arguments)?, what)
     }
@@ -96,7 +109,7 @@ impl Object {
         &self,
         py: Python<'py>,
         hook: &str,
-        arguments: impl pyo3::call::PyCallArgs<'py>,
+        arguments: impl PyCallArgs<'py>,
     ) -> PyResult<bool> {
         let answer = self.ask(py, hook, arguments)?;
         answer.extract().map_err(|_| wrong(hook, &answer, "the answer is True or False"))

@@ -58,11 +58,8 @@ impl PyRateLaw {
         Rate::per_sec(self.run(otherwise, |py, object| {
             let rate = object.number(py, (hook, "a rate"), arguments)?;
             if rate < least {
-                object.warn(
-                    py,
-                    hook,
-                    "the answer is less than the least rate and counts as that",
-                )?;
+                let text = "the answer is less than the least rate and counts as that";
+                object.warn(py, hook, text)?;
             }
             Ok(rate)
         }))
@@ -83,10 +80,14 @@ impl PyRateLaw {
     }
 }
 
+/// The value of a constant that a rate law has.
+fn required<'py>(py: Python<'py>, object: &Object, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let missing = || PyValueError::new_err(format!("the attribute {name} is missing"));
+    object.constant(py, name)?.ok_or_else(missing)
+}
+
 fn clock(py: Python<'_>, object: &Object) -> PyResult<Clock> {
-    let Some(value) = object.constant(py, "clock")? else {
-        return Err(PyValueError::new_err("the attribute clock is missing"));
-    };
+    let value = required(py, object, "clock")?;
     match value.extract::<String>().as_deref() {
         Ok("timer") => Ok(Clock::Timer),
         Ok("reports") => Ok(Clock::Reports),
@@ -95,9 +96,7 @@ fn clock(py: Python<'_>, object: &Object) -> PyResult<Clock> {
 }
 
 fn interval(py: Python<'_>, object: &Object) -> PyResult<Dur> {
-    let Some(value) = object.constant(py, "interval")? else {
-        return Err(PyValueError::new_err("the attribute interval is missing"));
-    };
+    let value = required(py, object, "interval")?;
     match value.extract::<f64>() {
         // A shorter interval is none on the clock of the drivers.
         Ok(secs) if (1e-9..1e9).contains(&secs) => Ok(Dur::from_secs(secs)),
