@@ -11,7 +11,7 @@ use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue;
 use super::routes::{Multipath, Routes};
-use super::topology::{Topology, check_name};
+use super::topology::{INFINITE_QUEUE, Topology, check_name};
 use crate::cast::to_index;
 use crate::check::{InvalidField, shown};
 use crate::discipline::LinkUse;
@@ -423,18 +423,18 @@ fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Proble
             let link_use = LinkUse { rate, rtt: None, packet: wire_size(&group.traffic) };
             queue::compile(Some(queue), &key, &link_use)?
         }
-        None => network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) },
+        None => INFINITE_QUEUE,
     };
     Ok(Some(Hosts { rate, delay: own.delay.or(common.delay).unwrap_or_default(), queue }))
 }
 
 /// Returns the size of a data packet on the wire in bytes.
 fn wire_size(traffic: &Traffic) -> u32 {
-    match traffic {
-        Traffic::Tcp(tcp) => tcp.largest_packet(),
-        Traffic::Udt(udt) => udt.packet + udt.header,
-        Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
+    if let Traffic::Tcp(tcp) = traffic {
+        return tcp.largest_packet();
     }
+    let (payload, header) = traffic.packet_bytes();
+    payload + header
 }
 
 /// Returns the pairs of nodes that a group's flows connect.

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use cwnd::Dur;
 use schemars::JsonSchema;
-use serde::de::MapAccess;
-use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::document::{ReadFile, is_default, kbit, millis};
@@ -266,11 +264,7 @@ text_or_number!(
     "a probability such as 0.01 or { kind = \"gilbert_elliott\", … }",
     |text: &str| text.parse().map(Loss::Independent),
     |number| Probability::number(number).map(Loss::Independent),
-    {
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
-            LossTable::deserialize(MapAccessDeserializer::new(map)).map(Loss::Bursts)
-        }
-    }
+    LossTable => Loss::Bursts
 );
 text_or_number!(
     Trace,
@@ -281,11 +275,7 @@ text_or_number!(
         ..TraceTable::default()
     })),
     |_: f64| Err("a trace is the name of a file"),
-    {
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Trace, A::Error> {
-            TraceTable::deserialize(MapAccessDeserializer::new(map)).map(Trace)
-        }
-    }
+    TraceTable => Trace
 );
 
 impl JsonSchema for Loss {

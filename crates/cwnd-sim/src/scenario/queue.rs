@@ -6,8 +6,7 @@ use crate::discipline::{KINDS, LinkUse, QueueKind, QueueTable};
 use crate::network;
 use crate::units::{QueueSize, text_or_number};
 use schemars::JsonSchema;
-use serde::de::value::{self, MapAccessDeserializer};
-use serde::de::{IntoDeserializer as _, MapAccess};
+use serde::de::{IntoDeserializer as _, value};
 use serde::{Deserialize, Serialize};
 
 /// A queue: a limit such as `"20p"` (DropTail), a kind such as `"codel"`, or a table.
@@ -67,11 +66,7 @@ text_or_number!(
     "a queue such as \"20p\", \"1.5bdp\", \"red\" or { kind = \"red\", … }",
     Queue::parse,
     |packets: f64| Queue::parse(&packets.to_string()),
-    {
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
-            QueueTable::deserialize(MapAccessDeserializer::new(map)).map(Queue)
-        }
-    }
+    QueueTable => Queue
 );
 
 impl Serialize for Queue {

@@ -62,9 +62,17 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 /// Implements `Deserialize` for a type that is read from text by `$text` or from a number by
-/// `$number`, both `-> Result<Self, impl Display>`. `$more` are the methods of the visitor for
-/// other values.
+/// `$number`, both `-> Result<Self, impl Display>`, or from a table of type `$table` by `$from`.
+/// `$more` are the methods of the visitor for other values.
 macro_rules! text_or_number {
+    ($type:ident, $expecting:literal, $text:expr, $number:expr, $table:ty => $from:expr) => {
+        $crate::units::text_or_number!($type, $expecting, $text, $number, {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<$type, A::Error> {
+                let map = serde::de::value::MapAccessDeserializer::new(map);
+                <$table as serde::Deserialize>::deserialize(map).map($from)
+            }
+        });
+    };
     ($type:ident, $expecting:literal, $text:expr, $number:expr, { $($more:item)* }) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
