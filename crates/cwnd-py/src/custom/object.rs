@@ -19,6 +19,24 @@ const SHOWN: usize = 60;
 const COLUMNS: [&str; 8] =
     ["time_s", "flow", "controller", "sent", "delivered", "window", "rtt", "rtt_s"];
 
+/// Defines `Hooks`: which of the optional methods of these names a law has.
+macro_rules! hooks {
+    ($($hook:ident),+) => {
+        /// The optional methods that the law has.
+        #[derive(Clone, Copy, Debug)]
+        struct Hooks {
+            $($hook: bool,)+
+        }
+
+        impl Hooks {
+            fn of(object: &Object, py: Python<'_>) -> PyResult<Self> {
+                Ok(Hooks { $($hook: object.has(py, stringify!($hook))?,)+ })
+            }
+        }
+    };
+}
+pub(super) use hooks;
+
 /// The object of a controller.
 pub(super) struct Object {
     object: Py<PyAny>,

@@ -1,7 +1,7 @@
 //! A rate law written in Python.
 
 use super::data::{Context, Lost, Report};
-use super::object::{Object, finite_or_none, wrong};
+use super::object::{Object, finite_or_none, hooks, wrong};
 use cwnd::{Clock, Dur, Rate, RateLaw, Signal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,25 +19,11 @@ pub(super) struct PyRateLaw {
     least: Rate,
 }
 
-/// The optional methods that the law has.
-#[derive(Clone, Copy, Debug)]
-struct Hooks {
-    observe: bool,
-    delay_rises: bool,
-    losses: bool,
-    window: bool,
-    rescale: bool,
-}
+hooks!(observe, delay_rises, losses, window, rescale);
 
 impl PyRateLaw {
     pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
-        let has = Hooks {
-            observe: object.has(py, "observe")?,
-            delay_rises: object.has(py, "delay_rises")?,
-            losses: object.has(py, "losses")?,
-            window: object.has(py, "window")?,
-            rescale: object.has(py, "rescale")?,
-        };
+        let has = Hooks::of(&object, py)?;
         let clock = clock(py, &object)?;
         let interval = interval(py, &object)?;
         let starts_itself = object.switch(py, "starts_itself", false)?;

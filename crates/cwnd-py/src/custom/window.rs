@@ -1,7 +1,7 @@
 //! A window law written in Python.
 
 use super::data::{Acked, Context, Conventions, Round};
-use super::object::{Object, finite_or_none};
+use super::object::{Object, finite_or_none, hooks};
 use cwnd::{Signal, WindowLaw};
 use pyo3::prelude::*;
 
@@ -15,33 +15,11 @@ pub(super) struct PyWindowLaw {
     needs_ecn: bool,
 }
 
-/// The optional methods that the law has.
-#[derive(Clone, Copy, Debug)]
-struct Hooks {
-    adopt: bool,
-    answers_mark: bool,
-    threshold: bool,
-    enter: bool,
-    round: bool,
-    observe: bool,
-    leave_slow_start: bool,
-    reduced: bool,
-    rescale: bool,
-}
+hooks!(adopt, answers_mark, threshold, enter, round, observe, leave_slow_start, reduced, rescale);
 
 impl PyWindowLaw {
     pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
-        let has = Hooks {
-            adopt: object.has(py, "adopt")?,
-            answers_mark: object.has(py, "answers_mark")?,
-            threshold: object.has(py, "threshold")?,
-            enter: object.has(py, "enter")?,
-            round: object.has(py, "round")?,
-            observe: object.has(py, "observe")?,
-            leave_slow_start: object.has(py, "leave_slow_start")?,
-            reduced: object.has(py, "reduced")?,
-            rescale: object.has(py, "rescale")?,
-        };
+        let has = Hooks::of(&object, py)?;
         let grows_after_mark = object.switch(py, "grows_after_mark", false)?;
         let uses_delivery_rate = object.switch(py, "uses_delivery_rate", false)?;
         let needs_ecn = object.switch(py, "needs_ecn", false)?;
