@@ -2,6 +2,8 @@
 
 use toml::de::{DeTable, DeValue};
 
+use crate::check::InvalidField;
+
 /// An error in a scenario. It is shown as `file:line: key: message`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.line_of_text())]
@@ -73,11 +75,21 @@ impl Problem {
     pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { key: key.into(), message: message.into() }
     }
+
+    /// Adds the file and the line.
+    pub(super) fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
+        ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
+    }
 }
 
 /// Returns an error at `key`.
 pub(super) fn problem<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::new(key, message))
+}
+
+/// Returns the error for a field that is called like a key of the table at `key`.
+pub(super) fn in_table(key: &str) -> impl Fn(InvalidField) -> Problem {
+    move |InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message)
 }
 
 /// The text of a scenario file. Finds the line of a key and the key at a position.
@@ -120,13 +132,6 @@ impl<'a> Source<'a> {
 pub(super) fn value_error(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let key = if error.path().iter().len() > 0 { error.path().to_string() } else { String::new() };
     Problem::new(key, plain(&error.inner().to_string()))
-}
-
-impl Problem {
-    /// Adds the file and the line.
-    pub(super) fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
-        ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
-    }
 }
 
 /// Joins the lines of a message and limits its length.
