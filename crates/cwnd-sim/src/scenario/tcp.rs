@@ -88,19 +88,16 @@ table! {
 
 /// Conventions of TCP implementations, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Conventions {
     /// Those of the RFCs, with RACK, tail loss probes (RFC 8985) and PRR (RFC 9937) if recovery is
     /// `sack`.
-    #[serde(rename = "rfc")]
     Rfc,
     /// Those of the RFCs without RACK, tail loss probes and PRR.
-    #[serde(rename = "rfc5681")]
     Rfc5681,
     /// Those of Linux 6.18.
-    #[serde(rename = "linux")]
     Linux,
     /// Those of ns-2.35.
-    #[serde(rename = "ns2")]
     Ns2,
     /// Those of ns-2 of spring 2001.
     #[serde(rename = "ns2-2001")]
