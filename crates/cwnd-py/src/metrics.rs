@@ -258,12 +258,8 @@ pub(crate) struct Given<'py> {
 
 impl<'py> Given<'py> {
     fn list(&self, name: &str) -> PyResult<Dicts<'py>> {
-        Ok(self
-            .record
-            .get_item(name)?
-            .map(|found| found.extract())
-            .transpose()?
-            .unwrap_or_default())
+        let found = self.record.get_item(name)?.map(|found| found.extract());
+        Ok(found.transpose()?.unwrap_or_default())
     }
 
     /// Computes metrics of the run with all its flows and links.

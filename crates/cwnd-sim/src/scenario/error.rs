@@ -1,5 +1,6 @@
 //! Errors in scenarios: the line of the file, the key, and what was expected.
 
+use cwnd::registry::distance;
 use toml::de::{DeTable, DeValue};
 
 use crate::check::InvalidField;
@@ -261,27 +262,11 @@ fn synonym<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
 
 /// Returns the allowed name with the fewest edits, if they are few.
 fn nearest<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
-    let unknown = unknown.to_lowercase().replace('-', "_");
+    let unknown = unknown.replace('-', "_");
     allowed
         .iter()
-        .map(|name| (distance(&unknown, &name.to_lowercase().replace('-', "_")), *name))
+        .map(|name| (distance(&unknown, &name.replace('-', "_")), *name))
         .filter(|(edits, name)| *edits <= (name.chars().count() + 1) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
-}
-
-/// Returns the Levenshtein distance of two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -19,6 +19,7 @@ const MAX_SWITCHES: u32 = 1000;
 const MAX_NAME_LENGTH: usize = 64;
 
 /// The network without traffic. The sizes of queues depend on the flows.
+#[derive(Default)]
 pub(super) struct Topology<'a> {
     /// Names of the nodes.
     pub nodes: Vec<String>,
@@ -72,15 +73,7 @@ pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Probl
 impl<'a> Topology<'a> {
     /// Creates the nodes and links of a scenario.
     pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
-        let mut topology = Topology {
-            nodes: Vec::new(),
-            index: HashMap::new(),
-            links: Vec::new(),
-            queues: Vec::new(),
-            ends: None,
-            routers: Vec::new(),
-            names: HashSet::new(),
-        };
+        let mut topology = Topology::default();
         let tables = [
             ("dumbbell", scenario.dumbbell.is_some()),
             ("chain", scenario.chain.is_some()),
