@@ -14,7 +14,8 @@ use crate::network::{
     TokenBucket,
 };
 use crate::units::{
-    BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, text_or_number,
+    BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, json_schema,
+    text_or_number,
 };
 
 /// A change of a link: a step, or a linear transition with `over`. Values that are not given stay.
@@ -278,32 +279,18 @@ text_or_number!(
     TraceTable => Trace
 );
 
-impl JsonSchema for Loss {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Loss".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Loss: a probability, or a table of a model.",
-            "anyOf": [
-                generator.subschema_for::<Probability>(),
-                generator.subschema_for::<LossTable>(),
-            ],
-        })
-    }
-}
+json_schema!(Loss, |generator| {
+    "description": "Loss: a probability, or a table of a model.",
+    "anyOf": [
+        generator.subschema_for::<Probability>(),
+        generator.subschema_for::<LossTable>(),
+    ],
+});
 
-impl JsonSchema for Trace {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Trace".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A trace: the name of a file relative to the scenario, or a table.",
-            "anyOf": [{ "type": "string" }, generator.subschema_for::<TraceTable>()],
-        })
-    }
-}
+json_schema!(Trace, |generator| {
+    "description": "A trace: the name of a file relative to the scenario, or a table.",
+    "anyOf": [{ "type": "string" }, generator.subschema_for::<TraceTable>()],
+});
 
 /// The values of a link that its keys determine: its rate, its delay, its loss and its impairments.
 pub(super) struct LinkValues {

@@ -4,8 +4,7 @@ use super::error::Problem;
 use crate::check::InvalidField;
 use crate::discipline::{KINDS, LinkUse, QueueKind, QueueTable};
 use crate::network;
-use crate::units::{QueueSize, text_or_number};
-use schemars::JsonSchema;
+use crate::units::{QueueSize, json_schema, text_or_number};
 use serde::de::{IntoDeserializer as _, value};
 use serde::{Deserialize, Serialize};
 
@@ -83,18 +82,11 @@ impl Serialize for Queue {
     }
 }
 
-impl JsonSchema for Queue {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Queue".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A queue: a limit (DropTail), a kind, or a table.",
-            "anyOf": [
-                { "type": "string", "enum": KINDS.map(|(kind, _)| kind) },
-                generator.subschema_for::<QueueSize>(),
-                generator.subschema_for::<QueueTable>(),
-            ],
-        })
-    }
-}
+json_schema!(Queue, |generator| {
+    "description": "A queue: a limit (DropTail), a kind, or a table.",
+    "anyOf": [
+        { "type": "string", "enum": KINDS.map(|(kind, _)| kind) },
+        generator.subschema_for::<QueueSize>(),
+        generator.subschema_for::<QueueTable>(),
+    ],
+});

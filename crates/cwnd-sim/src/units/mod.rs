@@ -103,6 +103,21 @@ macro_rules! text_or_number {
 }
 pub(crate) use text_or_number;
 
+/// Implements `JsonSchema` for a type: its name, and this schema.
+macro_rules! json_schema {
+    ($type:ident, |$generator:pat_param| $schema:tt) => {
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema($generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use json_schema;
+
 /// Defines a table of a scenario file with its required keys and its optional ones. An optional key
 /// that is missing is `None`, and is not written.
 macro_rules! table {
@@ -146,20 +161,13 @@ macro_rules! quantity {
             }
         }
 
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "description": $description,
-                    "type": ["string", "number"],
-                    "pattern": $pattern,
-                    "minimum": 0,
-                    "examples": $examples,
-                })
-            }
-        }
+        $crate::units::json_schema!($type, |_| {
+            "description": $description,
+            "type": ["string", "number"],
+            "pattern": $pattern,
+            "minimum": 0,
+            "examples": $examples,
+        });
     };
 }
 use quantity;
