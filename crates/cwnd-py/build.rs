@@ -6,25 +6,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-
-/// A package of `Cargo.lock`.
-#[derive(Default)]
-struct Package<'a> {
-    name: &'a str,
-    version: &'a str,
-    /// Whether the package comes from a registry, and not from this workspace.
-    foreign: bool,
-    /// Names of its dependencies, with a version where the name is ambiguous.
-    dependencies: Vec<&'a str>,
-}
+use toml::{Table, Value};
 
 fn main() -> io::Result<()> {
     let home = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let lock = home.join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
-    let text = fs::read_to_string(lock)?;
+    let lock = fs::read_to_string(lock)?.parse().map_err(io::Error::other)?;
     let mut hasher = SipHasher24::new();
-    for package in linked(&text) {
+    for package in linked(&lock) {
         let (name, version, foreign) = package;
         hasher.write(format!("{name} {version}\n").as_bytes());
         if !foreign {
@@ -38,40 +28,25 @@ fn main() -> io::Result<()> {
 }
 
 /// Returns name, version and origin of the packages that this crate depends on, itself included, in
-/// order.
-fn linked(lock: &str) -> BTreeSet<(&str, &str, bool)> {
-    let packages: Vec<_> = lock.split("[[package]]").skip(1).map(parse).collect();
+/// order. A package that comes from a registry, and not from this workspace, is foreign.
+fn linked(lock: &Table) -> BTreeSet<(&str, &str, bool)> {
     let mut by_name = HashMap::new();
-    for package in &packages {
-        by_name.insert(package.name.to_owned(), package);
-        by_name.insert(format!("{} {}", package.name, package.version), package);
+    for package in lock["package"].as_array().into_iter().flatten() {
+        let [name, version] =
+            ["name", "version"].map(|key| package[key].as_str().unwrap_or_default());
+        by_name.insert(name.to_owned(), (name, version, package));
+        by_name.insert(format!("{name} {version}"), (name, version, package));
     }
     let mut found = BTreeSet::new();
     let mut left = vec![env!("CARGO_PKG_NAME")];
     while let Some(name) = left.pop() {
-        let package = by_name[name];
-        if found.insert((package.name, package.version, package.foreign)) {
-            left.extend(&package.dependencies);
+        let (name, version, package) = by_name[name];
+        if found.insert((name, version, package.get("source").is_some())) {
+            let dependencies = package.get("dependencies").and_then(Value::as_array);
+            left.extend(dependencies.into_iter().flatten().filter_map(Value::as_str));
         }
     }
     found
-}
-
-/// Parses the lines of a package.
-fn parse(lines: &str) -> Package<'_> {
-    let mut package = Package::default();
-    for line in lines.lines() {
-        match line.split_once(" = ") {
-            Some(("name", value)) => package.name = value.trim_matches('"'),
-            Some(("version", value)) => package.version = value.trim_matches('"'),
-            Some(("source", _)) => package.foreign = true,
-            None if line.starts_with(" \"") => {
-                package.dependencies.push(line.trim_matches([' ', '"', ',']));
-            }
-            _ => {}
-        }
-    }
-    package
 }
 
 /// Hashes the names and contents of all files of a folder, in the order of their names.

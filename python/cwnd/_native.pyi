@@ -30,7 +30,6 @@ _Expectation: TypeAlias = tuple[str, str, str, _Operator, float]
 _Spread: TypeAlias = tuple[int, float, float, float, float, float]
 
 __all__ = [
-    "KERNEL_BOUND",
     "KERNEL_IMPLEMENTED",
     "SCALES",
     "Acked",
@@ -740,7 +739,6 @@ class KernelError(ValueError): ...
 
 KERNEL_IMPLEMENTED: list[str]
 SCALES: list[int]
-KERNEL_BOUND: float
 
 @final
 class KernelTrace:

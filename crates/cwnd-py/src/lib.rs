@@ -100,8 +100,5 @@ mod _native {
     const SCALES: [u32; 3] = cwnd_sim::metrics::SCALES;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    const KERNEL_BOUND: f64 = cwnd_linux::bpf::BOUND;
-    #[cfg(target_os = "linux")]
-    #[pymodule_export]
     const KERNEL_IMPLEMENTED: &[&str] = &cwnd_linux::bpf::IMPLEMENTED;
 }

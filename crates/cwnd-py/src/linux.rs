@@ -29,45 +29,42 @@ fn parse(spec: &str) -> PyResult<Spec> {
     Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))
 }
 
-fn describe<'py>(py: Python<'py>, instance: &Instance) -> PyResult<Bound<'py, PyDict>> {
-    let entry = PyDict::new(py);
-    entry.set_item("name", &instance.name)?;
-    entry.set_item("controller", &instance.spec)?;
-    entry.set_item("default", instance.default)?;
-    Ok(entry)
+/// A controller that is loaded.
+#[derive(IntoPyObject)]
+pub(crate) struct Loaded {
+    name: String,
+    controller: String,
+    default: bool,
+}
+
+impl From<Instance> for Loaded {
+    fn from(Instance { name, spec, default, .. }: Instance) -> Self {
+        Loaded { name, controller: spec, default }
+    }
 }
 
 /// Loads a controller into the kernel.
 #[pyfunction]
-pub(crate) fn kernel_load<'py>(
-    py: Python<'py>,
-    spec: &str,
-    name: Option<&str>,
-    default: bool,
-) -> PyResult<Bound<'py, PyDict>> {
-    describe(py, &bpf::load(&parse(spec)?, name, default).map_err(refused)?)
+pub(crate) fn kernel_load(spec: &str, name: Option<&str>, default: bool) -> PyResult<Loaded> {
+    bpf::load(&parse(spec)?, name, default).map(Loaded::from).map_err(refused)
 }
 
 /// What is loaded.
 #[pyfunction]
-pub(crate) fn kernel_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let list = PyList::empty(py);
-    for instance in bpf::list().map_err(refused)? {
-        list.append(describe(py, &instance)?)?;
-    }
-    Ok(list)
+pub(crate) fn kernel_list() -> PyResult<Vec<Loaded>> {
+    Ok(bpf::list().map_err(refused)?.into_iter().map(Loaded::from).collect())
 }
 
 /// The controller of a name or specification.
 #[pyfunction]
-pub(crate) fn kernel_find<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
-    describe(py, &bpf::find(what).map_err(refused)?)
+pub(crate) fn kernel_find(what: &str) -> PyResult<Loaded> {
+    bpf::find(what).map(Loaded::from).map_err(refused)
 }
 
 /// Unloads one.
 #[pyfunction]
-pub(crate) fn kernel_unload<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
-    describe(py, &bpf::unload(what).map_err(refused)?)
+pub(crate) fn kernel_unload(what: &str) -> PyResult<Loaded> {
+    bpf::unload(what).map(Loaded::from).map_err(refused)
 }
 
 /// What this kernel allows: name, whether it is fine, and words.

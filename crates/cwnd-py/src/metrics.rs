@@ -1,21 +1,18 @@
 //! The formulas of the metrics, on what NumPy can read as arrays, and the metrics of records.
 
+use crate::records::Series;
 use crate::scenario::scenario_error;
 use cwnd_sim::metrics::formula::{self, JainSeries, Spread};
 use cwnd_sim::metrics::{
     self, Expectation, Expectations, Flow, FlowTransfers, Kind, Link, MetricError, Named, Outcome,
     Places, Run,
 };
-use numpy::{
-    AllowTypeChange, IntoPyArray, PyArray1, PyArrayLikeDyn, PyArrayMethods, PyReadonlyArrayDyn,
-};
+use numpy::{AllowTypeChange, IntoPyArray, PyArrayLikeDyn, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pythonize::{depythonize, pythonize};
 use std::collections::BTreeSet;
-
-type Column<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Numbers from Python, of any shape, contiguous in memory.
 #[derive(Default)]
@@ -71,10 +68,11 @@ fn fields(of: Spread) -> SpreadFields {
     (of.number, of.mean, of.p50, of.p95, of.p99, of.max)
 }
 
-/// Exports formulas: their arguments as Python passes them, and the call.
+/// Exports functions: their arguments as Python passes them, and the call.
 macro_rules! export {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {
         $(
+            $(#[$doc])*
             #[pyfunction]
             pub(crate) fn $name($($argument: $type),*) -> $result {
                 $value
@@ -138,85 +136,57 @@ export! {
         let classes = formula::by_size(sizes, values).into_iter();
         Ok(classes.map(|(low, high, found)| (low, high, fields(found))).collect())
     };
-}
-
-/// Returns the beginnings of the intervals and the rate in each.
-#[pyfunction]
-pub(crate) fn binned_rate<'py>(
-    py: Python<'py>,
-    time: Numbers<'py>,
-    counted: Numbers<'py>,
-    packet_bytes: f64,
-    scale: f64,
-    start: Option<f64>,
-) -> PyResult<(Column<'py>, Column<'py>)> {
-    let (time, counted) = (time.as_ref(), counted.as_ref());
-    check_lengths("time and packets", &[time, counted])?;
-    check_scale(time, scale, start)?;
-    let (edges, rates) = formula::binned_rate(time, counted, packet_bytes, scale, start);
-    Ok((edges.into_pyarray(py), rates.into_pyarray(py)))
-}
-
-/// Returns the ideal completion time of each transfer.
-#[pyfunction]
-pub(crate) fn ideal_completion_time<'py>(
-    py: Python<'py>,
-    wire_bytes: Numbers<'py>,
-    rate_bps: Numbers<'py>,
-    rtt_s: Numbers<'py>,
-) -> Column<'py> {
-    let rates = rate_bps.as_ref().iter().zip(rtt_s.as_ref());
-    let each = wire_bytes.as_ref().iter().zip(rates);
-    let ideal = |(bytes, (rate, rtt)): (&f64, (&f64, &f64))| {
-        formula::ideal_completion_time(*bytes, *rate, *rtt)
+    /// Returns the beginnings of the intervals and the rate in each.
+    binned_rate(
+        time: Numbers<'_>, counted: Numbers<'_>, packet_bytes: f64, scale: f64, start: Option<f64>
+    ) -> PyResult<(Series, Series)> = {
+        let (time, counted) = (time.as_ref(), counted.as_ref());
+        check_lengths("time and packets", &[time, counted])?;
+        check_scale(time, scale, start)?;
+        let (edges, rates) = formula::binned_rate(time, counted, packet_bytes, scale, start);
+        Ok((Series(edges), Series(rates)))
     };
-    each.map(ideal).collect::<Vec<_>>().into_pyarray(py)
-}
-
-/// Returns the slowdown of each transfer.
-#[pyfunction]
-pub(crate) fn slowdown<'py>(
-    py: Python<'py>,
-    times: Numbers<'py>,
-    ideal: Numbers<'py>,
-) -> Column<'py> {
-    let each = times.as_ref().iter().zip(ideal.as_ref());
-    each.map(|(time, ideal)| formula::slowdown(*time, *ideal)).collect::<Vec<_>>().into_pyarray(py)
-}
-
-/// Returns the rate that the link offers to each transfer.
-#[pyfunction]
-pub(crate) fn offered_rate<'py>(
-    py: Python<'py>,
-    time: Numbers<'py>,
-    capacity_bps: Numbers<'py>,
-    begin: Numbers<'py>,
-    wire_bytes: Numbers<'py>,
-) -> PyResult<Column<'py>> {
-    let (time, capacity) = (time.as_ref(), capacity_bps.as_ref());
-    let (begin, bytes) = (begin.as_ref(), wire_bytes.as_ref());
-    check_lengths("time and capacity_bps", &[time, capacity])?;
-    check_lengths("begin and wire_bytes", &[begin, bytes])?;
-    Ok(formula::offered_rate(time, capacity, begin, bytes).into_pyarray(py))
+    /// Returns the ideal completion time of each transfer.
+    ideal_completion_time(
+        wire_bytes: Numbers<'_>, rate_bps: Numbers<'_>, rtt_s: Numbers<'_>
+    ) -> Series = {
+        let rates = rate_bps.as_ref().iter().zip(rtt_s.as_ref());
+        let each = wire_bytes.as_ref().iter().zip(rates);
+        each.map(|(bytes, (rate, rtt))| formula::ideal_completion_time(*bytes, *rate, *rtt)).collect()
+    };
+    /// Returns the slowdown of each transfer.
+    slowdown(times: Numbers<'_>, ideal: Numbers<'_>) -> Series = {
+        let each = times.as_ref().iter().zip(ideal.as_ref());
+        each.map(|(time, ideal)| formula::slowdown(*time, *ideal)).collect()
+    };
+    /// Returns the rate that the link offers to each transfer.
+    offered_rate(
+        time: Numbers<'_>, capacity_bps: Numbers<'_>, begin: Numbers<'_>, wire_bytes: Numbers<'_>
+    ) -> PyResult<Series> = {
+        let (time, capacity) = (time.as_ref(), capacity_bps.as_ref());
+        let (begin, bytes) = (begin.as_ref(), wire_bytes.as_ref());
+        check_lengths("time and capacity_bps", &[time, capacity])?;
+        check_lengths("begin and wire_bytes", &[begin, bytes])?;
+        Ok(Series(formula::offered_rate(time, capacity, begin, bytes)))
+    };
 }
 
 /// The fields of a `cwnd.metrics.JainSeries`.
-type JainFields<'py> = (Column<'py>, Column<'py>, f64, f64);
+type JainFields = (Series, Series, f64, f64);
 
-fn jain_fields(py: Python<'_>, of: JainSeries) -> JainFields<'_> {
-    (of.time.into_pyarray(py), of.jain.into_pyarray(py), of.worst, of.mean)
+fn jain_fields(of: JainSeries) -> JainFields {
+    (Series(of.time), Series(of.jain), of.worst, of.mean)
 }
 
 /// Returns the beginnings of the windows, Jain's index in each, its worst and its mean.
 #[pyfunction]
-pub(crate) fn jain_over_time<'py>(
-    py: Python<'py>,
-    time: Numbers<'py>,
-    delivered: Vec<Numbers<'py>>,
+pub(crate) fn jain_over_time(
+    time: Numbers<'_>,
+    delivered: Vec<Numbers<'_>>,
     window: f64,
     start: f64,
     active: Vec<(f64, f64)>,
-) -> PyResult<JainFields<'py>> {
+) -> PyResult<JainFields> {
     for own in &delivered {
         check_lengths("time and delivered", &[time.as_ref(), own.as_ref()])?;
     }
@@ -226,8 +196,7 @@ pub(crate) fn jain_over_time<'py>(
         return Err(PyValueError::new_err(text));
     }
     check_scale(time.as_ref(), window, Some(start))?;
-    let found = formula::jain_over_time(time.as_ref(), &delivered, window, start, &active);
-    Ok(jain_fields(py, found))
+    Ok(jain_fields(formula::jain_over_time(time.as_ref(), &delivered, window, start, &active)))
 }
 
 type Dicts<'py> = Vec<Bound<'py, PyDict>>;
@@ -289,12 +258,8 @@ pub(crate) struct Given<'py> {
 
 impl<'py> Given<'py> {
     fn list(&self, name: &str) -> PyResult<Dicts<'py>> {
-        Ok(self
-            .record
-            .get_item(name)?
-            .map(|found| found.extract())
-            .transpose()?
-            .unwrap_or_default())
+        let found = self.record.get_item(name)?.map(|found| found.extract());
+        Ok(found.transpose()?.unwrap_or_default())
     }
 
     /// Computes metrics of the run with all its flows and links.
@@ -339,30 +304,6 @@ impl<'py> Given<'py> {
     }
 }
 
-/// Returns the time scales of smoothness in seconds.
-#[pyfunction]
-pub(crate) fn time_scales(min_rtts: Numbers<'_>, sample_s: f64) -> [f64; 3] {
-    metrics::time_scales(min_rtts.as_ref().iter().copied(), sample_s)
-}
-
-/// Returns the seconds for which each flow was active after the warm-up.
-#[pyfunction]
-pub(crate) fn run_seconds<'py>(result: Given<'py>, flows: Dicts<'py>) -> PyResult<Vec<f64>> {
-    result.counters(&flows, |run, flows| flows.iter().map(|flow| run.seconds(flow)).collect())
-}
-
-/// Returns the goodput of each flow that was active after the warm-up.
-#[pyfunction]
-pub(crate) fn run_goodputs<'py>(result: Given<'py>, flows: Dicts<'py>) -> PyResult<Vec<f64>> {
-    result.counters(&flows, |run, flows| run.goodputs(flows))
-}
-
-/// Returns the goodput of flows together.
-#[pyfunction]
-pub(crate) fn run_total_goodput<'py>(result: Given<'py>, flows: Dicts<'py>) -> PyResult<f64> {
-    result.counters(&flows, |run, flows| run.total_goodput(flows))
-}
-
 /// Returns the coefficient of variation of a flow's throughput at each time scale.
 #[pyfunction]
 pub(crate) fn run_smoothness<'py>(
@@ -381,27 +322,17 @@ pub(crate) fn run_smoothness<'py>(
 
 /// Returns Jain's index of the flows' goodputs in windows.
 #[pyfunction]
-pub(crate) fn run_jain<'py>(
-    py: Python<'py>,
-    result: Given<'py>,
-    flows: Dicts<'py>,
-    window: f64,
-) -> PyResult<JainFields<'py>> {
+pub(crate) fn run_jain(result: Given<'_>, flows: Dicts<'_>, window: f64) -> PyResult<JainFields> {
     check_scale(series(&result.record, "time")?.as_ref(), window, None)?;
     let compute = |run: &Run<'_>, flows: &[&Flow<'_>]| run.jain_over_time(flows, window);
-    Ok(jain_fields(py, result.part(&flows, &Vec::new(), compute)?))
+    Ok(jain_fields(result.part(&flows, &Vec::new(), compute)?))
 }
 
 /// Returns the beginnings, sizes, completion times and slowdowns of the flows' transfers.
 #[pyfunction]
-pub(crate) fn run_transfers<'py>(
-    py: Python<'py>,
-    result: Given<'py>,
-    flows: Dicts<'py>,
-) -> PyResult<[Column<'py>; 4]> {
+pub(crate) fn run_transfers(result: Given<'_>, flows: Dicts<'_>) -> PyResult<[Series; 4]> {
     let found = result.part(&flows, &result.list("links")?, |run, flows| run.transfers(flows))?;
-    let columns = [found.begin, found.bytes, found.fct, found.slowdown];
-    Ok(columns.map(|column| column.into_pyarray(py)))
+    Ok([found.begin, found.bytes, found.fct, found.slowdown].map(Series))
 }
 
 /// Returns the metrics of a run, and of each of its flows.
@@ -423,11 +354,39 @@ pub(crate) fn packet_rates(flows: Dicts<'_>) -> PyResult<[f64; 3]> {
     Ok([metrics::loss_rate, metrics::mark_rate, metrics::retransmission_rate].map(|of| of(&flows)))
 }
 
-/// Returns the fractions of the packets offered to a link that were lost and marked.
-#[pyfunction]
-pub(crate) fn link_rates(offered: f64, drops: f64, losses: f64, marks: f64) -> [f64; 2] {
-    let link = Link { offered, drops, losses, marks, ..Link::default() };
-    [link.loss_rate(), link.mark_rate()]
+export! {
+    /// Returns the time scales of smoothness in seconds.
+    time_scales(min_rtts: Numbers<'_>, sample_s: f64) -> [f64; 3] =
+        metrics::time_scales(min_rtts.as_ref().iter().copied(), sample_s);
+    /// Returns the seconds for which each flow was active after the warm-up.
+    run_seconds(result: Given<'_>, flows: Dicts<'_>) -> PyResult<Vec<f64>> =
+        result.counters(&flows, |run, flows| flows.iter().map(|flow| run.seconds(flow)).collect());
+    /// Returns the goodput of each flow that was active after the warm-up.
+    run_goodputs(result: Given<'_>, flows: Dicts<'_>) -> PyResult<Vec<f64>> =
+        result.counters(&flows, |run, flows| run.goodputs(flows));
+    /// Returns the goodput of flows together.
+    run_total_goodput(result: Given<'_>, flows: Dicts<'_>) -> PyResult<f64> =
+        result.counters(&flows, |run, flows| run.total_goodput(flows));
+    /// Returns the fractions of the packets offered to a link that were lost and marked.
+    link_rates(offered: f64, drops: f64, losses: f64, marks: f64) -> [f64; 2] = {
+        let link = Link { offered, drops, losses, marks, ..Link::default() };
+        [link.loss_rate(), link.mark_rate()]
+    };
+    /// Splits a bound into its operator and its value.
+    read_bound(bound: &str) -> PyResult<(&'static str, &str)> =
+        metrics::read_bound(bound).map_err(wrong);
+    /// Reads the value of a bound in the unit of a dimension.
+    read_limit(dimension: Bound<'_, PyAny>, text: &str) -> PyResult<f64> =
+        metrics::read_limit(depythonize(&dimension)?, text).map_err(wrong);
+    /// Formats a rate for people.
+    format_rate(bps: f64, digits: usize) -> String = metrics::format_rate(bps, digits);
+    /// Formats a time for people.
+    format_time(seconds: f64, digits: usize) -> String = metrics::format_time(seconds, digits);
+    /// Returns the name of a flow's group.
+    flow_group(name: &str) -> &str = metrics::group_of(name);
+    /// Formats a value of a dimension for people.
+    format_value(dimension: Bound<'_, PyAny>, value: f64) -> PyResult<String> =
+        Ok(metrics::format_value(depythonize(&dimension)?, value));
 }
 
 fn wrong(error: MetricError) -> PyErr {
@@ -453,18 +412,6 @@ pub(crate) fn run_metrics(result: Given<'_>, names: Vec<String>) -> PyResult<Vec
     result.whole(|run| metrics.iter().map(|metric| metric.value(run)).collect())
 }
 
-/// Splits a bound into its operator and its value.
-#[pyfunction]
-pub(crate) fn read_bound(bound: &str) -> PyResult<(&'static str, &str)> {
-    metrics::read_bound(bound).map_err(wrong)
-}
-
-/// Reads the value of a bound in the unit of a dimension.
-#[pyfunction]
-pub(crate) fn read_limit(dimension: Bound<'_, PyAny>, text: &str) -> PyResult<f64> {
-    metrics::read_limit(depythonize(&dimension)?, text).map_err(wrong)
-}
-
 /// Reads a rate, a time or a size: text with a unit, or a number.
 #[pyfunction]
 pub(crate) fn parse_quantity(kind: &str, value: &Bound<'_, PyAny>, zero: bool) -> PyResult<f64> {
@@ -478,30 +425,6 @@ pub(crate) fn parse_quantity(kind: &str, value: &Bound<'_, PyAny>, zero: bool) -
         Err(_) => kind.check(value.extract()?, zero, &value.repr()?.to_string()),
     };
     read.map_err(wrong)
-}
-
-/// Formats a rate for people.
-#[pyfunction]
-pub(crate) fn format_rate(bps: f64, digits: usize) -> String {
-    metrics::format_rate(bps, digits)
-}
-
-/// Formats a time for people.
-#[pyfunction]
-pub(crate) fn format_time(seconds: f64, digits: usize) -> String {
-    metrics::format_time(seconds, digits)
-}
-
-/// Returns the name of a flow's group.
-#[pyfunction]
-pub(crate) fn flow_group(name: &str) -> &str {
-    metrics::group_of(name)
-}
-
-/// Formats a value of a dimension for people.
-#[pyfunction]
-pub(crate) fn format_value(dimension: Bound<'_, PyAny>, value: f64) -> PyResult<String> {
-    Ok(metrics::format_value(depythonize(&dimension)?, value))
 }
 
 /// Lists the bounds in a table with the parts of their names, in the order of the table.

@@ -1,5 +1,7 @@
 //! Laws without a network, for the models in Python, which check the arguments.
 
+#![expect(clippy::too_many_arguments, reason = "they are named in Python")]
+
 use crate::custom::{Failure, Given};
 use crate::parallel;
 use crate::registry::SpecError;
@@ -117,7 +119,6 @@ pub(crate) fn law_acks<'py>(
 /// Returns the window before the first round and after each.
 #[pyfunction]
 #[pyo3(signature = (spec, window, rounds, *, rtt, packet, capacity, whole, at_loss))]
-#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn law_rounds<'py>(
     py: Python<'py>,
     spec: Given,
@@ -194,7 +195,6 @@ pub(crate) fn law_sawtooth<'py>(
 /// column is a flow; the first row is the start.
 #[pyfunction]
 #[pyo3(signature = (specs, windows, capacity, rounds, *, rtt, packet, whole))]
-#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn synchronous<'py>(
     py: Python<'py>,
     specs: Vec<Given>,
@@ -231,7 +231,6 @@ pub(crate) fn synchronous<'py>(
 /// the rounds and losses from there to fairness.
 #[pyfunction]
 #[pyo3(signature = (specs, first, second, capacity, epsilon, *, limit, rtt, packet, whole))]
-#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn converge<'py>(
     py: Python<'py>,
     specs: (Given, Given),
@@ -265,7 +264,6 @@ pub(crate) fn converge<'py>(
 /// that the mean is kept; the grid has at least two.
 #[pyfunction]
 #[pyo3(signature = (spec, grid, p, *, tail, ideal, rtt, packet))]
-#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn loss_chain<'py>(
     py: Python<'py>,
     spec: Given,

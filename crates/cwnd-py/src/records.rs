@@ -214,7 +214,7 @@ pub(crate) struct LinkView<'a> {
 /// Numbers that become a NumPy array without a copy.
 #[derive(JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct Series(Vec<f64>);
+pub(crate) struct Series(pub Vec<f64>);
 
 impl FromIterator<f64> for Series {
     fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {

@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,11 +53,7 @@ fn read_pair(contents: &[u8]) -> PyResult<KeyPair> {
     KeyPair::from_file_contents(contents).map_err(wrong)
 }
 
-fn read_public_key(text: &str) -> PyResult<PublicKey> {
-    text.parse().map_err(wrong)
-}
-
-fn read_code(text: &str) -> PyResult<Code> {
+fn parse<T: FromStr<Err: ToString>>(text: &str) -> PyResult<T> {
     text.parse().map_err(wrong)
 }
 
@@ -75,14 +72,10 @@ impl SocketOptions {
         Ok(match (&self.pair, &self.code) {
             (Some(pair), _) => Some(Credentials::Pair {
                 own: read_pair(pair)?,
-                peers: self
-                    .peers
-                    .iter()
-                    .map(|text| read_public_key(text))
-                    .collect::<PyResult<_>>()?,
+                peers: self.peers.iter().map(|text| parse(text)).collect::<PyResult<_>>()?,
                 psk: key,
             }),
-            (None, Some(code)) => Some(Credentials::Code(read_code(code)?)),
+            (None, Some(code)) => Some(Credentials::Code(parse(code)?)),
             (None, None) => key.map(Credentials::Key),
         })
     }
@@ -136,6 +129,13 @@ fn wait<T: Send>(
 
 fn address(addr: SocketAddr) -> (String, u16) {
     (addr.ip().to_string(), addr.port())
+}
+
+/// Adds these fields to a dictionary, with a suffix of their names.
+macro_rules! set_fields {
+    ($dict:ident, $suffix:expr, $of:ident: $($field:ident)+) => {
+        $($dict.set_item(format!("{}{}", stringify!($field), $suffix), $of.$field)?;)+
+    };
 }
 
 /// One end of a connection.
@@ -231,19 +231,12 @@ impl Stream {
     fn stats<'py>(&self, py: Python<'py>, clear: bool) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| self.stream().stats(clear));
         let dict = PyDict::new(py);
-        dict.set_item("ms_time_stamp", stats.ms_time_stamp)?;
+        set_fields!(dict, "", stats: ms_time_stamp);
         add_counters(&dict, "_total", &stats.total)?;
         add_counters(&dict, "", &stats.interval)?;
-        dict.set_item("mbps_send_rate", stats.mbps_send_rate)?;
-        dict.set_item("mbps_recv_rate", stats.mbps_recv_rate)?;
-        dict.set_item("us_pkt_snd_period", stats.us_pkt_snd_period)?;
-        dict.set_item("pkt_flow_window", stats.pkt_flow_window)?;
-        dict.set_item("pkt_congestion_window", stats.pkt_congestion_window)?;
-        dict.set_item("pkt_flight_size", stats.pkt_flight_size)?;
-        dict.set_item("ms_rtt", stats.ms_rtt)?;
-        dict.set_item("mbps_bandwidth", stats.mbps_bandwidth)?;
-        dict.set_item("byte_avail_snd_buf", stats.byte_avail_snd_buf)?;
-        dict.set_item("byte_avail_rcv_buf", stats.byte_avail_rcv_buf)?;
+        set_fields!(dict, "", stats:
+            mbps_send_rate mbps_recv_rate us_pkt_snd_period pkt_flow_window pkt_congestion_window
+            pkt_flight_size ms_rtt mbps_bandwidth byte_avail_snd_buf byte_avail_rcv_buf);
         Ok(dict)
     }
 
@@ -264,31 +257,11 @@ impl Stream {
 }
 
 fn add_counters(dict: &Bound<'_, PyDict>, suffix: &str, counters: &Counters) -> PyResult<()> {
-    for (name, value) in [
-        ("pkt_sent", counters.pkt_sent),
-        ("pkt_recv", counters.pkt_recv),
-        ("pkt_snd_loss", counters.pkt_snd_loss),
-        ("pkt_rcv_loss", counters.pkt_rcv_loss),
-        ("pkt_retrans", counters.pkt_retrans),
-        ("pkt_sent_ack", counters.pkt_sent_ack),
-        ("pkt_recv_ack", counters.pkt_recv_ack),
-        ("pkt_sent_nak", counters.pkt_sent_nak),
-        ("pkt_recv_nak", counters.pkt_recv_nak),
-        ("us_snd_duration", counters.us_snd_duration),
-        ("byte_sent", counters.byte_sent),
-        ("byte_recv", counters.byte_recv),
-        ("timeouts", counters.timeouts),
-        ("pkt_duplicate", counters.pkt_duplicate),
-        ("pkt_ignored", counters.pkt_ignored),
-        ("msg_dropped", counters.msg_dropped),
-        ("us_limited_window", counters.us_limited_window),
-        ("us_limited_pacing", counters.us_limited_pacing),
-        ("us_limited_receiver", counters.us_limited_receiver),
-        ("us_limited_application", counters.us_limited_application),
-        ("us_limited_processor", counters.us_limited_processor),
-    ] {
-        dict.set_item(format!("{name}{suffix}"), value)?;
-    }
+    set_fields!(dict, suffix, counters:
+        pkt_sent pkt_recv pkt_snd_loss pkt_rcv_loss pkt_retrans pkt_sent_ack pkt_recv_ack
+        pkt_sent_nak pkt_recv_nak us_snd_duration byte_sent byte_recv timeouts pkt_duplicate
+        pkt_ignored msg_dropped us_limited_window us_limited_pacing us_limited_receiver
+        us_limited_application us_limited_processor);
     Ok(())
 }
 
@@ -352,13 +325,13 @@ pub(crate) fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
 /// Checks that a text is a public key.
 #[pyfunction]
 pub(crate) fn udt_check_peer(text: &str) -> PyResult<()> {
-    read_public_key(text).map(drop)
+    parse::<PublicKey>(text).map(drop)
 }
 
 /// A one-time code as it is printed.
 #[pyfunction]
 pub(crate) fn udt_check_code(text: &str) -> PyResult<String> {
-    Ok(read_code(text)?.to_string())
+    Ok(parse::<Code>(text)?.to_string())
 }
 
 /// Checks that a text is a network or an address.

@@ -246,8 +246,9 @@ impl LiveLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{Queue, Traffic};
+    use crate::network::Queue;
     use crate::scenario::Scenario;
+    use crate::traffic::Departures;
     use crate::{Options, Simulation};
 
     /// Runs traffic above the link's rate in the simulator and packet by packet, and returns both
@@ -279,28 +280,17 @@ mod tests {
         simulation.run();
         let simulated = simulation.finish();
         let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
-        let Traffic::Cbr { rate, packet, .. } = *network.flows[0].traffic else { unreachable!() };
-        let gap = 8.0 * f64::from(packet) / rate;
-        let (mut begun, end, warm) = (false, 20.0, 1.0);
-        let mut period = 0.0;
-        'all: loop {
-            let mut number = 0.0;
-            while number * gap < 0.7 {
-                let at = period * 0.75 + number * gap;
-                if at >= end {
-                    break 'all;
-                }
-                if at >= warm && !begun {
-                    live.begin(Time::ZERO + Dur::from_secs(warm));
-                    begun = true;
-                }
-                let packet = Arrival { size: 1000, ..Arrival::default() };
-                live.offer(Time::ZERO + Dur::from_secs(at), 0, packet);
-                number += 1.0;
+        let [warm, end] = [network.warmup, network.duration].map(|span| Time::ZERO + span);
+        let departures = Departures::new(&network.flows[0].traffic, 7, 0, Time::ZERO);
+        let mut begun = false;
+        for at in departures.take_while(|at| *at < end) {
+            if at >= warm && !begun {
+                live.begin(warm);
+                begun = true;
             }
-            period += 1.0;
+            live.offer(at, 0, Arrival { size: 1000, ..Arrival::default() });
         }
-        (simulated.links[0].clone(), live.record(Time::ZERO + Dur::from_secs(end)))
+        (simulated.links[0].clone(), live.record(end))
     }
 
     fn same(queue: &str, rest: &str) -> LinkRecord {

@@ -162,10 +162,7 @@ const MAX_AHEAD: usize = 64;
 impl Source {
     pub(crate) fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
         let Place { clock, flow, hop, timer, .. } = place;
-        let packet = match traffic {
-            Traffic::Tcp(_) | Traffic::Udt(_) => return None,
-            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
-        };
+        let (packet, _) = traffic.packet_bytes();
         Some(Source {
             hop,
             timer,

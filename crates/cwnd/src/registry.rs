@@ -10,7 +10,7 @@ mod spec;
 mod whole;
 mod window;
 
-pub use error::SpecError;
+pub use error::{SpecError, distance};
 pub use parameter::{Domain, Parameter, Range};
 pub use spec::Spec;
 

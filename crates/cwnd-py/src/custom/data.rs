@@ -33,6 +33,26 @@ macro_rules! classes {
     };
 }
 
+/// Classes of which each field has its value in an object of the crate `cwnd`: `field: type =
+/// default => value`.
+macro_rules! converted_classes {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident from $source:ident: $from:ty {
+            $($(#[$about:meta])* $field:ident: $type:ty = $default:expr => $value:expr),* $(,)?
+        }
+    )+) => {
+        classes! { $($(#[$doc])* $name { $($(#[$about])* $field: $type = $default),* })+ }
+        $(
+            impl From<&$from> for $name {
+                fn from($source: &$from) -> Self {
+                    $name { $($field: $value),* }
+                }
+            }
+        )+
+    };
+}
+
 /// Classes without fields.
 macro_rules! bare_classes {
     ($($(#[$doc:meta])* $name:ident,)+) => {
@@ -56,86 +76,140 @@ macro_rules! bare_classes {
     };
 }
 
-classes! {
+converted_classes! {
     /// The state of a connection that a law may use besides the window or the rate.
-    Context {
+    Context from cx: cwnd::Context {
         /// The time of the event in seconds.
-        now: f64 = 0.0,
+        now: f64 = 0.0 => cx.now.as_secs(),
         /// The smoothed round-trip time in seconds (RFC 6298); None before the first sample.
-        rtt: Option<f64> = None,
+        rtt: Option<f64> = None => cx.rtt.map(|rtt| rtt.smoothed.as_secs()),
         /// The smallest round-trip time so far in seconds; None before the first sample.
-        min_rtt: Option<f64> = None,
+        min_rtt: Option<f64> = None
+            => cx.rtt.filter(|rtt| rtt.min < Dur::MAX).map(|rtt| rtt.min.as_secs()),
         /// The latest sample of the round-trip time in seconds; None before the first sample.
-        latest_rtt: Option<f64> = None,
+        latest_rtt: Option<f64> = None => cx.rtt.map(|rtt| rtt.latest.as_secs()),
         /// The time of the last reduction, or of the start of the connection, in seconds.
-        last_cut: f64 = 0.0,
+        last_cut: f64 = 0.0 => cx.last_cut.as_secs(),
         /// The maximum packet size in bytes.
-        packet: u32 = 1500,
+        packet: u32 = 1500 => cx.packet,
         /// Whether the sender is in slow start.
-        slow_start: bool = false,
+        slow_start: bool = false => cx.slow_start,
     }
 
     /// The rules of the driver's stack, where stacks differ and the law says nothing.
-    Conventions {
+    Conventions from rules: cwnd::Conventions {
         /// The smallest window in packets, and the window after a timeout.
-        least_window: f64 = 1.0,
+        least_window: f64 = 1.0 => rules.least_window,
         /// Whether a loss or a mark begins a recovery, which the driver does not report (RFC 9002).
-        infers_recovery: bool = false,
+        infers_recovery: bool = false => rules.infers_recovery,
         /// Whether a mark during recovery reduces the window again.
-        marks_reduce_in_recovery: bool = false,
+        marks_reduce_in_recovery: bool = false => rules.marks_reduce_in_recovery,
         /// Whether the slow-start threshold begins at the largest window.
-        threshold_from_max_window: bool = false,
+        threshold_from_max_window: bool = false => rules.threshold_from_max_window,
         /// Whether slow start may end above the threshold.
-        overshoots_threshold: bool = false,
+        overshoots_threshold: bool = false => rules.overshoots_threshold,
         /// Whether the window grows although it does not limit the sender.
-        grows_unused: bool = false,
+        grows_unused: bool = false => rules.grows_unused,
         /// Whether the window grows past the largest window.
-        grows_past_max_window: bool = false,
+        grows_past_max_window: bool = false => rules.grows_past_max_window,
         /// Whether Reno and CUBIC compute in whole packets, as those of Linux do.
-        whole_packets: bool = false,
+        whole_packets: bool = false => rules.whole_packets,
         /// Whether an undo restores the window and the threshold, and not the law's state.
-        undo_keeps_law: bool = false,
+        undo_keeps_law: bool = false => rules.undo_keeps_law,
         /// Whether a restart after an idle period raises the threshold (RFC 2861).
-        restart_raises_threshold: bool = false,
+        restart_raises_threshold: bool = false => rules.restart_raises_threshold,
     }
 
     /// The packets and the time between two reductions.
-    Round {
+    Round from round: cwnd::Round {
         /// Packets sent between the two reductions, with retransmissions.
-        sent: u64 = 0,
+        sent: u64 = 0 => round.sent,
         /// Packets of the round declared lost by the end of its recovery.
-        lost: u64 = 0,
+        lost: u64 = 0 => round.lost,
         /// Packets of the round reported as marked.
-        marked: u64 = 0,
+        marked: u64 = 0 => round.marked,
         /// The time between the two reductions in seconds.
-        took: f64 = 0.0,
+        took: f64 = 0.0 => round.took.as_secs(),
     }
 
     /// A delivery-rate sample (draft-ietf-ccwg-bbr), of the most recently sent packet that an
     /// acknowledgement covers.
-    RateSample {
+    RateSample from sample: cwnd::delivery::RateSample {
         /// Packets delivered between the transmission of the packet and this acknowledgement.
-        delivered: u64 = 0,
+        delivered: u64 = 0 => sample.delivered,
         /// Packets delivered before the packet was sent.
-        prior_delivered: u64 = 0,
+        prior_delivered: u64 = 0 => sample.prior_delivered,
         /// The time in which the packets of the sample were sent, in seconds.
-        send_elapsed: f64 = 0.0,
+        send_elapsed: f64 = 0.0 => sample.send_elapsed.as_secs(),
         /// The time in which they were acknowledged, in seconds.
-        ack_elapsed: f64 = 0.0,
+        ack_elapsed: f64 = 0.0 => sample.ack_elapsed.as_secs(),
         /// The sampling interval: the longer of the two, in seconds.
-        interval: f64 = 0.0,
+        interval: f64 = 0.0 => sample.interval().as_secs(),
         /// The delivery rate in packets per second; None where the sample is not reliable.
-        rate: Option<f64> = None,
+        rate: Option<f64> = None => sample.rate().map(Rate::as_per_sec),
         /// Packets declared lost between the transmission of the packet and this acknowledgement.
-        lost: u64 = 0,
+        lost: u64 = 0 => sample.lost,
         /// Packets in flight just after the transmission of the packet.
-        in_flight: u32 = 0,
+        in_flight: u32 = 0 => sample.in_flight,
         /// Whether the packet was sent in an application-limited phase.
-        application_limited: bool = false,
+        application_limited: bool = false => sample.application_limited,
         /// Whether the interval is at least the smallest round-trip time.
-        reliable: bool = false,
+        reliable: bool = false => sample.reliable,
     }
 
+    /// The state of a lost packet when it was sent (draft-ietf-ccwg-bbr).
+    LossSample from sample: cwnd::delivery::LossSample {
+        /// Packets declared lost since the packet was sent, with it.
+        lost: u64 = 0 => sample.lost,
+        /// Packets in flight just after the transmission of the packet.
+        in_flight: u32 = 0 => sample.in_flight,
+        /// Whether the packet was sent in an application-limited phase.
+        application_limited: bool = false => sample.application_limited,
+    }
+
+    /// Packets reported as CE-marked.
+    Marked from marked: cwnd::Marked {
+        /// Packets newly reported as CE-marked, or 1 for an ECN-Echo.
+        packets: u32 = 1 => marked.packets,
+        /// When the most recently sent of them was sent, in seconds.
+        sent_at: f64 = 0.0 => marked.sent_at.as_secs(),
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0 => marked.sent,
+    }
+
+    /// The receiver's periodic report.
+    Report from report: cwnd::Report {
+        /// Packets newly acknowledged.
+        packets: u32 = 1 => report.packets,
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0 => report.sent,
+        /// The packet arrival rate that the receiver measures in packets per second; None before
+        /// its first estimate.
+        arrival: Option<f64> = None => report.arrival.map(Rate::as_per_sec),
+        /// The link capacity that the receiver estimates in packets per second; None before its
+        /// first estimate.
+        capacity: Option<f64> = None => report.capacity.map(Rate::as_per_sec),
+        /// The round-trip time in seconds.
+        rtt: f64 = 0.0 => report.rtt.as_secs(),
+    }
+
+    /// What a driver sets for a whole controller at the start of a connection.
+    Settings from settings: cwnd::Settings {
+        /// The maximum packet size in bytes.
+        packet: u32 = 1500 => settings.packet,
+        /// The initial window in packets.
+        initial_window: f64 = 10.0 => settings.initial_window.get(),
+        /// The largest window in packets; infinite without one.
+        max_window: f64 = f64::INFINITY => settings.max_window.get(),
+        /// Packets by which one acknowledgement opens the window in slow start at most (L of RFC
+        /// 3465).
+        slow_start_limit: f64 = 2.0 => settings.slow_start_limit,
+        /// Seed of the controller's own randomness.
+        seed: u64 = 0 => settings.seed,
+    }
+}
+
+classes! {
     /// An acknowledgement.
     Acked {
         /// Packets newly acknowledged, cumulatively or selectively.
@@ -167,16 +241,6 @@ classes! {
         departure: Option<f64> = None,
     }
 
-    /// The state of a lost packet when it was sent (draft-ietf-ccwg-bbr).
-    LossSample {
-        /// Packets declared lost since the packet was sent, with it.
-        lost: u64 = 0,
-        /// Packets in flight just after the transmission of the packet.
-        in_flight: u32 = 0,
-        /// Whether the packet was sent in an application-limited phase.
-        application_limited: bool = false,
-    }
-
     /// Packets declared lost, one event for each detection.
     Lost {
         /// Packets newly declared lost.
@@ -188,32 +252,6 @@ classes! {
         /// The state of the most recently sent of them, for controllers that need delivery-rate
         /// samples; None otherwise.
         delivery: Option<Py<LossSample>> = None,
-    }
-
-    /// Packets reported as CE-marked.
-    Marked {
-        /// Packets newly reported as CE-marked, or 1 for an ECN-Echo.
-        packets: u32 = 1,
-        /// When the most recently sent of them was sent, in seconds.
-        sent_at: f64 = 0.0,
-        /// Packets sent since the connection began, with retransmissions.
-        sent: u64 = 0,
-    }
-
-    /// The receiver's periodic report.
-    Report {
-        /// Packets newly acknowledged.
-        packets: u32 = 1,
-        /// Packets sent since the connection began, with retransmissions.
-        sent: u64 = 0,
-        /// The packet arrival rate that the receiver measures in packets per second; None before
-        /// its first estimate.
-        arrival: Option<f64> = None,
-        /// The link capacity that the receiver estimates in packets per second; None before its
-        /// first estimate.
-        capacity: Option<f64> = None,
-        /// The round-trip time in seconds.
-        rtt: f64 = 0.0,
     }
 
     /// The handshake of a TCP is complete.
@@ -246,21 +284,6 @@ classes! {
     Mtu {
         /// The new size in bytes.
         packet: u32 = 1500,
-    }
-
-    /// What a driver sets for a whole controller at the start of a connection.
-    Settings {
-        /// The maximum packet size in bytes.
-        packet: u32 = 1500,
-        /// The initial window in packets.
-        initial_window: f64 = 10.0,
-        /// The largest window in packets; infinite without one.
-        max_window: f64 = f64::INFINITY,
-        /// Packets by which one acknowledgement opens the window in slow start at most (L of RFC
-        /// 3465).
-        slow_start_limit: f64 = 2.0,
-        /// Seed of the controller's own randomness.
-        seed: u64 = 0,
     }
 }
 
@@ -295,61 +318,6 @@ fn limit(limit: Limit) -> &'static str {
     }
 }
 
-impl From<&cwnd::Context> for Context {
-    fn from(cx: &cwnd::Context) -> Self {
-        Context {
-            now: cx.now.as_secs(),
-            rtt: cx.rtt.map(|rtt| rtt.smoothed.as_secs()),
-            min_rtt: cx.rtt.filter(|rtt| rtt.min < Dur::MAX).map(|rtt| rtt.min.as_secs()),
-            latest_rtt: cx.rtt.map(|rtt| rtt.latest.as_secs()),
-            last_cut: cx.last_cut.as_secs(),
-            packet: cx.packet,
-            slow_start: cx.slow_start,
-        }
-    }
-}
-
-impl From<&cwnd::Conventions> for Conventions {
-    fn from(rules: &cwnd::Conventions) -> Self {
-        Conventions {
-            least_window: rules.least_window,
-            infers_recovery: rules.infers_recovery,
-            marks_reduce_in_recovery: rules.marks_reduce_in_recovery,
-            threshold_from_max_window: rules.threshold_from_max_window,
-            overshoots_threshold: rules.overshoots_threshold,
-            grows_unused: rules.grows_unused,
-            grows_past_max_window: rules.grows_past_max_window,
-            whole_packets: rules.whole_packets,
-            undo_keeps_law: rules.undo_keeps_law,
-            restart_raises_threshold: rules.restart_raises_threshold,
-        }
-    }
-}
-
-impl From<&cwnd::Round> for Round {
-    fn from(round: &cwnd::Round) -> Self {
-        let cwnd::Round { sent, lost, marked, took, .. } = *round;
-        Round { sent, lost, marked, took: took.as_secs() }
-    }
-}
-
-impl From<&cwnd::delivery::RateSample> for RateSample {
-    fn from(sample: &cwnd::delivery::RateSample) -> Self {
-        RateSample {
-            delivered: sample.delivered,
-            prior_delivered: sample.prior_delivered,
-            send_elapsed: sample.send_elapsed.as_secs(),
-            ack_elapsed: sample.ack_elapsed.as_secs(),
-            interval: sample.interval().as_secs(),
-            rate: sample.rate().map(Rate::as_per_sec),
-            lost: sample.lost,
-            in_flight: sample.in_flight,
-            application_limited: sample.application_limited,
-            reliable: sample.reliable,
-        }
-    }
-}
-
 impl Acked {
     pub(super) fn new_from(py: Python<'_>, acked: &cwnd::Acked) -> PyResult<Self> {
         let sample = acked.delivery.as_ref().map(RateSample::from);
@@ -370,13 +338,6 @@ impl Acked {
     }
 }
 
-impl From<&cwnd::delivery::LossSample> for LossSample {
-    fn from(sample: &cwnd::delivery::LossSample) -> Self {
-        let cwnd::delivery::LossSample { lost, in_flight, application_limited, .. } = *sample;
-        LossSample { lost, in_flight, application_limited }
-    }
-}
-
 impl Lost {
     pub(super) fn new_from(py: Python<'_>, lost: &cwnd::Lost) -> PyResult<Self> {
         let sample = lost.delivery.as_ref().map(LossSample::from);
@@ -393,35 +354,5 @@ impl Timeout {
     pub(super) fn new_from(py: Python<'_>, lost: &cwnd::Lost) -> PyResult<Self> {
         let Lost { packets, sent_at, sent, delivery } = Lost::new_from(py, lost)?;
         Ok(Timeout { packets, sent_at, sent, delivery })
-    }
-}
-
-impl From<&cwnd::Marked> for Marked {
-    fn from(marked: &cwnd::Marked) -> Self {
-        Marked { packets: marked.packets, sent_at: marked.sent_at.as_secs(), sent: marked.sent }
-    }
-}
-
-impl From<&cwnd::Report> for Report {
-    fn from(report: &cwnd::Report) -> Self {
-        Report {
-            packets: report.packets,
-            sent: report.sent,
-            arrival: report.arrival.map(Rate::as_per_sec),
-            capacity: report.capacity.map(Rate::as_per_sec),
-            rtt: report.rtt.as_secs(),
-        }
-    }
-}
-
-impl From<&cwnd::Settings> for Settings {
-    fn from(settings: &cwnd::Settings) -> Self {
-        Settings {
-            packet: settings.packet,
-            initial_window: settings.initial_window.get(),
-            max_window: settings.max_window.get(),
-            slow_start_limit: settings.slow_start_limit,
-            seed: settings.seed,
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use crate::registry::SpecError;
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,6 +18,24 @@ const SHOWN: usize = 60;
 /// Columns of the series that gauges stand beside.
 const COLUMNS: [&str; 8] =
     ["time_s", "flow", "controller", "sent", "delivered", "window", "rtt", "rtt_s"];
+
+/// Defines `Hooks`: which of the optional methods of these names a law has.
+macro_rules! hooks {
+    ($($hook:ident),+) => {
+        /// The optional methods that the law has.
+        #[derive(Clone, Copy, Debug)]
+        struct Hooks {
+            $($hook: bool,)+
+        }
+
+        impl Hooks {
+            fn of(object: &Object, py: Python<'_>) -> PyResult<Self> {
+                Ok(Hooks { $($hook: object.has(py, stringify!($hook))?,)+ })
+            }
+        }
+    };
+}
+pub(super) use hooks;
 
 /// The object of a controller.
 pub(super) struct Object {
@@ -67,9 +86,21 @@ impl Object {
         &self,
         py: Python<'py>,
         hook: &str,
-        arguments: impl pyo3::call::PyCallArgs<'py>,
+        arguments: impl PyCallArgs<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.object.bind(py).call_method1(hook, arguments)
+    }
+
+    /// Calls a hook whose answer does not count, if the controller has it.
+    pub(super) fn tell<A: for<'py> PyCallArgs<'py>>(
+        &self,
+        has: bool,
+        hook: &str,
+        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+    ) {
+        if has {
+            self.run((), |py| self.ask(py, hook, arguments(py)?).map(drop));
+        }
     }
 
     /// Calls a hook that answers a finite number, `what`.
@@ -77,7 +108,7 @@ impl Object {
         &self,
         py: Python<'py>,
         (hook, what): (&str, &str),
-        arguments: impl pyo3::call::PyCallArgs<'py>,
+        arguments: impl PyCallArgs<'py>,
     ) -> PyResult<f64> {
         finite(hook, &self.ask(py, hook, arguments)?, what)
     }
@@ -96,7 +127,7 @@ impl Object {
         &self,
         py: Python<'py>,
         hook: &str,
-        arguments: impl pyo3::call::PyCallArgs<'py>,
+        arguments: impl PyCallArgs<'py>,
     ) -> PyResult<bool> {
         let answer = self.ask(py, hook, arguments)?;
         answer.extract().map_err(|_| wrong(hook, &answer, "the answer is True or False"))

@@ -1,7 +1,7 @@
 //! A rate law written in Python.
 
 use super::data::{Context, Lost, Report};
-use super::object::{Object, finite_or_none, wrong};
+use super::object::{Object, finite_or_none, hooks, wrong};
 use cwnd::{Clock, Dur, Rate, RateLaw, Signal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,25 +19,11 @@ pub(super) struct PyRateLaw {
     least: Rate,
 }
 
-/// The optional methods that the law has.
-#[derive(Clone, Copy, Debug)]
-struct Hooks {
-    observe: bool,
-    delay_rises: bool,
-    losses: bool,
-    window: bool,
-    rescale: bool,
-}
+hooks!(observe, delay_rises, losses, window, rescale);
 
 impl PyRateLaw {
     pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
-        let has = Hooks {
-            observe: object.has(py, "observe")?,
-            delay_rises: object.has(py, "delay_rises")?,
-            losses: object.has(py, "losses")?,
-            window: object.has(py, "window")?,
-            rescale: object.has(py, "rescale")?,
-        };
+        let has = Hooks::of(&object, py)?;
         let clock = clock(py, &object)?;
         let interval = interval(py, &object)?;
         let starts_itself = object.switch(py, "starts_itself", false)?;
@@ -58,11 +44,8 @@ impl PyRateLaw {
         Rate::per_sec(self.run(otherwise, |py, object| {
             let rate = object.number(py, (hook, "a rate"), arguments)?;
             if rate < least {
-                object.warn(
-                    py,
-                    hook,
-                    "the answer is less than the least rate and counts as that",
-                )?;
+                let text = "the answer is less than the least rate and counts as that";
+                object.warn(py, hook, text)?;
             }
             Ok(rate)
         }))
@@ -83,10 +66,14 @@ impl PyRateLaw {
     }
 }
 
+/// The value of a constant that a rate law has.
+fn required<'py>(py: Python<'py>, object: &Object, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let missing = || PyValueError::new_err(format!("the attribute {name} is missing"));
+    object.constant(py, name)?.ok_or_else(missing)
+}
+
 fn clock(py: Python<'_>, object: &Object) -> PyResult<Clock> {
-    let Some(value) = object.constant(py, "clock")? else {
-        return Err(PyValueError::new_err("the attribute clock is missing"));
-    };
+    let value = required(py, object, "clock")?;
     match value.extract::<String>().as_deref() {
         Ok("timer") => Ok(Clock::Timer),
         Ok("reports") => Ok(Clock::Reports),
@@ -95,9 +82,7 @@ fn clock(py: Python<'_>, object: &Object) -> PyResult<Clock> {
 }
 
 fn interval(py: Python<'_>, object: &Object) -> PyResult<Dur> {
-    let Some(value) = object.constant(py, "interval")? else {
-        return Err(PyValueError::new_err("the attribute interval is missing"));
-    };
+    let value = required(py, object, "interval")?;
     match value.extract::<f64>() {
         // A shorter interval is none on the clock of the drivers.
         Ok(secs) if (1e-9..1e9).contains(&secs) => Ok(Dur::from_secs(secs)),

@@ -1,7 +1,7 @@
 //! A window law written in Python.
 
 use super::data::{Acked, Context, Conventions, Round};
-use super::object::{Object, finite_or_none};
+use super::object::{Object, finite_or_none, hooks};
 use cwnd::{Signal, WindowLaw};
 use pyo3::prelude::*;
 
@@ -15,33 +15,11 @@ pub(super) struct PyWindowLaw {
     needs_ecn: bool,
 }
 
-/// The optional methods that the law has.
-#[derive(Clone, Copy, Debug)]
-struct Hooks {
-    adopt: bool,
-    answers_mark: bool,
-    threshold: bool,
-    enter: bool,
-    round: bool,
-    observe: bool,
-    leave_slow_start: bool,
-    reduced: bool,
-    rescale: bool,
-}
+hooks!(adopt, answers_mark, threshold, enter, round, observe, leave_slow_start, reduced, rescale);
 
 impl PyWindowLaw {
     pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
-        let has = Hooks {
-            adopt: object.has(py, "adopt")?,
-            answers_mark: object.has(py, "answers_mark")?,
-            threshold: object.has(py, "threshold")?,
-            enter: object.has(py, "enter")?,
-            round: object.has(py, "round")?,
-            observe: object.has(py, "observe")?,
-            leave_slow_start: object.has(py, "leave_slow_start")?,
-            reduced: object.has(py, "reduced")?,
-            rescale: object.has(py, "rescale")?,
-        };
+        let has = Hooks::of(&object, py)?;
         let grows_after_mark = object.switch(py, "grows_after_mark", false)?;
         let uses_delivery_rate = object.switch(py, "uses_delivery_rate", false)?;
         let needs_ecn = object.switch(py, "needs_ecn", false)?;
@@ -53,10 +31,7 @@ impl PyWindowLaw {
 
 impl WindowLaw for PyWindowLaw {
     fn adopt(&mut self, conventions: &'static cwnd::Conventions) {
-        if self.has.adopt {
-            let conventions = Conventions::from(conventions);
-            self.object.run((), |py| self.object.ask(py, "adopt", (conventions,)).map(drop));
-        }
+        self.object.tell(self.has.adopt, "adopt", |_| Ok((Conventions::from(conventions),)));
     }
 
     fn grow(&mut self, w: f64, acked: f64, cx: &cwnd::Context) -> f64 {
@@ -64,11 +39,8 @@ impl WindowLaw for PyWindowLaw {
         self.object.run(w, |py| {
             let grown = self.object.number(py, ("grow", "a window"), (w, acked, cx))?;
             if grown < 1.0 {
-                self.object.warn(
-                    py,
-                    "grow",
-                    "the answer is less than one packet and counts as the least window",
-                )?;
+                let text = "the answer is less than one packet and counts as the least window";
+                self.object.warn(py, "grow", text)?;
             }
             Ok(grown)
         })
@@ -79,17 +51,11 @@ impl WindowLaw for PyWindowLaw {
         self.object.run(w, |py| {
             let cut = self.object.number(py, ("cut", "a window"), (w, why.name(), cx))?;
             if cut > w {
-                self.object.warn(
-                    py,
-                    "cut",
-                    "the answer is more than the window and counts as the window",
-                )?;
+                let text = "the answer is more than the window and counts as the window";
+                self.object.warn(py, "cut", text)?;
             } else if cut < 0.0 {
-                self.object.warn(
-                    py,
-                    "cut",
-                    "the answer is negative and counts as the least window",
-                )?;
+                let text = "the answer is negative and counts as the least window";
+                self.object.warn(py, "cut", text)?;
             }
             Ok(cut)
         })
@@ -116,17 +82,12 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn enter(&mut self, w: f64, cx: &cwnd::Context) {
-        if self.has.enter {
-            let cx = Context::from(cx);
-            self.object.run((), |py| self.object.ask(py, "enter", (w, cx)).map(drop));
-        }
+        self.object.tell(self.has.enter, "enter", |_| Ok((w, Context::from(cx))));
     }
 
     fn round(&mut self, round: &cwnd::Round, cx: &cwnd::Context) {
-        if self.has.round {
-            let (round, cx) = (Round::from(round), Context::from(cx));
-            self.object.run((), |py| self.object.ask(py, "round", (round, cx)).map(drop));
-        }
+        let arguments = |_: Python<'_>| Ok((Round::from(round), Context::from(cx)));
+        self.object.tell(self.has.round, "round", arguments);
     }
 
     fn timeout_ends_round(&self) -> bool {
@@ -134,13 +95,8 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn observe(&mut self, acked: &cwnd::Acked, cx: &cwnd::Context) {
-        if self.has.observe {
-            let cx = Context::from(cx);
-            self.object.run((), |py| {
-                let acked = Acked::new_from(py, acked)?;
-                self.object.ask(py, "observe", (acked, cx)).map(drop)
-            });
-        }
+        let arguments = |py: Python<'_>| Ok((Acked::new_from(py, acked)?, Context::from(cx)));
+        self.object.tell(self.has.observe, "observe", arguments);
     }
 
     fn leave_slow_start(&mut self, w: f64, cx: &cwnd::Context) -> bool {
@@ -150,15 +106,11 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn reduced(&mut self, w: f64) {
-        if self.has.reduced {
-            self.object.run((), |py| self.object.ask(py, "reduced", (w,)).map(drop));
-        }
+        self.object.tell(self.has.reduced, "reduced", |_| Ok((w,)));
     }
 
     fn rescale(&mut self, factor: f64) {
-        if self.has.rescale {
-            self.object.run((), |py| self.object.ask(py, "rescale", (factor,)).map(drop));
-        }
+        self.object.tell(self.has.rescale, "rescale", |_| Ok((factor,)));
     }
 
     fn uses_delivery_rate(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::driver::{Driver, Payload};
 use crate::endpoint::{Endpoint, Idle, Writable};
 use crate::engine::net::{LIFE, Net, Place};
 use crate::engine::schedule::NONE;
-use crate::network::{Application, Conventions, Flow, Traffic};
+use crate::network::{Application, Flow, Traffic};
 use crate::packet::{Packet, SOURCE};
 use crate::record::FlowRecord;
 use cwnd::{AnyController, Controller};
@@ -31,13 +31,10 @@ impl<E: Writable> ApplicationFlow<E> {
         place: Place,
         seed: u64,
     ) -> Self {
-        let (payload, initial_window) = match &*flow.traffic {
-            Traffic::Tcp(tcp) => {
-                let restarts = matches!(tcp.conventions, Conventions::Rfc | Conventions::Linux);
-                (tcp.packet, restarts.then_some(tcp.initial_window))
-            }
-            Traffic::Udt(udt) => (udt.packet, None),
-            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, None),
+        let (payload, _) = flow.traffic.packet_bytes();
+        let initial_window = match &*flow.traffic {
+            Traffic::Tcp(tcp) if !tcp.conventions.is_ns2() => Some(tcp.initial_window),
+            _ => None,
         };
         sender.open();
         let source = DataSource::with_clock(application, payload, place.clock, seed, place.flow);

@@ -40,7 +40,7 @@ pub(super) struct Video {
 }
 
 /// The state of the playback at a time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Player {
     at: u64,
     /// Seconds of video in the buffer.
@@ -79,14 +79,7 @@ impl Video {
             buffer: buffer.as_secs(),
             choice: 0,
             next: NONE,
-            player: Player {
-                at: 0,
-                level: 0.0,
-                playing_since: NONE,
-                stalled: 0.0,
-                stalls: 0.0,
-                ended: false,
-            },
+            player: Player { playing_since: NONE, ..Player::default() },
             started: 0,
             complete: (0.0, 0.0),
         }

@@ -112,10 +112,10 @@ impl DualPi2 {
 
 /// One of the two queues.
 #[derive(Default)]
-struct Half {
+pub(super) struct Half {
     queue: Fifo,
     /// Sum of the probabilities of the packets since the last mark or drop.
-    count: f64,
+    pub(super) count: f64,
 }
 
 impl Half {
@@ -150,10 +150,10 @@ pub(super) struct DualPi2Queue {
     p_c_max: f64,
     clock: Clock,
     updates: Updates,
-    l4s: Half,
+    pub(super) l4s: Half,
     classic: Half,
     /// Base probability `p'`.
-    base: f64,
+    pub(super) base: f64,
     /// Queueing delay at the last update in seconds.
     prev_delay: f64,
     /// Bytes times shares. The Classic queue is served while it is above zero.
@@ -306,16 +306,5 @@ impl Discipline for DualPi2Queue {
     fn occupancy(&self) -> Occupancy {
         let [l4s, classic] = [&self.l4s, &self.classic].map(|half| half.queue.occupancy());
         Occupancy { packets: l4s.packets + classic.packets, bytes: l4s.bytes + classic.bytes }
-    }
-}
-
-#[cfg(test)]
-impl DualPi2Queue {
-    pub(super) fn set_base(&mut self, base: f64) {
-        self.base = base;
-    }
-
-    pub(super) fn set_count(&mut self, count: f64) {
-        self.l4s.count = count;
     }
 }

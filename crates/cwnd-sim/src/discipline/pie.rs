@@ -239,6 +239,13 @@ mod tests {
         Queued { packet: Packet::new(number, 0, 0, 1500, flags), enqueued_at: 0 }
     }
 
+    /// Offers a packet with these flags. Returns the packets dropped and marked.
+    fn offer(queue: &mut PieQueue, flags: u16) -> (usize, u64) {
+        let mut effects = Effects::default();
+        queue.enqueue(packet(0, flags), 0, &mut effects);
+        (effects.dropped.len(), effects.marks)
+    }
+
     /// A long queue with this drop probability and without a burst allowance.
     fn congested(drop_prob: f64, ecn: bool) -> PieQueue {
         let mut queue = pie(QueueLimit::Packets(u32::MAX), ecn);
@@ -349,7 +356,6 @@ mod tests {
     #[test]
     fn drops_are_neither_too_close_nor_too_far_apart() {
         let mut queue = congested(0.01, false);
-        let mut effects = Effects::default();
         let (least, mean, most) = gaps(&mut queue);
         // Section 5.4: 0.85 / p packets at least, 8.5 / p at most.
         assert!((85.0..=87.0).contains(&least) && most <= 851.0, "{least} {most}");
@@ -357,8 +363,7 @@ mod tests {
         assert!((mean - 185.0).abs() < 10.0, "{mean}");
         // The upper threshold forces a drop.
         queue.accu_prob = 8.495;
-        queue.enqueue(packet(0, 0), 0, &mut effects);
-        assert_eq!((effects.dropped.len(), queue.accu_prob), (1, 0.0));
+        assert_eq!((offer(&mut queue, 0), queue.accu_prob), ((1, 0), 0.0));
     }
 
     #[test]
@@ -366,9 +371,7 @@ mod tests {
         let mut queue = congested(0.01, false);
         queue.pie.limit = QueueLimit::Packets(4);
         queue.accu_prob = 5.0;
-        let mut effects = Effects::default();
-        queue.enqueue(packet(0, 0), 0, &mut effects);
-        assert_eq!((effects.dropped.len(), queue.accu_prob), (1, 0.0));
+        assert_eq!((offer(&mut queue, 0), queue.accu_prob), ((1, 0), 0.0));
     }
 
     #[test]
@@ -377,10 +380,8 @@ mod tests {
             let mut queue = congested(drop_prob, true);
             // The next packet is dropped or marked.
             queue.accu_prob = 8.5;
-            let mut effects = Effects::default();
-            queue.enqueue(packet(0, flags::ECT), 0, &mut effects);
-            let expected = if marked { (1, 0) } else { (0, 1) };
-            assert_eq!((effects.marks, effects.dropped.len()), expected, "{drop_prob}");
+            let expected = if marked { (0, 1) } else { (1, 0) };
+            assert_eq!(offer(&mut queue, flags::ECT), expected, "{drop_prob}");
             assert_eq!(queue.accu_prob, 0.0);
         }
     }
@@ -398,9 +399,8 @@ mod tests {
             queue.queue = Fifo::default();
             (0..packets).for_each(|number| queue.queue.push(packet(number, 0)));
             (queue.qdelay_old, queue.accu_prob) = (qdelay_old, 8.5);
-            let mut effects = Effects::default();
-            queue.enqueue(packet(0, 0), 0, &mut effects);
-            assert_eq!(!effects.dropped.is_empty(), drops, "{packets} {qdelay_old} {drop_prob}");
+            let (dropped, _) = offer(&mut queue, 0);
+            assert_eq!(dropped > 0, drops, "{packets} {qdelay_old} {drop_prob}");
         }
     }
 }

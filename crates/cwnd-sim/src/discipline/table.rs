@@ -2,7 +2,7 @@
 
 use crate::cast::{low32, whole};
 use crate::check::{Checked, invalid};
-use crate::units::{BitRate, Bytes, MAX_PACKETS, Probability, QueueSize, Span, Threshold};
+use crate::units::{BitRate, Bytes, MAX_PACKETS, Probability, QueueSize, Span, Threshold, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,120 +31,95 @@ pub enum QueueKind {
     DualPi2,
 }
 
-/// The kind and parameters of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a queue")]
-pub struct QueueTable {
-    /// `droptail` by default.
-    pub kind: QueueKind,
-    /// Largest queue; by default `1bdp` for DropTail, `2.5bdp` for RED, 1000p for CoDel and PIE,
-    /// 10240p for FQ-CoDel, 10000p for fq, and the bytes of 250 ms for DualPI2.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<QueueSize>,
-    /// RED: average queue below which no packet is dropped; by default `15%` of the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<Threshold>,
-    /// RED: average queue at which the drop probability is `max_p`; by default `50%` of the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<Threshold>,
-    /// RED: drop probability at `max`; 0.1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_p: Option<Probability>,
-    /// RED: weight of the current queue length in the moving average; 0.002 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight: Option<Probability>,
-    /// RED: whether the probability rises linearly from `max` to 1 at twice `max`; true by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gentle: Option<bool>,
-    /// RED: whether drops are spaced more evenly; true by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait: Option<bool>,
-    /// Whether packets of flows with `ecn` are marked instead of dropped; false by default, true
-    /// for FQ-CoDel. DualPI2 always marks them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
-    /// RED: probability above which packets of flows with `ecn` are dropped too; by default 1 for
-    /// never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark_p: Option<Probability>,
-    /// RED: mean packet size in bytes; by default that of the largest packet on the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_packet: Option<Bytes>,
-    /// Target queueing delay; 5ms by default for CoDel and FQ-CoDel (on a slow link at least the
-    /// time of a packet, RFC 8290 section 5.2.2), 15ms for the Classic queue of DualPI2.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Span>,
-    /// CoDel and FQ-CoDel: time above the target before the first drop, a worst-case round-trip
-    /// time; 100ms by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Span>,
-    /// FQ-CoDel: queueing delay above which each packet of flows with `ecn` is marked; by default
-    /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ce_threshold: Option<Span>,
-    /// FQ-CoDel and fq: number of flow queues, 1024 by default. A hash function assigns flows to
-    /// them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flows: Option<u32>,
-    /// FQ-CoDel and fq: bytes that a flow may send in a round; by default 1514 for FQ-CoDel and
-    /// 3028 for fq.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quantum: Option<Bytes>,
-    /// fq: bytes that a flow may send in its first round, 15140 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_quantum: Option<Bytes>,
-    /// fq: largest queue of a flow in packets, 100 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flow_limit: Option<u32>,
-    /// PIE: target queueing delay, 15ms by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub qdelay_ref: Option<Span>,
-    /// PIE: time between updates of the drop probability, 15ms by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub t_update: Option<Span>,
-    /// PIE: time for which a burst after an idle period is not dropped, 150ms by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_burst: Option<Span>,
-    /// PIE: drop probability from which packets of flows with `ecn` are dropped too, 0.1 by
-    /// default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark_ecnth: Option<Probability>,
-    /// PIE: mean packet size in bytes; by default that of the largest packet on the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_pktsize: Option<Bytes>,
-    /// PIE: whether drops and marks are spaced more evenly (RFC 8033 section 5.4); true by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub derandomize: Option<bool>,
-    /// Integral gain in Hz: 0.125 by default for PIE; for DualPI2 0.1 `tupdate` / `rtt_max`².
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// Proportional gain in Hz: 1.25 by default for PIE; for DualPI2 0.3 / `rtt_max`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beta: Option<f64>,
-    /// DualPI2: worst-case round-trip time, from which the gains follow; 100ms by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtt_max: Option<Span>,
-    /// DualPI2: time between updates of the base probability; by default the smaller of `target`
-    /// and a third of `rtt_max`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tupdate: Option<Span>,
-    /// DualPI2: coupling factor between the L4S and the Classic probability, 2 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub k: Option<f64>,
-    /// DualPI2: queueing delay of the L4S queue above which packets are marked, 800us by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_th: Option<Span>,
-    /// DualPI2: width of the ramp of the marking probability from 0 to 1, 400us by default; 0 for a
-    /// step.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub range: Option<Span>,
-    /// DualPI2: packets in the L4S queue up to which its own AQM does not mark, 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub th_len: Option<u32>,
-    /// DualPI2: share of the Classic queue while both queues have packets; 0.1 by default, as in
-    /// Linux.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub classic_protection: Option<Probability>,
+table! {
+    /// The kind and parameters of a queue.
+    #[derive(Default)]
+    #[serde(default, deny_unknown_fields, expecting = "a queue")]
+    pub struct QueueTable {
+        /// `droptail` by default.
+        pub kind: QueueKind,
+    } optional {
+        /// Largest queue; by default `1bdp` for DropTail, `2.5bdp` for RED, 1000p for CoDel and
+        /// PIE, 10240p for FQ-CoDel, 10000p for fq, and the bytes of 250 ms for DualPI2.
+        limit: QueueSize,
+        /// RED: average queue below which no packet is dropped; by default `15%` of the limit.
+        min: Threshold,
+        /// RED: average queue at which the drop probability is `max_p`; by default `50%` of the
+        /// limit.
+        max: Threshold,
+        /// RED: drop probability at `max`; 0.1 by default.
+        max_p: Probability,
+        /// RED: weight of the current queue length in the moving average; 0.002 by default.
+        weight: Probability,
+        /// RED: whether the probability rises linearly from `max` to 1 at twice `max`; true by
+        /// default.
+        gentle: bool,
+        /// RED: whether drops are spaced more evenly; true by default.
+        wait: bool,
+        /// Whether packets of flows with `ecn` are marked instead of dropped; false by default,
+        /// true for FQ-CoDel. DualPI2 always marks them.
+        ecn: bool,
+        /// RED: probability above which packets of flows with `ecn` are dropped too; by default 1
+        /// for never.
+        mark_p: Probability,
+        /// RED: mean packet size in bytes; by default that of the largest packet on the link.
+        mean_packet: Bytes,
+        /// Target queueing delay; 5ms by default for CoDel and FQ-CoDel (on a slow link at least
+        /// the time of a packet, RFC 8290 section 5.2.2), 15ms for the Classic queue of DualPI2.
+        target: Span,
+        /// CoDel and FQ-CoDel: time above the target before the first drop, a worst-case round-trip
+        /// time; 100ms by default.
+        interval: Span,
+        /// FQ-CoDel: queueing delay above which each packet of flows with `ecn` is marked; by
+        /// default none.
+        ce_threshold: Span,
+        /// FQ-CoDel and fq: number of flow queues, 1024 by default. A hash function assigns flows
+        /// to them.
+        flows: u32,
+        /// FQ-CoDel and fq: bytes that a flow may send in a round; by default 1514 for FQ-CoDel and
+        /// 3028 for fq.
+        quantum: Bytes,
+        /// fq: bytes that a flow may send in its first round, 15140 by default.
+        initial_quantum: Bytes,
+        /// fq: largest queue of a flow in packets, 100 by default.
+        flow_limit: u32,
+        /// PIE: target queueing delay, 15ms by default.
+        qdelay_ref: Span,
+        /// PIE: time between updates of the drop probability, 15ms by default.
+        t_update: Span,
+        /// PIE: time for which a burst after an idle period is not dropped, 150ms by default.
+        max_burst: Span,
+        /// PIE: drop probability from which packets of flows with `ecn` are dropped too, 0.1 by
+        /// default.
+        mark_ecnth: Probability,
+        /// PIE: mean packet size in bytes; by default that of the largest packet on the link.
+        mean_pktsize: Bytes,
+        /// PIE: whether drops and marks are spaced more evenly (RFC 8033 section 5.4); true by
+        /// default.
+        derandomize: bool,
+        /// Integral gain in Hz: 0.125 by default for PIE; for DualPI2 0.1 `tupdate` / `rtt_max`².
+        alpha: f64,
+        /// Proportional gain in Hz: 1.25 by default for PIE; for DualPI2 0.3 / `rtt_max`.
+        beta: f64,
+        /// DualPI2: worst-case round-trip time, from which the gains follow; 100ms by default.
+        rtt_max: Span,
+        /// DualPI2: time between updates of the base probability; by default the smaller of
+        /// `target` and a third of `rtt_max`.
+        tupdate: Span,
+        /// DualPI2: coupling factor between the L4S and the Classic probability, 2 by default.
+        k: f64,
+        /// DualPI2: queueing delay of the L4S queue above which packets are marked, 800us by
+        /// default.
+        min_th: Span,
+        /// DualPI2: width of the ramp of the marking probability from 0 to 1, 400us by default; 0
+        /// for a step.
+        range: Span,
+        /// DualPI2: packets in the L4S queue up to which its own AQM does not mark, 1 by default.
+        th_len: u32,
+        /// DualPI2: share of the Classic queue while both queues have packets; 0.1 by default, as
+        /// in Linux.
+        classic_protection: Probability,
+    }
 }
 
 impl QueueTable {

@@ -423,7 +423,7 @@ fn coupled(k: f64, base: f64, ect: u16) -> ([f64; 2], [f64; 2]) {
     // Without gains the base probability stays.
     let parameters = DualPi2 { alpha: 0.0, beta: 0.0, k, classic_protection: 0.5, ..dualpi2() };
     let mut queue = DualPi2Queue::new(&parameters, clock());
-    queue.set_base(base);
+    queue.base = base;
     let mut effects = Effects::default();
     let (mut marked, mut dropped) = ([0.0; 2], [0.0; 2]);
     const COUNT: u32 = 20_000;
@@ -464,7 +464,7 @@ fn the_l4s_queue_marks_on_a_ramp() {
         let mut queue = DualPi2Queue::new(&dualpi2(), clock());
         let mut effects = Effects::default();
         // The first packet brings the sum of probabilities to just below a mark.
-        queue.set_count(0.5);
+        queue.l4s.count = 0.5;
         queue.enqueue(packet(0, 1500, ECT1, 0), 0, &mut effects);
         if behind {
             queue.enqueue(packet(1, 1500, ECT1, 0), 0, &mut effects);

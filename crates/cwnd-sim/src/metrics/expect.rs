@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::name::{MetricError, Named, Places};
-use super::quantity::{Kind, format_time, format_value};
+use super::name::{Named, Places};
+use super::quantity::{Kind, MetricError, format_time, format_value};
 use super::{Dimension, Run};
 use crate::network::Network;
 use crate::scenario::{Scenario, ScenarioError};

@@ -256,14 +256,10 @@ pub fn by_size(sizes: &[f64], values: &[f64]) -> Vec<(f64, f64, Spread)> {
             decades.entry(decade).or_default().push(value);
         }
     }
-    let limits = |decade| (10_f64.powi(decade), 10_f64.powi(decade + 1));
-    decades
-        .into_iter()
-        .map(|(decade, values)| {
-            let (low, high) = limits(decade);
-            (low, high, spread(&values))
-        })
-        .collect()
+    let class = |(decade, values): (i32, Vec<f64>)| {
+        (10_f64.powi(decade), 10_f64.powi(decade + 1), spread(&values))
+    };
+    decades.into_iter().map(class).collect()
 }
 
 /// The completion time of a transfer of some bytes on the wire on the empty path (Alizadeh et al.,

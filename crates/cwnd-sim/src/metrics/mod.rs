@@ -13,8 +13,8 @@ mod run;
 
 pub use catalog::{Dimension, Figure, METRICS, Metric};
 pub use expect::{Expectation, Expectations, Outcome, read_bound, read_limit};
-pub use name::{MetricError, Named, Places, group_of};
-pub use quantity::{Kind, format_rate, format_time, format_value};
+pub use name::{Named, Places, group_of};
+pub use quantity::{Kind, MetricError, format_rate, format_time, format_value};
 pub use run::{
     Flow, FlowFigures, FlowTransfers, JainFigures, Link, Run, RunFigures, SCALES, SizeFigures,
     Smoothness, TransferFigures, Transfers, loss_rate, mark_rate, retransmission_rate, time_scales,

@@ -3,22 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::quantity::Kind;
+use super::quantity::{Kind, MetricError};
 use super::{Flow, METRICS, Metric, Run};
 
 /// Names in a message, at most.
 const SHOWN: usize = 12;
-
-/// A wrong name of a metric, or a wrong bound.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct MetricError(pub(super) String);
-
-impl From<String> for MetricError {
-    fn from(message: String) -> Self {
-        MetricError(message)
-    }
-}
 
 /// The places of metrics: names of the groups of flows and of the links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,19 @@
 //! Rates, times and sizes that people write and read: in bounds of metrics, on the command line and
 //! in Python. A number without unit is an error, where a scenario file has a unit for it.
 
-use super::{Dimension, MetricError};
+use super::Dimension;
 use crate::units::{RATES, TIMES, shorten, split};
+
+/// A wrong name of a metric, a wrong bound, or a wrong quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MetricError(pub(super) String);
+
+impl From<String> for MetricError {
+    fn from(message: String) -> Self {
+        MetricError(message)
+    }
+}
 
 /// A kind of quantity: its name, an example, and its units in bits per second, seconds or bytes.
 pub struct Kind {

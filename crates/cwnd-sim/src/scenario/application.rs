@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::{ReadFile, kbit, millis};
-use super::error::{Problem, problem};
+use super::error::{Problem, in_table, problem};
 use crate::cast::whole;
 use crate::network::{self, InvalidField, pareto_min};
 use crate::units::{BitRate, Bytes, Span, shorten};
@@ -191,11 +191,6 @@ pub struct Arrivals {
     pub sizes: Sizes,
 }
 
-/// Names the key of an invalid field.
-fn at_key(key: &str) -> impl Fn(InvalidField) -> Problem {
-    move |InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message)
-}
-
 fn rate(key: &str, field: &str, rate: BitRate) -> Result<f64, Problem> {
     rate.finite()
         .ok_or_else(|| Problem::new(format!("{key}.{field}"), "an application's rate is finite"))
@@ -234,7 +229,7 @@ impl Application {
                 })
             }
         };
-        compiled.check().map_err(at_key(key))?;
+        compiled.check().map_err(in_table(key))?;
         Ok(compiled)
     }
 }

@@ -43,11 +43,7 @@ impl Process {
             (Some(rate), None) => rate,
             (None, Some(load)) if load > 0.0 && load <= MAX_LOAD => {
                 let bits = link_rate(arrivals.link.as_deref(), key, path, access)?;
-                let (payload, header) = match traffic {
-                    Traffic::Tcp(tcp) => (tcp.packet, tcp.header),
-                    Traffic::Udt(udt) => (udt.packet, udt.header),
-                    Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, 0),
-                };
+                let (payload, header) = traffic.packet_bytes();
                 let headers = 1.0 + f64::from(header) / f64::from(payload);
                 load * bits / (8.0 * sizes.mean() * headers)
             }

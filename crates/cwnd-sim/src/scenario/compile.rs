@@ -11,7 +11,7 @@ use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue;
 use super::routes::{Multipath, Routes};
-use super::topology::{Topology, check_name};
+use super::topology::{INFINITE_QUEUE, Topology, check_name};
 use crate::cast::to_index;
 use crate::check::{InvalidField, shown};
 use crate::discipline::LinkUse;
@@ -345,7 +345,7 @@ fn draw_arrivals(
     routes: &mut Routing,
 ) -> Result<(), Problem> {
     let Some(arrivals) = group.arrivals.filter(|_| group.count > 0) else { return Ok(()) };
-    let key = format!("{}.arrivals", group.key);
+    let key = group.at("arrivals");
     let access = hosts(group, scenario.access.as_ref())?.and_then(|hosts| hosts.rate);
     let mut links = Vec::new();
     for (from, to) in all_nodes(group, topology)? {
@@ -367,13 +367,13 @@ fn sizes(groups: &[Group], topology: &Topology) -> Result<Vec<u64>, Problem> {
     let mut sizes = Vec::with_capacity(groups.len());
     for group in groups {
         if group.cross && hops == 0 {
-            return problem(format!("{}.cross", group.key), "cross traffic needs a [chain]");
+            return problem(group.at("cross"), "cross traffic needs a [chain]");
         }
         let size = group.count.saturating_mul(if group.cross { hops } else { 1 });
         total = total.saturating_add(size);
         if total > MAX_FLOWS {
             return problem(
-                format!("{}.count", group.key),
+                group.at("count"),
                 format!("{total} flows so far; at most {MAX_FLOWS}"),
             );
         }
@@ -392,13 +392,13 @@ fn check_starts(group: &Group, size: u64) -> Result<(), Problem> {
     let latest = group.start.high().nanos().saturating_add(stagger);
     if latest > MAX_DURATION.nanos() {
         return problem(
-            format!("{}.stagger", group.key),
+            group.at("stagger"),
             format!("the last of {size} flows would start after {MAX_DURATION}"),
         );
     }
     match group.stop {
         Some(stop) if stop.nanos() <= latest => problem(
-            format!("{}.stop", group.key),
+            group.at("stop"),
             format!("stops at {stop}, but starts as late as {}", shown(Dur::from_nanos(latest))),
         ),
         _ => Ok(()),
@@ -414,7 +414,7 @@ fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Proble
     let (own, common) = (group.access.unwrap_or(&none), common.unwrap_or(&none));
     let rate = own.rate.or(common.rate).unwrap_or(BitRate::INFINITE).finite();
     let (queue, key) = match &own.queue {
-        Some(queue) => (Some(queue), format!("{}.access.queue", group.key)),
+        Some(queue) => (Some(queue), group.at("access.queue")),
         None => (common.queue.as_ref(), "access.queue".to_owned()),
     };
     // By default the queue is infinite: the access link is not the bottleneck.
@@ -423,18 +423,18 @@ fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Proble
             let link_use = LinkUse { rate, rtt: None, packet: wire_size(&group.traffic) };
             queue::compile(Some(queue), &key, &link_use)?
         }
-        None => network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) },
+        None => INFINITE_QUEUE,
     };
     Ok(Some(Hosts { rate, delay: own.delay.or(common.delay).unwrap_or_default(), queue }))
 }
 
 /// Returns the size of a data packet on the wire in bytes.
 fn wire_size(traffic: &Traffic) -> u32 {
-    match traffic {
-        Traffic::Tcp(tcp) => tcp.largest_packet(),
-        Traffic::Udt(udt) => udt.packet + udt.header,
-        Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
+    if let Traffic::Tcp(tcp) = traffic {
+        return tcp.largest_packet();
     }
+    let (payload, header) = traffic.packet_bytes();
+    payload + header
 }
 
 /// Returns the pairs of nodes that a group's flows connect.
@@ -443,28 +443,24 @@ fn all_nodes(group: &Group, topology: &Topology) -> Result<Vec<(usize, usize)>, 
     if group.cross {
         for (name, given) in [("from", group.from), ("to", group.to)] {
             if given.is_some() {
-                return problem(
-                    format!("{}.{name}", group.key),
-                    "cross traffic runs from each router to the next",
-                );
+                return problem(group.at(name), "cross traffic runs from each router to the next");
             }
         }
         let hops = topology.routers.windows(2).filter_map(|hop| hop.first().zip(hop.last()));
         return Ok(hops.map(|(&from, &to)| ordered((from, to))).collect());
     }
     let end = |name: &str, given: Option<&str>, default: Option<usize>| match (given, default) {
-        (Some(nodes), _) => topology.known_range(&format!("{}.{name}", group.key), nodes),
+        (Some(nodes), _) => topology.known_range(&group.at(name), nodes),
         (None, Some(node)) => Ok(vec![node]),
-        (None, None) => problem(
-            format!("{}.{name}", group.key),
-            format!("missing `{name}`: this network has no default nodes"),
-        ),
+        (None, None) => {
+            problem(group.at(name), format!("missing `{name}`: this network has no default nodes"))
+        }
     };
     let from = end("from", group.from, topology.ends.map(|ends| ends.0))?;
     let to = end("to", group.to, topology.ends.map(|ends| ends.1))?;
     if from.len() > 1 && to.len() > 1 && from.len() != to.len() {
         let message = format!("{} nodes, and `from` has {}", to.len(), from.len());
-        return problem(format!("{}.to", group.key), message);
+        return problem(group.at("to"), message);
     }
     let pairs = from.len().max(to.len());
     let pairs = from.iter().cycle().zip(to.iter().cycle()).take(pairs);
@@ -472,7 +468,7 @@ fn all_nodes(group: &Group, topology: &Topology) -> Result<Vec<(usize, usize)>, 
     if let Some((same, _)) = pairs.iter().find(|(from, to)| from == to) {
         let name = &topology.nodes[*same];
         let message = format!("starts and ends at the same node \"{name}\"");
-        return problem(format!("{}.to", group.key), message);
+        return problem(group.at("to"), message);
     }
     Ok(pairs)
 }
@@ -530,7 +526,7 @@ fn ends(
         && wanted.low().nanos() < rtt
     {
         return problem(
-            format!("{}.rtt", group.key),
+            group.at("rtt"),
             format!(
                 "{} is less than the {} from \"{}\" to \"{}\" and back without access links",
                 wanted.low(),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::units::json_schema;
+
 /// Explicit congestion notification of a flow: `false`, `true` for ECT(0) (RFC 3168), or `"l4s"`
 /// for ECT(1) (RFC 9331).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +48,7 @@ impl serde::Serialize for Ecn {
     }
 }
 
-impl schemars::JsonSchema for Ecn {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Ecn".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Explicit congestion notification: true for ECT(0), \"l4s\" for ECT(1).",
-            "anyOf": [{ "type": "boolean" }, { "type": "string", "enum": ["l4s"] }],
-        })
-    }
-}
+json_schema!(Ecn, |_| {
+    "description": "Explicit congestion notification: true for ECT(0), \"l4s\" for ECT(1).",
+    "anyOf": [{ "type": "boolean" }, { "type": "string", "enum": ["l4s"] }],
+});

@@ -1,6 +1,9 @@
 //! Errors in scenarios: the line of the file, the key, and what was expected.
 
+use cwnd::registry::distance;
 use toml::de::{DeTable, DeValue};
+
+use crate::check::InvalidField;
 
 /// An error in a scenario. It is shown as `file:line: key: message`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,11 +76,21 @@ impl Problem {
     pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { key: key.into(), message: message.into() }
     }
+
+    /// Adds the file and the line.
+    pub(super) fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
+        ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
+    }
 }
 
 /// Returns an error at `key`.
 pub(super) fn problem<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::new(key, message))
+}
+
+/// Returns the error for a field that is called like a key of the table at `key`.
+pub(super) fn in_table(key: &str) -> impl Fn(InvalidField) -> Problem {
+    move |InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message)
 }
 
 /// The text of a scenario file. Finds the line of a key and the key at a position.
@@ -120,13 +133,6 @@ impl<'a> Source<'a> {
 pub(super) fn value_error(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let key = if error.path().iter().len() > 0 { error.path().to_string() } else { String::new() };
     Problem::new(key, plain(&error.inner().to_string()))
-}
-
-impl Problem {
-    /// Adds the file and the line.
-    pub(super) fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
-        ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
-    }
 }
 
 /// Joins the lines of a message and limits its length.
@@ -256,27 +262,11 @@ fn synonym<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
 
 /// Returns the allowed name with the fewest edits, if they are few.
 fn nearest<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
-    let unknown = unknown.to_lowercase().replace('-', "_");
+    let unknown = unknown.replace('-', "_");
     allowed
         .iter()
-        .map(|name| (distance(&unknown, &name.to_lowercase().replace('-', "_")), *name))
+        .map(|name| (distance(&unknown, &name.replace('-', "_")), *name))
         .filter(|(edits, name)| *edits <= (name.chars().count() + 1) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
-}
-
-/// Returns the Levenshtein distance of two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

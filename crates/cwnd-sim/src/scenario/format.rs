@@ -224,115 +224,89 @@ pub enum Protocol {
     Udt,
 }
 
-/// UDP sources of constant bit rate, always on or periodically.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table of constant-bit-rate sources")]
-pub struct Cbr {
-    /// Rate while on, including headers.
-    pub rate: BitRate,
-    /// Packet size in bytes on the wire.
-    #[serde(default = "default_packet")]
-    pub packet: Bytes,
-    /// On time. `on` and `off` alternate from the start; without them the source is always on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: Option<Span>,
-    /// Off time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub off: Option<Span>,
-    /// Width of the uniform distribution of the time between packets, as a fraction of its mean; 0
-    /// by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub jitter: Probability,
-    /// Name in the records, `cbr` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Number of sources, 1 by default; with `cross`, the number on each link. 0 removes the group;
-    /// a scenario has at most 1,000,000 flows.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub count: u64,
-    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
-    /// range of nodes such as `h2..h65` takes them in turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain. Or a
-    /// range of nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// Whether `from` and `to` are exchanged; false by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub reverse: bool,
-    /// Whether sources send from each router of a chain to the next; false by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub cross: bool,
-    /// Start time, 0 by default; each source draws its own from a range.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub start: SpanRange,
-    /// Time between the starts of consecutive sources, 0 by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub stagger: Span,
-    /// Stop time; by default the end of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Span>,
-    /// Values of its access links that differ from `[access]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Access>,
-    /// Whether the metrics of the run include it; false by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub measured: bool,
+/// Defines the tables of UDP sources: between the common keys at the beginning and at the end, each
+/// has its own.
+macro_rules! sources {
+    ($($(#[$attribute:meta])* pub struct $name:ident { $($own:tt)* })*) => {$(
+        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+        $(#[$attribute])*
+        pub struct $name {
+            /// Rate while on, including headers.
+            pub rate: BitRate,
+            /// Packet size in bytes on the wire.
+            #[serde(default = "default_packet")]
+            pub packet: Bytes,
+            $($own)*
+            /// Number of sources, 1 by default; with `cross`, the number on each link. 0 removes
+            /// the group; a scenario has at most 1,000,000 flows.
+            #[serde(default = "one", skip_serializing_if = "is_one")]
+            pub count: u64,
+            /// Node of the source; by default `left` in a dumbbell, and the first router of a
+            /// chain. A range of nodes such as `h2..h65` takes them in turn.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub from: Option<String>,
+            /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
+            /// Or a range of nodes.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub to: Option<String>,
+            /// Whether `from` and `to` are exchanged; false by default.
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub reverse: bool,
+            /// Whether sources send from each router of a chain to the next; false by default.
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub cross: bool,
+            /// Start time, 0 by default; each source draws its own from a range.
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub start: SpanRange,
+            /// Time between the starts of consecutive sources, 0 by default.
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub stagger: Span,
+            /// Stop time; by default the end of the run.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub stop: Option<Span>,
+            /// Values of its access links that differ from `[access]`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub access: Option<Access>,
+            /// Whether the metrics of the run include it; false by default.
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub measured: bool,
+        }
+    )*};
 }
 
-/// UDP sources with on times and off times from Pareto distributions.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table of Pareto sources")]
-pub struct Pareto {
-    /// Rate while on, including headers.
-    pub rate: BitRate,
-    /// Packet size in bytes on the wire.
-    #[serde(default = "default_packet")]
-    pub packet: Bytes,
-    /// Mean on time.
-    pub on: Span,
-    /// Mean off time.
-    pub off: Span,
-    /// Shape parameter of both distributions, above 1. Smaller values have heavier tails.
-    #[serde(default = "default_shape")]
-    pub shape: f64,
-    /// Name in the records, `pareto` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Number of sources, 1 by default; with `cross`, the number on each link. 0 removes the group;
-    /// a scenario has at most 1,000,000 flows.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub count: u64,
-    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain. A
-    /// range of nodes such as `h2..h65` takes them in turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain. Or a
-    /// range of nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// Whether `from` and `to` are exchanged; false by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub reverse: bool,
-    /// Whether sources send from each router of a chain to the next; false by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub cross: bool,
-    /// Start time, 0 by default; each source draws its own from a range.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub start: SpanRange,
-    /// Time between the starts of consecutive sources, 0 by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub stagger: Span,
-    /// Stop time; by default the end of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Span>,
-    /// Values of its access links that differ from `[access]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Access>,
-    /// Whether the metrics of the run include it; false by default.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub measured: bool,
+sources! {
+    /// UDP sources of constant bit rate, always on or periodically.
+    #[serde(deny_unknown_fields, expecting = "a table of constant-bit-rate sources")]
+    pub struct Cbr {
+        /// On time. `on` and `off` alternate from the start; without them the source is always on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub on: Option<Span>,
+        /// Off time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub off: Option<Span>,
+        /// Width of the uniform distribution of the time between packets, as a fraction of its
+        /// mean; 0 by default.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub jitter: Probability,
+        /// Name in the records, `cbr` by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+    }
+
+    /// UDP sources with on times and off times from Pareto distributions.
+    #[serde(deny_unknown_fields, expecting = "a table of Pareto sources")]
+    pub struct Pareto {
+        /// Mean on time.
+        pub on: Span,
+        /// Mean off time.
+        pub off: Span,
+        /// Shape parameter of both distributions, above 1. Smaller values have heavier tails.
+        #[serde(default = "default_shape")]
+        pub shape: f64,
+        /// Name in the records, `pareto` by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+    }
 }
 
 fn default_packet() -> Bytes {

@@ -8,11 +8,11 @@ use cwnd::registry::Spec;
 
 use super::application::Arrivals;
 use super::arrivals::Arrival;
-use super::error::{Problem, problem};
+use super::error::{Problem, in_table, problem};
 use super::format::{Access, Cbr, Flow, PacketChange, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
-use crate::network::{self, Application, InvalidField, Traffic, custom_name, kernel_name};
+use crate::network::{self, Application, Traffic, custom_name, kernel_name};
 use crate::units::{Bytes, Span, SpanRange};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
@@ -53,6 +53,13 @@ pub(super) struct Group<'a> {
     pub arrivals: Option<&'a Arrivals>,
     /// The arrivals of this seed, if `arrivals` is given.
     pub drawn: Vec<Arrival>,
+}
+
+impl Group<'_> {
+    /// The path of a key of the group.
+    pub(super) fn at(&self, key: &str) -> String {
+        format!("{}.{key}", self.key)
+    }
 }
 
 /// Creates a group from a table. The three kinds of tables share these keys.
@@ -120,7 +127,7 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
         None => {
             let mut tcp = tcp::compile(spec, table.bytes, &options)?;
             tcp.packet_changes = table.packet_changes.iter().map(packet_change).collect();
-            tcp.check_packet_changes().map_err(|invalid| in_table(&key, invalid))?;
+            tcp.check_packet_changes().map_err(in_table(&key))?;
             Traffic::Tcp(tcp)
         }
         Some(Protocol::Udt) if kernel_name(spec).is_some() => {
@@ -190,7 +197,7 @@ fn cbr(table: &Cbr, key: String) -> Result<Group<'_>, Problem> {
         schedule,
         jitter: table.jitter.get(),
     };
-    check(&key, &traffic)?;
+    traffic.check().map_err(in_table(&key))?;
     Ok(group!(table, key, "cbr".to_owned(), None, traffic))
 }
 
@@ -202,18 +209,8 @@ fn pareto(table: &Pareto, key: String) -> Result<Group<'_>, Problem> {
         off: table.off.dur(),
         shape: table.shape,
     };
-    check(&key, &traffic)?;
+    traffic.check().map_err(in_table(&key))?;
     Ok(group!(table, key, "pareto".to_owned(), None, traffic))
-}
-
-/// Checks a source. Its fields are called like the keys of the table at `key`.
-fn check(key: &str, traffic: &Traffic) -> Result<(), Problem> {
-    traffic.check().map_err(|invalid| in_table(key, invalid))
-}
-
-/// Returns the error for a field that is called like a key of the table at `key`.
-fn in_table(key: &str, InvalidField { field, message }: InvalidField) -> Problem {
-    Problem::new(format!("{key}.{field}"), message)
 }
 
 fn packet_change(change: &PacketChange) -> network::PacketChange {

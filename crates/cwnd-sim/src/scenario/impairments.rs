@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use cwnd::Dur;
 use schemars::JsonSchema;
-use serde::de::MapAccess;
-use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::document::{ReadFile, is_default, kbit, millis};
@@ -16,7 +14,8 @@ use crate::network::{
     TokenBucket,
 };
 use crate::units::{
-    BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, text_or_number,
+    BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, json_schema,
+    text_or_number,
 };
 
 /// A change of a link: a step, or a linear transition with `over`. Values that are not given stay.
@@ -266,11 +265,7 @@ text_or_number!(
     "a probability such as 0.01 or { kind = \"gilbert_elliott\", … }",
     |text: &str| text.parse().map(Loss::Independent),
     |number| Probability::number(number).map(Loss::Independent),
-    {
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
-            LossTable::deserialize(MapAccessDeserializer::new(map)).map(Loss::Bursts)
-        }
-    }
+    LossTable => Loss::Bursts
 );
 text_or_number!(
     Trace,
@@ -281,39 +276,21 @@ text_or_number!(
         ..TraceTable::default()
     })),
     |_: f64| Err("a trace is the name of a file"),
-    {
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Trace, A::Error> {
-            TraceTable::deserialize(MapAccessDeserializer::new(map)).map(Trace)
-        }
-    }
+    TraceTable => Trace
 );
 
-impl JsonSchema for Loss {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Loss".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Loss: a probability, or a table of a model.",
-            "anyOf": [
-                generator.subschema_for::<Probability>(),
-                generator.subschema_for::<LossTable>(),
-            ],
-        })
-    }
-}
+json_schema!(Loss, |generator| {
+    "description": "Loss: a probability, or a table of a model.",
+    "anyOf": [
+        generator.subschema_for::<Probability>(),
+        generator.subschema_for::<LossTable>(),
+    ],
+});
 
-impl JsonSchema for Trace {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Trace".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A trace: the name of a file relative to the scenario, or a table.",
-            "anyOf": [{ "type": "string" }, generator.subschema_for::<TraceTable>()],
-        })
-    }
-}
+json_schema!(Trace, |generator| {
+    "description": "A trace: the name of a file relative to the scenario, or a table.",
+    "anyOf": [{ "type": "string" }, generator.subschema_for::<TraceTable>()],
+});
 
 /// The values of a link that its keys determine: its rate, its delay, its loss and its impairments.
 pub(super) struct LinkValues {

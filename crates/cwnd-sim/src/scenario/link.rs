@@ -9,7 +9,7 @@ use super::impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, ModelTable, ReorderTable, Trace,
 };
 use super::queue::Queue;
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Span, table};
 
 /// Defines the tables of links. Each has the keys of its own and the common ones, which are all
 /// optional.
@@ -41,16 +41,10 @@ macro_rules! link_tables {
         }
     };
     (@table { $($(#[$doc:meta])* $key:ident: $type:ty,)* }
-     $(#[$attribute:meta])* $name:ident { $($own:tt)* }) => {
-        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-        $(#[$attribute])*
-        pub struct $name {
-            $($own)*
-            $(
-                $(#[$doc])*
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub $key: Option<$type>,
-            )*
+     $(#[$attribute:meta])* $name:ident $own:tt) => {
+        table! {
+            $(#[$attribute])*
+            pub struct $name $own optional { $($(#[$doc])* $key: $type,)* }
         }
 
         impl $name {

@@ -4,10 +4,8 @@ use super::error::Problem;
 use crate::check::InvalidField;
 use crate::discipline::{KINDS, LinkUse, QueueKind, QueueTable};
 use crate::network;
-use crate::units::{QueueSize, text_or_number};
-use schemars::JsonSchema;
-use serde::de::value::{self, MapAccessDeserializer};
-use serde::de::{IntoDeserializer as _, MapAccess};
+use crate::units::{QueueSize, json_schema, text_or_number};
+use serde::de::{IntoDeserializer as _, value};
 use serde::{Deserialize, Serialize};
 
 /// A queue: a limit such as `"20p"` (DropTail), a kind such as `"codel"`, or a table.
@@ -67,11 +65,7 @@ text_or_number!(
     "a queue such as \"20p\", \"1.5bdp\", \"red\" or { kind = \"red\", … }",
     Queue::parse,
     |packets: f64| Queue::parse(&packets.to_string()),
-    {
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
-            QueueTable::deserialize(MapAccessDeserializer::new(map)).map(Queue)
-        }
-    }
+    QueueTable => Queue
 );
 
 impl Serialize for Queue {
@@ -88,18 +82,11 @@ impl Serialize for Queue {
     }
 }
 
-impl JsonSchema for Queue {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Queue".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A queue: a limit (DropTail), a kind, or a table.",
-            "anyOf": [
-                { "type": "string", "enum": KINDS.map(|(kind, _)| kind) },
-                generator.subschema_for::<QueueSize>(),
-                generator.subschema_for::<QueueTable>(),
-            ],
-        })
-    }
-}
+json_schema!(Queue, |generator| {
+    "description": "A queue: a limit (DropTail), a kind, or a table.",
+    "anyOf": [
+        { "type": "string", "enum": KINDS.map(|(kind, _)| kind) },
+        generator.subschema_for::<QueueSize>(),
+        generator.subschema_for::<QueueTable>(),
+    ],
+});

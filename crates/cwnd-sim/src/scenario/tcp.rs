@@ -9,124 +9,95 @@ use super::error::{Problem, problem};
 use crate::network::{
     self, InvalidField, Recovery, SlowStart, Tcp, TcpExtensions, UDT_HEADERS, Udt,
 };
-use crate::units::{Bytes, Span, Timestamps};
+use crate::units::{Bytes, Span, Timestamps, table};
 
-/// Options of TCP. The defaults depend on `conventions`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table of TCP options")]
-pub struct TcpOptions {
-    /// Conventions and defaults: of the RFCs (default), of the RFCs without RACK, tail loss probes
-    /// and PRR, of Linux 6.18, of ns-2.35, or of ns-2 of spring 2001.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conventions: Option<Conventions>,
-    /// Defaults of an environment, in place of those of the conventions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preset: Option<Preset>,
-    /// Loss recovery: `sack` by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recovery: Option<Recovery>,
-    /// Payload of a data packet in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packet: Option<Bytes>,
-    /// Headers of a data packet in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<Bytes>,
-    /// Size of an acknowledgement on the wire in bytes, without options.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ack: Option<Bytes>,
-    /// Initial window in packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub initial_window: Option<u32>,
-    /// Receiver's window in packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub window: Option<u32>,
-    /// Delayed acknowledgements: of every second packet, or after `ack_delay`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delayed_acks: Option<bool>,
-    /// Maximum delay of an acknowledgement, at most 500ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ack_delay: Option<Span>,
-    /// Explicit congestion notification: true for ECT(0) (RFC 3168), `l4s` for ECT(1) (RFC 9331).
-    /// Queues other than DualPI2 mark packets only with their own `ecn`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<Ecn>,
-    /// Accurate ECN feedback (AccECN, RFC 9768): counts of marked packets and bytes instead of one
-    /// mark in a round-trip time. Needs `ecn`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub accecn: Option<bool>,
-    /// Timestamps (RFC 7323).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timestamps: Option<Timestamps>,
-    /// Limited transmit (RFC 3042): a new packet on each of the first two duplicate
-    /// acknowledgements.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limited_transmit: Option<bool>,
-    /// Begins the connection with a SYN.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub syn: Option<bool>,
-    /// The window grows by acknowledged packets instead of acknowledgements (RFC 3465).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub byte_counting: Option<bool>,
-    /// Granularity of the retransmission timer's clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub granularity: Option<Span>,
-    /// Minimum retransmission timeout.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rto: Option<Span>,
-    /// Maximum retransmission timeout.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rto: Option<Span>,
-    /// Retransmission timeout before the first round-trip time sample.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rto: Option<Span>,
-    /// Maximum of the uniform random time in which the sending host processes a packet, against
-    /// phase effects: by default the transmission time of a packet on the slowest link of the path,
-    /// by its `rate` (the first one if it changes; a shaper does not count). Under the conventions
-    /// of ns-2 it delays a burst (`overhead_`), and is 0 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overhead: Option<Span>,
-    /// Loss detection by time (RACK, RFC 8985).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rack: Option<bool>,
-    /// Tail loss probes (RFC 8985).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tlp: Option<bool>,
-    /// Proportional rate reduction (RFC 9937).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prr: Option<bool>,
-    /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions were
-    /// duplicates.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dsack: Option<bool>,
-    /// Detection of spurious timeouts (F-RTO, RFC 5682).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frto: Option<bool>,
-    /// Pacing of window laws with the factors of Linux.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pacing: Option<bool>,
-    /// Slow start of window laws whose specification has none: that of Linux's CUBIC for `cubic` in
-    /// Linux's conventions, `standard` else.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow_start: Option<SlowStart>,
+table! {
+    /// Options of TCP. The defaults depend on `conventions`.
+    #[derive(Default)]
+    #[serde(default, deny_unknown_fields, expecting = "a table of TCP options")]
+    pub struct TcpOptions {} optional {
+        /// Conventions and defaults: of the RFCs (default), of the RFCs without RACK, tail loss
+        /// probes and PRR, of Linux 6.18, of ns-2.35, or of ns-2 of spring 2001.
+        conventions: Conventions,
+        /// Defaults of an environment, in place of those of the conventions.
+        preset: Preset,
+        /// Loss recovery: `sack` by default.
+        recovery: Recovery,
+        /// Payload of a data packet in bytes.
+        packet: Bytes,
+        /// Headers of a data packet in bytes.
+        header: Bytes,
+        /// Size of an acknowledgement on the wire in bytes, without options.
+        ack: Bytes,
+        /// Initial window in packets.
+        #[schemars(range(min = 1))]
+        initial_window: u32,
+        /// Receiver's window in packets.
+        #[schemars(range(min = 1))]
+        window: u32,
+        /// Delayed acknowledgements: of every second packet, or after `ack_delay`.
+        delayed_acks: bool,
+        /// Maximum delay of an acknowledgement, at most 500ms.
+        ack_delay: Span,
+        /// Explicit congestion notification: true for ECT(0) (RFC 3168), `l4s` for ECT(1) (RFC
+        /// 9331). Queues other than DualPI2 mark packets only with their own `ecn`.
+        ecn: Ecn,
+        /// Accurate ECN feedback (AccECN, RFC 9768): counts of marked packets and bytes instead of
+        /// one mark in a round-trip time. Needs `ecn`.
+        accecn: bool,
+        /// Timestamps (RFC 7323).
+        timestamps: Timestamps,
+        /// Limited transmit (RFC 3042): a new packet on each of the first two duplicate
+        /// acknowledgements.
+        limited_transmit: bool,
+        /// Begins the connection with a SYN.
+        syn: bool,
+        /// The window grows by acknowledged packets instead of acknowledgements (RFC 3465).
+        byte_counting: bool,
+        /// Granularity of the retransmission timer's clock.
+        granularity: Span,
+        /// Minimum retransmission timeout.
+        min_rto: Span,
+        /// Maximum retransmission timeout.
+        max_rto: Span,
+        /// Retransmission timeout before the first round-trip time sample.
+        initial_rto: Span,
+        /// Maximum of the uniform random time in which the sending host processes a packet, against
+        /// phase effects: by default the transmission time of a packet on the slowest link of the
+        /// path, by its `rate` (the first one if it changes; a shaper does not count). Under the
+        /// conventions of ns-2 it delays a burst (`overhead_`), and is 0 by default.
+        overhead: Span,
+        /// Loss detection by time (RACK, RFC 8985).
+        rack: bool,
+        /// Tail loss probes (RFC 8985).
+        tlp: bool,
+        /// Proportional rate reduction (RFC 9937).
+        prr: bool,
+        /// Reports of duplicates (RFC 2883), and undoing a recovery in which all retransmissions
+        /// were duplicates.
+        dsack: bool,
+        /// Detection of spurious timeouts (F-RTO, RFC 5682).
+        frto: bool,
+        /// Pacing of window laws with the factors of Linux.
+        pacing: bool,
+        /// Slow start of window laws whose specification has none: that of Linux's CUBIC for
+        /// `cubic` in Linux's conventions, `standard` else.
+        slow_start: SlowStart,
+    }
 }
 
 /// Conventions of TCP implementations, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Conventions {
     /// Those of the RFCs, with RACK, tail loss probes (RFC 8985) and PRR (RFC 9937) if recovery is
     /// `sack`.
-    #[serde(rename = "rfc")]
     Rfc,
     /// Those of the RFCs without RACK, tail loss probes and PRR.
-    #[serde(rename = "rfc5681")]
     Rfc5681,
     /// Those of Linux 6.18.
-    #[serde(rename = "linux")]
     Linux,
     /// Those of ns-2.35.
-    #[serde(rename = "ns2")]
     Ns2,
     /// Those of ns-2 of spring 2001.
     #[serde(rename = "ns2-2001")]

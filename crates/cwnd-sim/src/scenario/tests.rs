@@ -37,6 +37,11 @@ fn droptail(link: &network::Link) -> QueueLimit {
     }
 }
 
+/// The names of the links of a route.
+fn names<'a>(network: &'a Network, route: &[usize]) -> Vec<&'a str> {
+    route.iter().map(|&link| network.links[link].name.as_str()).collect()
+}
+
 fn files() -> Vec<(PathBuf, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/cwnd/scenarios");
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -126,8 +131,10 @@ fn access_links_give_each_flow_two_hosts() {
     ));
     assert_eq!(network.nodes[2..4], ["reno-1.source", "reno-1.sink"]);
     let flow = &network.flows[1];
-    let names: Vec<&str> = flow.path.iter().map(|at| network.links[*at].name.as_str()).collect();
-    assert_eq!(names, ["reno-2.source-right", "right-left", "left-reno-2.sink"]);
+    assert_eq!(
+        names(&network, &flow.path),
+        ["reno-2.source-right", "right-left", "left-reno-2.sink"]
+    );
     assert_eq!(network.links[flow.path[0]].rate, Some(100e6));
     assert_eq!(droptail(&network.links[flow.path[0]]), QueueLimit::Packets(u32::MAX));
     connected(&network, flow);
@@ -316,11 +323,8 @@ fn routes_are_the_first_of_the_shortest_paths() {
         link("x", "y")
     );
     let network = compile(&text);
-    let names = |way: &[usize]| -> Vec<String> {
-        way.iter().map(|at| network.links[*at].name.clone()).collect()
-    };
-    assert_eq!(names(&network.flows[0].path), ["a-x", "x-d"]);
-    assert_eq!(names(&network.flows[0].back), ["d-x", "x-a"]);
+    assert_eq!(names(&network, &network.flows[0].path), ["a-x", "x-d"]);
+    assert_eq!(names(&network, &network.flows[0].back), ["d-x", "x-a"]);
 }
 
 #[test]

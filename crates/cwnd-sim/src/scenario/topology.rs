@@ -19,6 +19,7 @@ const MAX_SWITCHES: u32 = 1000;
 const MAX_NAME_LENGTH: usize = 64;
 
 /// The network without traffic. The sizes of queues depend on the flows.
+#[derive(Default)]
 pub(super) struct Topology<'a> {
     /// Names of the nodes.
     pub nodes: Vec<String>,
@@ -72,15 +73,7 @@ pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Probl
 impl<'a> Topology<'a> {
     /// Creates the nodes and links of a scenario.
     pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
-        let mut topology = Topology {
-            nodes: Vec::new(),
-            index: HashMap::new(),
-            links: Vec::new(),
-            queues: Vec::new(),
-            ends: None,
-            routers: Vec::new(),
-            names: HashSet::new(),
-        };
+        let mut topology = Topology::default();
         let tables = [
             ("dumbbell", scenario.dumbbell.is_some()),
             ("chain", scenario.chain.is_some()),
@@ -123,18 +116,9 @@ impl<'a> Topology<'a> {
                 );
             }
             let (from, to) = (topology.node(&link.from), topology.node(&link.to));
-            topology.add_links(
-                from,
-                to,
-                &LinkTable {
-                    key: &key,
-                    name: link.name.as_deref(),
-                    keys: link.keys(),
-                    bdp_rtt: link.bdp_rtt,
-                    duplex: link.duplex,
-                    back: link.back.as_ref(),
-                },
-            )?;
+            let table = LinkTable::new(&key, link.keys(), link.bdp_rtt, link.back.as_ref());
+            let table = LinkTable { name: link.name.as_deref(), duplex: link.duplex, ..table };
+            topology.add_links(from, to, &table)?;
         }
         Ok(topology)
     }
@@ -143,14 +127,8 @@ impl<'a> Topology<'a> {
         let Some(dumbbell) = &scenario.dumbbell else { return Ok(()) };
         let ends = (self.node("left"), self.node("right"));
         self.ends = Some(ends);
-        let table = LinkTable {
-            key: "dumbbell",
-            name: None,
-            keys: dumbbell.keys(),
-            bdp_rtt: dumbbell.bdp_rtt,
-            duplex: true,
-            back: dumbbell.back.as_ref(),
-        };
+        let (keys, back) = (dumbbell.keys(), dumbbell.back.as_ref());
+        let table = LinkTable::new("dumbbell", keys, dumbbell.bdp_rtt, back);
         table.check_required()?;
         self.add_links(ends.0, ends.1, &table)
     }
@@ -164,14 +142,8 @@ impl<'a> Topology<'a> {
             );
         }
         self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();
-        let table = LinkTable {
-            key: "chain",
-            name: None,
-            keys: chain.keys(),
-            bdp_rtt: chain.bdp_rtt,
-            duplex: true,
-            back: chain.back.as_ref(),
-        };
+        let (keys, back) = (chain.keys(), chain.back.as_ref());
+        let table = LinkTable::new("chain", keys, chain.bdp_rtt, back);
         table.check_required()?;
         for hop in 1..self.routers.len() {
             self.add_links(self.routers[hop - 1], self.routers[hop], &table)?;
@@ -193,14 +165,7 @@ impl<'a> Topology<'a> {
             let message = format!("{links} links in all; at most {MAX_LINKS}");
             return problem("leaf_spine.hosts", message);
         }
-        let link = |key, keys| LinkTable {
-            key,
-            name: None,
-            keys,
-            bdp_rtt: table.bdp_rtt,
-            duplex: true,
-            back: None,
-        };
+        let link = |key, keys| LinkTable::new(key, keys, table.bdp_rtt, None);
         let (rate, delay) = (Some(&table.rate), Some(&table.delay));
         let keys = LinkKeys { rate, delay, queue: table.queue.as_ref(), ..LinkKeys::default() };
         let own = &table.fabric;
@@ -330,7 +295,7 @@ impl<'a> Topology<'a> {
             to,
             rate: values.rate,
             delay: values.delay,
-            queue: PLACEHOLDER,
+            queue: INFINITE_QUEUE,
             loss: values.loss,
             loss_of_acks: keys.loss_of_acks.copied().unwrap_or_default(),
             impairments: values.impairments,
@@ -348,7 +313,17 @@ impl<'a> Topology<'a> {
     }
 }
 
-impl LinkTable<'_, '_> {
+impl<'a, 'k> LinkTable<'a, 'k> {
+    /// A link in both directions without a name of its own.
+    fn new(
+        key: &'k str,
+        keys: LinkKeys<'a>,
+        bdp_rtt: Option<Span>,
+        back: Option<&'a Back>,
+    ) -> Self {
+        LinkTable { key, name: None, keys, bdp_rtt, duplex: true, back }
+    }
+
     /// Checks that a table without defaults has a rate and a delay.
     fn check_required(&self) -> Result<(), Problem> {
         let keys = &self.keys;
@@ -387,6 +362,6 @@ impl LinkTable<'_, '_> {
     }
 }
 
-/// The placeholder of a queue without a size, and an infinite queue.
-const PLACEHOLDER: network::Queue =
-    network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
+/// An infinite queue, also the placeholder of a queue without a size.
+pub(super) const INFINITE_QUEUE: network::Queue =
+    network::Queue::DropTail { limit: QueueLimit::INFINITE };

@@ -62,9 +62,17 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 /// Implements `Deserialize` for a type that is read from text by `$text` or from a number by
-/// `$number`, both `-> Result<Self, impl Display>`. `$more` are the methods of the visitor for
-/// other values.
+/// `$number`, both `-> Result<Self, impl Display>`, or from a table of type `$table` by `$from`.
+/// `$more` are the methods of the visitor for other values.
 macro_rules! text_or_number {
+    ($type:ident, $expecting:literal, $text:expr, $number:expr, $table:ty => $from:expr) => {
+        $crate::units::text_or_number!($type, $expecting, $text, $number, {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<$type, A::Error> {
+                let map = serde::de::value::MapAccessDeserializer::new(map);
+                <$table as serde::Deserialize>::deserialize(map).map($from)
+            }
+        });
+    };
     ($type:ident, $expecting:literal, $text:expr, $number:expr, { $($more:item)* }) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -95,6 +103,42 @@ macro_rules! text_or_number {
 }
 pub(crate) use text_or_number;
 
+/// Implements `JsonSchema` for a type: its name, and this schema.
+macro_rules! json_schema {
+    ($type:ident, |$generator:pat_param| $schema:tt) => {
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema($generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use json_schema;
+
+/// Defines a table of a scenario file with its required keys and its optional ones. An optional key
+/// that is missing is `None`, and is not written.
+macro_rules! table {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($required:tt)* } optional {
+        $($(#[$about:meta])* $key:ident: $type:ty,)*
+    }) => {
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+        #[derive(schemars::JsonSchema)]
+        $(#[$attribute])*
+        pub struct $name {
+            $($required)*
+            $(
+                $(#[$about])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $key: Option<$type>,
+            )*
+        }
+    };
+}
+pub(crate) use table;
+
 /// Implements `FromStr`, `Deserialize` from a string or a number, `Serialize` as a string, and
 /// `JsonSchema`.
 ///
@@ -117,20 +161,13 @@ macro_rules! quantity {
             }
         }
 
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "description": $description,
-                    "type": ["string", "number"],
-                    "pattern": $pattern,
-                    "minimum": 0,
-                    "examples": $examples,
-                })
-            }
-        }
+        $crate::units::json_schema!($type, |_| {
+            "description": $description,
+            "type": ["string", "number"],
+            "pattern": $pattern,
+            "minimum": 0,
+            "examples": $examples,
+        });
     };
 }
 use quantity;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cwnd::Dur;
 
-use super::{Range, quantity, shorten, split, text_or_number};
+use super::{Range, json_schema, quantity, shorten, split, text_or_number};
 use crate::cast::whole;
 use crate::check::{self, shown};
 
@@ -173,15 +173,8 @@ impl serde::Serialize for Timestamps {
     }
 }
 
-impl schemars::JsonSchema for Timestamps {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Timestamps".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Timestamps (RFC 7323): true for a clock of 1 ms, or its granularity.",
-            "type": ["boolean", "string", "number"],
-            "examples": [true, "10ms"],
-        })
-    }
-}
+json_schema!(Timestamps, |_| {
+    "description": "Timestamps (RFC 7323): true for a clock of 1 ms, or its granularity.",
+    "type": ["boolean", "string", "number"],
+    "examples": [true, "10ms"],
+});

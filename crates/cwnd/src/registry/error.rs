@@ -205,8 +205,8 @@ fn closest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
 }
 
 /// How many letters to insert, delete or replace to turn one word into the other (Levenshtein),
-/// whatever their case.
-fn distance(a: &str, b: &str) -> usize {
+/// whatever their case: for messages that propose a name.
+pub fn distance(a: &str, b: &str) -> usize {
     let mut row: alloc::vec::Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {
         let mut diagonal = row[0];

@@ -10,6 +10,7 @@ const PACKET: u64 = MS / 5;
 const RTT: u64 = 10 * MS;
 
 /// A window law with additive increase and its signal.
+#[derive(Default)]
 struct Source {
     /// The ECN field of its packets.
     ecn: u16,
@@ -33,20 +34,7 @@ struct Source {
 
 impl Source {
     fn new(ecn: u16, alpha: Option<f64>) -> Self {
-        Source {
-            ecn,
-            alpha,
-            window: 10.0,
-            next: 0,
-            in_flight: 0,
-            acked: (0.0, 0.0),
-            round: 0,
-            reduced: 0,
-            delays: 0.0,
-            windows: 0.0,
-            delivered: 0,
-            dropped: 0,
-        }
+        Source { ecn, alpha, window: 10.0, ..Source::default() }
     }
 
     fn scalable() -> Self {

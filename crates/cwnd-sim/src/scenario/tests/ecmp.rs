@@ -2,14 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::compile;
 use super::errors::check_errors;
-use crate::network::Network;
-
-/// The names of the links of a route.
-fn names<'a>(network: &'a Network, route: &[usize]) -> Vec<&'a str> {
-    route.iter().map(|&link| network.links[link].name.as_str()).collect()
-}
+use super::{compile, names};
 
 /// A network with `middle` nodes between a and d, a longer path through v and w, and this traffic.
 fn parallel(middle: u32, traffic: &str) -> String {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::errors::check_errors;
-use super::{compile, tcp};
+use super::{compile, names, tcp};
 use crate::network::{self, Network, QueueLimit};
 use cwnd::Dur;
 
@@ -12,10 +12,6 @@ const NET: &str = "duration = 9\n[leaf_spine]\nleaves = 3\nspines = 2\nhosts = 4
 
 fn link<'a>(network: &'a Network, name: &str) -> &'a network::Link {
     network.links.iter().find(|link| link.name == name).unwrap()
-}
-
-fn names<'a>(network: &'a Network, route: &[usize]) -> Vec<&'a str> {
-    route.iter().map(|&link| network.links[link].name.as_str()).collect()
 }
 
 #[test]
