@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd._show.chart_lines import lines, thin
+from cwnd._show.chart_lines import deviation_ellipse, lines, thin
 from cwnd._show.report.compare import compare_page
 from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render
 from cwnd._show.report.run import run_page
@@ -157,6 +157,41 @@ def test_the_comparisons_page_and_plot_describe_the_network():
     assert "The shaded warm-up" not in page
     assert "2 flows of far on a link of infinite rate" in title
     assert "duration=3s" in title.replace("\n", " ")
+
+
+def test_goodput_against_delay_is_drawn_with_its_ellipse(comparison):
+    points = unpack(compare_page(comparison))["trade_offs"]
+    axes = next(a for a in comparison.plot().axes if a.get_title().startswith("each alone;"))
+    assert axes.xaxis_inverted()
+    dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    assert [dot.get_label() for dot in dots] == [row.controller for row in comparison.rows_alone]
+    for row, point, dot in zip(comparison.rows_alone, points, dots, strict=True):
+        delay, goodput = (
+            np.mean(row.values("queueing_delay_p95_s")),
+            np.mean(row.values("goodput_bps")),
+        )
+        assert point["delay"] == dot.get_xdata()[0] == pytest.approx(1e3 * delay)
+        assert point["goodput"] == dot.get_ydata()[0] == pytest.approx(goodput / 1e6)
+        assert np.max(point["outline"][0]) - point["delay"] == pytest.approx(
+            1e3 * np.std(row.values("queueing_delay_p95_s"), ddof=1), rel=0.01
+        )
+
+
+def test_two_seeds_have_a_line_for_an_ellipse_and_one_has_none():
+    for repeat, drawn in ((1, 0), (2, 73)):
+        few = cwnd.compare(["simd"], time="3s", repeat=repeat, flows=2)
+        for point in unpack(compare_page(few))["trade_offs"]:
+            assert [len(axis) for axis in point["outline"]] == [drawn, drawn]
+
+
+def test_the_ellipse_has_a_mahalanobis_distance_of_1():
+    x, y = np.random.default_rng(1).multivariate_normal([3, 7], [[4, 3], [3, 5]], 40).T
+    off = np.array(deviation_ellipse(x, y)) - [[x.mean()], [y.mean()]]
+    distance = np.einsum("ip,ij,jp->p", off, np.linalg.inv(np.cov(x, y)), off)
+    np.testing.assert_allclose(distance, 1)
+    np.testing.assert_allclose(
+        deviation_ellipse(np.append(x, np.nan), np.append(y, 1)), deviation_ellipse(x, y)
+    )
 
 
 def test_the_runs_page_shows_its_flows(pages, result):

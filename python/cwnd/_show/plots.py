@@ -16,6 +16,7 @@ from cwnd._show.chart_lines import (
     lines,
     sent_bytes,
     throughput,
+    trade_offs,
     while_active,
 )
 from cwnd._show.colors import DASHES, PALETTE, REFERENCE, colors
@@ -131,12 +132,11 @@ def plot_transfers(result: Result) -> Figure:
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
-    """Draw fairness, smoothness and queue of all controllers, and one window of each."""
+    """Draw fairness, smoothness, queue and goodput against delay, and one window of each."""
     alone, against = comparison.rows_alone, comparison.rows_against
-    height = 1.6 + 0.35 * len(alone)
-    figure = Picture(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
-    ratios = [height, 1.15 * len(alone) + 0.4]
-    upper, lower = figure.subfigures(2, 1, height_ratios=ratios, squeeze=False)[:, 0]
+    heights = [1.6 + 0.35 * len(alone), max(3.0, 0.6 + 0.24 * len(alone)), 0.4 + 1.15 * len(alone)]
+    figure = Picture(figsize=(10, sum(heights) + 0.4), layout="constrained")
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=heights, squeeze=False)[:, 0]
     share, rough, queue = upper.subplots(1, 3, sharey=True)
     shades = colors([row.controller for row in alone], comparison.reference)
     _dots(share, against, "share", shades)
@@ -152,6 +152,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
     figure.suptitle(_plain(textwrap.fill(path_text(network), 100)), fontsize=11)
+    _trade_offs(middle.subplots(), comparison, shades)
     panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
@@ -272,6 +273,23 @@ def _dots(
     axes.set_xlim(0, 1.05 * most * factor or 1.0)
     _tidy(axes)
     axes.grid(axis="x", alpha=0.25)
+
+
+def _trade_offs(axes: Axes, comparison: Comparison, shades: dict[str, str]) -> None:
+    """Draw the goodput of each controller alone against its delay, which falls to the right."""
+    for each in trade_offs(comparison):
+        color = shades[each.controller]
+        axes.fill(*each.outline, facecolor=color, alpha=0.2, linewidth=0)
+        axes.plot(*each.outline, color=color, linewidth=1)
+        label = _plain(each.controller)
+        axes.plot([each.delay_ms], [each.goodput_mbps], "o", color=color, markersize=6, label=label)
+    axes.invert_xaxis()
+    axes.set_xlabel("queueing delay, 95th percentile (ms), lower to the right")
+    axes.set_ylabel("goodput, all flows (Mbit/s)")
+    axes.set_title("each alone; ellipses are one standard deviation over the seeds", fontsize=10)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=9)
+    axes.grid(alpha=0.25)
+    _tidy(axes)
 
 
 def _largest(panels: list[Axes], start: float) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_facts
 from cwnd._runs.text import caveats
+from cwnd._show.chart_lines import trade_offs
 from cwnd._show.colors import colors
 from cwnd._show.report.page import points_of, render, run_data
 from cwnd._show.sheets import (
@@ -108,7 +109,20 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
         for row in group
         for run in row.results
     ]
-    return {"figures": {"panels": panels, "rows": rows}, "runs": runs}
+    return {
+        "figures": {"panels": panels, "rows": rows},
+        "trade_offs": [
+            {
+                "name": each.controller,
+                "color": shades[each.controller],
+                "delay": each.delay_ms,
+                "goodput": each.goodput_mbps,
+                "outline": [axis.tolist() for axis in each.outline],
+            }
+            for each in trade_offs(comparison)
+        ],
+        "runs": runs,
+    }
 
 
 def _network(network: NetworkSummary) -> list[tuple[str, str, str]]:
