@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -12,6 +13,9 @@ import pytest
 import cwnd
 import cwnd._runs.networks
 from cwnd._cli import run as command_line
+from cwnd._cli import tables
+from cwnd._show.report.compare import compare_page
+from cwnd._show.sheets import against_columns
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -114,6 +118,75 @@ def test_the_command_repeats_it(comparison):
     assert words[:4] == ["cwnd", "compare", "simd", "aimd(alpha=0.31, beta=1/8)"]
     for option, value in [("--rate", "10mbit"), ("--rtt", "40ms"), ("--repeat", "3")]:
         assert words[words.index(option) + 1] == value
+
+
+def test_every_pair_competes_once(command):
+    """The matrix has each share, and its mirror image, of runs that the rerun command repeats."""
+    found = cwnd.compare(["vegas", "cubic"], pairs=True, **SMALL)
+    assert [(row.controller, row.against) for row in found.rows_pairs] == [("vegas", "cubic")]
+    pair = found.rows_pairs[0]
+    alone = {row.controller: row for row in found.rows_alone}
+    for figures, own in zip(pair.repeats, alone["cubic"].repeats, strict=True):
+        both = figures["goodput_bps"] + figures["reference_goodput_bps"]
+        assert figures["share"] == pytest.approx(figures["goodput_bps"] / both)
+        # The harm is to the second controller.
+        harm = 1 - 2 * figures["reference_goodput_bps"] / own["goodput_bps"]
+        assert figures["harm_goodput"] == pytest.approx(harm)
+    for run in pair.results:
+        names = [flow["controller"] for flow in run.measured_flows]
+        assert names == ["vegas"] * 2 + ["cubic"] * 2
+    names = ["reno", "vegas", "cubic"]
+    assert set(found.share_of) == set(itertools.permutations(names, 2))
+    assert found.shares.index.tolist() == names
+    for one, other in itertools.combinations(names, 2):
+        there, back = found.shares.loc[one, other], found.shares.loc[other, one]
+        assert there["mean"] + back["mean"] == pytest.approx(1)
+        assert there["low"] + back["high"] == pytest.approx(1)
+        assert there["low"] <= there["mean"] <= there["high"]
+    assert found.shares["reno"]["mean"].isna().tolist() == [True, False, False]
+    (written,) = found.to_json()["pairs"]
+    assert (written["controller"], written["against"]) == ("vegas", "cubic")
+    assert written["share"]["mean"] == pair.figures["share"].mean
+    words = shlex.split(found.rerun)
+    assert "--pairs" in words
+    assert json.loads(command(*words[1:], "--json").stdout)["pairs"] == [written]
+
+
+def test_the_matrix_is_a_table_in_parts_and_a_heat_map(command):
+    words = ["compare", "vegas", "cubic", *("--time", "3s", "--repeat", "2", "--pairs")]
+    lines = command(*words).stdout.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("Share of the row"))
+    assert lines[begin + 1].split() == ["1", "2", "3"]
+    assert lines[begin + 3].split()[:2] == ["1", "reno"]
+    found = cwnd.compare(["vegas", "cubic"], time="3s", repeat=2, pairs=True)
+    page = compare_page(found)
+    table = page.partition("Share of the row against the column")[2].partition("</table>")[0]
+    for (one, other), share in found.share_of.items():
+        side = "above" if share.mean > 0.5 else "below"
+        cell = f'<td class="{side}" style="--heat:{100 * abs(share.mean - 0.5):.0f}%">'
+        assert f"{cell}{share.mean:.3f}<small>" in table, (one, other)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(comparison, width):
+    """At 80 columns intervals were cut: 0.403–0.9…"""
+    text = io.StringIO()
+    console = tables._Console(file=text, width=width)
+    columns = against_columns(comparison)
+    tables._print_estimates(console, "Against", comparison.rows_against, columns)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    for row in comparison.rows_against:
+        for column in columns:
+            figure = row.figures[column.name]
+            cells = " ".join(lines).split()
+            assert column.mean(figure) in cells
+            assert column.interval(figure) in cells
+
+
+def test_two_controllers_have_no_more_pairs():
+    with pytest.raises(ValueError, match="pairs: three controllers, the reference included"):
+        cwnd.compare(["simd", "reno"], pairs=True, **SMALL)
 
 
 def test_a_class_is_as_good_as_a_native_law():

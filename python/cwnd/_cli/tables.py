@@ -30,10 +30,11 @@ from cwnd._show.sheets import (
     network_text,
     run_text,
 )
+from cwnd.metrics.catalog import short
 from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
 
@@ -97,14 +98,11 @@ def print_comparison(comparison: Comparison) -> None:
     console.print(Text(network_text(comparison.network), style="dim"))
     _print_caveats(console, comparison.results)
     console.print()
-    console.print(_estimates("Each alone", comparison.rows_alone, alone_columns(comparison)))
-    console.print(
-        _estimates(
-            f"Half and half against {comparison.reference}",
-            comparison.rows_against,
-            against_columns(comparison),
-        )
-    )
+    _print_estimates(console, "Each alone", comparison.rows_alone, alone_columns(comparison))
+    title = f"Half and half against {comparison.reference}"
+    _print_estimates(console, title, comparison.rows_against, against_columns(comparison))
+    if comparison.rows_pairs:
+        _print_shares(console, comparison)
     for verdict in comparison.verdicts:
         console.print(Text(verdict.controller, style="bold"))
         console.print(Padding(Text(verdict.sentence), (0, 0, 0, 2)))
@@ -456,18 +454,61 @@ def _cell(value: object, style: str) -> str:
     return f"{value:{style}}" if isinstance(value, float) else printable(str(value))
 
 
-def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Figure]) -> Table:
-    """Tabulate means, each above its interval."""
-    table = _table(title, ("controller",))
-    for column in columns:
-        table.add_column(f"{column.title}\n{column.unit}", justify="right")
-    for row in rows:
-        cells = []
-        for column in columns:
-            figure = row.figures[column.name]
-            cells.append(_stacked(column.mean(figure), column.interval(figure)))
-        table.add_row(row.controller, *cells)
-    return table
+def _print_estimates(
+    console: Console, title: str, rows: Sequence[Row], columns: Sequence[Figure]
+) -> None:
+    """Print means, each above its interval."""
+    _print_wide(
+        console,
+        title,
+        [row.controller for row in rows],
+        {
+            f"{column.title}\n{column.unit}": [
+                _stacked(column.mean(figure), column.interval(figure))
+                for figure in (row.figures[column.name] for row in rows)
+            ]
+            for column in columns
+        },
+    )
+
+
+def _print_shares(console: Console, comparison: Comparison) -> None:
+    """Print the share of each controller against each other one."""
+    names = [row.controller for row in comparison.rows_alone]
+    share = short("share")
+    cells = {
+        f"{number}\n": [
+            _stacked(share.mean(found), share.interval(found)) if found else Text("")
+            for found in (comparison.share_of.get((name, other)) for name in names)
+        ]
+        for number, other in enumerate(names, 1)
+    }
+    numbered = [f"{number} {name}" for number, name in enumerate(names, 1)]
+    _print_wide(console, "Share of the row against the column", numbered, cells)
+
+
+def _print_wide(
+    console: Console, title: str, names: Sequence[str], columns: Mapping[str, Sequence[Text]]
+) -> None:
+    """Print a table of controllers, in parts whose columns fit the console."""
+    first = min(max(map(len, (*names, "controller"))), console.width // 3)
+    parts: list[list[tuple[str, int]]] = []
+    room = 0
+    for head, cells in columns.items():
+        width = max(len(line) for text in (head, *map(str, cells)) for line in text.split("\n"))
+        if not parts or room < 2 + width:
+            parts.append([])
+            room = console.width - first
+        parts[-1].append((head, width))
+        room -= 2 + width
+    for part in parts:
+        table = _table(title if part is parts[0] else "", ())
+        table.add_column("controller", width=first)
+        for head, width in part:
+            table.add_column(head, justify="right", width=width)
+        for row, name in enumerate(names):
+            table.add_row(name, *(columns[head][row] for head, _ in part))
+        console.print(table)
 
 
 def _stacked(mean: str, interval: str) -> Text:

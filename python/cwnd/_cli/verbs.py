@@ -189,6 +189,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option("--warmup", help="Warm-up, which figures exclude; a quarter of --time by default.")
 @click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
 @shared.conventions()
+@click.option("--pairs", is_flag=True, help="Let every pair of controllers compete.")
 @shared.values()
 @shared.repeat(
     COMPARE_REPEATS,
@@ -204,6 +205,7 @@ def compare(  # noqa: PLR0913
     controllers: tuple[str, ...],
     assignments: tuple[str, ...],
     reference: str,
+    pairs: bool,
     repeat: Repeat,
     seed: int | None,
     on: str,
@@ -236,7 +238,7 @@ def compare(  # noqa: PLR0913
             for name, value in options.items()
             if not (files or f"tcp.{name}" in values) or shared.is_given(name)
         }
-        plan = Plan(names, reference, file, values, given, repeat, seed, on)
+        plan = Plan(names, reference, file, values, given, repeat, seed, on, pairs=pairs)
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)

@@ -20,7 +20,7 @@ from cwnd._show.sheets import (
     warmup_text,
 )
 from cwnd._tasks.comparison.verdict import RULE
-from cwnd.metrics.catalog import number
+from cwnd.metrics.catalog import number, short
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def compare_page(comparison: Comparison) -> str:
                 heads(against),
                 cells(against, comparison.rows_against),
             ),
+            *share_tables(comparison),
         ],
         glossary={column.title: column.meaning for column in [*alone, *against]},
         reference=reference,
@@ -169,6 +170,29 @@ def cells(columns: list[Figure], rows: list[Row]) -> list[list[str | tuple[str, 
         ]
         for row in rows
     ]
+
+
+def share_tables(
+    comparison: Comparison,
+) -> list[tuple[str, list[tuple[str, str, str]], list[list[str | tuple[str, str, float]]]]]:
+    """Return the matrix of shares as a table if all pairs competed.
+
+    A cell has the mean, the interval and the difference of the mean from 0.5.
+    """
+    if not comparison.rows_pairs:
+        return []
+    names = [row.controller for row in comparison.rows_alone]
+    share = short("share")
+
+    def cell(name: str, other: str) -> str | tuple[str, str, float]:
+        found = comparison.share_of.get((name, other))
+        if found is None or not math.isfinite(found.mean):
+            return ""
+        return share.mean(found), share.interval(found), found.mean - 0.5
+
+    heads = [("controller", "", ""), *((name, "", f"share against {name}") for name in names)]
+    rows = [[name, *(cell(name, other) for other in names)] for name in names]
+    return [("Share of the row against the column", heads, rows)]
 
 
 def _join_names(names: list[str]) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one controller, alone or against the reference."""
+    """The figures of one controller, alone or against another one."""
 
     controller: str
     repeats: list[dict[str, float]]
@@ -37,6 +37,8 @@ class Row:
     results: list[Result]
     turns: int = 1
     """Number of repeats that balance the paths: 2 if controllers alternate between the paths."""
+    against: str = ""
+    """The other controller, which has the reference's figures in ``repeats``; empty alone."""
 
     @cached_property
     def figures(self) -> dict[str, Estimate]:
@@ -75,6 +77,8 @@ class Comparison:
         Specification of the reference.
     rows_alone, rows_against
         One row for each controller. The reference always has a row in ``rows_alone``.
+    rows_pairs
+        One row for each pair of controllers without the reference; empty unless asked for.
     rerun
         The command that repeats the comparison; empty if there is none.
     no_rerun
@@ -85,6 +89,7 @@ class Comparison:
     reference: str
     rows_alone: list[Row]
     rows_against: list[Row]
+    rows_pairs: list[Row]
     rerun: str = ""
     no_rerun: str = ""
 
@@ -98,10 +103,42 @@ class Comparison:
         """Each controller against the reference: mean, low and high of each figure."""
         return _frame(self.rows_against)
 
+    @cached_property
+    def share_of(self) -> dict[tuple[str, str], Estimate]:
+        """Share of a flow of the first controller, against a flow of the second, by pair."""
+        found = {}
+        for row in [*self.rows_against, *self.rows_pairs]:
+            share = row.figures["share"]
+            found[row.against, row.controller] = Estimate(
+                1 - share.mean, 1 - share.high, 1 - share.low, share.n
+            )
+            found[row.controller, row.against] = share
+        return found
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """Share of the row's controller against the column's: mean, low and high."""
+        require("A frame of a comparison", "pandas")
+        import pandas as pd
+
+        names = [row.controller for row in self.rows_alone]
+        unknown = estimate([])
+        return pd.DataFrame(
+            {
+                (other, part): [
+                    getattr(self.share_of.get((name, other), unknown), part) for name in names
+                ]
+                for other in names
+                for part in ("mean", "low", "high")
+            },
+            index=pd.Index(names, name="controller"),
+        )
+
     @property
     def results(self) -> list[Result]:
         """All runs."""
-        return [run for row in [*self.rows_alone, *self.rows_against] for run in row.results]
+        rows = [*self.rows_alone, *self.rows_against, *self.rows_pairs]
+        return [run for row in rows for run in row.results]
 
     def __repr__(self) -> str:
         names = ", ".join(row.controller for row in self.rows_against)
@@ -203,6 +240,7 @@ class Comparison:
                 "reference": self.reference,
                 "alone": [row.to_json() for row in self.rows_alone],
                 "against": [row.to_json() for row in self.rows_against],
+                "pairs": [row.to_json() | {"against": row.against} for row in self.rows_pairs],
                 "verdicts": [verdict.to_json() for verdict in self.verdicts],
                 "rerun": self.rerun or None,
                 "no_rerun": self.no_rerun or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -69,6 +70,7 @@ def compare(  # noqa: PLR0913
     warmup: Quantity | None = None,
     loss: Quantity | None = None,
     conventions: str | None = None,
+    pairs: bool = False,
     repeat: Repeat = COMPARE_REPEATS,
     seed: int | None = None,
     on: str = BACKEND,
@@ -116,6 +118,9 @@ def compare(  # noqa: PLR0913
     conventions
         Conventions of TCP: ``linux`` by default, ``rfc``, ``rfc5681``, ``ns2`` or ``ns2-2001``. A
         ``network`` has its own.
+    pairs
+        Whether every other pair of controllers competes too, half and half, as each controller and
+        the reference do: `Comparison.shares` is then a full matrix.
     repeat
         Runs of each case, with the seeds ``seed``, ``seed + 1`` and so on. Fewer than five leave
         most verdicts undecided. ``auto`` starts with 10 and doubles the number until every verdict
@@ -156,7 +161,9 @@ def compare(  # noqa: PLR0913
         "loss": loss,
         "conventions": conventions,
     }
-    plan = Plan(controllers, reference, network, values or {}, options, repeat, seed, on)
+    plan = Plan(
+        controllers, reference, network, values or {}, options, repeat, seed, on, pairs=pairs
+    )
     return plan.run(progress)
 
 
@@ -184,7 +191,7 @@ class Plan:
     ``most`` is the largest number of repeats, ``most_runs`` that of runs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         controllers: Sequence[Spec],
         reference: Spec,
@@ -194,6 +201,8 @@ class Plan:
         repeat: Repeat,
         seed: int | None,
         on: str,
+        *,
+        pairs: bool = False,
     ) -> None:
         self.first, self.most = read_repeat(repeat, COMPARE_REPEATS, real=on != "sim")
         self.on = on
@@ -223,13 +232,22 @@ class Plan:
         self.specs = {read_controller(spec)[0]: spec for spec in [reference, *controllers]}
         self.alone, self.names = cases(controllers, reference)
         self.reference = read_controller(reference)[0]
-        self.most_runs = self.most * (len(self.alone) + len(self.names))
+        self.pairs = pairs
+        duels = [(name, self.reference) for name in self.names]
+        if pairs:
+            others = [name for name in self.alone if name != self.reference]
+            if len(others) < 2:
+                problem = (
+                    "three controllers, the reference included, are the fewest with more pairs"
+                )
+                raise ArgumentError("pairs", problem)
+            duels += combinations(others, 2)
+        self.most_runs = self.most * (len(self.alone) + len(duels))
         self._asked = net
         self.network = net.sampled(self.most_runs, self._flows, self.duration_s)
-        pairs: list[tuple[str, str | None]] = [(name, None) for name in self.alone]
-        pairs += [(name, self.reference) for name in self.names]
+        self.cases = [*((name, "") for name in self.alone), *duels]
         self.scenarios = [
-            [self._scenario(one, other, turn) for turn in (0, 1)] for one, other in pairs
+            [self._scenario(one, other, turn) for turn in (0, 1)] for one, other in self.cases
         ]
         self.turns = 2 if any(a.to_json() != b.to_json() for a, b in self.scenarios) else 1
         if self.most % self.turns:
@@ -240,8 +258,8 @@ class Plan:
             )
         check_backend(on, [turns[0] for turns in self.scenarios])
 
-    def _scenario(self, one: str, other: str | None, turn: int) -> Scenario:
-        against = None if other is None else self.specs[other]
+    def _scenario(self, one: str, other: str, turn: int) -> Scenario:
+        against = self.specs[other] if other else None
         return self.network.with_controllers(self.specs[one], against, turn)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Comparison:
@@ -298,18 +316,18 @@ class Plan:
         return _against_figures(run, link, self._own_flows(case, run))
 
     def _own_flows(self, case: int, run: Result) -> list[FlowRecord]:
-        """Return the flows that are not the reference's in a run of a case against it."""
-        name, flows = self.names[case - len(self.alone)], run.measured_flows
-        if name == self.reference:
+        """Return the flows of the first controller in a run that two controllers share."""
+        (name, other), flows = self.cases[case], run.measured_flows
+        if name == other:
             return flows[: len(flows) // 2]
         return [flow for flow in flows if flow["controller"] == name]
 
     def _outcome(self, runs: list[list[_Measured]], network: Network) -> Comparison:
         """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
-        solo = runs[self.alone.index(self.reference)] if self.reference in self.alone else []
         for case, made in enumerate(runs[alone:], alone):
-            for (figures, run), (own, single) in zip(made, solo, strict=False):
+            solo = runs[self.alone.index(self.cases[case][1])]
+            for (figures, run), (own, single) in zip(made, solo, strict=True):
                 others = len(run.measured_flows) - len(self._own_flows(case, run))
                 figures.update(_harm(own, figures, len(single.measured_flows), others))
         rows = [
@@ -317,10 +335,12 @@ class Plan:
                 name,
                 [figures for figures, _ in made],
                 [run for _, run in made],
-                1 if case < alone else self.turns,
+                self.turns if other else 1,
+                other,
             )
-            for case, (name, made) in enumerate(zip([*self.alone, *self.names], runs, strict=True))
+            for (name, other), made in zip(self.cases, runs, strict=True)
         ]
+        end = alone + len(self.names)
         described = network.describe(
             [run for row in rows for run in row.results],
             turns=self.turns,
@@ -329,7 +349,15 @@ class Plan:
             on=self.on,
         )
         rerun, problem = self._command(repeat)
-        return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)
+        return Comparison(
+            described,
+            self.reference,
+            rows[:alone],
+            rows[alone:end],
+            rows[end:],
+            rerun=rerun,
+            no_rerun=problem,
+        )
 
     def _command(self, repeat: int) -> tuple[str, str]:
         """Return the command that repeats the comparison, or the reason why there is none."""
@@ -348,6 +376,7 @@ class Plan:
         command += names if file is None else [words[0], *names]
         command += ["--reference", str(specs[self.reference])]
         command += words if file is None else words[1:]
+        command += ["--pairs"] if self.pairs else []
         # `auto` chose the sampling period for the largest number of runs.
         again = self._asked.sampled(repeat * len(self.scenarios), self._flows, self.duration_s)
         if again.sample_s != self.network.sample_s:
