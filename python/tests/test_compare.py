@@ -12,10 +12,11 @@ import pytest
 
 import cwnd
 import cwnd._runs.networks
+from cwnd import metrics
 from cwnd._cli import run as command_line
 from cwnd._cli import tables
 from cwnd._show.report.compare import compare_page
-from cwnd._show.sheets import against_columns
+from cwnd._show.sheets import against_columns, alone_columns
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -182,6 +183,71 @@ def test_tables_fit_the_terminal(comparison, width):
             cells = " ".join(lines).split()
             assert column.mean(figure) in cells
             assert column.interval(figure) in cells
+
+
+SHORT = {
+    "name": "short",
+    "duration": "6s",
+    "warmup": "1s",
+    "dumbbell": {"rate": "10mbit", "delay": "10ms"},
+    "flow": [
+        {"controller": "reno", "count": 2},
+        {
+            "controller": "reno",
+            "name": "web",
+            "arrivals": {"load": 0.3, "sizes": "20kb"},
+        },
+    ],
+}
+
+
+def test_measures_are_those_of_the_controllers_flows():
+    names = ["fct.p95.web", "completed", "goodput.min", "utilization", "slowdown.p50"]
+    found = cwnd.compare(["vegas"], network=cwnd.Scenario(SHORT), repeat=2, measures=names)
+    assert found.measures == names
+    for row in [*found.rows_alone, *found.rows_against]:
+        for run, figures in zip(row.results, row.repeats, strict=True):
+            own = [f for f in run.measured_flows if f["controller"] == row.controller]
+            others = [f for f in run.measured_flows if f not in own]
+            assert bool(others) == bool(row.against)
+            times = run.transfers(own).fct
+            assert figures["fct_p95_s"] == metrics.spread(times).p95
+            assert figures["fct.p95.web"] == pytest.approx(figures["fct_p95_s"])
+            assert figures["completed"] == pytest.approx(np.isfinite(times).mean())
+            assert figures["goodput.min"] == pytest.approx(min(run.goodputs_bps(own)))
+            assert figures["slowdown.p50"] > 0
+        assert row.figures["completed"].high <= 1
+    titles = [column.title for column in against_columns(found)]
+    assert [title for title in titles if title in names] == [*names[:3], names[4], "utilization"]
+    assert {"time, p99", "resent", "RTT"} <= set(titles)
+    # A measure that is a column already is shown once.
+    shown = [column.name for column in alone_columns(found)]
+    assert shown.count("utilization") == 1
+
+
+def test_the_option_measure(command):
+    words = ["compare", "reno", *("--time", "3s", "--repeat", "2", "--flows", "2")]
+    words += ["--measure", "goodput.min", "--measure", "queue_delay.p50"]
+    document = json.loads(command(*words, "--json").stdout)
+    for row in [*document["alone"], *document["against"]]:
+        assert 0 < row["goodput.min"]["mean"] <= 15e6
+        assert 0 < row["queue_delay.p50"]["mean"] < row["queueing_delay_p95_s"]["mean"]
+    assert shlex.split(document["rerun"]).count("--measure") == 2
+    assert "queue_delay.p50" in command(*words).stdout
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["fct.p9"], '"p9" is not allowed after fct'),
+        (["speed"], 'unknown metric "speed"'),
+        (["goodput.web"], r'"web" is not allowed .*\(reno alone\)'),
+        (["fct", "fct"], "fct is listed twice"),
+    ],
+)
+def test_a_wrong_measure_is_named(names, problem):
+    with pytest.raises(ValueError, match=f"measure: {problem}"):
+        cwnd.compare(["simd"], measures=names, **SMALL)
 
 
 def test_two_controllers_have_no_more_pairs():

@@ -190,6 +190,13 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
 @shared.conventions()
 @click.option("--pairs", is_flag=True, help="Let every pair of controllers compete.")
+@click.option(
+    "--measure",
+    "measures",
+    metavar="METRIC",
+    multiple=True,
+    help="Show a metric too, by its name in [expect], such as fct.p95; may be repeated.",
+)
 @shared.values()
 @shared.repeat(
     COMPARE_REPEATS,
@@ -206,6 +213,7 @@ def compare(  # noqa: PLR0913
     assignments: tuple[str, ...],
     reference: str,
     pairs: bool,
+    measures: tuple[str, ...],
     repeat: Repeat,
     seed: int | None,
     on: str,
@@ -238,7 +246,18 @@ def compare(  # noqa: PLR0913
             for name, value in options.items()
             if not (files or f"tcp.{name}" in values) or shared.is_given(name)
         }
-        plan = Plan(names, reference, file, values, given, repeat, seed, on, pairs=pairs)
+        plan = Plan(
+            names,
+            reference,
+            file,
+            values,
+            given,
+            repeat,
+            seed,
+            on,
+            pairs=pairs,
+            measures=measures,
+        )
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)

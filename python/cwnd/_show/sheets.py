@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cwnd._runs.conventions import conventions_text
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.text import join_parts
-from cwnd.metrics.catalog import FIGURES, number, short
+from cwnd.metrics.catalog import FIGURES, measured, number, short
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -45,35 +45,65 @@ _GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, a
 
 def alone_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers alone, from left to right."""
-    return [
+    columns = [
         _GOODPUT,
-        *map(short, ("utilization", *_some(comparison), "queueing_delay_s")),
-        short("queueing_delay_p95_s"),
+        short("utilization"),
+        *_some(comparison),
+        short("queueing_delay_s"),
+        *map(short, ("queueing_delay_p95_s", "mean_rtt_s")),
         _variation(comparison),
         short("jain"),
     ]
+    return columns + _measured(comparison, columns)
 
 
 def against_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers against the reference, from left to right."""
     other = comparison.reference
-    return [
+    columns = [
         short("share", meaning=f"A flow's share against {other}'s; 0.5 is equal."),
         _GOODPUT,
         short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
-        *map(short, (*_some(comparison), "queueing_delay_s")),
+        *_some(comparison),
+        *map(short, ("queueing_delay_s", "mean_rtt_s")),
         _variation(comparison),
         short("jain"),
     ]
+    return columns + _measured(comparison, columns)
 
 
-def _some(comparison: Comparison) -> list[str]:
-    """Name the completion time if all runs have transfers, loss, and marks if there are any."""
+def _some(comparison: Comparison) -> list[Figure]:
+    """Return completion times if all runs have transfers, loss, marks if any, retransmissions."""
     rows = [*comparison.rows_alone, *comparison.rows_against]
-    times = ["fct_s"] if all("fct_s" in row.figures for row in rows) else []
+    times = _COMPLETION if all("fct_s" in row.figures for row in rows) else []
     marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
-    return [*times, "loss_rate", *(["mark_rate"] if marked else [])]
+    rates = ["loss_rate", *(["mark_rate"] if marked else [])]
+    return [*times, *map(short, rates), short("retransmission_rate", "resent")]
+
+
+_COMPLETION = [
+    short("fct_s"),
+    *(
+        replace(FIGURES["fct_s"], name=f"fct_{part}_s", title=f"time, {part}", meaning=meaning)
+        for part, meaning in (
+            ("p50", "Median completion time of its transfers."),
+            ("p95", "95th percentile of the completion times."),
+            ("p99", "99th percentile of the completion times."),
+        )
+    ),
+]
+"""Completion times of transfers."""
+
+
+def _measured(comparison: Comparison, columns: list[Figure]) -> list[Figure]:
+    """Return the columns of the metrics that were asked for, without those that are there."""
+    shown = {column.name for column in columns}
+    return [
+        FIGURES[name] if name in FIGURES else measured(name)
+        for name in comparison.measures
+        if name not in shown
+    ]
 
 
 def _variation(comparison: Comparison) -> Figure:

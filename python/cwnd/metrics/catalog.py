@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,6 +19,15 @@ Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
 """Dimension of a metric: bits per second, seconds, or a number without unit."""
 
 _FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100}
+
+_SHOWN: dict[Dimension, tuple[str, int]] = {
+    "rate": ("Mbit/s", 2),
+    "time": ("ms", 1),
+    "fraction": ("%", 2),
+    "count": ("", 1),
+    "number": ("", 3),
+}
+"""Unit and decimal places of a metric that has no figure of its own, by dimension."""
 
 
 def range_of_dimension(dimension: Dimension) -> Range:
@@ -100,6 +110,28 @@ FIGURES: Mapping[str, Figure] = {
     for figure in metric["figures"]
 }
 """The figures by name."""
+
+
+def metric_of(name: str) -> str:
+    """Return the metric in a name of ``[expect]``: what precedes a statistic, place and time."""
+    return re.split("[.@]", name, maxsplit=1)[0]
+
+
+def measured(name: str) -> Figure:
+    """Return the figure of a metric by its name in ``[expect]``, such as ``fct.p95.web``.
+
+    Examples
+    --------
+    >>> measured("fct.p95").with_unit, measured("completed").range.high
+    ('fct.p95 (ms)', 1.0)
+    """
+    metric = metric_of(name)
+    dimension = DIMENSIONS[metric]
+    unit, digits = _SHOWN[dimension]
+    if metric == "jain":
+        unit, digits = "", 3
+    within = range_of_dimension(dimension)
+    return Figure(name, name, name, unit, digits, f"Metric {name}.", of_run=False, range=within)
 
 
 def short(name: str, title: str = "", meaning: str = "") -> Figure:

@@ -79,6 +79,8 @@ class Comparison:
         One row for each controller. The reference always has a row in ``rows_alone``.
     rows_pairs
         One row for each pair of controllers without the reference; empty unless asked for.
+    measures
+        Names of the further metrics, which the rows have as figures.
     rerun
         The command that repeats the comparison; empty if there is none.
     no_rerun
@@ -90,6 +92,7 @@ class Comparison:
     rows_alone: list[Row]
     rows_against: list[Row]
     rows_pairs: list[Row]
+    measures: list[str]
     rerun: str = ""
     no_rerun: str = ""
 

@@ -13,6 +13,8 @@ from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.flow_groups import name_of_group
+from cwnd._runs.measures import places_of_scenario, read_metric, values
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
 from cwnd._runs.repetition import Repeat, read_repeat, targets
@@ -30,7 +32,7 @@ from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
     from cwnd._base.records import FlowRecord, LinkRecord
@@ -71,6 +73,7 @@ def compare(  # noqa: PLR0913
     loss: Quantity | None = None,
     conventions: str | None = None,
     pairs: bool = False,
+    measures: Sequence[str] = (),
     repeat: Repeat = COMPARE_REPEATS,
     seed: int | None = None,
     on: str = BACKEND,
@@ -121,6 +124,9 @@ def compare(  # noqa: PLR0913
     pairs
         Whether every other pair of controllers competes too, half and half, as each controller and
         the reference do: `Comparison.shares` is then a full matrix.
+    measures
+        Further metrics by their names in ``[expect]``, such as ``fct.p95``: of the controller's
+        flows, or of the bottleneck.
     repeat
         Runs of each case, with the seeds ``seed``, ``seed + 1`` and so on. Fewer than five leave
         most verdicts undecided. ``auto`` starts with 10 and doubles the number until every verdict
@@ -162,7 +168,16 @@ def compare(  # noqa: PLR0913
         "conventions": conventions,
     }
     plan = Plan(
-        controllers, reference, network, values or {}, options, repeat, seed, on, pairs=pairs
+        controllers,
+        reference,
+        network,
+        values or {},
+        options,
+        repeat,
+        seed,
+        on,
+        pairs=pairs,
+        measures=measures,
     )
     return plan.run(progress)
 
@@ -203,6 +218,7 @@ class Plan:
         on: str,
         *,
         pairs: bool = False,
+        measures: Sequence[str] = (),
     ) -> None:
         self.first, self.most = read_repeat(repeat, COMPARE_REPEATS, real=on != "sim")
         self.on = on
@@ -257,6 +273,26 @@ class Plan:
                 "controllers change places from repeat to repeat",
             )
         check_backend(on, [turns[0] for turns in self.scenarios])
+        self._groups: set[str] = set()
+        self.measures = self._read_measures(measures)
+
+    def _read_measures(self, names: Sequence[str]) -> list[str]:
+        """Check the names of metrics, of which each run of a controller has to have the places."""
+        if isinstance(names, str):
+            raise ArgumentError("measures", "a list is needed, not a single text")
+        for name in names:
+            if list(names).count(name) > 1:
+                raise ArgumentError("measure", f"{name} is listed twice")
+        if names:
+            for one, (scenario, _) in zip(self.alone, self.scenarios, strict=False):
+                places = places_of_scenario(scenario, scenario.validate()["links"])
+                self._groups |= places.groups
+                for name in names:
+                    try:
+                        read_metric(name, places)
+                    except ValueError as mistake:
+                        raise ArgumentError("measure", f"{mistake} ({one} alone)") from None
+        return list(names)
 
     def _scenario(self, one: str, other: str, turn: int) -> Scenario:
         against = self.specs[other] if other else None
@@ -311,13 +347,22 @@ class Plan:
     def _figures(self, case: int, run: Result, network: Network) -> dict[str, float]:
         """Return the figures of a run of a case."""
         link = network.bottleneck(run)
+        own = self._own_flows(case, run)
         if case < len(self.alone):
-            return _alone_figures(run, link)
-        return _against_figures(run, link, self._own_flows(case, run))
+            figures = _alone_figures(run, link)
+        else:
+            figures = _against_figures(run, link, own)
+        if not self.measures:
+            return figures
+        # A figure that every comparison has keeps its meaning.
+        own = [_with_own_name(flow, self._groups) for flow in own]
+        return dict(zip(self.measures, values(run, self.measures, own), strict=True)) | figures
 
     def _own_flows(self, case: int, run: Result) -> list[FlowRecord]:
-        """Return the flows of the first controller in a run that two controllers share."""
+        """Return the flows of the first controller in a run, alone or beside another one."""
         (name, other), flows = self.cases[case], run.measured_flows
+        if not other:
+            return flows
         if name == other:
             return flows[: len(flows) // 2]
         return [flow for flow in flows if flow["controller"] == name]
@@ -355,6 +400,7 @@ class Plan:
             rows[:alone],
             rows[alone:end],
             rows[end:],
+            measures=self.measures,
             rerun=rerun,
             no_rerun=problem,
         )
@@ -377,6 +423,7 @@ class Plan:
         command += ["--reference", str(specs[self.reference])]
         command += words if file is None else words[1:]
         command += ["--pairs"] if self.pairs else []
+        command += [word for name in self.measures for word in ("--measure", name)]
         # `auto` chose the sampling period for the largest number of runs.
         again = self._asked.sampled(repeat * len(self.scenarios), self._flows, self.duration_s)
         if again.sample_s != self.network.sample_s:
@@ -400,7 +447,7 @@ def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
         **_network_figures(link),
         "jain": metrics.jain(run.goodputs_bps(flows)),
         **_group_figures(run, flows),
-        **_completion("fct_s", run, flows),
+        **_completion("fct", run, flows),
     }
 
 
@@ -415,15 +462,28 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
         "reference_goodput_bps": run.total_goodput_bps(others),
         **_network_figures(link),
         **_group_figures(run, own),
-        **_completion("fct_s", run, own),
-        **_completion("reference_fct_s", run, others),
+        **_completion("fct", run, own),
+        **_completion("reference_fct", run, others),
     }
 
 
+def _with_own_name(flow: FlowRecord, groups: Container[str]) -> FlowRecord:
+    """Return a flow of a group that was shared, ``web-a-3``, as one of the group itself."""
+    name, group = flow["name"], name_of_group(flow["name"])
+    own = group.removesuffix("-a")
+    if group in groups or own not in groups:
+        return flow
+    return {**flow, "name": own + name.removeprefix(group)}
+
+
 def _completion(name: str, run: Result, flows: list[FlowRecord]) -> dict[str, float]:
-    """Return the mean completion time of the flows' transfers, if there are any."""
+    """Return mean and percentiles of the completion times of transfers, if there are any."""
     times = run.transfers(flows).fct
-    return {name: metrics.spread(times).mean} if times.size else {}
+    if not times.size:
+        return {}
+    found = metrics.spread(times)
+    parts = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
+    return {f"{name}_s": found.mean} | {f"{name}_{part}_s": t for part, t in parts.items()}
 
 
 def _harm(
