@@ -218,7 +218,7 @@ def test_measures_are_those_of_the_controllers_flows():
             assert figures["slowdown.p50"] > 0
         assert row.figures["completed"].high <= 1
     titles = [column.title for column in against_columns(found)]
-    assert [title for title in titles if title in names] == [*names[:3], names[4], "utilization"]
+    assert [title for title in titles if title in names] == names
     assert {"time, p99", "resent", "RTT"} <= set(titles)
     # A measure that is a column already is shown once.
     shown = [column.name for column in alone_columns(found)]

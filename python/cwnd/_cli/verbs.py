@@ -39,9 +39,12 @@ from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
 
     from cwnd._runs.repetition import Repeat
+    from cwnd._runs.scenario import Scenario
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -274,7 +277,13 @@ def compare(  # noqa: PLR0913
 @cwnd.command()
 @click.argument("file", type=click.Path())
 @shared.values()
-@shared.seed(help="Seed of all random values; the file's by default.")
+@shared.seed(help="Seed of all random values; the file's by default. With --repeat the first.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run N seeds, and print means with 95 % intervals.",
+)
 @shared.backend()
 @shared.outputs
 @shared.trace()
@@ -290,6 +299,7 @@ def run(  # noqa: PLR0913, PLR0917
     file: str,
     assignments: tuple[str, ...],
     seed: int | None,
+    repeat: int | None,
     on: str,
     as_json: bool,  # noqa: FBT001
     report: str | None,
@@ -300,9 +310,12 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> int:
     """Run the scenario FILE.
 
-    With --check it prints one line for each bound of the table [expect], and no tables. FILE has
+    With --repeat the tables have means over the seeds, and there is no plot, page or trace. With
+    --check it prints one line for each bound of the table [expect], and no tables. FILE has
     the conventions of TCP: --set tcp.conventions=linux replaces them.
     """
+    if repeat is not None:
+        shared.refuse("with --repeat", "report", "plot", "trace", "pcap", "link", "check")
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd._runs.real_time import check_backend
@@ -320,17 +333,22 @@ def run(  # noqa: PLR0913, PLR0917
     links = compiled["links"]
     if check:
         check_expectations(scenario, links, Path(file))
-    if (link is None) != (pcap is None):
-        missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
-        raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
-    if link is not None and link not in links:
-        raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
-    if pcap is not None and on != "sim":
-        raise click.UsageError("--pcap: packet capture needs the backend sim")
+    _check_capture(pcap, link, links, on)
     if no_lookahead and on != "sim":
         raise click.UsageError("--no-lookahead: only the backend sim has lookahead")
     if on != "sim":
-        announce(on, 1, compiled["duration_s"])
+        announce(on, repeat or 1, compiled["duration_s"])
+    if repeat is not None:
+        return _run_repeated(
+            scenario,
+            Path(file),
+            repeat,
+            seed,
+            as_json=as_json,
+            on=on,
+            values=values,
+            lookahead=not no_lookahead,
+        )
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
         result = run_scenario(
@@ -346,6 +364,40 @@ def run(  # noqa: PLR0913, PLR0917
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)
     return print_run(result, as_json=as_json, check=check)
+
+
+def _check_capture(pcap: str | None, link: str | None, links: Sequence[str], on: str) -> None:
+    """Check that the packets of a link can be written."""
+    if (link is None) != (pcap is None):
+        missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
+        raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
+    if link is not None and link not in links:
+        raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
+    if pcap is not None and on != "sim":
+        raise click.UsageError("--pcap: packet capture needs the backend sim")
+
+
+def _run_repeated(
+    scenario: Scenario,
+    file: Path,
+    repeat: int,
+    seed: int | None,
+    *,
+    as_json: bool,
+    **how: Any,  # noqa: ANN401
+) -> int:
+    """Run a scenario with several seeds, and print means and intervals."""
+    from cwnd._runs.repeated import run_repeated
+
+    with show_progress("running") as progress:
+        repeated = run_repeated(scenario, file, repeat, seed, progress=progress, **how)
+    if as_json:
+        print_json(repeated.to_json())
+    else:
+        from cwnd._cli.tables import print_repeated
+
+        print_repeated(repeated)
+    return 0
 
 
 @cwnd.command()

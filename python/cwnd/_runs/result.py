@@ -247,6 +247,26 @@ class Result:
             rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
         return rows
 
+    def group_rows(self) -> list[JsonObject]:
+        """Return the figures of each group of finite flows as plain data."""
+        rows = []
+        for name, flows in group_flows(self.record["flows"]).groups.items():
+            found = self.transfers(flows)
+            times, slow = metrics.spread(found.fct), metrics.spread(found.slowdown)
+            row = {
+                "name": name,
+                "controller": flows[0]["controller"],
+                "flows": len(flows),
+                "completed": times.number / found.begin.size if found.begin.size else math.nan,
+                "goodput_bps": self.total_goodput_bps(flows),
+                "fct_s": times._asdict(),
+                "slowdown": slow._asdict(),
+                "retransmission_rate": retransmission_rate_of(flows),
+                "timeouts": sum(flow["timeouts"] for flow in flows),
+            }
+            rows.append(jsonable(row))
+        return rows
+
     @cached_property
     def cuts(self) -> pd.DataFrame:
         """One row for each window reduction, warm-up included."""

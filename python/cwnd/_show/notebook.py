@@ -61,7 +61,7 @@ def result_html(result: Result) -> str:
     facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"])]
     sheets = [
         ("Flows", flow_sheet(document), {1, 9}),
-        ("Groups of flows", group_sheet(result), {1}),
+        ("Groups of flows", group_sheet(result.group_rows()), {1}),
     ]
     return _html(
         title=result.title,

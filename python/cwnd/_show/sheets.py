@@ -10,6 +10,7 @@ from cwnd._runs.conventions import conventions_text
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.text import join_parts
 from cwnd.metrics.catalog import FIGURES, measured, number, short
+from cwnd.stats import Estimate
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -245,6 +246,18 @@ def run_text(result: Result) -> str:
     )
 
 
+def repeated_text(results: Sequence[Result]) -> str:
+    """Describe runs of one scenario in one line."""
+    first, last = results[0], results[-1]
+    length = length_text(first.duration_s, first.warmup_s)
+    seeds = f"seeds {first.seed} to {last.seed}" if len(results) > 1 else f"seed {first.seed}"
+    return join_parts(
+        f"{first.scenario}, {seeds}, {PLACES[first.on]}: {len(results)} × {length}",
+        conventions_text(first.record["conventions"]),
+        "means and 95 % intervals",
+    )
+
+
 def agreement_text(backends: Sequence[str]) -> str:
     """Name the backends, the reference last.
 
@@ -360,7 +373,7 @@ _DELAYS = {
 def link_sheet(document: JsonObject) -> Sheet:
     """Tabulate the links of a run where a queue can form, highest utilisation first."""
     finite = [link for link in document["links"] if link["rate_bps"] is not None]
-    finite.sort(key=lambda link: link["utilization"], reverse=True)
+    finite.sort(key=lambda link: mean_of(link["utilization"]), reverse=True)
     return Sheet(
         [
             ("link", "", ""),
@@ -380,6 +393,24 @@ def link_sheet(document: JsonObject) -> Sheet:
     )
 
 
+def mean_of(value: float | Estimate) -> float:
+    """Return a figure of one run, or the mean of several."""
+    return value.mean if isinstance(value, Estimate) else value
+
+
+def _inline(text: str, unit: str = "") -> str:
+    r"""Put the interval of a figure behind its mean, and the unit behind both.
+
+    Examples
+    --------
+    >>> _inline("14.2\n13.9–14.5", "ms"), _inline("–", "ms")
+    ('14.2 ms (13.9–14.5)', '– ms')
+    """
+    mean, _, interval = text.partition("\n")
+    shown = f"{mean} {unit}".rstrip()
+    return f"{shown} ({interval})" if interval else shown
+
+
 def _rate_text(link: JsonObject) -> str:
     """Format the rate of a link, and that of its token bucket."""
     tokens = link["token_rate_bps"]
@@ -390,47 +421,51 @@ def _rate_text(link: JsonObject) -> str:
 def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
     """List title, value and remark of each metric of a run, ``Result.to_json()["metrics"]``."""
     delay = metrics["queueing_delay_s"]
+    link = metrics["bottleneck"]
     goodput = number(metrics["goodput_bps"], 2, 1e-6)
     items = [
         (
             "Goodput",
-            goodput if metrics["goodput_bps"] is None else f"{goodput} Mbit/s",
+            _inline(goodput, "" if metrics["goodput_bps"] is None else "Mbit/s"),
             "all measured flows",
         ),
-        ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
-        ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
-        ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        ("Jain's index", _inline(number(metrics["jain"], 3)), "1 is equal"),
+        ("Used", _inline(number(metrics["utilization"], 1, 100), "%"), f"of {link}"),
+        ("Lost", _inline(number(metrics["loss_rate"], 2, 100), "%"), f"at {link}"),
         *(
-            [("Marked", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
-            if metrics["mark_rate"]
+            [("Marked", _inline(number(metrics["mark_rate"], 1, 100), "%"), f"at {link}")]
+            if metrics["mark_rate"] and mean_of(metrics["mark_rate"])
             else []
         ),
         (
             "Queueing delay",
-            f"{number(delay['mean'], 1, 1e3)} ms",
-            f"p95 {number(delay['p95'], 1, 1e3)}, p99 {number(delay['p99'], 1, 1e3)} ms",
+            _inline(number(delay["mean"], 1, 1e3), "ms"),
+            ", ".join(
+                f"{part} {_inline(number(delay[part], 1, 1e3), unit)}"
+                for part, unit in (("p95", ""), ("p99", "ms"))
+            ),
         ),
     ]
     if len(metrics["smoothness"]) > 1:
         middle = metrics["smoothness"][1]
-        scale = format_time(middle["scale_s"])
-        items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
+        over = f"CoV of throughput over {format_time(middle['scale_s'])}"
+        items.append(("Variation", _inline(number(middle["cov"], 3)), over))
     windows = metrics["jain_windows"]
     if windows["worst"] is not None:
         over = f"of Jain's index over {format_time(windows['window_s'])}"
-        items.append(("Worst window", number(windows["worst"], 3), over))
-    if metrics["convergence_time_s"] is not None:
-        items.append(
-            ("Converged", f"{metrics['convergence_time_s']:.4g} s", "after the last start")
-        )
+        items.append(("Worst window", _inline(number(windows["worst"], 3)), over))
+    converged = metrics["convergence_time_s"]
+    if converged is not None:
+        shown = number(converged, 2) if isinstance(converged, Estimate) else f"{converged:.4g}"
+        items.append(("Converged", _inline(shown, "s"), "after the last start"))
     if metrics["transfers"] is not None:
         found = metrics["transfers"]
-        complete = f"{number(found['completed'], 1, 100)} % complete"
+        complete = f"{_inline(number(found['completed'], 1, 100), '%')} complete"
         times = found["fct_s"]
         median, remark = "–", complete
         if times["p50"] is not None:
-            median = f"{number(times['p50'], 1, 1e3)} ms"
-            remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
+            median = _inline(number(times["p50"], 1, 1e3), "ms")
+            remark = f"p99 {_inline(number(times['p99'], 1, 1e3), 'ms')}, {complete}"
         items.append(("Completion, median", median, remark))
     return items
 

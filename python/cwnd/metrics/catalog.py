@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cwnd._native import catalogue
-from cwnd.stats import COUNT, POSITIVE, UNIT
+from cwnd.stats import COUNT, POSITIVE, UNIT, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cwnd.stats import Estimate, Range
+    from cwnd.stats import Range
 
 Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
 """Dimension of a metric: bits per second, seconds, or a number without unit."""
@@ -66,7 +66,7 @@ class Figure:
         """Title, with the unit if there is one."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
-    def text(self, value: float | None) -> str:
+    def text(self, value: float | Estimate | None) -> str:
         """Format a value; a dash if it is unknown."""
         return number(value, self.digits, self.factor)
 
@@ -86,14 +86,24 @@ class Figure:
         return f"{self.text(value.low)}–{self.text(value.high)}" if value.known else ""
 
 
-def number(value: float | None, digits: int, factor: float = 1.0) -> str:
-    """Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
+def number(value: float | Estimate | None, digits: int, factor: float = 1.0) -> str:
+    r"""Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
+
+    The interval of an estimate is a second line, and its mean has a decimal at least.
 
     Examples
     --------
     >>> number(0.0314159, 2, factor=100), number(None, 2)
     ('3.14', '–')
+    >>> number(Estimate(3.5, 2.25, 4.75, 4), 0)
+    '3.5\n2.2–4.8'
     """
+    if isinstance(value, Estimate):
+        digits = max(digits, 1)
+        mean = number(value.mean, digits, factor)
+        if not value.known:
+            return mean
+        return f"{mean}\n{number(value.low, digits, factor)}–{number(value.high, digits, factor)}"
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value * factor:.{digits}f}"
