@@ -215,13 +215,28 @@ class _CurveFamily:
         """Draw a curve for each table, and write the plot."""
         from cwnd._show.plots import plot_model
 
-        fixed = ", ".join(
+        curves = list(zip(self.labels, tables, strict=True))
+        save_plot(plot_model(self.model, curves, self._fixed, logarithmic=logarithmic), path)
+
+    def save_series(self, series: list[dict[str, Any]], path: str) -> None:
+        """Draw series over time or, if they are two windows, in the windows' plane."""
+        if set(series[0]) != {"w1", "w2"}:
+            self.save_plot([_with_step_numbers(columns) for columns in series], path)
+            return
+        from cwnd._show.plots import plot_phase_plane
+
+        capacities = [case["capacity"] for case in self.cases]
+        curves = list(zip(self.labels, series, capacities, strict=True))
+        save_plot(plot_phase_plane(self.model, curves, self._fixed), path)
+
+    @property
+    def _fixed(self) -> str:
+        """The parameters that all curves have, for the title."""
+        return ", ".join(
             self.model.parameters[name].write(value)
             for name, value in self.fixed.items()
             if not isinstance(value, bool) and value != math.inf
         )
-        curves = list(zip(self.labels, tables, strict=True))
-        save_plot(plot_model(self.model, curves, fixed, logarithmic=logarithmic), path)
 
     def print_json(self, columns: dict[str, Any], **document: Any) -> None:  # noqa: ANN401
         """Print the model, its parameters and units, and other values, as JSON."""
@@ -244,7 +259,7 @@ def _show_results(
     if plot is not None:
         if not series[0]:
             raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
-        family.save_plot([_with_step_numbers(columns) for columns in series], plot)
+        family.save_series(series, plot)
     if as_json:
         plain = [{name: _plain_each(v) for name, v in result.items()} for result in results]
         if family.by is None:

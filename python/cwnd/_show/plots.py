@@ -241,6 +241,42 @@ def plot_model(
     return figure
 
 
+def plot_phase_plane(
+    model: Model,
+    paths: Sequence[tuple[str, Mapping[str, Sequence[float]], float]],
+    fixed: str = "",
+) -> Figure:
+    """Draw paths of two windows, each with its label and capacity, in the plane of the windows.
+
+    The efficiency line of a capacity is solid, and the fairness line is dashed.
+    """
+    figure = Picture(figsize=(6, 6.6), layout="constrained")
+    axes = figure.subplots()
+    end = 1.08 * max(
+        max(*columns["w1"], *columns["w2"], capacity) for _, columns, capacity in paths
+    )
+    for capacity in dict.fromkeys(capacity for _, _, capacity in paths):
+        axes.plot([0, capacity], [capacity, 0], color="0.3", linewidth=1)
+    axes.plot([0, end], [0, end], color="0.3", linewidth=1, linestyle="dashed")
+    for number, (label, columns, _) in enumerate(paths):
+        color = PALETTE[number % len(PALETTE)]
+        axes.plot(columns["w1"], columns["w2"], color=color, linewidth=1, label=label)
+        axes.plot(columns["w1"][0], columns["w2"][0], "o", color=color, markersize=5)
+        axes.plot(columns["w1"][-1], columns["w2"][-1], "s", color=color, markersize=5)
+    axes.set_aspect("equal")
+    axes.set_xlim(0, end)
+    axes.set_ylim(0, end)
+    axes.set_xlabel("window of flow 1 (packets)")
+    axes.set_ylabel("window of flow 2 (packets)")
+    _tidy(axes)
+    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 62)
+    lines = "solid: efficiency line; dashed: fairness line; dot: start; square: end"
+    figure.suptitle(_plain(f"{title}\n{textwrap.fill(fixed, 72)}\n{lines}"), fontsize=10)
+    if len(paths) > 1:
+        _legend(figure, axes)
+    return figure
+
+
 def _plain(text: str) -> str:
     """Escape text for Matplotlib, which reads formulas between dollar signs."""
     return text.replace("$", r"\$")
