@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status of a failed transfer, test or run."""
 
-PLOTS = (".png", ".svg")
+PLOTS = (".pdf", ".png", ".svg")
 
 
 def save(
@@ -88,7 +88,7 @@ def check_outputs(
         if path is not None:
             require(option, *libraries)
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
-        raise click.UsageError(f"--plot: {plot!r} must end in .png or .svg")
+        raise click.UsageError(f"--plot: {plot!r} must end in .pdf, .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
         if path is not None:
             check_file(option, Path(path))

@@ -84,7 +84,7 @@ report = partial(
     click.option, "--report", type=click.Path(), help="Write a self-contained HTML page."
 )
 plot = partial(
-    click.option, "--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."
+    click.option, "--plot", type=click.Path(), help="Write a plot: FILE.pdf, .png or .svg."
 )
 outputs = together(json(), report(), plot())
 trace = partial(

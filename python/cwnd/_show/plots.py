@@ -24,6 +24,7 @@ from cwnd._show.sheets import path_text
 from cwnd.units import format_time
 
 require("a plot", "matplotlib")
+from matplotlib import rc_context  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 if TYPE_CHECKING:
@@ -41,7 +42,12 @@ _DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True
 
 
 class Picture(Figure):
-    """A figure that a notebook displays without pyplot."""
+    """A figure that a notebook displays without pyplot, and that keeps text as text in files."""
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        """Write the figure with text as text in SVG, and with TrueType fonts in PDF."""
+        with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+            super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()
