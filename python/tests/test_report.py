@@ -11,6 +11,8 @@ from typing import ClassVar
 import jinja2
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 import cwnd
 from cwnd._show.chart_lines import deviation_ellipse, lines, thin
@@ -278,3 +280,38 @@ def test_the_page_of_a_run_draws_token_rates_and_tabulates_applications(tmp_path
     assert call[1:4] == ["–", "–", "–"]
     result.report(tmp_path / "run.html")
     assert "Applications" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_no_text_of_a_plot_is_clipped(comparison, result, column):
+    """Legends with the names of controllers with parameters were wider than the figure."""
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="2s")
+    for i in range(6):
+        scenario.add_flow(f"aimd(alpha=0.31, beta=1/{i + 2})")
+    many = cwnd.run(scenario)
+    for figure in (each.plot(column=column) for each in (comparison, result, many)):
+        if column:
+            assert figure.get_figwidth() == 3.5
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        whole = figure.bbox.padded(1)
+        texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+        assert len(texts) > 20
+        # Matplotlib does not draw the labels of ticks outside the axes.
+        hidden = {
+            label
+            for axes in figure.axes
+            for axis in (axes.xaxis, axes.yaxis)
+            for tick in axis.get_major_ticks()
+            for label in (tick.label1, tick.label2)
+            if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+        }
+        for text in set(texts) - hidden:
+            box = text.get_window_extent(canvas.get_renderer())
+            assert whole.x0 <= box.x0, text.get_text()
+            assert box.x1 <= whole.x1, text.get_text()
+
+
+def test_a_column_has_small_text(result):
+    assert result.plot(column=True).axes[0].xaxis.label.get_size() == 7
+    assert result.plot().axes[0].xaxis.label.get_size() == 10

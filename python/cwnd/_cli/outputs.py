@@ -40,6 +40,7 @@ def save(
     *,
     report: str | None,
     plot: str | None = None,
+    column: bool = False,
     trace: str | None = None,
 ) -> None:
     """Write the report, the plot and the tables, and print their paths."""
@@ -47,7 +48,7 @@ def save(
         outcome.report(report)
         echo(f"report: {report}", err=True)
     if plot is not None:
-        save_plot(outcome.plot(), plot)
+        save_plot(outcome.plot(column=column), plot)
     if trace is not None:
         _save_tables(outcome, trace)
         echo(f"tables: {trace}", err=True)
@@ -76,6 +77,7 @@ def check_outputs(
     *,
     report: str | None = None,
     plot: str | None = None,
+    column: bool = False,
     pcap: str | None = None,
     trace: str | None = None,
 ) -> None:
@@ -87,6 +89,8 @@ def check_outputs(
     ):
         if path is not None:
             require(option, *libraries)
+    if column and plot is None:
+        raise click.UsageError("--column needs --plot")
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
         raise click.UsageError(f"--plot: {plot!r} must end in .pdf, .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):

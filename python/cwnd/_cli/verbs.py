@@ -223,6 +223,7 @@ def compare(  # noqa: PLR0913
     as_json: bool,
     report: str | None,
     plot: str | None,
+    column: bool,
     trace: str | None,
     **options: Any,  # noqa: ANN401
 ) -> None:
@@ -233,7 +234,7 @@ def compare(  # noqa: PLR0913
     CONTROLLERS, those of FILE's flows are compared. The options --rate to --conventions describe
     the dumbbell; use --set to change a FILE, such as --set tcp.conventions=linux.
     """
-    check_outputs(report=report, plot=plot, trace=trace)
+    check_outputs(report=report, plot=plot, column=column, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
     names = [name for name in controllers if name not in files]
     if len(files) > 1:
@@ -264,7 +265,7 @@ def compare(  # noqa: PLR0913
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)
-    save(comparison, report=report, plot=plot, trace=trace)
+    save(comparison, report=report, plot=plot, column=column, trace=trace)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -304,6 +305,7 @@ def run(  # noqa: PLR0913, PLR0917
     as_json: bool,  # noqa: FBT001
     report: str | None,
     plot: str | None,
+    column: bool,  # noqa: FBT001
     no_lookahead: bool,  # noqa: FBT001
     check: bool,  # noqa: FBT001
     **options: str | None,
@@ -315,9 +317,9 @@ def run(  # noqa: PLR0913, PLR0917
     the conventions of TCP: --set tcp.conventions=linux replaces them.
     """
     if repeat is not None:
-        shared.refuse("with --repeat", "report", "plot", "trace", "pcap", "link", "check")
+        shared.refuse("with --repeat", "report", "plot", "column", "trace", "pcap", "link", "check")
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
-    check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
+    check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace)
     from cwnd._runs.real_time import check_backend
     from cwnd._runs.run import check_seed
     from cwnd._runs.run import run as run_scenario
@@ -360,7 +362,7 @@ def run(  # noqa: PLR0913, PLR0917
             lookahead=not no_lookahead,
             progress=progress,
         )
-    save(result, report=report, plot=plot, trace=trace)
+    save(result, report=report, plot=plot, column=column, trace=trace)
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)
     return print_run(result, as_json=as_json, check=check)

@@ -323,19 +323,24 @@ class Result:
         table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
         return check(self, table)
 
-    def plot(self) -> Figure:
+    def plot(self, *, column: bool = False) -> Figure:
         """Draw windows, throughput and queue over time.
+
+        Parameters
+        ----------
+        column
+            Whether the size is that of a journal's column, 3.5 inches wide.
 
         Returns
         -------
         matplotlib.figure.Figure
             Show it in a notebook, or save it with ``savefig``.
         """
-        return _show.plots.plot_result(self)
+        return _show.plots.plot_result(self, column=column)
 
-    def plot_transfers(self) -> Figure:
+    def plot_transfers(self, *, column: bool = False) -> Figure:
         """Draw completion times and slowdowns by size, and Jain's index over time."""
-        return _show.plots.plot_transfers(self)
+        return _show.plots.plot_transfers(self, column=column)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with tables and interactive plots.

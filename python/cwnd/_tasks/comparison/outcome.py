@@ -198,15 +198,20 @@ class Comparison:
             },
         )
 
-    def plot(self) -> Figure:
+    def plot(self, *, column: bool = False) -> Figure:
         """Draw fairness, smoothness, queue and one flow's window of each controller.
+
+        Parameters
+        ----------
+        column
+            Whether the size is that of a journal's column, 3.5 inches wide.
 
         Returns
         -------
         matplotlib.figure.Figure
             Show it in a notebook, or save it with ``savefig``.
         """
-        return _show.plots.plot_comparison(self)
+        return _show.plots.plot_comparison(self, column=column)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with the verdict, tables and interactive plots.
