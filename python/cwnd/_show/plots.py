@@ -223,11 +223,12 @@ def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
 def plot_agreement(agreement: Agreement, *, column: bool = False) -> Figure:
     """Draw windows and the bottleneck's queue on each backend side by side."""
     count = len(agreement.results)
-    size = (COLUMN, 3.2) if column else (1.5 + 4.5 * count, 6)
-    figure = Picture(figsize=size, layout="constrained")
-    panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
     first = agreement.runs[0]
     shades = colors(flow["controller"] for flow in first.measured_flows)
+    drawn = lines(first.measured_flows, shades)
+    size = (COLUMN, 3 + 0.15 * len(drawn)) if column else (1.5 + 4.5 * count, 6)
+    figure = Picture(figsize=size, layout="constrained")
+    panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
     link = first.bottleneck["name"]
     for (on, runs), top, bottom in zip(agreement.results.items(), *panels, strict=True):
         run = runs[0]
