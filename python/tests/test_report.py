@@ -19,6 +19,7 @@ from cwnd._show.chart_lines import deviation_ellipse, lines, thin
 from cwnd._show.report.compare import compare_page
 from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render
 from cwnd._show.report.run import run_page
+from cwnd._tasks.agreement.outcome import Agreement
 from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, estimate
 
@@ -162,9 +163,13 @@ def test_the_comparisons_page_and_plot_describe_the_network():
 
 
 def test_goodput_against_delay_is_drawn_with_its_ellipse(comparison):
-    points = unpack(compare_page(comparison))["trade_offs"]
+    points = unpack(compare_page(comparison))["trade_offs"]["points"]
     axes = next(a for a in comparison.plot().axes if a.get_title().startswith("each alone;"))
+    ranges = unpack(compare_page(comparison))["trade_offs"]["ranges"]
+    assert ranges == [pytest.approx(axes.get_xlim()), pytest.approx(axes.get_ylim())]
     assert axes.xaxis_inverted()
+    low, high = axes.get_ylim()
+    assert high - low > 0.1 * max(point["goodput"] for point in points)
     dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
     assert [dot.get_label() for dot in dots] == [row.controller for row in comparison.rows_alone]
     for row, point, dot in zip(comparison.rows_alone, points, dots, strict=True):
@@ -182,7 +187,7 @@ def test_goodput_against_delay_is_drawn_with_its_ellipse(comparison):
 def test_two_seeds_have_a_line_for_an_ellipse_and_one_has_none():
     for repeat, drawn in ((1, 0), (2, 73)):
         few = cwnd.compare(["simd"], time="3s", repeat=repeat, flows=2)
-        for point in unpack(compare_page(few))["trade_offs"]:
+        for point in unpack(compare_page(few))["trade_offs"]["points"]:
             assert [len(axis) for axis in point["outline"]] == [drawn, drawn]
 
 
@@ -289,7 +294,12 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
     for i in range(6):
         scenario.add_flow(f"aimd(alpha=0.31, beta=1/{i + 2})")
     many = cwnd.run(scenario)
-    for figure in (each.plot(column=column) for each in (comparison, result, many)):
+    arrivals = {"load": 0.5, "sizes": {"kind": "pareto", "mean": "30kb", "shape": 1.2}}
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="4s", warmup=1)
+    transfers = cwnd.run(scenario.add_flow("reno", arrivals=arrivals))
+    agreement = Agreement("many", {"sim": [many], "linux": [many]})
+    figures = [each.plot(column=column) for each in (comparison, result, many, agreement)]
+    for figure in (*figures, transfers.plot_transfers(column=column)):
         if column:
             assert figure.get_figwidth() == 3.5
         canvas = FigureCanvasAgg(figure)
@@ -302,7 +312,7 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
             label
             for axes in figure.axes
             for axis in (axes.xaxis, axes.yaxis)
-            for tick in axis.get_major_ticks()
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
             for label in (tick.label1, tick.label2)
             if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
         }

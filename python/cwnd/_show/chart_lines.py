@@ -13,7 +13,7 @@ from cwnd._runs.flow_completion import capacity_of
 from cwnd._show.colors import PALETTE, REFERENCE, shades, strokes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cwnd._base.records import FlowRecord, LinkRecord, Series
     from cwnd._tasks.comparison.outcome import Comparison
@@ -174,6 +174,28 @@ def trade_offs(comparison: Comparison) -> list[TradeOff]:
             )
         )
     return found
+
+
+def trade_off_ranges(points: Sequence[TradeOff]) -> tuple[list[float], list[float]]:
+    """Return the ranges of delays, falling, and goodputs that show points and ellipses."""
+    delays = [value for each in points for value in (each.delay_ms, *each.outline[0])]
+    rates = [value for each in points for value in (each.goodput_mbps, *each.outline[1])]
+    return _range(delays)[::-1], _range(rates)
+
+
+def _range(values: Sequence[float]) -> list[float]:
+    """Return a range for an axis that does not magnify differences below a tenth of the values.
+
+    Examples
+    --------
+    >>> [round(end, 2) for end in _range([14.4, 14.6])], _range([0.0, 10.0])
+    ([13.7, 15.3], [-0.5, 10.5])
+    """
+    known = [float(value) for value in values if math.isfinite(value)] or [0.0]
+    low, high = min(known), max(known)
+    span = max(high - low, 0.1 * high, 1e-3)
+    middle, half = (low + high) / 2, 0.55 * span
+    return [middle - half, middle + half]
 
 
 def deviation_ellipse(x: Series, y: Series, points: int = 73) -> tuple[Series, Series]:

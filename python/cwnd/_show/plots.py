@@ -18,6 +18,7 @@ from cwnd._show.chart_lines import (
     lines,
     sent_bytes,
     throughput,
+    trade_off_ranges,
     trade_offs,
     while_active,
 )
@@ -405,13 +406,16 @@ def _trade_offs(
 ) -> None:
     """Draw the goodput of each controller alone against its delay, which falls to the right."""
     axes = figure.subplots()
-    for each in trade_offs(comparison):
+    points = trade_offs(comparison)
+    for each in points:
         color = shades[each.controller]
         axes.fill(*each.outline, facecolor=color, alpha=0.2, linewidth=0)
         axes.plot(*each.outline, color=color, linewidth=1)
         label = _plain(each.controller)
         axes.plot([each.delay_ms], [each.goodput_mbps], "o", color=color, markersize=6, label=label)
-    axes.invert_xaxis()
+    delays, rates = trade_off_ranges(points)
+    axes.set_xlim(*delays)
+    axes.set_ylim(*rates)
     axes.set_xlabel(_wrapped("queueing delay, 95th percentile (ms), lower to the right", column))
     axes.set_ylabel("goodput (Mbit/s)")
     axes.set_title(

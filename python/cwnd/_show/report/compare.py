@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_facts
 from cwnd._runs.text import caveats
-from cwnd._show.chart_lines import trade_offs
+from cwnd._show.chart_lines import trade_off_ranges, trade_offs
 from cwnd._show.colors import colors
 from cwnd._show.report.page import points_of, render, run_data
 from cwnd._show.sheets import (
@@ -101,27 +101,31 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
         {"figure": "cov_10rtt", "title": f"variation (CoV) over {scale}", "factor": 1},
         {"figure": "queueing_delay_s", "title": "queueing delay, ms", "factor": 1000},
     ]
+    points = trade_offs(comparison)
     drawn = [row for row in comparison.rows_alone if row.controller in against]
     groups = (("against", comparison.rows_against), ("alone", drawn))
-    points = points_of(run for _, rows in groups for row in rows for run in row.results)
+    most = points_of(run for _, rows in groups for row in rows for run in row.results)
     runs = [
-        run_data(run, shades, points, name=row.controller, mode=mode)
+        run_data(run, shades, most, name=row.controller, mode=mode)
         for mode, group in groups
         for row in group
         for run in row.results
     ]
     return {
         "figures": {"panels": panels, "rows": rows},
-        "trade_offs": [
-            {
-                "name": each.controller,
-                "color": shades[each.controller],
-                "delay": each.delay_ms,
-                "goodput": each.goodput_mbps,
-                "outline": [axis.tolist() for axis in each.outline],
-            }
-            for each in trade_offs(comparison)
-        ],
+        "trade_offs": {
+            "ranges": trade_off_ranges(points),
+            "points": [
+                {
+                    "name": each.controller,
+                    "color": shades[each.controller],
+                    "delay": each.delay_ms,
+                    "goodput": each.goodput_mbps,
+                    "outline": [axis.tolist() for axis in each.outline],
+                }
+                for each in points
+            ],
+        },
         "runs": runs,
     }
 

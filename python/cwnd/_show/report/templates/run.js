@@ -68,7 +68,7 @@ function drawFigures(target) {
 
 // Goodput against the 95th percentile of the queueing delay, one point per controller with the ellipse of its seeds.
 function drawTradeOffs(target) {
-  const points = data.trade_offs;
+  const { points, ranges: [delays, goodputs] } = data.trade_offs;
   const below = narrow();
   const names = points.map((point) => broken(point.name, below ? 40 : 28));
   const traces = points.flatMap((point, i) => {
@@ -97,8 +97,8 @@ function drawTradeOffs(target) {
       margin: { l: 14, r: 16, t: 36, b: 50 },
       showlegend: true,
       legend: below ? { ...legend, orientation: "h", y: -0.2, yanchor: "top", yref: "paper" } : legend,
-      xaxis: { title: { text: "queueing delay, 95th percentile (ms)", standoff: 8 }, autorange: "reversed", nticks: 7, fixedrange: true },
-      yaxis: { automargin: true, nticks: 6, fixedrange: true },
+      xaxis: { title: { text: "queueing delay, 95th percentile (ms)", standoff: 8 }, range: delays, nticks: 7, fixedrange: true },
+      yaxis: { automargin: true, range: goodputs, nticks: 6, fixedrange: true },
       annotations: [heading("goodput of all flows, Mbit/s", "y domain", 1)],
     },
   });
