@@ -439,3 +439,32 @@ def test_ctrl_c_stops_a_run(spawn):
     # The run itself takes minutes.
     out, err = process.communicate(timeout=10)
     assert (process.returncode, out, err) == (130, "", "cwnd: interrupted\n")
+
+
+@pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
+def test_plots_keep_their_text(command, here, kind):
+    plot = here / f"plot.{kind}"
+    done = command("run", "two.toml", "--set", "duration=6s", "--plot", plot, cwd=here)
+    assert done.returncode == 0, done.stderr
+    content = plot.read_bytes()
+    begins = {"pdf": b"%PDF-", "png": b"\x89PNG", "svg": b"<?xml"}
+    assert content.startswith(begins[kind])
+    if kind == "svg":
+        assert b">window (packets)</text>" in content
+    if kind == "pdf":
+        assert b"/FontFile2" in content
+        assert b"/Type3" not in content
+    one_line(command("run", "two.toml", "--plot", "plot.jpg", cwd=here), "must end in .pdf, .png")
+
+
+def test_a_plot_for_a_column(command, here):
+    plot = here / "plot.svg"
+    words = ("run", "two.toml", "--set", "duration=6s", "--column")
+    done = command(*words, "--plot", plot, cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert b'width="252pt"' in plot.read_bytes()
+    one_line(command(*words, cwd=here), "--column needs --plot")
+    words = ("model", "reno-response", "--p", "0.01..0.1", "--column")
+    assert command(*words, "--plot", plot).returncode == 0
+    assert b'width="252pt"' in plot.read_bytes()
+    one_line(command(*words), "--column needs --plot")

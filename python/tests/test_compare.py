@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -11,7 +12,11 @@ import pytest
 
 import cwnd
 import cwnd._runs.networks
+from cwnd import metrics
 from cwnd._cli import run as command_line
+from cwnd._cli import tables
+from cwnd._show.report.compare import compare_page
+from cwnd._show.sheets import against_columns, alone_columns
 from cwnd._tasks.comparison.outcome import Row
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
@@ -143,6 +148,140 @@ def test_the_command_repeats_it(comparison):
     assert words[:4] == ["cwnd", "compare", "simd", "aimd(alpha=0.31, beta=1/8)"]
     for option, value in [("--rate", "10mbit"), ("--rtt", "40ms"), ("--repeat", "3")]:
         assert words[words.index(option) + 1] == value
+
+
+def test_every_pair_competes_once(command):
+    """The matrix has each share, and its mirror image, of runs that the rerun command repeats."""
+    found = cwnd.compare(["vegas", "cubic"], pairs=True, **SMALL)
+    assert [(row.controller, row.against) for row in found.rows_pairs] == [("vegas", "cubic")]
+    pair = found.rows_pairs[0]
+    alone = {row.controller: row for row in found.rows_alone}
+    for figures, own in zip(pair.repeats, alone["cubic"].repeats, strict=True):
+        both = figures["goodput_bps"] + figures["reference_goodput_bps"]
+        assert figures["share"] == pytest.approx(figures["goodput_bps"] / both)
+        # The harm is to the second controller.
+        harm = 1 - 2 * figures["reference_goodput_bps"] / own["goodput_bps"]
+        assert figures["harm_goodput"] == pytest.approx(harm)
+    for run in pair.results:
+        names = [flow["controller"] for flow in run.measured_flows]
+        assert names == ["vegas"] * 2 + ["cubic"] * 2
+    names = ["reno", "vegas", "cubic"]
+    assert set(found.share_of) == set(itertools.permutations(names, 2))
+    assert found.shares.index.tolist() == names
+    for one, other in itertools.combinations(names, 2):
+        there, back = found.shares.loc[one, other], found.shares.loc[other, one]
+        assert there["mean"] + back["mean"] == pytest.approx(1)
+        assert there["low"] + back["high"] == pytest.approx(1)
+        assert there["low"] <= there["mean"] <= there["high"]
+    assert found.shares["reno"]["mean"].isna().tolist() == [True, False, False]
+    (written,) = found.to_json()["pairs"]
+    assert (written["controller"], written["against"]) == ("vegas", "cubic")
+    assert written["share"]["mean"] == pair.figures["share"].mean
+    words = shlex.split(found.rerun)
+    assert "--pairs" in words
+    assert json.loads(command(*words[1:], "--json").stdout)["pairs"] == [written]
+
+
+def test_the_matrix_is_a_table_in_parts_and_a_heat_map(command):
+    words = ["compare", "vegas", "cubic", *("--time", "3s", "--repeat", "2", "--pairs")]
+    lines = command(*words).stdout.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("Share of the row"))
+    assert lines[begin + 1].split() == ["1", "2", "3"]
+    assert lines[begin + 3].split()[:2] == ["1", "reno"]
+    found = cwnd.compare(["vegas", "cubic"], time="3s", repeat=2, pairs=True)
+    page = compare_page(found)
+    table = page.partition("Share of the row against the column")[2].partition("</table>")[0]
+    for (one, other), share in found.share_of.items():
+        side = "above" if share.mean > 0.5 else "below"
+        cell = f'<td class="{side}" style="--heat:{100 * abs(share.mean - 0.5):.0f}%">'
+        assert f"{cell}{share.mean:.3f}<small>" in table, (one, other)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(comparison, width):
+    """At 80 columns intervals were cut: 0.403–0.9…"""
+    text = io.StringIO()
+    console = tables._Console(file=text, width=width)
+    columns = against_columns(comparison)
+    tables._print_estimates(console, "Against", comparison.rows_against, columns)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    for row in comparison.rows_against:
+        for column in columns:
+            figure = row.figures[column.name]
+            cells = " ".join(lines).split()
+            assert column.mean(figure) in cells
+            assert column.interval(figure) in cells
+
+
+SHORT = {
+    "name": "short",
+    "duration": "6s",
+    "warmup": "1s",
+    "dumbbell": {"rate": "10mbit", "delay": "10ms"},
+    "flow": [
+        {"controller": "reno", "count": 2},
+        {
+            "controller": "reno",
+            "name": "web",
+            "arrivals": {"load": 0.3, "sizes": "20kb"},
+        },
+    ],
+}
+
+
+def test_measures_are_those_of_the_controllers_flows():
+    names = ["fct.p95.web", "completed", "goodput.min", "utilization", "slowdown.p50"]
+    found = cwnd.compare(["vegas"], network=cwnd.Scenario(SHORT), repeat=2, measures=names)
+    assert found.measures == names
+    for row in [*found.rows_alone, *found.rows_against]:
+        for run, figures in zip(row.results, row.repeats, strict=True):
+            own = [f for f in run.measured_flows if f["controller"] == row.controller]
+            others = [f for f in run.measured_flows if f not in own]
+            assert bool(others) == bool(row.against)
+            times = run.transfers(own).fct
+            assert figures["fct_p95_s"] == metrics.spread(times).p95
+            assert figures["fct.p95.web"] == pytest.approx(figures["fct_p95_s"])
+            assert figures["completed"] == pytest.approx(np.isfinite(times).mean())
+            assert figures["goodput.min"] == pytest.approx(min(run.goodputs_bps(own)))
+            assert figures["slowdown.p50"] > 0
+        assert row.figures["completed"].high <= 1
+    titles = [column.title for column in against_columns(found)]
+    assert [title for title in titles if title in names] == names
+    assert {"time, p99", "resent", "RTT"} <= set(titles)
+    # A measure that is a column already is shown once.
+    shown = [column.name for column in alone_columns(found)]
+    assert shown.count("utilization") == 1
+
+
+def test_the_option_measure(command):
+    words = ["compare", "reno", *("--time", "3s", "--repeat", "2", "--flows", "2")]
+    words += ["--measure", "goodput.min", "--measure", "queue_delay.p50"]
+    document = json.loads(command(*words, "--json").stdout)
+    for row in [*document["alone"], *document["against"]]:
+        assert 0 < row["goodput.min"]["mean"] <= 15e6
+        assert 0 < row["queue_delay.p50"]["mean"] < row["queueing_delay_p95_s"]["mean"]
+    assert shlex.split(document["rerun"]).count("--measure") == 2
+    assert "queue_delay.p50" in command(*words).stdout
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["fct.p9"], '"p9" is not allowed after fct'),
+        (["speed"], 'unknown metric "speed"'),
+        (["goodput.web"], r'"web" is not allowed .*\(reno alone\)'),
+        (["fct", "fct"], "fct is listed twice"),
+    ],
+)
+def test_a_wrong_measure_is_named(names, problem):
+    with pytest.raises(ValueError, match=f"measure: {problem}"):
+        cwnd.compare(["simd"], measures=names, **SMALL)
+
+
+def test_two_controllers_have_no_more_pairs():
+    with pytest.raises(ValueError, match="pairs: three controllers, the reference included"):
+        cwnd.compare(["simd", "reno"], pairs=True, **SMALL)
 
 
 def test_a_class_is_as_good_as_a_native_law():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd._show.plots import plot_model
+from cwnd._show.plots import plot_model, plot_phase_plane
 from cwnd.errors import ArgumentError
 from cwnd.model.catalog import ENTRIES, Range, find_model, models
 from cwnd.model.quantities import find_doc
@@ -274,6 +274,27 @@ def test_laws_of_the_registry(command):
     expected = ["t1: 30 RTT", "delta: 20 packets", "t2: 100 RTT", "epochs: 5"]
     assert done.stdout.splitlines() == expected
     one_line(command("model", "synchronous-convergence", "--specs", "rno", *points), "rno")
+
+
+def test_two_windows_are_drawn_in_their_plane(command, tmp_path):
+    words = ("--spec", "reno,simd", "--w1", "10", "--w2", "60", "--rounds", "60", "--per", "round")
+    plot = tmp_path / "plane.svg"
+    done = command(
+        "model", "synchronous-phase-plane", *words, "--capacity", "100", "--plot", plot, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    reno, simd = json.loads(done.stdout)["results"]
+    assert reno["result"]["w1"][:2] == [10, 11]
+    assert plot.exists()
+    model = find_model("synchronous-phase-plane")
+    paths = [(each["spec"], each["result"], 100.0) for each in (reno, simd)]
+    (axes,) = plot_phase_plane(model, paths).axes
+    efficiency, fairness, *drawn = axes.get_lines()
+    assert efficiency.get_xydata().tolist() == [[0, 100], [100, 0]]
+    assert len(set(map(tuple, fairness.get_xydata().T.tolist()))) == 1
+    for (_, columns, _), line in zip(paths, drawn[::3], strict=True):
+        assert line.get_xdata().tolist() == columns["w1"]
+        assert line.get_ydata().tolist() == columns["w2"]
 
 
 def test_help_has_the_facts(command):

@@ -290,3 +290,24 @@ class TestRegions:
             # "IIAD is much slower … in all cases": not in that corner.
             assert points.iiad_slowest[points.w1 + points.w2 > 100 / 3].all()
         assert (closed.simd_faster == exact.simd_faster).mean() > 0.98
+
+
+def test_the_phase_plane_is_the_trajectory_with_its_losses():
+    path = sync.phase_plane("reno", 10, 80, 100, 40, per="round")
+    run = sync.trajectory("reno", [10, 80], 100, 40, per="round")
+    points = [tuple(run.windows[0])]
+    for i in range(1, 41):
+        points.append(tuple(run.windows[i]))
+        if i in run.losses:
+            points.append(tuple(run.after[i]))
+    assert list(zip(path.w1.tolist(), path.w2.tolist(), strict=True)) == points
+    # A loss keeps the ratio, and a round without one keeps the difference.
+    difference = [c - a for a, c in points]
+    assert difference == sorted(difference, reverse=True)
+    assert difference[-1] < difference[0] / 2
+
+
+def test_a_start_on_the_line_has_a_loss():
+    path = sync.phase_plane("reno", 50, 50, 100, 1, per="round")
+    assert path.w1.tolist() == [50, 25, 26]
+    assert path.w1.tolist() == path.w2.tolist()

@@ -131,7 +131,8 @@ def test_every_file_of_rust_tests_is_compiled():
 
 def test_the_documents_are_documented(comparison, result, check_json):
     check_json(result.to_json(), "## `cwnd run --json`", absent={"expectations"})
-    transfers = {"fct_s", "reference_fct_s", "harm_fct"}
+    times = [f"fct{part}_s" for part in ("", "_p50", "_p95", "_p99")]
+    transfers = {*times, *(f"reference_{time}" for time in times), "harm_fct"}
     tables = {"runs", "links"}
     check_json(comparison.to_json(), "## `cwnd compare --json`", absent=transfers | tables)
 

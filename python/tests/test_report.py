@@ -11,12 +11,15 @@ from typing import ClassVar
 import jinja2
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 import cwnd
-from cwnd._show.chart_lines import lines, step_rates, thin
+from cwnd._show.chart_lines import deviation_ellipse, lines, step_rates, thin
 from cwnd._show.report.compare import compare_page
 from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render, run_data
 from cwnd._show.report.run import run_page
+from cwnd._tasks.agreement.outcome import Agreement
 from cwnd._tasks.comparison.verdict import Figures, judge
 from cwnd.stats import UNIT, estimate
 
@@ -181,6 +184,45 @@ def test_the_comparisons_page_and_plot_describe_the_network():
     assert "duration=3s" in title.replace("\n", " ")
 
 
+def test_goodput_against_delay_is_drawn_with_its_ellipse(comparison):
+    points = unpack(compare_page(comparison))["trade_offs"]["points"]
+    axes = next(a for a in comparison.plot().axes if a.get_title().startswith("each alone;"))
+    ranges = unpack(compare_page(comparison))["trade_offs"]["ranges"]
+    assert ranges == [pytest.approx(axes.get_xlim()), pytest.approx(axes.get_ylim())]
+    assert axes.xaxis_inverted()
+    low, high = axes.get_ylim()
+    assert high - low > 0.1 * max(point["goodput"] for point in points)
+    dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    assert [dot.get_label() for dot in dots] == [row.controller for row in comparison.rows_alone]
+    for row, point, dot in zip(comparison.rows_alone, points, dots, strict=True):
+        delay, goodput = (
+            np.mean(row.values("queueing_delay_p95_s")),
+            np.mean(row.values("goodput_bps")),
+        )
+        assert point["delay"] == dot.get_xdata()[0] == pytest.approx(1e3 * delay)
+        assert point["goodput"] == dot.get_ydata()[0] == pytest.approx(goodput / 1e6)
+        assert np.max(point["outline"][0]) - point["delay"] == pytest.approx(
+            1e3 * np.std(row.values("queueing_delay_p95_s"), ddof=1), rel=0.01
+        )
+
+
+def test_two_seeds_have_a_line_for_an_ellipse_and_one_has_none():
+    for repeat, drawn in ((1, 0), (2, 73)):
+        few = cwnd.compare(["simd"], time="3s", repeat=repeat, flows=2)
+        for point in unpack(compare_page(few))["trade_offs"]["points"]:
+            assert [len(axis) for axis in point["outline"]] == [drawn, drawn]
+
+
+def test_the_ellipse_has_a_mahalanobis_distance_of_1():
+    x, y = np.random.default_rng(1).multivariate_normal([3, 7], [[4, 3], [3, 5]], 40).T
+    off = np.array(deviation_ellipse(x, y)) - [[x.mean()], [y.mean()]]
+    distance = np.einsum("ip,ij,jp->p", off, np.linalg.inv(np.cov(x, y)), off)
+    np.testing.assert_allclose(distance, 1)
+    np.testing.assert_allclose(
+        deviation_ellipse(np.append(x, np.nan), np.append(y, 1)), deviation_ellipse(x, y)
+    )
+
+
 def test_the_runs_page_shows_its_flows(pages, result):
     data = unpack(pages["run"])
     assert len(data["runs"][0]["flows"]) == len(result.measured_flows)
@@ -265,3 +307,43 @@ def test_the_page_of_a_run_draws_token_rates_and_tabulates_applications(tmp_path
     assert call[1:4] == ["–", "–", "–"]
     result.report(tmp_path / "run.html")
     assert "Applications" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_no_text_of_a_plot_is_clipped(comparison, result, column):
+    """Legends with the names of controllers with parameters were wider than the figure."""
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="2s")
+    for i in range(6):
+        scenario.add_flow(f"aimd(alpha=0.31, beta=1/{i + 2})")
+    many = cwnd.run(scenario)
+    arrivals = {"load": 0.5, "sizes": {"kind": "pareto", "mean": "30kb", "shape": 1.2}}
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="4s", warmup=1)
+    transfers = cwnd.run(scenario.add_flow("reno", arrivals=arrivals))
+    agreement = Agreement("many", {"sim": [many], "linux": [many]})
+    figures = [each.plot(column=column) for each in (comparison, result, many, agreement)]
+    for figure in (*figures, transfers.plot_transfers(column=column)):
+        if column:
+            assert figure.get_figwidth() == 3.5
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        whole = figure.bbox.padded(1)
+        texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+        assert len(texts) > 20
+        # Matplotlib does not draw the labels of ticks outside the axes.
+        hidden = {
+            label
+            for axes in figure.axes
+            for axis in (axes.xaxis, axes.yaxis)
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
+            for label in (tick.label1, tick.label2)
+            if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+        }
+        for text in set(texts) - hidden:
+            box = text.get_window_extent(canvas.get_renderer())
+            assert whole.x0 <= box.x0, text.get_text()
+            assert box.x1 <= whole.x1, text.get_text()
+
+
+def test_a_column_has_small_text(result):
+    assert result.plot(column=True).axes[0].xaxis.label.get_size() == 7
+    assert result.plot().axes[0].xaxis.label.get_size() == 10

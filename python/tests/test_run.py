@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from threading import get_ident
 
 import numpy as np
 import pytest
+import tomli_w
 
 import cwnd
 from cwnd._runs.run import measure
@@ -263,3 +265,59 @@ def test_values_replace_those_of_a_file(scenario_file):
         cwnd.run(scenario_file, values={"dumbbell.rate": "5"})
     with pytest.raises(ValueError, match=r'^set: tcp: .* such as "10GB", not 500$'):
         cwnd.run(scenario_file, values={"tcp": {"packet": 500}})
+
+
+def test_repeated_runs_have_means_and_intervals(command, tmp_path, two):
+    """The figures are those of single runs with the same seeds."""
+    file = tmp_path / "two.toml"
+    file.write_text(two)
+    words = ["run", file, "--set", "duration=8s", "--repeat", "3", "--seed", "5"]
+    document = json.loads(command(*words, "--json").stdout)
+    assert document["seeds"] == [5, 6, 7]
+    runs = [cwnd.run(file, seed, values={"duration": "8s"}).to_json() for seed in (5, 6, 7)]
+    for name in ("goodput_bps", "jain", "utilization"):
+        found = document["metrics"][name]
+        assert found["values"] == [run["metrics"][name] for run in runs]
+        assert found["mean"] == pytest.approx(np.mean(found["values"]))
+        assert found["interval"][0] <= found["mean"] <= found["interval"][1]
+    assert document["metrics"]["jain"]["interval"][1] <= 1
+    for i, flow in enumerate(document["flows"]):
+        assert flow["name"] == runs[0]["flows"][i]["name"]
+        assert flow["cuts"]["values"] == [run["flows"][i]["cuts"] for run in runs]
+    assert document["links"][0]["rate_bps"] == 10e6
+    again = shlex.split(document["rerun"])
+    assert json.loads(command(*again[1:], "--json").stdout) == document
+    text = command(*words).stdout
+    assert "seeds 5 to 7" in text
+    mean, (low, high) = (document["metrics"]["jain"][part] for part in ("mean", "interval"))
+    assert f"Jain's index: {mean:.3f} ({low:.3f}–{high:.3f})" in text
+
+
+def test_transfers_of_repeated_runs_are_estimated_by_group(command, tmp_path):
+    """Seeds have different numbers of transfers; none of them is a flow of the tables."""
+    file = tmp_path / "web.toml"
+    sizes = {"kind": "pareto", "mean": "30kb", "shape": 1.2, "max": "1mb"}
+    flow = {"controller": "reno", "name": "web", "arrivals": {"load": 0.5, "sizes": sizes}}
+    link = {"rate": "10mbit", "delay": "10ms"}
+    scenario = {"name": "web", "duration": "6s", "warmup": "1s", "dumbbell": link, "flow": [flow]}
+    file.write_text(tomli_w.dumps(scenario))
+    document = json.loads(command("run", file, "--repeat", "2", "--json").stdout)
+    assert document["flows"] == []
+    runs = [cwnd.run(file, seed) for seed in (1, 2)]
+    (group,) = document["groups"]
+    assert group["name"] == "web"
+    assert group["flows"]["values"] == [len(run.measured_flows) for run in runs]
+    assert len(set(group["flows"]["values"])) == 2
+    medians = [run.to_json()["metrics"]["transfers"]["fct_s"]["p50"] for run in runs]
+    assert group["fct_s"]["p50"]["values"] == medians
+    assert "Transfers by size" in command("run", file, "--repeat", "2").stdout
+
+
+@pytest.mark.parametrize("option", ["--report", "--plot", "--trace"])
+def test_repeated_runs_have_no_page(command, tmp_path, two, option):
+    file = tmp_path / "two.toml"
+    file.write_text(two)
+    done = command("run", file, "--repeat", "2", option, tmp_path / "out.png")
+    assert done.returncode == 2
+    assert done.stderr == f"cwnd: {option}: not with --repeat\n"
+    assert not (tmp_path / "out.png").exists()

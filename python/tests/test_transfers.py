@@ -368,9 +368,9 @@ def test_tables_have_groups_of_finite_flows_in_one_row(tmp_path):
     web = group_flows(result.record["flows"]).groups["web"]
     assert len(web) == len(result.record["flows"]) - 1 > 100
     assert [row[0] for row in flow_sheet(result.to_json_without_groups()).rows] == ["long"]
-    (row,) = group_sheet(result).rows
+    (row,) = group_sheet(result.group_rows()).rows
     found = metrics.spread(result.transfers(web).fct)
-    heads = [title for title, _, _ in group_sheet(result).heads]
+    heads = [title for title, _, _ in group_sheet(result.group_rows()).heads]
     assert row[:3] == ["web", "cubic", str(len(web))]
     assert row[heads.index("p99")] == f"{1e3 * found.p99:.1f}"
     # Their throughput is one line of the plots.

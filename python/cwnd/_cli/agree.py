@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -46,7 +46,7 @@ def agree(
     repeat: Repeat,
     seed: int | None,
     as_json: bool,  # noqa: FBT001
-    **outputs: str | None,
+    **outputs: Any,  # noqa: ANN401
 ) -> None:
     """Run the scenario FILE simulated and with real sockets, and test where they agree.
 

@@ -116,8 +116,16 @@ def _command(model: Model) -> click.Command:
 
     @shared.json()
     @shared.plot()
-    def evaluate(as_json: bool, plot: str | None, **given: Any) -> None:  # noqa: ANN401, FBT001
-        _evaluate(model, given, as_json=as_json, plot=plot)
+    @shared.column()
+    def evaluate(
+        *,
+        as_json: bool,
+        plot: str | None,
+        column: bool,
+        **given: Any,  # noqa: ANN401
+    ) -> None:
+        check_outputs(plot=plot, column=column)
+        _evaluate(model, given, as_json=as_json, plot=plot, column=column)
 
     options: list[click.Parameter] = []
     for parameter in model.parameters.values():
@@ -159,11 +167,12 @@ def _keep_formulas(text: str) -> str:
     return "\n\n".join(f"\b\n{p}" if p.startswith(" ") else p for p in paragraphs)
 
 
-def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str | None) -> None:
+def _evaluate(
+    model: Model, given: dict[str, Any], *, as_json: bool, plot: str | None, column: bool
+) -> None:
     """Compute and print results."""
     from cwnd.model.catalog import Range
 
-    check_outputs(plot=plot)
     arguments: dict[str, Any] = {
         name: model.parameters[name].read(value) if isinstance(value, str) else value
         for name, value in given.items()
@@ -174,14 +183,14 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
     )
     by = _single_name("lists", [name for name in arguments if isinstance(arguments[name], list)])
     fixed = {name: value for name, value in arguments.items() if name not in (over, by)}
-    family = _CurveFamily(model, fixed, by, [None] if by is None else arguments[by])
+    family = _CurveFamily(model, fixed, by, [None] if by is None else arguments[by], column)
     if over is None:
         results = [model.evaluate(case) for case in family.cases]
         if by is None or any(map(_is_series, results[0].values())):
             _show_results(family, results, as_json=as_json, plot=plot)
             return
         # A list of values produces a table, as a range does.
-        over, family = by, _CurveFamily(model, fixed, None, [None])
+        over, family = by, _CurveFamily(model, fixed, None, [None], column)
     _show_table(family, over, arguments[over], as_json=as_json, plot=plot)
 
 
@@ -201,6 +210,8 @@ class _CurveFamily:
     fixed: dict[str, Any]
     by: str | None
     values: list[Any]
+    column: bool
+    """Whether plots have the size of a journal's column."""
 
     @property
     def cases(self) -> list[dict[str, Any]]:
@@ -222,13 +233,31 @@ class _CurveFamily:
         """Draw a curve for each table, and write the plot."""
         from cwnd._show.plots import plot_model
 
-        fixed = ", ".join(
+        curves = list(zip(self.labels, tables, strict=True))
+        figure = plot_model(
+            self.model, curves, self._fixed, logarithmic=logarithmic, column=self.column
+        )
+        save_plot(figure, path)
+
+    def save_series(self, series: list[dict[str, Any]], path: str) -> None:
+        """Draw series over time or, if they are two windows, in the windows' plane."""
+        if set(series[0]) != {"w1", "w2"}:
+            self.save_plot([_with_step_numbers(columns) for columns in series], path)
+            return
+        from cwnd._show.plots import plot_phase_plane
+
+        capacities = [case["capacity"] for case in self.cases]
+        curves = list(zip(self.labels, series, capacities, strict=True))
+        save_plot(plot_phase_plane(self.model, curves, self._fixed, column=self.column), path)
+
+    @property
+    def _fixed(self) -> str:
+        """The parameters that all curves have, for the title."""
+        return ", ".join(
             self.model.parameters[name].write(value)
             for name, value in self.fixed.items()
             if not isinstance(value, bool) and value != math.inf
         )
-        curves = list(zip(self.labels, tables, strict=True))
-        save_plot(plot_model(self.model, curves, fixed, logarithmic=logarithmic), path)
 
     def print_json(self, columns: dict[str, Any], **document: Any) -> None:  # noqa: ANN401
         """Print the model, its parameters and units, and other values, as JSON."""
@@ -251,7 +280,7 @@ def _show_results(
     if plot is not None:
         if not series[0]:
             raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
-        family.save_plot([_with_step_numbers(columns) for columns in series], plot)
+        family.save_series(series, plot)
     if as_json:
         plain = [{name: _plain_each(v) for name, v in result.items()} for result in results]
         if family.by is None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status of a failed transfer, test or run."""
 
-PLOTS = (".png", ".svg")
+PLOTS = (".pdf", ".png", ".svg")
 
 
 def save(
@@ -40,6 +40,7 @@ def save(
     *,
     report: str | None,
     plot: str | None = None,
+    column: bool = False,
     trace: str | None = None,
 ) -> None:
     """Write the report, the plot and the tables, and print their paths."""
@@ -47,7 +48,7 @@ def save(
         outcome.report(report)
         echo(f"report: {report}", err=True)
     if plot is not None:
-        save_plot(outcome.plot(), plot)
+        save_plot(outcome.plot(column=column), plot)
     if trace is not None:
         _save_tables(outcome, trace)
         echo(f"tables: {trace}", err=True)
@@ -76,6 +77,7 @@ def check_outputs(
     *,
     report: str | None = None,
     plot: str | None = None,
+    column: bool = False,
     pcap: str | None = None,
     trace: str | None = None,
 ) -> None:
@@ -88,8 +90,10 @@ def check_outputs(
             require(option, *libraries)
     if trace is not None and not is_csv(trace):
         require("--trace DIR (not DIR.csv)", "pyarrow")
+    if column and plot is None:
+        raise click.UsageError("--column needs --plot")
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
-        raise click.UsageError(f"--plot: {plot!r} must end in .png or .svg")
+        raise click.UsageError(f"--plot: {plot!r} must end in .pdf, .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
         if path is not None:
             check_file(option, Path(path))

@@ -84,9 +84,15 @@ report = partial(
     click.option, "--report", type=click.Path(), help="Write a self-contained HTML page."
 )
 plot = partial(
-    click.option, "--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."
+    click.option, "--plot", type=click.Path(), help="Write a plot: FILE.pdf, .png or .svg."
 )
-outputs = together(json(), report(), plot())
+column = partial(
+    click.option,
+    "--column",
+    is_flag=True,
+    help="Size the plot for a column of a journal, 3.5 inches wide.",
+)
+outputs = together(json(), report(), plot(), column())
 trace = partial(
     click.option,
     "--trace",

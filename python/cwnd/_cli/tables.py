@@ -28,18 +28,21 @@ from cwnd._show.sheets import (
     link_sheet,
     metric_items,
     network_text,
+    repeated_text,
     run_text,
 )
+from cwnd.metrics.catalog import short
 from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
-    from rich.console import ConsoleOptions, RenderableType
+    from rich.console import ConsoleOptions, JustifyMethod, RenderableType
 
     from cwnd._base.records import JsonObject
     from cwnd._cli.doctor import Finding
     from cwnd._controllers.registry import Algorithm
+    from cwnd._runs.repeated import Repeated
     from cwnd._runs.result import Result
     from cwnd._runs.scenario_keys import KeyTable
     from cwnd._show.sheets import Sheet
@@ -97,14 +100,11 @@ def print_comparison(comparison: Comparison) -> None:
     console.print(Text(network_text(comparison.network), style="dim"))
     _print_caveats(console, comparison.results)
     console.print()
-    console.print(_estimates("Each alone", comparison.rows_alone, alone_columns(comparison)))
-    console.print(
-        _estimates(
-            f"Half and half against {comparison.reference}",
-            comparison.rows_against,
-            against_columns(comparison),
-        )
-    )
+    _print_estimates(console, "Each alone", comparison.rows_alone, alone_columns(comparison))
+    title = f"Half and half against {comparison.reference}"
+    _print_estimates(console, title, comparison.rows_against, against_columns(comparison))
+    if comparison.rows_pairs:
+        _print_shares(console, comparison)
     for verdict in comparison.verdicts:
         console.print(Text(verdict.controller, style="bold"))
         console.print(Padding(Text(verdict.sentence), (0, 0, 0, 2)))
@@ -116,20 +116,35 @@ def print_result(result: Result) -> None:
     console.print(Text(run_text(result), style="dim"))
     _print_caveats(console, [result])
     console.print()
-    document = result.to_json_without_groups()
+    document = result.to_json_without_groups() | {"groups": result.group_rows()}
+    _print_figures(console, document, result)
+
+
+def print_repeated(repeated: Repeated) -> None:
+    """Print the means and intervals of the figures of several runs."""
+    console = _console()
+    results = repeated.results
+    console.print(Text(repeated_text(results), style="dim"))
+    _print_caveats(console, results)
+    console.print()
+    _print_figures(console, repeated.estimates())
+
+
+def _print_figures(console: Console, document: JsonObject, result: Result | None = None) -> None:
+    """Print the tables of a run's document with its ``groups``, and the metrics of the run."""
     from cwnd._show.transfer_sheet import group_sheet, transfer_sheet
 
     sheets = [
-        ("Flows", flow_sheet(document), {0, 1, 9}),
-        ("Groups of flows", group_sheet(result), {0, 1}),
-        ("Applications", application_sheet(document), {0}),
-        ("Links", link_sheet(document), {0, 1}),
-        ("Transfers by size", transfer_sheet(document), {0}),
+        ("Flows", flow_sheet(document), {0, 8}),
+        ("Groups of flows", group_sheet(document["groups"]), {0}),
+        ("Applications", application_sheet(document), ()),
+        ("Links", link_sheet(document), {0}),
+        ("Transfers by size", transfer_sheet(document), ()),
     ]
     for title, sheet, left in sheets:
         if sheet is not None and sheet.rows:
-            console.print(_sheet(title, sheet, left=left))
-    for name, value, remark in metric_items(result):
+            _print_sheet(console, title, sheet, left)
+    for name, value, remark in metric_items(document["metrics"], result):
         console.print(Text(f"{name}: {value} ({remark})"))
 
 
@@ -464,35 +479,92 @@ def _cell(value: object, style: str) -> str:
     return f"{value:{style}}" if isinstance(value, float) else printable(str(value))
 
 
-def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Figure]) -> Table:
-    """Tabulate means, each above its interval."""
-    table = _table(title, ("controller",))
-    for column in columns:
-        table.add_column(f"{column.title}\n{column.unit}", justify="right")
-    for row in rows:
-        cells = []
-        for column in columns:
-            figure = row.figures[column.name]
-            cells.append(_stacked(column.mean(figure), column.interval(figure)))
-        table.add_row(row.controller, *cells)
-    return table
+def _print_estimates(
+    console: Console, title: str, rows: Sequence[Row], columns: Sequence[Figure]
+) -> None:
+    """Print means, each above its interval."""
+    cells = [
+        (
+            f"{column.title}\n{column.unit}",
+            [
+                _stacked(column.mean(figure), column.interval(figure))
+                for figure in (row.figures[column.name] for row in rows)
+            ],
+        )
+        for column in columns
+    ]
+    _print_wide(console, title, ("controller", [row.controller for row in rows]), cells)
 
 
-def _stacked(mean: str, interval: str) -> Text:
-    """Return a mean above its interval."""
-    return Text.assemble(f"{mean}\n", (interval, "dim"))
+def _print_shares(console: Console, comparison: Comparison) -> None:
+    """Print the share of each controller against each other one."""
+    names = [row.controller for row in comparison.rows_alone]
+    share = short("share")
+    cells = [
+        (
+            f"{number}\n",
+            [
+                _stacked(share.mean(found), share.interval(found)) if found else Text("")
+                for found in (comparison.share_of.get((name, other)) for name in names)
+            ],
+        )
+        for number, other in enumerate(names, 1)
+    ]
+    numbered = [f"{number} {name}" for number, name in enumerate(names, 1)]
+    title = "Share of the row against the column"
+    _print_wide(console, title, ("controller", numbered), cells)
 
 
-def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
-    """Create a table of text; columns of ``left`` are left-aligned."""
-    table = _table(title, ())
-    for i, (name, unit, _) in enumerate(sheet.heads):
-        table.add_column(f"{name}\n{unit}".rstrip(), justify="left" if i in left else "right")
-    for row in sheet.rows:
-        table.add_row(*row)
+def _print_wide(
+    console: Console,
+    title: str,
+    first: tuple[str, Sequence[str]],
+    columns: Sequence[tuple[str, Sequence[Text]]],
+    left: Container[int] = (),
+) -> None:
+    """Print a table in parts whose columns fit the console, each with the first column.
+
+    ``left`` are the indices of left-aligned columns.
+    """
+    label, names = first
+    own = min(max(map(len, (*names, label))), console.width // 3)
+    parts: list[list[int]] = []
+    widths = []
+    room = 0
+    for i, (head, cells) in enumerate(columns):
+        lines = [line for text in (head, *map(str, cells)) for line in text.split("\n")]
+        widths.append(min(max(map(len, lines)), console.width - own - 2))
+        if not parts or room < 2 + widths[i]:
+            parts.append([])
+            room = console.width - own
+        parts[-1].append(i)
+        room -= 2 + widths[i]
+    for part in parts:
+        table = _table(title if part is parts[0] else "", ())
+        table.add_column(label, width=own)
+        for i in part:
+            justify: JustifyMethod = "left" if i in left else "right"
+            table.add_column(columns[i][0], justify=justify, width=widths[i])
+        for row, name in enumerate(names):
+            table.add_row(name, *(columns[i][1][row] for i in part))
+        console.print(table)
+
+
+def _stacked(mean: str, interval: str | None = None) -> Text:
+    """Return a mean above its interval; a single line without one."""
+    return Text(mean) if interval is None else Text.assemble(f"{mean}\n", (interval, "dim"))
+
+
+def _print_sheet(console: Console, title: str, sheet: Sheet, left: Container[int]) -> None:
+    """Print a table of text; columns of ``left``, the first one aside, are left-aligned."""
+    label, *heads = [f"{name}\n{unit}".rstrip() for name, unit, _ in sheet.heads]
+    columns = [
+        (head, [_stacked(*row[i].split("\n")) for row in sheet.rows])
+        for i, head in enumerate(heads, 1)
+    ]
+    _print_wide(console, title, (label, [row[0] for row in sheet.rows]), columns, left)
     if sheet.more:
-        table.add_row(Text(f"and {sheet.more} more", style="dim"))
-    return table
+        console.print(Text(f"and {sheet.more} more", style="dim"))
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:

@@ -42,9 +42,12 @@ from cwnd._runs.packaged import locate, packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
 
     from cwnd._runs.repetition import Repeat
+    from cwnd._runs.scenario import Scenario
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -190,6 +193,14 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @click.option("--warmup", help="Warm-up, which figures exclude; a quarter of --time by default.")
 @click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
 @shared.conventions()
+@click.option("--pairs", is_flag=True, help="Let every pair of controllers compete.")
+@click.option(
+    "--measure",
+    "measures",
+    metavar="METRIC",
+    multiple=True,
+    help="Show a metric too, by its name in [expect], such as fct.p95; may be repeated.",
+)
 @shared.values()
 @shared.repeat(
     COMPARE_REPEATS,
@@ -205,12 +216,15 @@ def compare(  # noqa: PLR0913
     controllers: tuple[str, ...],
     assignments: tuple[str, ...],
     reference: str,
+    pairs: bool,
+    measures: tuple[str, ...],
     repeat: Repeat,
     seed: int | None,
     on: str,
     as_json: bool,
     report: str | None,
     plot: str | None,
+    column: bool,
     trace: str | None,
     **options: Any,  # noqa: ANN401
 ) -> None:
@@ -222,7 +236,7 @@ def compare(  # noqa: PLR0913
     --rate to --conventions describe the dumbbell; use --set to change a FILE, such as --set
     tcp.conventions=linux.
     """
-    check_outputs(report=report, plot=plot, trace=trace)
+    check_outputs(report=report, plot=plot, column=column, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
     names = [name for name in controllers if name not in files]
     if len(files) > 1:
@@ -238,11 +252,22 @@ def compare(  # noqa: PLR0913
             for name, value in options.items()
             if not (files or f"tcp.{name}" in values) or shared.is_given(name)
         }
-        plan = Plan(names, reference, file, values, given, repeat, seed, on)
+        plan = Plan(
+            names,
+            reference,
+            file,
+            values,
+            given,
+            repeat,
+            seed,
+            on,
+            pairs=pairs,
+            measures=measures,
+        )
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)
-    save(comparison, report=report, plot=plot, trace=trace)
+    save(comparison, report=report, plot=plot, column=column, trace=trace)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -266,7 +291,13 @@ def _refuse_in_real_time(*, pcap: bool, lookahead: bool, acks: bool) -> None:
 @cwnd.command()
 @click.argument("file", type=SCENARIO_FILE)
 @shared.values()
-@shared.seed(help="Seed of all random values; the file's by default.")
+@shared.seed(help="Seed of all random values; the file's by default. With --repeat the first.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run N seeds, and print means with 95 % intervals.",
+)
 @shared.backend()
 @shared.outputs
 @shared.trace()
@@ -283,22 +314,29 @@ def run(  # noqa: PLR0913, PLR0917
     file: str,
     assignments: tuple[str, ...],
     seed: int | None,
+    repeat: int | None,
     on: str,
     as_json: bool,  # noqa: FBT001
     report: str | None,
     plot: str | None,
     acks: bool,  # noqa: FBT001
+    column: bool,  # noqa: FBT001
     no_lookahead: bool,  # noqa: FBT001
     check: bool,  # noqa: FBT001
     **options: str | None,
 ) -> int:
     """Run the scenario FILE: a path, or a name of `cwnd scenarios`.
 
-    With --check it prints one line for each bound of the table [expect], and no tables. FILE has
+    With --repeat the tables have means over the seeds, and there is no plot, page or trace. With
+    --check it prints one line for each bound of the table [expect], and no tables. FILE has
     the conventions of TCP: --set tcp.conventions=linux replaces them.
     """
+    if repeat is not None:
+        shared.refuse(
+            "with --repeat", "report", "plot", "column", "trace", "acks", "pcap", "link", "check"
+        )
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
-    check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
+    check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace)
     from cwnd._runs.real_time import check_backend
     from cwnd._runs.run import check_seed
     from cwnd._runs.run import run as run_scenario
@@ -315,16 +353,23 @@ def run(  # noqa: PLR0913, PLR0917
     links = compiled["links"]
     if check:
         check_expectations(scenario, links, path)
-    if (link is None) != (pcap is None):
-        missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
-        raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
-    if link is not None and link not in links:
-        raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
+    _check_capture(pcap, link, links)
     if acks and trace is None:
         raise click.UsageError("--acks needs --trace")
     if on != "sim":
         _refuse_in_real_time(pcap=pcap is not None, lookahead=no_lookahead, acks=acks)
-        announce(on, 1, compiled["duration_s"])
+        announce(on, repeat or 1, compiled["duration_s"])
+    if repeat is not None:
+        return _run_repeated(
+            scenario,
+            Path(file),
+            repeat,
+            seed,
+            as_json=as_json,
+            on=on,
+            values=values,
+            lookahead=not no_lookahead,
+        )
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
         result = run_scenario(
@@ -337,10 +382,42 @@ def run(  # noqa: PLR0913, PLR0917
             acks=acks,
             progress=progress,
         )
-    save(result, report=report, plot=plot, trace=trace)
+    save(result, report=report, plot=plot, column=column, trace=trace)
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)
     return print_run(result, as_json=as_json, check=check)
+
+
+def _check_capture(pcap: str | None, link: str | None, links: Sequence[str]) -> None:
+    """Check that the packets of a link can be written."""
+    if (link is None) != (pcap is None):
+        missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
+        raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
+    if link is not None and link not in links:
+        raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
+
+
+def _run_repeated(
+    scenario: Scenario,
+    file: Path,
+    repeat: int,
+    seed: int | None,
+    *,
+    as_json: bool,
+    **how: Any,  # noqa: ANN401
+) -> int:
+    """Run a scenario with several seeds, and print means and intervals."""
+    from cwnd._runs.repeated import run_repeated
+
+    with show_progress("running") as progress:
+        repeated = run_repeated(scenario, file, repeat, seed, progress=progress, **how)
+    if as_json:
+        print_json(repeated.to_json())
+    else:
+        from cwnd._cli.tables import print_repeated
+
+        print_repeated(repeated)
+    return 0
 
 
 @cwnd.command()

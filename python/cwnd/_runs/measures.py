@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,7 @@ from cwnd.metrics.catalog import DIMENSIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cwnd._base.records import FlowRecord
     from cwnd._runs.result import Result
     from cwnd._runs.scenario import Scenario
     from cwnd.metrics.catalog import Dimension
@@ -61,9 +63,19 @@ class Metric:
         return values(result, [self.name])[0]
 
 
-def values(result: Result, names: Sequence[str]) -> list[float]:
-    """Return metrics of a run by their names, which have been read before."""
-    return _native.run_metrics(result, names)
+def values(
+    result: Result, names: Sequence[str], flows: Iterable[FlowRecord] | None = None
+) -> list[float]:
+    """Return metrics of a run by their names, which have been read before.
+
+    With ``flows``, the run has these and the unmeasured flows.
+    """
+    if flows is None:
+        return _native.run_metrics(result, names)
+    part = copy(result)
+    others = [flow for flow in result.record["flows"] if not flow["measured"]]
+    part.record = {**result.record, "flows": [*flows, *others]}
+    return _native.run_metrics(part, names)
 
 
 def read_metric(name: str, places: Places) -> Metric:

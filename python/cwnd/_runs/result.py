@@ -248,6 +248,26 @@ class Result:
             rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
         return rows
 
+    def group_rows(self) -> list[JsonObject]:
+        """Return the figures of each group of finite flows as plain data."""
+        rows = []
+        for name, flows in group_flows(self.record["flows"]).groups.items():
+            found = self.transfers(flows)
+            times, slow = metrics.spread(found.fct), metrics.spread(found.slowdown)
+            row = {
+                "name": name,
+                "controller": flows[0]["controller"],
+                "flows": len(flows),
+                "completed": times.number / found.begin.size if found.begin.size else math.nan,
+                "goodput_bps": self.total_goodput_bps(flows),
+                "fct_s": times._asdict(),
+                "slowdown": slow._asdict(),
+                "retransmission_rate": retransmission_rate_of(flows),
+                "timeouts": sum(flow["timeouts"] for flow in flows),
+            }
+            rows.append(jsonable(row))
+        return rows
+
     @cached_property
     def cuts(self) -> pd.DataFrame:
         """One row for each window reduction, warm-up included."""
@@ -315,19 +335,24 @@ class Result:
         table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
         return check(self, table)
 
-    def plot(self) -> Figure:
+    def plot(self, *, column: bool = False) -> Figure:
         """Draw windows, throughput and queue over time.
+
+        Parameters
+        ----------
+        column
+            Whether the size is that of a journal's column, 3.5 inches wide.
 
         Returns
         -------
         matplotlib.figure.Figure
             Show it in a notebook, or save it with ``savefig``.
         """
-        return _show.plots.plot_result(self)
+        return _show.plots.plot_result(self, column=column)
 
-    def plot_transfers(self) -> Figure:
+    def plot_transfers(self, *, column: bool = False) -> Figure:
         """Draw completion times and slowdowns by size, and Jain's index over time."""
-        return _show.plots.plot_transfers(self)
+        return _show.plots.plot_transfers(self, column=column)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with tables and interactive plots.

@@ -1,4 +1,4 @@
-"""Lines of plots: selection of flows, line styles and thinning of points."""
+"""Lines and points of plots: selection of flows, line styles, thinning, ellipses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from cwnd._runs.flow_completion import active_samples, capacity_of
 from cwnd._show.colors import PALETTE, REFERENCE, shades, strokes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cwnd._base.records import FlowRecord, LinkRecord, Series
+    from cwnd._tasks.comparison.outcome import Comparison
 
 MAX_LINES = 16
 """Largest number of flows in one plot: more lines cannot be distinguished."""
@@ -141,3 +142,83 @@ def thin(time: Series, values: Series, most: int) -> tuple[Series, Series]:
         keep |= {int(low + part.argmin()), int(low + part.argmax())}
     kept = sorted(keep)
     return time[kept], values[kept]
+
+
+class TradeOff(NamedTuple):
+    """Goodput against queueing delay of a controller alone, over the seeds."""
+
+    controller: str
+    delay_ms: float
+    """Mean over the seeds of the 95th percentile; NaN if unknown."""
+    goodput_mbps: float
+    """Mean over the seeds."""
+    outline: tuple[Series, Series]
+    """Delays and goodputs of the ellipse of one standard deviation; empty with one seed."""
+
+
+def trade_offs(comparison: Comparison) -> list[TradeOff]:
+    """Return goodput and queueing delay of each controller alone, in the order of the rows."""
+    found = []
+    for row in comparison.rows_alone:
+        delays = 1e3 * np.array(row.values("queueing_delay_p95_s"))
+        rates = np.array(row.values("goodput_bps")) / 1e6
+        found.append(
+            TradeOff(
+                row.controller,
+                1e3 * row.figures["queueing_delay_p95_s"].mean,
+                row.figures["goodput_bps"].mean / 1e6,
+                deviation_ellipse(delays, rates),
+            )
+        )
+    return found
+
+
+def trade_off_ranges(points: Sequence[TradeOff]) -> tuple[list[float], list[float]]:
+    """Return the ranges of delays, falling, and goodputs that show points and ellipses."""
+    delays = [value for each in points for value in (each.delay_ms, *each.outline[0])]
+    rates = [value for each in points for value in (each.goodput_mbps, *each.outline[1])]
+    return _range(delays)[::-1], _range(rates)
+
+
+def _range(values: Sequence[float]) -> list[float]:
+    """Return a range for an axis that does not magnify differences below a tenth of the values.
+
+    Examples
+    --------
+    >>> [round(end, 2) for end in _range([14.4, 14.6])], _range([0.0, 10.0])
+    ([13.7, 15.3], [-0.5, 10.5])
+    """
+    known = [float(value) for value in values if math.isfinite(value)] or [0.0]
+    low, high = min(known), max(known)
+    span = max(high - low, 0.1 * high, 1e-3)
+    middle, half = (low + high) / 2, 0.55 * span
+    return [middle - half, middle + half]
+
+
+def deviation_ellipse(x: Series, y: Series, points: int = 73) -> tuple[Series, Series]:
+    """Return the ellipse of one standard deviation of the bivariate normal fitted to points.
+
+    It is the set of points at a Mahalanobis distance of 1 from the mean; two points give a line.
+    Points that are not finite are left out, and fewer than two give no ellipse.
+
+    Examples
+    --------
+    >>> across, up = deviation_ellipse(np.array([1.0, 3.0]), np.array([10.0, 30.0]), points=3)
+    >>> [round(float(each), 3) for each in (*across, *up)]
+    [3.414, 0.586, 3.414, 34.142, 5.858, 34.142]
+    """
+    known = np.isfinite(x) & np.isfinite(y)
+    if known.sum() < 2:
+        return np.empty(0), np.empty(0)
+    x, y = x[known], y[known]
+    over, up = x.std(ddof=1), y.std(ddof=1)
+    both = over * up
+    correlation = np.cov(x, y)[0, 1] / both if both > 0 else 0.0
+    correlation = min(max(correlation, -1.0), 1.0)
+    angle = np.linspace(0.0, 2.0 * np.pi, points)
+    # Cholesky factor of the covariance matrix, times the unit circle.
+    rest = math.sqrt(1.0 - correlation**2)
+    return (
+        x.mean() + over * np.cos(angle),
+        y.mean() + up * (correlation * np.cos(angle) + rest * np.sin(angle)),
+    )

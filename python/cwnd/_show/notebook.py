@@ -58,10 +58,10 @@ def result_html(result: Result) -> str:
     from cwnd._show.transfer_sheet import group_sheet
 
     document = result.to_json_without_groups()
-    facts = [f"{term} {value}" for term, value, _ in metric_items(result)]
+    facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"], result)]
     sheets = [
         ("Flows", flow_sheet(document), {1, 9}),
-        ("Groups of flows", group_sheet(result), {1}),
+        ("Groups of flows", group_sheet(result.group_rows()), {1}),
     ]
     return _html(
         title=result.title,
@@ -79,7 +79,7 @@ def comparison_html(comparison: Comparison) -> str:
     """Return a comparison as HTML: its verdicts and its tables."""
     from cwnd._runs.text import caveats
     from cwnd._show.colors import colors
-    from cwnd._show.report.compare import cells, heads
+    from cwnd._show.report.compare import cells, heads, share_tables
     from cwnd._show.sheets import against_columns, alone_columns, network_text
 
     reference = comparison.reference
@@ -97,6 +97,7 @@ def comparison_html(comparison: Comparison) -> str:
                 cells(against, comparison.rows_against),
                 (),
             ),
+            *((*table, ()) for table in share_tables(comparison)),
         ],
         colors=shades,
     )

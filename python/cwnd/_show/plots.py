@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import textwrap
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ from cwnd._show.chart_lines import (
     limit_of,
     lines,
     step_rates,
+    trade_off_ranges,
+    trade_offs,
     while_active,
 )
 from cwnd._show.colors import DASHES, PALETTE, REFERENCE, colors
@@ -23,24 +27,37 @@ from cwnd._show.sheets import path_text
 from cwnd.units import format_time
 
 require("a plot", "matplotlib")
+from matplotlib import rc_context, rcParams  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+    from typing_extensions import ParamSpec
 
     from cwnd._runs.result import Result
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd.model.catalog import Model
 
+    P = ParamSpec("P")
+
 _STYLE = {"linewidth": 1.0, "alpha": 0.9}
+COLUMN = 3.5
+"""Width of a journal's column in inches."""
+
 _DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True))
 
 
 class Picture(Figure):
-    """A figure that a notebook displays without pyplot."""
+    """A figure that a notebook displays without pyplot, and that keeps text as text in files."""
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        """Write the figure with text as text in SVG, and with TrueType fonts in PDF."""
+        with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+            super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()
@@ -48,14 +65,29 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def plot_result(result: Result) -> Figure:
+def _sized(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Give a plot the font sizes of a journal's column if ``column`` is true."""
+
+    @functools.wraps(draw)
+    def call(*arguments: P.args, **options: P.kwargs) -> Figure:
+        if not options.get("column"):
+            return draw(*arguments, **options)
+        with rc_context({"font.size": 7, "axes.titlesize": "medium", "figure.titlesize": "medium"}):
+            return draw(*arguments, **options)
+
+    return call
+
+
+@_sized
+def plot_result(result: Result, *, column: bool = False) -> Figure:
     """Draw windows, goodput and the bottleneck's queue over time."""
-    figure = Picture(figsize=(9, 7.5), layout="constrained")
-    top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
     single, groups = group_flows(flows)
     shades = colors(flow["controller"] for flow in flows)
     drawn = lines(single or flows, shades)
+    size = (COLUMN, 4.3 + 0.15 * (len(drawn) + len(groups))) if column else (9, 7.5)
+    figure = Picture(figsize=size, layout="constrained")
+    top, middle, bottom = figure.subplots(3, 1, sharex=True)
     scale = result.scales[1]
     for flow, name, color, dash in drawn:
         style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
@@ -91,14 +123,19 @@ def plot_result(result: Result) -> Figure:
     return figure
 
 
-def plot_transfers(result: Result) -> Figure:
+@_sized
+def plot_transfers(result: Result, *, column: bool = False) -> Figure:
     """Draw completion times and slowdowns by size, and Jain's index over time."""
     from cwnd import metrics
     from cwnd._show.transfer_sheet import size_text
 
-    figure = Picture(figsize=(9, 6.5), layout="constrained")
-    grid = figure.add_gridspec(2, 2, height_ratios=[2, 1])
-    times, slow, fair = (figure.add_subplot(grid[at]) for at in ((0, 0), (0, 1), (1, slice(2))))
+    figure = Picture(figsize=(COLUMN, 5.5) if column else (9, 6.5), layout="constrained")
+    if column:
+        times, slow, fair = figure.subplots(3, 1, height_ratios=[2, 2, 1])
+    else:
+        grid = figure.add_gridspec(2, 2, height_ratios=[2, 1])
+        places = ((0, 0), (0, 1), (1, slice(2)))
+        times, slow, fair = (figure.add_subplot(grid[at]) for at in places)
     found = result.transfers()
     for number, each in enumerate(metrics.by_size(found.bytes, found.fct)):
         inside = (found.bytes >= each.low) & (found.bytes < each.high) & ~np.isnan(found.fct)
@@ -112,7 +149,7 @@ def plot_transfers(result: Result) -> Figure:
     for axes, label in ((times, "completion time (s)"), (slow, "size")):
         axes.set_xlabel(label)
         if axes.get_lines():
-            axes.legend(frameon=False, fontsize=9)
+            axes.legend(frameon=False, fontsize="small")
     if found.begin.size:
         times.set_xscale("log")
         slow.set_yscale("log")
@@ -132,50 +169,69 @@ def plot_transfers(result: Result) -> Figure:
     return figure
 
 
-def plot_comparison(comparison: Comparison) -> Figure:
-    """Draw fairness, smoothness and queue of all controllers, and one window of each."""
+@_sized
+def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
+    """Draw fairness, smoothness, queue and goodput against delay, and one window of each."""
     alone, against = comparison.rows_alone, comparison.rows_against
-    height = 1.6 + 0.35 * len(alone)
-    figure = Picture(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
-    ratios = [height, 1.15 * len(alone) + 0.4]
-    upper, lower = figure.subfigures(2, 1, height_ratios=ratios, squeeze=False)[:, 0]
-    share, rough, queue = upper.subplots(1, 3, sharey=True)
     shades = colors([row.controller for row in alone], comparison.reference)
+    count = len(alone)
+    names = [_broken(_plain(name), 14) if column else _plain(name) for name in shades]
+    if column:
+        lines_each = max(1 + name.count("\n") for name in names)
+        heights = [
+            3 * (0.5 + max(0.22, 0.13 * lines_each) * count),
+            2.2 + 0.12 * count,
+            0.3 + 0.6 * count,
+        ]
+        figure = Picture(figsize=(COLUMN, sum(heights) + 0.4), layout="constrained")
+    else:
+        heights = [1.6 + 0.35 * count, max(3.0, 0.6 + 0.24 * count), 0.4 + 1.15 * count]
+        figure = Picture(figsize=(10, sum(heights) + 0.4), layout="constrained")
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=heights, squeeze=False)[:, 0]
+    share, rough, queue = upper.subplots(3 if column else 1, 1 if column else 3, sharey=True)
     _dots(share, against, "share", shades)
     _dots(rough, alone, "cov_10rtt", shades)
     _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
-    share.set_yticks(range(len(shades)), map(_plain, shades))
+    share.set_yticks(range(len(shades)), names)
     share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
-    share.set_title(_plain(f"share against {comparison.reference}"), fontsize=10)
+    share.set_title(_plain(f"share against {comparison.reference}"), fontsize="medium")
     scale = format_time(alone[0].results[0].scales[1])
-    rough.set_title(f"smoothness (CoV) over {scale}", fontsize=10)
-    queue.set_title("queueing delay (ms)", fontsize=10)
+    rough.set_title(f"smoothness (CoV) over {scale}", fontsize="medium")
+    queue.set_title("queueing delay (ms)", fontsize="medium")
     network = comparison.network
-    figure.suptitle(_plain(textwrap.fill(path_text(network), 100)), fontsize=11)
+    figure.suptitle(
+        _plain(textwrap.fill(path_text(network), 50 if column else 100)), fontsize="medium"
+    )
+    _trade_offs(middle, comparison, shades, column=column)
     panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
         flow = run.measured_flows[0]
         active = while_active(flow, run.time, flow["window"])
         axes.plot(*active, color=shades[row.controller], **_STYLE)
-        axes.set_title(_plain(row.controller), loc="left", fontsize=9)
+        axes.set_title(_plain(row.controller), loc="left", fontsize="small")
         _tidy(axes)
         _shade(axes, run.warmup_s)
         axes.set_xlim(0, run.duration_s)
     panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
-    panels[-1].set_xlabel("time (s); window of the first flow in packets, each controller alone")
+    panels[-1].set_xlabel(
+        _wrapped("time (s); window of the first flow in packets, each controller alone", column)
+    )
     return figure
 
 
-def plot_agreement(agreement: Agreement) -> Figure:
+@_sized
+def plot_agreement(agreement: Agreement, *, column: bool = False) -> Figure:
     """Draw windows and the bottleneck's queue on each backend side by side."""
     count = len(agreement.results)
-    figure = Picture(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
-    panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
     first = agreement.runs[0]
     shades = colors(flow["controller"] for flow in first.measured_flows)
+    drawn = lines(first.measured_flows, shades)
+    size = (COLUMN, 3 + 0.15 * len(drawn)) if column else (1.5 + 4.5 * count, 6)
+    figure = Picture(figsize=size, layout="constrained")
+    panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
     link = first.bottleneck["name"]
     for (on, runs), top, bottom in zip(agreement.results.items(), *panels, strict=True):
         run = runs[0]
@@ -184,7 +240,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
             top.plot(*while_active(flow, run.time, flow["window"]), label=_plain(name), **style)
         for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
             bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
-        top.set_title(on if run.limit is None else f"{on} (emulator limited)", fontsize=10)
+        top.set_title(on if run.limit is None else f"{on} (emulator limited)", fontsize="medium")
         bottom.set_xlabel("time (s)")
         for axes in (top, bottom):
             _tidy(axes)
@@ -199,12 +255,14 @@ def plot_agreement(agreement: Agreement) -> Figure:
     return figure
 
 
+@_sized
 def plot_model(
     model: Model,
     curves: Sequence[tuple[str, Mapping[str, Sequence[float]]]],
     fixed: str = "",
     *,
     logarithmic: bool = False,
+    column: bool = False,
 ) -> Figure:
     """Draw the results of a model over one of its parameters or over time.
 
@@ -212,9 +270,10 @@ def plot_model(
     ``logarithmic``, a y-axis is logarithmic too if its values span a wide range.
     """
     over, *names = curves[0][1]
-    across = 1 if len(names) < 4 else 2
+    across = 1 if column or len(names) < 4 else 2
     down = -(-len(names) // across)
-    figure = Picture(figsize=(3 + 4.5 * across, 2.6 + 2.2 * down), layout="constrained")
+    size = (COLUMN, 1.3 + 1.3 * down) if column else (3 + 4.5 * across, 2.6 + 2.2 * down)
+    figure = Picture(figsize=size, layout="constrained")
     panels = [figure.add_subplot(down, across, i + 1) for i in range(len(names))]
     for axes, name in zip(panels, names, strict=True):
         for number, (label, columns) in enumerate(curves):
@@ -235,10 +294,52 @@ def plot_model(
     x_label = model.label(over) if over in model.units else over
     for axes in panels[-across:]:
         axes.set_xlabel(model.parameters[over].axis if over in model.parameters else x_label)
-    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 40 + 40 * across)
-    figure.suptitle(f"{title}\n{textwrap.fill(fixed, 50 + 50 * across)}".strip(), fontsize=10.5)
+    width = 55 if column else 40 + 40 * across
+    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), width)
+    figure.suptitle(f"{title}\n{textwrap.fill(fixed, width)}".strip(), fontsize="medium")
     if len(curves) > 1:
         _legend(figure, panels[0])
+    return figure
+
+
+@_sized
+def plot_phase_plane(
+    model: Model,
+    paths: Sequence[tuple[str, Mapping[str, Sequence[float]], float]],
+    fixed: str = "",
+    *,
+    column: bool = False,
+) -> Figure:
+    """Draw paths of two windows, each with its label and capacity, in the plane of the windows.
+
+    The efficiency line of a capacity is solid, and the fairness line is dashed.
+    """
+    figure = Picture(figsize=(COLUMN, 4.1) if column else (6, 6.6), layout="constrained")
+    axes = figure.subplots()
+    end = 1.08 * max(
+        max(*columns["w1"], *columns["w2"], capacity) for _, columns, capacity in paths
+    )
+    for capacity in dict.fromkeys(capacity for _, _, capacity in paths):
+        axes.plot([0, capacity], [capacity, 0], color="0.3", linewidth=1)
+    axes.plot([0, end], [0, end], color="0.3", linewidth=1, linestyle="dashed")
+    for number, (label, columns, _) in enumerate(paths):
+        color = PALETTE[number % len(PALETTE)]
+        axes.plot(columns["w1"], columns["w2"], color=color, linewidth=1, label=label)
+        axes.plot(columns["w1"][0], columns["w2"][0], "o", color=color, markersize=5)
+        axes.plot(columns["w1"][-1], columns["w2"][-1], "s", color=color, markersize=5)
+    axes.set_aspect("equal")
+    axes.set_xlim(0, end)
+    axes.set_ylim(0, end)
+    axes.set_xlabel("window of flow 1 (packets)")
+    axes.set_ylabel("window of flow 2 (packets)")
+    _tidy(axes)
+    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 55)
+    lines = _wrapped(
+        "solid: efficiency line; dashed: fairness line; dot: start; square: end", column
+    )
+    figure.suptitle(_plain(f"{title}\n{textwrap.fill(fixed, 60)}\n{lines}"), fontsize="medium")
+    if len(paths) > 1:
+        _legend(figure, axes)
     return figure
 
 
@@ -247,12 +348,38 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _legend(figure: Figure, *panels: Axes) -> None:
-    """Draw the legend of some axes below the figure."""
+def _legend(figure: Figure | SubFigure, *panels: Axes) -> None:
+    """Draw the legend of some axes below the figure, in as many columns as fit its width."""
     found = [axes.get_legend_handles_labels() for axes in panels]
     handles = [handle for each, _ in found for handle in each]
     labels = [label for _, each in found for label in each]
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    size = rcParams["font.size"] / 72
+    # An em for a character is too much, and the handle with its space has three.
+    most = size * (0.62 * max(map(len, labels), default=0) + 4)
+    width = figure.bbox.width / figure.get_figure(root=True).dpi
+    columns = min(max(int(width / most), 1), 4)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def _broken(name: str, most: int) -> str:
+    r"""Break a controller's name after its separators into lines of ``most`` characters.
+
+    Examples
+    --------
+    >>> _broken("aimd(alpha=0.31, beta=1/8)", 14).split("\n")
+    ['aimd(', 'alpha=0.31, ', 'beta=1/8)']
+    """
+    lines = [""]
+    for part in re.findall(r".+?(?:[/:(]|, |$)", name):
+        if lines[-1] and len((lines[-1] + part).rstrip()) > most:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, column: bool) -> str:  # noqa: FBT001
+    """Wrap a line to the width of a column."""
+    return textwrap.fill(text, 55) if column else text
 
 
 def _dots(
@@ -274,6 +401,35 @@ def _dots(
     axes.set_xlim(0, 1.05 * most * factor or 1.0)
     _tidy(axes)
     axes.grid(axis="x", alpha=0.25)
+
+
+def _trade_offs(
+    figure: SubFigure, comparison: Comparison, shades: dict[str, str], *, column: bool
+) -> None:
+    """Draw the goodput of each controller alone against its delay, which falls to the right."""
+    axes = figure.subplots()
+    points = trade_offs(comparison)
+    for each in points:
+        color = shades[each.controller]
+        axes.fill(*each.outline, facecolor=color, alpha=0.2, linewidth=0)
+        axes.plot(*each.outline, color=color, linewidth=1)
+        label = _plain(each.controller)
+        axes.plot([each.delay_ms], [each.goodput_mbps], "o", color=color, markersize=6, label=label)
+    delays, rates = trade_off_ranges(points)
+    axes.set_xlim(*delays)
+    axes.set_ylim(*rates)
+    axes.set_xlabel(_wrapped("queueing delay, 95th percentile (ms), lower to the right", column))
+    axes.set_ylabel("goodput (Mbit/s)")
+    axes.set_title(
+        _wrapped("each alone; ellipses are one standard deviation over the seeds", column),
+        fontsize="medium",
+    )
+    if column:
+        _legend(figure, axes)
+    else:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
+    axes.grid(alpha=0.25)
+    _tidy(axes)
 
 
 def _largest(panels: list[Axes], start: float) -> float:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_text
 from cwnd._runs.flow_groups import flow_kinds
-from cwnd._runs.result import jsonable
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.text import join_parts
 from cwnd.metrics import jain
-from cwnd.metrics.catalog import FIGURES, number, short
+from cwnd.metrics.catalog import FIGURES, measured, number, short
+from cwnd.stats import Estimate
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -49,35 +49,65 @@ _JAIN = short("jain", meaning="Jain's fairness index of flows of one kind; 1 is 
 
 def alone_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers alone, from left to right."""
-    return [
+    columns = [
         _GOODPUT,
-        *map(short, ("utilization", *_some(comparison), "queueing_delay_s")),
-        short("queueing_delay_p95_s"),
+        short("utilization"),
+        *_some(comparison),
+        short("queueing_delay_s"),
+        *map(short, ("queueing_delay_p95_s", "mean_rtt_s")),
         _smoothness(comparison),
         _JAIN,
     ]
+    return columns + _measured(comparison, columns)
 
 
 def against_columns(comparison: Comparison) -> list[Figure]:
     """Choose the columns for controllers against the reference, from left to right."""
     other = comparison.reference
-    return [
+    columns = [
         short("share", meaning=f"A flow's share against {other}'s; 0.5 is equal."),
         _GOODPUT,
         short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
-        *map(short, (*_some(comparison), "queueing_delay_s")),
+        *_some(comparison),
+        *map(short, ("queueing_delay_s", "mean_rtt_s")),
         _smoothness(comparison),
         _JAIN,
     ]
+    return columns + _measured(comparison, columns)
 
 
-def _some(comparison: Comparison) -> list[str]:
-    """Name the completion time if all runs have transfers, loss, and marks if there are any."""
+def _some(comparison: Comparison) -> list[Figure]:
+    """Return completion times if all runs have transfers, loss, marks if any, retransmissions."""
     rows = [*comparison.rows_alone, *comparison.rows_against]
-    times = ["fct_s"] if all("fct_s" in row.figures for row in rows) else []
+    times = _COMPLETION if all("fct_s" in row.figures for row in rows) else []
     marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
-    return [*times, "loss_rate", *(["mark_rate"] if marked else [])]
+    rates = ["loss_rate", *(["mark_rate"] if marked else [])]
+    return [*times, *map(short, rates), short("retransmission_rate", "resent")]
+
+
+_COMPLETION = [
+    short("fct_s"),
+    *(
+        replace(FIGURES["fct_s"], name=f"fct_{part}_s", title=f"FCT, {part}", meaning=meaning)
+        for part, meaning in (
+            ("p50", "Median completion time of its transfers."),
+            ("p95", "95th percentile of the completion times."),
+            ("p99", "99th percentile of the completion times."),
+        )
+    ),
+]
+"""Completion times of transfers."""
+
+
+def _measured(comparison: Comparison, columns: list[Figure]) -> list[Figure]:
+    """Return the columns of the metrics that were asked for, without those that are there."""
+    shown = {column.name for column in columns}
+    return [
+        FIGURES[name] if name in FIGURES else measured(name)
+        for name in comparison.measures
+        if name not in shown
+    ]
 
 
 def _smoothness(comparison: Comparison) -> Figure:
@@ -219,6 +249,18 @@ def run_text(result: Result) -> str:
     )
 
 
+def repeated_text(results: Sequence[Result]) -> str:
+    """Describe runs of one scenario in one line."""
+    first, last = results[0], results[-1]
+    length = length_text(first.duration_s, first.warmup_s)
+    seeds = f"seeds {first.seed} to {last.seed}" if len(results) > 1 else f"seed {first.seed}"
+    return join_parts(
+        f"{first.scenario}, {seeds}, {PLACES[first.on]}: {len(results)} × {length}",
+        conventions_text(first.record["conventions"]),
+        "means and 95 % intervals",
+    )
+
+
 def agreement_text(backends: Sequence[str]) -> str:
     """Name the backends, the reference last.
 
@@ -334,7 +376,7 @@ _DELAYS = {
 def link_sheet(document: JsonObject) -> Sheet:
     """Tabulate the links of a run where a queue can form, highest utilisation first."""
     finite = [link for link in document["links"] if link["rate_bps"] is not None]
-    finite.sort(key=lambda link: link["utilization"], reverse=True)
+    finite.sort(key=lambda link: mean_of(link["utilization"]), reverse=True)
     return Sheet(
         [
             ("link", "", ""),
@@ -354,6 +396,24 @@ def link_sheet(document: JsonObject) -> Sheet:
     )
 
 
+def mean_of(value: float | Estimate) -> float:
+    """Return a figure of one run, or the mean of several."""
+    return value.mean if isinstance(value, Estimate) else value
+
+
+def _inline(text: str, unit: str = "") -> str:
+    r"""Put the interval of a figure behind its mean, and the unit behind both.
+
+    Examples
+    --------
+    >>> _inline("14.2\n13.9–14.5", "ms"), _inline("–", "ms")
+    ('14.2 ms (13.9–14.5)', '– ms')
+    """
+    mean, _, interval = text.partition("\n")
+    shown = f"{mean} {unit}".rstrip()
+    return f"{shown} ({interval})" if interval else shown
+
+
 def _rate_text(link: JsonObject) -> str:
     """Format the rate of a link, and that of its token bucket."""
     tokens = link["token_rate_bps"]
@@ -361,65 +421,78 @@ def _rate_text(link: JsonObject) -> str:
     return format_rate(link["rate_bps"]) + more
 
 
-def metric_items(result: Result) -> list[tuple[str, str, str]]:
-    """List title, value and remark of each metric of a run."""
-    metrics = jsonable(result.metrics)
-    kinds = flow_kinds(result.measured_flows)
-    delay = metrics["queueing_delay_s"]
-    goodput = number(metrics["goodput_bps"], 2, 1e-6)
-    items = [
-        (
-            "Goodput",
-            goodput if metrics["goodput_bps"] is None else f"{goodput} Mbit/s",
-            "all measured flows",
-        ),
-        *(
+def metric_items(metrics: JsonObject, result: Result | None = None) -> list[tuple[str, str, str]]:
+    """List title, value and remark of the metrics of a run, or of their means over several.
+
+    With the run, Jain's index is that of each kind of flows.
+    """
+    delay, link = metrics["queueing_delay_s"], metrics["bottleneck"]
+    windows = metrics["jain_windows"]
+    over = f"of Jain's index over {format_time(windows['window_s'])}"
+    if result is None:
+        equal = [("Jain's index", _inline(number(metrics["jain"], 3)), "all measured flows")]
+        worst = [(windows["worst"], over)]
+    else:
+        kinds = flow_kinds(result.measured_flows)
+        equal = [
             (
                 "Jain's index",
                 number(jain(result.goodputs_bps(flows)), 3),
                 f"{label}; 1 is equal" if label else "1 is equal",
             )
             for label, flows in kinds
-        ),
+        ]
+        worst = [
+            (result.jain_over_time(flows=flows).worst, f"{over} {label}".rstrip())
+            for label, flows in kinds[:1]
+        ]
+    items = [
         (
-            "Utilisation",
-            f"{number(metrics['utilization'], 1, 100)} %",
-            f"of {metrics['bottleneck']}",
+            "Goodput",
+            _inline(
+                number(metrics["goodput_bps"], 2, 1e-6),
+                "" if metrics["goodput_bps"] is None else "Mbit/s",
+            ),
+            "all measured flows",
         ),
-        ("Loss", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        *equal,
+        ("Utilisation", _inline(number(metrics["utilization"], 1, 100), "%"), f"of {link}"),
+        ("Loss", _inline(number(metrics["loss_rate"], 2, 100), "%"), f"at {link}"),
         *(
-            [("Marks", f"{number(metrics['mark_rate'], 1, 100)} %", f"at {metrics['bottleneck']}")]
-            if metrics["mark_rate"]
+            [("Marks", _inline(number(metrics["mark_rate"], 1, 100), "%"), f"at {link}")]
+            if metrics["mark_rate"] and mean_of(metrics["mark_rate"])
             else []
         ),
         (
             "Queueing delay",
-            f"{number(delay['mean'], 1, 1e3)} ms",
-            f"p95 {number(delay['p95'], 1, 1e3)}, p99 {number(delay['p99'], 1, 1e3)} ms",
+            _inline(number(delay["mean"], 1, 1e3), "ms"),
+            ", ".join(
+                f"{part} {_inline(number(delay[part], 1, 1e3), unit)}"
+                for part, unit in (("p95", ""), ("p99", "ms"))
+            ),
         ),
     ]
     if len(metrics["smoothness"]) > 1:
         middle = metrics["smoothness"][1]
-        scale = format_time(middle["scale_s"])
-        items.append(("Smoothness", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
-    if kinds:
-        label, flows = kinds[0]
-        worst = result.jain_over_time(flows=flows).worst
-        if math.isfinite(worst):
-            over = f"of Jain's index over {format_time(result.scales[1])}"
-            items.append(("Worst window", number(worst, 3), f"{over} {label}".rstrip()))
-    if metrics["convergence_time_s"] is not None:
-        items.append(
-            ("Converged", f"{metrics['convergence_time_s']:.4g} s", "after the last start")
-        )
+        remark = f"CoV of throughput over {format_time(middle['scale_s'])}"
+        items.append(("Smoothness", _inline(number(middle["cov"], 3)), remark))
+    items += [
+        ("Worst window", _inline(number(value, 3)), remark)
+        for value, remark in worst
+        if value is not None and math.isfinite(mean_of(value))
+    ]
+    converged = metrics["convergence_time_s"]
+    if converged is not None:
+        shown = number(converged, 2) if isinstance(converged, Estimate) else f"{converged:.4g}"
+        items.append(("Converged", _inline(shown, "s"), "after the last start"))
     if metrics["transfers"] is not None:
         found = metrics["transfers"]
-        complete = f"{number(found['completed'], 1, 100)} % complete"
+        complete = f"{_inline(number(found['completed'], 1, 100), '%')} complete"
         times = found["fct_s"]
         median, remark = "–", complete
         if times["p50"] is not None:
-            median = f"{number(times['p50'], 1, 1e3)} ms"
-            remark = f"p99 {number(times['p99'], 1, 1e3)} ms, {complete}"
+            median = _inline(number(times["p50"], 1, 1e3), "ms")
+            remark = f"p99 {_inline(number(times['p99'], 1, 1e3), 'ms')}, {complete}"
         items.append(("FCT, median", median, remark))
     return items
 

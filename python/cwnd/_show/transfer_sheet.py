@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from cwnd import metrics
-from cwnd._runs.flow_groups import group_flows
-from cwnd._runs.result import retransmission_rate_of
-from cwnd._show.sheets import Sheet
+from cwnd._show.sheets import Sheet, mean_of
 from cwnd.metrics.catalog import number
 from cwnd.units import format_size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cwnd._base.records import JsonObject
-    from cwnd._runs.result import Result
 
 _SPREAD = ("mean", "p50", "p95", "p99")
 
@@ -30,26 +27,22 @@ def size_text(low: float, high: float) -> str:
     return f"{format_size(low)}–{format_size(high)}"
 
 
-def group_sheet(result: Result) -> Sheet | None:
-    """Tabulate the groups of finite flows; None without any."""
-    rows = []
-    for name, flows in group_flows(result.record["flows"]).groups.items():
-        found = result.transfers(flows)
-        times, slow = metrics.spread(found.fct), metrics.spread(found.slowdown)
-        complete = times.number / found.begin.size if found.begin.size else math.nan
-        rows.append(
-            [
-                name,
-                flows[0]["controller"],
-                str(len(flows)),
-                number(complete, 1, 100),
-                number(result.total_goodput_bps(flows), 2, 1e-6),
-                *(number(value, 1, 1e3) for value in (times.p50, times.p95, times.p99)),
-                *(number(value, 2) for value in (slow.p50, slow.p99)),
-                number(retransmission_rate_of(flows), 2, 100),
-                str(sum(flow["timeouts"] for flow in flows)),
-            ]
-        )
+def group_sheet(groups: Sequence[JsonObject]) -> Sheet | None:
+    """Tabulate ``Result.group_rows``, the groups of finite flows; None without any."""
+    rows = [
+        [
+            group["name"],
+            group["controller"],
+            number(group["flows"], 0),
+            number(group["completed"], 1, 100),
+            number(group["goodput_bps"], 2, 1e-6),
+            *(number(group["fct_s"][part], 1, 1e3) for part in ("p50", "p95", "p99")),
+            *(number(group["slowdown"][part], 2) for part in ("p50", "p99")),
+            number(group["retransmission_rate"], 2, 100),
+            number(group["timeouts"], 0),
+        ]
+        for group in groups
+    ]
     if not rows:
         return None
     return Sheet(
@@ -79,7 +72,7 @@ def transfer_sheet(document: JsonObject) -> Sheet | None:
     classes = [
         (size_text(each["low_bytes"], each["high_bytes"]), each) for each in found["by_size"]
     ]
-    total = {"number": sum(each["number"] for each in found["by_size"])}
+    total = {"number": sum(mean_of(each["number"]) for each in found["by_size"])}
     return Sheet(
         [
             ("size", "", "Payload of a transfer."),
@@ -96,7 +89,7 @@ def transfer_sheet(document: JsonObject) -> Sheet | None:
         [
             [
                 name,
-                str(each["number"]),
+                number(each["number"], 0),
                 *(number(each["fct_s"][name], 1, 1e3) for name in _SPREAD),
                 *(number(each["slowdown"][name], 2) for name in _SPREAD),
             ]

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cwnd._native import catalogue
-from cwnd.stats import COUNT, POSITIVE, UNIT
+from cwnd.stats import COUNT, POSITIVE, UNIT, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cwnd.stats import Estimate, Range
+    from cwnd.stats import Range
 
 Dimension: TypeAlias = Literal["rate", "time", "fraction", "count", "number"]
 """Dimension of a metric: bits per second, seconds, or a number without unit."""
 
 _FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100}
+
+_SHOWN: dict[Dimension, tuple[str, int]] = {
+    "rate": ("Mbit/s", 2),
+    "time": ("ms", 1),
+    "fraction": ("%", 2),
+    "count": ("", 1),
+    "number": ("", 3),
+}
+"""Unit and decimal places of a metric that has no figure of its own, by dimension."""
 
 
 def range_of_dimension(dimension: Dimension) -> Range:
@@ -56,7 +66,7 @@ class Figure:
         """Title, with the unit if there is one."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
-    def text(self, value: float | None) -> str:
+    def text(self, value: float | Estimate | None) -> str:
         """Format a value; a dash if it is unknown."""
         return number(value, self.digits, self.factor)
 
@@ -76,14 +86,24 @@ class Figure:
         return f"{self.text(value.low)}–{self.text(value.high)}" if value.known else ""
 
 
-def number(value: float | None, digits: int, factor: float = 1.0) -> str:
-    """Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
+def number(value: float | Estimate | None, digits: int, factor: float = 1.0) -> str:
+    r"""Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
+
+    The interval of an estimate is a second line, and its mean has a decimal at least.
 
     Examples
     --------
     >>> number(0.0314159, 2, factor=100), number(None, 2)
     ('3.14', '–')
+    >>> number(Estimate(3.5, 2.25, 4.75, 4), 0)
+    '3.5\n2.2–4.8'
     """
+    if isinstance(value, Estimate):
+        digits = max(digits, 1)
+        mean = number(value.mean, digits, factor)
+        if not value.known:
+            return mean
+        return f"{mean}\n{number(value.low, digits, factor)}–{number(value.high, digits, factor)}"
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value * factor:.{digits}f}"
@@ -100,6 +120,28 @@ FIGURES: Mapping[str, Figure] = {
     for figure in metric["figures"]
 }
 """The figures by name."""
+
+
+def metric_of(name: str) -> str:
+    """Return the metric in a name of ``[expect]``: what precedes a statistic, place and time."""
+    return re.split("[.@]", name, maxsplit=1)[0]
+
+
+def measured(name: str) -> Figure:
+    """Return the figure of a metric by its name in ``[expect]``, such as ``fct.p95.web``.
+
+    Examples
+    --------
+    >>> measured("fct.p95").with_unit, measured("completed").range.high
+    ('fct.p95 (ms)', 1.0)
+    """
+    metric = metric_of(name)
+    dimension = DIMENSIONS[metric]
+    unit, digits = _SHOWN[dimension]
+    if metric == "jain":
+        unit, digits = "", 3
+    within = range_of_dimension(dimension)
+    return Figure(name, name, name, unit, digits, f"Metric {name}.", of_run=False, range=within)
 
 
 def short(name: str, title: str = "", meaning: str = "") -> Figure:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cwnd import _native
-from cwnd.metrics.catalog import FIGURES
+from cwnd.metrics.catalog import DIMENSIONS, FIGURES, metric_of, range_of_dimension
 from cwnd.stats import POSITIVE, UNIT, Range
 
 if TYPE_CHECKING:
@@ -23,18 +23,21 @@ def range_of(name: str) -> Range:
     Parameters
     ----------
     name
-        Its name in JSON.
+        Its name in JSON, or its name in ``[expect]``.
 
     Examples
     --------
-    >>> range_of("jain").high, range_of("goodput_bps").high
-    (1.0, inf)
+    >>> range_of("jain").high, range_of("goodput_bps").high, range_of("completed.web").high
+    (1.0, inf, 1.0)
     """
     if name.startswith("harm_"):
         return Range(high=1.0)
     if name.startswith("limited_"):
         return UNIT
-    return FIGURES[name].range if name in FIGURES else POSITIVE
+    if name in FIGURES:
+        return FIGURES[name].range
+    dimension = DIMENSIONS.get(metric_of(name))
+    return range_of_dimension(dimension) if dimension else POSITIVE
 
 
 def throughput(bytes_sent: float, seconds: float) -> float:

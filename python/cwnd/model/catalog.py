@@ -68,6 +68,7 @@ ENTRIES = (
     Entry("friendliness", "binomial_is_friendly"),
     Entry("friendliness", "binomial_alpha"),
     Entry("friendliness", "friendliness_ratio"),
+    Entry("synchronous", "phase_plane"),
     Entry("synchronous", "convergence"),
     Entry("synchronous", "table1"),
     Entry("synchronous", "epoch_length"),

@@ -99,6 +99,14 @@ class Convergence:
 
 
 @dataclass(frozen=True, slots=True)
+class PhasePlane:
+    """Path of two windows: at the start, at the end of each round, and after each loss."""
+
+    w1: Annotated[Array, "Window of flow 1", Unit("packets")]
+    w2: Annotated[Array, "Window of flow 2", Unit("packets")]
+
+
+@dataclass(frozen=True, slots=True)
 class Table1:
     """A row of the SIMD paper's Table 1."""
 
@@ -170,6 +178,31 @@ def trajectory(
         whole=law.whole_rounds(per),
     )
     return Trajectory(before, after, np.flatnonzero(before.sum(axis=1) >= capacity))
+
+
+def phase_plane(
+    spec: Annotated[Spec, "The law of both flows"],
+    w1: Annotated[float, "Initial window of flow 1, in congestion avoidance", Unit("packets")],
+    w2: Annotated[float, "Initial window of flow 2", Unit("packets")],
+    capacity: InFlight,
+    rounds: Annotated[int, "Number of rounds"] = 200,
+    *,
+    rtt: ClockRtt = law.RTT_S,
+    per: law.Stepping = "ack",
+) -> PhasePlane:
+    """Return the path of two flows' windows under synchronous feedback (Chiu and Jain, 1989).
+
+    A plot has the efficiency line, where the windows' sum is ``capacity``, and the fairness line.
+
+    Examples
+    --------
+    >>> path = phase_plane("reno", 10, 80, 100, 6, per="round")
+    >>> list(zip(path.w1.tolist(), path.w2.tolist()))[4:]
+    [(14.0, 84.0), (15.0, 85.0), (7.5, 42.5), (8.5, 43.5)]
+    """
+    run = trajectory(spec, [w1, w2], capacity, rounds, rtt=rtt, per=per)
+    path = np.insert(run.windows, run.losses + 1, run.after[run.losses], axis=0)
+    return PhasePlane(*path.T)
 
 
 def convergence(

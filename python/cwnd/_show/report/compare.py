@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd._runs.conventions import conventions_facts
 from cwnd._runs.text import caveats
+from cwnd._show.chart_lines import trade_off_ranges, trade_offs
 from cwnd._show.colors import colors
 from cwnd._show.report.page import points_of, render, run_data
 from cwnd._show.sheets import (
@@ -19,7 +20,7 @@ from cwnd._show.sheets import (
     warmup_text,
 )
 from cwnd._tasks.comparison.verdict import RULE
-from cwnd.metrics.catalog import number
+from cwnd.metrics.catalog import number, short
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def compare_page(comparison: Comparison) -> str:
                 heads(against),
                 cells(against, comparison.rows_against),
             ),
+            *share_tables(comparison),
         ],
         glossary={column.title: column.meaning for column in [*alone, *against]},
         reference=reference,
@@ -99,16 +101,33 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
         {"figure": "cov_10rtt", "title": f"smoothness (CoV) over {scale}", "factor": 1},
         {"figure": "queueing_delay_s", "title": "queueing delay, ms", "factor": 1000},
     ]
+    points = trade_offs(comparison)
     drawn = [row for row in comparison.rows_alone if row.controller in against]
     groups = (("against", comparison.rows_against), ("alone", drawn))
-    points = points_of(run for _, rows in groups for row in rows for run in row.results)
+    most = points_of(run for _, rows in groups for row in rows for run in row.results)
     runs = [
-        run_data(run, shades, points, name=row.controller, mode=mode)
+        run_data(run, shades, most, name=row.controller, mode=mode)
         for mode, group in groups
         for row in group
         for run in row.results
     ]
-    return {"figures": {"panels": panels, "rows": rows}, "runs": runs}
+    return {
+        "figures": {"panels": panels, "rows": rows},
+        "trade_offs": {
+            "ranges": trade_off_ranges(points),
+            "points": [
+                {
+                    "name": each.controller,
+                    "color": shades[each.controller],
+                    "delay": each.delay_ms,
+                    "goodput": each.goodput_mbps,
+                    "outline": [axis.tolist() for axis in each.outline],
+                }
+                for each in points
+            ],
+        },
+        "runs": runs,
+    }
 
 
 def _network(network: NetworkSummary) -> list[tuple[str, str, str]]:
@@ -155,6 +174,29 @@ def cells(columns: list[Figure], rows: list[Row]) -> list[list[str | tuple[str, 
         ]
         for row in rows
     ]
+
+
+def share_tables(
+    comparison: Comparison,
+) -> list[tuple[str, list[tuple[str, str, str]], list[list[str | tuple[str, str, float]]]]]:
+    """Return the matrix of shares as a table if all pairs competed.
+
+    A cell has the mean, the interval and the difference of the mean from 0.5.
+    """
+    if not comparison.rows_pairs:
+        return []
+    names = [row.controller for row in comparison.rows_alone]
+    share = short("share")
+
+    def cell(name: str, other: str) -> str | tuple[str, str, float]:
+        found = comparison.share_of.get((name, other))
+        if found is None or not math.isfinite(found.mean):
+            return ""
+        return share.mean(found), share.interval(found), found.mean - 0.5
+
+    heads = [("controller", "", ""), *((name, "", f"share against {name}") for name in names)]
+    rows = [[name, *(cell(name, other) for other in names)] for name in names]
+    return [("Share of the row against the column", heads, rows)]
 
 
 def _join_names(names: list[str]) -> str:

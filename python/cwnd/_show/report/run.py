@@ -39,7 +39,7 @@ def run_page(result: Result) -> str:
     }
     sheets: list[tuple[str, Sheet | None, set[int], dict[str, str]]] = [
         ("Flows", flow_sheet(document), {1, 9}, flow_colors),
-        ("Groups of flows", group_sheet(result), {1}, group_colors),
+        ("Groups of flows", group_sheet(result.group_rows()), {1}, group_colors),
         ("Applications", application_sheet(document), set(), flow_colors),
         ("Links", link_sheet(document), {1}, {}),
         ("Transfers by size", transfer_sheet(document), set(), {}),
@@ -51,7 +51,7 @@ def run_page(result: Result) -> str:
             ("Where", result.on, PLACES[result.on]),
             *conventions_facts(result.record["conventions"]),
             ("Length", format_time(result.duration_s), warmup_text(result.warmup_s)),
-            *metric_items(result),
+            *metric_items(document["metrics"], result),
         ],
         caveats=caveats([result]),
         sheets=[each for each in sheets if each[1] is not None and each[1].rows],

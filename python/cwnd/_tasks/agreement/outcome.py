@@ -363,15 +363,20 @@ class Agreement:
         """Return each figure's mean on each backend, in readable units, and the verdicts."""
         return _show.notebook.summarize_agreement(self)
 
-    def plot(self) -> Plot:
+    def plot(self, *, column: bool = False) -> Plot:
         """Draw windows and queue on each backend side by side, for the first seed.
+
+        Parameters
+        ----------
+        column
+            Whether the size is that of a journal's column, 3.5 inches wide.
 
         Returns
         -------
         matplotlib.figure.Figure
             Show it in a notebook, or save it with ``savefig``.
         """
-        return _show.plots.plot_agreement(self)
+        return _show.plots.plot_agreement(self, column=column)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with the table and interactive plots.

@@ -33,7 +33,7 @@ _GOODPUTS = ("goodput_bps", "reference_goodput_bps")
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one controller, alone or against the reference."""
+    """The figures of one controller, alone or against another one."""
 
     controller: str
     repeats: list[dict[str, float]]
@@ -43,6 +43,8 @@ class Row:
     """Number of repeats that balance the paths: 2 if controllers alternate between the paths."""
     goodput_limit: float = math.inf
     """Rate that no goodput exceeds, in bit/s."""
+    against: str = ""
+    """The other controller, which has the reference's figures in ``repeats``; empty alone."""
 
     @cached_property
     def figures(self) -> dict[str, Estimate]:
@@ -85,6 +87,10 @@ class Comparison:
         Specification of the reference.
     rows_alone, rows_against
         One row for each controller. The reference always has a row in ``rows_alone``.
+    rows_pairs
+        One row for each pair of controllers without the reference; empty unless asked for.
+    measures
+        Names of the further metrics, which the rows have as figures.
     rerun
         The command that repeats the comparison; empty if there is none.
     no_rerun
@@ -95,6 +101,8 @@ class Comparison:
     reference: str
     rows_alone: list[Row]
     rows_against: list[Row]
+    rows_pairs: list[Row]
+    measures: list[str]
     rerun: str = ""
     no_rerun: str = ""
 
@@ -108,10 +116,42 @@ class Comparison:
         """Each controller against the reference: mean, low and high of each figure."""
         return _frame(self.rows_against)
 
+    @cached_property
+    def share_of(self) -> dict[tuple[str, str], Estimate]:
+        """Share of a flow of the first controller, against a flow of the second, by pair."""
+        found = {}
+        for row in [*self.rows_against, *self.rows_pairs]:
+            share = row.figures["share"]
+            found[row.against, row.controller] = Estimate(
+                1 - share.mean, 1 - share.high, 1 - share.low, share.n
+            )
+            found[row.controller, row.against] = share
+        return found
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """Share of the row's controller against the column's: mean, low and high."""
+        require("A frame of a comparison", "pandas")
+        import pandas as pd
+
+        names = [row.controller for row in self.rows_alone]
+        unknown = estimate([])
+        return pd.DataFrame(
+            {
+                (other, part): [
+                    getattr(self.share_of.get((name, other), unknown), part) for name in names
+                ]
+                for other in names
+                for part in ("mean", "low", "high")
+            },
+            index=pd.Index(names, name="controller"),
+        )
+
     @property
     def results(self) -> list[Result]:
         """All runs."""
-        return [run for row in [*self.rows_alone, *self.rows_against] for run in row.results]
+        rows = [*self.rows_alone, *self.rows_against, *self.rows_pairs]
+        return [run for row in rows for run in row.results]
 
     def __repr__(self) -> str:
         names = ", ".join(row.controller for row in self.rows_against)
@@ -172,15 +212,20 @@ class Comparison:
             },
         )
 
-    def plot(self) -> Figure:
+    def plot(self, *, column: bool = False) -> Figure:
         """Draw fairness, smoothness, queue and one flow's window of each controller.
+
+        Parameters
+        ----------
+        column
+            Whether the size is that of a journal's column, 3.5 inches wide.
 
         Returns
         -------
         matplotlib.figure.Figure
             Show it in a notebook, or save it with ``savefig``.
         """
-        return _show.plots.plot_comparison(self)
+        return _show.plots.plot_comparison(self, column=column)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with the verdict, tables and interactive plots.
@@ -218,6 +263,7 @@ class Comparison:
                 "reference": self.reference,
                 "alone": [row.to_json() for row in self.rows_alone],
                 "against": [row.to_json() for row in self.rows_against],
+                "pairs": [row.to_json() | {"against": row.against} for row in self.rows_pairs],
                 "verdicts": [verdict.to_json() for verdict in self.verdicts],
                 "rerun": self.rerun or None,
                 "no_rerun": self.no_rerun or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -12,7 +13,8 @@ from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
-from cwnd._runs.flow_groups import flow_kinds
+from cwnd._runs.flow_groups import flow_kinds, name_of_group
+from cwnd._runs.measures import places_of_scenario, read_metric, values
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
 from cwnd._runs.repetition import Repeat, read_repeat, targets
@@ -31,7 +33,7 @@ from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
     from cwnd._base.records import FlowRecord, LinkRecord
@@ -71,6 +73,8 @@ def compare(  # noqa: PLR0913
     warmup: str | None = None,
     loss: Quantity | None = None,
     conventions: str | None = None,
+    pairs: bool = False,
+    measures: Sequence[str] = (),
     repeat: Repeat = COMPARE_REPEATS,
     seed: int | None = None,
     on: str = BACKEND,
@@ -119,6 +123,12 @@ def compare(  # noqa: PLR0913
     conventions
         Conventions of TCP: ``linux`` by default, ``rfc``, ``rfc5681``, ``ns2`` or ``ns2-2001``. A
         ``network`` has its own.
+    pairs
+        Whether every other pair of controllers competes too, half and half, as each controller and
+        the reference do: `Comparison.shares` is then a full matrix.
+    measures
+        Further metrics by their names in ``[expect]``, such as ``fct.p95``: of the controller's
+        flows, or of the bottleneck.
     repeat
         Runs of each case, with the seeds ``seed``, ``seed + 1`` and so on. Fewer than five leave
         most verdicts undecided. ``auto`` starts with 10 and doubles the number until every verdict
@@ -159,7 +169,18 @@ def compare(  # noqa: PLR0913
         "loss": loss,
         "conventions": conventions,
     }
-    plan = Plan(controllers, reference, network, values or {}, options, repeat, seed, on)
+    plan = Plan(
+        controllers,
+        reference,
+        network,
+        values or {},
+        options,
+        repeat,
+        seed,
+        on,
+        pairs=pairs,
+        measures=measures,
+    )
     return plan.run(progress)
 
 
@@ -187,7 +208,7 @@ class Plan:
     ``most`` is the largest number of repeats, ``most_runs`` that of runs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         controllers: Sequence[Spec],
         reference: Spec,
@@ -197,6 +218,9 @@ class Plan:
         repeat: Repeat,
         seed: int | None,
         on: str,
+        *,
+        pairs: bool = False,
+        measures: Sequence[str] = (),
     ) -> None:
         self.first, self.most = read_repeat(repeat, COMPARE_REPEATS, real=on != "sim")
         self.on = on
@@ -227,13 +251,22 @@ class Plan:
         self.specs = {read_controller(spec)[0]: spec for spec in [reference, *controllers]}
         self.alone, self.names = cases(controllers, reference)
         self.reference = read_controller(reference)[0]
-        self.most_runs = self.most * (len(self.alone) + len(self.names))
+        self.pairs = pairs
+        duels = [(name, self.reference) for name in self.names]
+        if pairs:
+            others = [name for name in self.alone if name != self.reference]
+            if len(others) < 2:
+                problem = (
+                    "three controllers, the reference included, are the fewest with more pairs"
+                )
+                raise ArgumentError("pairs", problem)
+            duels += combinations(others, 2)
+        self.most_runs = self.most * (len(self.alone) + len(duels))
         self._asked = net
         self.network = net.sampled(self.most_runs, self._flows, self.duration_s)
-        pairs: list[tuple[str, str | None]] = [(name, None) for name in self.alone]
-        pairs += [(name, self.reference) for name in self.names]
+        self.cases = [*((name, "") for name in self.alone), *duels]
         self.scenarios = [
-            [self._scenario(one, other, turn) for turn in (0, 1)] for one, other in pairs
+            [self._scenario(one, other, turn) for turn in (0, 1)] for one, other in self.cases
         ]
         self.turns = 2 if any(a.to_json() != b.to_json() for a, b in self.scenarios) else 1
         if self.most % self.turns:
@@ -243,9 +276,29 @@ class Plan:
                 "controllers change places from repeat to repeat",
             )
         check_backend(on, [turns[0] for turns in self.scenarios])
+        self._groups: set[str] = set()
+        self.measures = self._read_measures(measures)
 
-    def _scenario(self, one: str, other: str | None, turn: int) -> Scenario:
-        against = None if other is None else self.specs[other]
+    def _read_measures(self, names: Sequence[str]) -> list[str]:
+        """Check the names of metrics, of which each run of a controller has to have the places."""
+        if isinstance(names, str):
+            raise ArgumentError("measures", "a list is needed, not a single text")
+        for name in names:
+            if list(names).count(name) > 1:
+                raise ArgumentError("measure", f"{name} is listed twice")
+        if names:
+            for one, (scenario, _) in zip(self.alone, self.scenarios, strict=False):
+                places = places_of_scenario(scenario, scenario.validate()["links"])
+                self._groups |= places.groups
+                for name in names:
+                    try:
+                        read_metric(name, places)
+                    except ValueError as mistake:
+                        raise ArgumentError("measure", f"{mistake} ({one} alone)") from None
+        return list(names)
+
+    def _scenario(self, one: str, other: str, turn: int) -> Scenario:
+        against = self.specs[other] if other else None
         return self.network.with_controllers(self.specs[one], against, turn)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Comparison:
@@ -297,23 +350,32 @@ class Plan:
     def _figures(self, case: int, run: Result, network: Network) -> dict[str, float]:
         """Return the figures of a run of a case."""
         link = network.bottleneck(run)
+        own = self._own_flows(case, run)
         if case < len(self.alone):
-            return _alone_figures(run, link)
-        return _against_figures(run, link, self._own_flows(case, run))
+            figures = _alone_figures(run, link)
+        else:
+            figures = _against_figures(run, link, own)
+        if not self.measures:
+            return figures
+        # A figure that every comparison has keeps its meaning.
+        own = [_with_own_name(flow, self._groups) for flow in own]
+        return dict(zip(self.measures, values(run, self.measures, own), strict=True)) | figures
 
     def _own_flows(self, case: int, run: Result) -> list[FlowRecord]:
-        """Return the flows that are not the reference's in a run of a case against it."""
-        name, flows = self.names[case - len(self.alone)], run.measured_flows
-        if name == self.reference:
+        """Return the flows of the first controller in a run, alone or beside another one."""
+        (name, other), flows = self.cases[case], run.measured_flows
+        if not other:
+            return flows
+        if name == other:
             return flows[: len(flows) // 2]
         return [flow for flow in flows if flow["controller"] == name]
 
     def _outcome(self, runs: list[list[_Measured]], network: Network) -> Comparison:
         """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
-        solo = runs[self.alone.index(self.reference)] if self.reference in self.alone else []
         for case, made in enumerate(runs[alone:], alone):
-            for (figures, run), (own, single) in zip(made, solo, strict=False):
+            solo = runs[self.alone.index(self.cases[case][1])]
+            for (figures, run), (own, single) in zip(made, solo, strict=True):
                 others = len(run.measured_flows) - len(self._own_flows(case, run))
                 figures.update(_harm(own, figures, len(single.measured_flows), others))
         rows = [
@@ -321,11 +383,13 @@ class Plan:
                 name,
                 [figures for figures, _ in made],
                 [run for _, run in made],
-                1 if case < alone else self.turns,
+                self.turns if other else 1,
                 network.goodput_limit(made[0][1]),
+                other,
             )
-            for case, (name, made) in enumerate(zip([*self.alone, *self.names], runs, strict=True))
+            for (name, other), made in zip(self.cases, runs, strict=True)
         ]
+        end = alone + len(self.names)
         described = network.describe(
             [run for row in rows for run in row.results],
             turns=self.turns,
@@ -334,7 +398,16 @@ class Plan:
             on=self.on,
         )
         rerun, problem = self._command(repeat)
-        return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)
+        return Comparison(
+            described,
+            self.reference,
+            rows[:alone],
+            rows[alone:end],
+            rows[end:],
+            measures=self.measures,
+            rerun=rerun,
+            no_rerun=problem,
+        )
 
     def _command(self, repeat: int) -> tuple[str, str]:
         """Return the command that repeats the comparison, or the reason why there is none."""
@@ -353,6 +426,8 @@ class Plan:
         command += names if file is None else [words[0], *names]
         command += ["--reference", str(specs[self.reference])]
         command += words if file is None else words[1:]
+        command += ["--pairs"] if self.pairs else []
+        command += [word for name in self.measures for word in ("--measure", name)]
         # `auto` chose the sampling period for the largest number of runs.
         again = self._asked.sampled(repeat * len(self.scenarios), self._flows, self.duration_s)
         if again.sample_s != self.network.sample_s:
@@ -376,7 +451,7 @@ def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
         **_network_figures(link),
         "jain": _jain(run),
         **_group_figures(run, flows),
-        **_completion("fct_s", run, flows),
+        **_completion("fct", run, flows),
     }
 
 
@@ -391,8 +466,8 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
         "reference_goodput_bps": run.total_goodput_bps(others),
         **_network_figures(link),
         **_group_figures(run, own),
-        **_completion("fct_s", run, own),
-        **_completion("reference_fct_s", run, others),
+        **_completion("fct", run, own),
+        **_completion("reference_fct", run, others),
     }
 
 
@@ -402,10 +477,23 @@ def _jain(run: Result) -> float:
     return metrics.jain(run.goodputs_bps(kinds[0].flows)) if kinds else math.nan
 
 
+def _with_own_name(flow: FlowRecord, groups: Container[str]) -> FlowRecord:
+    """Return a flow of a group that was shared, ``web-a-3``, as one of the group itself."""
+    name, group = flow["name"], name_of_group(flow["name"])
+    own = group.removesuffix("-a")
+    if group in groups or own not in groups:
+        return flow
+    return {**flow, "name": own + name.removeprefix(group)}
+
+
 def _completion(name: str, run: Result, flows: list[FlowRecord]) -> dict[str, float]:
-    """Return the mean completion time of the flows' transfers, if there are any."""
+    """Return mean and percentiles of the completion times of transfers, if there are any."""
     times = run.transfers(flows).fct
-    return {name: metrics.spread(times).mean} if times.size else {}
+    if not times.size:
+        return {}
+    found = metrics.spread(times)
+    parts = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
+    return {f"{name}_s": found.mean} | {f"{name}_{part}_s": t for part, t in parts.items()}
 
 
 def _harm(

@@ -66,6 +66,44 @@ function drawFigures(target) {
   show(target, { traces, extra, table: () => table });
 }
 
+// Goodput against the 95th percentile of the queueing delay, one point per controller with the ellipse of its seeds.
+function drawTradeOffs(target) {
+  const { points, ranges: [delays, goodputs] } = data.trade_offs;
+  const below = narrow();
+  const names = points.map((point) => broken(point.name, below ? 40 : 28));
+  const traces = points.flatMap((point, i) => {
+    const common = { name: names[i].join("\n"), legendgroup: point.name };
+    const color = ink(point.color);
+    return [
+      {
+        ...common, x: point.outline[0], y: point.outline[1], mode: "lines", showlegend: false, hoverinfo: "skip",
+        line: { color, width: 1 }, fill: "toself", opacity: 0.5,
+      },
+      {
+        ...common, x: [point.delay], y: [point.goodput], mode: "markers", marker: { size: 10, color },
+        hovertemplate: "%{x:.3~f} ms, %{y:.4~g} Mbit/s<extra>%{fullData.name}</extra>",
+      },
+    ];
+  });
+  const lines = names.reduce((sum, each) => sum + each.length, 0);
+  const legend = { font: { color: css("--ink") }, itemsizing: "constant" };
+  show(target, {
+    traces,
+    table: () => [
+      ["controller", "queueing_delay_p95_ms", "goodput_mbps"], ...points.map((point) => [point.name, point.delay, point.goodput]),
+    ],
+    extra: {
+      height: below ? 350 + 22 * lines : Math.max(360, 100 + 22 * lines),
+      margin: { l: 14, r: 16, t: 36, b: 50 },
+      showlegend: true,
+      legend: below ? { ...legend, orientation: "h", y: -0.2, yanchor: "top", yref: "paper" } : legend,
+      xaxis: { title: { text: "queueing delay, 95th percentile (ms)", standoff: 8 }, range: delays, nticks: 7, fixedrange: true },
+      yaxis: { automargin: true, range: goodputs, nticks: 6, fixedrange: true },
+      annotations: [heading("goodput of all flows, Mbit/s", "y domain", 1)],
+    },
+  });
+}
+
 // Largest value after `start`.
 function largest(lines, start) {
   let most = 0;
@@ -192,6 +230,8 @@ function chosenRuns() {
 function drawAll() {
   const figures = document.getElementById("figures");
   if (figures) drawFigures(figures);
+  const tradeOffs = document.getElementById("trade-off");
+  if (tradeOffs) drawTradeOffs(tradeOffs);
   if (data.fairness) drawFairness(document.getElementById("fairness"), data.fairness);
   if (data.transfers) drawTransfers(document.getElementById("transfers"), data.transfers);
   const runs = chosenRuns();
