@@ -1,8 +1,7 @@
 //! The controllers of the Linux kernel, for `cwnd.kernel`.
 
 use crate::records::{CutsRecord, FlowView};
-use crate::registry::SpecError;
-use cwnd::Spec;
+use crate::registry::parse;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
 use cwnd_sim::record::{FlowRecord, FlowSeries, Limited};
 use numpy::IntoPyArray;
@@ -23,10 +22,6 @@ create_exception!(
 
 fn refused(error: bpf::Error) -> PyErr {
     KernelError::new_err(error.to_string())
-}
-
-fn parse(spec: &str) -> PyResult<Spec> {
-    Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))
 }
 
 /// A controller that is loaded.

@@ -428,15 +428,12 @@ pub(crate) fn parse_quantity(kind: &str, value: &Bound<'_, PyAny>, zero: bool) -
 }
 
 /// Lists the bounds in a table with the parts of their names, in the order of the table.
-fn bounds(
-    table: &Bound<'_, PyDict>,
-    before: &[String],
-    found: &mut Vec<(Vec<String>, String)>,
-) -> PyResult<()> {
+fn bounds(table: &Bound<'_, PyDict>, before: &[String]) -> PyResult<Vec<(Vec<String>, String)>> {
+    let mut found = Vec::new();
     for (key, value) in table {
         let keys = [before, &[key.extract()?]].concat();
         if let Ok(inner) = value.cast::<PyDict>() {
-            bounds(inner, &keys, found)?;
+            found.extend(bounds(inner, &keys)?);
         } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             for bound in value.try_iter()? {
                 found.push((keys.clone(), bound?.str()?.to_string()));
@@ -445,7 +442,7 @@ fn bounds(
             found.push((keys, value.str()?.to_string()));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// The name of a metric, that of its entry in the catalogue, the bound, its operator and limit.
@@ -465,8 +462,7 @@ pub(crate) fn read_expectations(
     duration_s: f64,
     file: Option<(String, String)>,
 ) -> PyResult<Vec<ExpectationFields>> {
-    let mut found = Vec::new();
-    bounds(&table, &[], &mut found)?;
+    let found = bounds(&table, &[])?;
     let file = file.as_ref().map(|(origin, text)| (origin.as_str(), text.as_str()));
     let places = Places { groups, links };
     let read = Expectations::read(found, &places, duration_s, file).map_err(scenario_error)?;
@@ -480,8 +476,7 @@ pub(crate) fn check_expectations(
     result: Given<'_>,
     table: Bound<'_, PyDict>,
 ) -> PyResult<Vec<(ExpectationFields, f64, bool, String)>> {
-    let mut found = Vec::new();
-    bounds(&table, &[], &mut found)?;
+    let found = bounds(&table, &[])?;
     let fields = |own: &Outcome<'_>| {
         (expectation_fields(own.expectation), own.value, own.holds, own.to_string())
     };

@@ -10,6 +10,10 @@ use pyo3::types::{PyDict, PyList};
 
 create_exception!(cwnd._native, SpecError, PyValueError, "A controller's specification is wrong.");
 
+pub(crate) fn parse(spec: &str) -> PyResult<Spec> {
+    Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))
+}
+
 /// Every controller of the registry.
 #[pyfunction]
 pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
@@ -51,8 +55,7 @@ pub(crate) fn canonical(spec: &str) -> PyResult<String> {
              it has no parameters"
         )));
     }
-    let parsed = Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))?;
-    Ok(parsed.to_string())
+    Ok(parse(spec)?.to_string())
 }
 
 fn describe<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py, PyDict>> {

@@ -214,11 +214,7 @@ fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
     loop {
         let index = shared.next.fetch_add(1, Ordering::Relaxed);
         let Some(job) = shared.jobs.get(index) else { return };
-        let message = match run_one(shared, job) {
-            Ok(Some(finished)) => Ok(finished),
-            Ok(None) => return,
-            Err(message) => Err(message),
-        };
+        let Some(message) = run_one(shared, job).transpose() else { return };
         if sender.send((index, message)).is_err() {
             return;
         }

@@ -8,7 +8,7 @@ use cwnd_udt::{Admission, Config, Counters, Endpoint, SocketType, UdtListener, U
 use ipnet::IpNet;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -177,19 +177,13 @@ impl Stream {
     }
 
     /// Up to `size` bytes; none when the peer has closed.
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        size: usize,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let data = wait(py, &self.failure, timeout, |until| {
+    fn read(&self, py: Python<'_>, size: usize, timeout: Option<f64>) -> PyResult<Vec<u8>> {
+        wait(py, &self.failure, timeout, |until| {
             let mut piece = vec![0; size.min(PIECE)];
             let count = self.stream().read_until(&mut piece, until)?;
             piece.truncate(count);
             Ok(piece)
-        })?;
-        Ok(PyBytes::new(py, &data))
+        })
     }
 
     /// Writes all of the data.
@@ -218,14 +212,8 @@ impl Stream {
     }
 
     /// The next message; `None` when the peer has closed.
-    fn recv_message<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message =
-            wait(py, &self.failure, timeout, |until| self.stream().next_message_until(until))?;
-        Ok(message.map(|data| PyBytes::new(py, &data)))
+    fn recv_message(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Vec<u8>>> {
+        wait(py, &self.failure, timeout, |until| self.stream().next_message_until(until))
     }
 
     fn stats<'py>(&self, py: Python<'py>, clear: bool) -> PyResult<Bound<'py, PyDict>> {
@@ -355,12 +343,8 @@ pub(crate) fn udt_parse_peers(text: &str) -> PyResult<Vec<(String, Option<String
 
 /// The contents of a file that only its owner can use.
 #[pyfunction]
-pub(crate) fn udt_read_secret<'py>(
-    py: Python<'py>,
-    path: PathBuf,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let contents = py.detach(|| file::read_secret(&path))?;
-    Ok(PyBytes::new(py, &contents))
+pub(crate) fn udt_read_secret(py: Python<'_>, path: PathBuf) -> PyResult<Vec<u8>> {
+    Ok(py.detach(|| file::read_secret(&path))?)
 }
 
 /// Writes a new shared key.

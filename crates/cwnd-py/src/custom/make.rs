@@ -6,10 +6,10 @@ use super::object::Object;
 use super::rate::PyRateLaw;
 use super::whole::PyController;
 use super::window::PyWindowLaw;
-use crate::registry::SpecError;
+use crate::registry::parse;
 use cwnd::laws::{Aimd, AnyLaw, AnyRateLaw};
 use cwnd::registry::Kind;
-use cwnd::{AnyController, MakeController, Settings, Spec};
+use cwnd::{AnyController, MakeController, Settings};
 use pyo3::prelude::*;
 use std::fmt;
 use std::sync::Arc;
@@ -29,10 +29,7 @@ impl Given {
     /// `SpecError` for a specification that is wrong.
     pub(crate) fn read(&self, failure: &Arc<Failure>) -> PyResult<Arc<dyn MakeController>> {
         match self {
-            Given::Spec(text) => match Spec::parse(text) {
-                Ok(spec) => Ok(Arc::new(spec)),
-                Err(error) => Err(SpecError::new_err(error.to_string())),
-            },
+            Given::Spec(text) => Ok(Arc::new(parse(text)?)),
             Given::Factory(factory) => {
                 let (factory, name) =
                     Python::attach(|py| (factory.clone_ref(py), name(factory.bind(py))));
