@@ -177,6 +177,7 @@ def document_name(words: list[str]) -> str:
     """Return the name of the document that a command line with ``--json`` prints."""
     verb, *rest = words
     flags = {
+        "run": {"--repeat": "repeat"},
         "evaluate": {"--list": "list", "--cell": "run", "--seed": "run"},
         "sweep": {"--dry-run": "dry-run", "--verify": "verify", "--forget": "forget"},
     }.get(verb, {})
@@ -199,7 +200,7 @@ def check_document(name: str, document: Any) -> None:
     schema = document_schema(name)
     for each in schema["$defs"].values():
         if "properties" in each:
-            each["additionalProperties"] = False
+            each.setdefault("additionalProperties", False)
     assert [each.message for each in Draft202012Validator(schema).iter_errors(document)] == []
 
 

@@ -248,7 +248,7 @@ def test_measures_are_those_of_the_controllers_flows():
         assert row.figures["completed"].high <= 1
     titles = [column.title for column in against_columns(found)]
     assert [title for title in titles if title in names] == names
-    assert {"time, p99", "resent", "RTT"} <= set(titles)
+    assert {"FCT, p99", "resent", "RTT"} <= set(titles)
     # A measure that is a column already is shown once.
     shown = [column.name for column in alone_columns(found)]
     assert shown.count("utilization") == 1

@@ -321,7 +321,7 @@ def test_help_has_the_facts(command):
         (("pftk", "--p", "0.2..0.1", *NETWORK), ("--p", "A less than B")),
         (("pftk", "--p", "0..0.1", *NETWORK), ("--p", "above 0")),
         (("pftk", "--p", "0.1", *NETWORK, "--plot", "x.png"), ("--plot needs a range",)),
-        (("pftk", "--p", "0.1..1", *NETWORK, "--plot", "x.pdf"), ("--plot", "x.pdf")),
+        (("pftk", "--p", "0.1..1", *NETWORK, "--plot", "x.txt"), ("--plot", "x.txt")),
         (("pftk", "--p", "0.1", *NETWORK, "--max-window", "0"), ("--max-window",)),
         (("aira-mail", "--rounds", "1.5"), ("--rounds", "whole")),
         (("aira-mail", "--rounds", "1.2..1.8"), ("--rounds", "whole")),

@@ -317,7 +317,7 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
         scenario.add_flow(f"aimd(alpha=0.31, beta=1/{i + 2})")
     many = cwnd.run(scenario)
     arrivals = {"load": 0.5, "sizes": {"kind": "pareto", "mean": "30kb", "shape": 1.2}}
-    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="4s", warmup=1)
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="4s", warmup="1s")
     transfers = cwnd.run(scenario.add_flow("reno", arrivals=arrivals))
     agreement = Agreement("many", {"sim": [many], "linux": [many]})
     figures = [each.plot(column=column) for each in (comparison, result, many, agreement)]

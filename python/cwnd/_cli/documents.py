@@ -202,6 +202,24 @@ class RunDocument(_RunDocument, total=False):
     expectations: list[ExpectationDocument]
 
 
+class RepeatedRunDocument(TypedDict):
+    """Runs with several seeds: the keys of a run, each figure with mean, interval and values."""
+
+    scenario: str
+    duration_s: float
+    warmup_s: float
+    flows: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+    conventions: list[str]
+    links: list[dict[str, Any]]
+    metrics: dict[str, Any]
+    on: Backend
+    limit: str | None
+    notes: list[str]
+    seeds: list[int]
+    rerun: str
+
+
 class SingleRunDocument(_RunDocument):
     """A run of a test of an evaluation."""
 
@@ -245,9 +263,12 @@ class _CompareRow(TypedDict):
 
 
 class AloneRow(_CompareRow, total=False):
-    """A controller in all flows; the completion time with transfers only."""
+    """A controller in all flows; completion times with transfers only, and each --measure."""
 
     fct_s: FigureDocument
+    fct_p50_s: FigureDocument
+    fct_p95_s: FigureDocument
+    fct_p99_s: FigureDocument
 
 
 class _AgainstRow(_CompareRow):
@@ -259,11 +280,23 @@ class _AgainstRow(_CompareRow):
 
 
 class AgainstRow(_AgainstRow, total=False):
-    """A controller in half of the flows; completion times with transfers only."""
+    """A controller in half of the flows; completion times as alone, and each --measure."""
 
     fct_s: FigureDocument
+    fct_p50_s: FigureDocument
+    fct_p95_s: FigureDocument
+    fct_p99_s: FigureDocument
     reference_fct_s: FigureDocument
+    reference_fct_p50_s: FigureDocument
+    reference_fct_p95_s: FigureDocument
+    reference_fct_p99_s: FigureDocument
     harm_fct: FigureDocument
+
+
+class PairRow(AgainstRow):
+    """A controller in half of the flows, and the other one of the pair."""
+
+    against: str
 
 
 class VerdictDocument(TypedDict):
@@ -283,6 +316,7 @@ class CompareDocument(TypedDict):
     reference: str
     alone: list[AloneRow]
     against: list[AgainstRow]
+    pairs: list[PairRow]
     verdicts: list[VerdictDocument]
     rerun: str | None
     no_rerun: str | None
@@ -847,6 +881,7 @@ class PerfError(TypedDict):
 
 DOCUMENTS: dict[str, tuple[str, Any]] = {
     "run": ("cwnd run --json", RunDocument),
+    "run-repeat": ("cwnd run --repeat N --json", RepeatedRunDocument),
     "compare": ("cwnd compare --json", CompareDocument),
     "agree": ("cwnd agree --json", AgreeDocument),
     "evaluate-list": ("cwnd evaluate --list --json", TestsDocument),
@@ -884,7 +919,11 @@ def schema_names() -> list[str]:
 def document_schema(name: str) -> JsonObject:
     """Return the JSON Schema of a document, by one of `schema_names`."""
     if name in DOCUMENTS:
-        return json_schema(*DOCUMENTS[name])
+        found = json_schema(*DOCUMENTS[name])
+        for row in {"AloneRow", "AgainstRow", "PairRow"} & found["$defs"].keys():
+            # A metric of --measure has its name.
+            found["$defs"][row]["additionalProperties"] = {"$ref": "#/$defs/FigureDocument"}
+        return found
     if name == "scenario":
         return schema()
     # An evaluation needs an extra.

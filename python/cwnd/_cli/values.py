@@ -139,6 +139,12 @@ def _suites() -> Iterable[str]:
     return (*SUITES, "all")
 
 
+def _metrics() -> Iterable[str]:
+    from cwnd.metrics.catalog import DIMENSIONS
+
+    return DIMENSIONS
+
+
 def _tests() -> Iterable[str]:
     from cwnd._tasks.evaluation.experiment import experiments
 
@@ -299,5 +305,6 @@ SPEC = _Text("controller", names=_controllers)
 KERNEL_CONTROLLER = _Text("controller", names=_kernel_controllers)
 ASSIGNMENT = _Text("assignment", names=_paths)
 LINK_ASSIGNMENT = _Text("assignment", names=_link_keys)
+METRIC = _Text("metric", names=_metrics)
 BITRATE = _Text("bitrate", parse_bitrate)
 COUNT = _Text("bytes", parse_count)

@@ -36,7 +36,16 @@ from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.trace import trace as trace_command
 from cwnd._cli.transfer import recv, send
-from cwnd._cli.values import DOCUMENT, EXHIBIT, PAPER, QUEUE, SCENARIO_FILE, SPEC, complete_files
+from cwnd._cli.values import (
+    DOCUMENT,
+    EXHIBIT,
+    METRIC,
+    PAPER,
+    QUEUE,
+    SCENARIO_FILE,
+    SPEC,
+    complete_files,
+)
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
 from cwnd._runs.packaged import locate, packaged
 from cwnd._runs.repetition import MAX_REPEATS
@@ -198,6 +207,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
     "--measure",
     "measures",
     metavar="METRIC",
+    type=METRIC,
     multiple=True,
     help="Show a metric too, by its name in [expect], such as fct.p95; may be repeated.",
 )
