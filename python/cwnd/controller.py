@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO, TypeAlias
@@ -571,52 +571,57 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
     if match is not None:
         file = str(Path(match["path"]).resolve())
         return text, _read_file(text, file, match["path"], match["law"] or "")
-    if name := _installed_name(text):
-        spec = name + text[len(text.partition("(")[0]) :]
-        return spec, _read_installed(spec)
+    if names_python(text):
+        return text, _read_installed(text)
     return _native.canonical(text), None
 
 
 def names_python(spec: str) -> bool:
     """Whether a specification names a class of a Python file or of an installed package."""
-    return ".py:" in spec or _installed_name(spec) is not None
+    return ".py:" in spec or (":" in spec and _name_of(spec) in installed_controllers())
+
+
+def _name_of(spec: str) -> str:
+    """Return what precedes the arguments in a specification."""
+    return spec.partition("(")[0].strip()
 
 
 @functools.cache
 def installed_controllers() -> Mapping[str, EntryPoint]:
-    """Return the controllers that installed packages add, by `PACKAGE:NAME`."""
+    """Return the controllers that installed packages add, by `PACKAGE:NAME`.
+
+    The name of the package is normalised (PEP 503). Names have letters, digits, `-` and `_`.
+    """
     from importlib.metadata import entry_points
 
-    found = entry_points(group="cwnd.controllers")
-    return {f"{each.dist.name}:{each.name}".lower(): each for each in found if each.dist}
-
-
-def _installed_name(spec: str) -> str | None:
-    """Return `PACKAGE:NAME` of a specification `PACKAGE:NAME` or `NAME` that the registry lacks."""
     try:
-        _native.canonical(spec)
-    except _native.SpecError:
-        name = spec.partition("(")[0].strip().lower()
-        known = (each["name"] for each in _native.algorithms())
-        installed = installed_controllers()
-        same = [each for each in installed if name in {each, each.partition(":")[2]}]
-        return same[0] if same and name not in known else None
-    return None
+        found = entry_points(group="cwnd.controllers")
+    except UnicodeDecodeError as problem:
+        raise _native.SpecError(f"entry points of an installed package: {problem}") from None
+    return {
+        f"{re.sub('[-_.]+', '-', each.dist.name).lower()}:{each.name}": each
+        for each in found
+        if each.dist is not None and re.fullmatch(r"[A-Za-z0-9_-]+", each.name)
+    }
 
 
 @functools.cache
 def _read_installed(spec: str) -> Factory:
     """Return what makes a controller of an installed package."""
-    _, args, kwargs = _read_call(spec, spec.partition(":")[2])
-    entry = installed_controllers()[spec.partition("(")[0]]
+    name = _name_of(spec)
+    # An entry point may have a name that is none in Python.
+    _, args, kwargs = _read_call(spec, f"law{spec.strip().removeprefix(name)}")
+    entry = installed_controllers()[name]
     try:
-        made = entry.load()
-    except Exception as problem:  # noqa: BLE001
-        raise _native.SpecError(f"{spec}: {entry.value} cannot be loaded: {problem}") from None
+        # Standard output has the results of a command.
+        with redirect_stdout(sys.stderr):
+            made = entry.load()
+    except (Exception, SystemExit) as problem:  # noqa: BLE001
+        raise _native.SpecError(f"{name}: {entry.value} cannot be loaded: {problem!r}") from None
     if not callable(made):
-        raise _native.SpecError(f"{spec}: {entry.value} is no class of a controller")
-    if (module := inspect.getmodule(made)) and module.__file__:
-        _add_module(module, module.__file__, entry.module)
+        raise _native.SpecError(f"{name}: {entry.value} is no class of a controller")
+    if file := getattr(inspect.getmodule(made), "__file__", None):
+        _add_module(sys.modules[made.__module__], file, entry.module)
     return _make(spec, made, args, kwargs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, SupportsFloat, TypeAlias
 
 Quantity: TypeAlias = str | float
 """A number in SI base units, or text with a unit such as ``15mbit`` or ``100ms``."""
@@ -136,7 +136,8 @@ def check_unit(kind: Kind, value: object) -> None:
     Traceback (most recent call last):
     ValueError: a time needs a unit: write text such as "100ms", not 40
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and value != 0:
+    # NumPy's numbers and arrays of one number too.
+    if isinstance(value, SupportsFloat) and float(value) != 0:
         example = _EXAMPLES[kind]
         raise ValueError(f'a {kind} needs a unit: write text such as "{example}", not {value}')
     for end in value.split("..") if isinstance(value, str) else ():

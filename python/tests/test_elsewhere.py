@@ -154,6 +154,15 @@ def test_what_needs_another_system_says_so(elsewhere, system, words, told):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"cwnd: {told}\n")
 
 
+def test_processes_of_controllers_need_unix(elsewhere, tmp_path):
+    (tmp_path / "mine.py").write_text(LAW)
+    (tmp_path / "plan.toml").write_text(PLAN.replace("reno", "mine.py:Law"))
+    done = elsewhere("win32", "sweep", "plan.toml", "--out", "points")
+    told = "cwnd: a sweep of Python controllers needs Linux or macOS\n"
+    assert done.returncode == 2
+    assert done.stderr.endswith(told)
+
+
 def test_real_time_needs_linux(elsewhere, scenario_file):
     for words in (["run", scenario_file, "--on", "udt"], ["agree", scenario_file]):
         done = elsewhere("darwin", *words)

@@ -22,7 +22,10 @@ def test_schema_prints_a_valid_schema(command, name):
 def test_an_unknown_document_is_refused(command):
     refused = command("schema", "nothing")
     assert refused.returncode == 2
-    assert "'nothing' is not one of scenario, card, evaluate, run, run-repeat, compare" in refused.stderr
+    assert (
+        "'nothing' is not one of scenario, card, evaluate, run, run-repeat, compare"
+        in refused.stderr
+    )
 
 
 def test_every_command_with_json_has_a_schema(documents):

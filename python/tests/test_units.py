@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import (
     check_unit,
     format_rate,
@@ -65,6 +68,29 @@ def test_numbers_need_a_unit_in_arguments(kind, example):
     for number in (40, 0.04, float("inf"), float("nan"), np.float64(3)):
         with pytest.raises(ValueError, match=f'^a {kind} needs a unit: .* "{example}", not'):
             check_unit(kind, number)
+
+
+@pytest.mark.parametrize(
+    "number", [40, 0.04, True, np.int64(40), np.float32(0.04), np.array(0.04), Fraction(1, 2)]
+)
+def test_numbers_of_other_libraries_need_a_unit(number):
+    with pytest.raises(ValueError, match=r"^a time needs a unit.*not [0-9T]"):
+        check_unit("time", number)
+    check_unit("time", number * 0)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 17, 70_000])
+def test_any_number_of_digits(digits):
+    assert format_rate(2e7, digits) == "20 Mbit/s"
+    assert format_time(0.002, digits) in {"2 ms", "2.0000000000000004 ms"}
+
+
+@pytest.mark.parametrize("text", ["\ud800ms", "5 \x00", b"5ms"])
+def test_what_is_no_text_is_one_line(text):
+    with pytest.raises((ValueError, TypeError)):
+        parse_time(text)
+    with pytest.raises(ArgumentError, match=r"^rtt: "):
+        read_argument("rtt", parse_time, text)
 
 
 def test_zero_needs_none():

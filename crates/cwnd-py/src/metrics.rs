@@ -10,7 +10,7 @@ use cwnd_sim::metrics::{
 use numpy::{AllowTypeChange, IntoPyArray, PyArrayLikeDyn, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pythonize::{depythonize, pythonize};
 use std::collections::BTreeSet;
 
@@ -393,6 +393,12 @@ fn wrong(error: MetricError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// Lists the metrics that can be named.
+#[pyfunction]
+pub(crate) fn named_metrics() -> Vec<&'static str> {
+    metrics::named().map(|metric| metric.name).collect()
+}
+
 /// Reads a metric's name; returns that of the entry of the catalogue.
 #[pyfunction]
 pub(crate) fn read_metric(
@@ -420,8 +426,8 @@ pub(crate) fn parse_quantity(kind: &str, value: &Bound<'_, PyAny>, zero: bool) -
         "time" => Kind::TIME,
         _ => Kind::SIZE,
     };
-    let read = match value.extract::<&str>() {
-        Ok(text) => kind.parse(text, zero),
+    let read = match value.cast::<PyString>() {
+        Ok(text) => kind.parse(&text.to_string_lossy(), zero),
         Err(_) => kind.check(value.extract()?, zero, &value.repr()?.to_string()),
     };
     read.map_err(wrong)

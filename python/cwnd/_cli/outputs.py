@@ -154,7 +154,9 @@ def echo_warnings() -> Iterator[None]:
             if issubclass(category, DataSetWarning):
                 say(str(message))
             elif issubclass(category, ControllerWarning):
-                say(f"{filename}:{lineno}: {message}")
+                # A package that cannot be loaded has no line.
+                own = Path(filename).is_relative_to(Path(__file__).parents[1])
+                say(str(message) if own else f"{filename}:{lineno}: {message}")
             else:
                 show(message, category, filename, lineno, file, line)
 

@@ -110,9 +110,10 @@ def _parse_controller(text: str) -> str:
 
 
 def _controllers() -> list[str]:
-    from cwnd._controllers.registry import algorithms
+    from cwnd._native import algorithms
+    from cwnd.controller import installed_controllers
 
-    return [algorithm.name for algorithm in algorithms()]
+    return [*(each["name"] for each in algorithms()), *installed_controllers()]
 
 
 def _check_rate(text: str) -> str:
@@ -140,9 +141,9 @@ def _suites() -> Iterable[str]:
 
 
 def _metrics() -> Iterable[str]:
-    from cwnd.metrics.catalog import DIMENSIONS
+    from cwnd._native import named_metrics
 
-    return DIMENSIONS
+    return named_metrics()
 
 
 def _tests() -> Iterable[str]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from cwnd._sweeps.work import Stopped, begun, failed_batch, overtime, run_batch
-from cwnd.controller import written_class
+from cwnd.controller import installed_controllers, written_class
 from cwnd.errors import PlanError
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def pack(plan: Plan) -> bytes:
         for made in map(written_class, plan.factories.values())
         if getattr(made, "__module__", None) in sys.modules
     }
-    modules = {module for module in modules if module.__name__ != "__main__"}
+    installed = {each.module for each in installed_controllers().values()}
+    modules = {each for each in modules if each.__name__ not in {"__main__", *installed}}
 
     class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         """Retain the file names of functions, which cloudpickle 3.1.3 replaces."""

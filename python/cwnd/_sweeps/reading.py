@@ -259,7 +259,7 @@ class _Reader:
             except ValueError as mistake:
                 raise PlanError(f"axes.{name}: {mistake}") from None
             if any(isinstance(value, str) and names_python(value) for value in axis.values):
-                raise PlanError(f"axes.{name}: Python files must be listed in `controllers`")
+                raise PlanError(f"axes.{name}: a controller in Python must be in `controllers`")
             axes.append(axis)
         return tuple(axes)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 # several threads can fail with a deadlock (https://github.com/python/cpython/issues/83065).
 import pandas as pd  # noqa: F401
 
+from cwnd._base import machine
 from cwnd._base.extras import require
-from cwnd._base.machine import count_cores
 from cwnd._sweeps.code import own_code
 from cwnd._sweeps.processes import Lost, pack, run_apart, unpack
 from cwnd._sweeps.work import run_batch
@@ -75,9 +75,11 @@ class Cores:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._cores = 1 if plan.real else count_cores()
+        self._cores = 1 if plan.real else machine.count_cores()
         self._packed = b""
         if plan.factories:
+            # Their processes inherit the descriptor of a pipe.
+            machine.require("a sweep of Python controllers", "Unix")
             require("a sweep of Python controllers", "cloudpickle")
             self._packed = pack(plan)
         self._stop = Event()

@@ -13,7 +13,7 @@ mod run;
 
 pub use catalog::{Dimension, Figure, METRICS, Metric};
 pub use expect::{Expectation, Expectations, Outcome, read_bound, read_limit};
-pub use name::{Named, Places, group_of};
+pub use name::{Named, Places, group_of, named};
 pub use quantity::{Kind, MetricError, format_rate, format_time, format_value};
 pub use run::{
     Flow, FlowFigures, FlowTransfers, JainFigures, Link, Run, RunFigures, SCALES, SizeFigures,

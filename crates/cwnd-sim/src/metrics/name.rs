@@ -141,7 +141,7 @@ impl Run<'_> {
 }
 
 /// The metrics that can be named.
-fn named() -> impl Iterator<Item = &'static Metric> {
+pub fn named() -> impl Iterator<Item = &'static Metric> {
     METRICS.iter().filter(|metric| metric.is_named())
 }
 

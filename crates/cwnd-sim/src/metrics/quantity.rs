@@ -107,8 +107,9 @@ impl Kind {
     }
 }
 
-/// Formats a value with `digits` significant digits, as `%g` does in C.
+/// Formats a value with `digits` significant digits, from 1 to 17, as `%g` does in C.
 fn general(value: f64, digits: usize) -> String {
+    let digits = digits.clamp(1, 17);
     let scientific = format!("{value:.*e}", digits - 1);
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let trim = |text: &str| match text.contains('.') {

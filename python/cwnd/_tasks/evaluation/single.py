@@ -12,7 +12,7 @@ from cwnd._runs.run import check_seed, run
 from cwnd._sweeps.plan import Run
 from cwnd._sweeps.reading import read_plan
 from cwnd._tasks.evaluation.experiment import experiments
-from cwnd.controller import command_specification, read_controller
+from cwnd.controller import command_specification, names_python, read_controller
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def single_run(
 
 
 def _whole_path(name: str, factory: Factory) -> str:
-    """Return the specification of a controller in a Python file, with the file's whole path."""
+    """Return the specification of a controller in Python, with the whole path of its file."""
+    if names_python(name) and ".py:" not in name:
+        return name
     found = command_specification(name, factory)
     if found is None:
         raise ArgumentError("scenario", f"{name} is not a class at the top of a Python file")
