@@ -290,7 +290,7 @@ fn streams_are_delivered_over_impaired_paths() {
     };
     let (reorder_delay, delay) = (Duration::from_millis(5), Duration::from_millis(50));
     let none = Faults::default();
-    for (path, faults, size) in [
+    let paths = [
         ("0.1 percent loss", Faults::loss(0.001), 20 * MB),
         ("1 percent loss", Faults::loss(0.01), 10 * MB),
         ("5 percent loss", Faults::loss(0.05), 2 * MB),
@@ -301,16 +301,36 @@ fn streams_are_delivered_over_impaired_paths() {
         // once.
         ("heavy loss", Faults { heavy_loss: (1500, 5500), ..none }, 12 * MB),
         ("a round-trip time of 100 ms", Faults { delay, ..none }, 10 * MB),
-    ] {
-        for (role, bytes) in [
-            (Role::Connect, [size, 0]),
-            (Role::Listen, [0, size]),
-            (Role::Rendezvous, [size / 4; 2]),
-        ] {
-            println!("{path}:");
-            Ends::exchange(udt4, role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
+    ];
+    at_once(
+        paths,
+        |(path, _, _)| (*path).into(),
+        |(_, faults, size)| {
+            for (role, bytes) in [
+                (Role::Connect, [size, 0]),
+                (Role::Listen, [0, size]),
+                (Role::Rendezvous, [size / 4; 2]),
+            ] {
+                Ends::exchange(udt4, role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
+            }
+        },
+    );
+}
+
+/// Tries all cases at once, as most of the time passes on their paths. A failure has the case as
+/// the name of its thread.
+fn at_once<T: Send>(
+    cases: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> String,
+    run: impl Fn(T) + Sync,
+) {
+    let run = &run;
+    std::thread::scope(|scope| {
+        for case in cases {
+            let thread = std::thread::Builder::new().name(name(&case));
+            thread.spawn_scoped(scope, move || run(case)).unwrap();
         }
-    }
+    });
 }
 
 fn send_messages(stream: &UdtStream, count: u64, in_order: bool) {
@@ -325,31 +345,35 @@ fn messages_are_delivered() {
     let Some(udt4) = reference::program() else { return };
     let count = 2000;
     let config = message_config("udt");
-    for role in ROLES {
-        for in_order in [true, false] {
-            for faults in [None, Some([Faults::loss(0.02); 2])] {
-                println!("{role:?} {in_order} {faults:?}");
-                let order = if in_order { "--in-order" } else { "" };
-                let words = format!("--seed {SEED} --size {SIZE}");
+    at_once(
+        ROLES,
+        |role| format!("{role:?}"),
+        |role| {
+            for in_order in [true, false] {
+                for faults in [None, Some([Faults::loss(0.02); 2])] {
+                    println!("{role:?} {in_order} {faults:?}");
+                    let order = if in_order { "--in-order" } else { "" };
+                    let words = format!("--seed {SEED} --size {SIZE}");
 
-                let receives = format!("{words} --recv {count} --until-closed");
-                let ends = Ends::connect(udt4, role, &config, &receives, faults);
-                send_messages(&ends.stream, count, in_order);
-                let seen = ends.reference.messages();
-                assert_eq!((seen.whole, seen.wrong), (count, 0));
-                assert!(!in_order || seen.early == 0, "{seen:?}");
-                finish(ends.stream, &ends.reference, true, faults.is_some());
+                    let receives = format!("{words} --recv {count} --until-closed");
+                    let ends = Ends::connect(udt4, role, &config, &receives, faults);
+                    send_messages(&ends.stream, count, in_order);
+                    let seen = ends.reference.messages();
+                    assert_eq!((seen.whole, seen.wrong), (count, 0));
+                    assert!(!in_order || seen.early == 0, "{seen:?}");
+                    finish(ends.stream, &ends.reference, true, faults.is_some());
 
-                let sends = format!("{words} --send {count} {order}");
-                let ends = Ends::connect(udt4, role, &config, &sends, faults);
-                let seen = recv_messages(&ends.stream, count, SEED, SIZE);
-                assert_eq!((seen.whole, seen.wrong), (count, 0));
-                assert!(!in_order || seen.early == 0, "{seen:?}");
-                ends.reference.expect("sent");
-                ends.reference.expect("closed");
+                    let sends = format!("{words} --send {count} {order}");
+                    let ends = Ends::connect(udt4, role, &config, &sends, faults);
+                    let seen = recv_messages(&ends.stream, count, SEED, SIZE);
+                    assert_eq!((seen.whole, seen.wrong), (count, 0));
+                    assert!(!in_order || seen.early == 0, "{seen:?}");
+                    ends.reference.expect("sent");
+                    ends.reference.expect("closed");
+                }
             }
-        }
-    }
+        },
+    );
 }
 
 /// Expired messages are skipped, and later ones are delivered. UDT4 sends every message at least
