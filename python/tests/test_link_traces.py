@@ -48,6 +48,11 @@ OTHER_FILES = {
 }
 
 
+def _static(bits: str) -> str:
+    """Return a model of a rate of this JSON value."""
+    return f'{{"StaticBwConfig": {{"bw": {{"bps": {bits}}}}}}}'
+
+
 @pytest.fixture
 def trace(command, tmp_path):
     """Run a command of `cwnd trace` on a file with this text."""
@@ -184,6 +189,15 @@ def test_delays_and_lines_of_equal_duration(trace, tmp_path):
             '{"NormalizedBwConfig": {}}',
             ": NormalizedBwConfig: of the models, StaticBwConfig, TraceBwConfig, ",
         ),
+        (_static("9" * 400), ": `" + "9" * 40 + "…` is not a rate at StaticBwConfig.bw: a number "),
+        (_static("true"), ": `true` is not a rate at StaticBwConfig.bw: a number of at least 0"),
+        (_static('"8"'), ": `8` is not a rate at StaticBwConfig.bw: a number of at least 0"),
+        (_static("1e400"), ": `Infinity` is not a rate at StaticBwConfig.bw"),
+        (
+            '{"RepeatedBwPatternConfig": {"count": true, "pattern": [{"StaticBwConfig": {}}]}}',
+            ": RepeatedBwPatternConfig.count: `true` is not a whole number",
+        ),
+        ("rate_bps,duration_s\n1,1e308\n1,1e308\n", ": a trace lasts at most 10^6 s"),
         ('{"StaticBwConfig": {"bw": "8MBps"}}', ": StaticBwConfig.bw: `8MBps` is not like 12Mbps"),
         (
             '{"TraceBwConfig": {"pattern": [["1s"]]}}',

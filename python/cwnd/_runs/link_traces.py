@@ -115,7 +115,7 @@ def read_link_trace(
     durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
     has_delays = segments[0].delay_s is not None
     for largest, limit, problem in (
-        (math.fsum(durations), _LONGEST_S, "a trace lasts at most 10^6 s"),
+        (sum(durations.tolist()), _LONGEST_S, "a trace lasts at most 10^6 s"),
         (rates.max(), _FASTEST_BPS, "a rate is at most 10 Tbit/s"),
         (delays.max() if has_delays else 0, _LONGEST_DELAY_S, "a delay is at most 2 h"),
     ):
@@ -179,15 +179,22 @@ def _recognise(text: str) -> str:
     return "pensieve" if len(line.split()) > 1 else "mahimahi"
 
 
-def _number(line: int | None, text: object, what: str) -> float:
-    """Parse a number of at least 0."""
+def _number(line: int | None, value: str | float, what: str) -> float:
+    """Return a number of at least 0."""
     try:
-        number = float(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        number = float(value)
+    except (OverflowError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise _Mistake(line, f"`{_shorten(text)}` is not {what}: a number of at least 0")
+        raise _Mistake(line, f"`{_shorten(value)}` is not {what}: a number of at least 0")
     return number
+
+
+def _json_number(value: object, what: str) -> float:
+    """Return a number of at least 0 of a JSON document, where text and `true` are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _Mistake(None, f"`{_shorten(value)}` is not {what}: a number of at least 0")
+    return _number(None, value, what)
 
 
 def _shorten(value: object) -> str:
@@ -387,7 +394,7 @@ def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
         for number, point in enumerate(document):
             at = f"[{number}]"
             values = _object(at, point, "start_time", "value", "duration")
-            duration = _number(None, values["duration"], f"the duration of {at}, in seconds")
+            duration = _json_number(values["duration"], f"the duration of {at}, in seconds")
             yield _segment(f"{at}.duration", duration, _rate(f"{at}.value", values["value"]))
     else:
         yield from _model("", document, whole=True)
@@ -428,7 +435,7 @@ def _replayed(at: str, values: JsonObject, _: bool) -> Iterator[_Segment]:  # no
 def _repeated(at: str, values: JsonObject, whole: bool) -> Iterator[_Segment]:  # noqa: FBT001
     """Read a pattern as often as it repeats; once if that is for ever, a count of 0."""
     pattern, count = _list(f"{at}.pattern", values.get("pattern")), values.get("count", 0)
-    if not isinstance(count, int) or count < 0:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise _Mistake(None, f"{at}.count: `{_shorten(count)}` is not a whole number")
     if not count and not whole:
         raise _Mistake(
@@ -474,7 +481,7 @@ def _rate(at: str, value: object) -> float:
     """Read a rate: gigabits and bits per second, or text such as `1Gbps 500Mbps`."""
     if isinstance(value, dict):
         parts = [(value.get("gbps", 0), 1e9), (value.get("bps", 0), 1.0)]
-        return sum(_number(None, part, f"a rate at {at}") * unit for part, unit in parts)
+        return sum(_json_number(part, f"a rate at {at}") * unit for part, unit in parts)
     return _parts(at, value, _RATE_UNITS, "12Mbps")
 
 
@@ -482,7 +489,7 @@ def _duration(at: str, value: object) -> float:
     """Read a duration: seconds and nanoseconds, or text such as `1s 500ms`."""
     if isinstance(value, dict):
         parts = [(value.get("secs", 0), 1.0), (value.get("nanos", 0), 1e-9)]
-        return sum(_number(None, part, f"a duration at {at}") * unit for part, unit in parts)
+        return sum(_json_number(part, f"a duration at {at}") * unit for part, unit in parts)
     return _parts(at, value, _NETEM_TIMES, "1s 500ms")
 
 
