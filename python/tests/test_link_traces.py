@@ -236,6 +236,29 @@ def test_other_errors_are_one_line(trace, command, tmp_path):
     assert "No such file" in command("trace", "info", tmp_path / "none").stderr
 
 
+def test_convert_needs_three_files(command, tmp_path):
+    """A file under two names is written once only, and FILE is not written."""
+    text = "time_s,rate_bps,delay_ms\n0,8000000,20\n1,0,30\n"
+    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "hard").hardlink_to(tmp_path / "a.csv")
+    (tmp_path / "soft").symlink_to("a.csv")
+    (tmp_path / "later").symlink_to("out")
+    for arguments, problem in (
+        (["a.csv"], "FILE and OUT are the same file, a.csv"),
+        (["hard"], "FILE and OUT are the same file, hard"),
+        (["soft"], "FILE and OUT are the same file, soft"),
+        (["out", "--delays", "a.csv"], "FILE and --delays are the same file, a.csv"),
+        (["out", "--delays", "out"], "OUT and --delays are the same file, out"),
+        (["out", "--delays", f"../{tmp_path.name}/out"], "OUT and --delays are the same file, "),
+        (["out", "--delays", "later"], "OUT and --delays are the same file, later"),
+    ):
+        done = command("trace", "convert", "a.csv", *arguments, cwd=tmp_path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert problem in done.stderr
+        assert (tmp_path / "a.csv").read_text() == text
+        assert not (tmp_path / "out").exists()
+
+
 def test_a_converted_trace_is_the_link_of_a_scenario(trace, tmp_path):
     """The link offers the mean rate of the CSV, and nothing in its seconds of rate 0."""
     assert trace("convert", FILES["csv"], tmp_path / "up").returncode == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from os.path import realpath
 from pathlib import Path
 
 import click
@@ -74,6 +76,10 @@ def convert(
     from cwnd._runs.link_traces import read_link_trace, write_delays, write_link_trace
     from cwnd._runs.result import write_text
 
+    files = {"FILE": file, "OUT": out} | ({} if delays is None else {"--delays": delays})
+    for (name, path), (other, taken) in combinations(files.items(), 2):
+        if _same_file(Path(path), Path(taken)):
+            raise click.UsageError(f"{name} and {other} are the same file, {taken}")
     if delays is not None:
         check_file("delays", Path(delays))
     duration = _seconds(interval)
@@ -86,6 +92,13 @@ def convert(
         write_text(delays, delay_text)
     elif found.delays_s is not None and to != "csv":
         say("the delays are not written: --delays FILE writes them")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths, of which some may not exist yet, lead to one file."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return realpath(path) == realpath(other)
 
 
 def _seconds(interval: str | None) -> float | None:
