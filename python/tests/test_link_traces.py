@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import cwnd
+from cwnd._runs.link_traces import LinkTrace
 
 RATES = [8e6, 0.0, 2.5e6, 0.0]
 """Rates of four seconds, which the file of each format has; the last one is 0."""
@@ -112,7 +116,7 @@ def test_mahimahi_is_kept_bit_by_bit(trace, tmp_path):
 def test_info(trace, check_json):
     done = trace("info", FILES["csv"])
     assert done.stdout.splitlines()[1:] == [
-        "rate: 2.625 Mbit/s on average, 0 bit/s to 8 Mbit/s in windows of 1 s",
+        "rate: 2.625 Mbit/s on average, 0 bit/s to 8 Mbit/s in windows of about 1 s",
         "longest time without capacity: 1 s",
     ]
     document = json.loads(trace("info", FILES["csv"], "--json").stdout)
@@ -128,6 +132,34 @@ def test_info(trace, check_json):
         "mean_delay_s": None,
         "max_delay_s": None,
     }
+
+
+SEGMENTS = st.lists(
+    st.tuples(st.floats(1e-9, 3), st.floats(0, 1e10), st.floats(0, 10)), min_size=1, max_size=20
+).filter(lambda segments: any(rate for _, rate, _ in segments))
+"""Durations, rates and delays."""
+
+
+@example([(1.0, 1e6, 0.0), (0.9, 100e6, 0.0)])
+@example([(0.1, 1e6 / 3, 0.1)] * 7)
+@given(SEGMENTS)
+def test_the_mean_lies_between_the_least_and_the_largest(segments):
+    summary = LinkTrace(*map(np.array, zip(*segments, strict=True))).summary()
+    for what in ("rate_bps", "delay_s"):
+        least, mean, most = (summary[f"{which}_{what}"] for which in ("min", "mean", "max"))
+        assert least <= mean <= most
+    rates = [rate for _, rate, _ in segments]
+    assert min(rates) <= summary["min_rate_bps"]
+    assert summary["max_rate_bps"] <= max(rates)
+
+
+def test_windows_have_equal_lengths_of_about_one_second():
+    """Those of 1.9 s are two of 0.95 s."""
+    trace = LinkTrace(np.array([1.0, 0.9]), np.array([1e6, 100e6]), None)
+    summary = trace.summary()
+    assert summary["mean_rate_bps"] == pytest.approx(91e6 / 1.9)
+    assert summary["min_rate_bps"] == pytest.approx(1e6)
+    assert summary["max_rate_bps"] == pytest.approx((0.05 * 1e6 + 0.9 * 100e6) / 0.95)
 
 
 def test_delays_and_lines_of_equal_duration(trace, tmp_path):

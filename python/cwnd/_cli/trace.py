@@ -38,7 +38,7 @@ _INTERVAL = click.option("--interval", help="Duration of each line of a CSV with
 @_INTERVAL
 @shared.json()
 def info(file: str, form: str | None, interval: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """Describe the trace in FILE: its duration, rates in windows of 1 s, outages and delays."""
+    """Describe the trace in FILE: duration, rates in windows of about 1 s, outages and delays."""
     from cwnd._runs.link_traces import read_link_trace
     from cwnd.units import format_rate, format_time
 
@@ -51,7 +51,7 @@ def info(file: str, form: str | None, interval: str | None, as_json: bool) -> No
         return
     rates = [format_rate(summary[f"{which}_rate_bps"]) for which in ("mean", "min", "max")]
     echo(f"{file}: {form}, {format_time(summary['duration_s'])}")
-    echo(f"rate: {rates[0]} on average, {rates[1]} to {rates[2]} in windows of 1 s")
+    echo(f"rate: {rates[0]} on average, {rates[1]} to {rates[2]} in windows of about 1 s")
     echo(f"longest time without capacity: {format_time(summary['longest_outage_s'])}")
     if found.delays_s is not None:
         delays = [format_time(summary[f"{which}_delay_s"]) for which in ("mean", "min", "max")]

@@ -58,13 +58,21 @@ class LinkTrace(NamedTuple):
         return np.cumsum(self.durations_s)
 
     def summary(self) -> JsonObject:
-        """Return the duration, the rates in windows of 1 s, the longest outage and the delays."""
+        """Return the duration, the rates, the longest outage and the delays.
+
+        The smallest and the largest rate are those of equal windows of about 1 s, which cover the
+        trace, so that the mean lies between them.
+        """
         ends = self.ends_s
         duration = float(ends[-1])
         bits = np.concatenate([[0.0], np.cumsum(self.durations_s * self.rates_bps)])
-        windows = max(1, math.floor(duration + _SLACK))
-        edges = np.arange(windows + 1) * min(1.0, duration)
-        rates = np.diff(np.interp(edges, np.concatenate([[0.0], ends]), bits)) / edges[1]
+        windows = max(1, round(duration))
+        edges = np.linspace(0.0, duration, windows + 1)
+        sums = np.interp(edges, np.concatenate([[0.0], ends]), bits)
+        # Rounding errors of sums may leave the range of what is averaged.
+        rates = np.clip(
+            np.diff(sums) / (duration / windows), self.rates_bps.min(), self.rates_bps.max()
+        )
         outages = [0.0]
         for length, rate in zip(self.durations_s.tolist(), self.rates_bps.tolist(), strict=True):
             if rate:
@@ -73,7 +81,7 @@ class LinkTrace(NamedTuple):
                 outages[-1] += length
         summary: JsonObject = {
             "duration_s": duration,
-            "mean_rate_bps": float(bits[-1]) / duration,
+            "mean_rate_bps": float(np.clip(bits[-1] / duration, rates.min(), rates.max())),
             "min_rate_bps": float(rates.min()),
             "max_rate_bps": float(rates.max()),
             "longest_outage_s": max(outages),
@@ -82,10 +90,12 @@ class LinkTrace(NamedTuple):
             "max_delay_s": None,
         }
         if self.delays_s is not None:
+            least, most = self.delays_s.min(), self.delays_s.max()
+            mean = np.average(self.delays_s, weights=self.durations_s)
             summary |= {
-                "min_delay_s": float(self.delays_s.min()),
-                "mean_delay_s": float(np.average(self.delays_s, weights=self.durations_s)),
-                "max_delay_s": float(self.delays_s.max()),
+                "min_delay_s": float(least),
+                "mean_delay_s": float(np.clip(mean, least, most)),
+                "max_delay_s": float(most),
             }
         return summary
 
