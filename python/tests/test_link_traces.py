@@ -52,6 +52,12 @@ OTHER_FILES = {
 }
 
 
+def _points(*starts: object) -> str:
+    """Return a series of points of 50 s with these starts."""
+    value = {"gbps": 0, "bps": 1}
+    return json.dumps([{"start_time": at, "value": value, "duration": 50} for at in starts])
+
+
 def _static(bits: str) -> str:
     """Return a model of a rate of this JSON value."""
     return f'{{"StaticBwConfig": {{"bw": {{"bps": {bits}}}}}}}'
@@ -111,6 +117,14 @@ def test_mahimahi_is_kept_bit_by_bit(trace, tmp_path):
     assert trace("convert", out.read_text(), again).returncode == 0
     # Opportunities at 0 are of the first millisecond.
     assert again.read_text() == text.replace("0\n0\n", "1\n1\n")
+
+
+def test_a_time_may_differ_from_the_end_before_by_its_rounding(trace):
+    thirds = [(at / 3, 1 / 3) for at in range(4)]
+    rows = [f"{1.7e9 + at:.6f},{length:.6f},1" for at, length in thirds]
+    done = trace("info", "\n".join(["time_s,duration_s,rate_bps", *rows]), "--json")
+    assert json.loads(done.stdout)["duration_s"] == pytest.approx(4 / 3, abs=4e-6)
+    assert trace("info", _points(1.7e9 + 1 / 3, 1.7e9 + 50 + 1 / 3)).returncode == 0
 
 
 def test_info(trace, check_json):
@@ -203,6 +217,19 @@ def test_delays_and_lines_of_equal_duration(trace, tmp_path):
         ("time_s,rate_bps,bandwidth_bps\n0,1,1\n", ":1: two columns are a rate"),
         ("time_s,loss\n0,1\n", ":1: no column is a rate: the first line has names such as "),
         ("duration_s,rate_bps\n0,1\n", ":2: a duration is above 0"),
+        (
+            "time_s,duration_s,rate_bps\n0,1,1\n100,1,3\n",
+            ":3: this line begins at 100 s and the one before ends at 1 s: leave no gap and no ",
+        ),
+        (
+            "time_ms,duration_ms,rate_bps\n5,10,1\n15,10,1\n15.0,10,3\n",
+            ":4: this line begins at 0.015 s and the one before ends at 0.025 s: ",
+        ),
+        (_points(0, 100, 50), ": [1] begins at 100 s and the one before ends at 50 s: leave no "),
+        (_points(0, 50 + 3e-6), ": [1] begins at 50.000003 s and the one before ends at 50 s: "),
+        (_points(0, 50, 50), ": [2] begins at 50 s and the one before ends at 100 s: "),
+        (_points("x"), ": `x` is not the start of [0], in seconds: a number of at least 0"),
+        (_points(0, True), ": `true` is not the start of [1], in seconds"),  # noqa: FBT003
         ("rate_bps\n1\n", ":1: no column is a time: add --interval, the duration of a line"),
         ("[\n{]", ":2: not JSON: "),
         ("[]", ": no rates"),

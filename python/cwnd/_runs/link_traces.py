@@ -40,6 +40,9 @@ _MOST_DIGITS = 10
 _LONGEST_S, _FASTEST_BPS, _LONGEST_DELAY_S = 1e6, 1e13, 7200.0
 """Largest duration of a trace, rate and delay; the last two are a scenario's."""
 
+_AGREEMENT_S = 2e-6
+"""Largest distance of a segment from the end before: times and durations are rounded to 1 us."""
+
 _SLACK = 1e-6
 """Milliseconds and packets that are rounding errors of sums."""
 
@@ -331,6 +334,29 @@ def _read_header(names: Sequence[str]) -> dict[str, tuple[int, float]]:
 
 def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
     """Read rows with a rate, and with the times and delays that the header names."""
+    before: dict[str, float] = {}
+    length: float | None = None
+    for line, values in _read_rows(text, interval_s):
+        if before:
+            if "duration" not in values:
+                before["duration"] = _elapsed(line, before["time"], values["time"])
+            elif "time" in values:
+                end = before["time"] + before["duration"]
+                _check_start(line, "this line", values["time"], end)
+            length = before["duration"]
+            yield _csv_segment(before)
+        before = values
+    if not before:
+        raise _Mistake(None, "no rates")
+    if "duration" not in before:
+        if length is None:
+            raise _Mistake(None, "one line with a time has no duration")
+        before["duration"] = length
+    yield _csv_segment(before)
+
+
+def _read_rows(text: str, interval_s: float | None) -> Iterator[tuple[int, dict[str, float]]]:
+    """Read the numbers of each row in base units, with the number of its line."""
     reader = csv.reader(text.splitlines())
     header = next(reader, [])
     columns = _read_header(header)
@@ -338,7 +364,6 @@ def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
     if times == (interval_s is not None):
         problem = "a column is a time: leave out" if times else "no column is a time: add"
         raise _Mistake(1, f"{problem} --interval, the duration of a line")
-    rows: list[dict[str, float]] = []
     for row in reader:
         line = reader.line_num
         if len(row) != len(header):
@@ -347,20 +372,25 @@ def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
             what: _number(line, row[position], f"a {what}") * unit
             for what, (position, unit) in columns.items()
         }
+        if interval_s is not None:
+            values["duration"] = interval_s
         if values.get("duration") == 0:
             raise _Mistake(line, "a duration is above 0")
-        if rows and "time" in values:
-            rows[-1].setdefault("duration", _elapsed(line, rows[-1]["time"], values["time"]))
-        rows.append(values)
-    if not rows:
-        raise _Mistake(None, "no rates")
-    if interval_s is None and "duration" not in rows[-1]:
-        if not rows[1:]:
-            raise _Mistake(None, "one line with a time has no duration")
-        rows[-1]["duration"] = rows[-2]["duration"]
-    for values in rows:
-        duration = values.get("duration", interval_s or 0.0)
-        yield _Segment(duration, values["rate"], values.get("delay"))
+        yield line, values
+
+
+def _csv_segment(values: dict[str, float]) -> _Segment:
+    return _Segment(values["duration"], values["rate"], values.get("delay"))
+
+
+def _check_start(line: int | None, what: str, start: float, end: float) -> None:
+    """Check that a segment begins at the end of the one before."""
+    if not math.isclose(start, end, rel_tol=1e-15, abs_tol=_AGREEMENT_S):
+        raise _Mistake(
+            line,
+            f"{what} begins at {_decimal(start)} s and the one before ends at {_decimal(end)} s: "
+            "leave no gap and no overlap; a time without capacity has a rate of 0",
+        )
 
 
 def _write_csv(trace: LinkTrace) -> str:
@@ -401,10 +431,15 @@ def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
     if isinstance(document, list):
         if not document:
             raise _Mistake(None, "no rates")
+        end: float | None = None
         for number, point in enumerate(document):
             at = f"[{number}]"
             values = _object(at, point, "start_time", "value", "duration")
+            start = _json_number(values["start_time"], f"the start of {at}, in seconds")
             duration = _json_number(values["duration"], f"the duration of {at}, in seconds")
+            if end is not None:
+                _check_start(None, at, start, end)
+            end = start + duration
             yield _segment(f"{at}.duration", duration, _rate(f"{at}.value", values["value"]))
     else:
         yield from _model("", document, whole=True)
