@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cwnd
-from cwnd._runs.link_traces import LinkTrace
+from cwnd._runs.defaults import TRACE_FORMATS
+from cwnd._runs.link_traces import LinkTrace, read_link_trace, write_link_trace
+from cwnd.errors import ArgumentError
 
 RATES = [8e6, 0.0, 2.5e6, 0.0]
 """Rates of four seconds, which the file of each format has; the last one is 0."""
@@ -102,6 +106,43 @@ def test_a_trace_survives_a_conversion_to_each_format(trace, command, tmp_path, 
     found = json.loads(command("trace", "info", there, "--json").stdout)
     assert found["format"] == form
     assert found["duration_s"] == pytest.approx(4)
+
+
+TINY_SEGMENTS = st.lists(
+    st.tuples(
+        st.floats(1e-12, 1e-8) | st.floats(1e-8, 3),
+        st.just(0.0) | st.floats(1e-12, 1) | st.floats(1, 1e7),
+    ),
+    min_size=1,
+    max_size=20,
+).filter(lambda segments: any(rate for _, rate in segments))
+
+
+@example("mahimahi", [(1e6, 1.0)])
+@example("csv", [(1e6 / 7, 1.0)] * 7)
+@example("csv", [(1e-10, 1e-10), (1.0, 0.0)])
+@example("pensieve", [(1e-10, 1.0)])
+@example("pensieve", [(0.1, 1.0), (1e-10, 1.0)])
+@example("netem-trace", [(1e-10, 1e3), (1.0, 0.4)])
+@given(st.sampled_from(TRACE_FORMATS), TINY_SEGMENTS)
+def test_each_file_that_is_written_can_be_read(form, segments):
+    durations, rates = map(np.array, zip(*segments, strict=True))
+    try:
+        text = write_link_trace(LinkTrace(durations, rates, None), form)
+    except ArgumentError:
+        times = form == "pensieve" and durations.min() < 2e-9
+        assert times or (form == "netem-trace" and rates[rates > 0].min() <= 0.5)
+        return
+    with TemporaryDirectory() as home:
+        file = Path(home) / "file"
+        file.write_text(text)
+        found, recognised = read_link_trace(str(file))
+    assert recognised == form
+    assert found.durations_s.sum() == pytest.approx(durations.sum(), rel=1e-8, abs=1e-3)
+    if form != "mahimahi":
+        assert found.durations_s == pytest.approx(durations, rel=1e-8, abs=1.1e-9)
+        assert found.rates_bps == pytest.approx(rates, rel=1e-8, abs=0.5)
+        assert (found.rates_bps == 0).tolist() == (rates == 0).tolist()
 
 
 def test_mahimahi_is_kept_bit_by_bit(trace, tmp_path):
@@ -284,6 +325,17 @@ def test_other_errors_are_one_line(trace, command, tmp_path):
         (FILES["csv"], ["--interval", "1s"], ":1: a column is a time: leave out --interval"),
         ("rate_bps\n1\n", ["--interval", "1"], "--interval: a time needs a unit"),
         (FILES["csv"], ["--delays", tmp_path / "d"], "the trace has no delays for --delays"),
+        (
+            "0 1\n1 1\n1.0000000001 1\n",
+            ["--to", "pensieve"],
+            "pensieve have nine decimals: a duration of this ",
+        ),
+        ("0 1\n1 1e-8\n", ["--to", "netem-trace"], "the rate 0.01 bit/s is 0 in the format netem-"),
+        (
+            "time_s,rate_bps,delay_s\n0,1,1\n1e5,1,1\n",
+            ["--delays", tmp_path / "d"],
+            "at most 10000000 delays, one for each 10 ms; this one has 20000000",
+        ),
         ("0 1\n1e3 2e5\n", [], "a trace has at most 10000000 opportunities, this one has 166223"),
     ):
         done = trace("convert", text, out, *arguments)

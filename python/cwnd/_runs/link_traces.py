@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import operator
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,10 +36,13 @@ DELAY_INTERVAL_S = 0.01
 """Time between the delays of a scenario's trace by default."""
 
 _MOST_DIGITS = 10
-"""Of a time in milliseconds."""
+"""Largest number of digits of a time in milliseconds."""
 
 _LONGEST_S, _FASTEST_BPS, _LONGEST_DELAY_S = 1e6, 1e13, 7200.0
 """Largest duration of a trace, rate and delay; the last two are a scenario's."""
+
+_ROUNDING = 1e-8
+"""Relative difference of a trace's duration and that of a file of rounded times."""
 
 _AGREEMENT_S = 2e-6
 """Largest distance of a segment from the end before: times and durations are rounded to 1 us."""
@@ -128,7 +132,7 @@ def read_link_trace(
     durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
     has_delays = segments[0].delay_s is not None
     for largest, limit, problem in (
-        (sum(durations.tolist()), _LONGEST_S, "a trace lasts at most 10^6 s"),
+        (sum(durations.tolist()), _LONGEST_S * (1 + _ROUNDING), "a trace lasts at most 10^6 s"),
         (rates.max(), _FASTEST_BPS, "a rate is at most 10 Tbit/s"),
         (delays.max() if has_delays else 0, _LONGEST_DELAY_S, "a delay is at most 2 h"),
     ):
@@ -150,6 +154,9 @@ def write_delays(trace: LinkTrace) -> str:
     if delays is None:
         raise ArgumentError("file", "the trace has no delays for --delays")
     number = max(1, math.ceil(ends[-1] / DELAY_INTERVAL_S - _SLACK))
+    if number > MAX_LINES:
+        most = f"a trace has at most {MAX_LINES} delays, one for each 10 ms"
+        raise ArgumentError("file", f"{most}; this one has {number}: write a part of it")
     at = np.searchsorted(ends, np.arange(number) * DELAY_INTERVAL_S + _SLACK / 1e3)
     return _lines(np.rint(delays[np.minimum(at, len(ends) - 1)] * 1e3).astype(int))
 
@@ -221,7 +228,9 @@ def _lines(numbers: npt.NDArray[Any]) -> str:
 
 
 def _decimal(number: float) -> str:
-    """Format a number with at most nine decimals."""
+    """Format a number with at most nine decimals, or nine digits if it is small."""
+    if 0 < number < 1e-3:
+        return f"{number:.9g}"
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
@@ -230,7 +239,7 @@ def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
     times: list[int] = []
     for line, item in enumerate(text.splitlines(), 1):
         digits = item.strip()
-        if not (digits.isascii() and digits.isdigit() and len(digits) < _MOST_DIGITS):
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
             problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
             raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
         at = int(digits)
@@ -291,9 +300,24 @@ def _elapsed(line: int, before: float, time: float) -> float:
 
 
 def _write_pensieve(trace: LinkTrace) -> str:
-    times, rates = [0.0, *trace.ends_s.tolist()], (trace.rates_bps / 1e6).tolist()
+    times = [_decimal(time) for time in (0.0, *trace.ends_s.tolist())]
+    if any(map(operator.eq, times, times[1:])):
+        problem = "the times of the format pensieve have nine decimals"
+        raise ArgumentError("file", f"{problem}: a duration of this trace is too short")
+    rates = _written_rates(trace, trace.rates_bps / 1e6, "pensieve").tolist()
     rows = zip(times, [rates[0], *rates], strict=True)
-    return "".join(f"{_decimal(time)} {_decimal(rate)}\n" for time, rate in rows)
+    return "".join(f"{time} {_decimal(rate)}\n" for time, rate in rows)
+
+
+def _written_rates(
+    trace: LinkTrace, rates: npt.NDArray[np.float64], form: str
+) -> npt.NDArray[np.float64]:
+    """Return the rates of a trace in the unit of a format, if no rate above 0 becomes 0 in it."""
+    lost = trace.rates_bps[(trace.rates_bps > 0) & (rates == 0)]
+    if lost.size:
+        problem = f"the rate {lost[0]:.3g} bit/s is 0 in the format {form}"
+        raise ArgumentError("file", problem)
+    return rates
 
 
 _TIME_UNITS = {"s": 1.0, "secs": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -552,9 +576,10 @@ def _write_netem(trace: LinkTrace) -> str:
     """Write a series of points, as `write_bw_series_json` does."""
     points = []
     starts = trace.ends_s - trace.durations_s
-    columns = (starts.tolist(), trace.durations_s.tolist(), trace.rates_bps.tolist())
+    rates = _written_rates(trace, np.rint(trace.rates_bps), "netem-trace")
+    columns = (starts.tolist(), trace.durations_s.tolist(), rates.astype(int).tolist())
     for start, duration, rate in zip(*columns, strict=True):
-        gigabits, bits = divmod(round(rate), 10**9)
+        gigabits, bits = divmod(rate, 10**9)
         value = {"gbps": gigabits, "bps": bits}
         points.append({"start_time": round(start, 9), "value": value, "duration": duration})
     return json.dumps(points) + "\n"
