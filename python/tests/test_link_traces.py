@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cwnd
+from cwnd._runs import link_traces
 from cwnd._runs.defaults import TRACE_FORMATS
 from cwnd._runs.link_traces import LinkTrace, read_link_trace, write_link_trace
 from cwnd.errors import ArgumentError
@@ -65,6 +68,12 @@ def _points(*starts: object) -> str:
 def _static(bits: str) -> str:
     """Return a model of a rate of this JSON value."""
     return f'{{"StaticBwConfig": {{"bw": {{"bps": {bits}}}}}}}'
+
+
+def _repeated(count: int, *patterns: str) -> str:
+    """Return a model that repeats others."""
+    pattern = ", ".join(patterns)
+    return f'{{"RepeatedBwPatternConfig": {{"count": {count}, "pattern": [{pattern}]}}}}'
 
 
 @pytest.fixture
@@ -342,8 +351,6 @@ def test_other_errors_are_one_line(trace, command, tmp_path):
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert problem in done.stderr
         assert not out.exists()
-    (tmp_path / "latin").write_bytes(b"\xff\xfe1\n")
-    assert "not a text file in UTF-8" in command("trace", "info", tmp_path / "latin").stderr
     assert "No such file" in command("trace", "info", tmp_path / "none").stderr
 
 
@@ -368,6 +375,80 @@ def test_convert_needs_three_files(command, tmp_path):
         assert problem in done.stderr
         assert (tmp_path / "a.csv").read_text() == text
         assert not (tmp_path / "out").exists()
+
+
+LINK = (
+    'duration = "1s"\n[dumbbell]\ndelay = "1ms"\ntrace = "TRACE"\n'
+    'back = { rate = "1gbit" }\n[[flow]]\ncontroller = "reno"\n'
+)
+"""A scenario with a trace."""
+
+
+def test_a_trace_is_a_regular_file_of_limited_size(command, complete, tmp_path):
+    """Each reader refuses another file without waiting for its end."""
+    (tmp_path / "s.toml").write_text(LINK.replace("TRACE", "file"))
+    file = tmp_path / "file"
+    for make, problem in (
+        (file.mkdir, "not a regular file"),
+        (lambda: file.symlink_to("/dev/zero"), "not a regular file"),
+        (lambda: os.truncate(file, (128 << 20) + 1), "larger than 128 MiB"),
+        (lambda: file.write_bytes(b"\xff\xfe1\n"), "not a text file in UTF-8"),
+    ):
+        if file.is_dir():
+            file.rmdir()
+        file.unlink(missing_ok=True)
+        if problem.startswith("larger"):
+            file.touch()
+        make()
+        for words in (("trace", "info", file), ("run", tmp_path / "s.toml")):
+            done = command(*words)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert f"{file}: {problem}" in done.stderr
+    file.unlink()
+    os.mkfifo(file)
+    for words in (("trace", "info", file), ("run", tmp_path / "s.toml")):
+        done = complete(sys.executable, "-m", "cwnd", *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert f"{file}: not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1\n2\n3\n4\n", "more than 3 lines"),
+        ("1\r2\r3\r4\r", "more than 3 lines"),
+        ("0 1\n1 1\n2 1\n3 1\n", "more than 3 lines"),
+        ("time_s,rate_bps\n0,1\n1,1\n2,1\n", "more than 3 lines"),
+        ('{"TraceBwConfig": {"pattern": [["1s", ["1bps", "1bps", "1bps", "1bps"]]]}}', "3 rates"),
+        (_repeated(2, _repeated(2, _static("1"))), "3 rates"),
+        (_repeated(1, *[_repeated(2, _static("1"))] * 2), "3 rates"),
+        (_repeated(10**9, _static("1")), "3 rates"),
+    ],
+)
+def test_the_number_of_lines_is_limited(tmp_path, monkeypatch, text, problem):
+    monkeypatch.setattr(link_traces, "MAX_LINES", 3)
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(ArgumentError, match=problem):
+        read_link_trace(str(tmp_path / "file"))
+
+
+def test_as_many_lines_as_allowed_are_read_and_written(tmp_path, monkeypatch):
+    """CSV has a line for the header, so that no file has the three rates of the model."""
+    monkeypatch.setattr(link_traces, "MAX_LINES", 3)
+    for text in ("1\n2\n3\n\n", _repeated(3, _static("1"))):
+        (tmp_path / "file").write_text(text)
+        trace, form = read_link_trace(str(tmp_path / "file"))
+        assert write_link_trace(trace, form)
+        with pytest.raises(ArgumentError, match="at most 3 lines and 128 MiB, this one would"):
+            write_link_trace(trace, "csv")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_trace(command, tmp_path):
+    (tmp_path / "s.toml").write_text(LINK.replace("TRACE", "up"))
+    for mark in ("", "\ufeff"):
+        (tmp_path / "up").write_text(f"{mark}1\n2\n", encoding="utf-8")
+        assert command("trace", "info", tmp_path / "up").stdout.count("12.03 Mbit/s") == 3
+        assert command("run", tmp_path / "s.toml").returncode == 0
 
 
 def test_a_converted_trace_is_the_link_of_a_scenario(trace, tmp_path):

@@ -7,20 +7,21 @@ a line is the time of an opportunity to deliver 1504 bytes.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import operator
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cwnd import _native
 from cwnd._runs.defaults import TRACE_FORMATS
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -116,12 +117,14 @@ def read_link_trace(
     format. The ArgumentError of a file that is not in the format names the file and the line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig").rstrip()
-    except UnicodeDecodeError:
-        raise ArgumentError("file", f"{path}: not a text file in UTF-8") from None
+        text = _native.read_trace(path).replace("\r\n", "\n").replace("\r", "\n").rstrip()
+    except ValueError as mistake:
+        raise ArgumentError("file", str(mistake)) from None
+    if text.count("\n") >= MAX_LINES:
+        raise ArgumentError("file", f"{path}: more than {MAX_LINES} lines")
     form = _recognise(text) if form is None else form
     try:
-        segments = list(_read_segments(text, form, interval_s))
+        segments = np.fromiter(_read_segments(text, form, interval_s), _SEGMENT)
     except _Mistake as mistake:
         line = "" if mistake.line is None else f"{mistake.line}:"
         raise ArgumentError("file", f"{path}:{line} {mistake}") from None
@@ -129,8 +132,8 @@ def read_link_trace(
         raise ArgumentError("file", f"{path}: nested too deeply") from None
     except csv.Error as mistake:
         raise ArgumentError("file", f"{path}: not CSV: {mistake}") from None
-    durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
-    has_delays = segments[0].delay_s is not None
+    durations, rates, delays = (segments[name].copy() for name in _Segment._fields)
+    has_delays = not np.isnan(delays[0])
     for largest, limit, problem in (
         (sum(durations.tolist()), _LONGEST_S * (1 + _ROUNDING), "a trace lasts at most 10^6 s"),
         (rates.max(), _FASTEST_BPS, "a rate is at most 10 Tbit/s"),
@@ -145,7 +148,11 @@ def read_link_trace(
 
 def write_link_trace(trace: LinkTrace, form: str) -> str:
     """Return a trace as the text of a file in a format of `FORMATS`."""
-    return FORMATS[form].write(trace)
+    text = FORMATS[form].write(trace)
+    if text.count("\n") > MAX_LINES or len(text) > _native.LARGEST_FILE:
+        most = f"a file has at most {MAX_LINES} lines and {_native.LARGEST_FILE >> 20} MiB"
+        raise ArgumentError("file", f"{most}, this one would have more: write a part of it")
+    return text
 
 
 def write_delays(trace: LinkTrace) -> str:
@@ -172,7 +179,10 @@ class _Mistake(Exception):  # noqa: N818
 class _Segment(NamedTuple):
     duration_s: float
     rate_bps: float
-    delay_s: float | None = None
+    delay_s: float = math.nan
+
+
+_SEGMENT = np.dtype([(name, np.float64) for name in _Segment._fields])
 
 
 class _Format(NamedTuple):
@@ -236,17 +246,8 @@ def _decimal(number: float) -> str:
 
 def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
     """Read times of opportunities; those at one time are of the millisecond that ends then."""
-    times: list[int] = []
-    for line, item in enumerate(text.splitlines(), 1):
-        digits = item.strip()
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-            problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
-            raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
-        at = int(digits)
-        if times and at < times[-1]:
-            raise _Mistake(line, "times do not decrease")
-        times.append(at)
-    if not times or not times[-1]:
+    times = np.fromiter(_read_times(text), np.int64)
+    if not times.any():
         raise _Mistake(None, "a trace has at least one time, and its last one is above 0")
     distinct, counts = np.unique(np.maximum(times, 1), return_counts=True)
     before = 0
@@ -257,14 +258,28 @@ def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
         before = time
 
 
+def _read_times(text: str) -> Iterator[int]:
+    before = 0
+    for line, item in enumerate(io.StringIO(text), 1):
+        digits = item.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
+            raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
+        at = int(digits)
+        if at < before:
+            raise _Mistake(line, "times do not decrease")
+        before = at
+        yield at
+
+
 def _write_mahimahi(trace: LinkTrace) -> str:
     """Write the times at which the next opportunity is complete; the last one is the end."""
     ends, bits = trace.ends_s, np.cumsum(trace.durations_s * trace.rates_bps)
-    number = bits[-1] / OPPORTUNITY_BITS
-    if number >= MAX_LINES:
+    number = math.floor(bits[-1] / OPPORTUNITY_BITS + _SLACK)
+    if number > MAX_LINES:
         most = f"a trace has at most {MAX_LINES} opportunities"
-        raise ArgumentError("file", f"{most}, this one has {number:.0f}: write a part of it")
-    complete = np.arange(1, math.floor(number + _SLACK) + 1) * OPPORTUNITY_BITS
+        raise ArgumentError("file", f"{most}, this one has {number}: write a part of it")
+    complete = np.arange(1, number + 1) * OPPORTUNITY_BITS
     at = np.searchsorted(bits, complete - _SLACK * OPPORTUNITY_BITS)
     times_s = ends[at] - (bits[at] - complete) / trace.rates_bps[at]
     times = np.ceil(times_s * 1e3 - _SLACK).astype(int)
@@ -278,7 +293,8 @@ def _write_mahimahi(trace: LinkTrace) -> str:
 def _read_pensieve(text: str, _: float | None) -> Iterator[_Segment]:
     """Read times in seconds, and rates since the line before in Mbit/s."""
     before: float | None = None
-    for line, item in enumerate(text.splitlines(), 1):
+    line = 0
+    for line, item in enumerate(io.StringIO(text), 1):
         columns = item.split()
         if len(columns) != 2:
             raise _Mistake(
@@ -289,7 +305,7 @@ def _read_pensieve(text: str, _: float | None) -> Iterator[_Segment]:
         if before is not None:
             yield _Segment(_elapsed(line, before, time), rate * 1e6)
         before = time
-    if before is None or line == 1:
+    if line < 2:
         raise _Mistake(None, "a trace has at least two lines")
 
 
@@ -381,7 +397,7 @@ def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
 
 def _read_rows(text: str, interval_s: float | None) -> Iterator[tuple[int, dict[str, float]]]:
     """Read the numbers of each row in base units, with the number of its line."""
-    reader = csv.reader(text.splitlines())
+    reader = csv.reader(io.StringIO(text))
     header = next(reader, [])
     columns = _read_header(header)
     times = not columns.keys().isdisjoint(("time", "duration"))
@@ -404,7 +420,7 @@ def _read_rows(text: str, interval_s: float | None) -> Iterator[tuple[int, dict[
 
 
 def _csv_segment(values: dict[str, float]) -> _Segment:
-    return _Segment(values["duration"], values["rate"], values.get("delay"))
+    return _Segment(values["duration"], values["rate"], values.get("delay", math.nan))
 
 
 def _check_start(line: int | None, what: str, start: float, end: float) -> None:
@@ -466,7 +482,7 @@ def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
             end = start + duration
             yield _segment(f"{at}.duration", duration, _rate(f"{at}.value", values["value"]))
     else:
-        yield from _model("", document, whole=True)
+        yield from _limit("the document", _model("", document, whole=True), MAX_LINES)
 
 
 def _model(at: str, document: object, *, whole: bool) -> Iterator[_Segment]:
@@ -510,14 +526,22 @@ def _repeated(at: str, values: JsonObject, whole: bool) -> Iterator[_Segment]:  
         raise _Mistake(
             None, f"{at}: a pattern in another one does not repeat for ever: write its count"
         )
-    segments = [
+    segments: Iterable[_Segment] = (
         segment
         for number, item in enumerate(pattern)
         for segment in _model(f"{at}.pattern[{number}]", item, whole=False)
-    ]
-    if len(segments) * count > MAX_LINES:
-        raise _Mistake(None, f"{at}: more than {MAX_LINES} rates")
-    yield from segments * max(1, count)
+    )
+    if count > 1:
+        segments = list(_limit(at, segments, MAX_LINES // count)) * count
+    yield from segments
+
+
+def _limit(at: str, segments: Iterable[_Segment], most: int) -> Iterator[_Segment]:
+    """Yield segments, of which there are so few that all repetitions have at most `MAX_LINES`."""
+    for number, segment in enumerate(segments):
+        if number >= most:
+            raise _Mistake(None, f"{at}: more than {MAX_LINES} rates")
+        yield segment
 
 
 _MODELS = {
