@@ -217,6 +217,15 @@ def test_the_mean_lies_between_the_least_and_the_largest(segments):
     assert summary["max_rate_bps"] <= max(rates)
 
 
+@pytest.mark.parametrize(
+    ("rates", "outage"),
+    [([0, 0, 1, 0, 0, 0, 1, 1, 0], 3), ([0, 0, 1], 2), ([1, 0], 1), ([1, 1], 0)],
+)
+def test_the_longest_outage(rates, outage):
+    trace = LinkTrace(np.ones(len(rates)), np.array(rates, dtype=float), None)
+    assert trace.summary()["longest_outage_s"] == outage
+
+
 def test_windows_have_equal_lengths_of_about_one_second():
     """Those of 1.9 s are two of 0.95 s."""
     trace = LinkTrace(np.array([1.0, 0.9]), np.array([1e6, 100e6]), None)

@@ -81,18 +81,15 @@ class LinkTrace(NamedTuple):
         rates = np.clip(
             np.diff(sums) / (duration / windows), self.rates_bps.min(), self.rates_bps.max()
         )
-        outages = [0.0]
-        for length, rate in zip(self.durations_s.tolist(), self.rates_bps.tolist(), strict=True):
-            if rate:
-                outages.append(0.0)
-            else:
-                outages[-1] += length
+        # Segments without capacity have the number of the segments with capacity before them.
+        number, idle = np.cumsum(self.rates_bps > 0), self.durations_s * (self.rates_bps == 0)
+        outages = np.bincount(number, idle)
         summary: JsonObject = {
             "duration_s": duration,
             "mean_rate_bps": float(np.clip(bits[-1] / duration, rates.min(), rates.max())),
             "min_rate_bps": float(rates.min()),
             "max_rate_bps": float(rates.max()),
-            "longest_outage_s": max(outages),
+            "longest_outage_s": float(outages.max()),
             "min_delay_s": None,
             "mean_delay_s": None,
             "max_delay_s": None,
