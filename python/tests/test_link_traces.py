@@ -274,6 +274,8 @@ def test_delays_and_lines_of_equal_duration(trace, tmp_path):
         ("time,rate_bps\n0,1\n", ":1: the column `time` has no unit of s, secs, ms, us"),
         ("time_s,rate_foo\n0,1\n", ":1: the column `rate_foo` has no unit of bps, bit, "),
         ("time_s,rate_bps,bandwidth_bps\n0,1,1\n", ":1: two columns are a rate"),
+        ('note,"rate_b\nps"\n0,1\n', r":1: the column `rate_b\nps` has no unit of bps, bit, "),
+        ('{"a\\n\\u001b": {}}', r": a\n\x1b: of the models, StaticBwConfig, "),
         ("time_s,loss\n0,1\n", ":1: no column is a rate: the first line has names such as "),
         ("duration_s,rate_bps\n0,1\n", ":2: a duration is above 0"),
         (

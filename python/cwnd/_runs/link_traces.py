@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cwnd import _native
+from cwnd._base.printable import printable
 from cwnd._runs.defaults import TRACE_FORMATS
 from cwnd.errors import ArgumentError
 
@@ -225,8 +226,8 @@ def _json_number(value: object, what: str) -> float:
 
 
 def _shorten(value: object) -> str:
-    """Return the beginning of a wrong value."""
-    text = value.strip() if isinstance(value, str) else json.dumps(value)
+    """Return the beginning of a wrong value on one line."""
+    text = printable(value.strip()) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 40 else text[:40] + "…"
 
 
@@ -487,7 +488,7 @@ def _model(at: str, document: object, *, whole: bool) -> Iterator[_Segment]:
     if not isinstance(document, dict) or len(document) != 1:
         raise _Mistake(None, f"{at or 'the document'}: not a series of points or a model")
     name, values = next(iter(document.items()))
-    at = f"{at}.{name}" if at else name
+    at = f"{at}.{_shorten(name)}" if at else _shorten(name)
     if name not in _MODELS:
         problem = f"of the models, {', '.join(_MODELS)} are read; write the series of another one"
         raise _Mistake(None, f"{at}: {problem}")
