@@ -31,6 +31,7 @@ _Spread: TypeAlias = tuple[int, float, float, float, float, float]
 
 __all__ = [
     "KERNEL_IMPLEMENTED",
+    "LARGEST_FILE",
     "SCALES",
     "Acked",
     "Context",
@@ -109,6 +110,7 @@ __all__ = [
     "read_expectations",
     "read_limit",
     "read_metric",
+    "read_trace",
     "record_schema",
     "resolve",
     "responsiveness",
@@ -594,6 +596,7 @@ def scenario_groups(scenario_json: str) -> set[str]: ...
 def schema() -> str: ...
 def record_schema() -> str: ...
 def load(text: str, origin: str) -> str: ...
+def read_trace(path: str) -> str: ...
 def resolve(scenario_json: str, home: str) -> tuple[str, list[str]]: ...
 def validate(scenario_json: str, seed: int) -> Compiled: ...
 @overload
@@ -740,6 +743,7 @@ def udt_listen(host: str, port: int, options: SocketOptions) -> UdtListener: ...
 class KernelError(ValueError): ...
 
 KERNEL_IMPLEMENTED: list[str]
+LARGEST_FILE: int
 SCALES: list[int]
 
 @final

@@ -82,7 +82,9 @@ mod _native {
     #[pymodule_export]
     use crate::registry::{SpecError, algorithms, canonical};
     #[pymodule_export]
-    use crate::scenario::{ScenarioError, load, resolve, scenario_groups, schema, validate};
+    use crate::scenario::{
+        ScenarioError, load, read_trace, resolve, scenario_groups, schema, validate,
+    };
     #[pymodule_export]
     use crate::simulate::{check_simulated, simulate};
     #[cfg(unix)]
@@ -96,6 +98,8 @@ mod _native {
         udt_listen, udt_parse_peers, udt_read_secret,
     };
 
+    #[pymodule_export]
+    const LARGEST_FILE: usize = crate::scenario::LARGEST_FILE;
     #[pymodule_export]
     const SCALES: [u32; 3] = cwnd_sim::metrics::SCALES;
     #[cfg(target_os = "linux")]

@@ -8,7 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 create_exception!(
     cwnd._native,
@@ -81,11 +84,35 @@ pub(crate) fn read_scenario(json: &str) -> PyResult<Scenario> {
 
 /// Returns the path and the text of a file that a scenario names.
 fn read_file(path: &Path) -> Result<(String, String), String> {
-    let shown = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok((shown, text)),
-        Err(error) => Err(format!("{shown}: {error}")),
+    Ok((path.display().to_string(), read_text(path)?))
+}
+
+/// The largest size in bytes of a file that a scenario names.
+pub(crate) const LARGEST_FILE: usize = 128 << 20;
+
+/// Returns the text of a regular file in UTF-8, without a byte order mark.
+fn read_text(path: &Path) -> Result<String, String> {
+    let failed = |error: &dyn Display| format!("{}: {error}", path.display());
+    let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
+    if !metadata.is_file() {
+        return Err(failed(&"not a regular file"));
     }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LARGEST_FILE as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| failed(&error))?;
+    if bytes.len() > LARGEST_FILE {
+        return Err(failed(&format_args!("larger than {} MiB", LARGEST_FILE >> 20)));
+    }
+    let text = str::from_utf8(&bytes).map_err(|_| failed(&"not a text file in UTF-8"))?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())
+}
+
+/// Returns the text of a trace, which is read as the files that a scenario names.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value")]
+pub(crate) fn read_trace(path: PathBuf) -> PyResult<String> {
+    read_text(&path).map_err(PyValueError::new_err)
 }
 
 pub(crate) fn scenario_error(error: cwnd_sim::scenario::ScenarioError) -> PyErr {

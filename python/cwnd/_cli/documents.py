@@ -738,7 +738,7 @@ class KernelCheckDocument(TypedDict):
 
 
 class LinkTraceDocument(TypedDict):
-    """A recorded link: its rates in windows of 1 s, and its delays if it has them."""
+    """A recorded link: its rates in windows of about 1 s, and its delays if it has them."""
 
     format: str
     duration_s: float

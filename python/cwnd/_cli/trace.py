@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from os.path import realpath
 from pathlib import Path
 
 import click
@@ -36,7 +38,7 @@ _INTERVAL = click.option("--interval", help="Duration of each line of a CSV with
 @_INTERVAL
 @shared.json()
 def info(file: str, form: str | None, interval: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """Describe the trace in FILE: its duration, rates in windows of 1 s, outages and delays."""
+    """Describe the trace in FILE: duration, rates in windows of about 1 s, outages and delays."""
     from cwnd._runs.link_traces import read_link_trace
     from cwnd.units import format_rate, format_time
 
@@ -49,7 +51,7 @@ def info(file: str, form: str | None, interval: str | None, as_json: bool) -> No
         return
     rates = [format_rate(summary[f"{which}_rate_bps"]) for which in ("mean", "min", "max")]
     echo(f"{file}: {form}, {format_time(summary['duration_s'])}")
-    echo(f"rate: {rates[0]} on average, {rates[1]} to {rates[2]} in windows of 1 s")
+    echo(f"rate: {rates[0]} on average, {rates[1]} to {rates[2]} in windows of about 1 s")
     echo(f"longest time without capacity: {format_time(summary['longest_outage_s'])}")
     if found.delays_s is not None:
         delays = [format_time(summary[f"{which}_delay_s"]) for which in ("mean", "min", "max")]
@@ -74,6 +76,10 @@ def convert(
     from cwnd._runs.link_traces import read_link_trace, write_delays, write_link_trace
     from cwnd._runs.result import write_text
 
+    files = {"FILE": file, "OUT": out} | ({} if delays is None else {"--delays": delays})
+    for (name, path), (other, taken) in combinations(files.items(), 2):
+        if _same_file(Path(path), Path(taken)):
+            raise click.UsageError(f"{name} and {other} are the same file, {taken}")
     if delays is not None:
         check_file("delays", Path(delays))
     duration = _seconds(interval)
@@ -86,6 +92,13 @@ def convert(
         write_text(delays, delay_text)
     elif found.delays_s is not None and to != "csv":
         say("the delays are not written: --delays FILE writes them")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths, of which some may not exist yet, lead to one file."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return realpath(path) == realpath(other)
 
 
 def _seconds(interval: str | None) -> float | None:

@@ -7,19 +7,22 @@ a line is the time of an opportunity to deliver 1504 bytes.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
+import operator
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cwnd import _native
+from cwnd._base.printable import printable
 from cwnd._runs.defaults import TRACE_FORMATS
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -35,10 +38,16 @@ DELAY_INTERVAL_S = 0.01
 """Time between the delays of a scenario's trace by default."""
 
 _MOST_DIGITS = 10
-"""Of a time in milliseconds."""
+"""Largest number of digits of a time in milliseconds."""
 
 _LONGEST_S, _FASTEST_BPS, _LONGEST_DELAY_S = 1e6, 1e13, 7200.0
 """Largest duration of a trace, rate and delay; the last two are a scenario's."""
+
+_ROUNDING = 1e-8
+"""Relative difference of a trace's duration and that of a file of rounded times."""
+
+_AGREEMENT_S = 2e-6
+"""Largest distance of a segment from the end before: times and durations are rounded to 1 us."""
 
 _SLACK = 1e-6
 """Milliseconds and packets that are rounding errors of sums."""
@@ -58,34 +67,41 @@ class LinkTrace(NamedTuple):
         return np.cumsum(self.durations_s)
 
     def summary(self) -> JsonObject:
-        """Return the duration, the rates in windows of 1 s, the longest outage and the delays."""
+        """Return the duration, the rates, the longest outage and the delays.
+
+        The smallest and the largest rate are those of equal windows of about 1 s, which cover the
+        trace, so that the mean lies between them.
+        """
         ends = self.ends_s
         duration = float(ends[-1])
         bits = np.concatenate([[0.0], np.cumsum(self.durations_s * self.rates_bps)])
-        windows = max(1, math.floor(duration + _SLACK))
-        edges = np.arange(windows + 1) * min(1.0, duration)
-        rates = np.diff(np.interp(edges, np.concatenate([[0.0], ends]), bits)) / edges[1]
-        outages = [0.0]
-        for length, rate in zip(self.durations_s.tolist(), self.rates_bps.tolist(), strict=True):
-            if rate:
-                outages.append(0.0)
-            else:
-                outages[-1] += length
+        windows = max(1, round(duration))
+        edges = np.linspace(0.0, duration, windows + 1)
+        sums = np.interp(edges, np.concatenate([[0.0], ends]), bits)
+        # Rounding errors of sums may leave the range of what is averaged.
+        rates = np.clip(
+            np.diff(sums) / (duration / windows), self.rates_bps.min(), self.rates_bps.max()
+        )
+        # Segments without capacity have the number of the segments with capacity before them.
+        number, idle = np.cumsum(self.rates_bps > 0), self.durations_s * (self.rates_bps == 0)
+        outages = np.bincount(number, idle)
         summary: JsonObject = {
             "duration_s": duration,
-            "mean_rate_bps": float(bits[-1]) / duration,
+            "mean_rate_bps": float(np.clip(bits[-1] / duration, rates.min(), rates.max())),
             "min_rate_bps": float(rates.min()),
             "max_rate_bps": float(rates.max()),
-            "longest_outage_s": max(outages),
+            "longest_outage_s": float(outages.max()),
             "min_delay_s": None,
             "mean_delay_s": None,
             "max_delay_s": None,
         }
         if self.delays_s is not None:
+            least, most = self.delays_s.min(), self.delays_s.max()
+            mean = np.average(self.delays_s, weights=self.durations_s)
             summary |= {
-                "min_delay_s": float(self.delays_s.min()),
-                "mean_delay_s": float(np.average(self.delays_s, weights=self.durations_s)),
-                "max_delay_s": float(self.delays_s.max()),
+                "min_delay_s": float(least),
+                "mean_delay_s": float(np.clip(mean, least, most)),
+                "max_delay_s": float(most),
             }
         return summary
 
@@ -99,12 +115,14 @@ def read_link_trace(
     format. The ArgumentError of a file that is not in the format names the file and the line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig").rstrip()
-    except UnicodeDecodeError:
-        raise ArgumentError("file", f"{path}: not a text file in UTF-8") from None
+        text = _native.read_trace(path).replace("\r\n", "\n").replace("\r", "\n").rstrip()
+    except ValueError as mistake:
+        raise ArgumentError("file", str(mistake)) from None
+    if text.count("\n") >= MAX_LINES:
+        raise ArgumentError("file", f"{path}: more than {MAX_LINES} lines")
     form = _recognise(text) if form is None else form
     try:
-        segments = list(_read_segments(text, form, interval_s))
+        segments = np.fromiter(_read_segments(text, form, interval_s), _SEGMENT)
     except _Mistake as mistake:
         line = "" if mistake.line is None else f"{mistake.line}:"
         raise ArgumentError("file", f"{path}:{line} {mistake}") from None
@@ -112,10 +130,10 @@ def read_link_trace(
         raise ArgumentError("file", f"{path}: nested too deeply") from None
     except csv.Error as mistake:
         raise ArgumentError("file", f"{path}: not CSV: {mistake}") from None
-    durations, rates, delays = (np.array(column) for column in zip(*segments, strict=True))
-    has_delays = segments[0].delay_s is not None
+    durations, rates, delays = (segments[name].copy() for name in _Segment._fields)
+    has_delays = not np.isnan(delays[0])
     for largest, limit, problem in (
-        (math.fsum(durations), _LONGEST_S, "a trace lasts at most 10^6 s"),
+        (sum(durations.tolist()), _LONGEST_S * (1 + _ROUNDING), "a trace lasts at most 10^6 s"),
         (rates.max(), _FASTEST_BPS, "a rate is at most 10 Tbit/s"),
         (delays.max() if has_delays else 0, _LONGEST_DELAY_S, "a delay is at most 2 h"),
     ):
@@ -128,7 +146,11 @@ def read_link_trace(
 
 def write_link_trace(trace: LinkTrace, form: str) -> str:
     """Return a trace as the text of a file in a format of `FORMATS`."""
-    return FORMATS[form].write(trace)
+    text = FORMATS[form].write(trace)
+    if text.count("\n") > MAX_LINES or len(text) > _native.LARGEST_FILE:
+        most = f"a file has at most {MAX_LINES} lines and {_native.LARGEST_FILE >> 20} MiB"
+        raise ArgumentError("file", f"{most}, this one would have more: write a part of it")
+    return text
 
 
 def write_delays(trace: LinkTrace) -> str:
@@ -137,6 +159,9 @@ def write_delays(trace: LinkTrace) -> str:
     if delays is None:
         raise ArgumentError("file", "the trace has no delays for --delays")
     number = max(1, math.ceil(ends[-1] / DELAY_INTERVAL_S - _SLACK))
+    if number > MAX_LINES:
+        most = f"a trace has at most {MAX_LINES} delays, one for each 10 ms"
+        raise ArgumentError("file", f"{most}; this one has {number}: write a part of it")
     at = np.searchsorted(ends, np.arange(number) * DELAY_INTERVAL_S + _SLACK / 1e3)
     return _lines(np.rint(delays[np.minimum(at, len(ends) - 1)] * 1e3).astype(int))
 
@@ -152,7 +177,10 @@ class _Mistake(Exception):  # noqa: N818
 class _Segment(NamedTuple):
     duration_s: float
     rate_bps: float
-    delay_s: float | None = None
+    delay_s: float = math.nan
+
+
+_SEGMENT = np.dtype([(name, np.float64) for name in _Segment._fields])
 
 
 class _Format(NamedTuple):
@@ -179,20 +207,27 @@ def _recognise(text: str) -> str:
     return "pensieve" if len(line.split()) > 1 else "mahimahi"
 
 
-def _number(line: int | None, text: object, what: str) -> float:
-    """Parse a number of at least 0."""
+def _number(line: int | None, value: str | float, what: str) -> float:
+    """Return a number of at least 0."""
     try:
-        number = float(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        number = float(value)
+    except (OverflowError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise _Mistake(line, f"`{_shorten(text)}` is not {what}: a number of at least 0")
+        raise _Mistake(line, f"`{_shorten(value)}` is not {what}: a number of at least 0")
     return number
 
 
+def _json_number(value: object, what: str) -> float:
+    """Return a number of at least 0 of a JSON document, where text and `true` are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _Mistake(None, f"`{_shorten(value)}` is not {what}: a number of at least 0")
+    return _number(None, value, what)
+
+
 def _shorten(value: object) -> str:
-    """Return the beginning of a wrong value."""
-    text = value.strip() if isinstance(value, str) else json.dumps(value)
+    """Return the beginning of a wrong value on one line."""
+    text = printable(value.strip()) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 40 else text[:40] + "…"
 
 
@@ -201,23 +236,16 @@ def _lines(numbers: npt.NDArray[Any]) -> str:
 
 
 def _decimal(number: float) -> str:
-    """Format a number with at most nine decimals."""
+    """Format a number with at most nine decimals, or nine digits if it is small."""
+    if 0 < number < 1e-3:
+        return f"{number:.9g}"
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
 def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
     """Read times of opportunities; those at one time are of the millisecond that ends then."""
-    times: list[int] = []
-    for line, item in enumerate(text.splitlines(), 1):
-        digits = item.strip()
-        if not (digits.isascii() and digits.isdigit() and len(digits) < _MOST_DIGITS):
-            problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
-            raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
-        at = int(digits)
-        if times and at < times[-1]:
-            raise _Mistake(line, "times do not decrease")
-        times.append(at)
-    if not times or not times[-1]:
+    times = np.fromiter(_read_times(text), np.int64)
+    if not times.any():
         raise _Mistake(None, "a trace has at least one time, and its last one is above 0")
     distinct, counts = np.unique(np.maximum(times, 1), return_counts=True)
     before = 0
@@ -228,14 +256,28 @@ def _read_mahimahi(text: str, _: float | None) -> Iterator[_Segment]:
         before = time
 
 
+def _read_times(text: str) -> Iterator[int]:
+    before = 0
+    for line, item in enumerate(io.StringIO(text), 1):
+        digits = item.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            problem = f"`{_shorten(item)}` is not a whole number of milliseconds"
+            raise _Mistake(line, f"{problem}; a file of rates has a header, such as rate_bps")
+        at = int(digits)
+        if at < before:
+            raise _Mistake(line, "times do not decrease")
+        before = at
+        yield at
+
+
 def _write_mahimahi(trace: LinkTrace) -> str:
     """Write the times at which the next opportunity is complete; the last one is the end."""
     ends, bits = trace.ends_s, np.cumsum(trace.durations_s * trace.rates_bps)
-    number = bits[-1] / OPPORTUNITY_BITS
-    if number >= MAX_LINES:
+    number = math.floor(bits[-1] / OPPORTUNITY_BITS + _SLACK)
+    if number > MAX_LINES:
         most = f"a trace has at most {MAX_LINES} opportunities"
-        raise ArgumentError("file", f"{most}, this one has {number:.0f}: write a part of it")
-    complete = np.arange(1, math.floor(number + _SLACK) + 1) * OPPORTUNITY_BITS
+        raise ArgumentError("file", f"{most}, this one has {number}: write a part of it")
+    complete = np.arange(1, number + 1) * OPPORTUNITY_BITS
     at = np.searchsorted(bits, complete - _SLACK * OPPORTUNITY_BITS)
     times_s = ends[at] - (bits[at] - complete) / trace.rates_bps[at]
     times = np.ceil(times_s * 1e3 - _SLACK).astype(int)
@@ -249,7 +291,8 @@ def _write_mahimahi(trace: LinkTrace) -> str:
 def _read_pensieve(text: str, _: float | None) -> Iterator[_Segment]:
     """Read times in seconds, and rates since the line before in Mbit/s."""
     before: float | None = None
-    for line, item in enumerate(text.splitlines(), 1):
+    line = 0
+    for line, item in enumerate(io.StringIO(text), 1):
         columns = item.split()
         if len(columns) != 2:
             raise _Mistake(
@@ -260,7 +303,7 @@ def _read_pensieve(text: str, _: float | None) -> Iterator[_Segment]:
         if before is not None:
             yield _Segment(_elapsed(line, before, time), rate * 1e6)
         before = time
-    if before is None or line == 1:
+    if line < 2:
         raise _Mistake(None, "a trace has at least two lines")
 
 
@@ -271,9 +314,24 @@ def _elapsed(line: int, before: float, time: float) -> float:
 
 
 def _write_pensieve(trace: LinkTrace) -> str:
-    times, rates = [0.0, *trace.ends_s.tolist()], (trace.rates_bps / 1e6).tolist()
+    times = [_decimal(time) for time in (0.0, *trace.ends_s.tolist())]
+    if any(map(operator.eq, times, times[1:])):
+        problem = "the times of the format pensieve have nine decimals"
+        raise ArgumentError("file", f"{problem}: a duration of this trace is too short")
+    rates = _written_rates(trace, trace.rates_bps / 1e6, "pensieve").tolist()
     rows = zip(times, [rates[0], *rates], strict=True)
-    return "".join(f"{_decimal(time)} {_decimal(rate)}\n" for time, rate in rows)
+    return "".join(f"{time} {_decimal(rate)}\n" for time, rate in rows)
+
+
+def _written_rates(
+    trace: LinkTrace, rates: npt.NDArray[np.float64], form: str
+) -> npt.NDArray[np.float64]:
+    """Return the rates of a trace in the unit of a format, if no rate above 0 becomes 0 in it."""
+    lost = trace.rates_bps[(trace.rates_bps > 0) & (rates == 0)]
+    if lost.size:
+        problem = f"the rate {lost[0]:.3g} bit/s is 0 in the format {form}"
+        raise ArgumentError("file", problem)
+    return rates
 
 
 _TIME_UNITS = {"s": 1.0, "secs": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -314,14 +372,36 @@ def _read_header(names: Sequence[str]) -> dict[str, tuple[int, float]]:
 
 def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
     """Read rows with a rate, and with the times and delays that the header names."""
-    reader = csv.reader(text.splitlines())
+    before: dict[str, float] = {}
+    length: float | None = None
+    for line, values in _read_rows(text, interval_s):
+        if before:
+            if "duration" not in values:
+                before["duration"] = _elapsed(line, before["time"], values["time"])
+            elif "time" in values:
+                end = before["time"] + before["duration"]
+                _check_start(line, "this line", values["time"], end)
+            length = before["duration"]
+            yield _csv_segment(before)
+        before = values
+    if not before:
+        raise _Mistake(None, "no rates")
+    if "duration" not in before:
+        if length is None:
+            raise _Mistake(None, "one line with a time has no duration")
+        before["duration"] = length
+    yield _csv_segment(before)
+
+
+def _read_rows(text: str, interval_s: float | None) -> Iterator[tuple[int, dict[str, float]]]:
+    """Read the numbers of each row in base units, with the number of its line."""
+    reader = csv.reader(io.StringIO(text))
     header = next(reader, [])
     columns = _read_header(header)
     times = not columns.keys().isdisjoint(("time", "duration"))
     if times == (interval_s is not None):
         problem = "a column is a time: leave out" if times else "no column is a time: add"
         raise _Mistake(1, f"{problem} --interval, the duration of a line")
-    rows: list[dict[str, float]] = []
     for row in reader:
         line = reader.line_num
         if len(row) != len(header):
@@ -330,20 +410,25 @@ def _read_csv(text: str, interval_s: float | None) -> Iterator[_Segment]:
             what: _number(line, row[position], f"a {what}") * unit
             for what, (position, unit) in columns.items()
         }
+        if interval_s is not None:
+            values["duration"] = interval_s
         if values.get("duration") == 0:
             raise _Mistake(line, "a duration is above 0")
-        if rows and "time" in values:
-            rows[-1].setdefault("duration", _elapsed(line, rows[-1]["time"], values["time"]))
-        rows.append(values)
-    if not rows:
-        raise _Mistake(None, "no rates")
-    if interval_s is None and "duration" not in rows[-1]:
-        if not rows[1:]:
-            raise _Mistake(None, "one line with a time has no duration")
-        rows[-1]["duration"] = rows[-2]["duration"]
-    for values in rows:
-        duration = values.get("duration", interval_s or 0.0)
-        yield _Segment(duration, values["rate"], values.get("delay"))
+        yield line, values
+
+
+def _csv_segment(values: dict[str, float]) -> _Segment:
+    return _Segment(values["duration"], values["rate"], values.get("delay", math.nan))
+
+
+def _check_start(line: int | None, what: str, start: float, end: float) -> None:
+    """Check that a segment begins at the end of the one before."""
+    if not math.isclose(start, end, rel_tol=1e-15, abs_tol=_AGREEMENT_S):
+        raise _Mistake(
+            line,
+            f"{what} begins at {_decimal(start)} s and the one before ends at {_decimal(end)} s: "
+            "leave no gap and no overlap; a time without capacity has a rate of 0",
+        )
 
 
 def _write_csv(trace: LinkTrace) -> str:
@@ -384,13 +469,18 @@ def _read_netem(text: str, _: float | None) -> Iterator[_Segment]:
     if isinstance(document, list):
         if not document:
             raise _Mistake(None, "no rates")
+        end: float | None = None
         for number, point in enumerate(document):
             at = f"[{number}]"
             values = _object(at, point, "start_time", "value", "duration")
-            duration = _number(None, values["duration"], f"the duration of {at}, in seconds")
+            start = _json_number(values["start_time"], f"the start of {at}, in seconds")
+            duration = _json_number(values["duration"], f"the duration of {at}, in seconds")
+            if end is not None:
+                _check_start(None, at, start, end)
+            end = start + duration
             yield _segment(f"{at}.duration", duration, _rate(f"{at}.value", values["value"]))
     else:
-        yield from _model("", document, whole=True)
+        yield from _limit("the document", _model("", document, whole=True), MAX_LINES)
 
 
 def _model(at: str, document: object, *, whole: bool) -> Iterator[_Segment]:
@@ -398,7 +488,7 @@ def _model(at: str, document: object, *, whole: bool) -> Iterator[_Segment]:
     if not isinstance(document, dict) or len(document) != 1:
         raise _Mistake(None, f"{at or 'the document'}: not a series of points or a model")
     name, values = next(iter(document.items()))
-    at = f"{at}.{name}" if at else name
+    at = f"{at}.{_shorten(name)}" if at else _shorten(name)
     if name not in _MODELS:
         problem = f"of the models, {', '.join(_MODELS)} are read; write the series of another one"
         raise _Mistake(None, f"{at}: {problem}")
@@ -428,20 +518,28 @@ def _replayed(at: str, values: JsonObject, _: bool) -> Iterator[_Segment]:  # no
 def _repeated(at: str, values: JsonObject, whole: bool) -> Iterator[_Segment]:  # noqa: FBT001
     """Read a pattern as often as it repeats; once if that is for ever, a count of 0."""
     pattern, count = _list(f"{at}.pattern", values.get("pattern")), values.get("count", 0)
-    if not isinstance(count, int) or count < 0:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise _Mistake(None, f"{at}.count: `{_shorten(count)}` is not a whole number")
     if not count and not whole:
         raise _Mistake(
             None, f"{at}: a pattern in another one does not repeat for ever: write its count"
         )
-    segments = [
+    segments: Iterable[_Segment] = (
         segment
         for number, item in enumerate(pattern)
         for segment in _model(f"{at}.pattern[{number}]", item, whole=False)
-    ]
-    if len(segments) * count > MAX_LINES:
-        raise _Mistake(None, f"{at}: more than {MAX_LINES} rates")
-    yield from segments * max(1, count)
+    )
+    if count > 1:
+        segments = list(_limit(at, segments, MAX_LINES // count)) * count
+    yield from segments
+
+
+def _limit(at: str, segments: Iterable[_Segment], most: int) -> Iterator[_Segment]:
+    """Yield segments, of which there are so few that all repetitions have at most `MAX_LINES`."""
+    for number, segment in enumerate(segments):
+        if number >= most:
+            raise _Mistake(None, f"{at}: more than {MAX_LINES} rates")
+        yield segment
 
 
 _MODELS = {
@@ -474,7 +572,7 @@ def _rate(at: str, value: object) -> float:
     """Read a rate: gigabits and bits per second, or text such as `1Gbps 500Mbps`."""
     if isinstance(value, dict):
         parts = [(value.get("gbps", 0), 1e9), (value.get("bps", 0), 1.0)]
-        return sum(_number(None, part, f"a rate at {at}") * unit for part, unit in parts)
+        return sum(_json_number(part, f"a rate at {at}") * unit for part, unit in parts)
     return _parts(at, value, _RATE_UNITS, "12Mbps")
 
 
@@ -482,7 +580,7 @@ def _duration(at: str, value: object) -> float:
     """Read a duration: seconds and nanoseconds, or text such as `1s 500ms`."""
     if isinstance(value, dict):
         parts = [(value.get("secs", 0), 1.0), (value.get("nanos", 0), 1e-9)]
-        return sum(_number(None, part, f"a duration at {at}") * unit for part, unit in parts)
+        return sum(_json_number(part, f"a duration at {at}") * unit for part, unit in parts)
     return _parts(at, value, _NETEM_TIMES, "1s 500ms")
 
 
@@ -500,9 +598,10 @@ def _write_netem(trace: LinkTrace) -> str:
     """Write a series of points, as `write_bw_series_json` does."""
     points = []
     starts = trace.ends_s - trace.durations_s
-    columns = (starts.tolist(), trace.durations_s.tolist(), trace.rates_bps.tolist())
+    rates = _written_rates(trace, np.rint(trace.rates_bps), "netem-trace")
+    columns = (starts.tolist(), trace.durations_s.tolist(), rates.astype(int).tolist())
     for start, duration, rate in zip(*columns, strict=True):
-        gigabits, bits = divmod(round(rate), 10**9)
+        gigabits, bits = divmod(rate, 10**9)
         value = {"gbps": gigabits, "bps": bits}
         points.append({"start_time": round(start, 9), "value": value, "duration": duration})
     return json.dumps(points) + "\n"
