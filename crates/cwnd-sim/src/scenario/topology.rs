@@ -213,8 +213,10 @@ impl<'a> Topology<'a> {
         };
         let number = |name: &str| {
             let base = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
-            let number: u32 = name[base.len()..].parse().ok()?;
-            Some((base.to_owned(), number))
+            let digits = &name[base.len()..];
+            let number: u32 = digits.parse().ok()?;
+            // Leading zeros are part of the name of a node: `h04` is not `h4`.
+            (digits == number.to_string()).then(|| (base.to_owned(), number))
         };
         let range = match (number(first), number(last)) {
             (Some((base, low)), Some((other, high))) if base == other && low < high => {

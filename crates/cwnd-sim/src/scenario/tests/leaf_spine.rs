@@ -170,6 +170,8 @@ fn errors_name_the_key_and_what_is_allowed() {
             ("from = \"h1..h99\"\nto = \"h1\"", "11: flow[0].from: unknown node \"h13\""),
             ("from = \"h3..h2\"\nto = \"h1\"", "11: flow[0].from: \"h3..h2\" is not a range of"),
             ("from = \"h1..\"\nto = \"h1\"", "11: flow[0].from: \"h1..\" is not a range of nodes"),
+            ("from = \"h04..h06\"\nto = \"h1\"", "11: flow[0].from: \"h04..h06\" is not a range"),
+            ("from = \"h4..h06\"\nto = \"h1\"", "11: flow[0].from: \"h4..h06\" is not a range of"),
             (
                 "from = \"h1..h4\"\nto = \"h2\"",
                 "12: flow[0].to: starts and ends at the same node \"h2\"",
