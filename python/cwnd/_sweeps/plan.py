@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd import _native
 from cwnd._runs.defaults import DUMBBELL
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cwnd._base.records import JsonObject
-    from cwnd._runs.defaults import DumbbellArguments
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
 
@@ -263,7 +262,7 @@ def _digests(parts: JsonObject) -> dict[str, str]:
 
 def _dumbbell(arguments: Mapping[str, Any]) -> Scenario:
     """Create the dumbbell of a ``[base]`` table; the defaults are those of `cwnd.compare`."""
-    given = cast("DumbbellArguments", {**DUMBBELL, **arguments})
+    given = {**DUMBBELL, **arguments}
     return dumbbell(given, {}).sampled(1, given["flows"], parse_time(given["time"])).scenario
 
 
