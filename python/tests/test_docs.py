@@ -77,6 +77,20 @@ def test_the_readme_has_the_output_of_its_check(command, tmp_path):
     assert f"$ cwnd run home.toml --check\n{done.stdout}" in blocks(readme, "")
 
 
+def test_the_documented_ways_to_set_a_trace(command, tmp_path, two):
+    (tmp_path / "two.toml").write_text(two)
+    for name in ("DOWN", "UP"):
+        (tmp_path / name).write_text("1\n2\n3\n")
+    text = (ROOT / "docs/scenario.md").read_text("utf-8").partition("\n### Traces\n")[2]
+    compare, table = re.findall(r"`cwnd (compare [^`]* --set [^`]*)`|`(--set [^`]*)`", text)[:2]
+    for words in (
+        [*shlex.split(compare[0]), "--time", "2s", "--repeat", "2"],
+        ["run", "two.toml", *shlex.split(table[1])],
+    ):
+        done = command(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
 def test_outputs_of_the_readme_need_no_folder():
     """The options that write one file do not create its directory."""
     words = [word for found in commands(ROOT / "README.md") for word in itertools.pairwise(found)]
