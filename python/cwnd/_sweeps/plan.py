@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cwnd import _native
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.measures import places_of_scenario, read_metric
-from cwnd._runs.networks import dumbbell
+from cwnd._runs.networks import dumbbell, overridden
 from cwnd._runs.scenario import Scenario
 from cwnd._sweeps.axes import LATIN_POINT, find_points, latin_points
 from cwnd._sweeps.code import digest
@@ -150,7 +150,11 @@ class Plan:
             scenario = self.base
         else:
             own = {name: values.pop(name) for name in DUMBBELL if name in values}
-            scenario = Scenario(_dumbbell({**self.base, **own}).to_dict(), self.factories)
+            given = {**self.base, **own}
+            document = _dumbbell(given).to_dict()
+            if "rate" in overridden(values) - given.keys():
+                del document["dumbbell"]["rate"]
+            scenario = Scenario(document, self.factories)
         if values:
             scenario = scenario.with_values(values)
         if run.controller is None:
