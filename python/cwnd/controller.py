@@ -381,7 +381,7 @@ def move_specification(spec: str, home: Path) -> str:
     'runs/mine.py:Law(beta=1/8)'
     """
     match = _FILE.fullmatch(spec.strip())
-    return spec if match is None else f"{home / match['path']}{match[2] or ''}"
+    return spec if match is None else f"{(home / match['path']).as_posix()}{match[2] or ''}"
 
 
 def command_specification(name: str, factory: Factory | None) -> str | None:

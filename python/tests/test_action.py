@@ -48,8 +48,27 @@ def test_an_evaluation_is_in_the_summary(step, tmp_path):
     done = step("Evaluate", GITHUB_STEP_SUMMARY=str(summary), **options)
     assert done.returncode == 0, done.stderr
     assert "| 7.1 Active queue management |" in summary.read_text()
-    failed = step("Evaluate", GITHUB_STEP_SUMMARY=str(summary), CONTROLLERS="none", OPTIONS="")
+
+
+def test_an_evaluation_without_a_card_keeps_its_status(step, tmp_path):
+    summary = str(tmp_path / "summary.md")
+    failed = step("Evaluate", GITHUB_STEP_SUMMARY=summary, CONTROLLERS="none", OPTIONS="")
     assert failed.returncode == 2
+    assert "none" in failed.stderr
+
+
+def test_a_line_is_a_controller(step, tmp_path):
+    summary = tmp_path / "summary.md"
+    options = {
+        "CONTROLLERS": "aimd(0.31, 1/8)\n\nsimd\n",
+        "OPTIONS": "--quick --test aqm-utilization",
+    }
+    done = step("Evaluate", GITHUB_STEP_SUMMARY=str(summary), **options)
+    assert done.returncode == 0, done.stderr
+    titles = [line for line in summary.read_text().splitlines() if line.startswith("### ")]
+    assert len(titles) == 2
+    assert "aimd" in titles[0]
+    assert "simd" in titles[1]
 
 
 def test_the_example_has_inputs_of_the_action():

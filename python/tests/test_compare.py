@@ -600,6 +600,40 @@ def test_values_replace_those_of_the_dumbbell():
     assert "--set dumbbell.rate=5mbit --set tcp.packet=1000b" in comparison.rerun
 
 
+TRACED = ("dumbbell.trace=opportunities", "dumbbell.back.trace=opportunities")
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        TRACED,
+        ('dumbbell.model={kind="cellular"}',),
+        ('dumbbell.model={kind="wifi"}',),
+        ("tcp.conventions=rfc",),
+    ],
+    ids=lambda assignments: assignments[0].partition("=")[2],
+)
+def test_values_take_the_place_of_defaults(command, tmp_path, assignments):
+    """The command that repeats the comparison has no option that the values refuse."""
+    (tmp_path / "opportunities").write_text("1\n2\n3\n")
+    words = [word for each in assignments for word in ("--set", each)]
+    words += ["--time", "2s", "--flows", "2", "--repeat", "1", "--json"]
+    done = command("compare", "reno", "simd", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    again = command(*shlex.split(document["rerun"])[1:], "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["alone"] == document["alone"]
+
+
+def test_a_rate_beside_a_trace_is_refused(command, tmp_path):
+    (tmp_path / "opportunities").write_text("1\n")
+    words = [word for each in TRACED for word in ("--set", each)]
+    done = command("compare", "reno", *words, "--rate", "15mbit", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "cwnd: --rate: `trace` sets the rate of the link\n"
+
+
 @pytest.mark.parametrize("queue", [{"kind": "red", "limit": 40}, "20p"])
 def test_the_command_has_the_queue(capsys, queue):
     comparison = cwnd.compare(["simd"], **(SMALL | {"queue": queue, "repeat": 1}))

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import pytest
@@ -16,7 +16,12 @@ import cwnd
 from cwnd import SpecError
 from cwnd._cli import run
 from cwnd._controllers.registry import describe
-from cwnd.controller import command_specification, explain_failure, read_controller
+from cwnd.controller import (
+    command_specification,
+    explain_failure,
+    move_specification,
+    read_controller,
+)
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.model import law, stationary, synchronous
 
@@ -408,3 +413,8 @@ def test_a_rate_law_may_change_its_interval_and_start_itself():
     assert times[0] == pytest.approx(0.1)
     assert np.diff(times) == pytest.approx(0.5)
     assert set(result.record["flows"][0]["gauges"]["rate"]) == {50.0}
+
+
+def test_a_moved_specification_is_the_same_on_windows():
+    moved = move_specification("mine.py:Law(beta=1/8)", PureWindowsPath("runs\\one"))
+    assert moved == "runs/one/mine.py:Law(beta=1/8)"

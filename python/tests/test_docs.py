@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -54,8 +55,10 @@ def test_scenarios_and_plans_of_the_documents_are_valid(path, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     texts = blocks(path, "toml")
     assert texts
+    # In a folder of the repository, as `networks/home.toml` of docs/ci.md.
+    file = tmp_path / "networks/example.toml"
+    file.parent.mkdir()
     for text in texts:
-        file = tmp_path / "example.toml"
         file.write_text(text)
         if "[axes]" in text:
             assert read_plan(file).points > 1
@@ -64,6 +67,49 @@ def test_scenarios_and_plans_of_the_documents_are_valid(path, tmp_path, monkeypa
         assert scenario.validate()["flows"] > 0
         if "[expect]" in text:
             assert [each.text for each in cwnd.run(scenario).check() if not each.holds] == []
+
+
+def test_the_readme_has_the_output_of_its_check(command, tmp_path):
+    readme = ROOT / "README.md"
+    (scenario,) = (text for text in blocks(readme, "toml") if "[expect]" in text)
+    (tmp_path / "home.toml").write_text(scenario)
+    done = command("run", "home.toml", "--check", cwd=tmp_path)
+    assert f"$ cwnd run home.toml --check\n{done.stdout}" in blocks(readme, "")
+
+
+def test_the_documented_ways_to_set_a_trace(command, tmp_path, two):
+    (tmp_path / "two.toml").write_text(two)
+    for name in ("DOWN", "UP"):
+        (tmp_path / name).write_text("1\n2\n3\n")
+    text = (ROOT / "docs/scenario.md").read_text("utf-8").partition("\n### Traces\n")[2]
+    compare, table = re.findall(r"`cwnd (compare [^`]* --set [^`]*)`|`(--set [^`]*)`", text)[:2]
+    for words in (
+        [*shlex.split(compare[0]), "--time", "2s", "--repeat", "2"],
+        ["run", "two.toml", *shlex.split(table[1])],
+    ):
+        done = command(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+def test_outputs_of_the_readme_need_no_folder():
+    """The options that write one file do not create its directory."""
+    words = [word for found in commands(ROOT / "README.md") for word in itertools.pairwise(found)]
+    files = [file for option, file in words if option in {"--report", "--plot", "--pcap"}]
+    assert len(files) >= 5
+    assert [file for file in files if "/" in file] == []
+
+
+def test_the_meanings_of_beta():
+    """Laws whose `beta` is another quantity than a fraction of the window are named."""
+    document = (ROOT / "docs/controllers.md").read_text("utf-8")
+    section = document.partition("## `beta` and `kept`\n")[2].partition("\n## ")[0]
+    others = {
+        algorithm.name
+        for algorithm in cwnd.algorithms()
+        for each in algorithm.parameters
+        if each.name == "beta" and not each.meaning.endswith("as a fraction of the window")
+    }
+    assert set(re.findall(r"^\* of `(\w+)`", section, re.MULTILINE)) == others
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -56,6 +57,31 @@ def test_submodules_are_attributes():
             assert (home / f"{name}.py").exists() or (home / name / "__init__.py").exists()
     files = {path.stem for path in (ROOT / "python/cwnd/model").glob("*.py")}
     assert set(cwnd.model.__all__) == files - {"__init__", "checks", "quantities"}
+
+
+def test_text_files_have_the_same_bytes_on_every_system():
+    """Without `newline` Windows would write CRLF."""
+    sources = sorted((ROOT / "python/cwnd").rglob("*.py"))
+    found = [
+        (f"{path.relative_to(ROOT)}:{call.lineno}", {each.arg for each in call.keywords})
+        for path in sources
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call) and _writes_text(call)
+    ]
+    assert len(found) >= 4
+    assert [place for place, keywords in found if not {"newline", "encoding"} <= keywords] == []
+
+
+def _writes_text(call: ast.Call) -> bool:
+    """Whether a call writes a text file: `write_text` of a path, or `open` with such a mode."""
+    match call.func:
+        case ast.Attribute(attr="write_text"):
+            return True
+        case ast.Attribute(attr="open") | ast.Name(id="open"):
+            words = {each.value for each in ast.walk(call) if isinstance(each, ast.Constant)}
+            return bool(words & {"w", "x", "a", "w+", "wt"})
+        case _:
+            return False
 
 
 @pytest.mark.slow

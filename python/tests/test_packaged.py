@@ -47,6 +47,9 @@ def test_a_name_is_that_of_a_packaged_file_unless_there_is_such_a_file(command, 
         cwd=tmp_path,
     )
     assert json.loads(compared.stdout)["network"]["file"] == "codel.toml"
+    (tmp_path / "dctcp").mkdir()
+    chosen = command("run", "dctcp", "--set", "duration=2s", "--set", "warmup=1s", cwd=tmp_path)
+    assert chosen.returncode == 0, chosen.stderr
     for missing in ("nothing", "nothing.toml"):
         done = command("run", missing, cwd=tmp_path)
         assert done.returncode == 2
@@ -115,3 +118,15 @@ def test_a_new_scenario_replaces_no_file_unless_forced(command, tmp_path):
         2,
         "cwnd: none/x.toml: No such file or directory\n",
     )
+    for name, problem in ("", "the name of FILE is empty"), (".", "is a directory"):
+        for option in [], ["--force"]:
+            refused = command("new-scenario", name, *option, cwd=tmp_path)
+            assert refused.returncode == 2
+            assert problem in refused.stderr
+
+
+def test_a_new_scenario_named_dash_is_printed(command, tmp_path):
+    printed = command("new-scenario", "-", cwd=tmp_path)
+    assert [*tmp_path.iterdir()] == []
+    assert command("new-scenario", cwd=tmp_path).returncode == 0
+    assert printed.stdout == (tmp_path / "scenario.toml").read_text("utf-8")

@@ -270,6 +270,19 @@ def test_the_base_is_the_dumbbell_of_compare():
     assert document["flow"] == [{"controller": "simd", "count": 8, "start": "0s..6.000000000s"}]
 
 
+def test_a_trace_takes_the_place_of_the_default_rate(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one").write_text("1\n2\n3\n")
+    axes = '"dumbbell.trace" = ["one"]\n"dumbbell.back.trace" = ["one"]\n'
+    plan = f'controllers = ["simd"]\nseeds = 1\n[base]\ntime = "2s"\n{{}}[axes]\n{axes}'
+    (tmp_path / "plan.toml").write_text(plan.format(""))
+    read = read_plan(tmp_path / "plan.toml")
+    assert "rate" not in read.scenario(read.run(0)).to_dict()["dumbbell"]
+    (tmp_path / "plan.toml").write_text(plan.format('rate = "15mbit"\n'))
+    with pytest.raises(PlanError, match="`trace` sets the rate of the link"):
+        read_plan(tmp_path / "plan.toml")
+
+
 def test_derived_values_follow_the_axes():
     plan = read_plan({**SMALL, "axes": {"time": ["4s", "40s"], "rtt": ["80ms"]}})
     documents = [plan.scenario(run).to_dict() for run in plan.runs()]

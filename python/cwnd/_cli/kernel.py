@@ -129,6 +129,7 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
     time in ns, event, and after a bar the window in packets and the pacing rate. At the end each
     connection is summarised, with the deviation of its windows from those of the simulator's law.
     """
+    from cwnd._runs.result import write_text
     from cwnd.errors import read_argument
     from cwnd.kernel import Trace, listing
     from cwnd.units import parse_time
@@ -146,7 +147,7 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
         elif not as_json:
             echo(f"{number} {line}")
     for number, record_lines in lines.items():
-        (Path(str(record)) / f"{number}.txt").write_text("".join(record_lines))
+        write_text(Path(str(record)) / f"{number}.txt", "".join(record_lines))
     flows = [it for it in listener.flows() if ports is None or it["port"] in ports]
     if as_json:
         print_json({"flows": [_plain(flow) for flow in flows], "missed": listener.missed()})

@@ -24,6 +24,11 @@ def _complete(_: click.Context, __: click.Parameter, begin: str) -> list[str]:
     return [name for name in _packaged_files() if name.startswith(begin)]
 
 
+def _print_text(text: str) -> None:
+    """Print the text of a file."""
+    echo(*text.removesuffix("\n").split("\n"))
+
+
 @click.command()
 @click.argument("name", required=False, shell_complete=_complete)
 @shared.json()
@@ -46,7 +51,7 @@ def scenarios(name: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"scenarios": rows})
     elif name is not None:
-        echo(*chosen[name][1].text.removesuffix("\n").split("\n"))
+        _print_text(chosen[name][1].text)
     else:
         from cwnd._cli.tables import print_packaged
 
@@ -54,14 +59,22 @@ def scenarios(name: str | None, *, as_json: bool) -> None:
 
 
 @click.command("new-scenario")
-@click.argument("file", type=click.Path(), default="scenario.toml")
+@click.argument("file", type=click.Path(dir_okay=False), default="scenario.toml")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def new_scenario(file: str, *, force: bool) -> None:
-    """Write a scenario FILE to edit: it runs, and its comments list the keys of its tables."""
+    """Write a scenario FILE to edit: it runs, and its comments list the keys of its tables.
+
+    A FILE of `-` is standard output.
+    """
     from cwnd._runs.scenario_template import scenario_template
 
+    if not file:
+        raise click.UsageError("the name of FILE is empty")
+    if file == "-":
+        _print_text(scenario_template())
+        return
     try:
-        with Path(file).open("w" if force else "x", encoding="utf-8") as written:
+        with Path(file).open("w" if force else "x", encoding="utf-8", newline="") as written:
             written.write(scenario_template())
     except FileExistsError:
         raise click.UsageError(f"{file} exists already: --force replaces it") from None

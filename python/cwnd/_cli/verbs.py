@@ -252,15 +252,17 @@ def compare(  # noqa: PLR0913
     if len(files) > 1:
         raise click.UsageError(f"only one network is possible, not {' and '.join(files)}")
     with show_progress("comparing") as progress:
+        from cwnd._runs.networks import overridden
         from cwnd._runs.scenario_keys import read_values
         from cwnd._tasks.comparison.run import Plan
 
         values, file = read_values(assignments), files[0] if files else None
+        unused = options if files else overridden(values)
         # Defaults of the dumbbell's options are ignored with a file or with a value of --set.
         given = {
             name: value
             for name, value in options.items()
-            if not (files or f"tcp.{name}" in values) or shared.is_given(name)
+            if name not in unused or shared.is_given(name)
         }
         plan = Plan(
             names,

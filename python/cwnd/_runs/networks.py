@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
 from cwnd import _native
 from cwnd._runs.conventions import all_conventions, read_conventions
+from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.flow_completion import capacity_of
 from cwnd._runs.scenario import Scenario, dumbbell_document
 from cwnd._runs.scenario_keys import check_values, write_values
@@ -19,7 +21,7 @@ from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Quantity, parse_rate, parse_time, scenario_time, tc_rate, tc_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cwnd._base.records import JsonObject, LinkRecord
     from cwnd._runs.defaults import DumbbellArguments
@@ -233,13 +235,15 @@ class Network:
 
 
 def dumbbell(
-    arguments: DumbbellArguments, values: Mapping[str, object], *, controllers: int = 1
+    given: Mapping[str, Any], values: Mapping[str, object], *, controllers: int = 1
 ) -> Network:
-    """Create a dumbbell from all arguments of `DUMBBELL`, as for `cwnd.compare`.
+    """Create a dumbbell from arguments of `DUMBBELL`, as for `cwnd.compare`.
 
     ``queue`` may be a table of a scenario file; ``controllers`` is the number of controllers that
     evenly share the flows of each round-trip time.
     """
+    arguments = cast("DumbbellArguments", {**DUMBBELL, **given})
+    unused = overridden(values) - given.keys()
     queue, warmup = arguments["queue"], arguments["warmup"]
     flows: Any = arguments["flows"]
     bps = read_argument("rate", parse_rate, arguments["rate"])
@@ -258,18 +262,19 @@ def dumbbell(
         problem = f"{flows} is not {of} from {least} to {MAX_FLOWS}{each}"
         raise ArgumentError("flows", problem)
     trip = float(np.mean(trips))
-    scenario = Scenario(
-        dumbbell_document(
-            rate=bps,
-            trip=trip,
-            queue=queue,
-            time=seconds,
-            warmup=rest,
-            sample=max(min(trip, seconds / MIN_SAMPLES), seconds / MAX_SAMPLES_EACH),
-            access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
-            conventions=read_argument("conventions", read_conventions, arguments["conventions"]),
-        )
+    document = dumbbell_document(
+        rate=bps,
+        trip=trip,
+        queue=queue,
+        time=seconds,
+        warmup=rest,
+        sample=max(min(trip, seconds / MIN_SAMPLES), seconds / MAX_SAMPLES_EACH),
+        access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
+        conventions=read_argument("conventions", read_conventions, arguments["conventions"]),
     )
+    if "rate" in unused:
+        del document["dumbbell"]["rate"]
+    scenario = Scenario(document)
     start = f"0s..{seconds * STARTS:.9f}s"
     if len(trips) == 1:
         scenario.add_flow("reno", count=flows, start=start)
@@ -282,7 +287,8 @@ def dumbbell(
     if lost:
         scenario = scenario.with_values({"dumbbell.loss": lost})
     written = (".." if ranged else ",").join(map(tc_time, trips))
-    words = ["--rate", tc_rate(bps), "--rtt", written]
+    words = [] if "rate" in unused else ["--rate", tc_rate(bps)]
+    words += ["--rtt", written]
     words += (
         ["--queue", queue] if isinstance(queue, str) else write_values({"dumbbell.queue": queue})
     )
@@ -290,10 +296,19 @@ def dumbbell(
     words += ["--time", tc_time(seconds)]
     words += [] if warmup is None else ["--warmup", tc_time(rest)]
     words += ["--loss", repr(lost)] if lost else []
-    words += ["--conventions", scenario.to_dict()["tcp"]["conventions"]]
+    if "conventions" not in unused:
+        words += ["--conventions", scenario.to_dict()["tcp"]["conventions"]]
     asked: RequestedNetwork = {"file": None, "rtt": written, "queue": queue, "loss": lost}
     net = Network(scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right")
     return _with_values(net, values)
+
+
+def overridden(values: Mapping[str, object]) -> set[str]:
+    """Return the arguments of a dumbbell whose defaults do not apply beside these values."""
+    model = values.get("dumbbell.model")
+    varies = isinstance(model, Mapping) and model.get("kind") != "wifi"
+    names = {"rate"} if varies or "dumbbell.trace" in values else set()
+    return names | ({"conventions"} if "tcp.conventions" in values else set())
 
 
 def any_network(network: Scenario | str | Path, values: Mapping[str, object]) -> Network:

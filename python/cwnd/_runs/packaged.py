@@ -39,6 +39,11 @@ def packaged(folder: Folder) -> list[Packaged]:
     return [Packaged(path.stem, path) for path in paths]
 
 
+def _is_file(path: Path) -> bool:
+    """Test whether a path can be read: a file, or a pipe."""
+    return path.exists() and not path.is_dir()
+
+
 def locate(path: Path, folder: Folder, home: Path = Path()) -> Path:
     """Return the path of a file, or of the packaged one of this name if there is no such file.
 
@@ -51,7 +56,7 @@ def locate(path: Path, folder: Folder, home: Path = Path()) -> Path:
     'scenarios/wireless.toml'
     """
     here = home / path
-    if path.name != str(path) or path.suffix not in {"", ".toml"} or here.exists():
+    if path.name != str(path) or path.suffix not in {"", ".toml"} or _is_file(here):
         return here
     for each in packaged(folder):
         if each.name == path.name.removesuffix(".toml"):

@@ -509,8 +509,8 @@ def mean_of_known(values: list[float]) -> float:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file."""
+    """Write a text file, with the same bytes on every system."""
     from pathlib import Path
 
     with naming(path):
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8", newline="\n")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd import _native
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.measures import places_of_scenario, read_metric
-from cwnd._runs.networks import dumbbell
+from cwnd._runs.networks import dumbbell, overridden
 from cwnd._runs.scenario import Scenario
 from cwnd._sweeps.axes import LATIN_POINT, find_points, latin_points
 from cwnd._sweeps.code import digest
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cwnd._base.records import JsonObject
-    from cwnd._runs.defaults import DumbbellArguments
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
 
@@ -151,7 +150,11 @@ class Plan:
             scenario = self.base
         else:
             own = {name: values.pop(name) for name in DUMBBELL if name in values}
-            scenario = Scenario(_dumbbell({**self.base, **own}).to_dict(), self.factories)
+            given = {**self.base, **own}
+            document = _dumbbell(given).to_dict()
+            if "rate" in overridden(values) - given.keys():
+                del document["dumbbell"]["rate"]
+            scenario = Scenario(document, self.factories)
         if values:
             scenario = scenario.with_values(values)
         if run.controller is None:
@@ -263,7 +266,7 @@ def _digests(parts: JsonObject) -> dict[str, str]:
 
 def _dumbbell(arguments: Mapping[str, Any]) -> Scenario:
     """Create the dumbbell of a ``[base]`` table; the defaults are those of `cwnd.compare`."""
-    given = cast("DumbbellArguments", {**DUMBBELL, **arguments})
+    given = {**DUMBBELL, **arguments}
     return dumbbell(given, {}).sampled(1, given["flows"], parse_time(given["time"])).scenario
 
 

@@ -234,7 +234,8 @@ class _Reader:
         document = scenario.to_dict()
         for name, factory in scenario.controllers.items():
             file, in_file, law = name.partition(".py:")
-            seen = f"{os.path.relpath(file + '.py', self._home)}:{law}" if in_file else name
+            here = Path(os.path.relpath(f"{file}.py", self._home)).as_posix()
+            seen = f"{here}:{law}" if in_file else name
             self._factories[seen] = factory
             for flow in document["flow"]:
                 if flow["controller"] == name:

@@ -9,7 +9,7 @@ use super::impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, ModelTable, ReorderTable, Trace,
 };
 use super::queue::Queue;
-use crate::units::{BitRate, Span, table};
+use crate::units::{BitRate, Count, Span, table};
 
 /// Defines the tables of links. Each has the keys of its own and the common ones, which are all
 /// optional.
@@ -111,8 +111,7 @@ link_tables! {
     #[serde(deny_unknown_fields, expecting = "a table of the chain's links")]
     pub struct Chain {
         /// Number of routers, from 2 to 10000.
-        #[schemars(range(min = 2, max = 10_000))]
-        pub routers: u32,
+        pub routers: Count<2, 10_000>,
         /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub bdp_rtt: Option<Span>,
@@ -158,15 +157,12 @@ link_tables! {
 #[serde(deny_unknown_fields, expecting = "a table of a leaf-spine network")]
 pub struct LeafSpine {
     /// Number of leaves, `leaf1`, `leaf2`, ….
-    #[schemars(range(min = 1, max = 1000))]
-    pub leaves: u32,
+    pub leaves: Count<1, 1000>,
     /// Number of spines, `spine1`, `spine2`, …, each with a link to every leaf.
-    #[schemars(range(min = 1, max = 1000))]
-    pub spines: u32,
+    pub spines: Count<1, 1000>,
     /// Number of hosts of each leaf. `h1`, `h2`, … are the hosts of the first leaf, then those of
     /// the next one.
-    #[schemars(range(min = 1, max = 1000))]
-    pub hosts: u32,
+    pub hosts: Count<1, 1000>,
     /// Rate of the links.
     pub rate: BitRate,
     /// Propagation delay of each link.

@@ -7,14 +7,10 @@ use super::format::{Queue, Scenario};
 use super::impairments;
 use super::link::{Back, LeafSpine, LinkKeys};
 use crate::network::{self, InvalidField, QueueLimit};
-use crate::units::Span;
+use crate::units::{Count, Span};
 
 /// The largest number of `[[link]]`s.
 const MAX_LINKS: usize = 100_000;
-/// The largest number of routers of a chain.
-const MAX_ROUTERS: u32 = 10_000;
-/// The largest number of leaves, of spines and of hosts of a leaf.
-const MAX_SWITCHES: u32 = 1000;
 /// The largest number of characters of a name.
 const MAX_NAME_LENGTH: usize = 64;
 
@@ -135,13 +131,8 @@ impl<'a> Topology<'a> {
 
     fn chain(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
         let Some(chain) = &scenario.chain else { return Ok(()) };
-        if !(2..=MAX_ROUTERS).contains(&chain.routers) {
-            return problem(
-                "chain.routers",
-                format!("a chain has from 2 to {MAX_ROUTERS} routers"),
-            );
-        }
-        self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();
+        self.routers =
+            (1..=chain.routers.get()).map(|number| self.node(&format!("r{number}"))).collect();
         let (keys, back) = (chain.keys(), chain.back.as_ref());
         let table = LinkTable::new("chain", keys, chain.bdp_rtt, back);
         table.check_required()?;
@@ -153,13 +144,7 @@ impl<'a> Topology<'a> {
     }
 
     fn leaf_spine(&mut self, table: &'a LeafSpine) -> Result<(), Problem> {
-        let LeafSpine { leaves, spines, hosts, .. } = *table;
-        for (name, count) in [("leaves", leaves), ("spines", spines), ("hosts", hosts)] {
-            if !(1..=MAX_SWITCHES).contains(&count) {
-                let message = format!("a number from 1 to {MAX_SWITCHES}");
-                return problem(format!("leaf_spine.{name}"), message);
-            }
-        }
+        let [leaves, spines, hosts] = [table.leaves, table.spines, table.hosts].map(Count::get);
         let links = 2 * u64::from(leaves) * (u64::from(spines) + u64::from(hosts));
         if links > MAX_LINKS as u64 {
             let message = format!("{links} links in all; at most {MAX_LINKS}");
@@ -213,8 +198,10 @@ impl<'a> Topology<'a> {
         };
         let number = |name: &str| {
             let base = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
-            let number: u32 = name[base.len()..].parse().ok()?;
-            Some((base.to_owned(), number))
+            let digits = &name[base.len()..];
+            let number: u32 = digits.parse().ok()?;
+            // Leading zeros are part of the name of a node: `h04` is not `h4`.
+            (digits == number.to_string()).then(|| (base.to_owned(), number))
         };
         let range = match (number(first), number(last)) {
             (Some((base, low)), Some((other, high))) if base == other && low < high => {

@@ -4,12 +4,14 @@
 //! a short string that is read as the same value. Errors are one sentence that says what was
 //! expected.
 
+mod count;
 mod queue_size;
 mod range;
 mod rate;
 mod size;
 mod time;
 
+pub use count::Count;
 pub use queue_size::{MAX_PACKETS, QueueSize, Threshold};
 pub use range::Range;
 pub(crate) use rate::UNITS as RATES;

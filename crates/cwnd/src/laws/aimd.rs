@@ -28,7 +28,7 @@
 //! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 //! * Yang and Lam halve the window at the congestion indication that ends slow start, as RFC 5681
 //!   equation 4 allows; they have no rule for the threshold after a timeout (see `threshold`).
-//! * The paper's beta is `kept`: in all other laws `beta` is a reduction.
+//! * The paper's beta is `kept`: the `beta` of `aimd` is a reduction.
 //! * Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c).
 
 use crate::conventions::Conventions;

@@ -100,7 +100,7 @@ pub(super) const GAIMD: Algorithm = Algorithm {
          5681 equation 4 allows; they have no rule for the threshold after a timeout (see \
          `threshold`).",
         BYTES,
-        "The paper's beta is `kept`: in all other laws `beta` is a reduction.",
+        "The paper's beta is `kept`: the `beta` of `aimd` is a reduction.",
     ],
     parameters: &[
         alpha(0.31, EACH_ROUND),

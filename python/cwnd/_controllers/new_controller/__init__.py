@@ -183,7 +183,7 @@ def _write(texts: dict[Path, str]) -> None:
         for folder in folders:
             folder.mkdir()
         for path, text in texts.items():
-            parts[path].write_text(text, encoding="utf-8")
+            parts[path].write_text(text, encoding="utf-8", newline="\n")
     except OSError:
         for part in parts.values():
             part.unlink(missing_ok=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, REFERENCE
 from cwnd._runs.flow_groups import flow_kinds, name_of_group
 from cwnd._runs.measures import places_of_scenario, read_metric, values
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd._base.records import FlowRecord, LinkRecord
-    from cwnd._runs.defaults import DumbbellArguments
     from cwnd._runs.scenario import Scenario
     from cwnd.controller import Spec
     from cwnd.units import Quantity
@@ -231,7 +230,7 @@ class Plan:
         if network is None:
             if "conventions" in given and "tcp.conventions" in values:
                 raise ArgumentError("conventions", "tcp.conventions is among the values too")
-            net = dumbbell(cast("DumbbellArguments", DUMBBELL | given), values, controllers=2)
+            net = dumbbell(given, values, controllers=2)
         else:
             for name in given:
                 raise ArgumentError(

@@ -144,7 +144,10 @@ fn errors_have_one_line_with_file_line_and_key() {
     check_errors([link, ""], "x:", &after_link);
     let after_duration = [
         ("[parking_lot]\n", "2: parking_lot: unknown key \"parking_lot\"; did you mean \"chain\"?"),
-        ("[chain]\nrouters = 1\nrate = 9\ndelay = 1\n", "3: chain.routers: a chain has from 2"),
+        (
+            "[chain]\nrouters = 1\nrate = 9\ndelay = 1\n",
+            "3: chain.routers: found the integer `1`, expected a whole number from 2 to 10000",
+        ),
     ];
     check_errors(["duration = 1\n", ""], "x:", &after_duration);
     let of_flow = [

@@ -138,15 +138,23 @@ fn errors_name_the_key_and_what_is_allowed() {
         &[
             (
                 table("leaves = 0\nspines = 1\nhosts = 2"),
-                "5: leaf_spine.leaves: a number from 1 to 1000",
+                "5: leaf_spine.leaves: found the integer `0`, expected a whole number from 1 to 1000",
             ),
             (
                 table("leaves = 1\nspines = 2000\nhosts = 2"),
-                "6: leaf_spine.spines: a number from 1",
+                "6: leaf_spine.spines: found the integer `2000`, expected a whole number from 1 to 1000",
             ),
             (
                 table("leaves = 1000\nspines = 1\nhosts = 50"),
                 "7: leaf_spine.hosts: 102000 links in all; at most 100000",
+            ),
+            (
+                table("leaves = 1\nspines = 1\nhosts = -1"),
+                "7: leaf_spine.hosts: found the integer `-1`, expected a whole number from 1 to 1000",
+            ),
+            (
+                table("leaves = 1\nspines = 1\nhosts = 1.5"),
+                "7: leaf_spine.hosts: found the number `1.5`, expected a whole number from 1 to 1000",
             ),
             (table("leaves = 1\nspines = 1"), "2: leaf_spine: missing `hosts`"),
             (
@@ -170,6 +178,8 @@ fn errors_name_the_key_and_what_is_allowed() {
             ("from = \"h1..h99\"\nto = \"h1\"", "11: flow[0].from: unknown node \"h13\""),
             ("from = \"h3..h2\"\nto = \"h1\"", "11: flow[0].from: \"h3..h2\" is not a range of"),
             ("from = \"h1..\"\nto = \"h1\"", "11: flow[0].from: \"h1..\" is not a range of nodes"),
+            ("from = \"h04..h06\"\nto = \"h1\"", "11: flow[0].from: \"h04..h06\" is not a range"),
+            ("from = \"h4..h06\"\nto = \"h1\"", "11: flow[0].from: \"h4..h06\" is not a range of"),
             (
                 "from = \"h1..h4\"\nto = \"h2\"",
                 "12: flow[0].to: starts and ends at the same node \"h2\"",
