@@ -94,8 +94,7 @@ def man(context: click.Context, directory: str) -> None:
     `man -l DIRECTORY/cwnd.1` shows a page; `man cwnd` finds pages in ~/.local/share/man/man1.
     """
     from cwnd._cli.outputs import check_directory
-    from cwnd._runs.result import write_text
 
     check_directory("directory", Path(directory))
     for name, text in pages(context.find_root().command, "cwnd"):
-        write_text(Path(directory) / name, text)
+        (Path(directory) / name).write_text(text, encoding="utf-8", newline="\n")
