@@ -223,7 +223,9 @@ def _plain(flow: KernelFlowRecord) -> JsonObject:
         part: {name: _list(series) for name, series in flow[part].items()}
         for part in ("cuts", "gauges")
     }
-    return jsonable({**{name: _list(value) for name, value in flow.items()}, **inner})
+    # The trace has no acknowledgements.
+    whole = {name: _list(value) for name, value in flow.items() if name != "acks"}
+    return jsonable(whole | inner)
 
 
 def _list(value: object) -> object:
