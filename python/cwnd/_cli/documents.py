@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from cwnd._base.json_schema import json_schema
+from cwnd._base.records import Limited
 from cwnd._cli.doctor import Finding
 from cwnd._controllers.registry import Algorithm
+from cwnd._runs.kernel_sockets import KernelSocket
 from cwnd._runs.networks import NetworkSummary
 from cwnd._runs.scenario_keys import KeyTable, schema
 from cwnd.kernel import Finding as KernelFinding
@@ -37,15 +39,6 @@ class SmoothnessDocument(TypedDict):
 
     scale_s: float
     cov: float
-
-
-class LimitedDocument(TypedDict):
-    """Seconds for which each limited a sender."""
-
-    window: float
-    pacing: float
-    receiver: float
-    application: float
 
 
 class FlowDocument(TypedDict):
@@ -76,7 +69,7 @@ class FlowDocument(TypedDict):
     min_rtt_s: float
     mean_window: float
     smoothness: list[SmoothnessDocument]
-    limited: LimitedDocument
+    limited: Limited
     application: dict[str, float]
 
 
@@ -696,26 +689,13 @@ class InstancesDocument(TypedDict):
     controllers: list[Instance]
 
 
-class SocketDocument(TypedDict):
-    """A TCP connection of the kernel."""
-
-    controller: str
-    local: tuple[str, int]
-    peer: tuple[str, int]
-    inode: int
-    window: int
-    ssthresh: int
-    rtt_s: float
-    retransmissions: int
-
-
 class UsedInstance(TypedDict):
     """A controller in the kernel, with its connections."""
 
     name: str
     controller: str
     default: bool
-    connections: list[SocketDocument]
+    connections: list[KernelSocket]
 
 
 class StatusDocument(TypedDict):

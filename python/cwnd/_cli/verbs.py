@@ -289,11 +289,11 @@ def compare(  # noqa: PLR0913
     print_repeats(repeat, comparison.network["repeat"], comparison.undecided)
 
 
-def _refuse_in_real_time(*, pcap: bool, lookahead: bool, acks: bool) -> None:
+def _refuse_in_real_time(*, pcap: bool, no_lookahead: bool, acks: bool) -> None:
     """Refuse options that only the backend sim has."""
     for given, problem in (
         (pcap, "--pcap: packet capture needs the backend sim"),
-        (lookahead, "--no-lookahead: only the backend sim has lookahead"),
+        (no_lookahead, "--no-lookahead: only the backend sim has lookahead"),
         (acks, "--acks: only the backend sim records acknowledgements"),
     ):
         if given:
@@ -369,7 +369,7 @@ def run(  # noqa: PLR0913, PLR0917
     if acks and trace is None:
         raise click.UsageError("--acks needs --trace")
     if on != "sim":
-        _refuse_in_real_time(pcap=pcap is not None, lookahead=no_lookahead, acks=acks)
+        _refuse_in_real_time(pcap=pcap is not None, no_lookahead=no_lookahead, acks=acks)
         announce(on, repeat or 1, compiled["duration_s"])
     if repeat is not None:
         return _run_repeated(
