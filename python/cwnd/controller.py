@@ -609,7 +609,7 @@ def installed_controllers() -> Mapping[str, EntryPoint]:
 def _read_installed(spec: str) -> Factory:
     """Return what makes a controller of an installed package."""
     name = _name_of(spec)
-    # An entry point may have a name that is none in Python.
+    # The name of an entry point need not be an identifier.
     _, args, kwargs = _read_call(spec, f"law{spec.strip().removeprefix(name)}")
     entry = installed_controllers()[name]
     try:

@@ -33,7 +33,7 @@ def install() -> None:
             signal.signal(number, _interrupt)
     # Python runs handlers in the main thread only, which may be in native code.
     read, write = os.pipe()
-    # Windows has it since Python 3.12, and does not ask for it.
+    # Windows lacks this function before Python 3.12, and does not require it.
     if hasattr(os, "set_blocking"):
         os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -61,7 +61,7 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 
 def _writable() -> bool:
-    """Whether standard error takes a line without waiting; Windows cannot tell."""
+    """Whether a write to standard error does not block; unknown on Windows, and assumed there."""
     return sys.platform == "win32" or bool(select.select([], [sys.stderr], [], 0)[1])
 
 

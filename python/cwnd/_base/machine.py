@@ -38,7 +38,7 @@ def count_cores() -> int:
 def lock(opened: int, *, shared: bool) -> None:
     """Lock an open file until it is closed; BlockingIOError if another process holds the lock.
 
-    Windows has no shared locks of this kind: those admit every process there.
+    On Windows a shared lock admits every process: `msvcrt` has exclusive locks only.
     """
     if sys.platform != "win32":
         import fcntl
@@ -54,7 +54,7 @@ def lock(opened: int, *, shared: bool) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the names of a folder's files to the disk; Windows does it without request."""
+    """Write the names of a folder's files to the disk; Windows needs no request."""
     if sys.platform != "win32":
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

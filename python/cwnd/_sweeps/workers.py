@@ -78,7 +78,7 @@ class Cores:
         self._cores = 1 if plan.real else machine.count_cores()
         self._packed = b""
         if plan.factories:
-            # Their processes inherit the descriptor of a pipe.
+            # The worker processes inherit a file descriptor, which Windows does not support.
             machine.require("a sweep of Python controllers", "Unix")
             require("a sweep of Python controllers", "cloudpickle")
             self._packed = pack(plan)
