@@ -3,6 +3,8 @@
 
 mod card;
 mod error;
+#[cfg(feature = "files")]
+mod file;
 mod parameter;
 mod parse;
 mod rate;
@@ -11,6 +13,8 @@ mod whole;
 mod window;
 
 pub use error::{SpecError, distance};
+#[cfg(feature = "files")]
+pub use file::declare;
 pub use parameter::{Domain, Parameter, Range};
 pub use spec::Spec;
 
@@ -60,6 +64,9 @@ pub enum Build {
     Rate(fn(&[f64], u64) -> AnyRateLaw),
     /// A whole controller.
     Whole(fn(&[f64], &Settings) -> Box<dyn Controller>),
+    /// A law of a file, of either kind.
+    #[cfg(feature = "files")]
+    File(&'static cwnd_law::Law),
 }
 
 impl Algorithm {
@@ -69,6 +76,11 @@ impl Algorithm {
             Build::Window(_) => Kind::Window,
             Build::Rate(_) => Kind::Rate,
             Build::Whole(_) => Kind::Whole,
+            #[cfg(feature = "files")]
+            Build::File(law) => match law.kind() {
+                cwnd_law::Kind::Window => Kind::Window,
+                cwnd_law::Kind::Rate => Kind::Rate,
+            },
         }
     }
 
@@ -86,9 +98,13 @@ pub fn algorithms() -> &'static [Algorithm] {
     ALGORITHMS
 }
 
-/// The controller called `name`, whatever the case of its letters.
+/// The controller called `name`, whatever the case of its letters; a law that was declared by
+/// exactly this name.
 pub fn find(name: &str) -> Option<&'static Algorithm> {
-    ALGORITHMS.iter().find(|algorithm| algorithm.name.eq_ignore_ascii_case(name))
+    let own = ALGORITHMS.iter().find(|algorithm| algorithm.name.eq_ignore_ascii_case(name));
+    #[cfg(feature = "files")]
+    let own = own.or_else(|| file::find(name));
+    own
 }
 
 /// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`,

@@ -22,6 +22,8 @@ pub mod binomial;
 pub mod cubic;
 pub mod daimd;
 pub mod dctcp;
+#[cfg(feature = "files")]
+pub(crate) mod file;
 pub mod highspeed;
 pub mod prague;
 pub mod scalable;

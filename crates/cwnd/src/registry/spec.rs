@@ -3,7 +3,13 @@
 use super::{Algorithm, Build, Domain, Parameter, SpecError, parse};
 use crate::any::{AnyController, MakeController};
 use crate::controller::Settings;
+#[cfg(feature = "files")]
+use crate::law::{RateLaw, WindowLaw};
+#[cfg(feature = "files")]
+use crate::laws::file::{RateFile, WindowFile};
 use crate::machine::SlowStart;
+#[cfg(feature = "files")]
+use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
@@ -122,6 +128,20 @@ impl MakeController for Spec {
             Build::Window(build) => AnyController::window(build(values), &self.settings(settings)),
             Build::Rate(build) => AnyController::rate(build(values, settings.seed), settings),
             Build::Whole(build) => AnyController::Whole(build(values, settings)),
+            #[cfg(feature = "files")]
+            Build::File(law) => {
+                let instance = law.instance(values);
+                match law.kind() {
+                    cwnd_law::Kind::Window => {
+                        let law: Box<dyn WindowLaw> = Box::new(WindowFile(instance));
+                        AnyController::window(law, &self.settings(settings))
+                    }
+                    cwnd_law::Kind::Rate => {
+                        let law: Box<dyn RateLaw> = Box::new(RateFile(instance));
+                        AnyController::rate(law, settings)
+                    }
+                }
+            }
         }
     }
 }

@@ -9,13 +9,13 @@ use crate::laws::{
 use crate::units::Dur;
 
 /// The parameters of the machine, which every window law has.
-const START: Parameter = Parameter::choice(
+pub(super) const START: Parameter = Parameter::choice(
     "start",
     &["standard", "hystart", "hystart-train", "hystart-linux"],
     None,
     "slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC",
 );
-const PACING: Parameter = pacing(0.0);
+pub(super) const PACING: Parameter = pacing(0.0);
 
 /// The pacing rate, 0 for that of the driver.
 const fn pacing(default: f64) -> Parameter {

@@ -1,0 +1,201 @@
+//! The code of a law, and its interpreter.
+
+use crate::hook::{Hook, Input};
+use libm::{cbrt, ceil, exp, floor, log, log10, pow, sqrt};
+
+/// The registers of a law: states, parameters, constants, inputs and temporary values.
+pub const REGISTERS: usize = 64;
+/// The most operations of a law.
+pub(crate) const MAX_CODE: usize = 256;
+/// The most nanoseconds that a hook may take, by [`Op::cost`].
+pub(crate) const MAX_COST: u32 = 1500;
+
+/// An operation: one of IEEE 754, or a fixed sequence of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Op {
+    /// Ends the hook with the answer `a`, none if `b` is false.
+    End,
+    Move,
+    Minus,
+    Abs,
+    Sqrt,
+    Cbrt,
+    Exp,
+    Log,
+    Log10,
+    Floor,
+    Ceil,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    /// `a` if it is less than `b`, else `b`.
+    Min,
+    /// `a` if it is greater than `b`, else `b`.
+    Max,
+    Power,
+    /// The seconds from the instant `b` to the instant `a`; 0 if `b` is later.
+    Since,
+    /// The instant `b` seconds after the instant `a`.
+    After,
+    /// Skips `d` operations.
+    Skip,
+    /// Skips `d` operations if `a` is false.
+    Unless,
+    /// Skips `d` operations unless `a` is less than `b`.
+    UnlessLess,
+    /// Skips `d` operations unless `a` is at most `b`.
+    UnlessAtMost,
+    /// Skips `d` operations unless `a` equals `b`.
+    UnlessEqual,
+}
+
+impl Op {
+    /// An upper bound of its time in nanoseconds, with that of its dispatch, as measured for
+    /// binary64 arithmetic in an eBPF program.
+    pub(crate) const fn cost(self) -> u32 {
+        match self {
+            Op::Exp | Op::Log => 200,
+            Op::Log10 => 250,
+            Op::Cbrt => 250,
+            Op::Power => 700,
+            Op::Sqrt => 30,
+            Op::Divide => 14,
+            Op::Since | Op::After => 25,
+            Op::Add | Op::Subtract | Op::Multiply | Op::Floor | Op::Ceil => 10,
+            _ => 3,
+        }
+    }
+
+    /// Whether it may continue elsewhere than at the next operation.
+    pub(crate) const fn skips(self) -> bool {
+        matches!(self, Op::Skip | Op::Unless | Op::UnlessLess | Op::UnlessAtMost | Op::UnlessEqual)
+    }
+}
+
+/// A power of `a`: products and roots where they are exact, `libm::pow` else.
+pub(crate) fn power(a: f64, b: f64) -> f64 {
+    if b == 0.0 {
+        1.0
+    } else if b == 0.5 {
+        sqrt(a)
+    } else if b == 1.0 {
+        a
+    } else if b == 2.0 {
+        a * a
+    } else if b == 3.0 {
+        a * a * a
+    } else {
+        pow(a, b)
+    }
+}
+
+/// The result of an operation that has one.
+#[inline(always)]
+pub(crate) fn apply(op: Op, a: f64, b: f64) -> f64 {
+    match op {
+        Op::Minus => -a,
+        Op::Abs => a.abs(),
+        Op::Sqrt => sqrt(a),
+        Op::Cbrt => cbrt(a),
+        Op::Exp => exp(a),
+        Op::Log => log(a),
+        Op::Log10 => log10(a),
+        Op::Floor => floor(a),
+        Op::Ceil => ceil(a),
+        Op::Add => a + b,
+        Op::Subtract => a - b,
+        Op::Multiply => a * b,
+        Op::Divide => a / b,
+        Op::Min => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
+        Op::Max => {
+            if a > b {
+                a
+            } else {
+                b
+            }
+        }
+        Op::Power => power(a, b),
+        Op::Since => {
+            if a > b {
+                (a - b) / NANOS
+            } else {
+                0.0
+            }
+        }
+        Op::After => a + b * NANOS,
+        _ => a,
+    }
+}
+
+/// Nanoseconds in a second: instants are in nanoseconds.
+pub(crate) const NANOS: f64 = 1e9;
+
+/// An operation with its registers: `d` is that of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) op: Op,
+    pub(crate) d: u8,
+    pub(crate) a: u8,
+    pub(crate) b: u8,
+}
+
+/// The registers of an instance of a law.
+pub type Registers = [f64; REGISTERS];
+
+/// The inputs of a hook and their registers.
+pub(crate) type Inputs = alloc::vec::Vec<(Input, u8, Option<u8>)>;
+
+/// The code of a hook, or of the initial values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Body {
+    /// Nothing for the initial values.
+    pub(crate) hook: Option<Hook>,
+    /// The position of its first operation.
+    pub(crate) entry: usize,
+    /// The inputs that it uses: each with its register, and that which says whether it is there.
+    pub(crate) inputs: Inputs,
+    /// The largest cost of a path.
+    pub(crate) cost: u32,
+}
+
+/// Runs the hook that begins at `entry`; its answer, if it has one.
+#[inline]
+pub(crate) fn run(code: &[Word], entry: usize, registers: &mut Registers) -> Option<f64> {
+    let mut at = entry;
+    while let Some(&Word { op, d, a, b }) = code.get(at) {
+        at += 1;
+        let (x, y) = (read(registers, a), read(registers, b));
+        let skips = match op {
+            Op::End => return (y != 0.0).then_some(x),
+            Op::Skip => true,
+            Op::Unless => x == 0.0,
+            // Comparisons with NaN are false.
+            #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is neither")]
+            Op::UnlessLess => !(x < y),
+            #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is neither")]
+            Op::UnlessAtMost => !(x <= y),
+            Op::UnlessEqual => x != y,
+            _ => {
+                registers[usize::from(d) % REGISTERS] = apply(op, x, y);
+                continue;
+            }
+        };
+        if skips {
+            at += usize::from(d);
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn read(registers: &Registers, register: u8) -> f64 {
+    registers[usize::from(register) % REGISTERS]
+}

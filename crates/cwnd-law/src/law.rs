@@ -1,0 +1,264 @@
+//! A law that has been read, and its instances.
+
+use crate::code::{Body, REGISTERS, Registers, Word, run};
+use crate::hook::{Hook, Input, Kind};
+use crate::unit::Unit;
+use crate::{Diagnostic, compile, format, syntax, token};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What a parameter may be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Domain {
+    /// A number of an interval.
+    Number {
+        /// The lower end.
+        min: f64,
+        /// The upper end.
+        max: f64,
+        /// Whether the lower end is not in the interval.
+        min_excluded: bool,
+        /// Whether the upper end is not in the interval.
+        max_excluded: bool,
+    },
+    /// One of these names; the value is its place.
+    Choice(Vec<String>),
+    /// On, which is 1, or off, which is 0.
+    Switch,
+}
+
+impl Domain {
+    /// Whether a parameter may have this value.
+    pub fn contains(&self, value: f64) -> bool {
+        match self {
+            Domain::Number { min, max, min_excluded, max_excluded } => {
+                let above = if *min_excluded { *min < value } else { *min <= value };
+                above && if *max_excluded { value < *max } else { value <= *max }
+            }
+            Domain::Choice(choices) => (0..choices.len()).any(|place| place as f64 == value),
+            Domain::Switch => value == 0.0 || value == 1.0,
+        }
+    }
+}
+
+/// A parameter of a law.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// What it means.
+    pub meaning: String,
+    /// Its value where none is given.
+    pub default: f64,
+    pub(crate) unit: Unit,
+    /// What it may be.
+    pub domain: Domain,
+}
+
+impl Parameter {
+    /// Whether its values are in seconds.
+    pub fn is_time(&self) -> bool {
+        self.unit == Unit::SECONDS
+    }
+
+    /// Whether its values are per second.
+    pub fn is_rate(&self) -> bool {
+        self.unit == Unit::PER_SECOND
+    }
+}
+
+/// A variable that a law keeps between its hooks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Its name.
+    pub name: String,
+    /// What it means.
+    pub meaning: String,
+    pub(crate) register: u8,
+    pub(crate) present: Option<u8>,
+}
+
+/// A law that has been read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Law {
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) sources: Vec<String>,
+    pub(crate) deviations: Vec<String>,
+    pub(crate) equations: Vec<String>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) states: Vec<State>,
+    pub(crate) warnings: Vec<Diagnostic>,
+    pub(crate) hash: String,
+    pub(crate) code: Vec<Word>,
+    /// The first is that of the initial values.
+    pub(crate) bodies: Vec<Body>,
+    /// The place of each hook's body; 0 without one.
+    pub(crate) places: [u8; Hook::ALL.len()],
+    pub(crate) first_parameter: usize,
+    pub(crate) constants: Vec<f64>,
+}
+
+impl Law {
+    /// Reads a law.
+    ///
+    /// ```
+    /// use cwnd_law::{Hook, Input, Law};
+    ///
+    /// let law = Law::parse(
+    ///     r#"
+    /// law gentle "AIMD(1, beta)"
+    /// parameter beta = 1/4 in (0, 1) "reduction at a loss as a fraction of the window"
+    ///
+    /// on grow:
+    ///     return w + acked / w
+    ///
+    /// on cut:
+    ///     return w - beta * w
+    /// "#,
+    /// )
+    /// .unwrap();
+    /// let mut instance = law.instance(&[0.5]);
+    /// let cut = instance.call(Hook::Cut, |input| (input == Input::W).then_some(20.0));
+    /// assert_eq!(cut, Some(10.0));
+    /// ```
+    ///
+    /// # Errors
+    /// The first fault of the text.
+    pub fn parse(text: &str) -> Result<Law, Diagnostic> {
+        let mut tokens = token::tokens(text)?;
+        let (hash, equations) = (format::hash(&tokens), format::equations(&tokens));
+        tokens.retain(|token| !matches!(token.kind, token::Kind::Comment { .. }));
+        Ok(Law { hash, equations, ..compile::law(&syntax::file(&tokens)?)? })
+    }
+
+    /// The kind of law.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its name, which parameters may follow in brackets.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its full name.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The papers or specifications that define it.
+    pub fn sources(&self) -> &[String] {
+        &self.sources
+    }
+
+    /// The deviations from them.
+    pub fn deviations(&self) -> &[String] {
+        &self.deviations
+    }
+
+    /// Its parameters, in the order of their declarations.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The lines of its hooks and named expressions, in the canonical form.
+    pub fn equations(&self) -> &[String] {
+        &self.equations
+    }
+
+    /// Its states.
+    pub fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    /// What its author probably did not mean.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// The law's identity: 32 hexadecimal digits, which comments, texts and blanks do not change.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Whether it has the hook.
+    pub fn has(&self, hook: Hook) -> bool {
+        self.body(hook).is_some()
+    }
+
+    /// Whether one of its hooks uses the input.
+    pub fn uses(&self, input: Input) -> bool {
+        self.bodies.iter().any(|body| body.inputs.iter().any(|(used, ..)| *used == input))
+    }
+
+    /// The nanoseconds that a hook takes at most in an eBPF program, as its operations are counted.
+    pub fn cost(&self, hook: Hook) -> Option<u32> {
+        self.body(hook).map(|body| body.cost)
+    }
+
+    #[inline]
+    fn body(&self, hook: Hook) -> Option<&Body> {
+        let place = self.places[hook as usize];
+        self.bodies.get(usize::from(place)).filter(|_| place > 0)
+    }
+
+    /// An instance of the law for one connection, with the values of its parameters in declared
+    /// order; defaults for those that are not given.
+    pub fn instance(&self, values: &[f64]) -> Instance<'_> {
+        let mut registers = Box::new([0.0; REGISTERS]);
+        let defaults = self.parameters.iter().map(|parameter| parameter.default);
+        let values = values.iter().copied().chain(defaults.skip(values.len()));
+        let (_, rest) = registers.split_at_mut(self.first_parameter);
+        let fixed = values.take(self.parameters.len()).chain(self.constants.iter().copied());
+        rest.iter_mut().zip(fixed).for_each(|(register, value)| *register = value);
+        run(&self.code, 0, &mut registers);
+        Instance { law: self, registers }
+    }
+}
+
+/// A law with its state, on one connection.
+#[derive(Clone, Debug)]
+pub struct Instance<'l> {
+    law: &'l Law,
+    registers: Box<Registers>,
+}
+
+impl<'l> Instance<'l> {
+    /// The law.
+    pub fn law(&self) -> &'l Law {
+        self.law
+    }
+
+    /// Runs a hook, which asks for its inputs: its answer; nothing without an answer, or without
+    /// the hook. Instants are in nanoseconds, other times in seconds, choices are their places.
+    #[inline]
+    pub fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
+        let body = self.law.body(hook)?;
+        for (name, register, present) in &body.inputs {
+            let value = input(*name);
+            let registers = &mut self.registers;
+            registers[usize::from(*register) % REGISTERS] = value.unwrap_or(0.0);
+            if let Some(present) = present {
+                registers[usize::from(*present) % REGISTERS] = f64::from(u8::from(value.is_some()));
+            }
+        }
+        run(&self.law.code, body.entry, &mut self.registers)
+    }
+
+    /// The same for a hook that does not change the state.
+    pub fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
+        if self.law.has(hook) { self.clone().call(hook, input) } else { None }
+    }
+
+    /// The states by name; none is NaN.
+    pub fn states(&self) -> impl Iterator<Item = (&'l str, f64)> {
+        self.law.states.iter().map(|state| {
+            let there = state.present.is_none_or(|at| self.registers[usize::from(at)] != 0.0);
+            let value = self.registers[usize::from(state.register)];
+            (state.name.as_str(), if there { value } else { f64::NAN })
+        })
+    }
+}

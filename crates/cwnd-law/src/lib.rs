@@ -1,0 +1,29 @@
+//! The language in which a user of cwnd writes the law of a congestion controller.
+#![forbid(unsafe_code)]
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod code;
+mod compile;
+mod diagnostic;
+mod format;
+mod hook;
+mod law;
+mod syntax;
+mod token;
+mod unit;
+
+#[cfg(test)]
+mod evaluator;
+#[cfg(test)]
+mod tests;
+
+pub use code::{REGISTERS, Registers};
+pub use diagnostic::{Diagnostic, Severity};
+pub use format::format;
+pub use hook::{CLOCKS, Hook, Input, Kind, LIMITS, SIGNALS};
+pub use law::{Domain, Instance, Law, Parameter, State};
+pub use token::MAX_TEXT;

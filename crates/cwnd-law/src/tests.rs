@@ -1,0 +1,591 @@
+//! Random laws against the slow evaluator, and texts that are no laws.
+
+use crate::evaluator::{Evaluator, Value};
+use crate::syntax;
+use crate::token::{self, Kind};
+use crate::{Hook, Input, Law, format};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+const SIMD: &str = include_str!("../tests/simd.law");
+
+/// A random text of a law.
+struct Writer {
+    state: u64,
+    text: String,
+    /// Locals of the open blocks, and how many were written.
+    locals: Vec<String>,
+    written: usize,
+    /// The inputs of the hook, and those that may be none.
+    numbers: &'static [&'static str],
+    maybe: &'static [&'static str],
+}
+
+impl Writer {
+    /// A random number below `n`.
+    fn below(&mut self, n: u64) -> u64 {
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) % n
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
+    fn number(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            let names = ["a", "b", "p", "q", "root"];
+            return match self.below(5) {
+                0 => self.of(&["0", "1", "2.5", "1e300", "1e-300", "0.1"]).to_string(),
+                1 | 2 if !self.locals.is_empty() => {
+                    let place = self.below(self.locals.len() as u64) as usize;
+                    self.locals[place].clone()
+                }
+                1 | 2 => self.of(&names).to_string(),
+                _ if self.numbers.is_empty() => self.of(&names).to_string(),
+                _ => self.of(self.numbers).to_string(),
+            };
+        }
+        let less = depth - 1;
+        match self.below(8) {
+            0 | 1 => {
+                let (x, y) = (self.number(less), self.number(less));
+                format!("({x} {} {y})", self.of(&["+", "-", "*", "/", "^"]))
+            }
+            2 => {
+                let x = self.number(less);
+                let function =
+                    self.of(&["abs", "cbrt", "ceil", "exp", "floor", "log", "log10", "sqrt"]);
+                format!("{function}({x})")
+            }
+            3 => {
+                let (x, y, z) = (self.number(less), self.number(less), self.number(less));
+                format!("{}({x}, {y}, {z})", self.of(&["min", "max"]))
+            }
+            4 => {
+                let (x, y, condition) = (self.number(less), self.number(less), self.truth(less));
+                format!("({x} if {condition} else {y})")
+            }
+            5 => format!("-{}", self.number(less)),
+            6 => format!("(m or {})", self.number(less)),
+            _ if !self.maybe.is_empty() => {
+                let input = self.of(self.maybe);
+                format!("(({input} or (now - last_cut)) / 1 s)")
+            }
+            _ => self.number(less),
+        }
+    }
+
+    fn truth(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return self
+                .of(&["f", "true", "m is none", "m is not none", "c is first", "c is not second"])
+                .to_string();
+        }
+        let less = depth - 1;
+        match self.below(5) {
+            0 | 1 => {
+                let (x, y) = (self.number(less), self.number(less));
+                format!("({x} {} {y})", self.of(&["<", "<=", ">", ">=", "==", "!="]))
+            }
+            2 => format!("(not {})", self.truth(less)),
+            3 => {
+                let (x, y) = (self.truth(less), self.truth(less));
+                format!("({x} {} {y})", self.of(&["and", "or"]))
+            }
+            _ => self.truth(less),
+        }
+    }
+
+    fn line(&mut self, indent: usize, line: &str) {
+        (0..indent).for_each(|_| self.text.push(' '));
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn block(&mut self, indent: usize, depth: u32) {
+        let before = self.locals.len();
+        for _ in 0..=self.below(3) {
+            let depth_of = self.of(&[0, 1, 2]);
+            match self.below(8) {
+                0..=2 => {
+                    let (to, value) = (self.of(&["a", "b"]), self.number(depth_of));
+                    self.line(indent, &format!("{to} = {value}"));
+                }
+                3 => {
+                    let value = match self.below(3) {
+                        0 => "none".to_string(),
+                        1 => format!("none if {} else {}", self.truth(1), self.number(1)),
+                        _ => self.number(depth_of),
+                    };
+                    self.line(indent, &format!("m = {value}"));
+                }
+                4 => {
+                    let value = self.truth(depth_of);
+                    self.line(indent, &format!("f = {value}"));
+                }
+                5 => {
+                    let value = self.number(depth_of);
+                    self.written += 1;
+                    let name = format!("l{}", self.written);
+                    self.line(indent, &format!("let {name} = {value}"));
+                    self.locals.push(name);
+                }
+                6 if depth > 0 => {
+                    let condition = self.truth(depth_of);
+                    self.line(indent, &format!("if {condition}:"));
+                    self.block(indent + 2, depth - 1);
+                    if self.below(2) == 0 {
+                        let condition = self.truth(1);
+                        self.line(indent, &format!("elif {condition}:"));
+                        self.block(indent + 2, depth - 1);
+                    }
+                    if self.below(2) == 0 {
+                        self.line(indent, "else:");
+                        self.block(indent + 2, depth - 1);
+                    }
+                }
+                _ => self.line(indent, "pass"),
+            }
+        }
+        self.locals.truncate(before);
+    }
+
+    fn hook(
+        &mut self,
+        name: &str,
+        numbers: &'static [&'static str],
+        maybe: &'static [&'static str],
+    ) {
+        (self.numbers, self.maybe) = (numbers, maybe);
+        self.line(0, &format!("on {name}:"));
+        self.block(3, 2);
+        if matches!(name, "grow" | "cut") {
+            let value = self.number(2);
+            self.line(3, &format!("return {value}"));
+        }
+    }
+
+    fn law(seed: u64) -> String {
+        let mut writer = Writer {
+            state: seed,
+            text: String::new(),
+            locals: Vec::new(),
+            written: 0,
+            numbers: &[],
+            maybe: &[],
+        };
+        for line in [
+            "law random \"a random law\"",
+            "parameter p = 0.5 in (0, 1) \"one\"",
+            "parameter q = 3 in [1, 9] \"another\"",
+            "parameter c = first in {second, first} \"a choice\"",
+            "state a = 0 \"one\"",
+            "state b = p * 7 \"another\"",
+            "state m = none \"perhaps\"",
+            "state f = false \"a truth\"",
+            "let root = sqrt(a + b) * p",
+        ] {
+            writer.line(0, line);
+        }
+        writer.hook("grow", &["w", "acked", "rtts_since_cut"], &["rtt", "min_rtt"]);
+        writer.hook("cut", &["w", "packet"], &["rtt"]);
+        writer.hook("enter", &["w"], &["latest_rtt"]);
+        writer.hook("round", &["round.sent", "round.lost"], &[]);
+        writer.text
+    }
+}
+
+fn words(text: &str) -> Vec<token::Token<'_>> {
+    let mut tokens = token::tokens(text).unwrap();
+    tokens.retain(|token| !matches!(token.kind, Kind::Comment { .. }));
+    tokens
+}
+
+/// Runs a law by its code and by its syntax; false if it exceeds a limit.
+fn both(text: &str, seed: u64) -> bool {
+    let law = match Law::parse(text) {
+        Ok(law) => law,
+        Err(error) if error.message.contains("allowed") => return false,
+        Err(error) => panic!("{error}\n{text}"),
+    };
+    let tokens = words(text);
+    let file = syntax::file(&tokens).unwrap();
+    let mut slow = Evaluator::new(&file);
+    let mut fast = law.instance(&[]);
+    let mut random = Writer {
+        state: seed,
+        ..Writer {
+            state: 0,
+            text: String::new(),
+            locals: Vec::new(),
+            written: 0,
+            numbers: &[],
+            maybe: &[],
+        }
+    };
+    for _ in 0..60 {
+        let hook = random.of(&[Hook::Grow, Hook::Cut, Hook::Enter, Hook::Round]);
+        let mut given: HashMap<Input, Option<f64>> = HashMap::new();
+        let mut names = HashMap::new();
+        for input in hook.inputs() {
+            let none = input.may_be_none() && random.below(3) == 0;
+            let number = random.of(&[0.0, 1.0, 2.0, 3.5, 64.0, 1e9, 1e-9, f64::INFINITY, f64::NAN]);
+            let place = random.below(4) as f64;
+            let (value, named) = match input {
+                _ if none => (None, Value::None),
+                Input::Why => (Some(place), Value::Choice(crate::SIGNALS[place as usize].into())),
+                Input::SlowStart => (Some(place % 2.0), Value::Truth(place % 2.0 == 1.0)),
+                Input::Now | Input::LastCut => (Some(number), Value::Instant(number)),
+                _ => (Some(number), Value::Number(number)),
+            };
+            given.insert(input, value);
+            names.insert(input.name().to_string(), named);
+        }
+        let answer = fast.call(hook, |input| given[&input]);
+        let expected = slow.call(hook, &names);
+        match (answer, &expected) {
+            (None, Value::None) => {}
+            (Some(answer), Value::Number(number)) => {
+                assert!(same(answer, *number), "{answer} {number}\n{text}")
+            }
+            _ => panic!("{answer:?} {expected:?}\n{text}"),
+        }
+        for (name, value) in fast.states() {
+            let expected = match &slow.states[name] {
+                Value::Number(number) => *number,
+                Value::Truth(truth) => f64::from(u8::from(*truth)),
+                Value::None => f64::NAN,
+                other => panic!("{other:?}"),
+            };
+            assert!(same(value, expected), "{name}: {value} {expected}\n{text}");
+        }
+    }
+    true
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn code_equals_the_slow_evaluator(seed: u64) {
+        prop_assume!(both(&Writer::law(seed), seed ^ 0x9e37_79b9));
+    }
+
+    /// The canonical form is that of itself, and of the same law.
+    #[test]
+    fn the_canonical_form_is_the_same_law(seed: u64) {
+        let text = Writer::law(seed);
+        let Ok(law) = Law::parse(&text) else { return Ok(()) };
+        let canonical = format(&text).unwrap();
+        prop_assert_eq!(&format(&canonical).unwrap(), &canonical);
+        let again = Law::parse(&canonical).unwrap();
+        prop_assert_eq!((law.hash(), &law.code, law.equations()), (again.hash(), &again.code, again.equations()));
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC*") {
+        let _ = Law::parse(&text);
+    }
+
+    /// A law from which a part is removed, or into which another is put.
+    #[test]
+    fn no_change_makes_the_reader_panic(from in 0..SIMD.len(), length in 0_usize..40, to in 0..SIMD.len()) {
+        let char_at = |mut at: usize| { while !SIMD.is_char_boundary(at) { at -= 1; } at };
+        let (from, end, to) = (char_at(from), char_at((from + length).min(SIMD.len())), char_at(to));
+        let part = &SIMD[from.min(end)..end];
+        for text in [
+            format!("{}{}", &SIMD[..from], &SIMD[end.max(from)..]),
+            format!("{}{part}{}", &SIMD[..to], &SIMD[to..]),
+        ] {
+            if let Ok(law) = Law::parse(&text) {
+                let canonical = format(&text).unwrap();
+                let again = Law::parse(&canonical).unwrap();
+                prop_assert_eq!(again.hash(), law.hash());
+            }
+        }
+    }
+}
+
+/// Each change of SIMD's text, and the fault that it is: the message, its line and column, and the
+/// help.
+#[test]
+fn faults_are_named_where_they_are() {
+    for (from, to, position, message) in [
+        (
+            "w + each",
+            "w + rtt",
+            (14, 16),
+            "rtt may be none here: write \"or\" and another value, or test it by \"is none\"",
+        ),
+        (
+            "w + each",
+            "w + (rtt or 1 s)",
+            (14, 12),
+            "one value is a plain number, the other in seconds",
+        ),
+        (
+            "return w + each",
+            "return now + each",
+            (14, 12),
+            "\"on grow\" returns a value that is a plain number, this is a time of the clock",
+        ),
+        ("w + each", "w each", (14, 14), "expected the end of the line, found each"),
+        (
+            "w + each",
+            "acked.packets + each",
+            (14, 12),
+            "acked.packets is given to \"on observe\", not to \"on grow\"",
+        ),
+        (
+            "= alpha * sqrt",
+            "= alhpa * sqrt",
+            (13, 16),
+            "alhpa is not known here: did you mean alpha?",
+        ),
+        (
+            "sqrt(w - w0)",
+            "sqrtt(w - w0)",
+            (13, 24),
+            "no function is called sqrtt: did you mean sqrt?",
+        ),
+        ("sqrt(w - w0)", "max(w)", (13, 24), "max is of at least two values"),
+        (
+            "sqrt(w - w0)",
+            "exp(now - last_cut)",
+            (13, 28),
+            "exp is of a plain number, this is in seconds",
+        ),
+        (
+            "if w > w0",
+            "if w > 1 > w0",
+            (13, 45),
+            "expected \"else\", found >: comparisons are joined by \"and\" and \"or\"",
+        ),
+        ("if w > w0", "if w", (13, 40), "this must be true or false, it is a plain number"),
+        ("on cut:", "on cutt:", (16, 4), "no hook is called cutt: did you mean cut?"),
+        ("on cut:", "on cut", (16, 7), "expected :, found the end of the line"),
+        ("on rescale:", "on enter:", (30, 4), "\"on enter\" is there twice"),
+        (
+            "on rescale:",
+            "on grows_after_mark:",
+            (31, 5),
+            "\"on grows_after_mark\" may not change the state",
+        ),
+        (
+            "w_max = none\n",
+            "w_max = 1 s\n",
+            (28, 13),
+            "w_max is a plain number, this is in seconds",
+        ),
+        (
+            "w0 = w\n",
+            "w = w0\n",
+            (25, 9),
+            "w is a value that the hook is given, which does not change",
+        ),
+        ("w0 = w\n", "w1 = w\n", (25, 9), "no state is called w1: did you mean w0?"),
+        (
+            "w0 = w\n",
+            "w0 = w_max\n",
+            (25, 14),
+            "w0 is never none, this value may be: write \"or\" and another value, or begin the state with none",
+        ),
+        ("w0 = w\n", "let beta = w\n", (25, 13), "beta is the name of a parameter"),
+        (
+            "why is timeout or",
+            "why is timeot or",
+            (18, 25),
+            "timeot is no choice: choices are loss, mark, timeout, persistent_congestion, delay",
+        ),
+        (
+            "- beta * w\n",
+            "- beta ** w\n",
+            (21, 21),
+            "expected the end of the line, found **: a power is written ^",
+        ),
+        ("1/16 in (0, 1)", "1 in (0, 1)", (4, 18), "the default is outside of the range"),
+        (
+            "1/16 in (0, 1)",
+            "1/16",
+            (4, 11),
+            "a number needs its range: write \"in\" and an interval such as (0, 1]",
+        ),
+        (
+            "1/16 in (0, 1)",
+            "1 ms in (0, 1)",
+            (4, 30),
+            "the default is in seconds, this end of the range a plain number",
+        ),
+        (
+            "parameter beta",
+            "parameter start",
+            (4, 11),
+            "start is the name of a parameter that every window law has",
+        ),
+        (
+            "state w0 = 0",
+            "state w0 = 5kb",
+            (8, 12),
+            "a number ends before a letter, or has a unit: units are ns, us, ms, s, /s, bit/s, kbit/s, mbit/s and gbit/s",
+        ),
+        ("state w0", "state ms", (8, 7), "ms is the name of a unit"),
+        ("law simd", "lawn simd", (1, 1), "expected \"law\" or \"rate law\", found lawn"),
+        ("2001\"", "2001", (2, 8), "a text ends on its line, with a double quote"),
+        ("(2 * (w_max or", "(2 * ((w_max or", (27, 29), "this bracket is not closed"),
+    ] {
+        let text = SIMD.replacen(from, to, 1);
+        assert_ne!(text, SIMD, "{from}");
+        let error = Law::parse(&text).expect_err(to);
+        assert_eq!(
+            (error.to_string().as_str(), error.position(&text)),
+            (message, position),
+            "{to}"
+        );
+    }
+}
+
+#[test]
+fn what_the_author_did_not_mean_is_a_warning() {
+    assert!(Law::parse(SIMD).unwrap().warnings().is_empty());
+    for (from, to, position, message) in [
+        (
+            "return w - beta * w",
+            "w0 = w - beta * w",
+            (16, 4),
+            "\"on cut\" can end without return: the answer then is w",
+        ),
+        (
+            "return w - beta * w",
+            "return w - beta * w\n    w0 = w",
+            (22, 5),
+            "this is never reached",
+        ),
+        ("    w_max = none\n", "    let q = w\n", (28, 9), "q is never used"),
+        (
+            "    w_max = none\n",
+            "    w0 = w / alpha\n",
+            (28, 14),
+            "alpha begins with 0: the first division by it may be by 0",
+        ),
+        (
+            "state alpha",
+            "let twice = 2 * beta\nstate alpha",
+            (7, 5),
+            "the expression twice is never used",
+        ),
+        (
+            "state alpha",
+            "state more = 1 \"m\"\nstate alpha",
+            (7, 7),
+            "the state more is never used",
+        ),
+        ("(1 - beta)", "(1 - 1/16)", (0, 0), ""),
+        ("reset is decrease", "true", (5, 11), "the parameter reset is never used"),
+        ("    w0 = w0 * factor\n", "", (0, 0), ""),
+        ("    alpha = alpha / sqrt(factor)\n", "    w0 = 1\n", (0, 0), ""),
+    ] {
+        let text = SIMD.replacen(from, to, 1);
+        let law = Law::parse(&text).unwrap();
+        let first = law.warnings().first();
+        let found = first.map_or(("".to_string(), (0, 0)), |warning| {
+            (warning.to_string(), warning.position(&text))
+        });
+        assert_eq!(found, (message.to_string(), position), "{to}");
+    }
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn a_fault_is_shown_with_its_line() {
+    let error = Law::parse("law tiny \"t\"\non grow:\n    return w + rt\n").unwrap_err();
+    let shown = error.render("tiny.law", "law tiny \"t\"\non grow:\n    return w + rt\n");
+    let expected = "error: rt is not known here
+ --> tiny.law:3:16
+  |
+3 |     return w + rt
+  |                ^^
+  |
+  = help: did you mean rtt?";
+    assert_eq!(shown, expected);
+}
+
+/// Comments, texts and blanks do not change the identity of a law; a number does.
+#[test]
+fn the_hash_is_that_of_the_words() {
+    let hash = |text: &str| Law::parse(text).unwrap().hash().to_string();
+    let same =
+        SIMD.replace("# Eq. 1", "").replace("increase, by Eq. 3", "growth").replace(" * ", "*");
+    assert_eq!(hash(&same), hash(SIMD));
+    assert_ne!(hash(&SIMD.replace("1/16", "1/8")), hash(SIMD));
+    assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
+}
+
+/// Texts that are as deep or as long as the limits allow, or more.
+#[test]
+fn limits_end_no_program() {
+    let head = "law deep \"d\"\n";
+    let hooks = "on grow:\n return w\non cut:\n return w\n";
+    let nested = |depth: usize| {
+        format!(
+            "{head}on grow:\n return {}w{}\non cut:\n return w\n",
+            "(".repeat(depth),
+            ")".repeat(depth)
+        )
+    };
+    assert!(Law::parse(&nested(60)).is_ok());
+    assert!(Law::parse(&nested(100)).unwrap_err().message.contains("at most 64"));
+    let minus = format!("{head}on grow:\n return {}w\non cut:\n return w\n", "-".repeat(64));
+    assert_eq!(Law::parse(&minus).err(), None);
+    let sum = format!("{head}on grow:\n return w{}\non cut:\n return w\n", " + w".repeat(5000));
+    assert!(Law::parse(&sum).unwrap_err().message.contains("at most 64"));
+    // Each named expression doubles the one before.
+    let doubling: String =
+        (1..60).map(|n| format!("let x{n} = x{} + x{}\n", n - 1, n - 1)).collect();
+    let doubling =
+        format!("{head}let x0 = 1\n{doubling}on grow:\n return x59\non cut:\n return w\n");
+    assert!(Law::parse(&doubling).is_err());
+    let branches: String = (0..3000).map(|_| " elif w > 1:\n  pass\n").collect();
+    let branches =
+        format!("{head}on grow:\n if w > 2:\n  pass\n{branches} return w\non cut:\n return w\n");
+    assert!(Law::parse(&branches).is_err());
+    let blocks: String = (1..40).map(|n| format!("{}if w > 1:\n", " ".repeat(n))).collect();
+    assert!(
+        Law::parse(&format!("{head}on grow:\n{blocks}{}return w\n{hooks}", " ".repeat(40)))
+            .is_err()
+    );
+    let states: String = (0..70).map(|n| format!("state s{n} = 1 \"s\"\n")).collect();
+    assert!(
+        Law::parse(&format!("{head}{states}{hooks}")).unwrap_err().message.contains("registers")
+    );
+    let costly =
+        format!("{head}on grow:\n return w{}\non cut:\n return w\n", " + exp(w)".repeat(8));
+    assert!(Law::parse(&costly).unwrap_err().message.contains("1500 are allowed"));
+    let long = format!("{head}{}{hooks}", "# a comment\n".repeat(6000));
+    assert!(Law::parse(&long).unwrap_err().message.contains("at most 65536 bytes"));
+}
+
+/// An operation costs at least a nanosecond: the code of each hook ends, at the latest at its last
+/// word.
+#[test]
+fn skips_lead_forward_and_stay_in_the_code() {
+    for seed in 0..300 {
+        let Ok(law) = Law::parse(&Writer::law(seed)) else { continue };
+        for (at, word) in law.code.iter().enumerate() {
+            if word.op.skips() {
+                assert!(at + 1 + usize::from(word.d) < law.code.len());
+            }
+        }
+        assert_eq!(law.code.last().map(|word| word.op), Some(crate::code::Op::End));
+    }
+}

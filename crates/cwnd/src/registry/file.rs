@@ -1,0 +1,106 @@
+//! Laws that users write in files, as controllers by the names of their files.
+
+use super::window::{PACING, START};
+use super::{Algorithm, Build, Domain, Parameter, Range};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use cwnd_law::{Diagnostic, Kind, Law};
+use std::sync::{PoisonError, RwLock};
+
+/// The laws that were declared, the newest last.
+static DECLARED: RwLock<Vec<&'static Declared>> = RwLock::new(Vec::new());
+
+struct Declared {
+    algorithm: Algorithm,
+    law: &'static Law,
+}
+
+/// Makes the law that `text` describes known as the controller `name`, in place of an earlier one of
+/// that name; a spec that was read before keeps its law. The law stays in memory until the process
+/// ends: one with the same name and the same words is declared once.
+///
+/// ```
+/// use cwnd::Spec;
+///
+/// let text = r#"
+/// law gentle "AIMD(1, 1/4)"
+/// on grow:
+///     return w + acked / w
+/// on cut:
+///     return 3 * w / 4
+/// "#;
+/// cwnd::registry::declare("gentle.law", text).unwrap();
+/// assert_eq!(Spec::parse("gentle.law").unwrap().name(), "gentle.law");
+/// ```
+///
+/// # Errors
+/// The first fault of the text.
+pub fn declare(name: &str, text: &str) -> Result<&'static Algorithm, Diagnostic> {
+    let law = Law::parse(text)?;
+    let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(at) = declared.iter().position(|known| known.algorithm.name == name) {
+        let known = declared[at];
+        if *known.law == law {
+            return Ok(&known.algorithm);
+        }
+        declared.remove(at);
+    }
+    let law: &'static Law = Box::leak(Box::new(law));
+    let algorithm = algorithm(String::from(name).leak(), law);
+    let known: &'static Declared = Box::leak(Box::new(Declared { algorithm, law }));
+    declared.push(known);
+    Ok(&known.algorithm)
+}
+
+/// The law that was declared by this name.
+pub(super) fn find(name: &str) -> Option<&'static Algorithm> {
+    let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
+    declared.iter().find(|known| known.algorithm.name == name).map(|known| &known.algorithm)
+}
+
+fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {
+    let own = law.parameters().iter().map(parameter);
+    let machine = [START, PACING].into_iter().filter(|_| law.kind() == Kind::Window);
+    Algorithm {
+        name,
+        title: law.title(),
+        summary: "",
+        source: String::leak(law.sources().join("; ")),
+        equations: leak(law.equations().iter().map(String::as_str)),
+        deviations: leak(law.deviations().iter().map(String::as_str)),
+        parameters: own.chain(machine).collect::<Vec<_>>().leak(),
+        build: Build::File(law),
+    }
+}
+
+fn leak(texts: impl Iterator<Item = &'static str>) -> &'static [&'static str] {
+    texts.collect::<Vec<_>>().leak()
+}
+
+fn parameter(declared: &'static cwnd_law::Parameter) -> Parameter {
+    let domain = match &declared.domain {
+        cwnd_law::Domain::Number { min, max, min_excluded, max_excluded } => Domain::Number {
+            default: declared.default,
+            range: Range {
+                min: *min,
+                max: *max,
+                min_excluded: *min_excluded,
+                max_excluded: *max_excluded,
+            },
+        },
+        cwnd_law::Domain::Choice(choices) => Domain::Choice {
+            choices: leak(choices.iter().map(String::as_str)),
+            // The default is one of the choices.
+            default: Some(declared.default as usize),
+        },
+        cwnd_law::Domain::Switch => Domain::Switch { default: declared.default != 0.0 },
+    };
+    let unit = match () {
+        () if declared.is_time() => "s",
+        () if declared.is_rate() => "/s",
+        () => "",
+    };
+    let (name, meaning) = (declared.name.as_str(), declared.meaning.as_str());
+    Parameter { name, symbol: name, meaning, unit, domain }
+}
