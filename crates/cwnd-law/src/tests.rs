@@ -10,7 +10,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-const SIMD: &str = include_str!("../tests/simd.law");
+const SIMD: &str = include_str!("../../cwnd/tests/laws_in_files/simd.law");
 
 /// A random text of a law.
 struct Writer {

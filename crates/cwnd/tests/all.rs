@@ -6,6 +6,8 @@ mod cards;
 mod common;
 mod contract;
 mod delivery;
+#[cfg(feature = "files")]
+mod files;
 mod laws;
 mod machine;
 mod machine_conventions;

@@ -1,0 +1,168 @@
+//! Laws of files, beside the same laws of the registry.
+
+use crate::common::{conventions, events};
+use cwnd::registry::{Kind, declare};
+use cwnd::{AnyController, Controller, MakeController, Output, Settings, Spec};
+use proptest::prelude::*;
+use std::sync::Once;
+
+/// The text of a law, and the name under which it is declared.
+macro_rules! laws {
+    ($($name:literal),+) => {
+        [$((concat!($name, ".law"), include_str!(concat!("laws_in_files/", $name, ".law")))),+]
+    };
+}
+
+const LAWS: [(&str, &str); 8] =
+    laws!["simd", "aira", "scalable", "binomial", "bic", "vegas", "dctcp", "daimd"];
+
+fn declare_all() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (name, text) in LAWS {
+            let algorithm = declare(name, text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(algorithm.name, name);
+        }
+    });
+}
+
+/// Specs of the registry; the same with `.law` after the name is that of the file.
+const SPECS: &[&str] = &[
+    "simd",
+    "simd(beta=3/8, reset=avoidance, start=hystart)",
+    "aira",
+    "aira(beta=1/4, bound=0, mail=off, timeout=ends, ratio=2)",
+    "aira(reset=off, increase=off, rounds=10)",
+    "scalable",
+    "scalable(a=0.02, b=1/4, low=20, pacing=1.2)",
+    "binomial",
+    "binomial(k=1/2, l=1/2)",
+    "binomial(k=2.3, l=0.4)",
+    "bic",
+    "bic(smax=16, beta=1/4)",
+    "vegas",
+    "vegas(alpha=1, beta=3)",
+    "dctcp",
+    "dctcp(g=1/8)",
+];
+
+fn of_file(spec: &str) -> String {
+    match spec.split_once('(') {
+        Some((name, rest)) => format!("{name}.law({rest}"),
+        None => format!("{spec}.law"),
+    }
+}
+
+fn controller(spec: &str, settings: &Settings) -> AnyController {
+    Spec::parse(spec).unwrap().controller(settings)
+}
+
+fn bits(output: &Output) -> (u64, Option<u64>) {
+    (output.window.get().to_bits(), output.pace.map(|pace| pace.as_per_sec().to_bits()))
+}
+
+proptest! {
+    #![proptest_config(crate::common::config(300))]
+
+    /// The same numbers, bit for bit, whatever happens.
+    #[test]
+    fn a_law_of_a_file_is_the_law(
+        spec in proptest::sample::select(SPECS),
+        conventions in conventions(),
+        events in events(150),
+    ) {
+        declare_all();
+        let mut settings = Settings::default();
+        settings.conventions = conventions;
+        let (mut own, mut file) = (controller(spec, &settings), controller(&of_file(spec), &settings));
+        for (now, event) in events {
+            own.on(now, &event);
+            file.on(now, &event);
+            prop_assert_eq!(bits(&own.output()), bits(&file.output()), "{} after {:?}", spec, event);
+            prop_assert_eq!(own.take_cut(), file.take_cut());
+        }
+        let needs = (own.needs(), file.needs());
+        prop_assert_eq!(needs.0.ecn, needs.1.ecn);
+    }
+
+    /// Seconds are rounded where cwnd's own law counts nanoseconds: the rates differ by that.
+    #[test]
+    fn a_rate_law_of_a_file_is_the_law(
+        feedback in proptest::sample::select(&["event", "packet", "syn", "report"][..]),
+        events in events(150),
+    ) {
+        declare_all();
+        let parameters = format!("feedback={feedback}, lambda=1/2");
+        let mut own = controller(&format!("daimd({parameters}, delay=off)"), &Settings::default());
+        let mut file = controller(&format!("daimd.law({parameters})"), &Settings::default());
+        prop_assert!(own.needs() == file.needs());
+        for (now, event) in events {
+            own.on(now, &event);
+            file.on(now, &event);
+            let (a, b) = (own.output(), file.output());
+            let rate = |output: &Output| output.pace.map_or(1.0, |pace| pace.as_per_sec());
+            let near = |a: f64, b: f64| a == b || (a / b - 1.0).abs() < 1e-9;
+            prop_assert!(near(rate(&a), rate(&b)), "{a:?} {b:?}");
+            prop_assert!(near(a.window.get(), b.window.get()), "{a:?} {b:?}");
+            prop_assert_eq!(a.wake, b.wake);
+        }
+    }
+}
+
+#[test]
+fn a_declared_law_has_its_parameters_and_those_of_the_machine() {
+    declare_all();
+    let spec = Spec::parse("simd.law(beta=1/4, reset=avoidance)").unwrap();
+    assert_eq!(spec.to_string(), "simd.law(beta=0.25, reset=avoidance)");
+    assert_eq!(spec.algorithm().kind(), Kind::Window);
+    let names: Vec<_> =
+        spec.algorithm().parameters.iter().map(|parameter| parameter.name).collect();
+    assert_eq!(names, ["beta", "reset", "start", "pacing"]);
+    let error = Spec::parse("simd.law(beta=2)").unwrap_err().to_string();
+    assert_eq!(error, "simd.law: beta cannot be \"2\": it is a number with 0 < beta < 1");
+    let rate = Spec::parse("daimd.law(syn=20ms)").unwrap();
+    assert_eq!((rate.algorithm().kind(), rate.get("syn")), (Kind::Rate, Some(0.02)));
+    assert!(rate.algorithm().equations[0].starts_with("on clock:"));
+}
+
+/// Another text of the same name is another law; specs that were read keep theirs.
+#[test]
+fn a_declaration_replaces_the_one_before() {
+    let law = |kept: &str| {
+        format!("law own \"own\"\non grow:\n    return w + acked\non cut:\n    return {kept} * w\n")
+    };
+    declare("own.law", &law("0.5")).unwrap();
+    let before = Spec::parse("own.law").unwrap();
+    assert!(std::ptr::eq(declare("own.law", &law("0.5")).unwrap(), before.algorithm()));
+    declare("own.law", &law("0.25")).unwrap();
+    let after = Spec::parse("own.law").unwrap();
+    assert!(!std::ptr::eq(after.algorithm(), before.algorithm()));
+    assert!(before.algorithm().equations.iter().any(|line| line.contains("0.5")));
+    assert!(declare("own.law", "law own").is_err());
+    assert!(std::ptr::eq(Spec::parse("own.law").unwrap().algorithm(), after.algorithm()));
+}
+
+/// An answer that is no number, negative, infinite or less than the least window.
+#[test]
+fn the_machine_bounds_what_a_law_answers() {
+    use cwnd::{Acked, Dur, Event, Lost, Time};
+    for answer in ["0 / 0", "-5", "1 / 0", "0", "0.001"] {
+        let text = format!(
+            "law bad \"bad\"\non grow:\n return w * 0 + {answer}\non cut:\n return w * 0 + {answer}\n"
+        );
+        declare("bad.law", &text).unwrap();
+        let mut controller = controller("bad.law", &Settings::default());
+        for n in 1..200_u64 {
+            let now = Time::ZERO + Dur::from_millis(10 * n);
+            let mut acked = Acked::new(2, now - Dur::from_millis(5));
+            acked.rtt = Some(Dur::from_millis(5));
+            controller.on(now, &Event::Acked(acked));
+            if n % 20 == 0 {
+                controller.on(now, &Event::Lost(Lost::new(1, now, 3 * n)));
+                controller.on(now, &Event::Recovered);
+            }
+            let window = controller.output().window.get();
+            assert!(window.is_finite() && window >= 1.0, "{answer}: {window}");
+        }
+    }
+}
