@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO, TypeAlias
 
 from cwnd import _native
+from cwnd._base.law_files import LAW, declare_law, path_of_law
 from cwnd.errors import ArgumentError, ControllerWarning
 
 if TYPE_CHECKING:
@@ -321,8 +322,8 @@ Factory: TypeAlias = Callable[[], AnyController]
 
 Spec: TypeAlias = str | Factory | AnyController
 """What a controller is given as: a specification such as ``simd(beta=1/16)``, ``kernel:cubic`` (the
-Linux kernel's own) or ``mine.py:Law(beta=1/8)``, a factory, or an instance of which each flow gets
-a copy."""
+Linux kernel's own), ``mine.law(beta=1/8)`` or ``mine.py:Law(beta=1/8)``, a factory, or an instance
+of which each flow gets a copy."""
 
 _PYTHON = "python:"
 """What precedes the name of a controller that a running program defines."""
@@ -380,7 +381,7 @@ def move_specification(spec: str, home: Path) -> str:
     >>> move_specification("mine.py:Law(beta=1/8)", Path("runs"))
     'runs/mine.py:Law(beta=1/8)'
     """
-    match = _FILE.fullmatch(spec.strip())
+    match = _FILE.fullmatch(spec.strip()) or LAW.fullmatch(spec.strip())
     return spec if match is None else f"{(home / match['path']).as_posix()}{match[2] or ''}"
 
 
@@ -573,6 +574,8 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
         return text, _read_file(text, file, match["path"], match["law"] or "")
     if names_python(text):
         return text, _read_installed(text)
+    if (path := path_of_law(text)) is not None:
+        declare_law(path)
     return _native.canonical(text), None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from cwnd import _native
 from cwnd._base.machine import require
-from cwnd.controller import names_python, read_controller
+from cwnd.controller import read_controller
 from cwnd.errors import KernelError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def load(controller: str, *, name: str | None = None, default: bool = False) -> 
     KernelError
         It has no kernel implementation, the name is taken, or the system lacks a requirement.
     """
-    if names_python(controller) and read_controller(controller)[1] is not None:
+    if read_controller(controller)[1] is not None:
         raise KernelError(f"{controller}: a law in Python has no kernel implementation")
     with _convert_errors():
         return Instance(**_native.kernel_load(controller, name, default))

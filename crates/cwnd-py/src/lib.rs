@@ -7,6 +7,7 @@
 mod custom;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod law;
 #[cfg(target_os = "linux")]
 mod linux;
 mod metrics;
@@ -55,6 +56,8 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::emulate::Bridge;
+    #[pymodule_export]
+    use crate::law::{check_law, declare_law, format_law, hash_law};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::linux::{
@@ -80,7 +83,7 @@ mod _native {
     #[pymodule_export]
     use crate::records::{catalogue, record_schema};
     #[pymodule_export]
-    use crate::registry::{SpecError, algorithms, canonical};
+    use crate::registry::{SpecError, algorithm, algorithms, canonical};
     #[pymodule_export]
     use crate::scenario::{
         ScenarioError, load, read_trace, resolve, scenario_groups, schema, validate,

@@ -1,7 +1,7 @@
 //! The registry of controllers as Python dictionaries.
 
 use cwnd::Spec;
-use cwnd::registry::{self, Domain, Kind, Parameter, Range};
+use cwnd::registry::{self, Algorithm, Domain, Kind, Parameter, Range};
 use cwnd_sim::network::kernel_name;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -17,29 +17,36 @@ pub(crate) fn parse(spec: &str) -> PyResult<Spec> {
 /// Every controller of the registry.
 #[pyfunction]
 pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let list = PyList::empty(py);
-    for algorithm in registry::algorithms() {
-        let entry = PyDict::new(py);
-        entry.set_item("name", algorithm.name)?;
-        entry.set_item("title", algorithm.title)?;
-        let kind = match algorithm.kind() {
-            Kind::Window => "window",
-            Kind::Rate => "rate",
-            Kind::Whole => "whole",
-        };
-        entry.set_item("kind", kind)?;
-        entry.set_item("summary", algorithm.summary)?;
-        entry.set_item("source", algorithm.source)?;
-        entry.set_item("equations", algorithm.equations)?;
-        entry.set_item("deviations", algorithm.deviations)?;
-        let parameters = PyList::empty(py);
-        for parameter in algorithm.parameters {
-            parameters.append(describe(py, parameter)?)?;
-        }
-        entry.set_item("parameters", parameters)?;
-        list.append(entry)?;
+    let records = registry::algorithms().iter().map(|algorithm| record(py, algorithm));
+    PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The controller of this name.
+#[pyfunction]
+pub(crate) fn algorithm<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    record(py, parse(name)?.algorithm())
+}
+
+fn record<'py>(py: Python<'py>, algorithm: &Algorithm) -> PyResult<Bound<'py, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("name", algorithm.name)?;
+    entry.set_item("title", algorithm.title)?;
+    let kind = match algorithm.kind() {
+        Kind::Window => "window",
+        Kind::Rate => "rate",
+        Kind::Whole => "whole",
+    };
+    entry.set_item("kind", kind)?;
+    entry.set_item("summary", algorithm.summary)?;
+    entry.set_item("source", algorithm.source)?;
+    entry.set_item("equations", algorithm.equations)?;
+    entry.set_item("deviations", algorithm.deviations)?;
+    let parameters = PyList::empty(py);
+    for parameter in algorithm.parameters {
+        parameters.append(describe(py, parameter)?)?;
     }
-    Ok(list)
+    entry.set_item("parameters", parameters)?;
+    Ok(entry)
 }
 
 /// The canonical spelling of a specification. That of a controller of the kernel is `kernel:NAME`.

@@ -342,6 +342,51 @@ class ParameterRecord(TypedDict):
     choices: list[str]
 
 
+class HookRecord(TypedDict):
+    """A hook of a law in a file."""
+
+    name: str
+    cost_ns: int
+    """The most nanoseconds that it takes, by the costs of its operations."""
+
+
+class LawFaultRecord(TypedDict):
+    """A fault of a law's text."""
+
+    severity: str
+    """``error`` or ``warning``."""
+    line: int
+    column: int
+    """Of the first character, counted from 1."""
+    length: int
+    """Characters that are concerned."""
+    message: str
+    help: str | None
+    """What to write instead."""
+
+
+class LawDescriptionRecord(TypedDict):
+    """What the text of a law describes."""
+
+    name: str
+    title: str
+    kind: str
+    """``window`` or ``rate``."""
+    hash: str
+    """The identity of the law, which comments and texts do not change."""
+    parameters: list[str]
+    states: list[str]
+    hooks: list[HookRecord]
+
+
+class LawRecord(TypedDict):
+    """A law's text as its reader finds it."""
+
+    law: LawDescriptionRecord | None
+    """None if one of the faults is an error."""
+    faults: list[LawFaultRecord]
+
+
 class AlgorithmRecord(TypedDict):
     """An algorithm of the registry; its kind is window, rate or whole."""
 

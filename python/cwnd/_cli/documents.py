@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from cwnd._base.json_schema import json_schema
-from cwnd._base.records import Limited
+from cwnd._base.records import LawRecord, Limited
 from cwnd._cli.doctor import Finding
 from cwnd._controllers.registry import Algorithm
 from cwnd._runs.kernel_sockets import KernelSocket
@@ -731,6 +731,12 @@ class LinkTraceDocument(TypedDict):
     max_delay_s: float | None
 
 
+class LawDocument(LawRecord):
+    """A law in a file, as its reader finds it."""
+
+    file: str
+
+
 class Connected(TypedDict):
     """There is a connection."""
 
@@ -884,6 +890,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "kernel-status": ("cwnd kernel status --json", StatusDocument),
     "kernel-trace": ("cwnd kernel trace --json", TraceDocument),
     "kernel-check": ("cwnd kernel check --json", KernelCheckDocument),
+    "law-check": ("cwnd law check FILE --json", LawDocument),
     "trace-info": ("cwnd trace info FILE --json", LinkTraceDocument),
     "send": ("a line of cwnd send --json or of cwnd recv --json", Event),
     "perf": ("cwnd perf --json", PerfDocument | PerfError),

@@ -17,6 +17,7 @@ from cwnd._cli.credentials import keygen
 from cwnd._cli.emulate import emulate
 from cwnd._cli.evaluate import evaluate
 from cwnd._cli.kernel import kernel
+from cwnd._cli.law import law as law_command
 from cwnd._cli.man import man
 from cwnd._cli.model import model
 from cwnd._cli.new_controller import new_controller
@@ -484,13 +485,14 @@ def reproduce(
 for other in (evaluate, sweep, agree, query, model, send, recv, keygen, perf, emulate, kernel):
     cwnd.add_command(other)
 cwnd.add_command(trace_command)
+cwnd.add_command(law_command)
 
 
 @cwnd.command()
 @click.argument("name", required=False, type=SPEC)
 @shared.json()
 def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """List the controllers, or describe NAME: one of them, or mine.py:Law in a Python file."""
+    """List the controllers, or describe NAME: one of them, mine.law, or mine.py:Law in Python."""
     from cwnd._controllers import registry
 
     known = registry.algorithms() if name is None else [registry.describe(name)]

@@ -127,8 +127,7 @@ def describe(spec: Spec) -> Algorithm:
         base = name.partition("(")[0]
         if ":" in base:
             raise _native.SpecError(f"{base} is the Linux kernel's own: its source describes it")
-        known = _native.algorithms()
-        return next(_algorithm(record) for record in known if record["name"] == base)
+        return _algorithm(_native.algorithm(base))
     made = written_class(factory)
     title, _, text = (inspect.getdoc(made) or "").partition("\n")
     return Algorithm(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
+from cwnd._base.law_files import declare_law, path_of_law
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
@@ -119,6 +120,8 @@ class Scenario:
         document = json.loads(_native.load(text, origin))
         for flow in document.get("flow", []):
             flow["controller"] = move_specification(flow["controller"], home)
+            if (law := path_of_law(flow["controller"])) is not None:
+                declare_law(law)
         return cls(document)
 
     @classmethod
@@ -282,6 +285,8 @@ class Scenario:
         controller: Any = flow.get("controller") if isinstance(flow, dict) else None
         plain = controller is None or isinstance(controller, str | int | float | list | dict)
         if plain and not names_python(str(controller)):
+            if (law := path_of_law(str(controller))) is not None:
+                declare_law(law)
             return flow
         return {**flow, "controller": self._name(controller)}
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
+    from cwnd._base.law_files import Laws
     from cwnd.controller import Factory
 
 LIBRARIES = ("numpy", "scipy")
@@ -38,8 +39,8 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def code_hash(factories: Iterable[Factory], on: str) -> str:
-    """Return cwnd's version, and a hash of its code and of the files of some controllers.
+def code_hash(factories: Iterable[Factory], laws: Laws, on: str) -> str:
+    """Return cwnd's version, and a hash of its code, of the files of some controllers and of laws.
 
     Runs in real time also depend on the kernel.
     """
@@ -48,6 +49,8 @@ def code_hash(factories: Iterable[Factory], on: str) -> str:
         hashed.update(platform.release().encode())
     for text in sorted({text for factory in factories for text in _sources(factory)}):
         hashed.update(text.encode())
+    for path, text in sorted(laws.items()):
+        hashed.update(_native.hash_law(path, text).encode())
     return f"{_native.version()}+{hashed.hexdigest()[:16]}"
 
 

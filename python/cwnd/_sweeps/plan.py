@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd import _native
+from cwnd._base.law_files import held_laws
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.measures import places_of_scenario, read_metric
 from cwnd._runs.networks import dumbbell, overridden
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from cwnd._base.law_files import Laws
     from cwnd._base.records import JsonObject
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
@@ -73,6 +75,8 @@ class Plan:
     """Wall time in seconds after which a simulated run fails."""
     factories: dict[str, Factory]
     """Factories of the controllers written in Python, by name."""
+    laws: Laws
+    """Texts of the laws in files."""
     codes: dict[str | None, str]
     """Hash of the code that each controller's runs depend on, by controller."""
     chosen: tuple[int, ...] | None = None
@@ -144,6 +148,10 @@ class Plan:
 
     def scenario(self, run: Run) -> Scenario:
         """Build the scenario of a run; ValueError if the values are invalid."""
+        with held_laws(self.laws):
+            return self._scenario(run)
+
+    def _scenario(self, run: Run) -> Scenario:
         places = zip(self.axes, run.values, strict=True)
         values = {axis.name: axis.content(value) for axis, value in places}
         if isinstance(self.base, Scenario):

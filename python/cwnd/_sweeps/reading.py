@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native
+from cwnd._base.law_files import declare_law, laws_of, path_of_law
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS
@@ -157,6 +158,8 @@ class _Reader:
         controllers = self._controllers(isinstance(base, Scenario))
         reference = self._reference(controllers)
         always = {*of_base, reference or ""}
+        flows = base.to_dict().get("flow", []) if isinstance(base, Scenario) else []
+        in_base = [str(flow["controller"]) for flow in flows]
         plan = Plan(
             origin=origin,
             text=self._text(controllers, reference) if text is None else text,
@@ -171,9 +174,12 @@ class _Reader:
             on=self._on(),
             time_limit=self._time_limit(),
             factories=self._factories,
+            laws=laws_of([*in_base, *always, *(name or "" for name in controllers)]),
             codes={
                 name: code_hash(
-                    [self._factories[one] for one in shared if one in self._factories], self._on()
+                    [self._factories[one] for one in shared if one in self._factories],
+                    laws_of([*in_base, *shared]),
+                    self._on(),
                 )
                 for name, shared in ((name, {*always, name or ""}) for name in controllers)
             },
@@ -232,6 +238,11 @@ class _Reader:
         except OSError as problem:
             raise PlanError(f"base: cannot read {path}: {problem.strerror}") from None
         document = scenario.to_dict()
+        for flow in document["flow"]:
+            if (law := path_of_law(flow["controller"])) is not None:
+                seen = Path(os.path.relpath(law, self._home)).as_posix()
+                declare_law(seen, law)
+                flow["controller"] = seen + flow["controller"].removeprefix(law)
         for name, factory in scenario.controllers.items():
             file, in_file, law = name.partition(".py:")
             here = Path(os.path.relpath(f"{file}.py", self._home)).as_posix()
@@ -259,8 +270,9 @@ class _Reader:
                 axis = read_axis(name, given)
             except ValueError as mistake:
                 raise PlanError(f"axes.{name}: {mistake}") from None
-            if any(isinstance(value, str) and names_python(value) for value in axis.values):
-                raise PlanError(f"axes.{name}: a controller in Python must be in `controllers`")
+            texts = [value for value in axis.values if isinstance(value, str)]
+            if any(names_python(text) or path_of_law(text) for text in texts):
+                raise PlanError(f"axes.{name}: a controller in a file must be in `controllers`")
             axes.append(axis)
         return tuple(axes)
 
@@ -313,6 +325,9 @@ class _Reader:
             elif ".py:" in spec:
                 name = spec.strip()
                 factory = read_controller(move_specification(spec, self._home))[1]
+            elif (law := path_of_law(spec)) is not None:
+                declare_law(law, self._home / law)
+                name, factory = _native.canonical(spec), None
             else:
                 name, factory = read_controller(spec)
         except (ValueError, TypeError) as mistake:

@@ -1,0 +1,63 @@
+"""The command `law`: laws in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cwnd._cli import shared
+from cwnd._cli.outputs import print_json
+from cwnd._cli.terminal import echo, say
+
+
+@click.group(name="law")
+def law() -> None:
+    """Check and format laws in files, which docs/laws.md describes.
+
+    A file such as mine.law is a controller: cwnd compare mine.law reno.
+    """
+
+
+@law.command()
+@click.argument("file", type=click.Path())
+@shared.json()
+def check(file: str, as_json: bool) -> None:  # noqa: FBT001
+    """Check the law in FILE: the exit status is 1 if it has an error."""
+    from cwnd import _native
+    from cwnd._base.law_files import read_law_text
+
+    with shared.positional():
+        document, shown = _native.check_law(file, read_law_text(file))
+    found = document["law"]
+    if as_json:
+        print_json({"file": file, **document})
+    else:
+        for line in "\n".join(shown).splitlines():
+            echo(line, err=True)
+        if found is not None:
+            hooks = ", ".join(f"{hook['name']} {hook['cost_ns']} ns" for hook in found["hooks"])
+            echo(f"{file}: {found['title']}, a law for the {found['kind']}")
+            echo(f"at most, as its operations are counted: {hooks}")
+    if found is None:
+        raise SystemExit(1)
+
+
+@law.command()
+@click.argument("file", type=click.Path())
+@click.option("--check", "only", is_flag=True, help="Do not write; status 1 if FILE would change.")
+def fmt(file: str, only: bool) -> None:  # noqa: FBT001
+    """Write the law in FILE in the canonical form: the same words, with other blanks."""
+    from cwnd import _native
+    from cwnd._base.law_files import read_law_text
+    from cwnd._runs.result import write_text
+
+    with shared.positional():
+        text = read_law_text(file)
+        formatted = _native.format_law(file, text)
+    if text == formatted:
+        return
+    if only:
+        say(f"{file} is not in the canonical form")
+        raise SystemExit(1)
+    write_text(Path(file), formatted)
