@@ -134,6 +134,8 @@ struct Compiler<'f> {
     temporaries: usize,
     most_temporaries: usize,
     there: Vec<Place>,
+    /// Names that the hook compares with a number: it knows whether they are 0.
+    compared: Vec<&'f str>,
     /// The last position that an operation skips to.
     target: usize,
     depth: usize,
@@ -182,6 +184,7 @@ impl<'f> Compiler<'f> {
             temporaries: 0,
             most_temporaries: 0,
             there: Vec::new(),
+            compared: Vec::new(),
             target: 0,
             depth: 0,
             uses: 0,
@@ -412,6 +415,7 @@ impl<'f> Compiler<'f> {
         self.inputs.clear();
         self.locals.clear();
         self.there.clear();
+        self.compared.clear();
         (self.input_registers, self.temporaries) = (0, 0);
         self.target = self.steps.len();
         self.bodies.push(Body { hook, entry: self.steps.len(), inputs: Vec::new(), cost: 0 });
@@ -1017,6 +1021,7 @@ impl<'f> Compiler<'f> {
         let ExprKind::Name(name) = &divisor.kind else { return };
         let zero = |state: &&Variable<'_>| {
             state.name.text == *name
+                && !self.compared.contains(&name.as_str())
                 && matches!(state.initial, Some(Expr { kind: ExprKind::Number(number, _), .. }) if *number == 0.0)
         };
         if self.states.iter().any(|state| zero(&state)) {
@@ -1154,6 +1159,11 @@ impl<'f> Compiler<'f> {
                 b,
             ) => {
                 let (x, y) = (self.some(a)?, self.some(b)?);
+                for side in [a, b] {
+                    if let ExprKind::Name(name) = &side.kind {
+                        self.compared.push(name);
+                    }
+                }
                 let kind = self.same(&x, &y, &expr.span)?;
                 if matches!(kind, Type::Choice(_) | Type::ParameterChoice(_) | Type::Truth) {
                     let message = "numbers and times are compared, this is neither";

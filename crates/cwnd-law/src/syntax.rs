@@ -243,6 +243,8 @@ pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
     file_items.parse_next(&mut Tokens::new(tokens)).map_err(|fail| {
         let Fail { at, found, expected, .. } = fail;
         let error = match expected {
+            // Words of the language are quoted, descriptions are not.
+            Some(word) if !word.contains(' ') => format!("expected \"{word}\", found {found}"),
             Some(expected) => format!("expected {expected}, found {found}"),
             None => format!("{found} is not expected here"),
         };

@@ -369,12 +369,12 @@ fn faults_are_named_where_they_are() {
         (
             "if w > w0",
             "if w > 1 > w0",
-            (13, 45),
+            (13, 46),
             "expected \"else\", found >: comparisons are joined by \"and\" and \"or\"",
         ),
         ("if w > w0", "if w", (13, 40), "this must be true or false, it is a plain number"),
         ("on cut:", "on cutt:", (16, 4), "no hook is called cutt: did you mean cut?"),
-        ("on cut:", "on cut", (16, 7), "expected :, found the end of the line"),
+        ("on cut:", "on cut", (16, 7), "expected \":\", found the end of the line"),
         ("on rescale:", "on enter:", (30, 4), "\"on enter\" is there twice"),
         (
             "on rescale:",
@@ -442,7 +442,7 @@ fn faults_are_named_where_they_are() {
         ("state w0", "state ms", (8, 7), "ms is the name of a unit"),
         ("law simd", "lawn simd", (1, 1), "expected \"law\" or \"rate law\", found lawn"),
         ("2001\"", "2001", (2, 8), "a text ends on its line, with a double quote"),
-        ("(2 * (w_max or", "(2 * ((w_max or", (27, 29), "this bracket is not closed"),
+        ("(2 * (w_max or", "(2 * ((w_max or", (27, 30), "this bracket is not closed"),
     ] {
         let text = SIMD.replacen(from, to, 1);
         assert_ne!(text, SIMD, "{from}");

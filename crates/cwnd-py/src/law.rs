@@ -53,10 +53,16 @@ pub(crate) fn check_law<'py>(
     for fault in &faults {
         let (line, column) = fault.position(text);
         let row = PyDict::new(py);
-        row.set_item("severity", if fault.severity == Severity::Error { "error" } else { "warning" })?;
+        row.set_item(
+            "severity",
+            if fault.severity == Severity::Error { "error" } else { "warning" },
+        )?;
         row.set_item("line", line)?;
         row.set_item("column", column)?;
-        row.set_item("length", text.get(fault.span.clone()).map_or(0, |text| text.chars().count()))?;
+        row.set_item(
+            "length",
+            text.get(fault.span.clone()).map_or(0, |text| text.chars().count()),
+        )?;
         row.set_item("message", &fault.message)?;
         row.set_item("help", &fault.help)?;
         rows.append(row)?;
