@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd._base.law_files import path_of_law
 from cwnd._base.machine import require
 from cwnd.controller import read_controller
 from cwnd.errors import KernelError
@@ -122,8 +123,10 @@ def load(controller: str, *, name: str | None = None, default: bool = False) -> 
     KernelError
         It has no kernel implementation, the name is taken, or the system lacks a requirement.
     """
-    if read_controller(controller)[1] is not None:
-        raise KernelError(f"{controller}: a law in Python has no kernel implementation")
+    in_python = read_controller(controller)[1] is not None
+    if in_python or path_of_law(controller) is not None:
+        where = "Python" if in_python else "a file"
+        raise KernelError(f"{controller}: a law in {where} has no kernel implementation")
     with _convert_errors():
         return Instance(**_native.kernel_load(controller, name, default))
 

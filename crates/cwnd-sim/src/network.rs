@@ -357,6 +357,14 @@ pub fn custom_name(spec: &str) -> Option<&str> {
     })
 }
 
+/// Returns `NAME` of a specification `FOLDER/NAME.law` or `FOLDER/NAME.law(ARGUMENTS)`, a law in a
+/// file; `None` for other specifications.
+pub(crate) fn law_name(spec: &str) -> Option<&str> {
+    let path = spec.split_once('(').map_or(spec, |(path, _)| path).trim();
+    let path = path.strip_suffix(".law")?;
+    Some(path.rsplit_once('/').map_or(path, |(_, name)| name))
+}
+
 /// Returns `NAME` of a specification `kernel:NAME`, a controller of the Linux kernel's TCP; `None`
 /// for other specifications. The simulator runs the registry's controller of that name; the backend
 /// `linux` selects the kernel's own.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cwnd._cli import shared
-from cwnd._cli.outputs import print_json
+from cwnd._cli.outputs import FAILED, print_json
 from cwnd._cli.terminal import echo, say
 
 
@@ -40,7 +40,7 @@ def check(file: str, as_json: bool) -> None:  # noqa: FBT001
             echo(f"{file}: {found['title']}, a law for the {found['kind']}")
             echo(f"at most, as its operations are counted: {hooks}")
     if found is None:
-        raise SystemExit(1)
+        click.get_current_context().exit(FAILED)
 
 
 @law.command()
@@ -59,5 +59,5 @@ def fmt(file: str, only: bool) -> None:  # noqa: FBT001
         return
     if only:
         say(f"{file} is not in the canonical form")
-        raise SystemExit(1)
+        click.get_current_context().exit(FAILED)
     write_text(Path(file), formatted)

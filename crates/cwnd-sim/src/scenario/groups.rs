@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use cwnd::registry::Spec;
+use cwnd::registry::{Spec, SpecError};
 
 use super::application::Arrivals;
 use super::arrivals::Arrival;
@@ -12,7 +12,7 @@ use super::error::{Problem, in_table, problem};
 use super::format::{Access, Cbr, Flow, PacketChange, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
-use crate::network::{self, Application, Traffic, custom_name, kernel_name};
+use crate::network::{self, Application, Traffic, custom_name, kernel_name, law_name};
 use crate::units::{Bytes, Span, SpanRange};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
@@ -113,9 +113,14 @@ fn controller(key: &str, spec: &str) -> Result<String, Problem> {
         check_name(format!("{key}.controller"), name)?;
         return Ok(name.to_owned());
     }
-    match Spec::parse(spec) {
-        Ok(spec) => Ok(spec.name().to_owned()),
-        Err(error) => problem(format!("{key}.controller"), error.to_string()),
+    match (Spec::parse(spec), law_name(spec)) {
+        // The caller declares laws in files after it has read the scenario.
+        (Err(SpecError::UnknownName(_)), Some(law)) => {
+            check_name(format!("{key}.controller"), law)?;
+            Ok(law.to_owned())
+        }
+        (Ok(spec), law) => Ok(law.unwrap_or(spec.name()).to_owned()),
+        (Err(error), _) => problem(format!("{key}.controller"), error.to_string()),
     }
 }
 

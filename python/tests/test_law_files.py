@@ -1,0 +1,303 @@
+"""Laws in files: read, checked, formatted, and run wherever a controller has a name."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cwnd
+from cwnd._base.law_files import laws_of
+from cwnd._cli import run
+from cwnd._sweeps.reading import read_plan
+from cwnd.controller import read_controller
+from cwnd.errors import ControllerWarning, PlanError
+from cwnd.model import law as law_models
+
+ROOT = Path(__file__).parents[2]
+TEXTS = ROOT / "crates/cwnd/tests/laws_in_files"
+OWN = """law own "own"
+
+parameter kept = 1/2 in (0, 1) "the fraction that a loss leaves"
+
+on grow:
+    return w + acked / w
+
+on cut:
+    return kept * w
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with laws, which is the work directory."""
+    (tmp_path / "own.law").write_text(OWN)
+    for name in ("simd", "aira", "daimd", "vegas"):
+        (tmp_path / f"{name}.law").write_text((TEXTS / f"{name}.law").read_text("utf-8"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def figures(controller, **options):
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="8s", **options)
+    scenario.add_flow(controller)
+    scenario.add_flow("reno")
+    flows = cwnd.run(scenario).to_json()["flows"]
+    return [
+        {key: value for key, value in flow.items() if key not in {"controller", "name"}}
+        for flow in flows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_file", "own"),
+    [
+        ("simd.law", "simd"),
+        ("simd.law(beta=1/4, start=hystart)", "simd(beta=1/4, start=hystart)"),
+        ("aira.law(mail=off)", "aira(mail=off)"),
+        ("vegas.law", "vegas"),
+    ],
+)
+def test_a_run_is_that_of_the_same_law_of_the_registry(folder, of_file, own):
+    assert figures(of_file) == figures(own)
+
+
+def test_a_law_for_the_rate_runs_over_udt(folder):
+    (flow, _) = figures("daimd.law(syn=20ms)")
+    assert flow["goodput_bps"] > 1e6
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            OWN.replace("kept * w", "kpt * w"),
+            "own.law:9:12: kpt is not known here: did you mean kept?",
+        ),
+        (OWN.replace("kept * w", "kept * rtt"), "own.law:9:19: rtt may be none here: "),
+        (
+            OWN.replace("law own", "lore own"),
+            'own.law:1:1: expected "law" or "rate law", found lore',
+        ),
+        ("", 'own.law:1:1: expected "law" or "rate law", found the end of the text'),
+        ("law own", "own.law:1:8: expected its title in double quotes, found the end of the line"),
+        ("#" * 70_000, "own.law:1:1: a law has at most 65536 bytes, this text 70000"),
+    ],
+)
+def test_a_fault_is_one_line_with_its_place(folder, capsys, text, message):
+    (folder / "own.law").write_text(text)
+    assert run(["compare", "own.law", "reno"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"cwnd: {message}")
+    assert err.count("\n") == 1
+
+
+def test_what_is_no_law_is_said_in_one_line(folder, capsys):
+    (folder / "bytes.law").write_bytes(b"law \xff")
+    (folder / "folder.law").mkdir()
+    for name, message in [
+        ("none.law", "none.law: No such file or directory"),
+        ("bytes.law", "bytes.law: not a text file in UTF-8"),
+        ("folder.law", "folder.law: Is a directory"),
+        ("own.law(kept=2)", 'own.law: kept cannot be "2": it is a number with 0 < kept < 1'),
+        ("own.law(kpt=1/2)", 'own.law has no parameter "kpt", did you mean kept? '),
+        ("a(1).law", "a(1).law: the name of a file with a law has no bracket"),
+    ]:
+        assert run(["compare", name, "reno"]) == 2
+        assert capsys.readouterr().err.startswith(f"cwnd: {message}")
+
+
+def test_a_warning_is_given_once(folder):
+    (folder / "own.law").write_text(OWN.replace("return kept * w", "return w / 2"))
+    with pytest.warns(ControllerWarning, match="own.law:3:11: the parameter kept is never used"):
+        read_controller("own.law")
+    # Warnings are errors in tests.
+    read_controller("own.law")
+
+
+def test_the_file_is_read_again(folder):
+    before = figures("own.law")
+    (folder / "own.law").write_text(OWN.replace("1/2", "1/4"))
+    assert figures("own.law") != before
+
+
+def test_a_scenario_names_a_law_beside_it(folder, monkeypatch):
+    networks = folder / "networks"
+    networks.mkdir()
+    (folder / "own.law").rename(networks / "beside.law")
+    (networks / "net.toml").write_text(
+        'duration = "3s"\n[dumbbell]\nrate = "10mbit"\ndelay = "20ms"\n'
+        '[[flow]]\ncontroller = "beside.law(kept=3/4)"\n'
+    )
+    result = cwnd.run(cwnd.Scenario.from_toml("networks/net.toml"))
+    assert result.to_json()["flows"][0]["controller"] == "networks/beside.law(kept=3/4)"
+    monkeypatch.chdir(networks)
+    result = cwnd.run(cwnd.Scenario.from_toml("net.toml"))
+    assert result.to_json()["flows"][0]["controller"] == "beside.law(kept=3/4)"
+
+
+PLAN = """controllers = ["own.law", "reno"]
+[base]
+rate = "10mbit"
+rtt = "20ms"
+time = "2s"
+[axes]
+queue = ["20", "40"]
+"""
+
+
+def test_a_plan_names_a_law_beside_it_and_runs_belong_to_its_text(folder, monkeypatch, capsys):
+    plans = folder / "plans"
+    plans.mkdir()
+    (folder / "own.law").rename(plans / "own.law")
+    (plans / "plan.toml").write_text(PLAN)
+    assert run(["sweep", "plans/plan.toml", "--out", "out"]) == 0
+    monkeypatch.chdir(plans)
+    (plans / "own.law").write_text(OWN.replace('"own"', '"another title"') + "# a comment\n")
+    capsys.readouterr()
+    assert run(["sweep", "plan.toml", "--out", "../out"]) == 0
+    assert "4 of them before" in capsys.readouterr().out
+    (plans / "own.law").write_text(OWN.replace("w / w", "w / w / 2").replace("acked", "2 * acked"))
+    assert run(["sweep", "plan.toml", "--out", "../out"]) == 2
+    assert "runs of own.law with different code" in capsys.readouterr().err
+
+
+def test_a_sweep_holds_the_text_that_its_plan_had(folder):
+    (folder / "plan.toml").write_text(PLAN)
+    plan = read_plan(folder / "plan.toml")
+    runs = [plan.scenario(plan.run(number)) for number in (0, 1)]
+    (folder / "own.law").write_text("law broken")
+    again = plan.scenario(plan.run(0))
+    assert again.to_dict() == runs[0].to_dict()
+    with pytest.raises(PlanError, match=r"controllers: own\.law:1:11: expected its title"):
+        read_plan(folder / "plan.toml")
+
+
+def test_a_law_is_no_value_of_an_axis(folder):
+    (folder / "plan.toml").write_text(
+        PLAN.replace('queue = ["20", "40"]', '"flow[0].controller" = ["own.law", "reno"]')
+    )
+    with pytest.raises(PlanError, match=r"a controller in a file must be in `controllers`"):
+        read_plan(folder / "plan.toml")
+
+
+def test_another_process_gets_the_text_with_the_plan(folder):
+    (folder / "plan.toml").write_text(PLAN)
+    packed = pickle.dumps(read_plan(folder / "plan.toml").laws)
+    (folder / "own.law").unlink()
+    program = (
+        "import pickle, sys; laws = pickle.load(sys.stdin.buffer); from cwnd import _native;"
+        "print(dict(laws) and _native.canonical('own.law(kept=3/4)'))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], input=packed, capture_output=True, check=True
+    )
+    assert found.stdout.split() == [b"own.law(kept=0.75)"]
+
+
+def test_laws_of_specifications(folder):
+    read_controller("own.law(kept=1/4)")
+    assert dict(laws_of(["own.law(kept=1/4)", "reno", ""])) == {"own.law": OWN}
+
+
+def test_models_step_a_law_of_a_file(folder):
+    read_controller("simd.law")
+    assert law_models.cut("simd.law", 40) == law_models.cut("simd", 40)
+
+
+def test_a_description_is_that_of_the_text(folder, capsys):
+    assert run(["algorithms", "own.law", "--json"]) == 0
+    (described,) = json.loads(capsys.readouterr().out)["algorithms"]
+    assert described["title"] == "own"
+    assert described["equations"] == [
+        "on grow:",
+        "    return w + acked / w",
+        "on cut:",
+        "    return kept * w",
+    ]
+    assert [each["name"] for each in described["parameters"]] == ["kept", "start", "pacing"]
+
+
+def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
+    assert run(["law", "check", "own.law"]) == 0
+    out, err = capsys.readouterr()
+    assert (out.splitlines()[0], err) == ("own.law: own, a law for the window", "")
+    assert "grow 27 ns, cut 13 ns" in out
+    (folder / "own.law").write_text(OWN.replace("kept * w", "kpt * w"))
+    assert run(["law", "check", "own.law"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "error: kpt is not known here",
+        " --> own.law:9:12",
+        "  |",
+        "9 |     return kpt * w",
+        "  |            ^^^",
+        "  |",
+        "  = help: did you mean kept?",
+    ]
+    assert run(["law", "check", "own.law", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "file": "own.law",
+        "law": None,
+        "faults": [
+            {
+                "severity": "error",
+                "line": 9,
+                "column": 12,
+                "length": 3,
+                "message": "kpt is not known here",
+                "help": "did you mean kept?",
+            }
+        ],
+    }
+    assert run(["law", "check", "none.law"]) == 2
+
+
+def test_the_canonical_form_is_written(folder, capsys):
+    loose = OWN.replace("kept * w", "kept*w   # all").replace("    return w", "  return w")
+    (folder / "own.law").write_text(loose)
+    assert run(["law", "fmt", "own.law", "--check"]) == 1
+    assert "own.law is not in the canonical form" in capsys.readouterr().err
+    assert (folder / "own.law").read_text() == loose
+    assert run(["law", "fmt", "own.law"]) == 0
+    expected = OWN.replace("kept * w", "kept * w    # all").replace("1/2", "1 / 2")
+    assert (folder / "own.law").read_text() == expected
+    assert run(["law", "fmt", "own.law", "--check"]) == 0
+    (folder / "own.law").write_text("law broken")
+    assert run(["law", "fmt", "own.law"]) == 2
+    assert (folder / "own.law").read_text() == "law broken"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="UDT sockets need Unix")
+def test_a_socket_takes_a_law(folder):
+    with cwnd.udt.listen(0, "127.0.0.1") as listener:
+        client = cwnd.udt.connect(*listener.address, controller="own.law(kept=3/4)")
+        with client, listener.accept(timeout="5s") as server:
+            client.send(b"data")
+            assert server.recv(4) == b"data"
+
+
+def test_places_that_run_no_law_of_a_file_say_so(folder):
+    with pytest.raises(cwnd.kernel.KernelError, match=r"own\.law: a law in a file has no kernel"):
+        cwnd.kernel.load("own.law")
+
+
+def test_the_document_s_laws_run(folder, capsys):
+    document = (ROOT / "docs/laws.md").read_text("utf-8")
+    texts = [part.partition("```")[0] for part in document.split("```law\n")[1:]]
+    assert texts
+    for text in texts:
+        name = text.partition("\n")[0].removeprefix("# ")
+        (folder / name).write_text(text)
+        assert run(["law", "check", name]) == 0
+        assert capsys.readouterr().err == ""
+        assert run(["law", "fmt", name]) == 0
+        short = ["--rate", "10mbit", "--rtt", "40ms", "--time", "3s", "--repeat", "2"]
+        assert run(["compare", f"{name}(most=5ms)", "reno", *short]) == 0
