@@ -103,7 +103,7 @@ __all__ = [
     "offered_rate",
     "packet_rates",
     "parse_quantity",
-    "queueing_delay",
+    "queue_delay",
     "rate",
     "ratio",
     "read_bound",
@@ -530,7 +530,7 @@ def convergence_time(time: npt.ArrayLike, rates: _Rows, epsilon: float, hold: fl
 def responsiveness(
     time: npt.ArrayLike, rate: npt.ArrayLike, congestion: float, rtt: float, factor: float
 ) -> float: ...
-def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None) -> list[float]: ...
+def queue_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None) -> list[float]: ...
 def spread(values: npt.ArrayLike) -> _Spread: ...
 def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[tuple[float, float, _Spread]]: ...
 def binned_rate(

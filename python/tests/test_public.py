@@ -33,7 +33,7 @@ PUBLIC = {
     "metrics": "Array Delay JainSeries SizeClass Spread alpha_fairness binned_rate by_size "
     "coefficient_of_variation completion_time convergence_time efficiency_index fairness_index "
     "friendliness goodput harm ideal_completion_time jain jain_over_time loss_rate mark_rate "
-    "offered_rate queueing_delay range_of responsiveness retransmission_rate slowdown smoothness "
+    "offered_rate queue_delay range_of responsiveness retransmission_rate slowdown smoothness "
     "spread stability_index throughput utilization worst",
     "model": "aiad aiad_system aira catalog daimd daimd_sharing fluid friendliness law stationary "
     "synchronous throughput",

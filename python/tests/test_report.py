@@ -196,13 +196,13 @@ def test_goodput_against_delay_is_drawn_with_its_ellipse(comparison):
     assert [dot.get_label() for dot in dots] == [row.controller for row in comparison.rows_alone]
     for row, point, dot in zip(comparison.rows_alone, points, dots, strict=True):
         delay, goodput = (
-            np.mean(row.values("queueing_delay_p95_s")),
+            np.mean(row.values("queue_delay_p95_s")),
             np.mean(row.values("goodput_bps")),
         )
         assert point["delay"] == dot.get_xdata()[0] == pytest.approx(1e3 * delay)
         assert point["goodput"] == dot.get_ydata()[0] == pytest.approx(goodput / 1e6)
         assert np.max(point["outline"][0]) - point["delay"] == pytest.approx(
-            1e3 * np.std(row.values("queueing_delay_p95_s"), ddof=1), rel=0.01
+            1e3 * np.std(row.values("queue_delay_p95_s"), ddof=1), rel=0.01
         )
 
 

@@ -83,7 +83,7 @@ def test_the_figures_hang_together(result):
     for link in document["links"]:
         assert 0 <= link["utilization"] <= 1.001
         assert link["departures"] + link["drops"] <= link["arrivals"] + 500
-        delay = link["queueing_delay_s"]
+        delay = link["queue_delay_s"]
         assert delay["p50"] <= delay["p95"] <= delay["p99"]
 
 
@@ -118,7 +118,7 @@ def test_background_traffic_is_not_measured(result):
 def test_tables(result):
     assert len(result.flows) == 5
     assert {"limited_window_s", "goodput_bps"} <= set(result.flows.columns)
-    assert "queueing_delay_mean_s" in result.links.columns
+    assert "queue_delay_mean_s" in result.links.columns
     active = [result.time >= flow["start_s"] for flow in result.record["flows"]]
     assert len(result.samples) == sum(map(sum, active))
     assert len(result.queues) == 2 * result.time.size

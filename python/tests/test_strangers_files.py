@@ -375,7 +375,7 @@ def test_resuming_into_a_data_set_with_another_type_of_a_column_is_one_line(tmp_
         make_data(out, runs, PLAN, read_plan(plan).identity)
         status, _, err = run(["sweep", plan, "--out", out], capsys)
         assert (status, err.count("\n")) == (2, 2), err
-        assert "other columns than the plan" in err
+        assert "other columns than the plan; `cwnd sweep PLAN --out` with another" in err
 
 
 @pytest.mark.parametrize("garbage", DATA_SETS)

@@ -84,7 +84,7 @@ def test_a_row_is_a_run(swept):
     result = cwnd.run(scenario, 3)
     for name in ("jain", "goodput_bps", "utilization", "loss_rate", "stability_index"):
         assert row[name] == result.metrics[name]
-    assert row["queueing_delay_p95_s"] == result.metrics["queueing_delay_s"]["p95"]
+    assert row["queue_delay_p95_s"] == result.metrics["queue_delay_s"]["p95"]
     assert row["cov_10rtt"] == result.metrics["smoothness"][1]["cov"]
     ours, theirs = (result.goodput_bps(flow) for flow in result.measured_flows)
     # The seed is odd: the first flow is the reference's.

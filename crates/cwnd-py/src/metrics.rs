@@ -121,13 +121,13 @@ export! {
         }
         Ok(formula::responsiveness(time.as_ref(), rate.as_ref(), congestion, rtt, factor))
     };
-    queueing_delay(delays: Numbers<'_>, weights: Option<Numbers<'_>>) -> PyResult<[f64; 4]> = {
+    queue_delay(delays: Numbers<'_>, weights: Option<Numbers<'_>>) -> PyResult<[f64; 4]> = {
         let weights = weights.as_ref().map(AsRef::as_ref);
         check_lengths("delays and weights", &[delays.as_ref(), weights.unwrap_or(delays.as_ref())])?;
         if weights.is_some_and(|own| own.iter().any(|weight| *weight < 0.0)) {
             return Err(PyValueError::new_err("weights are at least 0"));
         }
-        Ok(formula::queueing_delay(delays.as_ref(), weights))
+        Ok(formula::queue_delay(delays.as_ref(), weights))
     };
     spread(values: Numbers<'_>) -> SpreadFields = fields(formula::spread(values.as_ref()));
     by_size(sizes: Numbers<'_>, values: Numbers<'_>) -> PyResult<Vec<(f64, f64, SpreadFields)>> = {

@@ -92,7 +92,7 @@ class LinkDocument(TypedDict):
     mean_queue: float
     queue_limit: float
     queue_limit_unit: Literal["packets", "bytes"]
-    queueing_delay_s: DelayDocument
+    queue_delay_s: DelayDocument
 
 
 class SpreadDocument(TypedDict):
@@ -152,7 +152,7 @@ class MetricsDocument(TypedDict):
     utilization: float
     loss_rate: float
     mark_rate: float
-    queueing_delay_s: DelayDocument
+    queue_delay_s: DelayDocument
 
 
 class EngineDocument(TypedDict):
@@ -237,9 +237,9 @@ class _CompareRow(TypedDict):
     utilization: FigureDocument
     loss_rate: FigureDocument
     mark_rate: FigureDocument
-    queueing_delay_s: FigureDocument
-    queueing_delay_p95_s: FigureDocument
-    queueing_delay_p99_s: FigureDocument
+    queue_delay_s: FigureDocument
+    queue_delay_p95_s: FigureDocument
+    queue_delay_p99_s: FigureDocument
     mean_queue: FigureDocument
     cov_2rtt: FigureDocument
     cov_10rtt: FigureDocument

@@ -244,8 +244,8 @@ class Result:
         rows = []
         for link in self.record["links"]:
             row = link_json(link)
-            delay = row.pop("queueing_delay_s")
-            rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
+            delay = row.pop("queue_delay_s")
+            rows.append(row | {f"queue_delay_{name}_s": s for name, s in delay.items()})
         return rows
 
     def group_rows(self) -> list[JsonObject]:
@@ -494,7 +494,7 @@ def link_json(link: LinkRecord) -> JsonObject:
         "mean_queue": link["mean_queue"],
         "queue_limit": link["queue_limit"],
         "queue_limit_unit": link["queue_limit_unit"],
-        "queueing_delay_s": dict(link["delay"]),
+        "queue_delay_s": dict(link["delay"]),
     }
 
 

@@ -160,12 +160,12 @@ def trade_offs(comparison: Comparison) -> list[TradeOff]:
     """Return goodput and queueing delay of each controller alone, in the order of the rows."""
     found = []
     for row in comparison.rows_alone:
-        delays = 1e3 * np.array(row.values("queueing_delay_p95_s"))
+        delays = 1e3 * np.array(row.values("queue_delay_p95_s"))
         rates = np.array(row.values("goodput_bps")) / 1e6
         found.append(
             TradeOff(
                 row.controller,
-                1e3 * row.figures["queueing_delay_p95_s"].mean,
+                1e3 * row.figures["queue_delay_p95_s"].mean,
                 row.figures["goodput_bps"].mean / 1e6,
                 deviation_ellipse(delays, rates),
             )

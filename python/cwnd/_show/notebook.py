@@ -224,7 +224,7 @@ def summarize_comparison(comparison: Comparison) -> pd.DataFrame:
     for figure in (
         *map(short, ("goodput_bps", "utilization")),
         short("loss_rate", "lost"),
-        *(FIGURES["queueing_delay_s"], short("cov_10rtt"), FIGURES["jain"]),
+        *(FIGURES["queue_delay_s"], short("cov_10rtt"), FIGURES["jain"]),
     ):
         means = [row.figures[figure.name].mean * figure.factor for row in rows]
         columns[figure.with_unit] = means

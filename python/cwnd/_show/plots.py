@@ -191,7 +191,7 @@ def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
     share, rough, queue = upper.subplots(3 if column else 1, 1 if column else 3, sharey=True)
     _dots(share, against, "share", shades)
     _dots(rough, alone, "cov_10rtt", shades)
-    _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
+    _dots(queue, alone, "queue_delay_s", shades, factor=1e3)
     share.set_yticks(range(len(shades)), names)
     share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 _IN_SWEEPS = {
     "goodput_bps": "Payload that arrived, each byte once, all flows.",
-    "queueing_delay_p50_s": "Median.",
-    "queueing_delay_p95_s": "95th percentile.",
-    "queueing_delay_p99_s": "99th percentile.",
+    "queue_delay_p50_s": "Median.",
+    "queue_delay_p95_s": "95th percentile.",
+    "queue_delay_p99_s": "99th percentile.",
 }
 SWEEP_COLUMNS = tuple(
     replace(FIGURES[name], meaning=_IN_SWEEPS.get(name, FIGURES[name].meaning))
     for name in (
         *("share", "utilization", "goodput_bps", "jain", "loss_rate", "mark_rate"),
-        *("retransmission_rate", "queueing_delay_s", "queueing_delay_p50_s"),
-        *("queueing_delay_p95_s", "queueing_delay_p99_s", "cov_2rtt", "cov_10rtt", "cov_50rtt"),
+        *("retransmission_rate", "queue_delay_s", "queue_delay_p50_s"),
+        *("queue_delay_p95_s", "queue_delay_p99_s", "cov_2rtt", "cov_10rtt", "cov_50rtt"),
         *("stability_index", "alpha_fairness", "convergence_time_s"),
     )
 )
@@ -53,8 +53,8 @@ def alone_columns(comparison: Comparison) -> list[Figure]:
         _GOODPUT,
         short("utilization"),
         *_some(comparison),
-        short("queueing_delay_s"),
-        *map(short, ("queueing_delay_p95_s", "mean_rtt_s")),
+        short("queue_delay_s"),
+        *map(short, ("queue_delay_p95_s", "mean_rtt_s")),
         _smoothness(comparison),
         _JAIN,
     ]
@@ -70,7 +70,7 @@ def against_columns(comparison: Comparison) -> list[Figure]:
         short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
         *_some(comparison),
-        *map(short, ("queueing_delay_s", "mean_rtt_s")),
+        *map(short, ("queue_delay_s", "mean_rtt_s")),
         _smoothness(comparison),
         _JAIN,
     ]
@@ -368,8 +368,8 @@ _OF_LINKS = [
     FIGURES["mean_queue"],
 ]
 _DELAYS = {
-    "mean": short("queueing_delay_s"),
-    **{part: short(f"queueing_delay_{part}_s") for part in ("p50", "p95", "p99")},
+    "mean": short("queue_delay_s"),
+    **{part: short(f"queue_delay_{part}_s") for part in ("p50", "p95", "p99")},
 }
 
 
@@ -388,7 +388,7 @@ def link_sheet(document: JsonObject) -> Sheet:
                 link["name"],
                 _rate_text(link),
                 *(figure.text(link[figure.name]) for figure in _OF_LINKS),
-                *(each.text(link["queueing_delay_s"][part]) for part, each in _DELAYS.items()),
+                *(each.text(link["queue_delay_s"][part]) for part, each in _DELAYS.items()),
             ]
             for link in finite[:MAX_ROWS]
         ],
@@ -426,7 +426,7 @@ def metric_items(metrics: JsonObject, result: Result | None = None) -> list[tupl
 
     With the run, Jain's index is that of each kind of flows.
     """
-    delay, link = metrics["queueing_delay_s"], metrics["bottleneck"]
+    delay, link = metrics["queue_delay_s"], metrics["bottleneck"]
     windows = metrics["jain_windows"]
     over = f"of Jain's index over {format_time(windows['window_s'])}"
     if result is None:

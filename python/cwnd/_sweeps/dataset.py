@@ -18,6 +18,7 @@ from cwnd._base import interrupts, machine
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._sweeps.axes import LATIN_POINT
 from cwnd._sweeps.manifest import (
+    AGAIN,
     LOST,
     add_part,
     check_folders,
@@ -103,7 +104,7 @@ LINKS = _columns(
     "name rate_bps token_rate_bps delay_s utilization "
     f"{' '.join(LINK_COUNTERS)} loss_rate mark_rate "
     "mean_queue queue_limit queue_limit_unit "
-    "queueing_delay_mean_s queueing_delay_p50_s queueing_delay_p95_s queueing_delay_p99_s"
+    "queue_delay_mean_s queue_delay_p50_s queue_delay_p95_s queue_delay_p99_s"
 )
 """Schema of ``links``: the columns of `Result.links`."""
 
@@ -250,7 +251,7 @@ def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDA
             except pa.ArrowInvalid as problem:
                 raise ArgumentError("out", f"{file}: {problem}") from None
             if not same:
-                raise ArgumentError("out", f"{file} has other columns than the plan")
+                raise ArgumentError("out", f"{file} has other columns than the plan; {AGAIN}")
             present[_find_runs(part, plan)] = True
     return parts, damages, present
 

@@ -172,10 +172,10 @@ def _row(plan: Plan, run: Run) -> JsonObject:
 def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     """Return the metrics of a run as columns."""
     figures = dict(result.metrics)
-    delay = figures.pop("queueing_delay_s")
+    delay = figures.pop("queue_delay_s")
     smooth = figures.pop("smoothness")
-    figures["queueing_delay_s"] = delay["mean"]
-    figures |= {f"queueing_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
+    figures["queue_delay_s"] = delay["mean"]
+    figures |= {f"queue_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
     figures |= {
         f"cov_{scale}rtt": one["cov"] for scale, one in zip(_native.SCALES, smooth, strict=True)
     }

@@ -269,10 +269,10 @@ pub static METRICS: &[Metric] = &[
     ])
         .flows(|_, flows, _| retransmission_rate(flows)),
     of("queue_delay", Time, &[
-        run("queueing_delay_s", ["queueing delay", "queue"], ("ms", 1), "Mean queueing delay."),
-        run("queueing_delay_p50_s", ["queueing delay, p50", "p50"], ("ms", 1), "Median queueing delay."),
-        run("queueing_delay_p95_s", ["queueing delay, p95", "p95"], ("ms", 1), "95th percentile of queueing delay."),
-        run("queueing_delay_p99_s", ["queueing delay, p99", "p99"], ("ms", 1), "99th percentile of queueing delay."),
+        run("queue_delay_s", ["queueing delay", "queue"], ("ms", 1), "Mean queueing delay."),
+        run("queue_delay_p50_s", ["queueing delay, p50", "p50"], ("ms", 1), "Median queueing delay."),
+        run("queue_delay_p95_s", ["queueing delay, p95", "p95"], ("ms", 1), "95th percentile of queueing delay."),
+        run("queue_delay_p99_s", ["queueing delay, p99", "p99"], ("ms", 1), "99th percentile of queueing delay."),
     ])
         .link(|link, statistic| match statistic {
             "p50" => link.delay.p50,

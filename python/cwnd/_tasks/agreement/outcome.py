@@ -87,8 +87,8 @@ OF_NETWORK = (
     _kind("jain", title="Jain's index"),
     _kind("loss_rate", ratio=1.5, digits=3),
     _kind("mark_rate", ratio=1.5, digits=3),
-    _kind("queueing_delay_s", tolerance=0.1, title="queue, mean", digits=2),
-    _kind("queueing_delay_p95_s", tolerance=0.1, title="queue, p95", digits=2),
+    _kind("queue_delay_s", tolerance=0.1, title="queue, mean", digits=2),
+    _kind("queue_delay_p95_s", tolerance=0.1, title="queue, p95", digits=2),
 )
 """Figures of all measured flows together and of the bottleneck."""
 
@@ -264,7 +264,7 @@ class Agreement:
         packet = max((flow["packet_bytes"] for flow in first.measured_flows), default=0)
         slack = dict.fromkeys(QUANTILES, 1.0)
         slack |= dict.fromkeys(
-            ("queueing_delay_s", "queueing_delay_p95_s"), 8 * packet / link["rate_bps"]
+            ("queue_delay_s", "queue_delay_p95_s"), 8 * packet / link["rate_bps"]
         )
         measured = {
             on: [_figures(run, link["name"], self.groups) for run in runs]
@@ -429,8 +429,8 @@ def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, 
             "utilization": found["utilization"],
             "loss_rate": link_loss_rate(found),
             "mark_rate": link_mark_rate(found),
-            "queueing_delay_s": found["delay"]["mean"],
-            "queueing_delay_p95_s": found["delay"]["p95"],
+            "queue_delay_s": found["delay"]["mean"],
+            "queue_delay_p95_s": found["delay"]["p95"],
         }
     for group, names in groups.items():
         members = [flows[name] for name in names if name in flows]

@@ -189,7 +189,7 @@ class Comparison:
 
     def _evidence(self, against: Row, alone: Row, reference: Row) -> Figures:
         """Collect the figures that a verdict depends on."""
-        delay, rate = alone.figures["queueing_delay_s"], self.network["rate_bps"]
+        delay, rate = alone.figures["queue_delay_s"], self.network["rate_bps"]
         in_bytes = self.network["queue_limit_unit"] == "bytes"
         limit = self.network["queue_limit"]
         longest = (
@@ -200,9 +200,7 @@ class Comparison:
         return Figures(
             share=against.figures["share"],
             roughness=estimate_ratio(alone.values("cov_10rtt"), reference.values("cov_10rtt")),
-            queue=estimate_ratio(
-                alone.values("queueing_delay_s"), reference.values("queueing_delay_s")
-            ),
+            queue=estimate_ratio(alone.values("queue_delay_s"), reference.values("queue_delay_s")),
             delay_s=delay,
             fill=delay.mean / longest if 0 < longest < math.inf else math.nan,
             limits={

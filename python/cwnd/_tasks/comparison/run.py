@@ -503,7 +503,7 @@ def _harm(
     There are ``flows`` of them alone, and ``others`` beside the controller's.
     """
     mine, other = alone["goodput_bps"] / flows, beside["reference_goodput_bps"] / max(others, 1)
-    pairs = [("delay", "queueing_delay_p95_s", "queueing_delay_p95_s")]
+    pairs = [("delay", "queue_delay_p95_s", "queue_delay_p95_s")]
     pairs += [("loss", "loss_rate", "loss_rate")]
     if "fct_s" in alone and "reference_fct_s" in beside:
         pairs.append(("fct", "fct_s", "reference_fct_s"))
@@ -522,9 +522,9 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
         "utilization": link["utilization"],
         "loss_rate": link_loss_rate(link),
         "mark_rate": link_mark_rate(link),
-        "queueing_delay_s": link["delay"]["mean"],
-        "queueing_delay_p95_s": link["delay"]["p95"],
-        "queueing_delay_p99_s": link["delay"]["p99"],
+        "queue_delay_s": link["delay"]["mean"],
+        "queue_delay_p95_s": link["delay"]["p95"],
+        "queue_delay_p99_s": link["delay"]["p99"],
         "mean_queue": link["mean_queue"],
     }
 

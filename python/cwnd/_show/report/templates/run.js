@@ -90,7 +90,7 @@ function drawTradeOffs(target) {
   show(target, {
     traces,
     table: () => [
-      ["controller", "queueing_delay_p95_ms", "goodput_mbps"], ...points.map((point) => [point.name, point.delay, point.goodput]),
+      ["controller", "queue_delay_p95_ms", "goodput_mbps"], ...points.map((point) => [point.name, point.delay, point.goodput]),
     ],
     extra: {
       height: below ? 350 + 22 * lines : Math.max(360, 100 + 22 * lines),
