@@ -198,7 +198,7 @@ def test_a_page_has_room_for_so_many_numbers(axes, sampled, points):
 def test_a_page_shows_the_sweep(runs, tmp_path):
     runs.loc[runs["seed"] == 3, ["error", "jain"]] = ["<script>alert</script> & more", np.nan]
     axes = {"rate": RATES, "rtt": DELAYS}
-    plan = plan_of(axes, controllers=CONTROLLERS, reference="reno", seeds=3)
+    plan = plan_of(axes, controllers=CONTROLLERS, reference="reno", repeat=3)
     page = sweep_page(write(tmp_path / "a sweep", runs, plan))
     assert page.startswith("<!doctype html>")
     assert "<script>alert" not in page
@@ -271,7 +271,7 @@ def test_a_real_sweep_has_every_metric_but_those_of_other_laws(command, tmp_path
         controllers=["reno", "simd"],
         reference="reno",
         latin={"points": 3},
-        seeds=2,
+        repeat=2,
     )
     plan["base"] = {"time": "10s", "flows": 2, "queue": "red-ecn"}
     (tmp_path / "plan.toml").write_text(tomli_w.dumps(plan))
