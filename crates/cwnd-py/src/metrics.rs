@@ -384,6 +384,14 @@ export! {
     format_time(seconds: f64, digits: usize) -> String = metrics::format_time(seconds, digits);
     /// Returns the name of a flow's group.
     flow_group(name: &str) -> &str = metrics::group_of(name);
+    /// Separates flows by kind: the name of each, and indices of its flows.
+    flow_kinds(names: Vec<String>, endless: Vec<bool>) -> Vec<(Option<String>, Vec<usize>)> = {
+        let flows = names.iter().map(String::as_str).zip(endless);
+        metrics::flow_kinds(flows).into_iter().map(|kind| (kind.name, kind.flows)).collect()
+    };
+    /// Names the flows of a kind for people.
+    kind_label(name: Option<&str>, number: usize) -> String =
+        metrics::FlowKind::label(name, number);
     /// Formats a value of a dimension for people.
     format_value(dimension: Bound<'_, PyAny>, value: f64) -> PyResult<String> =
         Ok(metrics::format_value(depythonize(&dimension)?, value));

@@ -125,6 +125,14 @@ class TransfersDocument(TypedDict):
     by_size: list[SizeDocument]
 
 
+class KindDocument(TypedDict):
+    """Jain's index of flows of one kind; ``name`` is null for those that always have data."""
+
+    name: str | None
+    number: int
+    jain: float
+
+
 class JainDocument(TypedDict):
     """Jain's index in windows of time."""
 
@@ -137,6 +145,7 @@ class MetricsDocument(TypedDict):
     """Metrics of all measured flows of a run, and of its bottleneck."""
 
     jain: float
+    jain_by_kind: list[KindDocument] | None
     goodput_bps: float
     efficiency_index: float
     fairness_index: float

@@ -58,7 +58,7 @@ def result_html(result: Result) -> str:
     from cwnd._show.transfer_sheet import group_sheet
 
     document = result.to_json_without_groups()
-    facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"], result)]
+    facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"])]
     sheets = [
         ("Flows", flow_sheet(document), {1, 9}),
         ("Groups of flows", group_sheet(result.group_rows()), {1}),

@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cwnd import _native
 from cwnd._runs.conventions import conventions_text
-from cwnd._runs.flow_groups import flow_kinds
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.text import join_parts
-from cwnd.metrics import jain
 from cwnd.metrics.catalog import FIGURES, measured, number, short
 from cwnd.stats import Estimate
 from cwnd.units import format_rate, format_time
@@ -44,7 +43,6 @@ SWEEP_COLUMNS = tuple(
 
 
 _GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, all its flows.")
-_JAIN = short("jain", meaning="Jain's fairness index of flows of one kind; 1 is equal.")
 
 
 def alone_columns(comparison: Comparison) -> list[Figure]:
@@ -56,7 +54,7 @@ def alone_columns(comparison: Comparison) -> list[Figure]:
         short("queue_delay_s"),
         *map(short, ("queue_delay_p95_s", "mean_rtt_s")),
         _smoothness(comparison),
-        _JAIN,
+        short("jain"),
     ]
     return columns + _measured(comparison, columns)
 
@@ -72,7 +70,7 @@ def against_columns(comparison: Comparison) -> list[Figure]:
         *_some(comparison),
         *map(short, ("queue_delay_s", "mean_rtt_s")),
         _smoothness(comparison),
-        _JAIN,
+        short("jain"),
     ]
     return columns + _measured(comparison, columns)
 
@@ -421,31 +419,21 @@ def _rate_text(link: JsonObject) -> str:
     return format_rate(link["rate_bps"]) + more
 
 
-def metric_items(metrics: JsonObject, result: Result | None = None) -> list[tuple[str, str, str]]:
-    """List title, value and remark of the metrics of a run, or of their means over several.
-
-    With the run, Jain's index is that of each kind of flows.
-    """
+def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
+    """List title, value and remark of the metrics of a run, or of their means over several."""
     delay, link = metrics["queue_delay_s"], metrics["bottleneck"]
-    windows = metrics["jain_windows"]
-    over = f"of Jain's index over {format_time(windows['window_s'])}"
-    if result is None:
-        equal = [("Jain's index", _inline(number(metrics["jain"], 3)), "all measured flows")]
-        worst = [(windows["worst"], over)]
-    else:
-        kinds = flow_kinds(result.measured_flows)
+    kinds, windows = metrics["jain_by_kind"], metrics["jain_windows"]
+    labels = [
+        _native.kind_label(kind["name"], round(mean_of(kind["number"]))) for kind in kinds or ()
+    ]
+    equal = [("Jain's index", _inline(number(metrics["jain"], 3)), "1 is equal")]
+    if kinds is not None:
         equal = [
-            (
-                "Jain's index",
-                number(jain(result.goodputs_bps(flows)), 3),
-                f"{label}; 1 is equal" if label else "1 is equal",
-            )
-            for label, flows in kinds
+            ("Jain's index", _inline(number(kind["jain"], 3)), f"{label}; 1 is equal")
+            for kind, label in zip(kinds, labels, strict=True)
         ]
-        worst = [
-            (result.jain_over_time(flows=flows).worst, f"{over} {label}".rstrip())
-            for label, flows in kinds[:1]
-        ]
+    of = f" {labels[0]}" if labels else ""
+    worst = [(windows["worst"], f"of Jain's index over {format_time(windows['window_s'])}{of}")]
     items = [
         (
             "Goodput",

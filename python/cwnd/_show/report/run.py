@@ -51,7 +51,7 @@ def run_page(result: Result) -> str:
             ("Where", result.on, PLACES[result.on]),
             *conventions_facts(result.record["conventions"]),
             ("Length", format_time(result.duration_s), warmup_text(result.warmup_s)),
-            *metric_items(document["metrics"], result),
+            *metric_items(document["metrics"]),
         ],
         caveats=caveats([result]),
         sheets=[each for each in sheets if each[1] is not None and each[1].rows],

@@ -12,7 +12,7 @@ import numpy as np
 from cwnd import _show, metrics
 from cwnd._base.extras import require
 from cwnd._runs.conventions import all_conventions
-from cwnd._runs.flow_groups import groups_by_name
+from cwnd._runs.flow_groups import first_kind, groups_by_name
 from cwnd._runs.result import (
     jsonable,
     link_loss_rate,
@@ -422,7 +422,7 @@ def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, 
     """Return the figures of a run: of the network and of each group of flows."""
     flows = {flow["name"]: flow for flow in run.measured_flows}
     total = run.total_goodput_bps(run.measured_flows)
-    jain = metrics.jain(run.goodputs_bps(run.measured_flows))
+    jain = metrics.jain(run.goodputs_bps(first_kind(run.measured_flows)))
     figures = {NETWORK: {"goodput_bps": total, "jain": jain}}
     for found in (each for each in run.record["links"] if each["name"] == link):
         figures[NETWORK] |= {

@@ -13,7 +13,7 @@ from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, REFERENCE
-from cwnd._runs.flow_groups import flow_kinds, name_of_group
+from cwnd._runs.flow_groups import first_kind, name_of_group
 from cwnd._runs.measures import places_of_scenario, read_metric, values
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
@@ -472,8 +472,7 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
 
 def _jain(run: Result) -> float:
     """Return Jain's index of the first kind of flows; NaN without two flows of one kind."""
-    kinds = flow_kinds(run.measured_flows)
-    return metrics.jain(run.goodputs_bps(kinds[0].flows)) if kinds else math.nan
+    return metrics.jain(run.goodputs_bps(first_kind(run.measured_flows)))
 
 
 def _with_own_name(flow: FlowRecord, groups: Container[str]) -> FlowRecord:
