@@ -116,6 +116,34 @@ def test_lines_end_at_the_last_sample(pages, result):
         assert arrived == pytest.approx(flow["delivered_bytes"][-1], rel=1e-3)
 
 
+def test_what_a_lossy_flow_sends_is_a_thin_line():
+    document = """duration = "4s"
+[dumbbell]
+rate = "10mbit"
+delay = "20ms"
+[tcp]
+window = 30
+[[flow]]
+controller = "cubic"
+stop = "1s"
+[[cbr]]
+rate = "20mbit"
+measured = true
+start = "2s"
+"""
+    result = cwnd.run(cwnd.Scenario.from_toml(document))
+    cubic, cbr = run_data(result, {})["flows"]
+    assert cubic["sent"] is None
+    assert max(cbr["goodput"][1]) <= 10e6
+    assert max(cbr["sent"][1]) == pytest.approx(20e6, rel=0.01)
+    (_, middle, _) = result.plot().axes
+    *_, sent = middle.lines
+    assert len(middle.lines) == 3
+    assert max(sent.get_ydata()) == pytest.approx(20, rel=0.01)
+    assert sent.get_linewidth() < middle.lines[1].get_linewidth()
+    assert middle.get_title(loc="left") == "thin: sent"
+
+
 def test_plotted_rates_do_not_exceed_that_of_the_link():
     # Slow start sends at twice the rate of the link, and half of the packets are dropped.
     document = """duration = "2s"

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from cwnd._base.records import FlowRecord, LinkRecord, Series
     from cwnd._tasks.comparison.outcome import Comparison
 
+MAX_LOST = 0.05
+"""Largest fraction of the payload sent that does not arrive, of flows without a line of it."""
+
 MAX_LINES = 16
 """Largest number of flows in one plot: more lines cannot be distinguished."""
 
@@ -86,6 +89,20 @@ def delivered_bytes(flows: list[FlowRecord]) -> Series:
     total = np.zeros_like(flows[0]["delivered_bytes"])
     for flow in flows:
         total += flow["delivered_bytes"]
+    return total
+
+
+def sent_bytes(flows: list[FlowRecord]) -> Series | None:
+    """Return the payload bytes that some flows have sent together at each sample.
+
+    It is None if nearly all of them arrive after the warm-up: its line would be the goodput's.
+    """
+    sent = sum(flow["bytes_sent"] for flow in flows)
+    if sum(flow["bytes_delivered"] for flow in flows) >= (1 - MAX_LOST) * sent:
+        return None
+    total = np.zeros_like(flows[0]["sent_bytes"])
+    for flow in flows:
+        total += flow["sent_bytes"]
     return total
 
 
