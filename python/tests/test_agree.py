@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import cwnd
 import cwnd._runs.real_time
 from cwnd import _native
 from cwnd._cli import run as command_line
-from cwnd._tasks.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
+from cwnd._tasks.agreement.outcome import OF_FLOWS, OF_NETWORK, Row, judge
 from cwnd.errors import ArgumentError, KernelError
 
 pytestmark = pytest.mark.realtime
@@ -179,6 +180,14 @@ def test_a_difference_is_found_where_it_is(real, two):
     windows = {("reno", f"window_p{part}") for part in (10, 50, 90)}
     assert found == windows | {("network", "queue_delay_p95_s")}
     assert agreement.counts["linux"]["differs"] == 4
+
+
+def test_an_interval_of_a_goodput_ends_at_the_rate_of_the_link(real, two):
+    agreement = cwnd.agree(cwnd.Scenario.from_toml(two), repeat=2)
+    assert {row.goodput_limit for row in agreement.rows} == {1e7}
+    row = Row("reno", KINDS["goodput_bps"], {"sim": [1e7, 4e7, 4.9e7]}, 0.0, 5e7)
+    assert 4.9e7 < row.estimates["sim"].high <= 5e7
+    assert replace(row, goodput_limit=math.inf).estimates["sim"].high > 5e7
 
 
 def test_the_backends_take_turns(real, two):

@@ -21,7 +21,7 @@ from cwnd._sweeps.dataset import METRICS
 from cwnd._sweeps.manifest import add_part
 from cwnd.errors import ArgumentError
 from cwnd.metrics import range_of
-from cwnd.stats import UNIT, estimate
+from cwnd.stats import POSITIVE, UNIT, Range, estimate
 
 pytestmark = pytest.mark.slow
 
@@ -125,6 +125,22 @@ def test_levels_are_means_over_seeds_and_axes(runs, metric, factor):
         for bound in ("mean", "low", "high"):
             found = find(levels[level], metric, 1, bound, **at)
             assert found == pytest.approx(getattr(expected, bound) * factor, rel=1e-3)
+
+
+def test_an_interval_of_a_goodput_ends_at_the_rate_of_the_link(runs):
+    runs["goodput_limit_bps"] = np.where(runs["rate"] == "2mbit", 5e6, 5.2e6)
+    levels, _ = cube_of(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
+    of = runs[runs["controller"] == "reno"]
+    for level, part, at in (
+        ("0", of[of["rate"] == "2mbit"], {"d0": 0}),
+        ("", of, {}),
+    ):
+        means = part.groupby("seed")["goodput_bps"].mean()
+        expected = estimate(means, Range(0.0, part["goodput_limit_bps"].mean()))
+        assert expected.high < estimate(means, POSITIVE).high
+        for bound in ("mean", "low", "high"):
+            found = find(levels[level], "goodput_bps", 1, bound, **at)
+            assert found == pytest.approx(getattr(expected, bound) / 1e6, rel=1e-3)
 
 
 def test_missing_values_move_no_mean(runs):

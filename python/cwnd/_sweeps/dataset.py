@@ -55,6 +55,9 @@ PART_SECONDS = 30.0
 METRICS = tuple(name for name, figure in FIGURES.items() if figure.of_run)
 """Columns of ``runs`` with metrics, all of type double."""
 
+GOODPUT_LIMIT = "goodput_limit_bps"
+"""Column of ``runs`` with the rate that no goodput exceeds; infinite if none is known."""
+
 TCP_CONVENTIONS = "tcp_conventions"
 """Column of ``runs`` with the conventions of the TCP flows, separated by commas."""
 
@@ -69,6 +72,7 @@ _AFTER = (
     pa.field("code", pa.string(), nullable=False),
     *(pa.field(name, pa.float64()) for name in METRICS),
     pa.field("bottleneck", pa.string()),
+    pa.field(GOODPUT_LIMIT, pa.float64()),
     pa.field(TCP_CONVENTIONS, pa.string()),
 )
 _SHARE = pa.field("share", pa.float64())

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from cwnd import _native, metrics
+from cwnd._runs.goodput_limit import goodput_limit
 from cwnd._runs.measures import values
 from cwnd._runs.real_time import run_real
 from cwnd._runs.result import Result
 from cwnd._sweeps.code import digest
-from cwnd._sweeps.dataset import SERIES, TCP_CONVENTIONS, schemas
+from cwnd._sweeps.dataset import GOODPUT_LIMIT, SERIES, TCP_CONVENTIONS, schemas
 from cwnd._sweeps.manifest import LOST
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
         f"cov_{scale}rtt": one["cov"] for scale, one in zip(_native.SCALES, smooth, strict=True)
     }
     figures |= zip(plan.measures, values(result, plan.measures), strict=True)
+    figures[GOODPUT_LIMIT] = goodput_limit(result, result.measured_flows)
     figures[TCP_CONVENTIONS] = ",".join(result.record["conventions"])
     figures["wall_s"] = result.record["engine"]["wall_s"]
     if plan.reference is not None:

@@ -13,6 +13,7 @@ from cwnd import _show, metrics
 from cwnd._base.extras import require
 from cwnd._runs.conventions import all_conventions
 from cwnd._runs.flow_groups import first_kind, groups_by_name
+from cwnd._runs.goodput_limit import goodput_limit, range_within
 from cwnd._runs.result import (
     jsonable,
     link_loss_rate,
@@ -127,6 +128,8 @@ class Row:
     """One value for each seed, by backend."""
     slack: float
     """Absolute difference of two means that is always tolerated, in the figure's unit."""
+    goodput_limit: float = math.inf
+    """Rate that no goodput exceeds, in bit/s."""
 
     @property
     def title(self) -> str:
@@ -136,7 +139,7 @@ class Row:
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """The mean with its interval on each backend."""
-        within = self.kind.range
+        within = range_within(self.kind.name, self.goodput_limit)
         return {on: estimate(values, within) for on, values in self.values.items()}
 
     @cached_property
@@ -261,6 +264,7 @@ class Agreement:
         """One row for each figure: first those of the network, then those of each group."""
         first = next(iter(self.results.values()))[0]
         link = first.bottleneck
+        limit = goodput_limit(first, first.measured_flows)
         packet = max((flow["packet_bytes"] for flow in first.measured_flows), default=0)
         slack = dict.fromkeys(QUANTILES, 1.0)
         slack |= dict.fromkeys(
@@ -281,7 +285,7 @@ class Agreement:
                 if kind.name != "mark_rate" or any(
                     rate > 0 for each in values.values() for rate in each
                 ):
-                    rows.append(Row(of, kind, values, slack.get(kind.name, 0.0)))
+                    rows.append(Row(of, kind, values, slack.get(kind.name, 0.0), limit))
         return rows
 
     @cached_property

@@ -14,6 +14,7 @@ from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, REFERENCE
 from cwnd._runs.flow_groups import first_kind, name_of_group
+from cwnd._runs.goodput_limit import goodput_limit
 from cwnd._runs.measures import places_of_scenario, read_metric, values
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
@@ -383,7 +384,7 @@ class Plan:
                 [figures for figures, _ in made],
                 [run for _, run in made],
                 self.turns if other else 1,
-                network.goodput_limit(made[0][1]),
+                goodput_limit(made[0][1], made[0][1].measured_flows),
                 other,
             )
             for (name, other), made in zip(self.cases, runs, strict=True)
