@@ -21,9 +21,9 @@ ROOT = Path(cwnd.__file__).parent
 SECTION = re.compile(r"^(Parameters|Attributes|Returns|Yields|Raises|Warns)\n-+$", re.MULTILINE)
 
 PUBLIC = {
-    "": "Agreement Algorithm Card Comparison Controller MissingExtraError RateLaw Result Scenario "
-    "ScenarioError SpecError Sweep WindowLaw __version__ agree algorithms canonical compare "
-    "evaluate reproduce run sweep",
+    "": "Agreement Algorithm Card Comparison Controller MissingExtraError RateLaw Repeated Result "
+    "Scenario ScenarioError SpecError Sweep WindowLaw __version__ agree algorithms canonical "
+    "compare evaluate reproduce run run_repeated sweep",
     "controller": "Controller ControllerHooks Cut Output RateHooks RateLaw WindowHooks WindowLaw",
     "emulation": "EmulationRecord LatenessRecord TcpRecord ToolRecord read_links summarise to_json",
     "errors": "ArgumentError ControllerWarning DataSetWarning KernelError PlanError",

@@ -21,6 +21,7 @@ from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_o
 from cwnd._show.report.run import run_page
 from cwnd._tasks.agreement.outcome import Agreement
 from cwnd._tasks.comparison.verdict import Figures, judge
+from cwnd.errors import ArgumentError
 from cwnd.stats import UNIT, estimate
 
 
@@ -375,3 +376,32 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
 def test_a_column_has_small_text(result):
     assert result.plot(column=True).axes[0].xaxis.label.get_size() == 7
     assert result.plot().axes[0].xaxis.label.get_size() == 10
+
+
+def test_repeated_runs_in_python_and_their_page(command, tmp_path, two):
+    file = tmp_path / "two.toml"
+    file.write_text(two)
+    page = tmp_path / "page.html"
+    words = ["run", file, "--set", "duration=8s", "--repeat", "3", "--report", page, "--json"]
+    done = command(*words)
+    assert done.stderr == f"report: {page}\n"
+    document = json.loads(done.stdout)
+    repeated = cwnd.run_repeated(file, 3, values={"duration": "8s"})
+    assert repeated.to_json() == document
+    assert repr(repeated) == "<3 runs of 'two' on sim>"
+    again = tmp_path / "again.html"
+    repeated.report(again)
+    text = page.read_text(encoding="utf-8")
+    assert again.read_text(encoding="utf-8") == text
+    data = unpack(text)
+    assert [run["seed"] for run in data["runs"]] == ["1", "2", "3"]
+    jain, flow = document["metrics"]["jain"], document["flows"][0]["goodput_bps"]
+    low, high = jain["interval"]
+    assert f"{jain['mean']:.3f} ({low:.3f}–{high:.3f})" in text
+    low, high = (end / 1e6 for end in flow["interval"])
+    assert f"{flow['mean'] / 1e6:.2f}<small>{low:.2f}–{high:.2f}</small>" in text
+    assert '<select id="seed">' in text
+    scenario = cwnd.Scenario.from_toml(two)
+    assert cwnd.run_repeated(scenario, 1, 7).rerun == ""
+    with pytest.raises(ArgumentError, match="repeat: 0 is not a whole number above 0"):
+        cwnd.run_repeated(scenario, 0)

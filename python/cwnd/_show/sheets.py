@@ -247,13 +247,18 @@ def run_text(result: Result) -> str:
     )
 
 
+def seeds_text(results: Sequence[Result]) -> str:
+    """Name the seeds of runs with consecutive ones."""
+    first, last = results[0].seed, results[-1].seed
+    return f"seed {first}" if first == last else f"seeds {first} to {last}"
+
+
 def repeated_text(results: Sequence[Result]) -> str:
     """Describe runs of one scenario in one line."""
-    first, last = results[0], results[-1]
+    first = results[0]
     length = length_text(first.duration_s, first.warmup_s)
-    seeds = f"seeds {first.seed} to {last.seed}" if len(results) > 1 else f"seed {first.seed}"
     return join_parts(
-        f"{first.scenario}, {seeds}, {PLACES[first.on]}: {len(results)} × {length}",
+        f"{first.scenario}, {seeds_text(results)}, {PLACES[first.on]}: {len(results)} × {length}",
         conventions_text(first.record["conventions"]),
         "means and 95 % intervals",
     )

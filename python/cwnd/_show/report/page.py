@@ -59,7 +59,8 @@ def render(template: str, **context: object) -> str:
     Examples
     --------
     >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
-    ...     rerun="", seed=1, data={"runs": [{"warmup": 0}], "fairness": None, "transfers": None})
+    ...     rerun="", seeds="seed 1",
+    ...     data={"runs": [{"warmup": 0}], "fairness": None, "transfers": None})
     >>> "<h1>&lt;A run&gt;</h1>" in page
     True
     """
