@@ -32,8 +32,8 @@ GROUP = "law"
 COLUMNS = (
     (NETWORK, "utilization"),
     (NETWORK, "loss_rate"),
-    (NETWORK, "queueing_delay_s"),
-    (NETWORK, "queueing_delay_p95_s"),
+    (NETWORK, "queue_delay_s"),
+    (NETWORK, "queue_delay_p95_s"),
     (GROUP, "goodput_bps"),
     (GROUP, "share"),
     (GROUP, "retransmission_rate"),

@@ -71,9 +71,9 @@ class Run(TypedDict):
     windows: dict[str, list[float]]
 
 
-AIM = ("goodput_bps", "share", "loss_rate", "queueing_delay_s")
+AIM = ("goodput_bps", "share", "loss_rate", "queue_delay_s")
 """A network agrees if these do. The share of equal flows is Jain's index."""
-MORE = ("utilization", "queueing_delay_p95_s")
+MORE = ("utilization", "queue_delay_p95_s")
 KINDS = {kind.name: kind for kind in (*OF_FLOWS, *OF_NETWORK)}
 
 
@@ -160,7 +160,7 @@ class Cell:
         if KINDS[name].ratio:
             return max(simulated, kernel) < RARE
         packet = 8 * PACKET / (1e6 * self.rate_mbit)
-        return name.startswith("queueing_delay") and abs(kernel - simulated) <= packet
+        return name.startswith("queue_delay") and abs(kernel - simulated) <= packet
 
 
 PAIRS = (("reno", "reno"), ("cubic", "cubic"), ("reno", "cubic"))

@@ -182,7 +182,7 @@ def main() -> None:
 def compare(home: Path, disk: Path, options: argparse.Namespace) -> bool:
     """Make the sweep twice; return whether all rows are equal."""
     plan = home / "plan.toml"
-    plan.write_text(tomli_w.dumps({**PLAN, "seeds": options.runs // 20}))
+    plan.write_text(tomli_w.dumps({**PLAN, "repeat": options.runs // 20}))
     begin = time.monotonic()
     cwnd.sweep(plan, out=home / "whole")
     print(f"{options.runs:,} runs undisturbed: {time.monotonic() - begin:.0f} s", flush=True)

@@ -92,7 +92,7 @@ def _overhead() -> None:
         ("runs, flows, links", ["flows", "links"]),
         ("all", ["series"]),
     ):
-        done = [_sweep({**SHORT, "seeds": 50, "keep": keep}, cores=1) for _ in range(ROUNDS)]
+        done = [_sweep({**SHORT, "repeat": 50, "keep": keep}, cores=1) for _ in range(ROUNDS)]
         costs = [
             statistics.median(
                 1e3 * (one[name] - less * one["engine"]) / one["runs"] for one in done
@@ -109,7 +109,7 @@ def _size(most: int) -> None:
     rows = []
     for runs in (most // 10, most):
         done = _sweep(
-            {**SHORT, "seeds": runs // 20, "keep": ["flows"]}, cores=len(os.sched_getaffinity(0))
+            {**SHORT, "repeat": runs // 20, "keep": ["flows"]}, cores=len(os.sched_getaffinity(0))
         )
         rows.append(
             [
@@ -131,8 +131,8 @@ def _cluster() -> None:
 
     rows = []
     for name, plan in (
-        ("short runs", {**SHORT, "seeds": 100}),
-        ("long runs", {**LONG, "seeds": 5}),
+        ("short runs", {**SHORT, "repeat": 100}),
+        ("long runs", {**LONG, "repeat": 5}),
     ):
         times: dict[int, list[float]] = {1: [], 2: []}
         for _ in range(ROUNDS):
@@ -149,7 +149,7 @@ def _cluster() -> None:
 def _timed(plan: dict[str, object], address: str) -> float:
     """Make a sweep on a warmed-up cluster; return the wall time in seconds."""
     with tempfile.TemporaryDirectory() as out:
-        cwnd.sweep({**plan, "seeds": 1}, out=Path(out) / "first", dask=address)
+        cwnd.sweep({**plan, "repeat": 1}, out=Path(out) / "first", dask=address)
         begin = time.perf_counter()
         cwnd.sweep(plan, out=Path(out) / "second", dask=address)
         return time.perf_counter() - begin

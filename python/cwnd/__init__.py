@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cwnd._controllers.registry import Algorithm, algorithms, canonical
     from cwnd._native import ScenarioError, SpecError
     from cwnd._papers.runner import reproduce
+    from cwnd._runs.repeated import Repeated, run_repeated
     from cwnd._runs.result import Result
     from cwnd._runs.run import run
     from cwnd._runs.scenario import Scenario
@@ -54,6 +55,7 @@ __all__ = [
     "Controller",
     "MissingExtraError",
     "RateLaw",
+    "Repeated",
     "Result",
     "Scenario",
     "ScenarioError",
@@ -77,6 +79,7 @@ __all__ = [
     "perf",
     "reproduce",
     "run",
+    "run_repeated",
     "stats",
     "sweep",
     "tables",
@@ -98,6 +101,7 @@ if not TYPE_CHECKING:
             "Controller": "controller",
             "MissingExtraError": "_base.extras",
             "RateLaw": "controller",
+            "Repeated": "_runs.repeated",
             "Result": "_runs.result",
             "Scenario": "_runs.scenario",
             "ScenarioError": "_native",
@@ -112,6 +116,7 @@ if not TYPE_CHECKING:
             "evaluate": "_tasks.evaluation.evaluate",
             "reproduce": "_papers.runner",
             "run": "_runs.run",
+            "run_repeated": "_runs.repeated",
             "sweep": "_sweeps.sweep",
         },
     )

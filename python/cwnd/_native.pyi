@@ -78,6 +78,7 @@ __all__ = [
     "convergence_time",
     "extreme",
     "flow_group",
+    "flow_kinds",
     "format_rate",
     "format_time",
     "format_value",
@@ -104,7 +105,7 @@ __all__ = [
     "offered_rate",
     "packet_rates",
     "parse_quantity",
-    "queueing_delay",
+    "queue_delay",
     "rate",
     "ratio",
     "read_bound",
@@ -536,7 +537,7 @@ def convergence_time(time: npt.ArrayLike, rates: _Rows, epsilon: float, hold: fl
 def responsiveness(
     time: npt.ArrayLike, rate: npt.ArrayLike, congestion: float, rtt: float, factor: float
 ) -> float: ...
-def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None) -> list[float]: ...
+def queue_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None) -> list[float]: ...
 def spread(values: npt.ArrayLike) -> _Spread: ...
 def by_size(sizes: npt.ArrayLike, values: npt.ArrayLike) -> list[tuple[float, float, _Spread]]: ...
 def binned_rate(
@@ -586,6 +587,10 @@ def parse_quantity(
 def format_rate(bps: float, digits: int) -> str: ...
 def format_time(seconds: float, digits: int) -> str: ...
 def flow_group(name: str) -> str: ...
+def flow_kinds(
+    names: Sequence[str], endless: Sequence[bool]
+) -> list[tuple[str | None, list[int]]]: ...
+def kind_label(name: str | None, number: int) -> str: ...
 def format_value(dimension: Dimension, value: float) -> str: ...
 def read_expectations(
     table: Mapping[str, object],

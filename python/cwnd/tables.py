@@ -173,12 +173,18 @@ def write_comparison(comparison: Comparison, directory: str | Path) -> list[Path
     -------
     list of Path
         The files: the tables ``runs``, ``flows`` and ``links``, as ``.parquet`` or ``.csv``, and
-        ``compare.json``. ``runs`` has one row for each controller, mode and repeat with its seed
-        and all figures; flows and links refer to it by the number ``run``.
+        ``compare.json``. ``runs`` has one row for each controller, mode, other controller and
+        repeat, with its seed and all figures; flows and links refer to it by the number ``run``.
     """
-    groups = (("alone", comparison.rows_alone), ("against", comparison.rows_against))
+    against = [*comparison.rows_against, *comparison.rows_pairs]
+    groups = (("alone", comparison.rows_alone), ("against", against))
     cases = [
-        ({"controller": row.controller, "mode": mode, "repeat": i, "seed": run.seed}, figures, run)
+        (
+            {"controller": row.controller, "mode": mode, "against": row.against}
+            | {"repeat": i, "seed": run.seed},
+            figures,
+            run,
+        )
         for mode, rows in groups
         for row in rows
         for i, (figures, run) in enumerate(zip(row.repeats, row.results, strict=True))

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
 from cwnd._base.machine import require
+from cwnd._base.renamed import renamed
 from cwnd._runs.credentials import (
     generate_code,
     generate_key,
@@ -80,7 +81,7 @@ class SocketOptions(TypedDict):
 
     controller: str | Factory
     messages: bool
-    packet_size: int
+    mtu: int
     buffer: int
     rate_limit: float | None
     timeout: float
@@ -299,13 +300,14 @@ class Listener:
         return f"<cwnd.udt.Listener at {host}:{port}>"
 
 
+@renamed(packet_size="mtu")
 def connect(  # noqa: PLR0913
     host: str,
     port: int,
     controller: Spec = "udt",
     *,
     messages: bool = False,
-    packet_size: int = MTU,
+    mtu: int = MTU,
     buffer: int = _BUFFER,
     rate_limit: str | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
@@ -327,8 +329,8 @@ def connect(  # noqa: PLR0913
         The connection's methods raise exceptions of a Python controller.
     messages
         Whether to exchange messages instead of a byte stream; must match the listener.
-    packet_size
-        Packet size in bytes with IP and UDP headers, 100 to 65,535; the smaller value of both
+    mtu
+        Largest packet in bytes with IP and UDP headers, 100 to 65,535; the smaller value of both
         endpoints is used.
     buffer
         Size of the send buffer and of the receive buffer in packets: the largest amount of data in
@@ -380,7 +382,7 @@ def connect(  # noqa: PLR0913
         port,
         controller,
         messages=messages,
-        packet_size=packet_size,
+        mtu=mtu,
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=timeout,
@@ -396,12 +398,13 @@ def connect(  # noqa: PLR0913
         raise _with_address(host, port, error) from None
 
 
+@renamed(packet_size="mtu")
 def client_options(  # noqa: PLR0913
     port: int,
     controller: Spec = "udt",
     *,
     messages: bool = False,
-    packet_size: int = MTU,
+    mtu: int = MTU,
     buffer: int = _BUFFER,
     rate_limit: str | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
@@ -414,7 +417,7 @@ def client_options(  # noqa: PLR0913
     options = _socket_options(
         controller,
         messages=messages,
-        packet_size=packet_size,
+        mtu=mtu,
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
@@ -428,13 +431,14 @@ def client_options(  # noqa: PLR0913
     return options
 
 
+@renamed(packet_size="mtu")
 def listen(  # noqa: PLR0913
     port: int,
     host: str = "0.0.0.0",  # noqa: S104
     controller: Spec = "udt",
     *,
     messages: bool = False,
-    packet_size: int = MTU,
+    mtu: int = MTU,
     buffer: int = _BUFFER,
     rate_limit: str | None = None,
     key: bytes | None = None,
@@ -452,7 +456,7 @@ def listen(  # noqa: PLR0913
         The port; 0 for any free port, see :attr:`Listener.address`.
     host
         The local address; all IPv4 addresses by default, ``::`` for IPv6 and IPv4.
-    controller, messages, packet_size, buffer, rate_limit
+    controller, messages, mtu, buffer, rate_limit
         Options of each connection, as for :func:`connect`.
     key
         A secret: only clients that share it are accepted. Without credentials, only clients
@@ -486,7 +490,7 @@ def listen(  # noqa: PLR0913
     options = _socket_options(
         controller,
         messages=messages,
-        packet_size=packet_size,
+        mtu=mtu,
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=_CONNECT_TIMEOUT,
@@ -509,13 +513,13 @@ def _socket_options(
     controller: Spec,
     *,
     messages: bool,
-    packet_size: int,
+    mtu: int,
     buffer: int,
     rate_limit: str | None,
     timeout: float,
 ) -> SocketOptions:
-    if not 100 <= packet_size <= 65_535:
-        raise ArgumentError("packet_size", f"{packet_size} is not from 100 to 65535 bytes")
+    if not 100 <= mtu <= 65_535:
+        raise ArgumentError("mtu", f"{mtu} is not from 100 to 65535 bytes")
     if not 32 <= buffer <= 1 << 20:
         raise ArgumentError("buffer", f"{buffer} is not from 32 to {1 << 20} packets")
     if rate_limit is not None:
@@ -525,7 +529,7 @@ def _socket_options(
     return {
         "controller": name if factory is None else factory,
         "messages": messages,
-        "packet_size": packet_size,
+        "mtu": mtu,
         "buffer": buffer,
         "rate_limit": limit,
         "timeout": timeout,

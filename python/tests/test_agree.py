@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import cwnd
 import cwnd._runs.real_time
 from cwnd import _native
 from cwnd._cli import run as command_line
-from cwnd._tasks.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
+from cwnd._tasks.agreement.outcome import OF_FLOWS, OF_NETWORK, Row, judge
 from cwnd.errors import ArgumentError, KernelError
 
 pytestmark = pytest.mark.realtime
@@ -84,9 +85,9 @@ def real(monkeypatch):
         ("window_p50", about(40), about(43.9), 1, "agrees"),
         ("window_p50", about(4), about(4.9), 1, "agrees"),
         ("window_p50", about(4), about(5.2), 1, "differs (+30 %)"),
-        ("queueing_delay_s", about(0.0), about(1e-3), 1.2e-3, "agrees"),
-        ("queueing_delay_s", about(0.0), about(5e-3), 1.2e-3, "differs (5.00 ms instead of 0)"),
-        ("queueing_delay_s", about(1e-4), about(1.2e-3), 1.2e-3, "agrees"),
+        ("queue_delay_s", about(0.0), about(1e-3), 1.2e-3, "agrees"),
+        ("queue_delay_s", about(0.0), about(5e-3), 1.2e-3, "differs (5.00 ms instead of 0)"),
+        ("queue_delay_s", about(1e-4), about(1.2e-3), 1.2e-3, "agrees"),
         ("loss_rate", about(0.01), about(0.0149), 0, "agrees"),
         ("loss_rate", about(0.0149), about(0.01), 0, "agrees"),
         ("loss_rate", about(0.01), about(0.02), 0, "differs (2 times)"),
@@ -177,8 +178,16 @@ def test_a_difference_is_found_where_it_is(real, two):
         if verdict.word == "differs"
     }
     windows = {("reno", f"window_p{part}") for part in (10, 50, 90)}
-    assert found == windows | {("network", "queueing_delay_p95_s")}
+    assert found == windows | {("network", "queue_delay_p95_s")}
     assert agreement.counts["linux"]["differs"] == 4
+
+
+def test_an_interval_of_a_goodput_ends_at_the_rate_of_the_link(real, two):
+    agreement = cwnd.agree(cwnd.Scenario.from_toml(two), repeat=2)
+    assert {row.goodput_limit for row in agreement.rows} == {1e7}
+    row = Row("reno", KINDS["goodput_bps"], {"sim": [1e7, 4e7, 4.9e7]}, 0.0, 5e7)
+    assert 4.9e7 < row.estimates["sim"].high <= 5e7
+    assert replace(row, goodput_limit=math.inf).estimates["sim"].high > 5e7
 
 
 def test_the_backends_take_turns(real, two):

@@ -30,8 +30,8 @@ def test_the_recorded_networks_are_those_of_the_matrix(matrix):
     assert not cell.agrees("loss_rate", 0.01, 0.0151)
     assert cell.agrees("loss_rate", 1e-5, 9e-5)
     # The transmission time of a packet is 0.6 ms.
-    assert cell.agrees("queueing_delay_s", 2e-3, 2.5e-3)
-    assert not cell.agrees("queueing_delay_s", 2e-3, 2.7e-3)
+    assert cell.agrees("queue_delay_s", 2e-3, 2.5e-3)
+    assert not cell.agrees("queue_delay_s", 2e-3, 2.7e-3)
 
 
 @pytest.mark.slow

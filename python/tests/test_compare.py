@@ -260,7 +260,7 @@ def test_the_option_measure(command):
     document = json.loads(command(*words, "--json").stdout)
     for row in [*document["alone"], *document["against"]]:
         assert 0 < row["goodput.min"]["mean"] <= 15e6
-        assert 0 < row["queue_delay.p50"]["mean"] < row["queueing_delay_p95_s"]["mean"]
+        assert 0 < row["queue_delay.p50"]["mean"] < row["queue_delay_p95_s"]["mean"]
     assert shlex.split(document["rerun"]).count("--measure") == 2
     assert "queue_delay.p50" in command(*words).stdout
 

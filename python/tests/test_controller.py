@@ -198,7 +198,7 @@ def test_a_document_may_contain_controllers_and_no_other_objects(tmp_path):
     wrong = {**network, "dumbbell": {"rate": Gentle}, "flow": [{"controller": "reno"}]}
     with pytest.raises(cwnd.ScenarioError, match="Gentle'> is neither text, a number"):
         cwnd.Scenario(wrong).validate()
-    plan = {"base": {"rate": Gentle}, "controllers": ["reno"], "seeds": 1}
+    plan = {"base": {"rate": Gentle}, "controllers": ["reno"], "repeat": 1}
     with pytest.raises(PlanError, match="controllers written in Python are for `controllers`"):
         cwnd.sweep(plan, out=tmp_path / "out")
 

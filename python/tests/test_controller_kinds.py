@@ -707,7 +707,7 @@ def test_a_run_of_a_comparison_and_a_sweep_takes_every_kind(tmp_path):
     comparison = cwnd.compare([Daimd, WholeReno], time="4s", repeat=2, flows=2)
     names = {record["controller"] for record in comparison.to_json()["alone"]}
     assert {"python:Daimd", "python:WholeReno"} <= names
-    plan = {"controllers": [Daimd, Steady], "seeds": 1, "base": {"time": "2s"}, "axes": {}}
+    plan = {"controllers": [Daimd, Steady], "repeat": 1, "base": {"time": "2s"}, "axes": {}}
     swept = cwnd.sweep(plan, out=tmp_path / "out")
     assert (len(swept), swept.failed) == (2, 0)
 

@@ -103,7 +103,7 @@ def test_simulations_are_those_of_linux(elsewhere, complete, system, scenario_fi
 
 PLAN = """
 controllers = ["reno"]
-seeds = 1
+repeat = 1
 [base]
 time = "2s"
 [axes]

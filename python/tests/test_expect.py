@@ -140,8 +140,8 @@ def test_the_metrics_are_those_of_the_document(write):
         "mark_rate.left-right": 0.0,
         "retransmission_rate": document["metrics"]["retransmission_rate"],
         "utilization": link["utilization"],
-        "queue_delay.left-right": link["queueing_delay_s"]["mean"],
-        "queue_delay.p99": link["queueing_delay_s"]["p99"],
+        "queue_delay.left-right": link["queue_delay_s"]["mean"],
+        "queue_delay.p99": link["queue_delay_s"]["p99"],
     }
     found = result.check(dict.fromkeys(expected, ">= 0"))
     assert {each.expectation.metric.name: each.value for each in found} == pytest.approx(expected)

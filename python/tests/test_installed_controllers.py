@@ -97,7 +97,7 @@ def test_a_name_of_a_package_is_a_controller(tmp_path, capfd):
 
 def test_a_sweep_imports_the_package(tmp_path, monkeypatch, package):
     monkeypatch.setenv("PYTHONPATH", f"{package}{os.pathsep}{ROOT / 'python'}")
-    plan = {"controllers": ["law-pack:halving"], "seeds": 2, "base": {"time": "2s"}}
+    plan = {"controllers": ["law-pack:halving"], "repeat": 2, "base": {"time": "2s"}}
     made = cwnd.sweep(plan, out=tmp_path / "out")
     assert set(made.runs["controller"]) == {"law-pack:halving"}
 

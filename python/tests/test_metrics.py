@@ -82,9 +82,9 @@ def test_scales_longer_than_the_run_are_unknown():
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0.1, 100)), min_size=1, max_size=40))
-def test_queueing_delay_percentiles_are_ordered(pairs):
+def test_queue_delay_percentiles_are_ordered(pairs):
     delays, weights = zip(*pairs, strict=True)
-    delay = metrics.queueing_delay(delays, weights)
+    delay = metrics.queue_delay(delays, weights)
     assert delay.p50 <= delay.p95 <= delay.p99 <= max(delays)
     assert min(delays) - 1e-9 <= delay.mean <= max(delays) + 1e-9
 
@@ -119,7 +119,7 @@ def test_responsiveness_of_halving_every_second_round():
         metrics.mark_rate(0, 0),
         metrics.retransmission_rate(0, 0),
         metrics.coefficient_of_variation([]),
-        metrics.queueing_delay([]).mean,
+        metrics.queue_delay([]).mean,
         metrics.stability_index([]),
         metrics.friendliness([], [1.0]),
     ],
@@ -140,8 +140,8 @@ def test_what_the_data_cannot_give_is_nan(value):
         (lambda: metrics.by_size([500, 700], [1.0]), "sizes and values have different lengths"),
         (lambda: metrics.responsiveness([0, 1, 2], [8, 2], 0, 0.1), "time and rate have different"),
         (lambda: metrics.responsiveness([0, 1], [8, 2], 0, 0), "a round-trip time is above 0"),
-        (lambda: metrics.queueing_delay([0.1, 0.2], [1.0]), "delays and weights have different"),
-        (lambda: metrics.queueing_delay([0.1, 0.2], [1.0, -1.0]), "weights are at least 0"),
+        (lambda: metrics.queue_delay([0.1, 0.2], [1.0]), "delays and weights have different"),
+        (lambda: metrics.queue_delay([0.1, 0.2], [1.0, -1.0]), "weights are at least 0"),
         (lambda: metrics.jain_over_time([0, 1], [[0]], 1.0), "time and delivered have different"),
         (
             lambda: metrics.jain_over_time([0, 1], [[0, 1]] * 2, 1.0, 0.0, [(0, 1)]),

@@ -64,6 +64,20 @@ def test_the_names_of_a_quantity_exist(row):
         assert {*names(part)} <= known, part
 
 
+def test_each_quantity_with_several_names_has_a_reason():
+    text = (
+        (DOCS / "names.md").read_text("utf-8").partition("These quantities have several names:")[2]
+    )
+    explained = re.findall(r"^\* \*(.+?)\*: ", text, re.MULTILINE)
+    several = []
+    for row in ROWS:
+        options = (option.removeprefix("--") for option in re.findall(r"`(--[\w-]+)`", row[1]))
+        others = (name for cell in row[2:5] for name in names(cell))
+        if len({re.sub("_(s|bps|bytes)$", "", name) for name in (*options, *others)}) > 1:
+            several.append(row[0])
+    assert sorted(explained) == sorted(several)
+
+
 def test_the_table_has_each_metric_that_json_calls_otherwise():
     listed = {name for row in ROWS for name in names(re.sub("of `[^`]*`", "", row[2]))}
     bounds = re.findall(r"^\| (`\w+`.*?) \|", EXPECT, re.MULTILINE)

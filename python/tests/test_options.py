@@ -38,7 +38,6 @@ NAMES = {
     "cc": "controller",
     "congestion": "controller",
     "interval": "every",
-    "mtu": "packet_size",
     "parallel": "streams",
     "time": "seconds",
 }

@@ -62,7 +62,7 @@ def test_python_and_plans_take_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cwnd.Scenario.from_toml("wireless").to_dict()["name"] == "wireless"
     assert len(read_plan("red-grid")) == 225
-    (tmp_path / "plan.toml").write_text('base = "wireless"\nseeds = 2\n')
+    (tmp_path / "plan.toml").write_text('base = "wireless"\nrepeat = 2\n')
     assert len(read_plan(tmp_path / "plan.toml")) == 2
     (tmp_path / "plan.toml").write_text('base = "nothing"\n')
     with pytest.raises(PlanError, match="base: cannot read nothing: no such file"):

@@ -640,7 +640,7 @@ def test_addresses_and_families_reach_the_transport(tcp, udt, hall, capsys):
     asked = ["perf", "-c", "localhost", "-p", f"{hall.port}", "-t", "0.2", "-4", "-B", "127.0.0.1"]
     tcp.clear()
     assert run(asked) == 0
-    assert tcp[0] == {"controller": "cubic", "bind": "127.0.0.1", "packet_size": 1500}
+    assert tcp[0] == {"controller": "cubic", "bind": "127.0.0.1", "mtu": 1500}
     line = next(line for line in capsys.readouterr().out.splitlines() if "connected to" in line)
     assert re.fullmatch(r"\[  1\] local 127.0.0.1 port \d+ connected to 127.0.0.1 port \d+", line)
 

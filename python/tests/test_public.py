@@ -21,9 +21,9 @@ ROOT = Path(cwnd.__file__).parent
 SECTION = re.compile(r"^(Parameters|Attributes|Returns|Yields|Raises|Warns)\n-+$", re.MULTILINE)
 
 PUBLIC = {
-    "": "Agreement Algorithm Card Comparison Controller MissingExtraError RateLaw Result Scenario "
-    "ScenarioError SpecError Sweep WindowLaw __version__ agree algorithms canonical compare "
-    "evaluate reproduce run sweep",
+    "": "Agreement Algorithm Card Comparison Controller MissingExtraError RateLaw Repeated Result "
+    "Scenario ScenarioError SpecError Sweep WindowLaw __version__ agree algorithms canonical "
+    "compare evaluate reproduce run run_repeated sweep",
     "controller": "Controller ControllerHooks Cut Output RateHooks RateLaw WindowHooks WindowLaw",
     "emulation": "EmulationRecord LatenessRecord TcpRecord ToolRecord read_links summarise to_json",
     "errors": "ArgumentError ControllerWarning DataSetWarning KernelError PlanError",
@@ -33,7 +33,7 @@ PUBLIC = {
     "metrics": "Array Delay JainSeries SizeClass Spread alpha_fairness binned_rate by_size "
     "coefficient_of_variation completion_time convergence_time efficiency_index fairness_index "
     "friendliness goodput harm ideal_completion_time jain jain_over_time loss_rate mark_rate "
-    "offered_rate queueing_delay range_of responsiveness retransmission_rate slowdown smoothness "
+    "offered_rate queue_delay range_of responsiveness retransmission_rate slowdown smoothness "
     "spread stability_index throughput utilization worst",
     "model": "aiad aiad_system aira catalog daimd daimd_sharing fluid friendliness law stationary "
     "synchronous throughput",

@@ -21,6 +21,7 @@ from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_o
 from cwnd._show.report.run import run_page
 from cwnd._tasks.agreement.outcome import Agreement
 from cwnd._tasks.comparison.verdict import Figures, judge
+from cwnd.errors import ArgumentError
 from cwnd.stats import UNIT, estimate
 
 
@@ -116,6 +117,34 @@ def test_lines_end_at_the_last_sample(pages, result):
         assert arrived == pytest.approx(flow["delivered_bytes"][-1], rel=1e-3)
 
 
+def test_what_a_lossy_flow_sends_is_a_thin_line():
+    document = """duration = "4s"
+[dumbbell]
+rate = "10mbit"
+delay = "20ms"
+[tcp]
+window = 30
+[[flow]]
+controller = "cubic"
+stop = "1s"
+[[cbr]]
+rate = "20mbit"
+measured = true
+start = "2s"
+"""
+    result = cwnd.run(cwnd.Scenario.from_toml(document))
+    cubic, cbr = run_data(result, {})["flows"]
+    assert cubic["sent"] is None
+    assert max(cbr["goodput"][1]) <= 10e6
+    assert max(cbr["sent"][1]) == pytest.approx(20e6, rel=0.01)
+    (_, middle, _) = result.plot().axes
+    *_, sent = middle.lines
+    assert len(middle.lines) == 3
+    assert max(sent.get_ydata()) == pytest.approx(20, rel=0.01)
+    assert sent.get_linewidth() < middle.lines[1].get_linewidth()
+    assert middle.get_title(loc="left") == "thin: sent"
+
+
 def test_plotted_rates_do_not_exceed_that_of_the_link():
     # Slow start sends at twice the rate of the link, and half of the packets are dropped.
     document = """duration = "2s"
@@ -196,13 +225,13 @@ def test_goodput_against_delay_is_drawn_with_its_ellipse(comparison):
     assert [dot.get_label() for dot in dots] == [row.controller for row in comparison.rows_alone]
     for row, point, dot in zip(comparison.rows_alone, points, dots, strict=True):
         delay, goodput = (
-            np.mean(row.values("queueing_delay_p95_s")),
+            np.mean(row.values("queue_delay_p95_s")),
             np.mean(row.values("goodput_bps")),
         )
         assert point["delay"] == dot.get_xdata()[0] == pytest.approx(1e3 * delay)
         assert point["goodput"] == dot.get_ydata()[0] == pytest.approx(goodput / 1e6)
         assert np.max(point["outline"][0]) - point["delay"] == pytest.approx(
-            1e3 * np.std(row.values("queueing_delay_p95_s"), ddof=1), rel=0.01
+            1e3 * np.std(row.values("queue_delay_p95_s"), ddof=1), rel=0.01
         )
 
 
@@ -347,3 +376,32 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
 def test_a_column_has_small_text(result):
     assert result.plot(column=True).axes[0].xaxis.label.get_size() == 7
     assert result.plot().axes[0].xaxis.label.get_size() == 10
+
+
+def test_repeated_runs_in_python_and_their_page(command, tmp_path, two):
+    file = tmp_path / "two.toml"
+    file.write_text(two)
+    page = tmp_path / "page.html"
+    words = ["run", file, "--set", "duration=8s", "--repeat", "3", "--report", page, "--json"]
+    done = command(*words)
+    assert done.stderr == f"report: {page}\n"
+    document = json.loads(done.stdout)
+    repeated = cwnd.run_repeated(file, 3, values={"duration": "8s"})
+    assert repeated.to_json() == document
+    assert repr(repeated) == "<3 runs of 'two' on sim>"
+    again = tmp_path / "again.html"
+    repeated.report(again)
+    text = page.read_text(encoding="utf-8")
+    assert again.read_text(encoding="utf-8") == text
+    data = unpack(text)
+    assert [run["seed"] for run in data["runs"]] == ["1", "2", "3"]
+    jain, flow = document["metrics"]["jain"], document["flows"][0]["goodput_bps"]
+    low, high = jain["interval"]
+    assert f"{jain['mean']:.3f} ({low:.3f}–{high:.3f})" in text
+    low, high = (end / 1e6 for end in flow["interval"])
+    assert f"{flow['mean'] / 1e6:.2f}<small>{low:.2f}–{high:.2f}</small>" in text
+    assert '<select id="seed">' in text
+    scenario = cwnd.Scenario.from_toml(two)
+    assert cwnd.run_repeated(scenario, 1, 7).rerun == ""
+    with pytest.raises(ArgumentError, match="repeat: 0 is not a whole number above 0"):
+        cwnd.run_repeated(scenario, 0)

@@ -13,6 +13,7 @@ import cwnd
 from cwnd._runs.run import measure
 from cwnd._show.sheets import path_text
 from cwnd.errors import ArgumentError
+from cwnd.stats import POSITIVE, estimate
 
 FLOW_NAMES = {
     "name",
@@ -83,7 +84,7 @@ def test_the_figures_hang_together(result):
     for link in document["links"]:
         assert 0 <= link["utilization"] <= 1.001
         assert link["departures"] + link["drops"] <= link["arrivals"] + 500
-        delay = link["queueing_delay_s"]
+        delay = link["queue_delay_s"]
         assert delay["p50"] <= delay["p95"] <= delay["p99"]
 
 
@@ -118,7 +119,7 @@ def test_background_traffic_is_not_measured(result):
 def test_tables(result):
     assert len(result.flows) == 5
     assert {"limited_window_s", "goodput_bps"} <= set(result.flows.columns)
-    assert "queueing_delay_mean_s" in result.links.columns
+    assert "queue_delay_mean_s" in result.links.columns
     active = [result.time >= flow["start_s"] for flow in result.record["flows"]]
     assert len(result.samples) == sum(map(sum, active))
     assert len(result.queues) == 2 * result.time.size
@@ -313,8 +314,19 @@ def test_transfers_of_repeated_runs_are_estimated_by_group(command, tmp_path):
     assert "Transfers by size" in command("run", file, "--repeat", "2").stdout
 
 
-@pytest.mark.parametrize("option", ["--report", "--plot", "--trace"])
-def test_repeated_runs_have_no_page(command, tmp_path, two, option):
+def test_goodputs_of_repeated_runs_are_at_most_the_rate_of_their_link(two):
+    """A flow that waits for others has very different goodputs."""
+    values = {"duration": "3s", "warmup": "0s", "flow[0].start": "0s..3s"}
+    document = cwnd.run_repeated(cwnd.Scenario.from_toml(two), 3, values=values).to_json()
+    found = [flow["goodput_bps"] for flow in document["flows"]]
+    spread = [estimate(figure["values"], POSITIVE).high for figure in found]
+    assert max(spread) > 10e6
+    for figure in (document["metrics"]["goodput_bps"], *found):
+        assert figure["interval"][1] <= 10e6
+
+
+@pytest.mark.parametrize("option", ["--plot", "--trace"])
+def test_repeated_runs_have_no_plot_and_no_trace(command, tmp_path, two, option):
     file = tmp_path / "two.toml"
     file.write_text(two)
     done = command("run", file, "--repeat", "2", option, tmp_path / "out.png")

@@ -48,7 +48,7 @@ NETWORKS = (
 )
 
 FIGURES = (
-    *("share", "jain", "goodput_bps", "loss_rate", "queueing_delay_s", "cov_2rtt", "cov_10rtt"),
+    *("share", "jain", "goodput_bps", "loss_rate", "queue_delay_s", "cov_2rtt", "cov_10rtt"),
     *("retransmission_rate", "timeouts", "cuts", "mean_window", "mean_rtt_s"),
 )
 
@@ -135,7 +135,7 @@ def test_metrics_of_runs_are_covered(populations, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["cov_10rtt", "queueing_delay_s", "loss_rate", "cuts"])
+@pytest.mark.parametrize("name", ["cov_10rtt", "queue_delay_s", "loss_rate", "cuts"])
 def test_ratios_of_runs_are_covered(populations, name):
     chosen = [x for x in populations[name] if of_one_kind(x)]
     g = np.random.default_rng(15)

@@ -67,7 +67,7 @@ class Endless:
 
 PLAN = """
 controllers = ["reno"]
-seeds = 1000
+repeat = 1000
 [base]
 rate = "100mbit"
 time = "20s"

@@ -275,9 +275,9 @@ TOML_GARBAGE = {
     "digits": "seed = " + "9" * 5_000,
     "twice": "a = 1\na = 1",
     "date": "duration = 1979-05-27",
-    "infinite": "duration = inf\nseeds = inf\n[base]\ntime = inf\n[send]\nrate = inf",
-    "number": "duration = nan\nseeds = nan\naxes = nan\nbase = nan\nsend = nan",
-    "list": "duration = []\nflow = [5]\nseeds = []\naxes = [1]\nbase = [1]\nsend = [1]",
+    "infinite": "duration = inf\nrepeat = inf\n[base]\ntime = inf\n[send]\nrate = inf",
+    "number": "duration = nan\nrepeat = nan\naxes = nan\nbase = nan\nsend = nan",
+    "list": "duration = []\nflow = [5]\nrepeat = []\naxes = [1]\nbase = [1]\nsend = [1]",
     "names": "flow = 5\ncontrollers = 5\naxes = 5\nlatin = 5\nrun = 5",
 }
 
@@ -375,7 +375,7 @@ def test_resuming_into_a_data_set_with_another_type_of_a_column_is_one_line(tmp_
         make_data(out, runs, PLAN, read_plan(plan).identity)
         status, _, err = run(["sweep", plan, "--out", out], capsys)
         assert (status, err.count("\n")) == (2, 2), err
-        assert "other columns than the plan" in err
+        assert "other columns than the plan; `cwnd sweep PLAN --out` with another" in err
 
 
 @pytest.mark.parametrize("garbage", DATA_SETS)

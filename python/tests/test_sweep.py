@@ -31,7 +31,7 @@ PLAN = {
     "axes": {"rate": ["1mbit", "4mbit"], "tcp.window": [10, 1000]},
     "controllers": ["reno", "simd"],
     "reference": "cubic",
-    "seeds": 3,
+    "repeat": 3,
     "keep": ["flows", "links", "series"],
 }
 
@@ -84,7 +84,7 @@ def test_a_row_is_a_run(swept):
     result = cwnd.run(scenario, 3)
     for name in ("jain", "goodput_bps", "utilization", "loss_rate", "stability_index"):
         assert row[name] == result.metrics[name]
-    assert row["queueing_delay_p95_s"] == result.metrics["queueing_delay_s"]["p95"]
+    assert row["queue_delay_p95_s"] == result.metrics["queue_delay_s"]["p95"]
     assert row["cov_10rtt"] == result.metrics["smoothness"][1]["cov"]
     ours, theirs = (result.goodput_bps(flow) for flow in result.measured_flows)
     # The seed is odd: the first flow is the reference's.
@@ -113,7 +113,7 @@ def test_what_is_there_is_not_made_again(swept):
 
 
 def test_more_seeds_and_controllers_are_added(swept, tmp_path):
-    small = {**PLAN, "seeds": 1, "controllers": ["reno"]}
+    small = {**PLAN, "repeat": 1, "controllers": ["reno"]}
     assert cwnd.sweep(small, out=tmp_path).made == 4
     assert cwnd.sweep({**PLAN, "controllers": ["reno"]}, out=tmp_path).made == 8
     grown = cwnd.sweep(PLAN, out=tmp_path)
@@ -157,7 +157,7 @@ def test_points_with_equal_scenarios_are_different_runs(tmp_path):
         **PLAN,
         "axes": {"rate": ["1mbit", "1000kbit", "2mbit"], "tcp.window": {"from": 8, "to": 9}},
         "latin": {"points": 5},
-        "seeds": 1,
+        "repeat": 1,
     }
     read = read_plan(plan)
     with DataSet(tmp_path, read) as data:
@@ -185,7 +185,7 @@ def test_a_sweep_that_was_killed_at_once_goes_on(tmp_path):
     for file in remains:
         file.write_text("controllers = [")
     os.utime(remains[0], (0, 0))
-    assert cwnd.sweep({**PLAN, "seeds": 1}, out=tmp_path).made == 8
+    assert cwnd.sweep({**PLAN, "repeat": 1}, out=tmp_path).made == 8
     # The younger file may be that of a sweep on another machine.
     assert [file.exists() for file in remains] == [False, True]
 
@@ -217,7 +217,7 @@ def test_directories_that_hold_something_else_are_refused(tmp_path):
 
 
 def test_tables_that_are_not_kept(tmp_path):
-    plan = {**PLAN, "keep": [], "seeds": 1}
+    plan = {**PLAN, "keep": [], "repeat": 1}
     sweep = cwnd.sweep(plan, out=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".lock",
@@ -230,7 +230,7 @@ def test_tables_that_are_not_kept(tmp_path):
 
 
 def test_one_sweep_at_a_time(tmp_path):
-    cwnd.sweep({**PLAN, "seeds": 1}, out=tmp_path)
+    cwnd.sweep({**PLAN, "repeat": 1}, out=tmp_path)
     with (tmp_path / ".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ArgumentError, match="another sweep is writing to"):
@@ -406,7 +406,7 @@ def test_progress_goes_up(tmp_path):
 
 LONG = """
 controllers = ["reno"]
-seeds = 1000
+repeat = 1000
 [base]
 rate = "100mbit"
 time = "20s"
@@ -445,7 +445,7 @@ def test_an_interrupt_keeps_the_finished_runs_of_a_batch(tmp_path, monkeypatch, 
     plan = {
         "base": {"rate": "20mbit", "time": "20s", "flows": 2},
         "controllers": [law],
-        "seeds": 100_000,
+        "repeat": 100_000,
         "time_limit": "1h",
     }
     with pytest.raises(KeyboardInterrupt):
@@ -504,7 +504,7 @@ def test_the_command(tmp_path, command):
     assert done.returncode == 2
     assert done.stderr == (
         f"cwnd: {path}: seed: unknown key; the keys of a plan are base, axes, latin, controllers, "
-        "reference, seeds, keep, measures, on, time_limit\n"
+        "reference, repeat, seeds, keep, measures, on, time_limit\n"
     )
     assert not (tmp_path / "other").exists()
     done = command("sweep", tmp_path / "none.toml", "--out", tmp_path / "other")
@@ -522,7 +522,7 @@ import cwnd
 from cwnd._sweeps import dataset
 dataset.PART_RUNS = 50
 plan = {"base": {"time": "1s", "flows": 1, "rate": "1mbit"}, "axes": {"sample": ["10ms"]},
-        "controllers": ["reno"], "seeds": int(sys.argv[1]), "keep": ["series"]}
+        "controllers": ["reno"], "repeat": int(sys.argv[1]), "keep": ["series"]}
 cwnd.sweep(plan, out=tempfile.mkdtemp())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

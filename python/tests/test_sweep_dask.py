@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 PLAN = """
 controllers = ["reno", "mine.py:Law(beta=1/8)", "mine.py:Weary"]
 reference = "cubic"
-seeds = 6
+repeat = 6
 keep = ["flows", "links", "series"]
 
 [base]
@@ -131,7 +131,7 @@ def test_a_cluster_gives_what_the_cores_give(cluster, plan, local, tmp_path):
 
 def test_a_sweep_begun_here_goes_on_there(cluster, plan, local, tmp_path):
     few = plan.with_name("few.toml")
-    few.write_text(PLAN.replace("seeds = 6", "seeds = 2"))
+    few.write_text(PLAN.replace("repeat = 6", "repeat = 2"))
     assert cwnd.sweep(few, out=tmp_path).made == 36
     sweep = cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
     assert sweep.made == 72

@@ -33,7 +33,7 @@ PLAN = {
     "base": {"time": "1s", "flows": 1},
     "axes": {"rate": ["1mbit", "4mbit"]},
     "controllers": ["reno", "simd"],
-    "seeds": 6,
+    "repeat": 6,
     "keep": ["flows", "links"],
 }
 """24 runs; 6 parts of 4 runs in the fixture."""
@@ -95,7 +95,7 @@ def flip(file: Path, bit: int) -> None:
 def test_the_hashed_modules_are_those_that_the_work_imports(tmp_path):
     plan = {**PLAN, "keep": ["flows", "links", "series"], "measures": ["goodput.min"]}
     plan["axes"] = {"rate": ["1mbit"], "rtt": {"from": "10ms", "to": "90ms"}}
-    plan |= {"latin": {"points": 2}, "reference": "cubic", "seeds": 1}
+    plan |= {"latin": {"points": 2}, "reference": "cubic", "repeat": 1}
     plan["base"] = {"time": "1s", "flows": 2}
     begin = f"""
 import pickle, sys
@@ -265,7 +265,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(Path, "replace", note_replace)
-    cwnd.sweep({**PLAN, "seeds": 1}, out=tmp_path)
+    cwnd.sweep({**PLAN, "repeat": 1}, out=tmp_path)
     renamed = [at for at, call in enumerate(calls) if call[0] == "replace"]
     assert [calls[at][2].parent.name for at in renamed[1:]] == [
         "links",
@@ -282,7 +282,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
 
 def test_a_full_disk_is_named_and_the_same_command_resumes(isolated, tmp_path):
     plan, out = tmp_path / "plan.toml", tmp_path / "disk/out"
-    plan.write_text('controllers = ["reno"]\nseeds = 3\n[base]\ntime = "1s"\n')
+    plan.write_text('controllers = ["reno"]\nrepeat = 3\n[base]\ntime = "1s"\n')
     sweep = f'"{sys.executable}" -m cwnd sweep {plan} --out {out}'
     done = isolated(f"""
     mkdir {out.parent} && mount -t tmpfs -o size=64k none {out.parent}
@@ -327,7 +327,7 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, number):
     monkeypatch.setattr(fcntl, "flock", flock)
     text = rf"cannot be locked \({os.strerror(number)}\): do not start a second sweep there"
     with pytest.warns(DataSetWarning, match=text):
-        assert cwnd.sweep({**PLAN, "seeds": 1}, out=tmp_path).made == 4
+        assert cwnd.sweep({**PLAN, "repeat": 1}, out=tmp_path).made == 4
 
 
 def test_runs_of_two_writers_count_once(whole, tmp_path, monkeypatch):

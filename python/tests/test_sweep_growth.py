@@ -28,7 +28,7 @@ PLAN = {
     "base": {"time": "1s", "flows": 1},
     "axes": {"rate": ["1mbit", "4mbit"], "queue": ["red", "droptail"]},
     "controllers": ["reno", "simd"],
-    "seeds": 2,
+    "repeat": 2,
     "keep": ["flows"],
 }
 """16 runs."""
@@ -41,7 +41,7 @@ LATIN = {
     "axes": {"tcp.window": {"from": 8, "to": 9}, "rate": ["1mbit"]},
     "latin": {"points": 5},
     "controllers": ["reno"],
-    "seeds": 1,
+    "repeat": 1,
 }
 """Five points, some with equal values."""
 
@@ -74,7 +74,7 @@ def test_more_values_make_their_combinations_only(grown, tmp_path):
 def test_a_finer_range_makes_its_new_values_only(tmp_path):
     for count, made in ((3, 3), (5, 2), (2, 0)):
         axes = {"tcp.window": {"from": 10, "to": 50, "count": count}}
-        plan = {**PLAN, "axes": axes, "controllers": ["reno"], "seeds": 1}
+        plan = {**PLAN, "axes": axes, "controllers": ["reno"], "repeat": 1}
         assert cwnd.sweep(plan, out=tmp_path).made == made
     windows = sorted(cwnd.Sweep(tmp_path).runs["tcp.window"])
     assert windows == [10, 20, 30, 40, 50]
@@ -111,7 +111,7 @@ def test_points_of_a_hypercube_are_numbered(tmp_path):
 
 
 def test_values_of_another_type_are_refused(tmp_path):
-    plan = {**PLAN, "axes": {"loss": [0.0, 0.01]}, "controllers": ["reno"], "seeds": 1}
+    plan = {**PLAN, "axes": {"loss": [0.0, 0.01]}, "controllers": ["reno"], "repeat": 1}
     assert cwnd.sweep(plan, out=tmp_path).made == 2
     with pytest.raises(ArgumentError, match="a different `axes`: choose another directory"):
         cwnd.sweep({**plan, "axes": {"loss": ["0%", "1%"]}}, out=tmp_path)
@@ -222,7 +222,7 @@ def test_an_estimate_survives_a_law_that_ends_its_process(tmp_path, command):
 
 
 def test_an_estimate_makes_nothing(out, tmp_path, capsys):
-    plan = read_plan({**PLAN, "seeds": 20})
+    plan = read_plan({**PLAN, "repeat": 20})
     none = tmp_path / "none"
     found = estimate(plan, out=none)
     assert not none.exists()
@@ -335,7 +335,7 @@ def test_a_base_in_python_keeps_the_contents_of_its_files(traces, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     base = cwnd.Scenario.from_toml(traces / "net/net.toml").to_dict()
     base["dumbbell"]["trace"] = "two.txt"
-    plan = {"base": base, "controllers": ["reno"], "seeds": 2}
+    plan = {"base": base, "controllers": ["reno"], "repeat": 2}
     cwnd.sweep(plan, out=tmp_path / "out")
     (tmp_path / "two.txt").write_text("1\n")
     with pytest.raises(ArgumentError, match="different `base`"):

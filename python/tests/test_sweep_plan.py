@@ -201,10 +201,19 @@ def test_mistakes_of_an_axis(given, words):
         ({"seeds": []}, "plan: seeds: the list is empty"),
         ({"time_limit": "0s"}, "plan: time_limit: '0s' is not a time"),
         ({"time_limit": ["1h"]}, "plan: time_limit: ['1h'] is neither text nor a number"),
-        ({"seeds": 0}, "plan: seeds: 0 is not a whole number from 1"),
+        (
+            {"seeds": 5},
+            "plan: seeds: is a list; the number of seeds is now `repeat`: write repeat = 5",
+        ),
+        (
+            {"seeds": "5"},
+            "plan: seeds: is a list; the number of seeds is now `repeat`: write repeat = N",
+        ),
+        ({"seeds": [1, 2], "repeat": 2}, "plan: repeat: the plan has a list of `seeds`"),
+        ({"repeat": 0}, "plan: repeat: 0 is not a whole number from 1"),
         ({"seeds": [1, -1]}, "plan: seeds: -1 is not a whole number from 0"),
         ({"seeds": [1, 1]}, "plan: seeds: a seed is listed twice"),
-        ({"seeds": 10_000_000, "controllers": ["reno", "simd"]}, "at most 10,000,000 runs"),
+        ({"repeat": 10_000_000, "controllers": ["reno", "simd"]}, "at most 10,000,000 runs"),
         ({"keep": ["cuts"]}, "plan: keep: must be a list of flows, links, series"),
     ],
 )
@@ -250,7 +259,7 @@ def test_a_grid_times_a_sample():
 
 def test_points_are_not_kept():
     plan = read_plan(
-        {**SMALL, "axes": {"tcp.window": {"from": 1, "to": 1000, "step": 1}}, "seeds": 10_000}
+        {**SMALL, "axes": {"tcp.window": {"from": 1, "to": 1000, "step": 1}}, "repeat": 10_000}
     )
     assert len(plan) == 10_000_000
     first = list(itertools.islice(plan.runs(), 3))
@@ -274,7 +283,7 @@ def test_a_trace_takes_the_place_of_the_default_rate(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one").write_text("1\n2\n3\n")
     axes = '"dumbbell.trace" = ["one"]\n"dumbbell.back.trace" = ["one"]\n'
-    plan = f'controllers = ["simd"]\nseeds = 1\n[base]\ntime = "2s"\n{{}}[axes]\n{axes}'
+    plan = f'controllers = ["simd"]\nrepeat = 1\n[base]\ntime = "2s"\n{{}}[axes]\n{axes}'
     (tmp_path / "plan.toml").write_text(plan.format(""))
     read = read_plan(tmp_path / "plan.toml")
     assert "rate" not in read.scenario(read.run(0)).to_dict()["dumbbell"]
@@ -291,7 +300,7 @@ def test_derived_values_follow_the_axes():
 
 
 def test_half_and_half():
-    plan = read_plan({**SMALL, "controllers": ["simd"], "reference": "reno", "seeds": 2})
+    plan = read_plan({**SMALL, "controllers": ["simd"], "reference": "reno", "repeat": 2})
     one, two = (plan.scenario(run).to_dict()["flow"] for run in plan.runs())
     assert [(flow["controller"], flow["count"]) for flow in one] == [("simd", 1), ("reno", 1)]
     assert one == two

@@ -16,7 +16,7 @@ PLAN = {
     "base": {"duration": "3s", "dumbbell": {"rate": "4mbit", "delay": "5ms"}, "flow": []},
     "axes": {"dumbbell.queue": ["10p", "20p"]},
     "controllers": ["kernel:cubic"],
-    "seeds": 2,
+    "repeat": 2,
     "on": "linux",
 }
 PLAN["base"]["flow"].append({"controller": "kernel:reno"})
@@ -87,12 +87,12 @@ def test_each_run_is_made_on_the_backend(real, tmp_path):
 
 def test_a_late_emulator_is_tried_again(real, tmp_path):
     real.limits = ["late", "late", None]
-    made = cwnd.sweep({**PLAN, "axes": {}, "seeds": 1}, out=tmp_path)
+    made = cwnd.sweep({**PLAN, "axes": {}, "repeat": 1}, out=tmp_path)
     assert (len(real.runs), made.failed) == (3, 0)
 
 
 def test_runs_that_were_always_late_are_repeated_by_the_next_sweep(real, tmp_path):
-    plan = {**PLAN, "axes": {}, "seeds": 1}
+    plan = {**PLAN, "axes": {}, "repeat": 1}
     real.limits = ["2 % late"] * 3
     assert cwnd.sweep(plan, out=tmp_path).errors == {"lost: in each of 3 runs 2 % late": 1}
     again = cwnd.sweep(plan, out=tmp_path)

@@ -21,7 +21,7 @@ from cwnd._sweeps.dataset import METRICS
 from cwnd._sweeps.manifest import add_part
 from cwnd.errors import ArgumentError
 from cwnd.metrics import range_of
-from cwnd.stats import UNIT, estimate
+from cwnd.stats import POSITIVE, UNIT, Range, estimate
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +127,22 @@ def test_levels_are_means_over_seeds_and_axes(runs, metric, factor):
             assert found == pytest.approx(getattr(expected, bound) * factor, rel=1e-3)
 
 
+def test_an_interval_of_a_goodput_ends_at_the_rate_of_the_link(runs):
+    runs["goodput_limit_bps"] = np.where(runs["rate"] == "2mbit", 5e6, 5.2e6)
+    levels, _ = cube_of(runs, ["rate", "rtt"], [], CONTROLLERS).levels()
+    of = runs[runs["controller"] == "reno"]
+    for level, part, at in (
+        ("0", of[of["rate"] == "2mbit"], {"d0": 0}),
+        ("", of, {}),
+    ):
+        means = part.groupby("seed")["goodput_bps"].mean()
+        expected = estimate(means, Range(0.0, part["goodput_limit_bps"].mean()))
+        assert expected.high < estimate(means, POSITIVE).high
+        for bound in ("mean", "low", "high"):
+            found = find(levels[level], "goodput_bps", 1, bound, **at)
+            assert found == pytest.approx(getattr(expected, bound) / 1e6, rel=1e-3)
+
+
 def test_missing_values_move_no_mean(runs):
     """A failed run makes its seed incomplete; a point without any run is left out."""
     runs["jain"] = runs["seed"] / 10 + (runs["rate"] == "10mbit") * 0.4
@@ -198,7 +214,7 @@ def test_a_page_has_room_for_so_many_numbers(axes, sampled, points):
 def test_a_page_shows_the_sweep(runs, tmp_path):
     runs.loc[runs["seed"] == 3, ["error", "jain"]] = ["<script>alert</script> & more", np.nan]
     axes = {"rate": RATES, "rtt": DELAYS}
-    plan = plan_of(axes, controllers=CONTROLLERS, reference="reno", seeds=3)
+    plan = plan_of(axes, controllers=CONTROLLERS, reference="reno", repeat=3)
     page = sweep_page(write(tmp_path / "a sweep", runs, plan))
     assert page.startswith("<!doctype html>")
     assert "<script>alert" not in page
@@ -271,7 +287,7 @@ def test_a_real_sweep_has_every_metric_but_those_of_other_laws(command, tmp_path
         controllers=["reno", "simd"],
         reference="reno",
         latin={"points": 3},
-        seeds=2,
+        repeat=2,
     )
     plan["base"] = {"time": "10s", "flows": 2, "queue": "red-ecn"}
     (tmp_path / "plan.toml").write_text(tomli_w.dumps(plan))

@@ -23,7 +23,7 @@ PLAN = {
     "base": {"time": "1s", "flows": 1},
     "axes": {"rate": ["1mbit", "4mbit"]},
     "controllers": ["reno", "simd"],
-    "seeds": 6,
+    "repeat": 6,
     "keep": ["flows"],
 }
 """24 runs."""
@@ -113,7 +113,7 @@ def test_several_data_sets_are_read_as_one(whole, shards, tmp_path):
 
 
 def test_data_sets_of_different_plans_or_code_are_no_sweep(shards, tmp_path):
-    other = {**PLAN, "base": {"time": "2s", "flows": 1}, "seeds": 1}
+    other = {**PLAN, "base": {"time": "2s", "flows": 1}, "repeat": 1}
     cwnd.sweep(other, out=tmp_path / "plan")
     with pytest.raises(ArgumentError, match="are of plans with a different `base`"):
         cwnd.Sweep([shards[0], tmp_path / "plan"])

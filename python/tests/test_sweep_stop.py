@@ -21,7 +21,7 @@ from cwnd.errors import ArgumentError
 
 PLAN = """
 controllers = ["reno", "mine.py:Endless"]
-seeds = 2
+repeat = 2
 time_limit = "2s"
 [base]
 time = "20s"
@@ -150,7 +150,7 @@ def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monke
             monkeypatch.setattr("cwnd._sweeps.workers.SILENT_SECONDS", 1.0)
             scheduler.send_signal(signal.SIGSTOP)
 
-    plan = QUICK | {"seeds": 1000}
+    plan = QUICK | {"repeat": 1000}
     with pytest.raises(ArgumentError) as caught:
         cwnd.sweep(plan, out=tmp_path, dask=address, progress=stop)
     one_line(caught, f"the scheduler at {address} has not answered for 1 s")
@@ -169,7 +169,7 @@ def test_a_scheduler_that_stops_while_the_command_waits_for_workers_is_named(clu
 def test_runs_of_a_worker_that_stops_are_given_to_others(cluster, dask, tmp_path):
     _, address, worker, _ = cluster
     add_worker(dask, address)
-    plan = QUICK | {"seeds": 300}
+    plan = QUICK | {"repeat": 300}
     sweep = cwnd.sweep(
         plan,
         out=tmp_path,

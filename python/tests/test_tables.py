@@ -218,6 +218,21 @@ def test_figures_are_the_json_document(trace, result, web, tmp_path):
     ]
 
 
+def test_runs_of_pairs_are_rows(tmp_path):
+    pairs = cwnd.compare(["reno", "simd", "cubic"], time="2s", flows=2, repeat=2, pairs=True)
+    write_comparison(pairs, tmp_path)
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    met = runs[runs["mode"] == "against"]
+    assert set(zip(met["controller"], met["against"], strict=True)) == {
+        (row.controller, row.against) for row in [*pairs.rows_against, *pairs.rows_pairs]
+    }
+    (row,) = pairs.rows_pairs
+    mine = met[(met["controller"] == row.controller) & (met["against"] == row.against)]
+    assert list(mine["share"]) == pytest.approx(row.values("share"))
+    assert set(runs[runs["mode"] == "alone"]["against"]) == {""}
+    assert len(runs) == len(pairs.results)
+
+
 @pytest.mark.parametrize("folder", ["deep", "deep.csv"])
 def test_runs_of_a_comparison(comparison, tmp_path, folder):
     written = write_comparison(comparison, tmp_path / folder)

@@ -245,9 +245,7 @@ def test_the_nearest_credential_counts(capsys, monkeypatch, tmp_path):
     one_line(capsys, "127.0.0.1, port 1: called with []")
 
 
-def _refuse_to_send(
-    sources, host, port, *, options, observe, controller, rate_limit, packet_size, **rest
-):
+def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_limit, mtu, **rest):
     raise ConnectionError(f"called with {sorted(rest)}")
 
 

@@ -306,7 +306,9 @@ def test_totals_are_over_the_measured_time_and_indices_over_the_active_flows():
     assert 15e6 < result.metrics["goodput_bps"] < 20e6
     rates = [result.goodput_bps(flow) for flow in flows if result.seconds(flow) > 0]
     assert len(rates) <= len(flows) - len(ended)
-    assert result.metrics["jain"] == metrics.jain(rates)
+    assert result.metrics["fairness_index"] == metrics.jain(rates)
+    web = [flow for flow in flows if flow["bytes"] is not None]
+    assert result.metrics["jain"] == metrics.jain(result.goodputs_bps(web))
     expected = {"goodput": "<= 20mbit", "goodput.mean": "> 0", "jain": "> 0", "rtt": "> 20ms"}
     assert all(outcome.holds for outcome in result.check(expected))
     assert result.check({"throughput": {"web": "> 0"}})[0].value < 20e6
@@ -332,7 +334,7 @@ def test_fairness_is_that_of_flows_of_one_kind():
     assert [flow["name"] for flow in endless] == ["long", "other"]
     found = [
         (value, remark)
-        for name, value, remark in metric_items(result.to_json()["metrics"], result)
+        for name, value, remark in metric_items(result.to_json()["metrics"])
         if "Jain" in name
     ]
     of_endless, of_web = (metrics.jain(result.goodputs_bps(flows)) for flows in (endless, web))
@@ -340,12 +342,24 @@ def test_fairness_is_that_of_flows_of_one_kind():
         (f"{of_endless:.3f}", "of the 2 flows that always have data; 1 is equal"),
         (f"{of_web:.3f}", f"of the {len(web)} flows of web; 1 is equal"),
     ]
-    assert abs(of_endless - result.metrics["jain"]) > 0.05
+    assert abs(of_endless - result.metrics["fairness_index"]) > 0.05
     assert f"Jain {of_endless:.3f}" in repr(result)
+    assert result.metrics["jain"] == of_endless
+    assert result.to_json()["metrics"]["jain_by_kind"] == [
+        {"name": None, "number": 2, "jain": of_endless},
+        {"name": "web", "number": len(web), "jain": of_web},
+    ]
+    bounds = {"jain": "> 0", "jain.web": "> 0", "jain.worst": "> 0"}
+    first, of_name, lowest = result.check(bounds)
+    assert (first.value, of_name.value) == (of_endless, of_web)
+    assert first.text.endswith(", of the 2 flows that always have data")
+    assert of_name.text.startswith("holds  jain.web > 0: ")
+    assert "," not in of_name.text
+    assert lowest.value == result.jain_over_time().worst == result.metrics["jain_windows"]["worst"]
     windows = result.jain_over_time(flows=endless)
     (worst,) = (
         value
-        for name, value, _ in metric_items(result.to_json()["metrics"], result)
+        for name, value, _ in metric_items(result.to_json()["metrics"])
         if name == "Worst window"
     )
     assert worst == f"{windows.worst:.3f}"

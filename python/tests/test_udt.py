@@ -140,7 +140,7 @@ def test_mistakes_are_one_line_each():
     with pytest.raises(cwnd.SpecError, match="udtt"):
         udt.connect(HERE, 9000, "udtt")
     for wrong in (
-        {"packet_size": 20},
+        {"mtu": 20},
         {"buffer": 1},
         {"timeout": "soon"},
         {"rate_limit": "2mbps"},
@@ -148,6 +148,9 @@ def test_mistakes_are_one_line_each():
     ):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             udt.connect(HERE, 9000, **wrong)
+    for opening in (udt.connect, udt.client_options):
+        with pytest.raises(ArgumentError, match="packet_size: the name is now `mtu`"):
+            opening(HERE, 9000, packet_size=1500)
     with pytest.raises(ArgumentError, match="port"):
         udt.listen(65_536)
 

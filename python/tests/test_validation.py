@@ -147,7 +147,7 @@ AT_ONCE, OPPOSITE = "duplicates acknowledged at once", "ties in the opposite ord
 ONE, LOSSY = "one bbr, 20 Mb/s, 20 ms, 2 BDP", "one bbr, 100 Mb/s, {} ms, 2 BDP, 1 % loss"
 LATE = "one cubic, 20 Mb/s, 40 ms, 3 BDP, 2 % late by {} ms"
 MIXED, BESIDE = "reno and cubic, 20 Mb/s, 20 ms, 0.5 BDP", "bbr and cubic, 20 Mb/s, {} ms, 0.5 BDP"
-DELAY = ("network", "queueing_delay_s")
+DELAY = ("network", "queue_delay_s")
 SHORT = "two reno and two cubic, 17 Mb/s, 14 ms, 0.6 BDP"
 
 

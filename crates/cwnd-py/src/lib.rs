@@ -66,12 +66,12 @@ mod _native {
     #[pymodule_export]
     use crate::metrics::{
         binned_rate, by_size, check_expectations, coefficient_of_variation, convergence_time,
-        extreme, flow_group, format_rate, format_time, format_value, friendliness, harm,
-        ideal_completion_time, jain, jain_over_time, link_rates, mean_of_finite, named_metrics,
-        offered_rate, packet_rates, parse_quantity, queueing_delay, rate, ratio, read_bound,
-        read_expectations, read_limit, read_metric, responsiveness, run_figures, run_goodputs,
-        run_jain, run_metrics, run_seconds, run_smoothness, run_total_goodput, run_transfers,
-        slowdown, smoothness, spread, stability_index, time_scales, total,
+        extreme, flow_group, flow_kinds, format_rate, format_time, format_value, friendliness,
+        harm, ideal_completion_time, jain, jain_over_time, kind_label, link_rates, mean_of_finite,
+        named_metrics, offered_rate, packet_rates, parse_quantity, queue_delay, rate, ratio,
+        read_bound, read_expectations, read_limit, read_metric, responsiveness, run_figures,
+        run_goodputs, run_jain, run_metrics, run_seconds, run_smoothness, run_total_goodput,
+        run_transfers, slowdown, smoothness, spread, stability_index, time_scales, total,
     };
     #[pymodule_export]
     use crate::model::{

@@ -121,13 +121,13 @@ export! {
         }
         Ok(formula::responsiveness(time.as_ref(), rate.as_ref(), congestion, rtt, factor))
     };
-    queueing_delay(delays: Numbers<'_>, weights: Option<Numbers<'_>>) -> PyResult<[f64; 4]> = {
+    queue_delay(delays: Numbers<'_>, weights: Option<Numbers<'_>>) -> PyResult<[f64; 4]> = {
         let weights = weights.as_ref().map(AsRef::as_ref);
         check_lengths("delays and weights", &[delays.as_ref(), weights.unwrap_or(delays.as_ref())])?;
         if weights.is_some_and(|own| own.iter().any(|weight| *weight < 0.0)) {
             return Err(PyValueError::new_err("weights are at least 0"));
         }
-        Ok(formula::queueing_delay(delays.as_ref(), weights))
+        Ok(formula::queue_delay(delays.as_ref(), weights))
     };
     spread(values: Numbers<'_>) -> SpreadFields = fields(formula::spread(values.as_ref()));
     by_size(sizes: Numbers<'_>, values: Numbers<'_>) -> PyResult<Vec<(f64, f64, SpreadFields)>> = {
@@ -384,6 +384,14 @@ export! {
     format_time(seconds: f64, digits: usize) -> String = metrics::format_time(seconds, digits);
     /// Returns the name of a flow's group.
     flow_group(name: &str) -> &str = metrics::group_of(name);
+    /// Separates flows by kind: the name of each, and indices of its flows.
+    flow_kinds(names: Vec<String>, endless: Vec<bool>) -> Vec<(Option<String>, Vec<usize>)> = {
+        let flows = names.iter().map(String::as_str).zip(endless);
+        metrics::flow_kinds(flows).into_iter().map(|kind| (kind.name, kind.flows)).collect()
+    };
+    /// Names the flows of a kind for people.
+    kind_label(name: Option<&str>, number: usize) -> String =
+        metrics::FlowKind::label(name, number);
     /// Formats a value of a dimension for people.
     format_value(dimension: Bound<'_, PyAny>, value: f64) -> PyResult<String> =
         Ok(metrics::format_value(depythonize(&dimension)?, value));

@@ -27,7 +27,7 @@ const PIECE: usize = 1 << 16;
 pub(crate) struct SocketOptions {
     controller: Given,
     messages: bool,
-    packet_size: u32,
+    mtu: u32,
     buffer: u32,
     rate_limit: Option<f64>,
     timeout: f64,
@@ -89,7 +89,7 @@ impl SocketOptions {
         let defaults = Config::new(self.controller.read(failure)?);
         Ok(Config {
             socket_type: if self.messages { SocketType::Message } else { SocketType::Stream },
-            packet_size: self.packet_size,
+            packet_size: self.mtu,
             // As in UDT4, the window may be larger than the buffer behind it is by default.
             flow_window: defaults.flow_window.max(self.buffer),
             send_buffer: self.buffer,

@@ -92,7 +92,7 @@ class LinkDocument(TypedDict):
     mean_queue: float
     queue_limit: float
     queue_limit_unit: Literal["packets", "bytes"]
-    queueing_delay_s: DelayDocument
+    queue_delay_s: DelayDocument
 
 
 class SpreadDocument(TypedDict):
@@ -125,6 +125,14 @@ class TransfersDocument(TypedDict):
     by_size: list[SizeDocument]
 
 
+class KindDocument(TypedDict):
+    """Jain's index of flows of one kind; ``name`` is null for those that always have data."""
+
+    name: str | None
+    number: int
+    jain: float
+
+
 class JainDocument(TypedDict):
     """Jain's index in windows of time."""
 
@@ -137,6 +145,7 @@ class MetricsDocument(TypedDict):
     """Metrics of all measured flows of a run, and of its bottleneck."""
 
     jain: float
+    jain_by_kind: list[KindDocument] | None
     goodput_bps: float
     efficiency_index: float
     fairness_index: float
@@ -152,7 +161,7 @@ class MetricsDocument(TypedDict):
     utilization: float
     loss_rate: float
     mark_rate: float
-    queueing_delay_s: DelayDocument
+    queue_delay_s: DelayDocument
 
 
 class EngineDocument(TypedDict):
@@ -237,9 +246,9 @@ class _CompareRow(TypedDict):
     utilization: FigureDocument
     loss_rate: FigureDocument
     mark_rate: FigureDocument
-    queueing_delay_s: FigureDocument
-    queueing_delay_p95_s: FigureDocument
-    queueing_delay_p99_s: FigureDocument
+    queue_delay_s: FigureDocument
+    queue_delay_p95_s: FigureDocument
+    queue_delay_p99_s: FigureDocument
     mean_queue: FigureDocument
     cov_2rtt: FigureDocument
     cov_10rtt: FigureDocument

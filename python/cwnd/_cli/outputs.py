@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from cwnd._runs.repeated import Repeated
     from cwnd._runs.repetition import Repeat
     from cwnd._runs.result import Result
     from cwnd._tasks.agreement.outcome import Agreement
@@ -44,14 +45,19 @@ def save(
     trace: str | None = None,
 ) -> None:
     """Write the report, the plot and the tables, and print their paths."""
-    if report is not None:
-        outcome.report(report)
-        echo(f"report: {report}", err=True)
+    save_report(outcome, report)
     if plot is not None:
         save_plot(outcome.plot(column=column), plot)
     if trace is not None:
         _save_tables(outcome, trace)
         echo(f"tables: {trace}", err=True)
+
+
+def save_report(outcome: Agreement | Comparison | Repeated | Result, report: str | None) -> None:
+    """Write the report if there is to be one, and print its path."""
+    if report is not None:
+        outcome.report(report)
+        echo(f"report: {report}", err=True)
 
 
 def _save_tables(outcome: Agreement | Comparison | Result, directory: str) -> None:

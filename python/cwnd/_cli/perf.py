@@ -155,7 +155,7 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     from cwnd.udt import listen
 
     host = options["bind"]
-    socket = {"per_address": _PER_ADDRESS, "packet_size": options["mtu"], **secret}
+    socket = {"per_address": _PER_ADDRESS, "mtu": options["mtu"], **secret}
     shared = {"controller": DEFAULT_CONTROLLER, **socket}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
@@ -211,7 +211,7 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     )
     # A receiver needs no controller.
     connection = {"controller": DEFAULT_CONTROLLER if test.reverse else test.controller, **secret}
-    connection["packet_size"] = options["mtu"]
+    connection["mtu"] = options["mtu"]
     family = _family(options)
     if options["bind"] is not None:
         connection["bind"] = resolve(options["bind"], 0, family)[0]

@@ -117,7 +117,7 @@ def print_result(result: Result) -> None:
     _print_caveats(console, [result])
     console.print()
     document = result.to_json_without_groups() | {"groups": result.group_rows()}
-    _print_figures(console, document, result)
+    _print_figures(console, document)
 
 
 def print_repeated(repeated: Repeated) -> None:
@@ -130,7 +130,7 @@ def print_repeated(repeated: Repeated) -> None:
     _print_figures(console, repeated.estimates())
 
 
-def _print_figures(console: Console, document: JsonObject, result: Result | None = None) -> None:
+def _print_figures(console: Console, document: JsonObject) -> None:
     """Print the tables of a run's document with its ``groups``, and the metrics of the run."""
     from cwnd._show.transfer_sheet import group_sheet, transfer_sheet
 
@@ -144,7 +144,7 @@ def _print_figures(console: Console, document: JsonObject, result: Result | None
     for title, sheet, left in sheets:
         if sheet is not None and sheet.rows:
             _print_sheet(console, title, sheet, left)
-    for name, value, remark in metric_items(document["metrics"], result):
+    for name, value, remark in metric_items(document["metrics"]):
         console.print(Text(f"{name}: {value} ({remark})"))
 
 

@@ -109,7 +109,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
                 observe=monitor.observe,
                 controller=options["cc"],
                 rate_limit=options["rate_limit"],
-                packet_size=options["mtu"],
+                mtu=options["mtu"],
                 **credentials,
             )
         except BrokenPipeError:
@@ -185,7 +185,7 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
         from cwnd.udt import generate_code
 
         credentials["code"] = generate_code()
-    credentials |= {"allow": options["allow"], "packet_size": options["mtu"]}
+    credentials |= {"allow": options["allow"], "mtu": options["mtu"]}
     names = _peer_names(options) if "pair" in credentials else {}
     from cwnd.transfer import ReceiveOptions
 

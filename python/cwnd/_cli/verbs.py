@@ -28,6 +28,7 @@ from cwnd._cli.outputs import (
     print_json,
     print_repeats,
     save,
+    save_report,
     show_progress,
 )
 from cwnd._cli.perf import perf
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from cwnd._runs.repetition import Repeat
-    from cwnd._runs.scenario import Scenario
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -340,14 +340,12 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> int:
     """Run the scenario FILE: a path, or a name of `cwnd scenarios`.
 
-    With --repeat the tables have means over the seeds, and there is no plot, page or trace. With
+    With --repeat the tables have means over the seeds, and there is no plot or trace. With
     --check it prints one line for each bound of the table [expect], and no tables. FILE has
     the conventions of TCP: --set tcp.conventions=linux replaces them.
     """
     if repeat is not None:
-        shared.refuse(
-            "with --repeat", "report", "plot", "column", "trace", "acks", "pcap", "link", "check"
-        )
+        shared.refuse("with --repeat", "plot", "column", "trace", "acks", "pcap", "link", "check")
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace)
     from cwnd._runs.real_time import check_backend
@@ -374,11 +372,11 @@ def run(  # noqa: PLR0913, PLR0917
         announce(on, repeat or 1, compiled["duration_s"])
     if repeat is not None:
         return _run_repeated(
-            scenario,
             Path(file),
             repeat,
             seed,
             as_json=as_json,
+            report=report,
             on=on,
             values=values,
             lookahead=not no_lookahead,
@@ -411,19 +409,20 @@ def _check_capture(pcap: str | None, link: str | None, links: Sequence[str]) -> 
 
 
 def _run_repeated(
-    scenario: Scenario,
     file: Path,
     repeat: int,
     seed: int | None,
     *,
     as_json: bool,
+    report: str | None,
     **how: Any,  # noqa: ANN401
 ) -> int:
     """Run a scenario with several seeds, and print means and intervals."""
     from cwnd._runs.repeated import run_repeated
 
     with show_progress("running") as progress:
-        repeated = run_repeated(scenario, file, repeat, seed, progress=progress, **how)
+        repeated = run_repeated(file, repeat, seed, progress=progress, **how)
+    save_report(repeated, report)
     if as_json:
         print_json(repeated.to_json())
     else:

@@ -18,14 +18,14 @@ FLOWS = (
 
 LINKS = (
     *("rate_bps", "utilization", "arrivals", "drops", "marks"),
-    *("loss_rate", "mean_queue", "queue_limit", "queueing_delay_mean_s", "queueing_delay_p95_s"),
+    *("loss_rate", "mean_queue", "queue_limit", "queue_delay_mean_s", "queue_delay_p95_s"),
 )
 """Displayed columns of `Result.links`."""
 
 FIGURES = (
     *("share", "goodput_bps", "reference_goodput_bps", "utilization", "loss_rate"),
-    *("queueing_delay_s", "cov_10rtt", "jain", "retransmission_rate", "mean_window"),
-    *("queueing_delay_p95_s", "mean_rtt_s"),
+    *("queue_delay_s", "cov_10rtt", "jain", "retransmission_rate", "mean_window"),
+    *("queue_delay_p95_s", "mean_rtt_s"),
 )
 """Displayed figures of `Comparison.alone` and `Comparison.against`, as far as they exist."""
 

@@ -46,17 +46,21 @@ def flow_kinds(flows: Sequence[FlowRecord]) -> list[FlowKind]:
     The others are finite flows and those of applications, by name. If there are several kinds, a
     kind has at least two flows.
     """
-    endless = [flow for flow in flows if flow["bytes"] is None and flow["transfers"] is None]
-    known = {id(flow) for flow in endless}
-    others: dict[str, list[FlowRecord]] = {}
-    for flow in flows:
-        if id(flow) not in known:
-            others.setdefault(name_of_group(flow["name"]), []).append(flow)
-    if len(others) + bool(endless) == 1:
-        return [FlowKind("", list(flows))]
-    kinds = [FlowKind(f"of the {len(endless)} flows that always have data", endless)]
-    kinds += (FlowKind(f"of the {len(own)} flows of {name}", own) for name, own in others.items())
-    return [kind for kind in kinds if len(kind.flows) > 1]
+    endless = [flow["bytes"] is None and flow["transfers"] is None for flow in flows]
+    kinds = _native.flow_kinds([flow["name"] for flow in flows], endless)
+    return [
+        FlowKind(
+            "" if len(at) == len(flows) else _native.kind_label(name, len(at)),
+            [flows[number] for number in at],
+        )
+        for name, at in kinds
+    ]
+
+
+def first_kind(flows: Sequence[FlowRecord]) -> list[FlowRecord]:
+    """Return the flows that Jain's index is of: those of the first kind, or none."""
+    kinds = flow_kinds(flows)
+    return kinds[0].flows if kinds else []
 
 
 def groups_by_name(flows: Iterable[FlowRecord]) -> dict[str, list[FlowRecord]]:

@@ -14,7 +14,6 @@ import numpy as np
 from cwnd import _native
 from cwnd._runs.conventions import all_conventions, read_conventions
 from cwnd._runs.defaults import DUMBBELL
-from cwnd._runs.flow_completion import capacity_of
 from cwnd._runs.scenario import Scenario, dumbbell_document
 from cwnd._runs.scenario_keys import check_values, write_values
 from cwnd.errors import ArgumentError, read_argument
@@ -189,17 +188,6 @@ class Network:
         """Return the link whose figures are reported, the same one in all runs."""
         links = (link for link in run.record["links"] if link["name"] == self.link)
         return next(links, run.bottleneck)
-
-    def goodput_limit(self, run: Result) -> float:
-        """Return the rate that no goodput of the measured flows exceeds, in bit/s.
-
-        It is that of the bottleneck if it is constant and all of them cross it.
-        """
-        link = self.bottleneck(run)
-        names = [each["name"] for each in run.record["links"]]
-        number = names.index(link["name"])
-        shared = all(number in flow["path"] for flow in run.measured_flows)
-        return link["rate_bps"] if shared and capacity_of(link) is None else math.inf
 
     def describe(
         self, runs: Sequence[Result], *, turns: int, repeat: int, seed: int, on: str

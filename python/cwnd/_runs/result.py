@@ -11,7 +11,7 @@ from cwnd import _native, _show, metrics
 from cwnd._base.extras import require
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._runs.flow_completion import RunTransfers, transfers_of
-from cwnd._runs.flow_groups import flow_kinds, group_flows
+from cwnd._runs.flow_groups import first_kind, group_flows
 from cwnd.errors import naming
 from cwnd.units import counted, format_rate
 
@@ -75,8 +75,7 @@ class Result:
 
     def __repr__(self) -> str:
         flows, met = counted(len(self.record["flows"]), "flow"), self.metrics
-        kinds = flow_kinds(self.measured_flows)
-        fair = f"Jain {metrics.jain(self.goodputs_bps(kinds[0].flows)):.3f}, " if kinds else ""
+        fair = f"Jain {met['jain']:.3f}, " if math.isfinite(met["jain"]) else ""
         return (
             f"<Result of {self.scenario!r}, seed {self.seed}, on {self.on}: {flows}, "
             f"{format_rate(met['goodput_bps'])}, {fair}loss {met['loss_rate']:.2%}>"
@@ -190,10 +189,10 @@ class Result:
         window
             Length of a window in seconds; by default ten round-trip times, as of ``scales[1]``.
         flows
-            Flows of this run; by default the measured ones. A flow counts in the windows in which
-            it is active.
+            Flows of this run; by default the first kind of the measured ones, as for the metric
+            ``jain``. A flow counts in the windows in which it is active.
         """
-        counted = self.measured_flows if flows is None else flows
+        counted = first_kind(self.measured_flows) if flows is None else flows
         length = self.scales[1] if window is None else window
         return metrics.JainSeries(*_native.run_jain(self, counted, length))
 
@@ -244,8 +243,8 @@ class Result:
         rows = []
         for link in self.record["links"]:
             row = link_json(link)
-            delay = row.pop("queueing_delay_s")
-            rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
+            delay = row.pop("queue_delay_s")
+            rows.append(row | {f"queue_delay_{name}_s": s for name, s in delay.items()})
         return rows
 
     def group_rows(self) -> list[JsonObject]:
@@ -494,7 +493,7 @@ def link_json(link: LinkRecord) -> JsonObject:
         "mean_queue": link["mean_queue"],
         "queue_limit": link["queue_limit"],
         "queue_limit_unit": link["queue_limit_unit"],
-        "queueing_delay_s": dict(link["delay"]),
+        "queue_delay_s": dict(link["delay"]),
     }
 
 

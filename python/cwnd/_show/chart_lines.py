@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from cwnd._base.records import FlowRecord, LinkRecord, Series
     from cwnd._tasks.comparison.outcome import Comparison
 
+MAX_LOST = 0.05
+"""Largest fraction of the payload sent that does not arrive, of flows without a line of it."""
+
 MAX_LINES = 16
 """Largest number of flows in one plot: more lines cannot be distinguished."""
 
@@ -86,6 +89,20 @@ def delivered_bytes(flows: list[FlowRecord]) -> Series:
     total = np.zeros_like(flows[0]["delivered_bytes"])
     for flow in flows:
         total += flow["delivered_bytes"]
+    return total
+
+
+def sent_bytes(flows: list[FlowRecord]) -> Series | None:
+    """Return the payload bytes that some flows have sent together at each sample.
+
+    It is None if nearly all of them arrive after the warm-up: its line would be the goodput's.
+    """
+    sent = sum(flow["bytes_sent"] for flow in flows)
+    if sum(flow["bytes_delivered"] for flow in flows) >= (1 - MAX_LOST) * sent:
+        return None
+    total = np.zeros_like(flows[0]["sent_bytes"])
+    for flow in flows:
+        total += flow["sent_bytes"]
     return total
 
 
@@ -160,12 +177,12 @@ def trade_offs(comparison: Comparison) -> list[TradeOff]:
     """Return goodput and queueing delay of each controller alone, in the order of the rows."""
     found = []
     for row in comparison.rows_alone:
-        delays = 1e3 * np.array(row.values("queueing_delay_p95_s"))
+        delays = 1e3 * np.array(row.values("queue_delay_p95_s"))
         rates = np.array(row.values("goodput_bps")) / 1e6
         found.append(
             TradeOff(
                 row.controller,
-                1e3 * row.figures["queueing_delay_p95_s"].mean,
+                1e3 * row.figures["queue_delay_p95_s"].mean,
                 row.figures["goodput_bps"].mean / 1e6,
                 deviation_ellipse(delays, rates),
             )

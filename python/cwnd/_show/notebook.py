@@ -58,7 +58,7 @@ def result_html(result: Result) -> str:
     from cwnd._show.transfer_sheet import group_sheet
 
     document = result.to_json_without_groups()
-    facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"], result)]
+    facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"])]
     sheets = [
         ("Flows", flow_sheet(document), {1, 9}),
         ("Groups of flows", group_sheet(result.group_rows()), {1}),
@@ -224,7 +224,7 @@ def summarize_comparison(comparison: Comparison) -> pd.DataFrame:
     for figure in (
         *map(short, ("goodput_bps", "utilization")),
         short("loss_rate", "lost"),
-        *(FIGURES["queueing_delay_s"], short("cov_10rtt"), FIGURES["jain"]),
+        *(FIGURES["queue_delay_s"], short("cov_10rtt"), FIGURES["jain"]),
     ):
         means = [row.figures[figure.name].mean * figure.factor for row in rows]
         columns[figure.with_unit] = means

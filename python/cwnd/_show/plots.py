@@ -17,6 +17,7 @@ from cwnd._show.chart_lines import (
     group_lines,
     limit_of,
     lines,
+    sent_bytes,
     step_rates,
     trade_off_ranges,
     trade_offs,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
     from typing_extensions import ParamSpec
 
+    from cwnd._base.records import FlowRecord
     from cwnd._runs.result import Result
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
@@ -89,25 +91,39 @@ def plot_result(result: Result, *, column: bool = False) -> Figure:
     figure = Picture(figsize=size, layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     scale = result.scales[1]
+    styles: list[str] = []
+
+    def draw_sent(flows: list[FlowRecord], color: str, dash: str = "solid") -> None:
+        sent = sent_bytes(flows)
+        if sent is not None:
+            edges, rates = step_rates(result.time, sent, scale)
+            style = {"color": color, "linestyle": _DASHES[dash], "linewidth": 0.5, "alpha": 0.7}
+            middle.step(edges, rates / 1e6, where="post", **style)
+            styles[:] = ["thin: sent"]
+
     for flow, name, color, dash in drawn:
         style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
         top.plot(*while_active(flow, result.time, flow["window"]), label=_plain(name), **style)
         edges, rates = step_rates(result.time, flow["delivered_bytes"], scale)
         middle.step(edges, rates / 1e6, where="post", **style)
+        draw_sent([flow], color, dash)
     for name, color, members in group_lines(groups, shades):
         edges, rates = step_rates(result.time, delivered_bytes(members), scale)
         middle.step(
             edges, rates / 1e6, where="post", color=color, linewidth=1.4, label=_plain(name)
         )
+        draw_sent(members, color)
     link = result.bottleneck
     capacity = limit_of(link)
     if capacity is not None:
         style = {"color": REFERENCE, "linestyle": "dotted", "linewidth": 1}
         middle.step(result.time, capacity / 1e6, where="post", **style)
+        styles.append("dotted: capacity")
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
     top.set_ylabel("window (packets)")
     middle.set_ylabel(f"goodput (Mbit/s)\nover {format_time(scale)}")
+    middle.set_title("; ".join(styles), loc="left", fontsize="small")
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
     title = f"{result.title}, seed {result.seed}"
@@ -191,7 +207,7 @@ def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
     share, rough, queue = upper.subplots(3 if column else 1, 1 if column else 3, sharey=True)
     _dots(share, against, "share", shades)
     _dots(rough, alone, "cov_10rtt", shades)
-    _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
+    _dots(queue, alone, "queue_delay_s", shades, factor=1e3)
     share.set_yticks(range(len(shades)), names)
     share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")

@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cwnd import _native
 from cwnd._runs.conventions import conventions_text
-from cwnd._runs.flow_groups import flow_kinds
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.text import join_parts
-from cwnd.metrics import jain
 from cwnd.metrics.catalog import FIGURES, measured, number, short
 from cwnd.stats import Estimate
 from cwnd.units import format_rate, format_time
@@ -27,16 +26,16 @@ if TYPE_CHECKING:
 
 _IN_SWEEPS = {
     "goodput_bps": "Payload that arrived, each byte once, all flows.",
-    "queueing_delay_p50_s": "Median.",
-    "queueing_delay_p95_s": "95th percentile.",
-    "queueing_delay_p99_s": "99th percentile.",
+    "queue_delay_p50_s": "Median.",
+    "queue_delay_p95_s": "95th percentile.",
+    "queue_delay_p99_s": "99th percentile.",
 }
 SWEEP_COLUMNS = tuple(
     replace(FIGURES[name], meaning=_IN_SWEEPS.get(name, FIGURES[name].meaning))
     for name in (
         *("share", "utilization", "goodput_bps", "jain", "loss_rate", "mark_rate"),
-        *("retransmission_rate", "queueing_delay_s", "queueing_delay_p50_s"),
-        *("queueing_delay_p95_s", "queueing_delay_p99_s", "cov_2rtt", "cov_10rtt", "cov_50rtt"),
+        *("retransmission_rate", "queue_delay_s", "queue_delay_p50_s"),
+        *("queue_delay_p95_s", "queue_delay_p99_s", "cov_2rtt", "cov_10rtt", "cov_50rtt"),
         *("stability_index", "alpha_fairness", "convergence_time_s"),
     )
 )
@@ -44,7 +43,6 @@ SWEEP_COLUMNS = tuple(
 
 
 _GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, all its flows.")
-_JAIN = short("jain", meaning="Jain's fairness index of flows of one kind; 1 is equal.")
 
 
 def alone_columns(comparison: Comparison) -> list[Figure]:
@@ -53,10 +51,10 @@ def alone_columns(comparison: Comparison) -> list[Figure]:
         _GOODPUT,
         short("utilization"),
         *_some(comparison),
-        short("queueing_delay_s"),
-        *map(short, ("queueing_delay_p95_s", "mean_rtt_s")),
+        short("queue_delay_s"),
+        *map(short, ("queue_delay_p95_s", "mean_rtt_s")),
         _smoothness(comparison),
-        _JAIN,
+        short("jain"),
     ]
     return columns + _measured(comparison, columns)
 
@@ -70,9 +68,9 @@ def against_columns(comparison: Comparison) -> list[Figure]:
         short("reference_goodput_bps", other, f"Goodput of {other}'s flows."),
         short("harm_goodput", meaning=f"Goodput that {other}'s flows lose; 0 is none."),
         *_some(comparison),
-        *map(short, ("queueing_delay_s", "mean_rtt_s")),
+        *map(short, ("queue_delay_s", "mean_rtt_s")),
         _smoothness(comparison),
-        _JAIN,
+        short("jain"),
     ]
     return columns + _measured(comparison, columns)
 
@@ -249,13 +247,18 @@ def run_text(result: Result) -> str:
     )
 
 
+def seeds_text(results: Sequence[Result]) -> str:
+    """Name the seeds of runs with consecutive ones."""
+    first, last = results[0].seed, results[-1].seed
+    return f"seed {first}" if first == last else f"seeds {first} to {last}"
+
+
 def repeated_text(results: Sequence[Result]) -> str:
     """Describe runs of one scenario in one line."""
-    first, last = results[0], results[-1]
+    first = results[0]
     length = length_text(first.duration_s, first.warmup_s)
-    seeds = f"seeds {first.seed} to {last.seed}" if len(results) > 1 else f"seed {first.seed}"
     return join_parts(
-        f"{first.scenario}, {seeds}, {PLACES[first.on]}: {len(results)} × {length}",
+        f"{first.scenario}, {seeds_text(results)}, {PLACES[first.on]}: {len(results)} × {length}",
         conventions_text(first.record["conventions"]),
         "means and 95 % intervals",
     )
@@ -368,8 +371,8 @@ _OF_LINKS = [
     FIGURES["mean_queue"],
 ]
 _DELAYS = {
-    "mean": short("queueing_delay_s"),
-    **{part: short(f"queueing_delay_{part}_s") for part in ("p50", "p95", "p99")},
+    "mean": short("queue_delay_s"),
+    **{part: short(f"queue_delay_{part}_s") for part in ("p50", "p95", "p99")},
 }
 
 
@@ -388,7 +391,7 @@ def link_sheet(document: JsonObject) -> Sheet:
                 link["name"],
                 _rate_text(link),
                 *(figure.text(link[figure.name]) for figure in _OF_LINKS),
-                *(each.text(link["queueing_delay_s"][part]) for part, each in _DELAYS.items()),
+                *(each.text(link["queue_delay_s"][part]) for part, each in _DELAYS.items()),
             ]
             for link in finite[:MAX_ROWS]
         ],
@@ -421,31 +424,21 @@ def _rate_text(link: JsonObject) -> str:
     return format_rate(link["rate_bps"]) + more
 
 
-def metric_items(metrics: JsonObject, result: Result | None = None) -> list[tuple[str, str, str]]:
-    """List title, value and remark of the metrics of a run, or of their means over several.
-
-    With the run, Jain's index is that of each kind of flows.
-    """
-    delay, link = metrics["queueing_delay_s"], metrics["bottleneck"]
-    windows = metrics["jain_windows"]
-    over = f"of Jain's index over {format_time(windows['window_s'])}"
-    if result is None:
-        equal = [("Jain's index", _inline(number(metrics["jain"], 3)), "all measured flows")]
-        worst = [(windows["worst"], over)]
-    else:
-        kinds = flow_kinds(result.measured_flows)
+def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
+    """List title, value and remark of the metrics of a run, or of their means over several."""
+    delay, link = metrics["queue_delay_s"], metrics["bottleneck"]
+    kinds, windows = metrics["jain_by_kind"], metrics["jain_windows"]
+    labels = [
+        _native.kind_label(kind["name"], round(mean_of(kind["number"]))) for kind in kinds or ()
+    ]
+    equal = [("Jain's index", _inline(number(metrics["jain"], 3)), "1 is equal")]
+    if kinds is not None:
         equal = [
-            (
-                "Jain's index",
-                number(jain(result.goodputs_bps(flows)), 3),
-                f"{label}; 1 is equal" if label else "1 is equal",
-            )
-            for label, flows in kinds
+            ("Jain's index", _inline(number(kind["jain"], 3)), f"{label}; 1 is equal")
+            for kind, label in zip(kinds, labels, strict=True)
         ]
-        worst = [
-            (result.jain_over_time(flows=flows).worst, f"{over} {label}".rstrip())
-            for label, flows in kinds[:1]
-        ]
+    of = f" {labels[0]}" if labels else ""
+    worst = [(windows["worst"], f"of Jain's index over {format_time(windows['window_s'])}{of}")]
     items = [
         (
             "Goodput",

@@ -18,6 +18,7 @@ from cwnd._base import interrupts, machine
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._sweeps.axes import LATIN_POINT
 from cwnd._sweeps.manifest import (
+    AGAIN,
     LOST,
     add_part,
     check_folders,
@@ -54,6 +55,9 @@ PART_SECONDS = 30.0
 METRICS = tuple(name for name, figure in FIGURES.items() if figure.of_run)
 """Columns of ``runs`` with metrics, all of type double."""
 
+GOODPUT_LIMIT = "goodput_limit_bps"
+"""Column of ``runs`` with the rate that no goodput exceeds; infinite if none is known."""
+
 TCP_CONVENTIONS = "tcp_conventions"
 """Column of ``runs`` with the conventions of the TCP flows, separated by commas."""
 
@@ -68,6 +72,7 @@ _AFTER = (
     pa.field("code", pa.string(), nullable=False),
     *(pa.field(name, pa.float64()) for name in METRICS),
     pa.field("bottleneck", pa.string()),
+    pa.field(GOODPUT_LIMIT, pa.float64()),
     pa.field(TCP_CONVENTIONS, pa.string()),
 )
 _SHARE = pa.field("share", pa.float64())
@@ -103,7 +108,7 @@ LINKS = _columns(
     "name rate_bps token_rate_bps delay_s utilization "
     f"{' '.join(LINK_COUNTERS)} loss_rate mark_rate "
     "mean_queue queue_limit queue_limit_unit "
-    "queueing_delay_mean_s queueing_delay_p50_s queueing_delay_p95_s queueing_delay_p99_s"
+    "queue_delay_mean_s queue_delay_p50_s queue_delay_p95_s queue_delay_p99_s"
 )
 """Schema of ``links``: the columns of `Result.links`."""
 
@@ -250,7 +255,7 @@ def inspect(path: Path, plan: Plan) -> tuple[list[Part], dict[str, str], npt.NDA
             except pa.ArrowInvalid as problem:
                 raise ArgumentError("out", f"{file}: {problem}") from None
             if not same:
-                raise ArgumentError("out", f"{file} has other columns than the plan")
+                raise ArgumentError("out", f"{file} has other columns than the plan; {AGAIN}")
             present[_find_runs(part, plan)] = True
     return parts, damages, present
 

@@ -44,6 +44,9 @@ GROUP_ROWS = 1 << 16
 LOST = "lost: "
 """Prefix of the error of a run whose worker died; a resumed sweep repeats the run."""
 
+AGAIN = "`cwnd sweep PLAN --out` with another directory makes its runs again"
+"""How to go on with a data set that this version does not continue."""
+
 REMAINS_SECONDS = 3600.0
 """Age in seconds of a file that belongs to no part, after which a sweep removes the file."""
 
@@ -218,8 +221,7 @@ def check_folders(out: Path) -> None:
     if not (out / MANIFEST).is_dir() and any((out / "runs").glob("part-*.parquet")):
         raise ArgumentError(
             "out",
-            f"{out} has no manifest: an older version of cwnd wrote it. "
-            "`cwnd sweep PLAN --out` with another directory makes its runs again",
+            f"{out} has no manifest: an older version of cwnd wrote it; {AGAIN}",
         )
 
 

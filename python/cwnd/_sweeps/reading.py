@@ -45,8 +45,8 @@ TIME_LIMIT = "1h"
 """Default wall time of a simulated run."""
 
 _KEYS = (
-    *("base", "axes", "latin", "controllers", "reference", "seeds", "keep", "measures", "on"),
-    "time_limit",
+    *("base", "axes", "latin", "controllers", "reference", "repeat", "seeds", "keep"),
+    *("measures", "on", "time_limit"),
 )
 
 
@@ -60,7 +60,7 @@ def read_plan(source: PlanLike) -> Plan:
     --------
     >>> plan = read_plan({
     ...     "base": {"time": "10s"}, "axes": {"rate": ["1mbit", "10mbit"]},
-    ...     "controllers": ["reno", "simd"], "seeds": 5,
+    ...     "controllers": ["reno", "simd"], "repeat": 5,
     ... })
     >>> print(plan)
     20 runs: 2 points × 2 controllers × 5 seeds
@@ -259,7 +259,7 @@ class _Reader:
         keys = schema()["properties"]
         for name, given in self._table("axes").items():
             if name in FIXED:
-                instead = ": use `seeds`" if name == "seed" else ""
+                instead = ": use `repeat` or `seeds`" if name == "seed" else ""
                 raise PlanError(f"axes.{name}: the data set has a column of this name{instead}")
             if not of_file and "." not in name and name not in {*DUMBBELL, *keys}:
                 raise PlanError(
@@ -337,16 +337,23 @@ class _Reader:
         return name
 
     def _seeds(self) -> Sequence[int]:
-        """Parse the seeds."""
-        given = self._document.get("seeds", 1)
-        if isinstance(given, list):
-            if not given:
-                raise PlanError("seeds: the list is empty")
-            seeds = [_whole("seeds", seed, 0, MAX_SEED) for seed in given]
-            if len(set(seeds)) < len(seeds):
-                raise PlanError("seeds: a seed is listed twice")
-            return seeds
-        return range(1, _whole("seeds", given, 1, MAX_RUNS) + 1)
+        """Parse the seeds: those listed, or 1 to their number."""
+        repeat, given = self._document.get("repeat", 1), self._document.get("seeds")
+        if given is None:
+            return range(1, _whole("repeat", repeat, 1, MAX_RUNS) + 1)
+        if not isinstance(given, list):
+            number = given if isinstance(given, int) and not isinstance(given, bool) else "N"
+            raise PlanError(
+                f"seeds: is a list; the number of seeds is now `repeat`: write repeat = {number}"
+            )
+        if "repeat" in self._document:
+            raise PlanError("repeat: the plan has a list of `seeds`: remove one of them")
+        if not given:
+            raise PlanError("seeds: the list is empty")
+        seeds = [_whole("seeds", seed, 0, MAX_SEED) for seed in given]
+        if len(set(seeds)) < len(seeds):
+            raise PlanError("seeds: a seed is listed twice")
+        return seeds
 
     def _keep(self) -> tuple[str, ...]:
         """Parse the names of the optional tables."""

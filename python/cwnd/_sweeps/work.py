@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from cwnd import _native, metrics
+from cwnd._runs.goodput_limit import goodput_limit
 from cwnd._runs.measures import values
 from cwnd._runs.real_time import run_real
 from cwnd._runs.result import Result
 from cwnd._sweeps.code import digest
-from cwnd._sweeps.dataset import SERIES, TCP_CONVENTIONS, schemas
+from cwnd._sweeps.dataset import GOODPUT_LIMIT, SERIES, TCP_CONVENTIONS, schemas
 from cwnd._sweeps.manifest import LOST
 
 if TYPE_CHECKING:
@@ -172,14 +173,15 @@ def _row(plan: Plan, run: Run) -> JsonObject:
 def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     """Return the metrics of a run as columns."""
     figures = dict(result.metrics)
-    delay = figures.pop("queueing_delay_s")
+    delay = figures.pop("queue_delay_s")
     smooth = figures.pop("smoothness")
-    figures["queueing_delay_s"] = delay["mean"]
-    figures |= {f"queueing_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
+    figures["queue_delay_s"] = delay["mean"]
+    figures |= {f"queue_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
     figures |= {
         f"cov_{scale}rtt": one["cov"] for scale, one in zip(_native.SCALES, smooth, strict=True)
     }
     figures |= zip(plan.measures, values(result, plan.measures), strict=True)
+    figures[GOODPUT_LIMIT] = goodput_limit(result, result.measured_flows)
     figures[TCP_CONVENTIONS] = ",".join(result.record["conventions"])
     figures["wall_s"] = result.record["engine"]["wall_s"]
     if plan.reference is not None:

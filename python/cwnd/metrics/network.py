@@ -176,7 +176,7 @@ class Delay(NamedTuple):
     p99: float
 
 
-def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Delay:
+def queue_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Delay:
     """Queueing delay of packets (RFC 5166, section 2.1.2).
 
     Parameters
@@ -193,10 +193,10 @@ def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) 
 
     Examples
     --------
-    >>> queueing_delay([0.01, 0.02, 0.03, 0.04])
+    >>> queue_delay([0.01, 0.02, 0.03, 0.04])
     Delay(mean=0.025, p50=0.02, p95=0.04, p99=0.04)
     """
-    return Delay(*_native.queueing_delay(delays, weights))
+    return Delay(*_native.queue_delay(delays, weights))
 
 
 def jain(rates: npt.ArrayLike) -> float:

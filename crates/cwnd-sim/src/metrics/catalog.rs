@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::formula::{Spread, extreme, interpolate, jain, mean, mean_of_finite, rate, spread, sum};
-use super::run::{Flow, Link, Run, loss_rate, mark_rate, retransmission_rate, share, total};
+use super::run::{
+    Flow, Link, Run, first_kind, loss_rate, mark_rate, retransmission_rate, share, total,
+};
 
 use Dimension::{Count, Fraction, Number, Rate, Time};
 
@@ -204,12 +206,15 @@ fn time_to(run: &Run<'_>, flows: &[&Flow<'_>], rate_bps: f64, (begin, end): (f64
 #[rustfmt::skip]
 pub static METRICS: &[Metric] = &[
     of("jain", Fraction, &[
-        run("jain", ["Jain"; 2], ("", 3), "Jain's fairness index of all flows; 1 is equal."),
+        run("jain", ["Jain"; 2], ("", 3), "Jain's fairness index of flows of one kind; 1 is equal."),
     ])
-        .flows(|run, flows, statistic| match statistic {
-            "" => jain(&run.goodputs(flows)),
-            "worst" => run.jain_over_time(flows, run.scales[1]).worst,
-            _ => run.jain_over_time(flows, run.scales[1]).mean,
+        .flows(|run, flows, statistic| {
+            let flows = first_kind(flows);
+            match statistic {
+                "" => jain(&run.goodputs(&flows)),
+                "worst" => run.jain_over_time(&flows, run.scales[1]).worst,
+                _ => run.jain_over_time(&flows, run.scales[1]).mean,
+            }
         })
         .with(&["worst", "mean"]),
     of("goodput", Rate, &[
@@ -269,10 +274,10 @@ pub static METRICS: &[Metric] = &[
     ])
         .flows(|_, flows, _| retransmission_rate(flows)),
     of("queue_delay", Time, &[
-        run("queueing_delay_s", ["queueing delay", "queue"], ("ms", 1), "Mean queueing delay."),
-        run("queueing_delay_p50_s", ["queueing delay, p50", "p50"], ("ms", 1), "Median queueing delay."),
-        run("queueing_delay_p95_s", ["queueing delay, p95", "p95"], ("ms", 1), "95th percentile of queueing delay."),
-        run("queueing_delay_p99_s", ["queueing delay, p99", "p99"], ("ms", 1), "99th percentile of queueing delay."),
+        run("queue_delay_s", ["queueing delay", "queue"], ("ms", 1), "Mean queueing delay."),
+        run("queue_delay_p50_s", ["queueing delay, p50", "p50"], ("ms", 1), "Median queueing delay."),
+        run("queue_delay_p95_s", ["queueing delay, p95", "p95"], ("ms", 1), "95th percentile of queueing delay."),
+        run("queue_delay_p99_s", ["queueing delay, p99", "p99"], ("ms", 1), "99th percentile of queueing delay."),
     ])
         .link(|link, statistic| match statistic {
             "p50" => link.delay.p50,

@@ -53,12 +53,12 @@ impl Expectation {
             ">" => value > limit,
             _ => value < limit,
         };
-        Outcome { expectation: self, value, holds }
+        Outcome { expectation: self, value, holds, flows: self.metric.kind(run) }
     }
 }
 
 /// An expectation with the measured value. It is shown as one line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Outcome<'e> {
     /// The expectation.
     pub expectation: &'e Expectation,
@@ -66,6 +66,8 @@ pub struct Outcome<'e> {
     pub value: f64,
     /// Whether the bound holds; false for NaN.
     pub holds: bool,
+    /// Which flows the metric is of, if it is of one kind and the flows differ in kind.
+    pub flows: Option<String>,
 }
 
 impl fmt::Display for Outcome<'_> {
@@ -73,7 +75,8 @@ impl fmt::Display for Outcome<'_> {
         let Expectation { metric, bound, .. } = self.expectation;
         let verdict = if self.holds { "holds" } else { "fails" };
         let shown = format_value(metric.metric.dimension, self.value);
-        write!(f, "{verdict}  {} {bound}: {shown}", metric.name)
+        write!(f, "{verdict}  {} {bound}: {shown}", metric.name)?;
+        self.flows.as_ref().map_or(Ok(()), |flows| write!(f, ", {flows}"))
     }
 }
 
@@ -205,6 +208,7 @@ pub fn read_limit(dimension: Dimension, text: &str) -> Result<f64, MetricError> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::Flow;
     use super::*;
 
     const TEXT: &str = "duration = '5s'\n[dumbbell]\nrate = '9mbit'\ndelay = 0\n[[flow]]\n\
@@ -260,10 +264,48 @@ mod tests {
     }
 
     #[test]
+    fn jain_is_of_one_kind_of_flows() {
+        let places = Places { groups: ["web".to_owned()].into(), links: [].into() };
+        let flow = |name: &'static str, bytes, rate: f64| Flow {
+            name: name.into(),
+            measured: true,
+            bytes,
+            stop_s: f64::INFINITY,
+            completed_s: f64::NAN,
+            bytes_delivered: rate,
+            ..Flow::default()
+        };
+        let check = |flows: Vec<Flow<'_>>| {
+            let run = Run { duration_s: 1.0, flows, ..Run::default() };
+            let bounds = ["jain", "jain.web"]
+                .map(|name| (name.split('.').map(str::to_owned).collect(), ">= 0.9".to_owned()));
+            let read = Expectations::read(bounds, &places, 1.0, None).unwrap();
+            let lines: Vec<_> = read.check(&run).iter().map(Outcome::to_string).collect();
+            (lines, run.figures().jain_by_kind.map(|kinds| kinds.len()))
+        };
+        let long = [flow("reno", None, 4.0), flow("simd", None, 4.0)];
+        let web = [flow("web-1", Some(9.0), 1.0), flow("web-2", Some(9.0), 0.0)];
+        let both = check([long.clone(), web.clone()].concat());
+        let of_web = "fails  jain.web >= 0.9: 0.5";
+        let of_long = "holds  jain >= 0.9: 1, of the 2 flows that always have data";
+        assert_eq!(both, (vec![of_long.into(), of_web.into()], Some(2)));
+        let one = check([&long[..1], &web].concat());
+        let first = "fails  jain >= 0.9: 0.5, of the 2 flows of web";
+        assert_eq!(one, (vec![first.into(), of_web.into()], Some(1)));
+        let none = check([&long[..1], &web[..1]].concat());
+        let unknown = "fails  jain >= 0.9: unknown, as no two flows are of one kind";
+        assert_eq!(none, (vec![unknown.into(), "holds  jain.web >= 0.9: 1".into()], Some(0)));
+        assert_eq!(
+            check(web.to_vec()),
+            (vec!["fails  jain >= 0.9: 0.5".into(), of_web.into()], None)
+        );
+    }
+
+    #[test]
     fn an_unknown_value_does_not_hold() {
         let expectations = read("rate_ratio = '>= 0'").unwrap();
         let run = Run::default();
-        let [outcome] = expectations.check(&run)[..] else { unreachable!() };
+        let [ref outcome] = expectations.check(&run)[..] else { unreachable!() };
         assert!(!outcome.holds);
         assert_eq!(outcome.to_string(), "fails  rate_ratio >= 0: unknown");
     }

@@ -188,7 +188,7 @@ pub fn responsiveness(time: &[f64], rate: &[f64], congestion: f64, rtt: f64, fac
 
 /// The mean, and the smallest delays that 50, 95 and 99 % of the packets do not exceed (RFC 5166,
 /// section 2.1.2). `weights` are the packets of each delay; 1 by default.
-pub fn queueing_delay(delays: &[f64], weights: Option<&[f64]>) -> [f64; 4] {
+pub fn queue_delay(delays: &[f64], weights: Option<&[f64]>) -> [f64; 4] {
     let weight = |number: usize| match weights {
         Some(weights) => weights.get(number).copied().unwrap_or(f64::NAN),
         None => 1.0,
@@ -375,8 +375,8 @@ mod tests {
             smoothness(&[0.0, 1.0], &[0.0, 1.0], 5.0, None),
             convergence_time::<Vec<f64>>(none, &[], 0.1, 0.0),
             responsiveness(none, none, 0.0, 1.0, 0.5),
-            queueing_delay(none, None)[0],
-            queueing_delay(&[1.0], Some(none))[1],
+            queue_delay(none, None)[0],
+            queue_delay(&[1.0], Some(none))[1],
             spread(&[f64::NAN]).max,
             offered_rate(none, none, &[0.0], &[1.0])[0],
             jain_over_time::<Vec<f64>>(none, &[], 1.0, 0.0, &[]).worst,
@@ -398,7 +398,7 @@ mod tests {
     fn percentiles_are_values_of_the_sample() {
         let found = spread(&[4.0, 1.0, 3.0, 2.0, f64::NAN]);
         assert_eq!(found, Spread { number: 4, mean: 2.5, p50: 2.0, p95: 4.0, p99: 4.0, max: 4.0 });
-        let weighted = queueing_delay(&[0.03, 0.01, 0.02], Some(&[1.0, 96.0, 3.0]));
+        let weighted = queue_delay(&[0.03, 0.01, 0.02], Some(&[1.0, 96.0, 3.0]));
         assert_eq!(weighted[1..], [0.01, 0.01, 0.02]);
         let decades = by_size(&[999.0, 1000.0, 1e6], &[1.0, 3.0, f64::NAN]);
         assert_eq!(decades.iter().map(|each| each.0).collect::<Vec<_>>(), [100.0, 1000.0]);

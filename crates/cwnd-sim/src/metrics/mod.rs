@@ -6,6 +6,7 @@
 
 mod catalog;
 mod expect;
+mod flow_kinds;
 pub mod formula;
 mod name;
 mod quantity;
@@ -13,9 +14,11 @@ mod run;
 
 pub use catalog::{Dimension, Figure, METRICS, Metric};
 pub use expect::{Expectation, Expectations, Outcome, read_bound, read_limit};
-pub use name::{Named, Places, group_of, named};
+pub use flow_kinds::{FlowKind, flow_kinds, group_of};
+pub use name::{Named, Places, named};
 pub use quantity::{Kind, MetricError, format_rate, format_time, format_value};
 pub use run::{
-    Flow, FlowFigures, FlowTransfers, JainFigures, Link, Run, RunFigures, SCALES, SizeFigures,
-    Smoothness, TransferFigures, Transfers, loss_rate, mark_rate, retransmission_rate, time_scales,
+    Flow, FlowFigures, FlowTransfers, JainFigures, KindFigures, Link, Run, RunFigures, SCALES,
+    SizeFigures, Smoothness, TransferFigures, Transfers, loss_rate, mark_rate, retransmission_rate,
+    time_scales,
 };

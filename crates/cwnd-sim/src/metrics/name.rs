@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::flow_kinds::group_of;
 use super::quantity::{Kind, MetricError};
+use super::run::label_of_first;
 use super::{Flow, METRICS, Metric, Run};
 
 /// Names in a message, at most.
@@ -24,16 +26,6 @@ impl Places {
         let groups = run.flows.iter().flat_map(|flow| [&*flow.name, group_of(&flow.name)]);
         let links = run.links.iter().map(|link| link.name.to_string());
         Places { groups: groups.map(str::to_owned).collect(), links: links.collect() }
-    }
-}
-
-/// The name of a flow without its number: that of its group.
-pub fn group_of(name: &str) -> &str {
-    let numbered =
-        |number: &str| !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
-    match name.rsplit_once('-') {
-        Some((base, number)) if !base.is_empty() && !number.is_empty() && numbered(number) => base,
-        _ => name,
     }
 }
 
@@ -99,14 +91,24 @@ impl Named {
         self.span.map(|(_, end)| (end, times))
     }
 
+    /// The flows that the metric is of.
+    fn flows<'r, 'a>(&self, run: &'r Run<'a>) -> Vec<&'r Flow<'a>> {
+        match &*self.place {
+            "" => run.measured(),
+            place => flows_of(run, place),
+        }
+    }
+
+    /// Which flows Jain's index is of, if the flows of the metric differ in kind.
+    pub(super) fn kind(&self, run: &Run<'_>) -> Option<String> {
+        if self.metric.name == "jain" { label_of_first(&self.flows(run)) } else { None }
+    }
+
     /// The metric in bits per second, seconds, or without unit; NaN if the run does not determine
     /// it.
     pub fn value(&self, run: &Run<'_>) -> f64 {
         let metric = self.metric;
-        let flows = || match &*self.place {
-            "" => run.measured(),
-            place => flows_of(run, place),
-        };
+        let flows = || self.flows(run);
         if let (Some(span), Some(of_span)) = (self.span, metric.of_span) {
             return of_span(run, &flows(), self.rate_bps, span);
         }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use cwnd::Time;
 use serde::{Deserialize, Serialize};
 
+use super::flow_kinds::{FlowKind, flow_kinds};
 use super::formula::{self, JainSeries, Spread, extreme, mean_of_finite, rate, ratio, sum};
 use crate::network::Network;
 use crate::record::{Delay, Records};
@@ -143,6 +144,34 @@ pub fn retransmission_rate(flows: &[&Flow<'_>]) -> f64 {
     share(flows, |flow| flow.retransmissions, |flow| flow.packets_sent)
 }
 
+/// The kinds of some flows.
+fn kinds_of(flows: &[&Flow<'_>]) -> Vec<FlowKind> {
+    let endless = |flow: &Flow<'_>| flow.bytes.is_none() && flow.transfers.is_none();
+    flow_kinds(flows.iter().map(|flow| (&*flow.name, endless(flow))))
+}
+
+/// The flows of the first kind, which Jain's index is of; none if no kind has two flows.
+pub(super) fn first_kind<'r, 'a>(flows: &[&'r Flow<'a>]) -> Vec<&'r Flow<'a>> {
+    let first = kinds_of(flows).into_iter().next();
+    first.map_or_else(Vec::new, |kind| kind.flows.iter().map(|index| flows[*index]).collect())
+}
+
+/// Which flows the first kind has, in words, if the flows differ in kind.
+pub(super) fn label_of_first(flows: &[&Flow<'_>]) -> Option<String> {
+    let kinds = differing(flows)?;
+    Some(match kinds.first() {
+        Some(kind) => FlowKind::label(kind.name.as_deref(), kind.flows.len()),
+        None => "as no two flows are of one kind".into(),
+    })
+}
+
+/// The kinds of flows that differ in kind; none if all are of one kind.
+fn differing(flows: &[&Flow<'_>]) -> Option<Vec<FlowKind>> {
+    let kinds = kinds_of(flows);
+    let alike = flows.is_empty() || kinds.iter().any(|kind| kind.flows.len() == flows.len());
+    (!alike).then_some(kinds)
+}
+
 /// A run: what its metrics depend on.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -210,6 +239,8 @@ impl Transfers {
 #[expect(missing_docs, reason = "the catalogue and docs/json.md describe them")]
 pub struct RunFigures {
     pub jain: f64,
+    /// That of each kind, if the flows differ in kind.
+    pub jain_by_kind: Option<Vec<KindFigures>>,
     pub goodput_bps: f64,
     pub efficiency_index: f64,
     pub fairness_index: f64,
@@ -220,7 +251,7 @@ pub struct RunFigures {
     pub loss_rate: f64,
     pub mark_rate: f64,
     pub retransmission_rate: f64,
-    pub queueing_delay_s: Delay,
+    pub queue_delay_s: Delay,
     pub smoothness: Vec<Smoothness>,
     pub convergence_time_s: f64,
     pub jain_windows: JainFigures,
@@ -249,6 +280,17 @@ pub struct Smoothness {
     pub scale_s: f64,
     /// The coefficient of variation.
     pub cov: f64,
+}
+
+/// Jain's index of the flows of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct KindFigures {
+    /// The name of finite flows or applications; none for flows that always have data.
+    pub name: Option<String>,
+    /// Number of flows.
+    pub number: usize,
+    /// The index.
+    pub jain: f64,
 }
 
 /// Jain's index in windows of time.
@@ -523,13 +565,14 @@ impl<'a> Run<'a> {
         let goodputs = self.goodputs(&flows);
         let increases: Option<Vec<_>> = flows.iter().map(|flow| flow.increase).collect();
         let window_s = self.scales[1];
-        let windows = self.jain_over_time(&flows, window_s);
-        let jain = formula::jain(&goodputs);
+        let first = first_kind(&flows);
+        let windows = self.jain_over_time(&first, window_s);
         RunFigures {
-            jain,
+            jain: formula::jain(&self.goodputs(&first)),
+            jain_by_kind: self.jain_by_kind(&flows),
             goodput_bps: self.total_goodput(&flows),
             efficiency_index: sum(goodputs.iter().copied()),
-            fairness_index: jain,
+            fairness_index: formula::jain(&goodputs),
             stability_index: formula::stability_index(&self.series(&flows, self.warmup_s).1),
             alpha_fairness: increases.map_or(f64::NAN, |a| formula::jain(&a)),
             bottleneck: link.name.to_string(),
@@ -537,7 +580,7 @@ impl<'a> Run<'a> {
             loss_rate: link.loss_rate(),
             mark_rate: link.mark_rate(),
             retransmission_rate: retransmission_rate(&flows),
-            queueing_delay_s: link.delay,
+            queue_delay_s: link.delay,
             smoothness: smoothness.collect(),
             convergence_time_s: self.convergence_time(),
             jain_windows: JainFigures { window_s, worst: windows.worst, mean: windows.mean },
@@ -545,6 +588,16 @@ impl<'a> Run<'a> {
             transfers: self.transfers(&flows).figures(),
             flows: figures,
         }
+    }
+
+    /// Jain's index of each kind of flows; none if all are of one kind.
+    fn jain_by_kind(&self, flows: &[&Flow<'_>]) -> Option<Vec<KindFigures>> {
+        let figures = |kind: FlowKind| {
+            let own: Vec<_> = kind.flows.iter().map(|index| flows[*index]).collect();
+            let jain = formula::jain(&self.goodputs(&own));
+            KindFigures { name: kind.name, number: own.len(), jain }
+        };
+        Some(differing(flows)?.into_iter().map(figures).collect())
     }
 
     /// The metrics of a flow.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._tasks.agreement.outcome import Agreement, Row
 
-_PANELS = (short("utilization"), FIGURES["loss_rate"], FIGURES["queueing_delay_s"])
+_PANELS = (short("utilization"), FIGURES["loss_rate"], FIGURES["queue_delay_s"])
 
 
 def agree_page(agreement: Agreement) -> str:

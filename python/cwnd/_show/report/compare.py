@@ -80,7 +80,7 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
             "name": row.controller,
             "color": shades[row.controller],
             "figures": {
-                name: row.figures[name].to_json() for name in ("cov_10rtt", "queueing_delay_s")
+                name: row.figures[name].to_json() for name in ("cov_10rtt", "queue_delay_s")
             }
             | (
                 {"share": against[row.controller].figures["share"].to_json()}
@@ -99,7 +99,7 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
             "even": 0.5,
         },
         {"figure": "cov_10rtt", "title": f"smoothness (CoV) over {scale}", "factor": 1},
-        {"figure": "queueing_delay_s", "title": "queueing delay, ms", "factor": 1000},
+        {"figure": "queue_delay_s", "title": "queueing delay, ms", "factor": 1000},
     ]
     points = trade_offs(comparison)
     drawn = [row for row in comparison.rows_alone if row.controller in against]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cwnd._runs.goodput_limit import range_within
 from cwnd._show.sheets import SWEEP_COLUMNS
+from cwnd._sweeps.dataset import GOODPUT_LIMIT
 from cwnd.stats import estimate
 from cwnd.units import parse_rate, parse_size, parse_time
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import JsonObject
     from cwnd.metrics.catalog import Figure
-    from cwnd.stats import Range
 
 MAX_NUMBERS = 500_000
 """Largest number of means and bounds on a page: about a megabyte, compressed."""
@@ -133,12 +134,19 @@ class Cube:
             _key(dimensions): self._level(dimensions, at, bounds=bounds)
             for dimensions, at, bounds in chosen
         }
+        limits = self._values(GOODPUT_LIMIT)
         for column in self.columns:
-            values = np.full(self._cube, np.nan)
-            values.ravel()[self._at] = self._read(column.name)
+            values = self._values(column.name)
             for dimensions, at, _ in chosen:
-                self._fill(levels[_key(dimensions)], dimensions, at, column, values)
+                self._fill(levels[_key(dimensions)], dimensions, at, column, values, limits)
         return levels, points
+
+    def _values(self, name: str) -> npt.NDArray[np.float64]:
+        """Return a column of the runs by their place; infinite where the data set lacks it."""
+        found = np.full(self._cube, np.nan)
+        column = self._read(name)
+        found.ravel()[self._at] = math.inf if column is None else column
+        return found
 
     def _cells(self, dimensions: Sequence[int]) -> int:
         """Return the number of cells of a level."""
@@ -164,25 +172,33 @@ class Cube:
         cells: npt.NDArray[np.intp],
         column: Figure,
         values: npt.NDArray[np.float64],
+        limits: npt.NDArray[np.float64],
     ) -> None:
         """Average a metric over the dimensions that do not remain in a level."""
         left = [self.shape[dimension] for dimension in dimensions]
-        front = np.moveaxis(values, [1 + d for d in dimensions], range(1, 1 + len(left)))
-        flat = front.reshape(len(self.controllers), math.prod(left), -1, values.shape[-1])
-        found = [_estimates(part[cells], column.range, column.factor) for part in flat]
+
+        def by_cell(of_runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            front = np.moveaxis(of_runs, [1 + d for d in dimensions], range(1, 1 + len(left)))
+            flat = front.reshape(len(self.controllers), math.prod(left), -1, front.shape[-1])
+            return flat[:, cells]
+
+        found = [
+            _estimates(part, column, limit)
+            for part, limit in zip(by_cell(values), by_cell(limits), strict=True)
+        ]
         for name, numbers in zip(("mean", "low", "high"), zip(*found, strict=True), strict=True):
             if level[name] is not None:
                 level[name][column.name] = list(numbers)
 
 
 def _estimates(
-    values: npt.NDArray[np.float64], within: Range, factor: float
+    values: npt.NDArray[np.float64], column: Figure, limits: npt.NDArray[np.float64]
 ) -> tuple[list[float | None], list[float | None], list[float | None]]:
     """Average values of shape (cells, points, seeds) to means and 95 % intervals of the cells.
 
     The interval is computed from the means over the points, one for each seed. Points without
     values are omitted, and seeds that lack a value at another point. If no seed remains, the mean
-    is that of the points' means and has no interval.
+    is that of the points' means and has no interval. ``limits`` are those of goodputs in each run.
     """
     known = np.isfinite(values)
     found = known.sum(axis=2)
@@ -197,11 +213,14 @@ def _estimates(
     means: list[float | None] = []
     lows: list[float | None] = []
     highs: list[float | None] = []
-    for mean, seeds in zip(overall, by_seed, strict=True):
-        by_seeds = estimate(seeds, within)
-        means.append(_short(by_seeds.mean if by_seeds.n else mean, factor))
-        lows.append(_short(by_seeds.low, factor))
-        highs.append(_short(by_seeds.high, factor))
+    # The limits of the runs at a point are equal.
+    largest = np.where(known, np.nan_to_num(limits, nan=math.inf, posinf=math.inf), 0.0).max(axis=2)
+    limit = np.where(count > 0, largest.sum(axis=1) / np.maximum(count, 1), math.inf)
+    for mean, seeds, most in zip(overall, by_seed, limit, strict=True):
+        by_seeds = estimate(seeds, range_within(column.name, float(most)))
+        means.append(_short(by_seeds.mean if by_seeds.n else mean, column.factor))
+        lows.append(_short(by_seeds.low, column.factor))
+        highs.append(_short(by_seeds.high, column.factor))
     return means, lows, highs
 
 

@@ -23,6 +23,7 @@ from cwnd._show.chart_lines import (
     group_lines,
     limit_of,
     lines,
+    sent_bytes,
     step_rates,
     thin,
     while_active,
@@ -32,7 +33,7 @@ from cwnd.units import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cwnd._base.records import JsonObject, Series
+    from cwnd._base.records import FlowRecord, JsonObject, Series
     from cwnd._runs.result import Result
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%|[kMG]?bit/s)(?!\w))")
@@ -58,7 +59,8 @@ def render(template: str, **context: object) -> str:
     Examples
     --------
     >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
-    ...     rerun="", seed=1, data={"runs": [{"warmup": 0}], "fairness": None, "transfers": None})
+    ...     rerun="", seeds="seed 1",
+    ...     data={"runs": [{"warmup": 0}], "fairness": None, "transfers": None})
     >>> "<h1>&lt;A run&gt;</h1>" in page
     True
     """
@@ -122,6 +124,11 @@ def run_data(
     scale = max(result.scales[1], result.duration_s / points)
     link = result.bottleneck
     capacity = limit_of(link)
+
+    def sent(flows: list[FlowRecord]) -> list[list[float | None]] | None:
+        counted = sent_bytes(flows)
+        return None if counted is None else _rounded(*step_rates(result.time, counted, scale))
+
     return {
         **labels,
         "seed": str(result.seed),
@@ -144,6 +151,7 @@ def run_data(
                 if rtt
                 else None,
                 "goodput": _rounded(*step_rates(result.time, flow["delivered_bytes"], scale)),
+                "sent": sent([flow]),
             }
             for flow, name, color, dash in drawn
         ],
@@ -152,6 +160,7 @@ def run_data(
                 "name": name,
                 "color": color,
                 "goodput": _rounded(*step_rates(result.time, delivered_bytes(members), scale)),
+                "sent": sent(members),
             }
             for name, color, members in group_lines(groups, colors)
         ],

@@ -17,7 +17,7 @@ from cwnd._show.report.cube import Cube, label
 from cwnd._show.report.page import render
 from cwnd._show.sheets import SWEEP_COLUMNS
 from cwnd._sweeps.axes import LATIN_POINT, find_points, read_axis
-from cwnd._sweeps.dataset import TCP_CONVENTIONS
+from cwnd._sweeps.dataset import GOODPUT_LIMIT, TCP_CONVENTIONS
 from cwnd._sweeps.manifest import Tables
 from cwnd._sweeps.sweep import Sweep
 from cwnd.controller import names_python
@@ -159,7 +159,8 @@ def _check_columns(out: Path, schema: pa.Schema, axes: Sequence[str], drawn: Seq
         "wall_s": _is_number,
         **dict.fromkeys(axes, _is_value),
     }
-    others = {column.name: _is_number for column in SWEEP_COLUMNS} | {TCP_CONVENTIONS: _is_text}
+    numbers = (*(column.name for column in SWEEP_COLUMNS), GOODPUT_LIMIT)
+    others = dict.fromkeys(numbers, _is_number) | {TCP_CONVENTIONS: _is_text}
     for name, fits in (others | needed).items():
         if name in schema.names:
             kind = schema.field(name).type

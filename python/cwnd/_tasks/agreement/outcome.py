@@ -12,7 +12,8 @@ import numpy as np
 from cwnd import _show, metrics
 from cwnd._base.extras import require
 from cwnd._runs.conventions import all_conventions
-from cwnd._runs.flow_groups import groups_by_name
+from cwnd._runs.flow_groups import first_kind, groups_by_name
+from cwnd._runs.goodput_limit import goodput_limit, range_within
 from cwnd._runs.result import (
     jsonable,
     link_loss_rate,
@@ -87,8 +88,8 @@ OF_NETWORK = (
     _kind("jain", title="Jain's index"),
     _kind("loss_rate", ratio=1.5, digits=3),
     _kind("mark_rate", ratio=1.5, digits=3),
-    _kind("queueing_delay_s", tolerance=0.1, title="queue, mean", digits=2),
-    _kind("queueing_delay_p95_s", tolerance=0.1, title="queue, p95", digits=2),
+    _kind("queue_delay_s", tolerance=0.1, title="queue, mean", digits=2),
+    _kind("queue_delay_p95_s", tolerance=0.1, title="queue, p95", digits=2),
 )
 """Figures of all measured flows together and of the bottleneck."""
 
@@ -127,6 +128,8 @@ class Row:
     """One value for each seed, by backend."""
     slack: float
     """Absolute difference of two means that is always tolerated, in the figure's unit."""
+    goodput_limit: float = math.inf
+    """Rate that no goodput exceeds, in bit/s."""
 
     @property
     def title(self) -> str:
@@ -136,7 +139,7 @@ class Row:
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """The mean with its interval on each backend."""
-        within = self.kind.range
+        within = range_within(self.kind.name, self.goodput_limit)
         return {on: estimate(values, within) for on, values in self.values.items()}
 
     @cached_property
@@ -261,10 +264,11 @@ class Agreement:
         """One row for each figure: first those of the network, then those of each group."""
         first = next(iter(self.results.values()))[0]
         link = first.bottleneck
+        limit = goodput_limit(first, first.measured_flows)
         packet = max((flow["packet_bytes"] for flow in first.measured_flows), default=0)
         slack = dict.fromkeys(QUANTILES, 1.0)
         slack |= dict.fromkeys(
-            ("queueing_delay_s", "queueing_delay_p95_s"), 8 * packet / link["rate_bps"]
+            ("queue_delay_s", "queue_delay_p95_s"), 8 * packet / link["rate_bps"]
         )
         measured = {
             on: [_figures(run, link["name"], self.groups) for run in runs]
@@ -281,7 +285,7 @@ class Agreement:
                 if kind.name != "mark_rate" or any(
                     rate > 0 for each in values.values() for rate in each
                 ):
-                    rows.append(Row(of, kind, values, slack.get(kind.name, 0.0)))
+                    rows.append(Row(of, kind, values, slack.get(kind.name, 0.0), limit))
         return rows
 
     @cached_property
@@ -422,15 +426,15 @@ def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, 
     """Return the figures of a run: of the network and of each group of flows."""
     flows = {flow["name"]: flow for flow in run.measured_flows}
     total = run.total_goodput_bps(run.measured_flows)
-    jain = metrics.jain(run.goodputs_bps(run.measured_flows))
+    jain = metrics.jain(run.goodputs_bps(first_kind(run.measured_flows)))
     figures = {NETWORK: {"goodput_bps": total, "jain": jain}}
     for found in (each for each in run.record["links"] if each["name"] == link):
         figures[NETWORK] |= {
             "utilization": found["utilization"],
             "loss_rate": link_loss_rate(found),
             "mark_rate": link_mark_rate(found),
-            "queueing_delay_s": found["delay"]["mean"],
-            "queueing_delay_p95_s": found["delay"]["p95"],
+            "queue_delay_s": found["delay"]["mean"],
+            "queue_delay_p95_s": found["delay"]["p95"],
         }
     for group, names in groups.items():
         members = [flows[name] for name in names if name in flows]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwnd import _show, metrics
+from cwnd import _show
 from cwnd._base.extras import require
+from cwnd._runs.goodput_limit import range_within
 from cwnd._runs.result import jsonable, write_text
 from cwnd._tasks.comparison.verdict import Figures, Verdict, judge
 from cwnd.stats import Estimate, estimate, estimate_ratio
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._runs.networks import NetworkSummary
     from cwnd._runs.result import Result
-    from cwnd.stats import Range
-
-
-_GOODPUTS = ("goodput_bps", "reference_goodput_bps")
 
 
 @dataclass(frozen=True)
@@ -50,13 +47,9 @@ class Row:
     def figures(self) -> dict[str, Estimate]:
         """Mean and interval of each figure, by name."""
         return {
-            name: estimate(self._independent(name), self._range(name)) for name in self.repeats[0]
+            name: estimate(self._independent(name), range_within(name, self.goodput_limit))
+            for name in self.repeats[0]
         }
-
-    def _range(self, name: str) -> Range:
-        """Return the range of a figure in this network."""
-        within = metrics.range_of(name)
-        return replace(within, high=self.goodput_limit) if name in _GOODPUTS else within
 
     def _independent(self, name: str) -> list[float]:
         """Return the mean of a figure over each group of repeats that balances the paths."""
@@ -189,7 +182,7 @@ class Comparison:
 
     def _evidence(self, against: Row, alone: Row, reference: Row) -> Figures:
         """Collect the figures that a verdict depends on."""
-        delay, rate = alone.figures["queueing_delay_s"], self.network["rate_bps"]
+        delay, rate = alone.figures["queue_delay_s"], self.network["rate_bps"]
         in_bytes = self.network["queue_limit_unit"] == "bytes"
         limit = self.network["queue_limit"]
         longest = (
@@ -200,9 +193,7 @@ class Comparison:
         return Figures(
             share=against.figures["share"],
             roughness=estimate_ratio(alone.values("cov_10rtt"), reference.values("cov_10rtt")),
-            queue=estimate_ratio(
-                alone.values("queueing_delay_s"), reference.values("queueing_delay_s")
-            ),
+            queue=estimate_ratio(alone.values("queue_delay_s"), reference.values("queue_delay_s")),
             delay_s=delay,
             fill=delay.mean / longest if 0 < longest < math.inf else math.nan,
             limits={

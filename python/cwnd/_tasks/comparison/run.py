@@ -13,7 +13,8 @@ from cwnd import _native, metrics
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, REFERENCE
-from cwnd._runs.flow_groups import flow_kinds, name_of_group
+from cwnd._runs.flow_groups import first_kind, name_of_group
+from cwnd._runs.goodput_limit import goodput_limit
 from cwnd._runs.measures import places_of_scenario, read_metric, values
 from cwnd._runs.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd._runs.real_time import check_backend
@@ -383,7 +384,7 @@ class Plan:
                 [figures for figures, _ in made],
                 [run for _, run in made],
                 self.turns if other else 1,
-                network.goodput_limit(made[0][1]),
+                goodput_limit(made[0][1], made[0][1].measured_flows),
                 other,
             )
             for (name, other), made in zip(self.cases, runs, strict=True)
@@ -472,8 +473,7 @@ def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> di
 
 def _jain(run: Result) -> float:
     """Return Jain's index of the first kind of flows; NaN without two flows of one kind."""
-    kinds = flow_kinds(run.measured_flows)
-    return metrics.jain(run.goodputs_bps(kinds[0].flows)) if kinds else math.nan
+    return metrics.jain(run.goodputs_bps(first_kind(run.measured_flows)))
 
 
 def _with_own_name(flow: FlowRecord, groups: Container[str]) -> FlowRecord:
@@ -503,7 +503,7 @@ def _harm(
     There are ``flows`` of them alone, and ``others`` beside the controller's.
     """
     mine, other = alone["goodput_bps"] / flows, beside["reference_goodput_bps"] / max(others, 1)
-    pairs = [("delay", "queueing_delay_p95_s", "queueing_delay_p95_s")]
+    pairs = [("delay", "queue_delay_p95_s", "queue_delay_p95_s")]
     pairs += [("loss", "loss_rate", "loss_rate")]
     if "fct_s" in alone and "reference_fct_s" in beside:
         pairs.append(("fct", "fct_s", "reference_fct_s"))
@@ -522,9 +522,9 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
         "utilization": link["utilization"],
         "loss_rate": link_loss_rate(link),
         "mark_rate": link_mark_rate(link),
-        "queueing_delay_s": link["delay"]["mean"],
-        "queueing_delay_p95_s": link["delay"]["p95"],
-        "queueing_delay_p99_s": link["delay"]["p99"],
+        "queue_delay_s": link["delay"]["mean"],
+        "queue_delay_p95_s": link["delay"]["p95"],
+        "queue_delay_p99_s": link["delay"]["p99"],
         "mean_queue": link["mean_queue"],
     }
 

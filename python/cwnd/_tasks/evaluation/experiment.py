@@ -143,7 +143,7 @@ class Experiment:
             "base": self.scenario.to_dict(),
             "axes": self.axes,
             "controllers": [*controllers, *baseline],
-            "seeds": seeds,
+            "repeat": seeds,
             "measures": [name for name in self.metrics if name not in METRICS],
             "on": self.on,
         }

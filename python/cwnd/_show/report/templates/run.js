@@ -90,7 +90,7 @@ function drawTradeOffs(target) {
   show(target, {
     traces,
     table: () => [
-      ["controller", "queueing_delay_p95_ms", "goodput_mbps"], ...points.map((point) => [point.name, point.delay, point.goodput]),
+      ["controller", "queue_delay_p95_ms", "goodput_mbps"], ...points.map((point) => [point.name, point.delay, point.goodput]),
     ],
     extra: {
       height: below ? 350 + 22 * lines : Math.max(360, 100 + 22 * lines),
@@ -116,13 +116,17 @@ function largest(lines, start) {
 // Windows, goodput, round-trip times and queue over a common time axis. Clicking a flow in the legend hides or
 // shows its lines; a double click shows the flow alone.
 function drawRun(target, run) {
+  const rated = [...run.flows, ...run.groups];
+  const lossy = rated.filter((flow) => flow.sent);
+  const styles = [...(lossy.length ? ["thin: sent"] : []), ...(run.capacity ? ["dotted: capacity"] : [])];
   // Panels from top to bottom: title and lines.
   const panels = [
     { title: "window, packets" + (run.note ? ` (${run.note})` : ""), lines: run.flows.map((flow) => [flow.name, flow.window]) },
     {
-      title: `goodput over ${run.scale}, bit/s` + (run.capacity ? " (dotted: capacity)" : ""),
+      title: `goodput over ${run.scale}, bit/s` + (styles.length ? ` (${styles.join("; ")})` : ""),
       lines: [
-        ...[...run.flows, ...run.groups].map((flow) => [flow.name, flow.goodput]),
+        ...rated.map((flow) => [flow.name, flow.goodput]),
+        ...lossy.map((flow) => [`${flow.name}, sent`, flow.sent]),
         ...(run.capacity ? [["capacity", run.capacity]] : []),
       ],
     },
@@ -157,8 +161,15 @@ function drawRun(target, run) {
   for (const group of run.groups) {
     traces.push({
       x: group.goodput[0], y: group.goodput[1], yaxis: axisOf(1), mode: "lines", opacity: 0.9,
-      name: broken(group.name, below ? 36 : 28).join("\n"), line: { color: ink(group.color), width: 1.4, shape: "hv" },
+      name: broken(group.name, below ? 36 : 28).join("\n"), legendgroup: group.name, line: { color: ink(group.color), width: 1.4, shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
+    });
+  }
+  for (const flow of lossy) {
+    traces.push({
+      x: flow.sent[0], y: flow.sent[1], yaxis: axisOf(1), mode: "lines", name: `${flow.name}, sent`, legendgroup: flow.name,
+      showlegend: false, opacity: 0.6, line: { color: ink(flow.color), width: 0.7, shape: "hv" },
+      hovertemplate: "%{y:.3~s}bit/s sent<extra>%{fullData.name}</extra>",
     });
   }
   traces.push({
