@@ -275,6 +275,21 @@ def test_the_canonical_form_is_written(folder, capsys):
     assert (folder / "own.law").read_text() == "law broken"
 
 
+@pytest.mark.parametrize("kind", ["window", "rate"])
+def test_a_new_law_is_checked_and_runs(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.chdir(tmp_path)
+    assert run(["new-controller", "mine", "--law", "--kind", kind]) == 0
+    assert capsys.readouterr().out.startswith("written: mine.law\n")
+    assert run(["law", "check", "mine.law"]) == 0
+    assert capsys.readouterr().err == ""
+    assert figures("mine.law")[0]["goodput_bps"] > 0
+    assert run(["new-controller", "mine", "--law"]) == 2
+    assert capsys.readouterr().err == "cwnd: mine.law exists already\n"
+    assert run(["new-controller", "../mine", "--law"]) == 2
+    assert run(["new-controller", "other", "--law", "--kind", "whole"]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.law"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="UDT sockets need Unix")
 def test_a_socket_takes_a_law(folder):
     with cwnd.udt.listen(0, "127.0.0.1") as listener:

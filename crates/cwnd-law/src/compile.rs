@@ -26,7 +26,7 @@ const RESERVED: &[&str] = &["ns", "us", "ms", "s"];
 /// The parameters of the machine, which every window law has.
 const MACHINE: &[&str] = &["start", "pacing"];
 /// The most parameters of a law.
-const MAX_PARAMETERS: usize = 10;
+pub(crate) const MAX_PARAMETERS: usize = 10;
 
 /// The functions: each with its operation, and whether its argument is a plain number.
 const FUNCTIONS: &[(&str, Op, bool)] = &[

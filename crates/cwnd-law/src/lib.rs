@@ -17,6 +17,8 @@ mod token;
 mod unit;
 
 #[cfg(test)]
+mod document;
+#[cfg(test)]
 mod evaluator;
 #[cfg(test)]
 mod tests;

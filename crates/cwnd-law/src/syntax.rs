@@ -18,7 +18,7 @@ use winnow::prelude::*;
 use winnow::token::any;
 
 /// The most branches that begin with `elif`: each is nested in the one before.
-const MAX_BRANCHES: usize = 16;
+pub(crate) const MAX_BRANCHES: usize = 16;
 
 /// A name where it stands.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,9 +16,9 @@ use winnow::token::{one_of, take_while};
 /// The most bytes of a text.
 pub const MAX_TEXT: usize = 1 << 16;
 /// The most levels of indentation.
-const MAX_INDENTS: usize = 16;
+pub(crate) const MAX_INDENTS: usize = 16;
 /// The most operators and brackets of a statement: they bound the depth of recursion.
-const MAX_OPERATORS: usize = 64;
+pub(crate) const MAX_OPERATORS: usize = 64;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -23,14 +23,21 @@ if TYPE_CHECKING:
     default="window",
     help="A law for the congestion window, a law for the sending rate, or a whole controller.",
 )
-def new_controller(name: str, kind: Kind) -> None:
+@click.option("--law", is_flag=True, help="Write NAME.law, a law in a file, instead of Rust.")
+def new_controller(name: str, kind: Kind, law: bool) -> None:  # noqa: FBT001
     """Add a controller NAME in Rust to the checkout of cwnd around the working directory.
 
     The new files implement plain AIMD with tests and a registry entry; edit the code, its card and
-    the entry. See CONTRIBUTING.md.
+    the entry. See CONTRIBUTING.md. With --law, write a law as docs/laws.md describes it.
     """
-    from cwnd._controllers.new_controller import write_controller
+    from cwnd._controllers.new_controller import write_controller, write_law
 
+    if law:
+        with shared.positional():
+            path = write_law(name, kind, Path.cwd())
+        echo(f"written: {path.name}")
+        echo(f"next: edit it, then cwnd law check {path.name}")
+        return
     with shared.positional():
         written = [os.path.relpath(path) for path in write_controller(name, kind, Path.cwd())]
     echo("written:")

@@ -1,4 +1,4 @@
-"""A controller in Rust, begun from a template: for a checkout of cwnd.
+"""A controller, begun from a template: in Rust for a checkout of cwnd, or a law in a file.
 
 The templates beside this file are a plain AIMD as a window law, as a rate law and as a whole
 controller. rustfmt sorts and wraps the lists that name it.
@@ -55,6 +55,22 @@ def write_controller(name: str, kind: Kind, directory: Path) -> list[Path]:
     texts[entry] = texts.pop(entry)
     _write({root / path: _format(root, path, text) for path, text in texts.items()})
     return [root / path for path in texts]
+
+
+def write_law(name: str, kind: Kind, directory: Path) -> Path:
+    """Write a law in a file, and return the file; an ArgumentError if it exists."""
+    if kind == "whole":
+        raise ArgumentError("kind", "a law in a file is for the window or for the rate")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ArgumentError("name", f"{name!r} is not a name of letters, digits and _")
+    path = directory / f"{name}.law"
+    text = Template(_read_template(f"{kind}.law")).substitute(name=name)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ArgumentError("name", f"{path.name} exists already") from None
+    return path
 
 
 _Created: TypeAlias = dict[Path, str]
