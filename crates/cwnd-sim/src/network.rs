@@ -391,10 +391,11 @@ pub(crate) fn is_in_names(c: char) -> bool {
 }
 
 /// Loss recovery of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
+    #[default]
     Sack,
     /// NewReno (RFC 6582).
     NewReno,

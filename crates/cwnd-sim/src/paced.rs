@@ -182,7 +182,7 @@ impl PacedSender {
             size_changes: SizeChanges::new(tcp, clock, 0),
             receiver_window: tcp.window,
             pairs: driver.controller.needs().capacity,
-            board: Scoreboard::new(),
+            board: Scoreboard::default(),
             total,
             open: false,
             next_send: 0,

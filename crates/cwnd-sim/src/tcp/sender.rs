@@ -372,7 +372,7 @@ impl<E: Estimator> Core<E> {
             (true, true) => flags::ECT | flags::ECT1,
         };
         Core {
-            board: Scoreboard::new(),
+            board: Scoreboard::default(),
             rto: Rto::new(tcp, clock, &mut rng),
             deadline: NONE,
             stamps: stamps(tcp, clock),
