@@ -11,7 +11,7 @@ use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue;
 use super::routes::{Multipath, Routes};
-use super::topology::{INFINITE_QUEUE, Topology, check_name};
+use super::topology::{Topology, check_name};
 use crate::cast::to_index;
 use crate::check::{InvalidField, shown};
 use crate::discipline::LinkUse;
@@ -319,18 +319,8 @@ fn add_host(
         format!("{name}-{}", topology.nodes[router]),
         format!("{}-{name}", topology.nodes[router]),
     ];
-    for (link, (from, to)) in names.into_iter().zip([(host, router), (router, host)]) {
-        topology.links.push(network::Link {
-            name: link,
-            from,
-            to,
-            rate: hosts.rate,
-            delay,
-            queue: hosts.queue,
-            loss: 0.0,
-            loss_of_acks: false,
-            impairments: None,
-        });
+    for (link, ends) in names.into_iter().zip([[host, router], [router, host]]) {
+        topology.links.push(network::Link::new(link, ends, hosts.rate, delay, hosts.queue));
     }
     [up, up + 1]
 }
@@ -423,7 +413,7 @@ fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Proble
             let link_use = LinkUse { rate, rtt: None, packet: wire_size(&group.traffic) };
             queue::compile(Some(queue), &key, &link_use)?
         }
-        None => INFINITE_QUEUE,
+        None => network::Queue::INFINITE,
     };
     Ok(Some(Hosts { rate, delay: own.delay.or(common.delay).unwrap_or_default(), queue }))
 }

@@ -85,17 +85,7 @@ pub(crate) const RED: Red = Red {
 
 /// Returns a one-way link without loss.
 pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
-    Link {
-        name: format!("{from}-{to}"),
-        from,
-        to,
-        rate: Some(rate),
-        delay,
-        queue,
-        loss: 0.0,
-        loss_of_acks: false,
-        impairments: None,
-    }
+    Link::new(format!("{from}-{to}"), [from, to], Some(rate), delay, queue)
 }
 
 pub(crate) fn flow(traffic: Traffic) -> Flow {
@@ -121,8 +111,7 @@ pub(crate) fn pair(
     traffic: Vec<Traffic>,
     duration: Dur,
 ) -> Network {
-    let mut back = link(1, 0, rate, delay, packets(u32::MAX));
-    back.rate = None;
+    let back = Link::new("1-0", [1, 0], None, delay, Queue::INFINITE);
     Network {
         name: "pair".into(),
         nodes: vec!["source".into(), "sink".into()],
