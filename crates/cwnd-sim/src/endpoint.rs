@@ -7,6 +7,22 @@ use crate::packet::Packet;
 use crate::record::FlowRecord;
 use cwnd::{AnyController, Controller};
 
+/// What the ends of a flow have sent and received since its start.
+pub(crate) struct Progress {
+    /// Data sent, retransmissions included.
+    pub sent: Payload,
+    /// Data packets of the whole flow; `None` if there may be more than now.
+    pub total: Option<u64>,
+    /// Data that arrived at the sink for the first time, in any order.
+    pub arrived: Payload,
+    /// Data packets that arrived at the sink, duplicates included.
+    pub received: u64,
+    /// Time of the last first arrival.
+    pub last_new: u64,
+    /// CE-marked data packets received since the end of the warm-up.
+    pub marked: u64,
+}
+
 /// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own
 /// timer.
 pub(crate) trait Endpoint: Send {
@@ -27,25 +43,7 @@ pub(crate) trait Endpoint: Send {
     /// that its state does not change any more.
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
 
-    /// Data sent since the start of the flow, retransmissions included.
-    fn sent(&self) -> Payload;
-
-    /// Data packets of the whole flow; `None` if there may be more than now.
-    fn total(&self) -> Option<u64>;
-
-    /// Data that arrived at the sink for the first time since the start of the flow, in any order.
-    fn arrived(&self) -> Payload;
-
-    /// Data packets that arrived at the sink since the start of the flow, duplicates included.
-    fn received(&self) -> u64;
-
-    /// Time of the last first arrival.
-    fn last_new(&self) -> u64;
-
-    /// CE-marked data packets received since the end of the warm-up.
-    fn marked(&self) -> u64 {
-        0
-    }
+    fn progress(&self) -> Progress;
 
     /// Resets the counters of one end at the end of the warm-up.
     fn begin_measurement(&mut self, _: u64, _: usize) {}
@@ -53,7 +51,7 @@ pub(crate) trait Endpoint: Send {
     /// Emits the sampled variables of the source: packets and bytes sent and, with a controller,
     /// the window, the round-trip time and the controller's own variables.
     fn sample(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
-        let sent = self.sent();
+        let Progress { sent, .. } = self.progress();
         emit("sent", sent.packets as f64);
         emit("sent_bytes", sent.bytes as f64);
         let Some((driver, controller)) = self.controller() else { return };

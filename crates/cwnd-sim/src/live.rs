@@ -80,17 +80,8 @@ pub struct Outcome {
 /// use cwnd_sim::network::{Link, Queue, QueueLimit};
 /// use cwnd_sim::live::{Arrival, Fate, LiveLink, Outcome};
 ///
-/// let link = Link {
-///     name: "one".into(),
-///     from: 0,
-///     to: 1,
-///     rate: Some(12e6),
-///     delay: Dur::from_millis(10),
-///     queue: Queue::DropTail { limit: QueueLimit::Packets(1) },
-///     loss: 0.0,
-///     loss_of_acks: false,
-///     impairments: None,
-/// };
+/// let queue = Queue::DropTail { limit: QueueLimit::Packets(1) };
+/// let link = Link::new("one", [0, 1], Some(12e6), Dur::from_millis(10), queue);
 /// let mut live = LiveLink::new(&link, 0, 1)?;
 /// let packet = Arrival { size: 1500, ..Arrival::default() };
 /// (0..3).for_each(|id| live.offer(Time::ZERO, id, packet));

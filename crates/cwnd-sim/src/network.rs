@@ -88,6 +88,27 @@ pub struct Link {
 }
 
 impl Link {
+    /// A link between two nodes that loses no packets and does not vary.
+    pub fn new(
+        name: impl Into<String>,
+        [from, to]: [usize; 2],
+        rate: Option<f64>,
+        delay: Dur,
+        queue: Queue,
+    ) -> Self {
+        Link {
+            name: name.into(),
+            from,
+            to,
+            rate,
+            delay,
+            queue,
+            loss: 0.0,
+            loss_of_acks: false,
+            impairments: None,
+        }
+    }
+
     /// The least propagation delay during a run.
     #[must_use]
     pub fn least_delay(&self) -> Dur {
@@ -399,10 +420,11 @@ pub(crate) fn is_in_names(c: char) -> bool {
 }
 
 /// Loss recovery of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
+    #[default]
     Sack,
     /// NewReno (RFC 6582).
     NewReno,

@@ -8,7 +8,7 @@
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
-use crate::endpoint::{Endpoint, Idle, Writable};
+use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
@@ -67,25 +67,17 @@ impl Endpoint for PacedFlow {
         false
     }
 
-    fn sent(&self) -> Payload {
-        self.sender.driver.sent(self.receiver.header)
-    }
-
-    fn total(&self) -> Option<u64> {
-        let PacedSender { total, open, .. } = self.sender;
-        (total != u32::MAX && !open).then_some(u64::from(total))
-    }
-
-    fn arrived(&self) -> Payload {
-        self.receiver.new
-    }
-
-    fn received(&self) -> u64 {
-        self.receiver.received
-    }
-
-    fn last_new(&self) -> u64 {
-        self.receiver.last_new
+    fn progress(&self) -> Progress {
+        let PacedSender { total, open, ref driver, .. } = self.sender;
+        let PacedReceiver { header, new, received, last_new, .. } = self.receiver;
+        Progress {
+            sent: driver.sent(header),
+            total: (total != u32::MAX && !open).then_some(u64::from(total)),
+            arrived: new,
+            received,
+            last_new,
+            marked: 0,
+        }
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
@@ -182,7 +174,7 @@ impl PacedSender {
             size_changes: SizeChanges::new(tcp, clock, 0),
             receiver_window: tcp.window,
             pairs: driver.controller.needs().capacity,
-            board: Scoreboard::new(),
+            board: Scoreboard::default(),
             total,
             open: false,
             next_send: 0,

@@ -141,7 +141,7 @@ pub(crate) struct Feedback {
 }
 
 /// The contents of some acknowledgements besides their number.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
     /// SACK blocks, the newest first: first number and one past the last (RFC 2018). Also the
     /// ranges of a NAK.
@@ -151,12 +151,6 @@ pub(crate) struct Extra {
     pub stamp: u32,
     pub echo: u32,
     pub accecn: Option<Feedback>,
-}
-
-impl Default for Extra {
-    fn default() -> Self {
-        Extra::NONE
-    }
 }
 
 impl Extra {

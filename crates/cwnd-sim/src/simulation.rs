@@ -2,7 +2,7 @@
 
 use crate::cast::{saturate32, to_index};
 use crate::driver::Payload;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Progress};
 use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, Place, TIMERS};
 use crate::engine::tap::Seen;
@@ -278,7 +278,7 @@ impl Simulation {
         let state = &mut self.flows[flow];
         let (Some(endpoint), Some(samples)) = (&state.endpoint, &mut state.samples) else { return };
         match side {
-            SINK => samples.take_sink(endpoint.arrived()),
+            SINK => samples.take_sink(endpoint.progress().arrived),
             _ => samples.take_source(endpoint.as_ref(), self.net.clock),
         }
     }
@@ -287,10 +287,11 @@ impl Simulation {
     fn begin_measurement(&mut self, flow: usize, side: usize, now: u64) {
         let state = &mut self.flows[flow];
         let Some(endpoint) = &mut state.endpoint else { return };
+        let Progress { sent, arrived, received, .. } = endpoint.progress();
         if side == SINK {
-            state.base = (endpoint.arrived(), endpoint.received());
+            state.base = (arrived, received);
         } else {
-            state.sent_before = endpoint.sent();
+            state.sent_before = sent;
         }
         endpoint.begin_measurement(now, side);
     }
@@ -317,15 +318,14 @@ impl Simulation {
         let record = &mut self.records.flows[index];
         record.packets_lost = self.net.lost[flow];
         if let Some(endpoint) = state.endpoint.take() {
-            let arrived = endpoint.arrived();
+            let Progress { sent, total, arrived, received, last_new, marked } = endpoint.progress();
             let measured = arrived.since(state.base.0);
             record.packets_delivered = measured.packets;
             record.bytes_delivered = measured.bytes;
-            record.packets_received = endpoint.received() - state.base.1;
-            record.packets_marked = endpoint.marked();
-            let complete = arrived.packets > 0 && endpoint.total() == Some(arrived.packets);
-            record.completed = if complete { clock.seconds(endpoint.last_new()) } else { f64::NAN };
-            let sent = endpoint.sent();
+            record.packets_received = received - state.base.1;
+            record.packets_marked = marked;
+            let complete = arrived.packets > 0 && total == Some(arrived.packets);
+            record.completed = if complete { clock.seconds(last_new) } else { f64::NAN };
             let measured = sent.since(state.sent_before);
             (record.packets_sent, record.bytes_sent) = (measured.packets, measured.bytes);
             self.records.packets += sent.packets;

@@ -3,7 +3,7 @@
 use crate::cast::{low32, whole};
 use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Progress};
 use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::schedule::NONE;
 use crate::network::Traffic;
@@ -174,11 +174,6 @@ impl Source {
         })
     }
 
-    /// Data of `packets` packets: headers are not distinguished.
-    fn payload(&self, packets: u64) -> Payload {
-        Payload { packets, bytes: packets * u64::from(self.size) }
-    }
-
     /// Sends the packet that is due, and those that follow as far as the lookahead permits.
     fn send(&mut self, net: &mut Net, mut now: u64) {
         let ahead = net.may_send_ahead(self.hop);
@@ -220,24 +215,17 @@ impl Endpoint for Source {
         false
     }
 
-    fn sent(&self) -> Payload {
-        self.payload(self.sent)
-    }
-
-    fn total(&self) -> Option<u64> {
-        None
-    }
-
-    fn arrived(&self) -> Payload {
-        self.payload(self.arrived)
-    }
-
-    fn received(&self) -> u64 {
-        self.arrived
-    }
-
-    fn last_new(&self) -> u64 {
-        NONE
+    fn progress(&self) -> Progress {
+        // Headers are not distinguished.
+        let payload = |packets| Payload { packets, bytes: packets * u64::from(self.size) };
+        Progress {
+            sent: payload(self.sent),
+            total: None,
+            arrived: payload(self.arrived),
+            received: self.arrived,
+            last_new: NONE,
+            marked: 0,
+        }
     }
 
     fn controller(&self) -> Option<(&Driver, &AnyController)> {

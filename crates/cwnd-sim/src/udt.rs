@@ -6,7 +6,7 @@
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::clock::Clock;
 use crate::driver::{Driver, Payload};
-use crate::endpoint::{Endpoint, Idle, Writable};
+use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{Net, Place};
 use crate::engine::schedule::NONE;
 use crate::network::{UDT_HEADERS, Udt};
@@ -288,28 +288,19 @@ impl Endpoint for UdtFlow {
         false
     }
 
-    fn sent(&self) -> Payload {
-        self.driver.sent(0)
-    }
-
-    fn total(&self) -> Option<u64> {
+    fn progress(&self) -> Progress {
         let payload = u64::from(self.config.packet_size - UDT_HEADERS);
-        (self.left == 0 && !self.open).then(|| self.written.div_ceil(payload))
-    }
-
-    fn arrived(&self) -> Payload {
-        self.arrived
-    }
-
-    fn received(&self) -> u64 {
-        match &self.sink {
-            Sink::Open(connection) => connection.counters().pkt_recv,
-            Sink::Listening(_) => 0,
+        Progress {
+            sent: self.driver.sent(0),
+            total: (self.left == 0 && !self.open).then(|| self.written.div_ceil(payload)),
+            arrived: self.arrived,
+            received: match &self.sink {
+                Sink::Open(connection) => connection.counters().pkt_recv,
+                Sink::Listening(_) => 0,
+            },
+            last_new: self.last_new,
+            marked: 0,
         }
-    }
-
-    fn last_new(&self) -> u64 {
-        self.last_new
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {

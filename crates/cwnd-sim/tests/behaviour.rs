@@ -5,7 +5,9 @@
 //! the round-trip time is 101 ms.
 
 use crate::common::wire::{Crossed, crossed};
-use crate::common::{RED, at_ms, entries, flow, link, ms, packets, pair, run, run_recorded, tcp};
+use crate::common::{
+    RED, at_ms, entries, flow, link, ms, packets, pair, run, run_recorded, share, tcp,
+};
 use cwnd::{Dur, Event, Signal, Time};
 use cwnd_sim::network::{
     Blackout, Conventions, Flow, Impairments, Network, Queue, Recovery, Red, Tcp, TcpExtensions,
@@ -559,9 +561,7 @@ fn share_of_first(overhead: Option<Dur>, difference: Dur) -> f64 {
         warmup: ms(30_000),
         sample: ms(1000),
     };
-    let records = run(&network, 1);
-    let [first, second] = [0, 1].map(|at| records.flows[at].packets_delivered as f64);
-    first / (first + second)
+    share(&run(&network, 1))
 }
 
 /// Phase effects (Floyd and Jacobson 1992): without processing times of hosts, 2 ms of delay decide

@@ -1,6 +1,6 @@
 //! Copa (NSDI 2018): the queue in equilibrium, fairness, and the two modes.
 
-use crate::common::{gauge, jain, mean, simulate};
+use crate::common::{flow_table as flow, gauge, jain, mean, share, simulate};
 use cwnd_sim::record::Records;
 
 /// Runs flows on a dumbbell with a round-trip time of 40 ms; `flows` are tables of the scenario.
@@ -12,19 +12,9 @@ fn dumbbell(rate: &str, queue: &str, warmup: &str, flows: &str, seed: u64) -> Re
     simulate(&text, seed)
 }
 
-fn flow(controller: &str, keys: &str) -> String {
-    format!("[[flow]]\ncontroller = \"{controller}\"\n{keys}\n")
-}
-
 /// Returns the fraction of the time from `from` to `to` seconds in the competitive mode.
 fn competitive(records: &Records, from: f64, to: f64) -> f64 {
     mean(records, gauge(&records.flows[0], "competitive"), from..to)
-}
-
-/// Returns the share of the first of two flows.
-fn share(records: &Records) -> f64 {
-    let [first, second] = [0, 1].map(|i| records.flows[i].packets_delivered as f64);
-    first / (first + second)
 }
 
 /// Section 3: the queue oscillates between 0 and 2.5/delta packets for each flow, so that its mean

@@ -1,7 +1,7 @@
 //! Invariants of all networks: packets are conserved, queues respect their limits, transfers
 //! complete.
 
-use crate::common::{at_ms, flow, ms, packets};
+use crate::common::{at_ms, flow, ms, packets, tcp};
 use cwnd::Dur;
 use cwnd_sim::network::{
     Codel, Conventions, DualPi2, Flow, Fq, FqCodel, Link, Network, Pie, Queue, QueueLimit,
@@ -128,16 +128,9 @@ fn links() -> impl Strategy<Value = Link> {
     let rate = prop_oneof![1 => Just(None), 5 => (5.0..7.5f64).prop_map(|r| Some(10f64.powf(r)))];
     let loss = prop_oneof![2 => Just(0.0), 1 => 0.0..0.09];
     (rate, 0u64..60_000, queues(), loss, any::<bool>()).prop_map(
-        |(rate, micros, queue, loss, loss_of_acks)| Link {
-            name: String::new(),
-            from: 0,
-            to: 0,
-            rate,
-            delay: Dur::from_nanos(1000 * micros),
-            queue,
-            loss,
-            loss_of_acks,
-            impairments: None,
+        |(rate, micros, queue, loss, loss_of_acks)| {
+            let link = Link::new("", [0, 0], rate, Dur::from_micros(micros), queue);
+            Link { loss, loss_of_acks, ..link }
         },
     )
 }
@@ -171,28 +164,21 @@ prop_compose! {
         overhead in prop_oneof![4 => Just(0), 1 => 1u64..3],
     ) -> Tcp {
         Tcp {
-            controller: String::new(),
-            bytes: None,
             recovery,
             conventions,
             packet,
-            packet_changes: Vec::new(),
             header,
-            ack: 40,
             initial_window,
             window,
             delayed_acks,
             ack_delay: ms(min_rto / 2),
             ecn,
-            l4s: false,
             timestamps: stamps,
             limited_transmit,
             syn,
             byte_counting,
             granularity: ms(granularity),
             min_rto: ms(min_rto),
-            max_rto: ms(60_000),
-            initial_rto: ms(1000),
             overhead: Some(ms(overhead)),
             extensions: TcpExtensions {
                 accecn: accecn
@@ -200,6 +186,7 @@ prop_compose! {
                     && matches!(conventions, Conventions::Rfc | Conventions::Linux),
                 ..extensions
             },
+            ..tcp("")
         }
     }
 }

@@ -1,6 +1,6 @@
 //! LEDBAT (RFC 6817) and LEDBAT++: alone, and beside TCP.
 
-use crate::common::simulate;
+use crate::common::{flow_table as flow, share, simulate};
 use cwnd_sim::record::Records;
 
 const BOTH: [(&str, f64); 2] = [("ledbat", 0.1), ("ledbat(plus=on)", 0.06)];
@@ -12,10 +12,6 @@ fn dumbbell(flows: &str) -> Records {
          [dumbbell]\nrate = \"10mbit\"\ndelay = \"20ms\"\nqueue = \"375kb\"\n{flows}"
     );
     simulate(&text, 1)
-}
-
-fn flow(controller: &str, keys: &str) -> String {
-    format!("[[flow]]\ncontroller = \"{controller}\"\n{keys}\n")
 }
 
 /// RFC 6817 section 2.4: the queueing delay settles at the target, and the link is full. LEDBAT++
@@ -45,9 +41,7 @@ fn beside_reno_the_share_is_small() {
     for (controller, _) in BOTH {
         for start in [0, 5, 10] {
             let flows = flow(controller, "") + &flow("reno", &format!("start = \"{start}s\""));
-            let records = dumbbell(&flows);
-            let [ours, reno] = [0, 1].map(|i| records.flows[i].packets_delivered as f64);
-            let share = ours / (ours + reno);
+            let share = share(&dumbbell(&flows));
             println!("{controller}, after {start} s: {share}");
             assert!(share < 0.1, "{controller}, after {start} s: {share}");
         }

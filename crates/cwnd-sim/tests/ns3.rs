@@ -11,7 +11,7 @@
 //!
 //! `NS3=codel` prints one table.
 
-use crate::oracle::compare::{Allowed, Measured, Row, Run, check, each, print, run, write};
+use crate::oracle::compare::{self, Allowed, Measured, Row, Run, check, each, run};
 use cwnd_sim::metrics::formula::jain;
 use serde_json::Value;
 
@@ -26,16 +26,8 @@ fn every_group_agrees() {
 #[test]
 #[ignore = "writes data for the documentation"]
 fn report() {
-    let wanted = std::env::var("NS3").unwrap_or_default();
-    let chosen = GROUPS.into_iter().filter(|group| group.contains(&wanted));
-    let found: Vec<_> = chosen.map(|group| (group, rows(group))).collect();
-    if wanted.is_empty() {
-        return write("ns3/results.csv", "ns-3", &found);
-    }
-    for (group, rows) in found {
-        println!("\n## {group}\n");
-        print(&rows);
-    }
+    let tables = GROUPS.map(|group| (group, move || rows(group)));
+    compare::report("NS3", ["ns3/results.csv", "ns-3"], tables);
 }
 
 /// The quantities of a run.

@@ -4,7 +4,7 @@
 //! of the window. The figures of the window are their difference.
 
 use crate::common::random::{Case, FAST, SLOW, case, config, is_bounded};
-use crate::common::{self, scenario};
+use crate::common::{self, results, scenario};
 use cwnd::Dur;
 use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
@@ -18,18 +18,7 @@ fn run(network: &Network, seed: u64, from: Dur, end: Dur) -> Records {
 
 /// Counters of a flow, which add up.
 fn flow_counters(flow: &FlowRecord) -> [u64; 10] {
-    [
-        flow.packets_sent,
-        flow.bytes_sent,
-        flow.packets_delivered,
-        flow.bytes_delivered,
-        flow.packets_received,
-        flow.retransmissions,
-        flow.packets_lost,
-        flow.packets_marked,
-        flow.timeouts,
-        flow.ecn_cuts,
-    ]
+    results::flow_counters(flow).map(|(_, count)| count)
 }
 
 fn link_counters(link: &LinkRecord) -> [u64; 5] {

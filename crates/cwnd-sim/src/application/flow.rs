@@ -2,8 +2,8 @@
 
 use super::source::DataSource;
 use crate::clock::Clock;
-use crate::driver::{Driver, Payload};
-use crate::endpoint::{Endpoint, Idle, Writable};
+use crate::driver::Driver;
+use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{LIFE, Net, Place};
 use crate::engine::schedule::NONE;
 use crate::network::{Application, Flow, Traffic};
@@ -45,7 +45,7 @@ impl<E: Writable> ApplicationFlow<E> {
     fn advance(&mut self, net: &mut Net, now: u64) {
         self.source.begin(now);
         loop {
-            let sent = self.sender.sent().packets;
+            let sent = self.sender.progress().sent.packets;
             if sent > self.sent.0 {
                 self.sent = (sent, now);
             }
@@ -110,28 +110,8 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
         finished
     }
 
-    fn sent(&self) -> Payload {
-        self.sender.sent()
-    }
-
-    fn total(&self) -> Option<u64> {
-        self.sender.total()
-    }
-
-    fn arrived(&self) -> Payload {
-        self.sender.arrived()
-    }
-
-    fn received(&self) -> u64 {
-        self.sender.received()
-    }
-
-    fn last_new(&self) -> u64 {
-        self.sender.last_new()
-    }
-
-    fn marked(&self) -> u64 {
-        self.sender.marked()
+    fn progress(&self) -> Progress {
+        self.sender.progress()
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {

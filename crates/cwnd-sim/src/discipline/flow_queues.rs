@@ -66,6 +66,7 @@ impl Packets {
 }
 
 /// The queue of a flow, with a state of the discipline.
+#[derive(Default)]
 pub(super) struct FlowQueue<S> {
     first: u32,
     last: u32,
@@ -152,16 +153,8 @@ impl<S: Default> FlowQueues<S> {
         let index = &mut self.buckets[low32(bucket) as usize];
         if *index == NIL {
             *index = saturate32(self.queues.len());
-            self.queues.push(FlowQueue {
-                first: NIL,
-                last: NIL,
-                packets: 0,
-                bytes: 0,
-                credits: 0,
-                next: NIL,
-                listed: false,
-                state: S::default(),
-            });
+            let empty = FlowQueue { first: NIL, last: NIL, next: NIL, ..FlowQueue::default() };
+            self.queues.push(empty);
         }
         *index as usize
     }

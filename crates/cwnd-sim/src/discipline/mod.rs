@@ -70,6 +70,9 @@ pub enum Queue {
 }
 
 impl Queue {
+    /// A queue without a limit.
+    pub const INFINITE: Queue = Queue::DropTail { limit: QueueLimit::INFINITE };
+
     /// Converts the keys of a scenario and checks the parameters.
     pub(crate) fn new(table: &QueueTable, link: &LinkUse) -> Checked<Self> {
         let queue = match table.kind {

@@ -14,11 +14,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Creates an empty histogram.
-    pub fn new() -> Self {
-        Histogram { counts: Vec::new() }
-    }
-
     /// Returns the bucket of a duration: exact below 32 ns, then 32 buckets for each power of two.
     #[inline(always)]
     fn bucket(nanos: u64) -> usize {
@@ -97,7 +92,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_within_the_resolution() {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         assert!(histogram.quantile(0.5, 0).is_nan());
         // Up to a power of two every bucket is full.
         for nanos in 1..1 << 17 {

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::engine::link::Link;
     use crate::engine::observation::Observations;
-    use crate::network::{self, Impairments, Jitter, Queue, QueueLimit};
+    use crate::network::{self, Impairments, Jitter, Queue};
     use crate::packet::Packet;
     use crate::rng::Rng;
     use cwnd::Dur;
@@ -79,17 +79,9 @@ mod tests {
         ) {
             let clock = Clock::widest(Dur::from_secs(100.0));
             let jitter = Some(Jitter::Uniform(Dur::from_nanos(most)));
-            let spec = network::Link {
-                name: String::new(),
-                from: 0,
-                to: 1,
-                rate: None,
-                delay: Dur::from_nanos(LEAST),
-                queue: Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) },
-                loss: 0.0,
-                loss_of_acks: false,
-                impairments: Some(Impairments { jitter, ..Impairments::default() }.into()),
-            };
+            let delay = Dur::from_nanos(LEAST);
+            let mut spec = network::Link::new("", [0, 1], None, delay, Queue::INFINITE);
+            spec.impairments = Some(Impairments { jitter, ..Impairments::default() }.into());
             let mut link = Link::new(&spec, clock, Observations::none(), 7, 1);
             let rng = Rng::new(1, "jitter", 7);
             let mut host = Host { rng, most: clock.ticks(most), received: 0, last: 0 };

@@ -8,10 +8,6 @@ pub(crate) struct Ring<T: Copy> {
 }
 
 impl<T: Copy + Default> Ring<T> {
-    pub(crate) fn new() -> Self {
-        Ring { buffer: Vec::new(), head: 0, len: 0 }
-    }
-
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len

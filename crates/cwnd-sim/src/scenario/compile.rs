@@ -10,8 +10,8 @@ use super::error::{Problem, problem};
 use super::format::{Access, MAX_FLOWS, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue;
-use super::routes::{Multipath, Routes};
-use super::topology::{INFINITE_QUEUE, Topology, check_name};
+use super::routes::Routes;
+use super::topology::{Topology, check_name};
 use crate::cast::to_index;
 use crate::check::{InvalidField, shown};
 use crate::discipline::LinkUse;
@@ -73,45 +73,6 @@ struct Placement<'a> {
     each: u64,
 }
 
-/// The routes of a network.
-enum Routing {
-    /// All flows between two nodes take the same route.
-    Single(Routes),
-    /// Each flow takes one of the shortest routes by its hash.
-    Ecmp { routes: Multipath, seed: u64 },
-}
-
-impl Routing {
-    fn new(scenario: &Scenario, seed: u64, topology: &Topology) -> Self {
-        let (nodes, links) = (topology.nodes.len(), &topology.links);
-        if scenario.ecmp.unwrap_or(scenario.leaf_spine.is_some()) {
-            Routing::Ecmp { routes: Multipath::new(nodes, links), seed }
-        } else {
-            Routing::Single(Routes::new(nodes, links))
-        }
-    }
-
-    /// Returns the routes of flow number `flow` from one node to another and back. They are
-    /// independent of each other: the two directions of a connection have different hashes.
-    fn find(&mut self, from: usize, to: usize, flow: usize) -> [Option<Arc<[usize]>>; 2] {
-        match self {
-            Routing::Single(routes) => [routes.find(from, to), routes.find(to, from)],
-            Routing::Ecmp { routes, seed } => {
-                let mut hash = Rng::new(*seed, "ecmp", flow as u64);
-                [routes.find(from, to, &mut hash), routes.find(to, from, &mut hash)]
-            }
-        }
-    }
-
-    /// Returns the links of all routes that flows may take from one node to another.
-    fn links(&mut self, from: usize, to: usize) -> Option<Arc<[usize]>> {
-        match self {
-            Routing::Single(routes) => routes.find(from, to),
-            Routing::Ecmp { routes, .. } => routes.links(from, to),
-        }
-    }
-}
-
 /// A valid scenario, ready to be made into a network.
 pub(super) struct ValidScenario<'a> {
     scenario: &'a Scenario,
@@ -135,7 +96,8 @@ impl<'a> ValidScenario<'a> {
         }
         let topology = Topology::new(scenario)?;
         let mut groups = groups(scenario)?;
-        let mut routes = Routing::new(scenario, seed, &topology);
+        let multipath = scenario.ecmp.unwrap_or(scenario.leaf_spine.is_some()).then_some(seed);
+        let mut routes = Routes::new(topology.nodes.len(), &topology.links, multipath);
         for (number, group) in groups.iter_mut().enumerate() {
             draw_arrivals(group, number, scenario, seed, &topology, &mut routes)?;
         }
@@ -319,18 +281,8 @@ fn add_host(
         format!("{name}-{}", topology.nodes[router]),
         format!("{}-{name}", topology.nodes[router]),
     ];
-    for (link, (from, to)) in names.into_iter().zip([(host, router), (router, host)]) {
-        topology.links.push(network::Link {
-            name: link,
-            from,
-            to,
-            rate: hosts.rate,
-            delay,
-            queue: hosts.queue,
-            loss: 0.0,
-            loss_of_acks: false,
-            impairments: None,
-        });
+    for (link, ends) in names.into_iter().zip([[host, router], [router, host]]) {
+        topology.links.push(network::Link::new(link, ends, hosts.rate, delay, hosts.queue));
     }
     [up, up + 1]
 }
@@ -342,7 +294,7 @@ fn draw_arrivals(
     scenario: &Scenario,
     seed: u64,
     topology: &Topology,
-    routes: &mut Routing,
+    routes: &mut Routes,
 ) -> Result<(), Problem> {
     let Some(arrivals) = group.arrivals.filter(|_| group.count > 0) else { return Ok(()) };
     let key = group.at("arrivals");
@@ -423,7 +375,7 @@ fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Proble
             let link_use = LinkUse { rate, rtt: None, packet: wire_size(&group.traffic) };
             queue::compile(Some(queue), &key, &link_use)?
         }
-        None => INFINITE_QUEUE,
+        None => network::Queue::INFINITE,
     };
     Ok(Some(Hosts { rate, delay: own.delay.or(common.delay).unwrap_or_default(), queue }))
 }
@@ -481,15 +433,12 @@ fn all_ends(
     first: usize,
     size: u64,
     topology: &Topology,
-    routes: &mut Routing,
+    routes: &mut Routes,
 ) -> Result<(Vec<Ends>, u64), Problem> {
     let nodes = all_nodes(group, topology)?;
     // Flows take the nodes of a range in turn.
     let dealt = !group.cross && nodes.len() > 1;
-    let each = match routes {
-        Routing::Single(_) if !dealt => group.count,
-        Routing::Single(_) | Routing::Ecmp { .. } => 1,
-    };
+    let each = if routes.are_single() && !dealt { group.count } else { 1 };
     let mut pairs = Vec::new();
     for at in 0..(size / each.max(1)).max(1) {
         let number = if group.cross { at * each / group.count.max(1) } else { at };
@@ -512,7 +461,7 @@ fn ends(
     to: usize,
     flow: usize,
     topology: &Topology,
-    routes: &mut Routing,
+    routes: &mut Routes,
 ) -> Result<Ends, Problem> {
     let name = |node: usize| topology.nodes[node].as_str();
     let [path, back] = routes.find(from, to, flow);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cwnd::Dur;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +9,8 @@ use super::document::{ReadFile, is_default, kbit, millis};
 use super::error::{Problem, problem};
 use super::link::LinkKeys;
 use crate::network::{
-    self, Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
-    TokenBucket,
+    self, Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Link, Model, Queue,
+    Reorder, TokenBucket,
 };
 use crate::units::{
     BitRate, Bytes, ChangedRate, Probability, RateRange, Span, SpanRange, json_schema,
@@ -292,19 +291,14 @@ json_schema!(Trace, |generator| {
     "anyOf": [{ "type": "string" }, generator.subschema_for::<TraceTable>()],
 });
 
-/// The values of a link that its keys determine: its rate, its delay, its loss and its impairments.
-pub(super) struct LinkValues {
-    pub rate: Option<f64>,
-    pub delay: Dur,
-    pub loss: f64,
-    pub impairments: Option<Arc<Impairments>>,
-}
-
-/// Compiles the keys of one direction of a link. `place` returns the path of a key, for errors.
+/// Compiles the keys of one direction of a link. Its queue has no size yet. `place` returns the path
+/// of a key, for errors.
 pub(super) fn compile(
+    name: String,
+    ends: [usize; 2],
     keys: &LinkKeys,
     place: impl Fn(&str) -> String,
-) -> Result<LinkValues, Problem> {
+) -> Result<Link, Problem> {
     let mut impairments = Impairments::default();
     let mut rate = keys.rate.copied().unwrap_or(BitRate::INFINITE).finite();
     let mut delay = keys.delay.copied().unwrap_or_default().dur();
@@ -394,5 +388,7 @@ pub(super) fn compile(
     impairments.policer = keys.policer.and_then(bucket);
     impairments.shaper = keys.shaper.and_then(bucket);
     let impairments = (impairments != Impairments::default()).then(|| Arc::new(impairments));
-    Ok(LinkValues { rate, delay, loss, impairments })
+    let loss_of_acks = keys.loss_of_acks.copied().unwrap_or_default();
+    let link = Link::new(name, ends, rate, delay, Queue::INFINITE);
+    Ok(Link { loss, loss_of_acks, impairments, ..link })
 }

@@ -331,7 +331,7 @@ pub(super) fn compile(
     let default_ecn = if defaults.ecn { Ecn::Classic } else { Ecn::Off };
     let ecn = layers.get(|o| o.ecn).unwrap_or(default_ecn);
     let accecn = layers.get(|o| o.accecn).unwrap_or(defaults.ecn && ecn != Ecn::Off);
-    let recovery = layers.get(|o| o.recovery).unwrap_or(Recovery::Sack);
+    let recovery = layers.get(|o| o.recovery).unwrap_or_default();
     // AccECN with SACK needs DSACK (RFC 9768 section 3.1.1).
     let sack = recovery == Recovery::Sack;
     let recent = defaults.recent && sack;

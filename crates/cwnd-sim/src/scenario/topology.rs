@@ -6,7 +6,7 @@ use super::error::{Problem, problem, unknown_name};
 use super::format::{Queue, Scenario};
 use super::impairments;
 use super::link::{Back, LeafSpine, LinkKeys};
-use crate::network::{self, InvalidField, QueueLimit};
+use crate::network::{self, InvalidField};
 use crate::units::{Count, Span};
 
 /// The largest number of `[[link]]`s.
@@ -264,7 +264,7 @@ impl<'a> Topology<'a> {
         &mut self,
         table: &LinkTable,
         name: String,
-        [from, to]: [usize; 2],
+        ends: [usize; 2],
         keys: LinkKeys<'a>,
         place: impl Fn(&str) -> String,
     ) -> Result<(), Problem> {
@@ -275,18 +275,7 @@ impl<'a> Topology<'a> {
                 format!("there are two links \"{name}\": set `name` of one"),
             );
         }
-        let values = impairments::compile(&keys, &place)?;
-        let link = network::Link {
-            name,
-            from,
-            to,
-            rate: values.rate,
-            delay: values.delay,
-            queue: INFINITE_QUEUE,
-            loss: values.loss,
-            loss_of_acks: keys.loss_of_acks.copied().unwrap_or_default(),
-            impairments: values.impairments,
-        };
+        let link = impairments::compile(name, ends, &keys, &place)?;
         if let Err(InvalidField { field, message }) = link.check_impairments() {
             return problem(place(field), message);
         }
@@ -348,7 +337,3 @@ impl<'a, 'k> LinkTable<'a, 'k> {
         Ok(())
     }
 }
-
-/// An infinite queue, also the placeholder of a queue without a size.
-pub(super) const INFINITE_QUEUE: network::Queue =
-    network::Queue::DropTail { limit: QueueLimit::INFINITE };

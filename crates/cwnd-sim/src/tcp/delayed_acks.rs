@@ -28,7 +28,7 @@ const MAX_COMPRESSED: u32 = 44;
 const UNCOMPRESSED: u32 = DUP_THRESH;
 
 /// State of the delayed acknowledgements.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DelayedAcks {
     /// Packets that are still acknowledged at once.
     quick: u32,
@@ -59,18 +59,12 @@ impl DelayedAcks {
     pub(super) fn new(tcp: &Tcp, clock: Clock) -> Self {
         let min = clock.ticks(tcp.ack_delay.as_nanos());
         DelayedAcks {
-            quick: 0,
-            acked: 0,
-            compressed: 0,
-            duplicates: (0, 0),
             compression: clock.ticks(COMPRESSION + COMPRESSION_SLACK),
             slack: clock.ticks(COMPRESSION_SLACK),
-            syn: None,
-            ato: 0,
             min,
             max: clock.ticks(DELACK_MAX).max(min),
             pause: clock.ticks(tcp.min_rto.as_nanos()),
-            last: 0,
+            ..DelayedAcks::default()
         }
     }
 
@@ -160,18 +154,12 @@ mod tests {
 
     fn acks() -> DelayedAcks {
         DelayedAcks {
-            quick: 0,
-            acked: 0,
-            compressed: 0,
-            duplicates: (0, 0),
             compression: MS + MS / 10,
             slack: MS / 10,
-            syn: None,
-            ato: 0,
             min: 40 * MS,
             max: 200 * MS,
             pause: 200 * MS,
-            last: 0,
+            ..DelayedAcks::default()
         }
     }
 

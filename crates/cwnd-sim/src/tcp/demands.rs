@@ -227,7 +227,7 @@ mod tests {
         fn packets_that_may_yield_a_sample_have_their_state(
             steps in proptest::collection::vec((0u8..5, 0u32..40, 1u32..12), 0..200),
         ) {
-            let (mut board, mut flight) = (Scoreboard::new(), Flight::default());
+            let (mut board, mut flight) = (Scoreboard::default(), Flight::default());
             let mut expected = BTreeMap::new();
             for (at, (kind, place, length)) in steps.into_iter().enumerate() {
                 let now = at as u64 + 1;

@@ -22,8 +22,8 @@ mod tso;
 
 use crate::cast::low32;
 use crate::clock::Clock;
-use crate::driver::{Driver, Payload};
-use crate::endpoint::{Endpoint, Idle, Writable};
+use crate::driver::Driver;
+use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{Net, Place};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
@@ -56,9 +56,10 @@ impl<R: LossRecovery> TcpFlow<R> {
     #[cold]
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];
-        self.sender.driver().packets_sent == self.receiver.received + data
-            && self.receiver.acks_sent == self.sender.acks_received().wrapping_add(low32(acks))
-            && !self.sender.timer_runs()
+        let core = &self.sender.core;
+        core.driver.packets_sent == self.receiver.received + data
+            && self.receiver.acks_sent == core.acks_received.wrapping_add(low32(acks))
+            && core.due() == NONE
             && !self.receiver.ack_is_delayed()
     }
 }
@@ -82,48 +83,35 @@ where
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         if packet.flags() & flags::ACK != 0 {
             self.sender.acknowledgement(net, now, packet);
-            self.sender.driver().acknowledged != NONE && self.is_drained(net)
+            self.sender.core.driver.acknowledged != NONE && self.is_drained(net)
         } else {
             self.receiver.data(net, now, packet);
             false
         }
     }
 
-    fn sent(&self) -> Payload {
-        self.sender.sent(self.receiver.header)
-    }
-
-    fn total(&self) -> Option<u64> {
-        self.sender.total()
-    }
-
-    fn arrived(&self) -> Payload {
-        self.receiver.arrived()
-    }
-
-    fn received(&self) -> u64 {
-        self.receiver.data_received()
-    }
-
-    fn last_new(&self) -> u64 {
-        self.receiver.last_new
-    }
-
-    fn marked(&self) -> u64 {
-        u64::from(self.receiver.marked)
+    fn progress(&self) -> Progress {
+        Progress {
+            sent: self.sender.sent(self.receiver.header),
+            total: self.sender.total(),
+            arrived: self.receiver.arrived(),
+            received: self.receiver.data_received(),
+            last_new: self.receiver.last_new,
+            marked: u64::from(self.receiver.marked),
+        }
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
-        if side == SINK { self.receiver.marked = 0 } else { self.sender.begin_measurement(now) }
+        if side == SINK { self.receiver.marked = 0 } else { self.sender.core.driver.reset(now) }
     }
 
     fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        let driver = self.sender.driver();
+        let driver = &self.sender.core.driver;
         Some((driver, &driver.controller))
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.finish(end, record);
+        self.sender.core.driver.finish(end, record);
     }
 }
 

@@ -52,8 +52,9 @@ fn reduce(decision: &Decision) -> Decided {
 type Core = sender::Core<CoarseSrtt>;
 
 /// The cause of the last congestion action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Action {
+    #[default]
     None,
     Duplicates,
     Mark,
@@ -61,6 +62,7 @@ enum Action {
 }
 
 /// State of ns-2's loss recovery.
+#[derive(Default)]
 pub(crate) struct Ns2 {
     /// The packet that is timed, one per window: sequence number and transmission time.
     timed: Option<(u32, u64)>,
@@ -90,18 +92,10 @@ impl LossRecovery for Ns2 {
 
     fn new(tcp: &Tcp, _: Clock) -> Self {
         Ns2 {
-            timed: None,
             recover: -1,
-            inflation: 0,
-            pipe: 0,
-            duplicates: 0,
             scheme: tcp.recovery,
-            last_action: Action::None,
             limited_transmit: tcp.limited_transmit,
-            in_recovery: false,
-            had_partial: false,
-            closed_by_mark: false,
-            timed_out: false,
+            ..Ns2::default()
         }
     }
 

@@ -284,7 +284,7 @@ mod tests {
     impl Bench {
         fn new(packets: u32) -> Self {
             let path = Path { min_rtt: RTT, srtt: RTT, in_recovery: false };
-            let mut bench = Bench { board: Scoreboard::new(), rack: Rack::default(), path };
+            let mut bench = Bench { board: Scoreboard::default(), rack: Rack::default(), path };
             (0..packets).for_each(|seq| bench.send(u64::from(seq)));
             bench
         }

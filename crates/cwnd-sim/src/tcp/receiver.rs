@@ -156,7 +156,7 @@ fn is_marked(packet: Packet) -> bool {
 const OPTION_SPACE: u16 = 40;
 
 /// The rules in which receivers differ.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Policy {
     /// Bytes of the SACK option without its blocks.
     sack_header: u8,
@@ -207,6 +207,7 @@ impl Further {
 }
 
 /// A TCP receiver.
+#[derive(Default)]
 pub(crate) struct Receiver {
     blocks: Blocks,
     /// The timestamp granularity in ticks, if timestamps are used.
@@ -259,19 +260,8 @@ impl Receiver {
             stamps: stamps(tcp, clock),
             ack_delay: if tcp.delayed_acks { clock.ticks(tcp.ack_delay.as_nanos()) } else { NONE },
             further: Further::new(tcp, clock),
-            expected: 0,
-            blocks: Blocks::default(),
-            highest: 0,
             pending: NONE,
-            unacked_flags: 0,
-            echo: false,
-            recent_stamp: 0,
-            bytes: 0,
-            last_new: 0,
-            marked: 0,
-            syns: 0,
-            received: 0,
-            acks_sent: 0,
+            ..Receiver::default()
         }
     }
 

@@ -15,6 +15,7 @@ use cwnd::{Event, Limit};
 type Core = sender::Core<Srtt>;
 
 /// State of the RFCs' loss recovery.
+#[derive(Default)]
 pub(crate) struct Rfc {
     /// RFC 6675's RecoveryPoint: recovery ends when this packet is acknowledged; -1 before the
     /// first loss.
@@ -44,15 +45,9 @@ impl LossRecovery for Rfc {
     fn new(tcp: &Tcp, _: Clock) -> Self {
         Rfc {
             recover: -1,
-            inflation: 0,
-            retransmit_ts: None,
-            duplicates: 0,
             scheme: tcp.recovery,
             limited_transmit: tcp.limited_transmit,
-            in_recovery: false,
-            timed_out: false,
-            first_partial: false,
-            rescued: false,
+            ..Rfc::default()
         }
     }
 

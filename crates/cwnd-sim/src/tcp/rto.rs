@@ -39,10 +39,12 @@ pub(crate) trait Estimator {
 
     /// Whether a timeout may be doubled. `below_max` tells whether the current one is less than the
     /// maximum.
-    fn may_double(&self, backoff: u64, below_max: bool) -> bool;
+    fn may_double(&self, _backoff: u64, below_max: bool) -> bool {
+        below_max
+    }
 
     /// Adjusts the estimate after a back-off.
-    fn backed_off(&mut self, backoff: u64);
+    fn backed_off(&mut self, _backoff: u64) {}
 }
 
 impl<E: Estimator> Rto<E> {
@@ -146,12 +148,6 @@ impl Estimator for AnySrtt {
             AnySrtt::Linux(_) => base.saturating_mul(backoff).min(limits.max),
         }
     }
-
-    fn may_double(&self, _: u64, below_max: bool) -> bool {
-        below_max
-    }
-
-    fn backed_off(&mut self, _: u64) {}
 }
 
 /// The estimate of Linux (`tcp_rtt_estimator` in net/ipv4/tcp_input.c). The minimum timeout is one
@@ -227,12 +223,6 @@ impl Estimator for Srtt {
     fn limited(&self, base: u64, backoff: u64, limits: &Limits) -> u64 {
         (base.max(limits.min) * backoff).min(limits.max)
     }
-
-    fn may_double(&self, _: u64, below_max: bool) -> bool {
-        below_max
-    }
-
-    fn backed_off(&mut self, _: u64) {}
 }
 
 /// ns-2's estimate in steps of a coarse clock.

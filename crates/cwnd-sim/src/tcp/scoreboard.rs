@@ -106,6 +106,7 @@ impl Losses {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Scoreboard {
     segments: Ring<Segment>,
     una: u32,
@@ -126,21 +127,6 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn new() -> Self {
-        Scoreboard {
-            segments: Ring::new(),
-            una: 0,
-            sacked: 0,
-            lost: 0,
-            resent: 0,
-            top: [0; DUP_THRESH as usize],
-            swept: 0,
-            repaired: 0,
-            marked: 0,
-            seen: [(0, 0); 3],
-        }
-    }
-
     /// The oldest unacknowledged packet.
     #[inline(always)]
     pub(crate) fn una(&self) -> u32 {
@@ -522,7 +508,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn board(packets: u32) -> Scoreboard {
-        let mut board = Scoreboard::new();
+        let mut board = Scoreboard::default();
         (0..packets).for_each(|at| board.sent(u64::from(at)));
         board
     }
@@ -636,7 +622,7 @@ mod tests {
     /// A late packet that was sent once gives a round-trip time sample, of its own transmission.
     #[test]
     fn a_late_packet_gives_a_sample() {
-        let mut board = Scoreboard::new();
+        let mut board = Scoreboard::default();
         (0..4).for_each(|seq| board.sent(10 + seq));
         board.sack(&[(1, 4)]);
         let newly = board.acked(4);

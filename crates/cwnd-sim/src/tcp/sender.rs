@@ -12,7 +12,6 @@ use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::packet::{Extra, Packet, flags};
-use crate::record::FlowRecord;
 use crate::rng::Rng;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use cwnd::AnyController;
@@ -39,7 +38,7 @@ pub(super) const SYN_SIZE: u16 = 40;
 
 /// A TCP sender with the loss recovery `R`.
 pub(crate) struct Sender<R: LossRecovery> {
-    core: Core<R::Estimator>,
+    pub(super) core: Core<R::Estimator>,
     recovery: R,
 }
 
@@ -62,7 +61,7 @@ pub(crate) struct Core<E> {
     hop: u32,
     pub(super) timer: u32,
     /// Acknowledgements received, modulo 2^32.
-    acks_received: u32,
+    pub(super) acks_received: u32,
     /// One past the highest packet sent at the last reduction, which answered the marks of all
     /// packets below.
     window_end: u32,
@@ -148,10 +147,6 @@ impl<R: LossRecovery> Sender<R> {
         }
     }
 
-    pub(crate) fn driver(&self) -> &Driver {
-        &self.core.driver
-    }
-
     /// Data packets sent, with retransmissions. They have headers of `header` bytes.
     pub(crate) fn sent(&self, header: u16) -> Payload {
         let packets = self.core.data_sent();
@@ -160,29 +155,9 @@ impl<R: LossRecovery> Sender<R> {
         Payload { packets, bytes }
     }
 
-    /// Clears the counters at the end of the warm-up.
-    pub(crate) fn begin_measurement(&mut self, now: u64) {
-        self.core.driver.reset(now);
-    }
-
-    /// Writes the sender's part of the record at the end of the run.
-    pub(crate) fn finish(self, end: u64, record: &mut FlowRecord) {
-        self.core.driver.finish(end, record);
-    }
-
-    /// Acknowledgements received, modulo 2^32.
-    pub(super) fn acks_received(&self) -> u32 {
-        self.core.acks_received
-    }
-
     /// The number of the flow.
     pub(super) fn flow(&self) -> usize {
         self.core.timer as usize / TIMERS
-    }
-
-    /// Whether a timer is running.
-    pub(super) fn timer_runs(&self) -> bool {
-        self.core.due() != NONE
     }
 
     /// Starts the transfer.
@@ -372,7 +347,7 @@ impl<E: Estimator> Core<E> {
             (true, true) => flags::ECT | flags::ECT1,
         };
         Core {
-            board: Scoreboard::new(),
+            board: Scoreboard::default(),
             rto: Rto::new(tcp, clock, &mut rng),
             deadline: NONE,
             stamps: stamps(tcp, clock),
@@ -555,7 +530,7 @@ impl<E> Core<E> {
     }
 
     /// Time of the next timer action.
-    fn due(&self) -> u64 {
+    pub(super) fn due(&self) -> u64 {
         let host_delay = self.rare.as_ref().and_then(|rare| rare.host_delay.as_ref());
         let burst = host_delay.map_or(NONE, |host_delay| host_delay.until);
         self.deadline.min(burst).min(self.demands_due())

@@ -7,10 +7,7 @@ pub(crate) mod wire;
 use cwnd::record::Entry;
 use cwnd::{AnyController, Dur, MakeController, Settings, Time};
 use cwnd_sim::metrics::formula;
-use cwnd_sim::network::{
-    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Red, Tcp, TcpExtensions,
-    Traffic, Udt,
-};
+use cwnd_sim::network::{Flow, Link, Network, Queue, QueueLimit, Red, Tcp, Traffic, Udt};
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
@@ -36,32 +33,18 @@ pub(crate) fn packets(limit: u32) -> Queue {
 /// Returns TCP with the conventions `rfc5681`, packets of 1000 bytes on the wire, and an immediate
 /// acknowledgement of each packet.
 pub(crate) fn tcp(controller: &str) -> Tcp {
-    Tcp {
-        controller: controller.into(),
-        bytes: None,
-        recovery: Recovery::Sack,
-        conventions: Conventions::Rfc,
-        packet: 960,
-        packet_changes: Vec::new(),
-        header: 40,
-        ack: 40,
-        initial_window: 2,
-        window: 1_000_000,
-        delayed_acks: false,
-        ack_delay: ms(40),
-        ecn: false,
-        l4s: false,
-        timestamps: None,
-        limited_transmit: true,
-        syn: false,
-        byte_counting: true,
-        granularity: MS,
-        min_rto: ms(200),
-        max_rto: ms(60_000),
-        initial_rto: ms(1000),
-        overhead: Some(Dur::ZERO),
-        extensions: TcpExtensions::default(),
-    }
+    let network = scenario(
+        r#"
+        duration = 1
+        dumbbell = { rate = "1mbit", delay = 0 }
+        tcp = { conventions = "rfc5681", packet = 960, initial_window = 2, delayed_acks = false, syn = false,
+                min_rto = "200ms", overhead = "0s" }
+        flow = [{ controller = "reno" }]
+        "#,
+        1,
+    );
+    let Traffic::Tcp(tcp) = &*network.flows[0].traffic else { unreachable!() };
+    Tcp { controller: controller.into(), ..tcp.clone() }
 }
 
 /// Returns UDT with packets of 1000 bytes on the wire.
@@ -85,17 +68,7 @@ pub(crate) const RED: Red = Red {
 
 /// Returns a one-way link without loss.
 pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
-    Link {
-        name: format!("{from}-{to}"),
-        from,
-        to,
-        rate: Some(rate),
-        delay,
-        queue,
-        loss: 0.0,
-        loss_of_acks: false,
-        impairments: None,
-    }
+    Link::new(format!("{from}-{to}"), [from, to], Some(rate), delay, queue)
 }
 
 pub(crate) fn flow(traffic: Traffic) -> Flow {
@@ -121,8 +94,7 @@ pub(crate) fn pair(
     traffic: Vec<Traffic>,
     duration: Dur,
 ) -> Network {
-    let mut back = link(1, 0, rate, delay, packets(u32::MAX));
-    back.rate = None;
+    let back = Link::new("1-0", [1, 0], None, delay, Queue::INFINITE);
     Network {
         name: "pair".into(),
         nodes: vec!["source".into(), "sink".into()],
@@ -211,6 +183,17 @@ pub(crate) fn mean(records: &Records, values: &[f64], seconds: Range<f64>) -> f6
 pub(crate) fn jain(records: &Records) -> f64 {
     let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
     formula::jain(&shares.collect::<Vec<_>>())
+}
+
+/// Returns the table of a flow, with these other keys.
+pub(crate) fn flow_table(controller: &str, keys: &str) -> String {
+    format!("[[flow]]\ncontroller = \"{controller}\"\n{keys}\n")
+}
+
+/// Returns the share of the first of two flows in the packets delivered.
+pub(crate) fn share(records: &Records) -> f64 {
+    let [first, second] = [0, 1].map(|at| records.flows[at].packets_delivered as f64);
+    first / (first + second)
 }
 
 /// Returns the fraction of the packets that the queue of the first link drops.

@@ -35,18 +35,34 @@ pub(crate) fn digest(records: &Records) -> u64 {
     })
 }
 
+/// Returns the counters of a flow by name.
+pub(crate) fn flow_counters(flow: &FlowRecord) -> [(&'static str, u64); 10] {
+    [
+        ("packets_sent", flow.packets_sent),
+        ("bytes_sent", flow.bytes_sent),
+        ("packets_delivered", flow.packets_delivered),
+        ("bytes_delivered", flow.bytes_delivered),
+        ("packets_received", flow.packets_received),
+        ("retransmissions", flow.retransmissions),
+        ("packets_lost", flow.packets_lost),
+        ("packets_marked", flow.packets_marked),
+        ("timeouts", flow.timeouts),
+        ("ecn_cuts", flow.ecn_cuts),
+    ]
+}
+
 fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
     let FlowRecord {
-        packets_sent,
-        bytes_sent,
-        packets_delivered,
-        bytes_delivered,
-        packets_received,
-        retransmissions,
-        packets_lost,
-        packets_marked,
-        timeouts,
-        ecn_cuts,
+        packets_sent: _,
+        bytes_sent: _,
+        packets_delivered: _,
+        bytes_delivered: _,
+        packets_received: _,
+        retransmissions: _,
+        packets_lost: _,
+        packets_marked: _,
+        timeouts: _,
+        ecn_cuts: _,
         limited,
         mean_rtt,
         min_rtt,
@@ -59,19 +75,8 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         events: _,
     } = flow;
     let of = ("flow", index);
-    for (name, count) in [
-        ("packets_sent", packets_sent),
-        ("bytes_sent", bytes_sent),
-        ("packets_delivered", packets_delivered),
-        ("bytes_delivered", bytes_delivered),
-        ("packets_received", packets_received),
-        ("retransmissions", retransmissions),
-        ("packets_lost", packets_lost),
-        ("packets_marked", packets_marked),
-        ("timeouts", timeouts),
-        ("ecn_cuts", ecn_cuts),
-    ] {
-        all.push(Column::of_counts(of, name, vec![*count]));
+    for (name, count) in flow_counters(flow) {
+        all.push(Column::of_counts(of, name, vec![count]));
     }
     all.push(Column::of_floats(of, "limited", &limited.seconds()));
     all.push(Column::of_floats(

@@ -87,13 +87,8 @@ fn rows(cases: &[Case], seeds: u64, checked: bool) -> Vec<Row> {
         ("drop rate", "drop_rate", Allowed::Any),
         ("Jain's index", "jain", Allowed::Any),
     ];
-    let mut rows = Vec::new();
-    for (case, measured) in cases.iter().zip(measured) {
-        for ((what, key, allowed), value) in quantities.into_iter().zip(measured) {
-            rows.push(Row::new(case, what, key, value, allowed));
-        }
-    }
-    rows
+    let each = cases.iter().zip(measured);
+    each.flat_map(|(case, values)| Row::all(case, quantities, values)).collect()
 }
 
 /// Table 1: two and four flows on 1 Mb/s with additive increases from 1/5 to 2, and with delayed

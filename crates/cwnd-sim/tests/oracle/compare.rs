@@ -5,10 +5,9 @@ use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::common;
 use cwnd_sim::network::Network;
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
-use cwnd_sim::scenario::Scenario;
-use cwnd_sim::{Options, Simulation};
 use serde_json::Value;
 
 /// One experiment of ns-2, with its parameters and results.
@@ -132,14 +131,9 @@ pub(crate) struct Run {
 
 /// Runs a scenario in TOML.
 pub(crate) fn run(toml: &str, seed: u64) -> Run {
-    let scenario = Scenario::from_toml(toml, "oracle.toml").unwrap_or_else(|error| {
-        panic!("{error}\n{toml}");
-    });
-    let network = scenario.network(seed).expect("a network");
-    let mut simulation =
-        Simulation::new(&network, seed, &Options::default()).expect("a simulation");
-    simulation.run();
-    Run { network, records: simulation.finish() }
+    let network = common::scenario(toml, seed);
+    let records = common::run(&network, seed);
+    Run { network, records }
 }
 
 impl Run {
@@ -294,6 +288,17 @@ impl Row {
         Row { case: case.to_owned(), what, ns2: reference, cwnd, allowed }
     }
 
+    /// Creates the rows of a case. Each quantity has its name, that of the result of ns-2 and the
+    /// allowed difference.
+    pub(crate) fn all<const N: usize>(
+        case: &Case,
+        quantities: [(&'static str, &str, Allowed); N],
+        values: [Measured; N],
+    ) -> Vec<Self> {
+        let rows = quantities.into_iter().zip(values);
+        rows.map(|((what, key, allowed), cwnd)| Row::new(case, what, key, cwnd, allowed)).collect()
+    }
+
     fn limit(&self) -> f64 {
         let share = |share: f64| share * self.ns2.mean.abs();
         match self.allowed {
@@ -365,7 +370,7 @@ pub(crate) fn check(rows: &[Row]) {
 }
 
 /// Prints a table with a line for each case and both results, ns-2 / cwnd, in each column.
-pub(crate) fn print(rows: &[Row]) {
+fn print(rows: &[Row]) {
     let mut columns: Vec<&str> = Vec::new();
     for row in rows {
         if !columns.contains(&row.what) {
@@ -382,8 +387,27 @@ pub(crate) fn print(rows: &[Row]) {
     }
 }
 
+/// Writes all tables to a CSV file in `validation`, or prints those whose names contain the value of
+/// the variable `choice`.
+pub(crate) fn report<R: Fn() -> Vec<Row>>(
+    choice: &str,
+    [file, reference]: [&str; 2],
+    tables: impl IntoIterator<Item = (&'static str, R)>,
+) {
+    let wanted = std::env::var(choice).unwrap_or_default();
+    let chosen = tables.into_iter().filter(|(name, _)| name.contains(&wanted));
+    let found: Vec<_> = chosen.map(|(name, rows)| (name, rows())).collect();
+    if wanted.is_empty() {
+        return write(file, reference, &found);
+    }
+    for (name, rows) in found {
+        println!("\n## {name}\n");
+        print(&rows);
+    }
+}
+
 /// Writes the rows of all tables to a CSV file in `validation`, a line for each row.
-pub(crate) fn write(file: &str, reference: &str, tables: &[(&str, Vec<Row>)]) {
+fn write(file: &str, reference: &str, tables: &[(&str, Vec<Row>)]) {
     let mut text = format!("table,case,quantity,{reference},cwnd\n");
     for (table, rows) in tables {
         for Row { case, what, ns2, cwnd, .. } in rows {

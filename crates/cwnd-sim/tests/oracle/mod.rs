@@ -18,7 +18,7 @@ mod random_loss;
 mod red;
 mod unchecked;
 
-use compare::{Row, check, print, write};
+use compare::{Row, check};
 
 #[test]
 fn deterministic_cases() {
@@ -55,14 +55,5 @@ fn report() {
         ("simd_converge", unchecked::converge),
         ("daimd_table5", unchecked::daimd),
     ];
-    let wanted = std::env::var("ORACLE").unwrap_or_default();
-    let chosen = tables.into_iter().filter(|(name, _)| name.contains(&wanted));
-    let found: Vec<_> = chosen.map(|(name, rows)| (name, rows())).collect();
-    if wanted.is_empty() {
-        return write("ns2.csv", "ns-2", &found);
-    }
-    for (name, rows) in found {
-        println!("\n## {name}\n");
-        print(&rows);
-    }
+    compare::report("ORACLE", ["ns2.csv", "ns-2"], tables);
 }

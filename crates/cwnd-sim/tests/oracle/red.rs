@@ -134,12 +134,9 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
             ("timeouts", "timeouts", Allowed::Any),
         ]
     };
-    let mut rows = Vec::new();
-    for (case, measured) in cases.iter().zip(measured) {
+    let rows = |(case, values): (&Case, _)| {
         let droptail = case.text("queue").as_deref() == Some("droptail");
-        for ((what, key, allowed), value) in quantities(droptail).into_iter().zip(measured) {
-            rows.push(Row::new(case, what, key, value, allowed));
-        }
-    }
-    rows
+        Row::all(case, quantities(droptail), values)
+    };
+    cases.iter().zip(measured).flat_map(rows).collect()
 }

@@ -188,18 +188,12 @@ impl CellularProcess {
     fn next(&mut self, from: u64) -> Segment {
         let segment = Segment::constant(from, from + self.step, self.rate);
         if self.rate > 0.0 || self.rng.chance(self.escape) {
-            let change = self.deviation * normal(&mut self.rng);
+            let change = self.deviation * self.rng.normal();
             let change = if self.rate > 0.0 { change } else { change.abs() };
             self.rate = (self.rate + change).clamp(0.0, self.max);
         }
         segment
     }
-}
-
-/// Returns a normally distributed number with mean 0 and variance 1 (Box and Muller 1958).
-fn normal(rng: &mut Rng) -> f64 {
-    let radius = (-2.0 * libm::log(1.0 - rng.uniform())).sqrt();
-    radius * libm::cos(std::f64::consts::TAU * rng.uniform())
 }
 
 /// A quantity of a satellite link: drawn anew at each reconfiguration, after an outage if the
@@ -213,6 +207,11 @@ struct LeoProcess {
 }
 
 impl LeoProcess {
+    fn new(leo: &Leo, range: [f64; 2], outage: u64, clock: Clock, rng: Rng) -> Self {
+        let [interval, outage] = [leo.interval.as_nanos(), outage].map(|nanos| clock.ticks(nanos));
+        LeoProcess { rng, range, interval, outage }
+    }
+
     fn next(&mut self, from: u64) -> Segment {
         let begun = from % self.interval;
         if begun == 0 && from > 0 && self.outage > 0 {
@@ -224,7 +223,7 @@ impl LeoProcess {
 }
 
 /// The delivery opportunities of a trace.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Opportunities {
     times: Arc<[u32]>,
     millisecond: u64,
@@ -246,12 +245,7 @@ impl Opportunities {
         Opportunities {
             times: trace.opportunities.clone(),
             millisecond: clock.ticks(1_000_000),
-            next: 0,
-            base: 0,
-            departed: 0,
-            last: 0,
-            left: 0,
-            used: 0,
+            ..Opportunities::default()
         }
     }
 
@@ -398,13 +392,6 @@ impl Rate {
             Rate::Profile(profile) => profile.integral(from, until),
             Rate::Opportunities(opportunities) => opportunities.bytes(from, until),
         }
-    }
-}
-
-impl LeoProcess {
-    fn new(leo: &Leo, range: [f64; 2], outage: u64, clock: Clock, rng: Rng) -> Self {
-        let [interval, outage] = [leo.interval.as_nanos(), outage].map(|nanos| clock.ticks(nanos));
-        LeoProcess { rng, range, interval, outage }
     }
 }
 

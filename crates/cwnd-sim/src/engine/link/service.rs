@@ -111,7 +111,7 @@ impl Varying {
         let shaper = impairments.shaper.map(|bucket| TokenBucket::new(&bucket, clock));
         let propagation = Propagation::new(link, impairments, clock, (index, seed));
         (rate.is_some() || shaper.is_some() || !propagation.is_constant()).then(|| {
-            let (planned, whole) = (Ring::new(), rate.clone());
+            let (planned, whole) = (Ring::default(), rate.clone());
             Box::new(Varying {
                 rate,
                 shaper,

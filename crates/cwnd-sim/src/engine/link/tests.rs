@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::network::{
-    Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Queue, QueueLimit,
-    Reorder, TokenBucket, Trace,
+    Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Queue, Reorder,
+    TokenBucket, Trace,
 };
 use cwnd::Dur;
 use proptest::prelude::*;
@@ -19,17 +19,8 @@ fn packet(size: u16, flags: u16) -> Packet {
 }
 
 fn spec(impairments: Impairments) -> network::Link {
-    network::Link {
-        name: "link".into(),
-        from: 0,
-        to: 1,
-        rate: Some(10e6),
-        delay: ms(10),
-        queue: Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) },
-        loss: 0.0,
-        loss_of_acks: false,
-        impairments: Some(impairments.into()),
-    }
+    let plain = network::Link::new("link", [0, 1], Some(10e6), ms(10), Queue::INFINITE);
+    network::Link { impairments: Some(impairments.into()), ..plain }
 }
 
 fn clock() -> Clock {

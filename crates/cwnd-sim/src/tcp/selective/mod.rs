@@ -53,6 +53,7 @@ struct Delivered {
 }
 
 /// State of the loss recovery.
+#[derive(Default)]
 pub(crate) struct Selective {
     /// Packets that the state lasts for: it ends when all below are acknowledged.
     high_seq: u32,
@@ -88,21 +89,14 @@ impl LossRecovery for Selective {
         let slack = if linux { clock.ticks(LINUX_TIMEOUT_MIN) } else { 0 };
         let tlp = || Tlp::new(clock.ticks(MAX_ACK_DELAY), slack, clock.ticks(INITIAL_PTO));
         Selective {
-            high_seq: 0,
-            duplicates: 0,
-            state: State::Open,
-            timer: Timer::Rto,
-            timed_out: 0,
-            retransmits: 0,
             undo: Undo::new(parts.dsack),
             frto: Frto::new(parts.frto),
             rack: parts.rack.then(Box::default),
             tlp: parts.tlp.then(tlp),
-            prr: None,
             uses_prr: parts.prr,
             limited_transmit: tcp.limited_transmit,
-            rescued: false,
             linux: linux.then(|| Box::new(Linux::new(clock, tcp.packet))),
+            ..Selective::default()
         }
     }
 

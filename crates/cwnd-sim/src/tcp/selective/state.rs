@@ -13,8 +13,9 @@ use cwnd::{AnyController, Event, Marked, Time, WindowLaw};
 
 /// The states of Linux's congestion control. In Linux, a sender in `Open` with SACKed packets is in
 /// `Disorder`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Open,
     /// The window is reduced because of a mark.
     Cwr,

@@ -9,9 +9,10 @@ use crate::tcp::tlp::{Answer, Probe};
 use cwnd::Event;
 
 /// For what the retransmission timer runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The retransmission timeout.
+    #[default]
     Rto,
     /// RACK's reordering window.
     Reordering,

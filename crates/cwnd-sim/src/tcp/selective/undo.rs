@@ -6,6 +6,7 @@ use crate::tcp::sender::Ack;
 use cwnd::Event;
 
 /// The evidence for and against the reversal of the last reduction.
+#[derive(Default)]
 pub(super) struct Undo {
     uses_dsack: bool,
     /// Linux's `undo_retrans`: retransmissions of this recovery less duplicates reported; `None` if
@@ -20,7 +21,7 @@ pub(super) struct Undo {
 
 impl Undo {
     pub(super) fn new(uses_dsack: bool) -> Self {
-        Undo { uses_dsack, retransmissions: None, retransmit_ts: None, marked: false }
+        Undo { uses_dsack, ..Undo::default() }
     }
 
     /// Begins a recovery; `marked` if a mark began its reduction.
@@ -85,9 +86,10 @@ const ACKNOWLEDGED_WINDOW: f64 = 2.0;
 const LOST_WINDOW: f64 = 3.0;
 
 /// The progress of F-RTO (section 3.1) after a timeout.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     /// Not in progress: the recovery is the conventional one.
+    #[default]
     Off,
     /// Step 2: the retransmission has not been acknowledged. In Linux also step 3, and each step
     /// may prove that the timeout was spurious.
@@ -98,6 +100,7 @@ enum Step {
 }
 
 /// F-RTO of the last timeout.
+#[derive(Default)]
 pub(super) struct Frto {
     enabled: bool,
     /// It was applied to the last timeout.
@@ -110,7 +113,7 @@ pub(super) struct Frto {
 
 impl Frto {
     pub(super) fn new(enabled: bool) -> Self {
-        Frto { enabled, applied: false, step: Step::Off, new_first: false }
+        Frto { enabled, ..Frto::default() }
     }
 
     /// Step 1: F-RTO does not apply to a timeout in a recovery, unless it is another one of the
