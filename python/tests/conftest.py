@@ -27,6 +27,7 @@ import cwnd
 from cwnd import _cli as cli
 from cwnd import udt
 from cwnd._cli.documents import document_schema
+from cwnd.model.catalog import models
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("cwnd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -184,12 +185,12 @@ def document_name(words: list[str]) -> str:
     for word, name in flags.items():
         if word in rest:
             return f"{verb}-{name}"
-    if verb == "trace":
-        return f"trace-{rest[0]}"
+    if verb in ("trace", "law"):
+        return f"{verb}-{rest[0]}"
     if verb == "kernel":
         return f"kernel-{'load' if rest[0] == 'unload' else rest[0]}"
-    if verb == "model" and rest[0].startswith("-"):
-        return "models"
+    if verb == "model" and rest[0] not in {"NAME", *(model.name for model in models())}:
+        return "models" if rest[0].startswith("-") else "model-law"
     if verb == "query" and not any(word.lower().startswith("select") for word in rest):
         return "query-tables"
     return "send" if verb == "recv" else verb

@@ -211,6 +211,27 @@ def test_models_step_a_law_of_a_file(folder):
     assert law_models.cut("simd.law", 40) == law_models.cut("simd", 40)
 
 
+def test_the_command_model_shows_a_law_in_three_models(folder, capsys):
+    shown = []
+    for name in ("simd", "simd.law"):
+        assert run(["model", name, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found.pop("controller") == name
+        shown.append(found)
+    assert shown[0] == shown[1]
+    # Between losses at 100 packets: to 93.75, and by Eq. 2 up again.
+    assert shown[0]["loss_to_loss"][1]["after"] == 93.75
+    assert shown[0]["reasons"] == []
+    assert run(["model", "aira.law"]) == 0
+    out = capsys.readouterr().out
+    assert "In step, two flows" in out
+    assert "not shown: alone: aira.law has more memory" in out
+    assert run(["model", "none.law"]) == 2
+    assert capsys.readouterr().err == "cwnd: none.law: No such file or directory\n"
+    assert run(["model", "simdd"]) == 2
+    assert "there is no 'simdd'; did you mean simd" in capsys.readouterr().err
+
+
 def test_a_description_is_that_of_the_text(folder, capsys):
     assert run(["algorithms", "own.law", "--json"]) == 0
     (described,) = json.loads(capsys.readouterr().out)["algorithms"]

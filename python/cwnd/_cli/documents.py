@@ -16,6 +16,7 @@ from cwnd._runs.networks import NetworkSummary
 from cwnd._runs.scenario_keys import KeyTable, schema
 from cwnd.kernel import Finding as KernelFinding
 from cwnd.kernel import Instance
+from cwnd.model.behaviour import Behaviour
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
@@ -889,6 +890,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "query": ("cwnd query OUT SQL --json", RowsDocument),
     "query-tables": ("cwnd query OUT --json", TablesDocument),
     "models": ("cwnd model --json", ModelsDocument),
+    "model-law": ("cwnd model CONTROLLER --json", Behaviour),
     "model": ("cwnd model NAME --json", ModelDocument),
     "algorithms": ("cwnd algorithms --json", AlgorithmsDocument),
     "keys": ("cwnd keys --json", KeysDocument),

@@ -49,21 +49,22 @@ class _Models(click.Group):
         try:
             made = _command(find_model(name))
         except ArgumentError:
-            return None
+            return _law_command(name)
         name_variables(made, f"{PREFIX}_MODEL_{name}")
         return made
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a model; the error suggests similar names."""
+        """Find a model, or the law of a controller; the error suggests similar names."""
         from cwnd.model.catalog import find_model
 
         if not arguments[0].startswith("-"):
             try:
                 find_model(arguments[0])
             except ArgumentError as mistake:
-                raise click.UsageError(f"model: {mistake.problem}") from None
+                if not _names_controller(arguments[0]):
+                    raise click.UsageError(f"model: {mistake.problem}") from None
         return super().resolve_command(context, arguments)
 
 
@@ -73,9 +74,10 @@ class _Models(click.Group):
 def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     """Evaluate the papers' analysis.
 
-    Without NAME, list the models. A parameter may be a range such as 0.001..0.2, for a table and,
-    with --plot, a curve. Another parameter may be a list such as 10ms,100ms, for one curve per
-    value.
+    Without NAME, list the models. NAME may be a controller, such as reno or mine.law: its law
+    alone, in step with another flow, and from loss to loss. A parameter may be a range such as
+    0.001..0.2, for a table and, with --plot, a curve. Another parameter may be a list such as
+    10ms,100ms, for one curve per value.
     """
     if context.invoked_subcommand is not None:
         if as_json:
@@ -90,6 +92,41 @@ def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     width = max(len(one.name) for one in known)
     for one in known:
         echo(f"{one.name:<{width}}  {one.summary}")
+
+
+def _names_controller(name: str) -> bool:
+    """Whether a name is a controller's; a law that cannot be read is an error."""
+    from cwnd._base.law_files import path_of_law
+    from cwnd._native import SpecError
+    from cwnd.controller import names_python, read_controller
+
+    try:
+        read_controller(name)
+    except SpecError:
+        if names_python(name) or path_of_law(name) is not None:
+            raise
+        return False
+    return True
+
+
+def _law_command(spec: str) -> click.Command:
+    """Create the command that shows a law in the models that need nothing else."""
+
+    @click.command(spec)
+    @shared.json()
+    def evaluate(*, as_json: bool) -> None:
+        """Evaluate the law alone, in step and from loss to loss."""
+        from cwnd.model.behaviour import behaviour
+
+        found = behaviour(spec)
+        if as_json:
+            print_json(found)
+        else:
+            from cwnd._cli.tables import print_behaviour
+
+            print_behaviour(found)
+
+    return evaluate
 
 
 def _describe(model: Model) -> JsonObject:

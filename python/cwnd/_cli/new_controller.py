@@ -34,9 +34,9 @@ def new_controller(name: str, kind: Kind, law: bool) -> None:  # noqa: FBT001
 
     if law:
         with shared.positional():
-            path = write_law(name, kind, Path.cwd())
-        echo(f"written: {path.name}")
-        echo(f"next: edit it, then cwnd law check {path.name}")
+            made = write_law(name, kind, Path.cwd())
+        echo(f"written: {made.name}")
+        echo(f"next: edit it, then cwnd law check {made.name}")
         return
     with shared.positional():
         written = [os.path.relpath(path) for path in write_controller(name, kind, Path.cwd())]

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd._tasks.evaluation.card import Card
     from cwnd.metrics.catalog import Figure
+    from cwnd.model.behaviour import Behaviour
 
 MAX_COUNTED = 1_000_000
 """Rows of a query's result after which the terminal does not show their number."""
@@ -387,6 +388,39 @@ def print_keys(tables: Sequence[KeyTable]) -> None:
                 default = "required" if key.required else key.default
                 table.add_row(key.name, key.type, default, key.meaning)
         console.print(table)
+
+
+def print_behaviour(found: Behaviour) -> None:
+    """Print a law in the models that need nothing else."""
+    console = _console()
+    if found["alone"] is not None:
+        table = _table(
+            "Alone, with random losses", ("loss", "mean window", "CoV", "rate, packets/s")
+        )
+        for row in found["alone"]:
+            numbers = (row["p"], row["mean_window"], row["cv"], row["rate_pps"])
+            table.add_row(*(f"{number:.4g}" for number in numbers))
+        console.print(table)
+    if found["loss_to_loss"] is not None:
+        columns = ("window at the loss", "after it", "rounds to the next", "packets")
+        table = _table("From loss to loss", columns)
+        for tooth in found["loss_to_loss"]:
+            table.add_row(
+                f"{tooth['at_loss']:.4g}",
+                f"{tooth['after']:.4g}",
+                f"{tooth['rounds']:.1f}",
+                f"{tooth['packets']:.0f}",
+            )
+        console.print(table)
+    step = found["in_step"]
+    console.print(
+        "In step, two flows from 10 and 30 packets on a link of 100: "
+        f"{step['rounds_to_use_the_link']:.0f} rounds to use it, "
+        f"{step['rounds_to_share_it']:.0f} more to share it ({step['epochs']:.0f} losses)"
+    )
+    for reason in found["reasons"]:
+        console.print(Text(f"not shown: {reason}"))
+    console.print(f"The round-trip time is {format_time(found['rtt_s'])}.")
 
 
 def print_packaged(rows: Sequence[Mapping[str, str]]) -> None:
