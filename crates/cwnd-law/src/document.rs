@@ -160,3 +160,14 @@ fn limits_are_those_of_the_document() {
     ];
     assert_eq!(numbers, limits);
 }
+
+/// The grammar for editors has each keyword and each function.
+#[test]
+fn editors_know_the_words() {
+    let grammar = include_str!("../../../editors/law.tmLanguage.json");
+    let words: Vec<&str> = grammar.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let functions = crate::compile::FUNCTIONS.iter().map(|(name, ..)| *name);
+    for word in crate::syntax::KEYWORDS.iter().copied().chain(functions) {
+        assert!(words.contains(&word), "{word}");
+    }
+}
