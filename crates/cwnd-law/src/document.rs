@@ -153,7 +153,7 @@ fn limits_are_those_of_the_document() {
         crate::token::MAX_OPERATORS,
         crate::token::MAX_INDENTS,
         crate::syntax::MAX_BRANCHES,
-        crate::compile::MAX_PARAMETERS,
+        crate::compile::names::MAX_PARAMETERS,
         REGISTERS,
         MAX_CODE,
         MAX_COST as usize,
@@ -166,7 +166,7 @@ fn limits_are_those_of_the_document() {
 fn editors_know_the_words() {
     let grammar = include_str!("../../../editors/law.tmLanguage.json");
     let words: Vec<&str> = grammar.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    let functions = crate::compile::FUNCTIONS.iter().map(|(name, ..)| *name);
+    let functions = crate::compile::values::FUNCTIONS.iter().map(|(name, ..)| *name);
     for word in crate::syntax::KEYWORDS.iter().copied().chain(functions) {
         assert!(words.contains(&word), "{word}");
     }

@@ -2,6 +2,7 @@
 //! the values that they are given.
 
 use crate::unit::Unit;
+use core::fmt;
 
 /// The kind of a law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,18 @@ pub(crate) enum Type {
     ParameterChoice(usize),
     /// 0 or none: of any of the other types.
     Any,
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Number(unit) => unit.fmt(f),
+            Type::Instant => f.write_str("a time of the clock"),
+            Type::Truth => f.write_str("true or false"),
+            Type::Choice(_) | Type::ParameterChoice(_) => f.write_str("a choice"),
+            Type::Any => f.write_str("0 or none"),
+        }
+    }
 }
 
 const PLAIN: Type = Type::Number(Unit::PLAIN);

@@ -194,7 +194,7 @@ fn must<'t>(text: &'static str) -> impl Parser<Tokens<'t>, (), Fail> {
     cut_err(expect(text, word(text)))
 }
 
-const KEYWORDS: &[&str] = &[
+pub(crate) const KEYWORDS: &[&str] = &[
     "and",
     "deviation",
     "elif",

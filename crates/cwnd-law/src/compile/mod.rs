@@ -1,0 +1,218 @@
+//! From the syntax of a law to its code: names, types, units, values that may be none, and limits.
+
+mod conditions;
+pub(crate) mod names;
+mod parameters;
+mod registers;
+mod statements;
+mod unused;
+pub(crate) mod values;
+
+use crate::Diagnostic;
+use crate::code::{MAX_CODE, MAX_COST};
+use crate::hook::{Hook, Kind, Type};
+use crate::law::{Law, State};
+use crate::syntax::{File, Item, Name, Statement};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+use names::{Names, Place};
+use registers::Code;
+
+type Checked<T> = Result<T, Diagnostic>;
+
+struct Compiler<'f> {
+    names: Names<'f>,
+    code: Code,
+    warnings: Vec<Diagnostic>,
+    /// The variables that are there at this point of the hook.
+    there: Vec<Place>,
+    /// Names that the hook compares with a number: it knows whether they are 0.
+    compared: Vec<&'f str>,
+    /// How many expressions are open, and how often named ones were used.
+    depth: usize,
+    uses: usize,
+}
+
+/// The law that `file` describes.
+///
+/// # Errors
+/// The first fault.
+pub(crate) fn law(file: &File) -> Checked<Law> {
+    let kind = if file.rate { Kind::Rate } else { Kind::Window };
+    let mut compiler = Compiler {
+        names: Names::new(kind),
+        code: Code::default(),
+        warnings: Vec::new(),
+        there: Vec::new(),
+        compared: Vec::new(),
+        depth: 0,
+        uses: 0,
+    };
+    compiler.declare(file)?;
+    // The types of states that begin with 0 or none follow from their assignments.
+    loop {
+        let before: Vec<Type> = compiler.names.states.iter().map(|state| state.kind).collect();
+        compiler.bodies(file)?;
+        if compiler.names.states.iter().map(|state| state.kind).eq(before) {
+            break;
+        }
+    }
+    compiler.warn_of_unused();
+    compiler.finish(file)
+}
+
+impl<'f> Compiler<'f> {
+    /// Collects the names of a file.
+    fn declare(&mut self, file: &'f File) -> Checked<()> {
+        for item in &file.items {
+            match item {
+                Item::Parameter { name, default, allowed, meaning } => {
+                    self.names.check_new(name)?;
+                    let parameter = self.parameter(name, default, allowed.as_ref(), meaning)?;
+                    self.names.add_parameter(name, parameter)?;
+                }
+                Item::State { name, initial, .. } => {
+                    self.names.check_new(name)?;
+                    self.names.add_state(name, initial);
+                }
+                Item::Let { name, value } => {
+                    self.names.check_new(name)?;
+                    self.names.add_expression(name, value);
+                }
+                Item::Source(_) | Item::Deviation(_) | Item::On { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles the initial values and all hooks.
+    fn bodies(&mut self, file: &'f File) -> Checked<()> {
+        self.code = Code::default();
+        self.warnings.clear();
+        self.uses = 0;
+        self.names.see_all();
+        self.begin(None);
+        for place in 0..self.names.states.len() {
+            let initial = self.names.states[place].initial;
+            self.code.free();
+            let value = self.value(initial)?;
+            self.store(place, value, &initial.span)?;
+        }
+        self.end(None);
+        self.limits(&file.name)?;
+        for item in &file.items {
+            if let Item::On { hook: name, body } = item {
+                let hook = self.names.hook(name)?;
+                if self.code.has(hook) {
+                    return fault(&name.span, format!("\"on {}\" is there twice", name.text));
+                }
+                self.body(hook, name, body)?;
+            }
+        }
+        let kind = self.names.kind;
+        for hook in Hook::ALL.iter().filter(|hook| hook.kind() == kind && hook.is_required()) {
+            if !self.code.has(*hook) {
+                let message = format!("a law of this kind has \"on {}\"", hook.name());
+                return fault(&file.name.span, message);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, hook: Option<Hook>) {
+        self.names.begin(hook);
+        self.there.clear();
+        self.compared.clear();
+        self.code.begin(hook);
+    }
+
+    fn body(&mut self, hook: Hook, name: &'f Name, body: &'f [Statement]) -> Checked<()> {
+        self.begin(Some(hook));
+        if !self.block(body)? {
+            let answer = hook.answer();
+            if answer.kind.is_some() && !answer.may_be_none {
+                let Some(input) = answer.otherwise else {
+                    let message = format!("\"on {}\" returns a value on every path", hook.name());
+                    return fault(&name.span, message);
+                };
+                let message = format!(
+                    "\"on {}\" can end without return: the answer then is {}",
+                    hook.name(),
+                    input.name()
+                );
+                self.warnings.push(Diagnostic::warning(name.span.clone(), message));
+            }
+            self.end(answer.otherwise);
+        }
+        self.limits(name)
+    }
+
+    /// The length of the code, and the cost of the last hook.
+    fn limits(&mut self, name: &Name) -> Checked<()> {
+        let length = self.code.len();
+        if length > MAX_CODE {
+            let message = format!(
+                "the hooks up to this one have {length} operations; {MAX_CODE} are allowed"
+            );
+            return fault(&name.span, message);
+        }
+        let cost = self.code.end_body();
+        if cost > MAX_COST {
+            let message =
+                format!("\"on {}\" may take {cost} ns; {MAX_COST} are allowed", name.text);
+            return Err(Diagnostic::error(name.span.clone(), message)
+                .help("an exponential or logarithm counts as 200 ns, a power as 700"));
+        }
+        Ok(())
+    }
+
+    /// The law of the code.
+    fn finish(self, file: &File) -> Checked<Law> {
+        let first_parameter = self.names.state_registers();
+        let code = self.code.number(first_parameter, self.names.parameters.len(), &file.name)?;
+        let mut places = [0; Hook::ALL.len()];
+        for (place, body) in code.bodies.iter().enumerate() {
+            if let Some(hook) = body.hook {
+                places[hook as usize] = place as u8;
+            }
+        }
+        let text = |wanted: fn(&Item) -> Option<&String>| {
+            file.items.iter().filter_map(wanted).cloned().collect()
+        };
+        let meanings = file.items.iter().filter_map(|item| match item {
+            Item::State { meaning, .. } => Some(meaning),
+            _ => None,
+        });
+        let states = self.names.states.iter().zip(meanings).map(|(state, meaning)| State {
+            name: state.name.text.clone(),
+            meaning: meaning.clone(),
+            register: state.register as u8,
+            present: state.may_be_none.then_some(state.register as u8 + 1),
+        });
+        Ok(Law {
+            kind: self.names.kind,
+            name: file.name.text.clone(),
+            title: file.title.clone(),
+            sources: text(|item| if let Item::Source(text) = item { Some(text) } else { None }),
+            deviations: text(
+                |item| if let Item::Deviation(text) = item { Some(text) } else { None },
+            ),
+            states: states.collect(),
+            parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),
+            warnings: self.warnings,
+            hash: String::new(),
+            equations: Vec::new(),
+            code: code.words,
+            bodies: code.bodies,
+            places,
+            first_parameter,
+            constants: code.constants,
+        })
+    }
+}
+
+fn fault<T>(span: &Range<usize>, message: impl Into<String>) -> Checked<T> {
+    Err(Diagnostic::error(span.clone(), message))
+}

@@ -1,0 +1,321 @@
+//! The names that a law declares and is given, and messages for those that it does not know.
+
+use super::registers::Register;
+use super::values::{FUNCTIONS, Value};
+use super::{Checked, fault};
+use crate::Diagnostic;
+use crate::hook::{Hook, Input, Kind, Type};
+use crate::law::Parameter;
+use crate::syntax::{Binary, Expr, ExprKind, Name};
+use alloc::format;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Units and other names that a law may not declare.
+const RESERVED: &[&str] = &["ns", "us", "ms", "s"];
+
+/// The parameters of the machine, which every window law has.
+const MACHINE: &[&str] = &["start", "pacing"];
+/// The most parameters of a law.
+pub(crate) const MAX_PARAMETERS: usize = 10;
+
+/// A variable whose value may be tested for none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    State(usize),
+    Input(Input),
+    Local(usize),
+}
+
+/// A parameter.
+pub(super) struct Declared<'f> {
+    pub(super) name: &'f Name,
+    pub(super) is: Parameter,
+    pub(super) read: bool,
+}
+
+/// A state.
+pub(super) struct Variable<'f> {
+    pub(super) name: &'f Name,
+    pub(super) kind: Type,
+    pub(super) may_be_none: bool,
+    pub(super) register: usize,
+    pub(super) initial: &'f Expr,
+    pub(super) read: bool,
+    pub(super) written: bool,
+}
+
+impl Variable<'_> {
+    /// Its register, and that which says whether it is there.
+    pub(super) fn registers(&self) -> (Register, Option<Register>) {
+        let present = self.may_be_none.then_some(Register::State(self.register + 1));
+        (Register::State(self.register), present)
+    }
+}
+
+/// A value of a hook, and its temporary registers.
+pub(super) struct Local<'f> {
+    pub(super) name: &'f Name,
+    pub(super) value: Value,
+    pub(super) read: bool,
+}
+
+/// A named expression.
+pub(super) struct Named<'f> {
+    pub(super) name: &'f Name,
+    pub(super) value: &'f Expr,
+    pub(super) read: bool,
+}
+
+/// The names of a law, and those of the hook that is compiled.
+pub(super) struct Names<'f> {
+    pub(super) kind: Kind,
+    pub(super) parameters: Vec<Declared<'f>>,
+    pub(super) states: Vec<Variable<'f>>,
+    pub(super) expressions: Vec<Named<'f>>,
+    /// How many of them an expression may name: a named expression knows those before it.
+    pub(super) visible: usize,
+    /// The hook that is compiled; nothing for the initial values.
+    pub(super) hook: Option<Hook>,
+    pub(super) locals: Vec<Local<'f>>,
+}
+
+impl<'f> Names<'f> {
+    pub(super) fn new(kind: Kind) -> Self {
+        Names {
+            kind,
+            parameters: Vec::new(),
+            states: Vec::new(),
+            expressions: Vec::new(),
+            visible: 0,
+            hook: None,
+            locals: Vec::new(),
+        }
+    }
+
+    /// A name that is declared: nothing else has it.
+    pub(super) fn check_new(&self, name: &Name) -> Checked<()> {
+        let taken = |what: &str| {
+            let message = format!("{} is the name of {what}", name.text);
+            fault(&name.span, message)
+        };
+        let text = name.text.as_str();
+        if text.contains('.') {
+            let message = format!("{text} has a point, which only fields of records have");
+            return fault(&name.span, message);
+        }
+        if RESERVED.contains(&text) {
+            return taken("a unit");
+        }
+        if self.kind == Kind::Window && MACHINE.contains(&text) {
+            return taken("a parameter that every window law has");
+        }
+        if FUNCTIONS.iter().any(|(function, ..)| *function == text) {
+            return taken("a function");
+        }
+        if self.parameter(text).is_some() {
+            return taken("a parameter");
+        }
+        if self.state(text).is_some() {
+            return taken("a state");
+        }
+        if self.expressions.iter().any(|named| named.name.text == text) {
+            return taken("another expression");
+        }
+        if let Some(hook) = self.hooks_with(text).next() {
+            return taken(&format!("a value that \"on {}\" is given", hook.name()));
+        }
+        if self.locals.iter().any(|local| local.name.text == text) {
+            return taken("another value of this hook");
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_parameter(&mut self, name: &'f Name, is: Parameter) -> Checked<()> {
+        if self.parameters.len() == MAX_PARAMETERS {
+            let message = format!("a law has at most {MAX_PARAMETERS} parameters");
+            return fault(&name.span, message);
+        }
+        self.parameters.push(Declared { name, is, read: false });
+        Ok(())
+    }
+
+    pub(super) fn add_state(&mut self, name: &'f Name, initial: &'f Expr) {
+        self.states.push(Variable {
+            name,
+            kind: Type::Any,
+            may_be_none: matches!(initial.kind, ExprKind::None),
+            register: self.state_registers(),
+            initial,
+            read: false,
+            written: false,
+        });
+    }
+
+    pub(super) fn add_expression(&mut self, name: &'f Name, value: &'f Expr) {
+        self.expressions.push(Named { name, value, read: false });
+    }
+
+    /// The registers of the states so far.
+    pub(super) fn state_registers(&self) -> usize {
+        self.states.last().map_or(0, |last| last.register + 1 + usize::from(last.may_be_none))
+    }
+
+    /// All named expressions may be used.
+    pub(super) fn see_all(&mut self) {
+        self.visible = self.expressions.len();
+    }
+
+    /// Begins a hook, or the initial values.
+    pub(super) fn begin(&mut self, hook: Option<Hook>) {
+        self.hook = hook;
+        self.locals.clear();
+    }
+
+    pub(super) fn parameter(&self, name: &str) -> Option<usize> {
+        self.parameters.iter().position(|declared| declared.name.text == name)
+    }
+
+    pub(super) fn state(&self, name: &str) -> Option<usize> {
+        self.states.iter().position(|state| state.name.text == name)
+    }
+
+    /// The named expression that is called `name`, if it may be used here.
+    pub(super) fn expression(&self, name: &str) -> Option<usize> {
+        self.expressions[..self.visible].iter().position(|named| named.name.text == name)
+    }
+
+    /// The variable called `name`.
+    pub(super) fn find(&self, name: &str) -> Option<Place> {
+        // A named expression does not see the values of the hook that uses it.
+        let own = self.visible == self.expressions.len();
+        let local = self.locals.iter().position(|local| local.name.text == name);
+        if let Some(local) = local.filter(|_| own) {
+            return Some(Place::Local(local));
+        }
+        if let Some(state) = self.state(name) {
+            return Some(Place::State(state));
+        }
+        self.hook?.inputs().find(|input| input.name() == name).map(Place::Input)
+    }
+
+    /// Whether an expression may be none by its variables, of which `counts` selects some.
+    pub(super) fn is_optional(&self, expr: &Expr, counts: &dyn Fn(Place) -> bool) -> bool {
+        match &expr.kind {
+            ExprKind::None => true,
+            ExprKind::Name(name) => self.find(name).is_some_and(|place| {
+                counts(place)
+                    && match place {
+                        Place::State(state) => self.states[state].may_be_none,
+                        Place::Input(input) => input.may_be_none(),
+                        Place::Local(local) => self.locals[local].value.present.is_some(),
+                    }
+            }),
+            ExprKind::If { then, otherwise, .. } => {
+                self.is_optional(then, counts) || self.is_optional(otherwise, counts)
+            }
+            ExprKind::Binary(Binary::Or, first, second) => {
+                self.is_optional(first, counts) && self.is_optional(second, counts)
+            }
+            _ => false,
+        }
+    }
+
+    /// The hook of this kind of law that is called `name`.
+    pub(super) fn hook(&self, name: &Name) -> Checked<Hook> {
+        let of_kind = Hook::ALL.iter().copied().filter(|hook| hook.kind() == self.kind);
+        if let Some(hook) = of_kind.clone().find(|hook| hook.name() == name.text) {
+            return Ok(hook);
+        }
+        let message = format!("no hook is called {}", name.text);
+        let error = Diagnostic::error(name.span.clone(), message);
+        let names: Vec<&str> = of_kind.map(Hook::name).collect();
+        Err(did_you_mean(error, &name.text, names.iter().copied())
+            .unwrap_or_else(|error| error.help(format!("hooks are {}", names.join(", ")))))
+    }
+
+    /// The hooks of this kind of law that are given `name`.
+    fn hooks_with(&self, name: &str) -> impl Iterator<Item = Hook> {
+        let given = move |hook: &Hook| {
+            hook.kind() == self.kind && hook.inputs().any(|input| input.name() == name)
+        };
+        Hook::ALL.iter().copied().filter(given)
+    }
+
+    /// A name that an expression uses and nothing has.
+    pub(super) fn unknown(&self, name: &str, span: &Range<usize>) -> Diagnostic {
+        let others: Vec<&str> = self.hooks_with(name).map(Hook::name).collect();
+        if let (false, Some(hook)) = (others.is_empty(), self.hook) {
+            let message = format!(
+                "{name} is given to \"on {}\", not to \"on {}\"",
+                others.join("\" and \"on "),
+                hook.name()
+            );
+            return Diagnostic::error(span.clone(), message);
+        }
+        let inputs = self.hook.into_iter().flat_map(Hook::inputs).map(|input| input.name() as &str);
+        let states = self.states.iter().map(|state| state.name);
+        let locals = self.locals.iter().map(|local| local.name);
+        let parameters = self.parameters.iter().map(|declared| declared.name);
+        let expressions = self.expressions[..self.visible].iter().map(|named| named.name);
+        let declared = states.chain(locals).chain(parameters).chain(expressions);
+        let known = inputs.chain(declared.map(|name| name.text.as_str()));
+        let error = Diagnostic::error(span.clone(), format!("{name} is not known here"));
+        did_you_mean(error, name, known).unwrap_or_else(|error| error)
+    }
+
+    /// A name to which a value is assigned, and which is no state.
+    pub(super) fn not_a_state(&self, name: &Name) -> Diagnostic {
+        let text = &name.text;
+        let is = if self.locals.iter().any(|local| local.name.text == *text) {
+            "a value of this hook, which has one value"
+        } else if self.parameter(text).is_some() {
+            "a parameter, which does not change"
+        } else if self.expressions.iter().any(|named| named.name.text == *text) {
+            "a named expression, which is not assigned"
+        } else if Input::ALL.iter().any(|input| input.name() == text) {
+            "a value that the hook is given, which does not change"
+        } else {
+            let error = Diagnostic::error(name.span.clone(), format!("no state is called {text}"));
+            let states = self.states.iter().map(|state| state.name.text.as_str());
+            return did_you_mean(error, text, states)
+                .unwrap_or_else(|error| error.help("a value of this hook begins with \"let\""));
+        };
+        Diagnostic::error(name.span.clone(), format!("{text} is {is}"))
+    }
+}
+
+/// The error with the name nearest to `given`, if any is near; else the error as it is.
+pub(super) fn did_you_mean<'a>(
+    error: Diagnostic,
+    given: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Diagnostic, Diagnostic> {
+    match nearest(given, names) {
+        Some(near) => Ok(error.help(format!("did you mean {near}?"))),
+        None => Err(error),
+    }
+}
+
+/// The name nearest to `given`, if any is near: at most half of the letters differ.
+fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .map(|name| (distance(given, name), name))
+        .filter(|(distance, name)| distance * 2 <= name.len().max(given.len()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = core::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.chars().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

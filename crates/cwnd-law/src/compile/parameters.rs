@@ -1,0 +1,80 @@
+//! Parameters: their defaults, units and what they may be.
+
+use super::{Checked, Compiler, fault};
+use crate::Diagnostic;
+use crate::hook::Type;
+use crate::law::{Domain, Parameter};
+use crate::syntax::{Allowed, Expr, ExprKind, Name};
+use crate::unit::Unit;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+impl<'f> Compiler<'f> {
+    pub(super) fn parameter(
+        &mut self,
+        name: &Name,
+        default: &'f Expr,
+        allowed: Option<&'f Allowed>,
+        meaning: &str,
+    ) -> Checked<Parameter> {
+        let (default, unit, domain) = match (allowed, &default.kind) {
+            (None, ExprKind::Truth(on)) => (f64::from(u8::from(*on)), Unit::PLAIN, Domain::Switch),
+            (None, _) => {
+                let error = Diagnostic::error(name.span.clone(), "a number needs its range");
+                return Err(error.help("write \"in\" and an interval such as (0, 1]"));
+            }
+            (Some(Allowed::Choices(choices)), ExprKind::Name(chosen)) => {
+                for (i, choice) in choices.iter().enumerate() {
+                    if choices[..i].iter().any(|other| other.text == choice.text) {
+                        return fault(&choice.span, format!("{} is a choice twice", choice.text));
+                    }
+                }
+                let names: Vec<String> = choices.iter().map(|choice| choice.text.clone()).collect();
+                let Some(place) = names.iter().position(|choice| choice == chosen) else {
+                    let message = format!("{chosen} is no choice of {}", name.text);
+                    return fault(&default.span, message);
+                };
+                (place as f64, Unit::PLAIN, Domain::Choice(names))
+            }
+            (Some(Allowed::Choices(_)), _) => {
+                return fault(&default.span, "the default is one of the choices");
+            }
+            (Some(Allowed::Interval { min, max, min_excluded, max_excluded }), _) => {
+                let (least, min_unit) = self.constant_number(min)?;
+                let (most, max_unit) = self.constant_number(max)?;
+                let (value, unit) = self.constant_number(default)?;
+                for (expr, end, other) in [(min, least, min_unit), (max, most, max_unit)] {
+                    if other != unit && end != 0.0 {
+                        let message =
+                            format!("the default is {unit}, this end of the range {other}");
+                        return fault(&expr.span, message);
+                    }
+                }
+                let domain = Domain::Number {
+                    min: least,
+                    max: most,
+                    min_excluded: *min_excluded,
+                    max_excluded: *max_excluded,
+                };
+                if !domain.contains(value) {
+                    return fault(&default.span, "the default is outside of the range");
+                }
+                (value, unit, domain)
+            }
+        };
+        let (name, meaning) = (name.text.clone(), meaning.to_owned());
+        Ok(Parameter { name, meaning, default, unit, domain })
+    }
+
+    /// The value of an expression of numbers.
+    fn constant_number(&mut self, expr: &'f Expr) -> Checked<(f64, Unit)> {
+        let value = self.value(expr)?;
+        match (value.constant, value.kind) {
+            (Some(constant), Type::Number(unit)) if constant.is_finite() => Ok((constant, unit)),
+            (Some(constant), Type::Any) => Ok((constant, Unit::PLAIN)),
+            _ => fault(&expr.span, "this must be a number that needs no name"),
+        }
+    }
+}

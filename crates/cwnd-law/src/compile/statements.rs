@@ -1,0 +1,176 @@
+//! Statements: blocks, assignments, branches and returns.
+
+use super::names::{Local, Place};
+use super::values::{Value, unify};
+use super::{Checked, Compiler, fault};
+use crate::Diagnostic;
+use crate::code::Op;
+use crate::hook::{Input, Type};
+use crate::syntax::{Expr, ExprKind, Statement};
+use alloc::format;
+use core::mem;
+use core::ops::Range;
+
+impl<'f> Compiler<'f> {
+    /// Compiles statements; whether each path through them returns.
+    pub(super) fn block(&mut self, statements: &'f [Statement]) -> Checked<bool> {
+        let mut returned = false;
+        let locals = self.names.locals.len();
+        for statement in statements {
+            if returned {
+                if let Some(span) = span_of(statement) {
+                    self.warnings.push(Diagnostic::warning(span, "this is never reached"));
+                }
+                break;
+            }
+            self.code.free();
+            returned = self.statement(statement)?;
+        }
+        self.end_locals(locals);
+        self.there.retain(|place| !matches!(place, Place::Local(local) if *local >= locals));
+        Ok(returned)
+    }
+
+    fn statement(&mut self, statement: &'f Statement) -> Checked<bool> {
+        match statement {
+            Statement::Pass => {}
+            Statement::Let { name, value } => {
+                self.names.check_new(name)?;
+                let value = self.value(value)?;
+                self.code.free();
+                let register = self.code.temporary();
+                let present = value.present.map(|_| self.code.temporary());
+                self.move_both(register, present, &value);
+                self.code.hold();
+                let value = Value { register, present, kind: value.kind, constant: None };
+                self.names.locals.push(Local { name, value, read: false });
+            }
+            Statement::Assign { name, value } => {
+                let Some(place) = self.names.state(&name.text) else {
+                    return Err(self.names.not_a_state(name));
+                };
+                if let Some(hook) = self.names.hook.filter(|hook| !hook.changes_state()) {
+                    let message = format!("\"on {}\" may not change the state", hook.name());
+                    return fault(&name.span, message);
+                }
+                self.names.states[place].written = true;
+                let compiled = self.value(value)?;
+                self.store(place, compiled, &value.span)?;
+            }
+            Statement::Return { value, span } => {
+                self.answer(value.as_ref(), span)?;
+                return Ok(true);
+            }
+            Statement::If { condition, then, otherwise } => {
+                return self.branch(condition, then, otherwise);
+            }
+        }
+        Ok(false)
+    }
+
+    fn branch(
+        &mut self,
+        condition: &'f Expr,
+        then: &'f [Statement],
+        otherwise: &'f [Statement],
+    ) -> Checked<bool> {
+        let before = self.there.clone();
+        let condition = self.condition(condition)?;
+        self.there.extend(&condition.there_if_true);
+        let then_returns = self.block(then)?;
+        let after_then = mem::replace(&mut self.there, before);
+        let skip = (!then_returns && !otherwise.is_empty()).then(|| self.code.skip());
+        self.code.land(&condition.when_false);
+        self.there.extend(&condition.there_if_false);
+        let otherwise_returns = self.block(otherwise)?;
+        self.code.land(skip.as_slice());
+        if otherwise_returns {
+            self.there = after_then;
+        } else if !then_returns {
+            self.there.retain(|place| after_then.contains(place));
+        }
+        Ok(then_returns && otherwise_returns)
+    }
+
+    /// Assigns a state.
+    pub(super) fn store(&mut self, place: usize, value: Value, span: &Range<usize>) -> Checked<()> {
+        let state = &mut self.names.states[place];
+        if value.present.is_some() && !state.may_be_none {
+            let message = format!("{} is never none, this value may be", state.name.text);
+            return Err(Diagnostic::error(span.clone(), message)
+                .help("write \"or\" and another value, or begin the state with none"));
+        }
+        let Some(kind) = unify(state.kind, value.kind) else {
+            let message = format!("{} is {}, this is {}", state.name.text, state.kind, value.kind);
+            return fault(span, message);
+        };
+        state.kind = kind;
+        let (register, flag) = state.registers();
+        // The flag first: the value may be of the same state.
+        if let Some(flag) = flag {
+            let present = self.present(&value);
+            self.code.emit_move(flag, present);
+        }
+        self.code.emit_move(register, value.register);
+        self.there.retain(|there| *there != Place::State(place));
+        if value.present.is_none() {
+            self.there.push(Place::State(place));
+        }
+        Ok(())
+    }
+
+    /// Compiles a return.
+    fn answer(&mut self, value: Option<&'f Expr>, span: &Range<usize>) -> Checked<()> {
+        let Some(hook) = self.names.hook else { return Ok(()) };
+        let answer = hook.answer();
+        let (Some(expr), Some(wanted)) = (value, answer.kind) else {
+            if value.is_none() && answer.kind.is_none() {
+                self.end(None);
+                return Ok(());
+            }
+            let what = if answer.kind.is_none() { "no value" } else { "a value" };
+            return fault(span, format!("\"on {}\" returns {what}", hook.name()));
+        };
+        // The only names of choices that stand alone are those of an answer.
+        if let (Type::Choice(choices), ExprKind::Name(name)) = (wanted, &expr.kind)
+            && let Some(place) = choices.iter().position(|choice| choice == name)
+        {
+            let (register, there) = (self.code.constant(place as f64), self.code.constant(1.0));
+            self.code.test(Op::End, register, there);
+            return Ok(());
+        }
+        let value = self.value(expr)?;
+        if unify(wanted, value.kind).is_none() {
+            let message = format!(
+                "\"on {}\" returns a value that is {wanted}, this is {}",
+                hook.name(),
+                value.kind
+            );
+            return fault(&expr.span, message);
+        }
+        if !answer.may_be_none {
+            self.need(&value, expr)?;
+        }
+        let there = self.present(&value);
+        self.code.test(Op::End, value.register, there);
+        Ok(())
+    }
+
+    /// Ends a hook without an answer of its own, or with that input.
+    pub(super) fn end(&mut self, answer: Option<Input>) {
+        let (value, there) = match answer {
+            Some(input) => (self.code.input(input).0, self.code.constant(1.0)),
+            None => (self.code.constant(0.0), self.code.constant(0.0)),
+        };
+        self.code.test(Op::End, value, there);
+    }
+}
+
+fn span_of(statement: &Statement) -> Option<Range<usize>> {
+    match statement {
+        Statement::Let { name, .. } | Statement::Assign { name, .. } => Some(name.span.clone()),
+        Statement::Return { span, .. } => Some(span.clone()),
+        Statement::If { condition, .. } => Some(condition.span.clone()),
+        Statement::Pass => None,
+    }
+}
