@@ -234,17 +234,19 @@ EMBEDDED := thumbv7em-none-eabi
 .PHONY: features
 checks: features
 features:
-	for features in "" std registry models records std,registry,models,records; do \
+	for features in "" std registry models records std,registry,models,records,files; do \
 		cargo clippy -p cwnd --lib --examples --locked --quiet --no-default-features --features "$$features" -- -D warnings \
 		|| exit 1; done
 	@if rustup target list --installed 2>/dev/null | grep -qx $(EMBEDDED) || rustup target add $(EMBEDDED) 2>/dev/null; then \
 		cargo check -p cwnd --lib --locked --quiet --no-default-features --features registry,models,records --target $(EMBEDDED); \
 		else echo "Rust's target $(EMBEDDED) is not installed: no_std is not checked"; fi
-	rm -rf $(OUTSIDE) target/package/cwnd-[0-9]*.crate
+	cargo clippy -p cwnd-law --lib --locked --quiet -- -D warnings
+	rm -rf $(OUTSIDE) target/package/cwnd-*.crate
 	cp -R crates/cwnd/tests/outside $(OUTSIDE)
-	cargo package -p cwnd --locked --quiet --allow-dirty --no-verify
-	mkdir $(OUTSIDE)/cwnd
+	cargo package -p cwnd-law -p cwnd --locked --quiet --allow-dirty --no-verify
+	mkdir $(OUTSIDE)/cwnd $(OUTSIDE)/cwnd-law
 	tar -xf target/package/cwnd-[0-9]*.crate -C $(OUTSIDE)/cwnd --strip-components=1
+	tar -xf target/package/cwnd-law-*.crate -C $(OUTSIDE)/cwnd-law --strip-components=1
 	cp Cargo.lock $(OUTSIDE)
 	rustfmt --check --edition 2024 --config-path . $(OUTSIDE)/src/lib.rs
 	cd $(OUTSIDE) && export CARGO_TARGET_DIR=../outside-target && cargo test --quiet --no-default-features && cargo test --quiet \
