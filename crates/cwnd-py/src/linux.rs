@@ -1,5 +1,6 @@
 //! The controllers of the Linux kernel, for `cwnd.kernel`.
 
+use crate::export::export;
 use crate::records::{CutsRecord, FlowView};
 use crate::registry::parse;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
@@ -38,35 +39,24 @@ impl From<Instance> for Loaded {
     }
 }
 
-/// Loads a controller into the kernel.
-#[pyfunction]
-pub(crate) fn kernel_load(spec: &str, name: Option<&str>, default: bool) -> PyResult<Loaded> {
-    bpf::load(&parse(spec)?, name, default).map(Loaded::from).map_err(refused)
-}
-
-/// What is loaded.
-#[pyfunction]
-pub(crate) fn kernel_list() -> PyResult<Vec<Loaded>> {
-    Ok(bpf::list().map_err(refused)?.into_iter().map(Loaded::from).collect())
-}
-
-/// The controller of a name or specification.
-#[pyfunction]
-pub(crate) fn kernel_find(what: &str) -> PyResult<Loaded> {
-    bpf::find(what).map(Loaded::from).map_err(refused)
-}
-
-/// Unloads one.
-#[pyfunction]
-pub(crate) fn kernel_unload(what: &str) -> PyResult<Loaded> {
-    bpf::unload(what).map(Loaded::from).map_err(refused)
-}
-
-/// What this kernel allows: name, whether it is fine, and words.
-#[pyfunction]
-pub(crate) fn kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> {
-    let found = py.detach(bpf::check);
-    found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
+export! {
+    /// Loads a controller into the kernel.
+    kernel_load(spec: &str, name: Option<&str>, default: bool) -> PyResult<Loaded> =
+        bpf::load(&parse(spec)?, name, default).map(Loaded::from).map_err(refused);
+    /// What is loaded.
+    kernel_list() -> PyResult<Vec<Loaded>> =
+        Ok(bpf::list().map_err(refused)?.into_iter().map(Loaded::from).collect());
+    /// The controller of a name or specification.
+    kernel_find(what: &str) -> PyResult<Loaded> =
+        bpf::find(what).map(Loaded::from).map_err(refused);
+    /// Unloads one.
+    kernel_unload(what: &str) -> PyResult<Loaded> =
+        bpf::unload(what).map(Loaded::from).map_err(refused);
+    /// What this kernel allows: name, whether it is fine, and words.
+    kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> = {
+        let found = py.detach(bpf::check);
+        found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
+    };
 }
 
 /// A listener to a controller of the kernel. Threads that want it at the same time wait for each
