@@ -3,6 +3,7 @@
 use crate::export::export;
 use crate::records::{CutsRecord, FlowView};
 use crate::registry::parse;
+use cwnd::Signal;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
 use cwnd_sim::record::{FlowRecord, FlowSeries, Limited};
 use numpy::IntoPyArray;
@@ -146,7 +147,7 @@ fn record<'py>(
         packets_received: flow.last.delivered.into(),
         packets_lost: flow.last.retransmitted.into(),
         retransmissions: flow.last.retransmitted.into(),
-        timeouts: flow.cuts.iter().filter(|cut| cut.timeout).count() as u64,
+        timeouts: flow.cuts.iter().filter(|(_, cut)| cut.why == Signal::Timeout).count() as u64,
         limited: Limited { window, application, ..Limited::default() },
         mean_rtt: sum / count as f64,
         min_rtt: if min_rtt > 0.0 { min_rtt } else { f64::NAN },
@@ -179,14 +180,10 @@ fn record<'py>(
         transfers: None,
         acks: None,
         cuts: CutsRecord {
-            time: flow.cuts.iter().map(|cut| cut.time).collect(),
-            cause: flow
-                .cuts
-                .iter()
-                .map(|cut| if cut.timeout { "timeout" } else { "loss" })
-                .collect(),
-            before: flow.cuts.iter().map(|cut| cut.before).collect(),
-            after: flow.cuts.iter().map(|cut| cut.after).collect(),
+            time: flow.cuts.iter().map(|(time, _)| *time).collect(),
+            cause: flow.cuts.iter().map(|(_, cut)| cut.why.name()).collect(),
+            before: flow.cuts.iter().map(|(_, cut)| cut.before()).collect(),
+            after: flow.cuts.iter().map(|(_, cut)| cut.after()).collect(),
         },
         ssthresh: flow.ssthresh.clone(),
     }
