@@ -7,6 +7,7 @@
 mod custom;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod export;
 mod law;
 #[cfg(target_os = "linux")]
 mod linux;

@@ -1,7 +1,9 @@
 //! The controllers of the Linux kernel, for `cwnd.kernel`.
 
+use crate::export::export;
 use crate::records::{CutsRecord, FlowView};
 use crate::registry::parse;
+use cwnd::Signal;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
 use cwnd_sim::record::{FlowRecord, FlowSeries, Limited};
 use numpy::IntoPyArray;
@@ -38,35 +40,24 @@ impl From<Instance> for Loaded {
     }
 }
 
-/// Loads a controller into the kernel.
-#[pyfunction]
-pub(crate) fn kernel_load(spec: &str, name: Option<&str>, default: bool) -> PyResult<Loaded> {
-    bpf::load(&parse(spec)?, name, default).map(Loaded::from).map_err(refused)
-}
-
-/// What is loaded.
-#[pyfunction]
-pub(crate) fn kernel_list() -> PyResult<Vec<Loaded>> {
-    Ok(bpf::list().map_err(refused)?.into_iter().map(Loaded::from).collect())
-}
-
-/// The controller of a name or specification.
-#[pyfunction]
-pub(crate) fn kernel_find(what: &str) -> PyResult<Loaded> {
-    bpf::find(what).map(Loaded::from).map_err(refused)
-}
-
-/// Unloads one.
-#[pyfunction]
-pub(crate) fn kernel_unload(what: &str) -> PyResult<Loaded> {
-    bpf::unload(what).map(Loaded::from).map_err(refused)
-}
-
-/// What this kernel allows: name, whether it is fine, and words.
-#[pyfunction]
-pub(crate) fn kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> {
-    let found = py.detach(bpf::check);
-    found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
+export! {
+    /// Loads a controller into the kernel.
+    kernel_load(spec: &str, name: Option<&str>, default: bool) -> PyResult<Loaded> =
+        bpf::load(&parse(spec)?, name, default).map(Loaded::from).map_err(refused);
+    /// What is loaded.
+    kernel_list() -> PyResult<Vec<Loaded>> =
+        Ok(bpf::list().map_err(refused)?.into_iter().map(Loaded::from).collect());
+    /// The controller of a name or specification.
+    kernel_find(what: &str) -> PyResult<Loaded> =
+        bpf::find(what).map(Loaded::from).map_err(refused);
+    /// Unloads one.
+    kernel_unload(what: &str) -> PyResult<Loaded> =
+        bpf::unload(what).map(Loaded::from).map_err(refused);
+    /// What this kernel allows: name, whether it is fine, and words.
+    kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> = {
+        let found = py.detach(bpf::check);
+        found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
+    };
 }
 
 /// A listener to a controller of the kernel. Threads that want it at the same time wait for each
@@ -156,7 +147,7 @@ fn record<'py>(
         packets_received: flow.last.delivered.into(),
         packets_lost: flow.last.retransmitted.into(),
         retransmissions: flow.last.retransmitted.into(),
-        timeouts: flow.cuts.iter().filter(|cut| cut.timeout).count() as u64,
+        timeouts: flow.cuts.iter().filter(|(_, cut)| cut.why == Signal::Timeout).count() as u64,
         limited: Limited { window, application, ..Limited::default() },
         mean_rtt: sum / count as f64,
         min_rtt: if min_rtt > 0.0 { min_rtt } else { f64::NAN },
@@ -189,14 +180,10 @@ fn record<'py>(
         transfers: None,
         acks: None,
         cuts: CutsRecord {
-            time: flow.cuts.iter().map(|cut| cut.time).collect(),
-            cause: flow
-                .cuts
-                .iter()
-                .map(|cut| if cut.timeout { "timeout" } else { "loss" })
-                .collect(),
-            before: flow.cuts.iter().map(|cut| cut.before).collect(),
-            after: flow.cuts.iter().map(|cut| cut.after).collect(),
+            time: flow.cuts.iter().map(|(time, _)| *time).collect(),
+            cause: flow.cuts.iter().map(|(_, cut)| cut.why.name()).collect(),
+            before: flow.cuts.iter().map(|(_, cut)| cut.before()).collect(),
+            after: flow.cuts.iter().map(|(_, cut)| cut.after()).collect(),
         },
         ssthresh: flow.ssthresh.clone(),
     }

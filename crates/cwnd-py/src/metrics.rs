@@ -1,5 +1,6 @@
 //! The formulas of the metrics, on what NumPy can read as arrays, and the metrics of records.
 
+use crate::export::export;
 use crate::records::Series;
 use crate::scenario::scenario_error;
 use cwnd_sim::metrics::formula::{self, JainSeries, Spread};
@@ -66,19 +67,6 @@ type SpreadFields = (usize, f64, f64, f64, f64, f64);
 
 fn fields(of: Spread) -> SpreadFields {
     (of.number, of.mean, of.p50, of.p95, of.p99, of.max)
-}
-
-/// Exports functions: their arguments as Python passes them, and the call.
-macro_rules! export {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {
-        $(
-            $(#[$doc])*
-            #[pyfunction]
-            pub(crate) fn $name($($argument: $type),*) -> $result {
-                $value
-            }
-        )*
-    };
 }
 
 export! {

@@ -1,7 +1,7 @@
 //! Runs simulations on all cores with the GIL released.
 
 use crate::custom::{Factory, Failure, begin_run};
-use crate::parallel::keeping_state;
+use crate::parallel;
 use crate::records::{self, Finished};
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use cwnd::{Controller, MakeController, Settings};
@@ -14,14 +14,12 @@ use pyo3::types::PyList;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Events between two looks at whether to stop.
 const SLICE: u64 = 200_000;
-/// Time between two looks at signals and progress.
-const PATIENCE: Duration = Duration::from_millis(50);
 /// Progress is counted in this many parts of a run.
 const PARTS: f64 = 1e6;
 
@@ -40,7 +38,6 @@ type Laws = HashMap<String, Arc<dyn MakeController>>;
 /// What the workers share.
 struct Shared {
     jobs: Vec<Job>,
-    next: AtomicUsize,
     stop: AtomicBool,
     failure: Arc<Failure>,
     laws: Laws,
@@ -56,16 +53,9 @@ struct Tap {
     writer: Arc<Mutex<io::Result<PcapWriter<BufWriter<File>>>>>,
 }
 
-/// Callbacks of a batch of runs.
-struct Callbacks<'py> {
-    /// Called with the fraction of the work that is done.
-    progress: Option<Bound<'py, PyAny>>,
-    /// Called with the number and the record of each completed job; its result is kept.
-    keep: Option<Bound<'py, PyAny>>,
-}
-
 /// Runs every job, a scenario in JSON with a seed, and returns in order their records, or what
-/// `keep` made of them while other jobs went on.
+/// `keep` made of their numbers and records while other jobs went on. `progress` is called with the
+/// fraction of the work that is done.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true, acks = false))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -81,8 +71,6 @@ pub(crate) fn simulate<'py>(
     acks: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if threads == 0 { available } else { threads };
     let failure = Arc::<Failure>::default();
     let law = |(spec, factory): (String, _)| -> (String, Arc<dyn MakeController>) {
         let made = Arc::new(Factory::new(factory, &spec, failure.clone()));
@@ -94,17 +82,40 @@ pub(crate) fn simulate<'py>(
         _ => None,
     };
     failure.check()?;
-    let shared = Arc::new(Shared {
-        lookahead,
-        acks,
-        jobs,
-        next: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
-        laws,
-        failure,
-        tap,
-    });
-    let mut results = run_all(py, &shared, threads, &Callbacks { progress, keep })?;
+    let stop = AtomicBool::new(false);
+    let shared = Shared { jobs, stop, failure, laws, tap, lookahead, acks };
+    let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
+    let mut results = Vec::with_capacity(shared.jobs.len());
+    let take = |message: Option<(usize, Result<Finished, String>)>| {
+        if let Some(progress) = &progress {
+            let done = |job: &Job| {
+                job.network.duration.as_secs() * job.done.load(Ordering::Relaxed) as f64 / PARTS
+            };
+            progress.call1((shared.jobs.iter().map(done).sum::<f64>() / total,))?;
+        }
+        let Some((index, finished)) = message else { return Ok(()) };
+        let finished = finished.map_err(ScenarioError::new_err)?;
+        let record = without_collecting(py, || records::run(py, finished))?.into_any();
+        let kept = match &keep {
+            Some(keep) => keep.call1((index, record))?,
+            None => record,
+        };
+        results.push((index, kept));
+        Ok(())
+    };
+    let work = |index: usize| run_one(&shared, &shared.jobs[index]).transpose();
+    let stop = || {
+        shared.stop.store(true, Ordering::Relaxed);
+        shared.failure.stop();
+    };
+    let ended = parallel::each(py, (shared.jobs.len(), threads), work, stop, take);
+    // What went wrong in Python comes first: the rest follows from it.
+    if let Some(error) = shared.failure.take() {
+        return Err(error);
+    }
+    if ended?.is_err() || results.len() < shared.jobs.len() {
+        return Err(PyRuntimeError::new_err("a run ended early: this is a bug in cwnd"));
+    }
     if let Some(tap) = &shared.tap {
         tap.finish()?;
     }
@@ -130,95 +141,6 @@ fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     let (name, conventions) = (network.name.clone(), scenario.conventions());
     Ok(Job { name, seed, network, conventions, done: AtomicU64::new(0) })
-}
-
-type Message = (usize, Result<Finished, String>);
-
-/// What was kept of a job, with its number.
-type Kept<'py> = (usize, Bound<'py, PyAny>);
-
-/// Starts the workers and waits for them, and meanwhile handles signals and calls the callbacks.
-fn run_all<'py>(
-    py: Python<'py>,
-    shared: &Arc<Shared>,
-    threads: usize,
-    callbacks: &Callbacks<'py>,
-) -> PyResult<Vec<Kept<'py>>> {
-    let threads = threads.min(shared.jobs.len());
-    // Workers wait rather than heap up records when Python is the slower one.
-    let (sender, receiver) = mpsc::sync_channel(threads);
-    let workers: Vec<_> = (0..threads)
-        .map(|_| {
-            let (shared, sender) = (shared.clone(), sender.clone());
-            std::thread::spawn(move || keeping_state(|| work(&shared, &sender)))
-        })
-        .collect();
-    drop(sender);
-    let receiver = Mutex::new(receiver);
-    let outcome = collect(py, shared, &receiver, callbacks);
-    shared.stop.store(true, Ordering::Relaxed);
-    shared.failure.stop();
-    // Nobody waits any more to be heard.
-    drop(receiver);
-    let panicked =
-        py.detach(|| workers.into_iter().map(|worker| worker.join()).any(|end| end.is_err()));
-    // What went wrong in Python comes first: the rest follows from it.
-    if let Some(error) = shared.failure.take() {
-        return Err(error);
-    }
-    let results = outcome?;
-    if panicked || results.len() < shared.jobs.len() {
-        return Err(PyRuntimeError::new_err("a run ended early: this is a bug in cwnd"));
-    }
-    Ok(results)
-}
-
-fn collect<'py>(
-    py: Python<'py>,
-    shared: &Shared,
-    receiver: &Mutex<mpsc::Receiver<Message>>,
-    callbacks: &Callbacks<'py>,
-) -> PyResult<Vec<Kept<'py>>> {
-    let mut results = Vec::with_capacity(shared.jobs.len());
-    let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
-    loop {
-        let message = py.detach(|| {
-            let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
-            receiver.recv_timeout(PATIENCE)
-        });
-        py.check_signals()?;
-        if let Some(progress) = &callbacks.progress {
-            let done = |job: &Job| {
-                job.network.duration.as_secs() * job.done.load(Ordering::Relaxed) as f64 / PARTS
-            };
-            progress.call1((shared.jobs.iter().map(done).sum::<f64>() / total,))?;
-        }
-        match message {
-            Ok((index, Ok(finished))) => {
-                let record = without_collecting(py, || records::run(py, finished))?.into_any();
-                let kept = match &callbacks.keep {
-                    Some(keep) => keep.call1((index, record))?,
-                    None => record,
-                };
-                results.push((index, kept));
-            }
-            Ok((_, Err(message))) => return Err(ScenarioError::new_err(message)),
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(results),
-        }
-    }
-}
-
-/// Takes jobs until there are none left or the run is to stop.
-fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
-    loop {
-        let index = shared.next.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = shared.jobs.get(index) else { return };
-        let Some(message) = run_one(shared, job).transpose() else { return };
-        if sender.send((index, message)).is_err() {
-            return;
-        }
-    }
 }
 
 /// Runs one job; `None` if it was stopped.

@@ -1,6 +1,7 @@
 //! UDT sockets, for `cwnd.udt`.
 
 use crate::custom::{Failure, Given};
+use crate::export::export;
 use cwnd::Dur;
 use cwnd_transfer::stream::is_timeout;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey, file};
@@ -298,65 +299,33 @@ fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<Vec<SocketAddr>> {
     Ok(py.detach(|| (host, port).to_socket_addrs().map(Iterator::collect))?)
 }
 
-/// Checks that bytes are a shared key.
-#[pyfunction]
-pub(crate) fn udt_check_key(contents: &[u8]) -> PyResult<()> {
-    read_key(contents).map(drop)
-}
-
-/// The public key of a private key's file contents.
-#[pyfunction]
-pub(crate) fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
-    Ok(read_pair(contents)?.public().to_string())
-}
-
-/// Checks that a text is a public key.
-#[pyfunction]
-pub(crate) fn udt_check_peer(text: &str) -> PyResult<()> {
-    parse::<PublicKey>(text).map(drop)
-}
-
-/// A one-time code as it is printed.
-#[pyfunction]
-pub(crate) fn udt_check_code(text: &str) -> PyResult<String> {
-    Ok(parse::<Code>(text)?.to_string())
-}
-
-/// Checks that a text is a network or an address.
-#[pyfunction]
-pub(crate) fn udt_check_network(text: &str) -> PyResult<()> {
-    read_network(text).map(drop)
-}
-
-/// A new one-time code.
-#[pyfunction]
-pub(crate) fn udt_generate_code() -> PyResult<String> {
-    Ok(Code::generate()?.to_string())
-}
-
-/// Public keys and names in a list of peers.
-#[pyfunction]
-pub(crate) fn udt_parse_peers(text: &str) -> PyResult<Vec<(String, Option<String>)>> {
-    let peers = PublicKey::parse_list(text).map_err(wrong)?;
-    Ok(peers.into_iter().map(|(key, name)| (key.to_string(), name)).collect())
-}
-
-/// The contents of a file that only its owner can use.
-#[pyfunction]
-pub(crate) fn udt_read_secret(py: Python<'_>, path: PathBuf) -> PyResult<Vec<u8>> {
-    Ok(py.detach(|| file::read_secret(&path))?)
-}
-
-/// Writes a new shared key.
-#[pyfunction]
-pub(crate) fn udt_generate_key(path: PathBuf) -> PyResult<()> {
-    Ok(file::generate_key(&path)?)
-}
-
-/// Writes a new key pair: its public key.
-#[pyfunction]
-pub(crate) fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
-    Ok(file::generate_pair(&path)?.public().to_string())
+export! {
+    /// Checks that bytes are a shared key.
+    udt_check_key(contents: &[u8]) -> PyResult<()> = read_key(contents).map(drop);
+    /// The public key of a private key's file contents.
+    udt_check_pair(contents: &[u8]) -> PyResult<String> =
+        Ok(read_pair(contents)?.public().to_string());
+    /// Checks that a text is a public key.
+    udt_check_peer(text: &str) -> PyResult<()> = parse::<PublicKey>(text).map(drop);
+    /// A one-time code as it is printed.
+    udt_check_code(text: &str) -> PyResult<String> = Ok(parse::<Code>(text)?.to_string());
+    /// Checks that a text is a network or an address.
+    udt_check_network(text: &str) -> PyResult<()> = read_network(text).map(drop);
+    /// A new one-time code.
+    udt_generate_code() -> PyResult<String> = Ok(Code::generate()?.to_string());
+    /// Public keys and names in a list of peers.
+    udt_parse_peers(text: &str) -> PyResult<Vec<(String, Option<String>)>> = {
+        let peers = PublicKey::parse_list(text).map_err(wrong)?;
+        Ok(peers.into_iter().map(|(key, name)| (key.to_string(), name)).collect())
+    };
+    /// The contents of a file that only its owner can use.
+    udt_read_secret(py: Python<'_>, path: PathBuf) -> PyResult<Vec<u8>> =
+        Ok(py.detach(|| file::read_secret(&path))?);
+    /// Writes a new shared key.
+    udt_generate_key(path: PathBuf) -> PyResult<()> = Ok(file::generate_key(&path)?);
+    /// Writes a new key pair: its public key.
+    udt_generate_pair(path: PathBuf) -> PyResult<String> =
+        Ok(file::generate_pair(&path)?.public().to_string());
 }
 
 /// Connects to a listener.

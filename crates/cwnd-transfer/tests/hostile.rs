@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{FILE, Script, Server, list, open, pair, setup};
+use support::{END, FILE, Script, Server, list, open, pair, scripted, setup};
 use tempfile::TempDir;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,14 +22,11 @@ fn offer<'a>(what: What, path: &'a [u8], target: &'a [u8]) -> Frame<'a> {
     Frame::Offer(Offer { what, mode: 0o7777, path, target, ..FILE })
 }
 
-const END: Frame<'static> = Frame::End { number: 0, size: 3, root: None };
-
 /// Offers and sends a file; returns the answers.
 fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Decision>, String)> {
     let script = Script::new(server);
     script.offer(path, 3, 1);
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     script.write_all(&Frame::Done);
     script.answers(SECOND)
 }
@@ -46,7 +43,7 @@ fn a_sender_that_violates_the_protocol_is_stopped() {
         vec![Frame::Counted],
         vec![Frame::Plan(Default::default())],
         vec![Frame::Claim { number: 0, first: 0, values: &[0; 32] }],
-        vec![Frame::End { number: 0, size: 3, root: None }],
+        vec![END],
         vec![Frame::Abort { number: 0, reason: b"" }],
         vec![hole.clone()],
         vec![file.clone(), Frame::Done],
@@ -172,8 +169,7 @@ fn dotfiles_at_the_top_need_an_option() {
     fs::create_dir(server.out.join(".config")).unwrap();
     let script = Script::new(&server);
     script.offer(b"a", 3, 1);
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     let target = [&0u64.to_be_bytes()[..], b"a"].concat();
     let offers = [
         (What::File, &b".config/a"[..], &b""[..]),
@@ -224,8 +220,7 @@ fn hard_links_lead_only_to_files_of_this_transfer() {
     let script = Script::new(&server);
     let to = |number: u64, path: &str| [&number.to_be_bytes()[..], path.as_bytes()].concat();
     script.offer(b"sent", 3, 1);
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     // Links to a file that was not announced as linked, of another file, and of no offer.
     for (number, path) in [(0, "sent"), (0, "private"), (9, "private"), (0, "link/secret")] {
         script.write_all(&offer(What::Link, b"new", &to(number, path)));
@@ -249,8 +244,7 @@ fn a_link_created_during_the_transfer_is_not_followed() {
     assert_eq!(script.answers(Duration::from_millis(300))[0].0, Some(Decision::Send));
     fs::remove_dir(server.out.join("d")).unwrap();
     symlink(dir.path().join("out"), server.out.join("d")).unwrap();
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     assert_eq!(script.answers(SECOND)[0].0, Some(Decision::Refused));
     untouched(&dir);
 }
@@ -278,12 +272,10 @@ fn duplicate_names_and_partial_files_of_other_content() {
 
 #[test]
 fn invalid_times_and_modes() {
-    let (_dir, server) = setup(open());
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(open());
     let mtime = Stamp { secs: i64::MIN, nanos: 999_999_999 };
     script.write_all(&Frame::Offer(Offer { mode: 0xFFFF, mtime, ..FILE }));
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     script.answers(SECOND);
     assert_eq!(server.out.join("a").metadata().unwrap().mode() & 0o7777, 0o755);
 }
@@ -303,8 +295,7 @@ fn a_sender_cannot_read_existing_files() {
 
 #[test]
 fn events_about_single_files_are_bounded() {
-    let (_dir, server) = setup(open());
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(open());
     let end = Arc::clone(&script.end);
     let listener = std::thread::spawn(move || end.read_all(2 * SECOND));
     (0..5000).for_each(|_| script.offer(b"..", 3, 1));
@@ -319,8 +310,7 @@ fn events_about_single_files_are_bounded() {
 /// A partial file that its owner cannot write would block all other attempts.
 #[test]
 fn the_part_of_a_small_file_can_be_written_by_its_owner() {
-    let (_dir, server) = setup(open());
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(open());
     script.write_all(&Frame::Offer(Offer { mode: 0o044, path: b"f", ..FILE }));
     script.block(0, 0, b"abc");
     script.answers(SECOND / 5);
@@ -348,14 +338,12 @@ fn done_without_a_plan_is_a_violation() {
 /// Wrong guesses of a one-time code invalidate it while its transfer runs.
 #[test]
 fn a_failed_listener_does_not_end_running_transfers() {
-    let (_dir, server) = setup(ReceiveOptions { once: true, ..open() });
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(ReceiveOptions { once: true, ..open() });
     script.offer(b"f", 3, 1);
     assert_eq!(script.answers(SECOND / 5), [(Some(Decision::Send), String::new())]);
     server.fail_accept();
     std::thread::sleep(SECOND / 5);
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     script.write_all(&Frame::Done);
     assert_eq!(server.ends(1)[0].outcome, Outcome::Complete);
     assert_eq!(fs::read(server.out.join("f")).unwrap(), b"abc");
@@ -463,8 +451,7 @@ fn repeated_requests_are_a_violation() {
 
 #[test]
 fn gaps_between_blocks_are_bounded() {
-    let (_dir, server) = setup(open());
-    let script = Script::new(&server);
+    let (_dir, _server, script) = scripted(open());
     script.offer(b"sparse", 1 << 40, 1);
     (0..5000).for_each(|n| script.write_all(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
     let answers = script.answers(SECOND);
@@ -473,12 +460,10 @@ fn gaps_between_blocks_are_bounded() {
 
 #[test]
 fn a_hard_link_counts_as_large_as_its_file() {
-    let (_dir, server) = setup(open());
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(open());
     let file = Offer { linked: true, ..FILE };
     script.write_all(&Frame::Offer(file));
-    script.block(0, 0, b"abc");
-    script.write_all(&END);
+    script.data();
     script.answers(SECOND / 2);
     let target = [&[0; 8][..], b"a"].concat();
     for path in [b"b", b"c"] {

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::{STREAM, Script, Server, StreamEnd, errors, list, noise, notes, open, write_files};
+use support::{
+    STREAM, Script, Server, StreamEnd, errors, list, noise, notes, open, scripted, write_files,
+};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
@@ -630,8 +632,7 @@ fn a_full_disk_is_reported_before_the_transfer_starts() {
 
 #[test]
 fn partial_files_that_cannot_be_resumed_are_removed() {
-    let (_dir, server, _) = setup(open(), 1);
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(open());
     script.offer(b"small", 5, 1);
     script.block(0, 0, b"bytes");
     script.write_all(&Frame::Offer(STREAM));

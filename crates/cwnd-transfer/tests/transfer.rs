@@ -9,12 +9,19 @@ use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::Stream;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use support::{STREAM, Script, Server, errors, list, noise, notes, open, setup, tree, write_files};
+use support::{STREAM, Server, errors, list, noise, notes, open, scripted, tree, write_files};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
+
+/// A receiver, and the path of a source called `name`.
+fn setup(name: &str, options: ReceiveOptions) -> (TempDir, Server, PathBuf) {
+    let (dir, server) = support::setup(options);
+    let source = dir.path().join(name);
+    (dir, server, source)
+}
 
 fn mode(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().mode() & 0o7777
@@ -36,7 +43,7 @@ fn set_time(path: &Path, secs: i64) {
 
 #[test]
 fn files_arrive_with_mode_and_time() {
-    let (dir, server) = setup(open());
+    let (dir, server) = support::setup(open());
     for size in [0, 1, 65535, MIB, MIB + 1, 5 * MIB + 12345] {
         let source = dir.path().join(format!("a file\n{size}"));
         fs::write(&source, noise(size, 1)).unwrap();
@@ -55,8 +62,7 @@ fn files_arrive_with_mode_and_time() {
 
 #[test]
 fn folders_arrive_completely() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("folder");
+    let (_dir, server, source) = setup("folder", open());
     fs::create_dir_all(source.join("empty")).unwrap();
     fs::create_dir_all(source.join("größe")).unwrap();
     for number in 0..50 {
@@ -79,8 +85,7 @@ fn folders_arrive_completely() {
 
 #[test]
 fn more_files_than_the_window_of_offers() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("many");
+    let (_dir, server, source) = setup("many", open());
     fs::create_dir(&source).unwrap();
     (0..3000).for_each(|n| fs::write(source.join(n.to_string()), n.to_string()).unwrap());
     (0..20).for_each(|n| fs::write(source.join(format!("big{n}")), noise(MIB + n, 7)).unwrap());
@@ -90,8 +95,7 @@ fn more_files_than_the_window_of_offers() {
 
 #[test]
 fn existing_files_are_kept() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (dir, server, source) = setup("d", open());
     fs::create_dir(&source).unwrap();
     let received = server.out.join("d");
     fs::create_dir(&received).unwrap();
@@ -119,23 +123,27 @@ fn existing_files_are_kept() {
     assert_eq!(list(&received), ["a", "b", "c"]);
 }
 
-/// Creates a folder at the source and at the receiver, with `count` files of equal sizes and
-/// different times.
-fn equal_sizes(dir: &TempDir, server: &Server, count: usize, received: &str) -> std::path::PathBuf {
-    let source = dir.path().join("d");
+/// A receiver, and a folder at the source and at the receiver, with `count` files of equal sizes
+/// and different times.
+fn equal_sizes(
+    options: ReceiveOptions,
+    count: usize,
+    received: &str,
+) -> (TempDir, Server, PathBuf) {
+    let (dir, server, source) = setup("d", options);
     for (folder, text) in [(&source, "new"), (&server.out.join("d"), received)] {
         fs::create_dir(folder).unwrap();
         (0..count).for_each(|n| fs::write(folder.join(n.to_string()), text).unwrap());
         (0..count).for_each(|n| set_time(&folder.join(n.to_string()), text.len() as i64));
     }
     (0..count).for_each(|n| set_time(&source.join(n.to_string()), 1_000_000_000));
-    source
+    (dir, server, source)
 }
 
 #[test]
 fn many_small_files_that_differ_are_replaced() {
-    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
-    let source = equal_sizes(&dir, &server, 100, "old");
+    let options = ReceiveOptions { overwrite: true, ..open() };
+    let (_dir, server, source) = equal_sizes(options, 100, "old");
     let end = server.send(&source);
     assert_eq!((end.reason, end.files, end.moved_bytes), (None, 100, 300));
     assert_eq!(tree(&server.out.join("d"))[1..], tree(&source)[1..]);
@@ -143,8 +151,7 @@ fn many_small_files_that_differ_are_replaced() {
 
 #[test]
 fn compared_small_files_are_closed() {
-    let (dir, server) = setup(open());
-    let source = equal_sizes(&dir, &server, 900, "new");
+    let (_dir, server, source) = equal_sizes(open(), 900, "new");
     let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let (end, _) = server.send_over(&[&source], SendOptions::default(), |_| {
         let (connection, most) = (server.connect(), std::sync::Arc::clone(&most));
@@ -168,8 +175,7 @@ fn a_longer_file_is_replaced_by_its_hash() {
         ("a small file with the same beginning", noise(3, 1), noise(10, 1)),
         ("a large file with the same beginning", noise(MIB + 5, 1), noise(MIB + 12, 1)),
     ] {
-        let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
-        let source = dir.path().join("f");
+        let (_dir, server, source) = setup("f", ReceiveOptions { overwrite: true, ..open() });
         fs::write(&source, &new).unwrap();
         fs::write(server.out.join("f"), old).unwrap();
         let options = SendOptions { checksum: true, ..SendOptions::default() };
@@ -181,8 +187,7 @@ fn a_longer_file_is_replaced_by_its_hash() {
 
 #[test]
 fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", open());
     write_files(&source, &[("program", "x")]);
     chmod(&source.join("program"), 0o6755);
     chmod(&source, 0o3777);
@@ -193,8 +198,7 @@ fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
 
 #[test]
 fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", open());
     write_files(&source, &["a", "b.cwnd-part", "c.cwnd-sums", "z"].map(|name| (name, name)));
     fs::create_dir(source.join("below")).unwrap();
     symlink("/etc/passwd", source.join("absolute")).unwrap();
@@ -210,8 +214,7 @@ fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
 #[test]
 fn a_path_that_is_too_long_does_not_end_the_transfer() {
     use rustix::fs::{Mode, OFlags, mkdirat, open as open_at, openat};
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", open());
     write_files(&source, &[("a", "a")]);
     let name = "x".repeat(250);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -227,8 +230,7 @@ fn a_path_that_is_too_long_does_not_end_the_transfer() {
 
 #[test]
 fn times_beyond_2262_arrive() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("future");
+    let (_dir, server, source) = setup("future", open());
     fs::write(&source, "x").unwrap();
     set_time(&source, 13_569_465_600);
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
@@ -239,12 +241,10 @@ fn times_beyond_2262_arrive() {
 /// A stream has no modification time of its own.
 #[test]
 fn a_stream_gets_the_time_of_its_arrival() {
-    let (_dir, server) = setup(open());
     let before = SystemTime::now() - Duration::from_secs(1);
-    let script = Script::new(&server);
+    let (_dir, server, script) = scripted(open());
     script.write_all(&Frame::Offer(STREAM));
-    script.block(0, 0, b"abc");
-    script.write_all(&Frame::End { number: 0, size: 3, root: None });
+    script.data();
     script.write_all(&Frame::Done);
     server.ends(1);
     let received = server.out.join("stdin").metadata().unwrap().modified().unwrap();
@@ -253,8 +253,7 @@ fn a_stream_gets_the_time_of_its_arrival() {
 
 #[test]
 fn equal_contents_are_found_by_their_hash() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("f");
+    let (_dir, server, source) = setup("f", open());
     fs::write(&source, noise(3 * MIB, 5)).unwrap();
     fs::write(server.out.join("f"), noise(3 * MIB, 5)).unwrap();
     set_time(&source, 1_500_000_000);
@@ -274,8 +273,7 @@ fn equal_contents_are_found_by_their_hash() {
 
 #[test]
 fn only_blocks_that_differ_are_sent_with_checksum() {
-    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
-    let source = dir.path().join("f");
+    let (_dir, server, source) = setup("f", ReceiveOptions { overwrite: true, ..open() });
     let mut data = noise(8 * MIB + 5, 5);
     fs::write(server.out.join("f"), &data[..6 * MIB]).unwrap();
     data[3 * MIB] ^= 1;
@@ -289,8 +287,7 @@ fn only_blocks_that_differ_are_sent_with_checksum() {
 
 #[test]
 fn hard_links_are_preserved() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", open());
     fs::create_dir_all(source.join("below")).unwrap();
     fs::write(source.join("a"), noise(100, 1)).unwrap();
     fs::hard_link(source.join("a"), source.join("b")).unwrap();
@@ -309,8 +306,7 @@ fn hard_links_are_preserved() {
 
 #[test]
 fn links_to_refused_files_become_files() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", open());
     write_files(&source, &[("a", "new")]);
     fs::hard_link(source.join("a"), source.join("b")).unwrap();
     fs::hard_link(source.join("a"), source.join("c")).unwrap();
@@ -327,8 +323,7 @@ fn links_to_refused_files_become_files() {
 
 #[test]
 fn holes_are_preserved() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("sparse");
+    let (_dir, server, source) = setup("sparse", open());
     let file = fs::File::create(&source).unwrap();
     file.set_len(200 << 20).unwrap();
     for (offset, size) in
@@ -348,8 +343,7 @@ fn holes_are_preserved() {
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let (dir, server) = setup(open());
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", open());
     write_files(&source, &[("below/a", noise(2 * MIB, 1)), ("b", b"x".to_vec())]);
     write_files(&server.out, &[("d/b", "other")]);
     let dry = SendOptions { dry_run: true, ..SendOptions::default() };
@@ -361,8 +355,8 @@ fn a_dry_run_changes_nothing() {
 
 #[test]
 fn several_sources_and_patterns() {
-    let (dir, server) = setup(open());
-    let (one, two) = (dir.path().join("one"), dir.path().join("two.o"));
+    let (dir, server, one) = setup("one", open());
+    let two = dir.path().join("two.o");
     let names = ["a.c", "a.o", "some/b.c", "none/b.o", "some/old.c"];
     write_files(&one, &names.map(|name| (name, name)));
     fs::write(&two, "two").unwrap();
@@ -377,17 +371,16 @@ fn several_sources_and_patterns() {
 
 #[test]
 fn a_link_given_as_source_is_followed() {
-    let (dir, server) = setup(open());
+    let (dir, server, source) = setup("link", open());
     fs::write(dir.path().join("target"), "x").unwrap();
-    symlink("target", dir.path().join("link")).unwrap();
-    assert_eq!(server.send(&dir.path().join("link")).outcome, Outcome::Complete);
+    symlink("target", &source).unwrap();
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
     assert!(!server.out.join("link").is_symlink());
 }
 
 #[test]
 fn names_used_by_other_entries() {
-    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
-    let source = dir.path().join("d");
+    let (_dir, server, source) = setup("d", ReceiveOptions { overwrite: true, ..open() });
     write_files(&source, &[("a", "x"), ("b/c", "x")]);
     write_files(&server.out, &[("d/b", "mine")]);
     fs::create_dir(server.out.join("d/a")).unwrap();
@@ -404,8 +397,8 @@ fn names_used_by_other_entries() {
 
 #[test]
 fn once_ends_after_one_transfer() {
-    let (dir, server) = setup(ReceiveOptions { once: true, ..open() });
-    fs::write(dir.path().join("f"), "x").unwrap();
+    let (_dir, server, source) = setup("f", ReceiveOptions { once: true, ..open() });
+    fs::write(&source, "x").unwrap();
     // Connections that send one byte, nothing, or another protocol do not end the receiver.
     server.connect().write_all(b"x");
     server.connect().abort();
@@ -416,6 +409,6 @@ fn once_ends_after_one_transfer() {
         String::from_utf8_lossy(&stranger.read_all(Duration::from_millis(500))).into_owned();
     assert!(heard.starts_with("cwndxfr\u{3}"), "{heard:?}");
     assert!(notes(&server.events.lock().unwrap()).is_empty());
-    assert_eq!(server.send(&dir.path().join("f")).outcome, Outcome::Complete);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
     server.finish().unwrap();
 }

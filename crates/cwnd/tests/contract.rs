@@ -5,7 +5,7 @@
 //! The driver here has a path of fixed capacity with a queue in bytes; every packet is acknowledged
 //! or dropped by the queue.
 
-use crate::common;
+use crate::common::{self, at};
 use cwnd::delivery::{DeliveryEstimator, Sent};
 use cwnd::parts::Pacer;
 use cwnd::registry::{Kind, algorithms};
@@ -23,10 +23,6 @@ const RTT: Dur = Dur::from_millis(40);
 const QUEUE: f64 = 100e3;
 /// The interval of reports.
 const REPORTS: Dur = Dur::from_millis(10);
-
-fn ms(millis: u64) -> Time {
-    Time::ZERO + Dur::from_millis(millis)
-}
 
 fn settings() -> Settings {
     let mut settings = Settings::default();
@@ -242,14 +238,14 @@ fn check(specs: impl IntoIterator<Item = Spec>, difference: impl Fn(&Spec) -> Op
 fn changes_of_the_packet_size_keep_the_samples() {
     check(specs(), |spec| {
         let mut settings = settings();
-        let fixed = Connection::new(spec, &settings).run(ms(10_000)).delivered;
+        let fixed = Connection::new(spec, &settings).run(at(10_000)).delivered;
         settings.packet = 1326;
         let mut stepped = Connection::new(spec, &settings);
         for (step, packet) in [1389, 1420, 1452].into_iter().enumerate() {
-            stepped = stepped.run(ms(45 * (step as u64 + 1)));
+            stepped = stepped.run(at(45 * (step as u64 + 1)));
             stepped.change_packet(packet);
         }
-        let share = stepped.run(ms(10_000)).delivered / fixed;
+        let share = stepped.run(at(10_000)).delivered / fixed;
         (share < 0.97).then(|| format!("{share:.3} of the bytes"))
     });
 }
@@ -258,11 +254,11 @@ fn changes_of_the_packet_size_keep_the_samples() {
 #[test]
 fn in_an_outage_only_the_least_window_is_sent_at_each_timeout() {
     check(specs().into_iter().filter(has_window), |spec| {
-        let mut connection = Connection::new(spec, &settings()).run(ms(10_000));
+        let mut connection = Connection::new(spec, &settings()).run(at(10_000));
         connection.dead = connection.now;
-        connection = connection.run(ms(11_500));
+        connection = connection.run(at(11_500));
         let (sent, timeouts) = (connection.sent, connection.timeouts);
-        connection = connection.run(ms(60_000));
+        connection = connection.run(at(60_000));
         let (sent, timeouts) = (connection.sent - sent, connection.timeouts - timeouts);
         (sent > 2 * u64::from(timeouts) + 2)
             .then(|| format!("{sent} packets at {timeouts} timeouts"))
@@ -276,7 +272,7 @@ fn losses_at_a_timeout_reach_the_controllers_that_count_losses() {
         .into_iter()
         .filter(|spec| {
             let states = [0, 5].map(|packets| {
-                let mut connection = Connection::new(spec, &settings()).run(ms(3000));
+                let mut connection = Connection::new(spec, &settings()).run(at(3000));
                 let lost = Lost::new(packets, connection.now, connection.sent);
                 connection.on(&Event::Timeout(lost));
                 format!("{:?}", connection.controller)
@@ -301,9 +297,9 @@ fn a_handshake_is_no_sample() {
             if handshake {
                 connection.on(&Event::Handshake { rtt: Dur::from_millis(4) });
             }
-            let connection = connection.run(ms(begin));
+            let connection = connection.run(at(begin));
             let before = connection.delivered;
-            connection.run(ms(begin + 8000)).delivered - before
+            connection.run(at(begin + 8000)).delivered - before
         });
         ((with / without - 1.0).abs() > 0.02).then(|| format!("{:.3} of the bytes", with / without))
     });
@@ -319,7 +315,7 @@ fn a_congestion_event_is_answered_once() {
         if ["bbr", "udt"].contains(&spec.algorithm().name) {
             return None;
         }
-        let mut connection = Connection::new(spec, &settings()).run(ms(8000));
+        let mut connection = Connection::new(spec, &settings()).run(at(8000));
         connection.controller.take_cut();
         let (sent_at, sent) = (connection.now, connection.sent);
         let mut cuts = 0;
@@ -341,7 +337,7 @@ fn a_congestion_event_is_answered_once() {
 #[test]
 fn persistent_congestion_leaves_two_packets() {
     check(specs().into_iter().filter(has_window), |spec| {
-        let mut connection = Connection::new(spec, &settings()).run(ms(3000));
+        let mut connection = Connection::new(spec, &settings()).run(at(3000));
         connection.on(&Event::PersistentCongestion);
         let window = connection.controller.output().window.get();
         (window != 2.0).then(|| format!("{window} packets"))

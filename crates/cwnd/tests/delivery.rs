@@ -1,18 +1,15 @@
 //! The delivery-rate estimator against the pseudocode of draft-ietf-ccwg-bbr section 4.1.2, whose
 //! volumes are bytes, with packets of one size.
 
+use crate::common::at;
 use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
 use cwnd::parts::RoundCounter;
-use cwnd::{Dur, Rate, Time};
+use cwnd::{Dur, Rate};
 use proptest::prelude::*;
 
 const MIN_RTT: Dur = Dur::from_millis(20);
 /// The bytes of a packet.
 const SIZE: u64 = 1500;
-
-fn at(millis: u64) -> Time {
-    Time::ZERO + Dur::from_millis(millis)
-}
 
 /// P of the draft, in milliseconds; `state` is the estimator's.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Properties of every controller of the registry under any events.
 
-use crate::common::{self, EVERY_RULE, conventions, slow_start};
+use crate::common::{self, EVERY_RULE, at, conventions, slow_start};
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
 use cwnd::registry::Kind;
@@ -355,10 +355,6 @@ fn who_uses_the_capacity() {
         let uses = Spec::new(algorithm).controller(&rfc()).needs().capacity;
         assert_eq!(uses, matches!(algorithm.name, "daimd" | "udt"), "{}", algorithm.name);
     }
-}
-
-fn at(millis: u64) -> Time {
-    Time::ZERO + Dur::from_millis(millis)
 }
 
 /// The law of `spec` in its machine, with an initial window of 40.

@@ -1,8 +1,9 @@
 //! The window machine: limits of the sender, settings, and each rule of [`Conventions`] alone.
 
+use crate::common::at;
 use crate::machine::Call::{Enter, Grow, Rescale};
 use crate::machine::State::{Avoidance, Recovery, SlowStart};
-use crate::machine::{Bench, Trace, at};
+use crate::machine::{Bench, Trace};
 use cwnd::laws::{Aimd, Cubic};
 use cwnd::{
     Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit, Lost,

@@ -1,13 +1,10 @@
 //! The paced machine: slow start, control intervals, congestion periods and clamps.
 
+use crate::common::at;
 use cwnd::{
     Acked, Clock, Context, Controller, Cut, Dur, Event, Lost, Marked, Paced, Packets, Rate,
 };
 use cwnd::{RateLaw, Report, Settings, Signal, Time};
-
-fn at(millis: u64) -> Time {
-    Time::ZERO + Dur::from_millis(millis)
-}
 
 fn rate(packets: f64) -> Rate {
     Rate::per_sec(packets)

@@ -1,8 +1,9 @@
 //! The window machine: its states and their transitions, undo, and rounds.
 
+use crate::common::at;
 use crate::machine::Call::{self, Enter, Grow, Round};
 use crate::machine::State::{Avoidance, Recovery, SlowStart};
-use crate::machine::{Bench, Trace, at};
+use crate::machine::{Bench, Trace};
 use cwnd::{Acked, Controller, Conventions, Cut, Event, Lost, Marked, Packets, Signal, Time};
 
 const RECOVERED: Event = Event::Recovered;

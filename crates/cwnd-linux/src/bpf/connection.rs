@@ -3,22 +3,9 @@
 use super::event::{Event, Kind, packets, per_second};
 use super::replay::{Agreement, Replay};
 use super::trace::Recording;
-use cwnd::Spec;
 use cwnd::record::Entry;
+use cwnd::{Cut, Spec};
 use std::collections::HashMap;
-
-/// A cut of the window or rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CutEvent {
-    /// Seconds since the trace began.
-    pub time: f64,
-    /// Whether the cause is a timeout, not a loss.
-    pub timeout: bool,
-    /// Window in packets, or rate in packets per second, before the cut.
-    pub before: f64,
-    /// Window or rate after the cut.
-    pub after: f64,
-}
 
 /// Trace of one connection. The series have one value for each event that reports a window.
 #[derive(Clone, Debug)]
@@ -44,8 +31,8 @@ pub struct Connection {
     /// A rate law's rate or a whole controller's pacing rate in packets per second; NaN in a rate
     /// law's slow start. Empty for window laws.
     pub rate: Vec<f64>,
-    /// Cuts.
-    pub cuts: Vec<CutEvent>,
+    /// Cuts of the window or rate, each with its time in seconds since the trace began.
+    pub cuts: Vec<(f64, Cut)>,
     /// Sum in seconds, and count, of the round-trip time samples.
     pub rtt_sum_count: (f64, u64),
     /// Seconds limited by the window, and by anything else.
@@ -93,16 +80,10 @@ impl Connection {
             self.rtt_sum_count =
                 (self.rtt_sum_count.0 + f64::from(event.rtt) / 1e6, self.rtt_sum_count.1 + 1);
         }
-        let timeout = event.kind == Kind::Timeout;
-        if timeout && !paced && event.whole.is_none() {
-            // The kernel cuts before it reports the timeout; the second cut replaces the first.
+        if event.replaces_cut(paced) {
             self.cuts.pop();
         }
-        if event.is_cut() {
-            let unit = if paced { per_second } else { packets };
-            let (before, after) = (unit(event.before), unit(event.after));
-            self.cuts.push(CutEvent { time, timeout, before, after });
-        }
+        self.cuts.extend(event.cut(paced).map(|cut| (time, cut)));
         self.last = *event;
         if matches!(event.kind, Kind::End | Kind::Round | Kind::Enter) {
             return;
@@ -111,9 +92,11 @@ impl Connection {
             && !paced
             && event.whole.is_none();
         // The kernel's window is set after the event of a whole controller.
-        let own_window = !paced && event.after >> 40 == u64::from(event.cwnd);
-        let law_window = own_window || event.whole.is_some();
-        let window = if cut || law_window { packets(event.after) } else { f64::from(event.cwnd) };
+        let window = match paced {
+            _ if cut || event.whole.is_some() => packets(event.after),
+            true => f64::from(event.cwnd),
+            false => event.window(),
+        };
         let rtt = if event.rtt > 0 { f64::from(event.rtt) / 1e6 } else { f64::NAN };
         let unset = event.ssthresh >= i32::MAX as u32;
         let ssthresh = match cut {
@@ -127,10 +110,8 @@ impl Connection {
         if let Some(whole) = &event.whole {
             self.rate.push(per_second(whole.pace));
         } else if paced {
-            let has_rate =
-                matches!(event.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout);
             let last = self.rate.last().copied().unwrap_or(f64::NAN);
-            self.rate.push(if has_rate { per_second(event.after) } else { last });
+            self.rate.push(event.new_rate().unwrap_or(last));
         }
         self.time.push(time);
         self.window.push(window);

@@ -1,6 +1,7 @@
 //! Events of a connection in the kernel: `struct event` of `kernel/trace.h`.
 
 use super::Whole;
+use cwnd::{Acked, Cut, Dur, Limit, Packets, Rate, Report, Signal, Time};
 
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +57,16 @@ pub fn packets(window: u64) -> f64 {
 /// Converts a rate of the kernel (Q24) to packets per second.
 pub fn per_second(rate: u64) -> f64 {
     rate as f64 / 2f64.powi(24)
+}
+
+/// Converts microseconds of the kernel.
+pub(super) fn micros(time: u32) -> Dur {
+    Dur::from_micros(time.into())
+}
+
+/// The relative difference of a value of the kernel.
+pub(super) fn difference(found: f64, expected: f64) -> f64 {
+    (found - expected).abs() / expected.abs().max(f64::MIN_POSITIVE)
 }
 
 /// One event of one connection.
@@ -125,6 +136,65 @@ impl Event {
             Kind::Lost => self.after < self.before,
             _ => false,
         }
+    }
+
+    /// The reduction, if [`Event::is_cut`]; `paced` for a rate law.
+    pub(crate) fn cut(&self, paced: bool) -> Option<Cut> {
+        let timeout = self.kind == Kind::Timeout;
+        let signal = if timeout { Signal::Timeout } else { Signal::Loss };
+        let values = [self.before, self.after];
+        self.is_cut().then(|| {
+            if paced {
+                let [before, after] = values.map(|q24| Rate::per_sec(per_second(q24)));
+                Cut::rate(signal, before, after)
+            } else {
+                let [before, after] = values.map(|q40| Packets::new(packets(q40)));
+                Cut::window(signal, before, after)
+            }
+        })
+    }
+
+    /// Whether the cut replaces the one before: the kernel cuts before it reports a timeout.
+    pub(crate) fn replaces_cut(&self, paced: bool) -> bool {
+        self.kind == Kind::Timeout && !paced && self.whole.is_none()
+    }
+
+    /// The rate law's new rate in packets per second, if the event changes it.
+    pub(crate) fn new_rate(&self) -> Option<f64> {
+        let changes = matches!(self.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout);
+        changes.then(|| per_second(self.after))
+    }
+
+    /// The law's window in packets, or the kernel's if the kernel has changed it.
+    pub(super) fn window(&self) -> f64 {
+        if self.after >> 40 == u64::from(self.cwnd) {
+            packets(self.after)
+        } else {
+            f64::from(self.cwnd)
+        }
+    }
+
+    /// The acknowledgement of [`Kind::Acked`] at `at`. The window grows in later events.
+    pub(super) fn acked(&self, at: Time) -> Acked {
+        let rtt = micros(self.rtt);
+        let sent_at = at.as_nanos().saturating_sub(rtt.as_nanos());
+        let mut acked = Acked::new(self.packets, Time::from_nanos(sent_at));
+        acked.credit = 0;
+        acked.in_flight = self.in_flight;
+        acked.sent = u64::from(self.sent);
+        acked.rtt = (self.rtt > 0).then_some(rtt);
+        acked.received_at =
+            (self.timestamp != 0).then(|| Time::from_nanos(u64::from(self.timestamp) * 1_000_000));
+        acked.limit = if self.limited { Limit::Window } else { Limit::Application };
+        acked
+    }
+
+    /// The report of [`Kind::Report`].
+    pub(super) fn report(&self) -> Report {
+        let rate = |q24| Some(Rate::per_sec(per_second(q24)));
+        let mut report = Report::new(self.packets, u64::from(self.sent), micros(self.rtt));
+        (report.arrival, report.capacity) = (rate(self.arrival), rate(self.capacity));
+        report
     }
 
     /// Parses an event; `None` if the bytes are too short or the kind is unknown.

@@ -14,7 +14,7 @@ mod unpinned;
 mod whole;
 
 pub use check::{Finding, check};
-pub use connection::{Connection, Connections, CutEvent};
+pub use connection::{Connection, Connections};
 pub use error::Error;
 pub use implementation::{IMPLEMENTED, Implementation, fixed, is_implemented};
 pub use pinned::{Instance, default_controller, default_name, find, list, load, unload};

@@ -6,12 +6,12 @@
 //! window and pacing rate.
 
 use super::Implementation;
-use super::event::{Event, Kind, packets, per_second};
+use super::event::{Event, Kind, difference, micros, packets, per_second};
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
-    Acked, Context, Dur, Law, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
-    Signal, Spec, Time, WindowLaw,
+    Context, Law, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec, Time,
+    WindowLaw,
 };
 
 /// Largest accepted relative difference between a window or rate of the kernel and of the law.
@@ -75,32 +75,27 @@ impl Replay {
     /// Processes an event. Returns the law's window or rate if the event changes it.
     pub fn step(&mut self, event: &Event) -> Option<f64> {
         let received_at = self.receiver_time(event);
-        let expected = match &mut self.law {
-            ReplayedLaw::Window { law, saved } => window_step(law, saved, event, received_at),
-            ReplayedLaw::Rate(law) => rate_step(law, event),
-            ReplayedLaw::Whole(replay) => {
-                let step = replay.step(event, BOUND)?;
-                let agreement = &mut self.agreement;
-                let Some(error) = step.error else {
-                    agreement.parted += 1;
-                    return Some(step.window);
-                };
-                agreement.steps += 1;
-                agreement.cuts += u64::from(event.is_cut());
-                agreement.max_error = agreement.max_error.max(error);
-                return Some(step.window);
+        let (expected, error) = match &mut self.law {
+            ReplayedLaw::Window { law, saved } => {
+                let expected = window_step(law, saved, event, received_at)?;
+                (expected, Some(difference(packets(event.after), expected)))
             }
+            ReplayedLaw::Rate(law) => {
+                let expected = rate_step(law, event)?;
+                let unit = if event.kind == Kind::Report { packets } else { per_second };
+                (expected, Some(difference(unit(event.after), expected)))
+            }
+            ReplayedLaw::Whole(replay) => replay.step(event, BOUND)?,
         };
-        if let Some(expected) = expected {
-            let window = matches!(self.law, ReplayedLaw::Window { .. });
-            let unit = if window || event.kind == Kind::Report { packets } else { per_second };
-            let error =
-                (unit(event.after) - expected).abs() / expected.abs().max(f64::MIN_POSITIVE);
-            self.agreement.steps += 1;
-            self.agreement.cuts += u64::from(matches!(event.kind, Kind::Cut | Kind::Timeout));
-            self.agreement.max_error = self.agreement.max_error.max(error);
+        let agreement = &mut self.agreement;
+        if let Some(error) = error {
+            agreement.steps += 1;
+            agreement.cuts += u64::from(event.is_cut());
+            agreement.max_error = agreement.max_error.max(error);
+        } else {
+            agreement.parted += 1;
         }
-        expected
+        Some(expected)
     }
 
     /// Updates the receiver's clock, which is monotonic. Timestamps are milliseconds and wrap.
@@ -115,10 +110,6 @@ impl Replay {
         }
         Some(Time::from_nanos(self.receiver_time))
     }
-}
-
-fn micros(time: u32) -> Dur {
-    Dur::from_nanos(u64::from(time) * 1000)
 }
 
 fn context(event: &Event) -> Context {
@@ -142,14 +133,8 @@ fn window_step(
     let (cx, before) = (context(event), packets(event.before));
     match event.kind {
         Kind::Acked => {
-            let mut acked = Acked::new(event.packets, Time::ZERO);
-            acked.credit = 0;
-            acked.in_flight = event.in_flight;
-            acked.sent = u64::from(event.sent);
+            let mut acked = event.acked(cx.now);
             acked.received_at = received_at;
-            if !event.limited {
-                acked.limit = Limit::Application;
-            }
             law.observe(&acked, &cx);
             None
         }
@@ -199,17 +184,12 @@ fn window_step(
 fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
     /// The paced machine's minimum rate.
     const MIN_RATE: f64 = 1.0;
-    let rtt = micros(event.rtt);
     let mut cx = context(event);
-    cx.rtt = Some(Rtt::first(rtt));
+    cx.rtt = Some(Rtt::first(micros(event.rtt)));
     let before = Rate::per_sec(per_second(event.before));
     match event.kind {
         Kind::Report => {
-            let rate = |q24| Some(Rate::per_sec(per_second(q24)));
-            let (arrival, capacity) = (rate(event.arrival), rate(event.capacity));
-            let mut report = Report::new(event.packets, u64::from(event.sent), rtt);
-            (report.arrival, report.capacity) = (arrival, capacity);
-            law.observe(&report, &cx);
+            law.observe(&event.report(), &cx);
             law.window(&cx)
         }
         Kind::Tick => Some(law.tick(before, &cx).as_per_sec()),

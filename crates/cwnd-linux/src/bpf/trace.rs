@@ -7,7 +7,7 @@ use super::loader::capture_log;
 use super::pinned::{Instance, pinned_map};
 use super::whole;
 use cwnd::record::Entry;
-use cwnd::{Acked, Dur, Event as RecordEvent, Limit, Lost, Output, Packets, Rate, Report, Time};
+use cwnd::{Event as RecordEvent, Lost, Output, Packets, Rate, Time};
 use libbpf_rs::{ErrorKind, MapHandle, RingBuffer, RingBufferBuilder};
 use nix::time::{ClockId, clock_gettime};
 use std::io;
@@ -161,12 +161,13 @@ impl Recording {
                 return;
             }
             Kind::Acked => {
-                self.window = window(event);
-                self.acked = Some(Entry { at, event: acked(event, at), output: self.output() });
+                self.window = event.window();
+                let acked = RecordEvent::Acked(event.acked(at));
+                self.acked = Some(Entry { at, event: acked, output: self.output() });
                 return;
             }
             Kind::Slow | Kind::Grow => {
-                self.window = window(event);
+                self.window = event.window();
                 let output = self.output();
                 if let Some(Entry {
                     event: RecordEvent::Acked(acked), output: acked_output, ..
@@ -204,14 +205,7 @@ impl Recording {
                 self.in_recovery = false;
                 RecordEvent::Undo
             }
-            Kind::Report => {
-                let rate = |q24| Some(Rate::per_sec(per_second(q24)));
-                let rtt = Dur::from_nanos(u64::from(event.rtt) * 1000);
-                let (arrival, capacity) = (rate(event.arrival), rate(event.capacity));
-                let mut report = Report::new(event.packets, sent, rtt);
-                (report.arrival, report.capacity) = (arrival, capacity);
-                RecordEvent::Report(report)
-            }
+            Kind::Report => RecordEvent::Report(event.report()),
             Kind::Tick | Kind::Start => RecordEvent::Tick,
         };
         entry(Entry { at, event: record_event, output: self.output() });
@@ -229,27 +223,4 @@ impl Recording {
         output.pace = self.pace;
         output
     }
-}
-
-/// Returns the law's window, or the kernel's if the kernel has changed it.
-fn window(event: &Event) -> f64 {
-    if event.after >> 40 == u64::from(event.cwnd) {
-        packets(event.after)
-    } else {
-        f64::from(event.cwnd)
-    }
-}
-
-fn acked(event: &Event, at: Time) -> RecordEvent {
-    let rtt = (event.rtt > 0).then(|| Dur::from_nanos(u64::from(event.rtt) * 1000));
-    let sent_at = at.as_nanos().saturating_sub(u64::from(event.rtt) * 1000);
-    let mut acked = Acked::new(event.packets, Time::from_nanos(sent_at));
-    acked.credit = 0;
-    acked.in_flight = event.in_flight;
-    acked.sent = u64::from(event.sent);
-    acked.rtt = rtt;
-    acked.received_at =
-        (event.timestamp != 0).then(|| Time::from_nanos(u64::from(event.timestamp) * 1_000_000));
-    acked.limit = if event.limited { Limit::Window } else { Limit::Application };
-    RecordEvent::Acked(acked)
 }

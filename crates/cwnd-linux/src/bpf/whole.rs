@@ -2,7 +2,7 @@
 //! event`, and their conversion to the events of crate `cwnd`. They contain every input of the
 //! controller.
 
-use super::event::{Event, Kind, packets, per_second};
+use super::event::{Event, Kind, difference, micros, packets, per_second};
 use cwnd::delivery::RateSample;
 use cwnd::{
     Acked, AnyController, Controller, Dur, Event as ControllerEvent, Limit, Lost, MakeController,
@@ -77,7 +77,7 @@ pub(super) fn controller_event(event: &Event, whole: &Whole) -> Option<Controlle
             let mut acked = Acked::new(event.packets, Time::ZERO + Dur::from_micros(whole.sent_at));
             acked.in_flight = event.in_flight;
             acked.sent = u64::from(event.sent);
-            acked.rtt = (event.rtt > 0).then(|| Dur::from_micros(event.rtt.into()));
+            acked.rtt = (event.rtt > 0).then(|| micros(event.rtt));
             acked.limit = match (event.limited, whole.idles) {
                 (true, _) => Limit::Window,
                 (false, true) => Limit::Application,
@@ -129,23 +129,16 @@ pub(super) struct WholeReplay {
     parted: bool,
 }
 
-/// Result of a step of a [`WholeReplay`].
-pub(super) struct Step {
-    /// The window of the controller.
-    pub window: f64,
-    /// The relative difference of the window or of the pacing rate, whichever is larger; `None`
-    /// after a close decision that was taken otherwise.
-    pub error: Option<f64>,
-}
-
 impl WholeReplay {
     pub(super) fn new(spec: &Spec) -> WholeReplay {
         WholeReplay { spec: *spec, controller: None, parted: false }
     }
 
-    /// Processes an event. Returns the result if the controller has processed it; differences up to
-    /// `bound` are rounding errors.
-    pub(super) fn step(&mut self, event: &Event, bound: f64) -> Option<Step> {
+    /// Processes an event. Returns, if the controller has processed it, the controller's window, and
+    /// the relative difference of the window or of the pacing rate, whichever is larger: `None`
+    /// after a close decision that was taken otherwise. Differences up to `bound` are rounding
+    /// errors.
+    pub(super) fn step(&mut self, event: &Event, bound: f64) -> Option<(f64, Option<f64>)> {
         let whole = event.whole.as_ref()?;
         if event.kind == Kind::Begin {
             let mut settings = Settings::default();
@@ -159,12 +152,10 @@ impl WholeReplay {
         controller.on(Time::from_nanos(event.time), &controller_event(event, whole)?);
         let (expected, found) = (controller.output(), output(event, whole));
         let rate = |output: &Output| output.pace.map_or(0.0, Rate::as_per_sec);
-        let difference = |a: f64, b: f64| (a - b).abs() / b.abs().max(f64::MIN_POSITIVE);
         let error = difference(found.window.get(), expected.window.get())
             .max(difference(rate(&found), rate(&expected)));
         self.parted |= error > bound && whole.close > 0;
-        let error = (!self.parted).then_some(error);
-        Some(Step { window: expected.window.get(), error })
+        Some((expected.window.get(), (!self.parted).then_some(error)))
     }
 }
 

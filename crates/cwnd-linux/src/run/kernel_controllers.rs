@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use cwnd::{Cut, Packets, Rate, Signal, Time};
+use cwnd::Time;
 
 use super::flow_config::{FlowConfig, Protocol, TcpController};
 use super::measurement::FlowEvent;
-use crate::bpf::event::{Event, Kind, packets, per_second};
+use crate::bpf::event::{Event, Kind, per_second};
 use crate::bpf::{Error, Trace, UnpinnedController, monotonic};
 
 /// A controller that was loaded for the run.
@@ -78,34 +78,19 @@ impl KernelControllers {
 
 /// Converts an event of the kernel to events of a flow.
 fn add_flow_events(event: &Event, at: Time, paced: bool, mut add_event: impl FnMut(FlowEvent)) {
-    let timeout = event.kind == Kind::Timeout;
-    match event.kind {
-        Kind::Acked | Kind::Report if event.rtt > 0 => {
-            add_event(FlowEvent::Rtt(at, f64::from(event.rtt) * 1e-6));
-        }
-        _ if event.is_cut() => {
-            if timeout && !paced && event.whole.is_none() {
-                add_event(FlowEvent::CutReplaced);
-            }
-            let signal = if timeout { Signal::Timeout } else { Signal::Loss };
-            let values = [event.before, event.after];
-            add_event(FlowEvent::Cut(
-                at,
-                if paced {
-                    let [before, after] = values.map(|q24| Rate::per_sec(per_second(q24)));
-                    Cut::rate(signal, before, after)
-                } else {
-                    let [before, after] = values.map(|q40| Packets::new(packets(q40)));
-                    Cut::window(signal, before, after)
-                },
-            ));
-        }
-        _ => {}
+    if event.rtt > 0 && matches!(event.kind, Kind::Acked | Kind::Report) {
+        add_event(FlowEvent::Rtt(at, f64::from(event.rtt) * 1e-6));
+    }
+    if event.replaces_cut(paced) {
+        add_event(FlowEvent::CutReplaced);
+    }
+    if let Some(cut) = event.cut(paced) {
+        add_event(FlowEvent::Cut(at, cut));
     }
     if let Some(whole) = &event.whole {
         add_event(FlowEvent::Rate(per_second(whole.pace)));
     }
-    if paced && matches!(event.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout) {
-        add_event(FlowEvent::Rate(per_second(event.after)));
+    if let Some(rate) = event.new_rate().filter(|_| paced) {
+        add_event(FlowEvent::Rate(rate));
     }
 }

@@ -14,7 +14,8 @@ macro_rules! classes {
     )+) => {
         $(
             $(#[$doc])*
-            #[pyclass(frozen, get_all, module = "cwnd._native")]
+            #[derive(Clone)]
+            #[pyclass(frozen, get_all, from_py_object, module = "cwnd._native")]
             pub(crate) struct $name { $($(#[$about])* pub(super) $field: $type),* }
 
             #[pymethods]
@@ -167,6 +168,63 @@ converted_classes! {
         application_limited: bool = false => sample.application_limited,
     }
 
+    /// An acknowledgement.
+    Acked from acked: cwnd::Acked {
+        /// Packets newly acknowledged, cumulatively or selectively.
+        packets: u32 = 1 => acked.packets,
+        /// Packets that the window may grow by in slow start.
+        credit: u32 = 1 => acked.credit,
+        /// Packets in flight after this acknowledgement.
+        in_flight: u32 = 0 => acked.in_flight,
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0 => acked.sent,
+        /// When the most recently sent of the newly acknowledged packets was sent, in seconds.
+        sent_at: f64 = 0.0 => acked.sent_at.as_secs(),
+        /// The round-trip time sample in seconds; None where Karn's algorithm forbids one.
+        rtt: Option<f64> = None => acked.rtt.map(Dur::as_secs),
+        /// The arrival time of the newest packet by the receiver's clock in seconds (RFC 7323
+        /// timestamps), or None.
+        received_at: Option<f64> = None => acked.received_at.map(Time::as_secs),
+        /// Whether the acknowledgement carries ECN-Echo. The window does not grow on it.
+        echo: bool = false => acked.echo,
+        /// Packets newly reported as CE-marked, where the transport counts them.
+        marked: u32 = 0 => acked.marked,
+        /// What limited the sender since the previous acknowledgement: window, pacing, receiver or
+        /// application.
+        limit: String = String::from("window") => limit(acked.limit).into(),
+        /// The delivery-rate sample, for controllers that need one; None otherwise.
+        delivery: Option<RateSample> = None => acked.delivery.as_ref().map(RateSample::from),
+        /// The earliest time at which the pacing rate lets the next packet leave, in seconds; None
+        /// where it is not reported.
+        departure: Option<f64> = None => acked.departure.map(Time::as_secs),
+    }
+
+    /// Packets declared lost, one event for each detection.
+    Lost from lost: cwnd::Lost {
+        /// Packets newly declared lost.
+        packets: u32 = 1 => lost.packets,
+        /// When the most recently sent of them was sent, in seconds.
+        sent_at: f64 = 0.0 => lost.sent_at.as_secs(),
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0 => lost.sent,
+        /// The state of the most recently sent of them, for controllers that need delivery-rate
+        /// samples; None otherwise.
+        delivery: Option<LossSample> = None => lost.delivery.as_ref().map(LossSample::from),
+    }
+
+    /// The retransmission timer expired, and the driver declared packets lost.
+    Timeout from lost: cwnd::Lost {
+        /// Packets newly declared lost. They are reported here alone.
+        packets: u32 = 1 => lost.packets,
+        /// When the most recently sent of them was sent, in seconds.
+        sent_at: f64 = 0.0 => lost.sent_at.as_secs(),
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0 => lost.sent,
+        /// The state of the most recently sent of them, for controllers that need delivery-rate
+        /// samples; None otherwise.
+        delivery: Option<LossSample> = None => lost.delivery.as_ref().map(LossSample::from),
+    }
+
     /// Packets reported as CE-marked.
     Marked from marked: cwnd::Marked {
         /// Packets newly reported as CE-marked, or 1 for an ECN-Echo.
@@ -210,68 +268,11 @@ converted_classes! {
 }
 
 classes! {
-    /// An acknowledgement.
-    Acked {
-        /// Packets newly acknowledged, cumulatively or selectively.
-        packets: u32 = 1,
-        /// Packets that the window may grow by in slow start.
-        credit: u32 = 1,
-        /// Packets in flight after this acknowledgement.
-        in_flight: u32 = 0,
-        /// Packets sent since the connection began, with retransmissions.
-        sent: u64 = 0,
-        /// When the most recently sent of the newly acknowledged packets was sent, in seconds.
-        sent_at: f64 = 0.0,
-        /// The round-trip time sample in seconds; None where Karn's algorithm forbids one.
-        rtt: Option<f64> = None,
-        /// The arrival time of the newest packet by the receiver's clock in seconds (RFC 7323
-        /// timestamps), or None.
-        received_at: Option<f64> = None,
-        /// Whether the acknowledgement carries ECN-Echo. The window does not grow on it.
-        echo: bool = false,
-        /// Packets newly reported as CE-marked, where the transport counts them.
-        marked: u32 = 0,
-        /// What limited the sender since the previous acknowledgement: window, pacing, receiver or
-        /// application.
-        limit: String = String::from("window"),
-        /// The delivery-rate sample, for controllers that need one; None otherwise.
-        delivery: Option<Py<RateSample>> = None,
-        /// The earliest time at which the pacing rate lets the next packet leave, in seconds; None
-        /// where it is not reported.
-        departure: Option<f64> = None,
-    }
-
-    /// Packets declared lost, one event for each detection.
-    Lost {
-        /// Packets newly declared lost.
-        packets: u32 = 1,
-        /// When the most recently sent of them was sent, in seconds.
-        sent_at: f64 = 0.0,
-        /// Packets sent since the connection began, with retransmissions.
-        sent: u64 = 0,
-        /// The state of the most recently sent of them, for controllers that need delivery-rate
-        /// samples; None otherwise.
-        delivery: Option<Py<LossSample>> = None,
-    }
-
     /// The handshake of a TCP is complete.
     Handshake {
         /// The time between the SYN and its acknowledgement in seconds: no sample for a least
         /// round-trip time.
         rtt: f64 = 0.0,
-    }
-
-    /// The retransmission timer expired, and the driver declared packets lost.
-    Timeout {
-        /// Packets newly declared lost. They are reported here alone.
-        packets: u32 = 1,
-        /// When the most recently sent of them was sent, in seconds.
-        sent_at: f64 = 0.0,
-        /// Packets sent since the connection began, with retransmissions.
-        sent: u64 = 0,
-        /// The state of the most recently sent of them, for controllers that need delivery-rate
-        /// samples; None otherwise.
-        delivery: Option<Py<LossSample>> = None,
     }
 
     /// The driver reduced the window by a rule of its own.
@@ -315,44 +316,5 @@ fn limit(limit: Limit) -> &'static str {
         Limit::Pacing => "pacing",
         Limit::Receiver => "receiver",
         Limit::Application => "application",
-    }
-}
-
-impl Acked {
-    pub(super) fn new_from(py: Python<'_>, acked: &cwnd::Acked) -> PyResult<Self> {
-        let sample = acked.delivery.as_ref().map(RateSample::from);
-        Ok(Acked {
-            packets: acked.packets,
-            credit: acked.credit,
-            in_flight: acked.in_flight,
-            sent: acked.sent,
-            sent_at: acked.sent_at.as_secs(),
-            rtt: acked.rtt.map(Dur::as_secs),
-            received_at: acked.received_at.map(Time::as_secs),
-            echo: acked.echo,
-            marked: acked.marked,
-            limit: limit(acked.limit).into(),
-            delivery: sample.map(|sample| Py::new(py, sample)).transpose()?,
-            departure: acked.departure.map(Time::as_secs),
-        })
-    }
-}
-
-impl Lost {
-    pub(super) fn new_from(py: Python<'_>, lost: &cwnd::Lost) -> PyResult<Self> {
-        let sample = lost.delivery.as_ref().map(LossSample::from);
-        Ok(Lost {
-            packets: lost.packets,
-            sent_at: lost.sent_at.as_secs(),
-            sent: lost.sent,
-            delivery: sample.map(|sample| Py::new(py, sample)).transpose()?,
-        })
-    }
-}
-
-impl Timeout {
-    pub(super) fn new_from(py: Python<'_>, lost: &cwnd::Lost) -> PyResult<Self> {
-        let Lost { packets, sent_at, sent, delivery } = Lost::new_from(py, lost)?;
-        Ok(Timeout { packets, sent_at, sent, delivery })
     }
 }

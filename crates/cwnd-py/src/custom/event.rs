@@ -11,13 +11,13 @@ use pyo3::{PyClass, PyClassInitializer};
 /// The Python object of an event; `None` for a kind that Python does not have.
 pub(super) fn object<'py>(py: Python<'py>, event: &Event) -> PyResult<Option<Bound<'py, PyAny>>> {
     match event {
-        Event::Acked(acked) => any(py, Acked::new_from(py, acked)?),
+        Event::Acked(acked) => any(py, Acked::from(acked)),
         Event::Handshake { rtt } => any(py, Handshake { rtt: rtt.as_secs() }),
-        Event::Lost(lost) => any(py, Lost::new_from(py, lost)?),
+        Event::Lost(lost) => any(py, Lost::from(lost)),
         Event::Marked(marked) => any(py, Marked::from(marked)),
         Event::Report(report) => any(py, Report::from(report)),
         Event::Recovered => any(py, Recovered),
-        Event::Timeout(lost) => any(py, Timeout::new_from(py, lost)?),
+        Event::Timeout(lost) => any(py, Timeout::from(lost)),
         Event::PersistentCongestion => any(py, PersistentCongestion),
         Event::Undo => any(py, Undo),
         Event::Reduced { window, .. } => any(py, Reduced { window: window.get() }),

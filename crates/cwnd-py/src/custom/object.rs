@@ -96,10 +96,10 @@ impl Object {
         &self,
         has: bool,
         hook: &str,
-        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+        arguments: impl FnOnce() -> A,
     ) {
         if has {
-            self.run((), |py| self.ask(py, hook, arguments(py)?).map(drop));
+            self.run((), |py| self.ask(py, hook, arguments()).map(drop));
         }
     }
 

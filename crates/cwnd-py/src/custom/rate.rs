@@ -3,6 +3,7 @@
 use super::data::{Context, Lost, Report};
 use super::object::{Object, finite_or_none, hooks, wrong};
 use cwnd::{Clock, Dur, Rate, RateLaw, Signal};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -38,7 +39,7 @@ impl PyRateLaw {
         &mut self,
         hook: &str,
         otherwise: f64,
-        arguments: impl for<'py> pyo3::call::PyCallArgs<'py>,
+        arguments: impl for<'py> PyCallArgs<'py>,
     ) -> Rate {
         let least = self.least.as_per_sec();
         Rate::per_sec(self.run(otherwise, |py, object| {
@@ -63,6 +64,18 @@ impl PyRateLaw {
         });
         self.interval = interval;
         answer
+    }
+
+    /// Calls a hook whose answer does not count, if the law has it.
+    fn tell<A: for<'py> PyCallArgs<'py>>(
+        &mut self,
+        has: bool,
+        hook: &str,
+        arguments: impl FnOnce() -> A,
+    ) {
+        if has {
+            self.run((), |py, object| object.ask(py, hook, arguments()).map(drop));
+        }
     }
 }
 
@@ -122,10 +135,8 @@ impl RateLaw for PyRateLaw {
     }
 
     fn observe(&mut self, report: &cwnd::Report, cx: &cwnd::Context) {
-        if self.has.observe {
-            let (report, cx) = (Report::from(report), Context::from(cx));
-            self.run((), |py, object| object.ask(py, "observe", (report, cx)).map(drop));
-        }
+        let arguments = || (Report::from(report), Context::from(cx));
+        self.tell(self.has.observe, "observe", arguments);
     }
 
     fn delay_rises(&mut self, cx: &cwnd::Context) -> bool {
@@ -134,13 +145,8 @@ impl RateLaw for PyRateLaw {
     }
 
     fn losses(&mut self, lost: &cwnd::Lost, rate: Rate, cx: &cwnd::Context) {
-        if self.has.losses {
-            let (rate, cx) = (rate.as_per_sec(), Context::from(cx));
-            self.run((), |py, object| {
-                let arguments = (Lost::new_from(py, lost)?, rate, cx);
-                object.ask(py, "losses", arguments).map(drop)
-            });
-        }
+        let arguments = || (Lost::from(lost), rate.as_per_sec(), Context::from(cx));
+        self.tell(self.has.losses, "losses", arguments);
     }
 
     fn window(&self, cx: &cwnd::Context) -> Option<f64> {
@@ -166,9 +172,7 @@ impl RateLaw for PyRateLaw {
     }
 
     fn rescale(&mut self, factor: f64) {
-        if self.has.rescale {
-            self.run((), |py, object| object.ask(py, "rescale", (factor,)).map(drop));
-        }
+        self.tell(self.has.rescale, "rescale", || (factor,));
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {

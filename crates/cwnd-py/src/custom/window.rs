@@ -31,7 +31,7 @@ impl PyWindowLaw {
 
 impl WindowLaw for PyWindowLaw {
     fn adopt(&mut self, conventions: &'static cwnd::Conventions) {
-        self.object.tell(self.has.adopt, "adopt", |_| Ok((Conventions::from(conventions),)));
+        self.object.tell(self.has.adopt, "adopt", || (Conventions::from(conventions),));
     }
 
     fn grow(&mut self, w: f64, acked: f64, cx: &cwnd::Context) -> f64 {
@@ -82,11 +82,11 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn enter(&mut self, w: f64, cx: &cwnd::Context) {
-        self.object.tell(self.has.enter, "enter", |_| Ok((w, Context::from(cx))));
+        self.object.tell(self.has.enter, "enter", || (w, Context::from(cx)));
     }
 
     fn round(&mut self, round: &cwnd::Round, cx: &cwnd::Context) {
-        let arguments = |_: Python<'_>| Ok((Round::from(round), Context::from(cx)));
+        let arguments = || (Round::from(round), Context::from(cx));
         self.object.tell(self.has.round, "round", arguments);
     }
 
@@ -95,7 +95,7 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn observe(&mut self, acked: &cwnd::Acked, cx: &cwnd::Context) {
-        let arguments = |py: Python<'_>| Ok((Acked::new_from(py, acked)?, Context::from(cx)));
+        let arguments = || (Acked::from(acked), Context::from(cx));
         self.object.tell(self.has.observe, "observe", arguments);
     }
 
@@ -106,11 +106,11 @@ impl WindowLaw for PyWindowLaw {
     }
 
     fn reduced(&mut self, w: f64) {
-        self.object.tell(self.has.reduced, "reduced", |_| Ok((w,)));
+        self.object.tell(self.has.reduced, "reduced", || (w,));
     }
 
     fn rescale(&mut self, factor: f64) {
-        self.object.tell(self.has.rescale, "rescale", |_| Ok((factor,)));
+        self.object.tell(self.has.rescale, "rescale", || (factor,));
     }
 
     fn uses_delivery_rate(&self) -> bool {

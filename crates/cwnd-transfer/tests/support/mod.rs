@@ -209,6 +209,9 @@ pub(crate) const FILE: Offer<'static> = Offer {
     target: b"",
 };
 
+/// The end of a first file of three bytes.
+pub(crate) const END: Frame<'static> = Frame::End { number: 0, size: 3, root: None };
+
 /// A stream, whose size and time are unknown.
 pub(crate) const STREAM: Offer<'static> = Offer {
     what: What::Stream,
@@ -224,6 +227,13 @@ pub(crate) fn setup(options: ReceiveOptions) -> (TempDir, Server) {
     let dir = TempDir::new().unwrap();
     let server = Server::new(&dir.path().join("in"), options);
     (dir, server)
+}
+
+/// A receiver and a sender controlled by the test.
+pub(crate) fn scripted(options: ReceiveOptions) -> (TempDir, Server, Script) {
+    let (dir, server) = setup(options);
+    let script = Script::new(&server);
+    (dir, server, script)
 }
 
 /// Writes files into a new folder, and creates their parents.
@@ -449,6 +459,12 @@ impl Script {
     pub(crate) fn offer(&self, path: &[u8], size: u64, secs: i64) {
         let mtime = Stamp { secs, nanos: 0 };
         self.write_all(&Frame::Offer(Offer { size, space: size, mtime, path, ..FILE }));
+    }
+
+    /// Sends the data and the end of the first file, of three bytes.
+    pub(crate) fn data(&self) {
+        self.block(0, 0, b"abc");
+        self.write_all(&END);
     }
 
     pub(crate) fn block(&self, number: u64, index: u64, data: &[u8]) {

@@ -6,9 +6,13 @@
 use cwnd::{Dur, Spec, Time};
 use cwnd_udt::handshake::{Handshake, Request, VERSION};
 use cwnd_udt::packet::Control;
+use cwnd_udt::secure::{Credentials, packet_size};
 use cwnd_udt::{Answer, Config, Connection, Event, Listener, Seq, SocketType};
+use sealing::{Opened, Sealing};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+mod sealing;
 
 pub(crate) const KEY: [u8; 16] = [7; 16];
 
@@ -127,6 +131,8 @@ pub(crate) struct Pair {
     pub stalled: Option<usize>,
     /// The sequence number of a data packet of the first end that is always lost.
     pub hole: Option<u32>,
+    /// The encryption, if the ends have keys.
+    pub sealing: Option<Sealing>,
 }
 
 pub(crate) fn config(law: &str) -> Config {
@@ -158,6 +164,7 @@ impl Pair {
             capacity: None,
             stalled: None,
             hole: None,
+            sealing: None,
         }
     }
 
@@ -175,6 +182,15 @@ impl Pair {
     /// A client and a listener of one configuration, after they have connected.
     pub(crate) fn open(config: &Config, initial: u32, path: Path, seed: u64) -> Self {
         Pair::connecting([config, config], initial, path, seed).connect()
+    }
+
+    /// A client that connects to a listener, both with credentials, in packets that are at most
+    /// 1500 bytes large after encryption.
+    pub(crate) fn sealed(credentials: [&Credentials; 2], path: Path, seed: u64) -> Self {
+        let config = Config { packet_size: packet_size(1500), ..config("cubic") };
+        let mut pair = Pair::connecting([&config, &config], 9, path, seed);
+        pair.sealing = Some(Sealing::new(credentials));
+        pair
     }
 
     /// Two ends that connect by rendezvous.
@@ -208,7 +224,11 @@ impl Pair {
 
     /// Whether an end exists and is not stalled.
     fn runs(&self, end: usize) -> bool {
-        (end == 0 || self.listening.is_none()) && self.stalled != Some(end)
+        let exists = match end {
+            0 => self.sealing.as_ref().is_none_or(|sealing| sealing.sessions[0].is_some()),
+            _ => self.listening.is_none(),
+        };
+        exists && self.stalled != Some(end)
     }
 
     pub(crate) fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
@@ -247,7 +267,20 @@ impl Pair {
         }
     }
 
+    /// Sends datagrams of an end's connection, all but the last of one length.
+    fn send_plain(&mut self, from: usize, mut datagrams: Vec<Vec<u8>>) {
+        if let Some(sealing) = &mut self.sealing {
+            datagrams = sealing.seal(from, datagrams);
+        }
+        datagrams.into_iter().for_each(|datagram| self.send(from, datagram));
+    }
+
     fn transmit(&mut self, end: usize) {
+        if let (0, Some(sealing)) = (end, &mut self.sealing)
+            && let Some(hello) = sealing.hello(self.now)
+        {
+            self.send(0, hello);
+        }
         if !self.runs(end) {
             return;
         }
@@ -257,20 +290,34 @@ impl Pair {
             assert!(transmit.datagrams.len() <= self.most * transmit.segment);
             let datagrams: Vec<_> = transmit.iter().map(<[u8]>::to_vec).collect();
             assert!(!datagrams.is_empty() && datagrams.iter().all(|d| !d.is_empty()));
-            for datagram in datagrams {
-                self.send(end, datagram);
-            }
+            self.send_plain(end, datagrams);
         }
         while let Some(event) = self.ends[end].poll_event() {
             self.events[end].push(event);
         }
     }
 
+    /// Delivers a datagram of the path.
+    fn receive(&mut self, end: usize, mut datagram: Vec<u8>) {
+        let Some(sealing) = &mut self.sealing else { return self.deliver(end, &datagram) };
+        match (sealing.open(self.now, end, &mut datagram), &self.listening) {
+            (Opened::Nothing, _) => {}
+            (Opened::Answer(answer), _) => self.send(1, answer),
+            (Opened::Session, None) => unreachable!("accepted before its session is open"),
+            (Opened::Session, Some((_, config, _))) => {
+                let ip = server().ip();
+                self.ends[0] = Connection::connect(config, self.now, 11, Seq::new(9), ip);
+            }
+            (Opened::Plain(plain), _) => self.deliver(end, &plain),
+        }
+    }
+
+    /// Delivers a datagram to the connection or the listener of an end.
     pub(crate) fn deliver(&mut self, end: usize, datagram: &[u8]) {
         if let (1, Some((listener, config, id))) = (end, &self.listening) {
             match listener.handle(self.now, client(), datagram) {
                 Answer::Ignore => {}
-                Answer::Reply(reply) => self.send(1, reply.to_vec()),
+                Answer::Reply(reply) => self.send_plain(1, vec![reply.to_vec()]),
                 Answer::Accept(incoming) => {
                     self.ends[1] = Connection::accept(config, self.now, *id, &incoming);
                     self.listening = None;
@@ -284,10 +331,11 @@ impl Pair {
     /// Processes the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         (0..2).for_each(|end| self.transmit(end));
-        let wakes = (0..2).filter(|end| self.runs(*end)).filter_map(|end| {
-            // A time in the past means at once, which `transmit` has handled.
-            self.ends[end].next_wakeup().map(|at| at.max(self.now + Dur::from_nanos(1)))
-        });
+        let wakes =
+            (0..2).filter(|end| self.runs(*end)).filter_map(|end| self.ends[end].next_wakeup());
+        let hello = self.sealing.as_ref().and_then(|sealing| sealing.next_hello(self.now));
+        // A time in the past means at once, which `transmit` has handled.
+        let wakes = wakes.chain(hello).map(|at| at.max(self.now + Dur::from_nanos(1)));
         let arrival = self.in_transit.keys().next().map(|(at, _)| *at);
         let Some(next) = wakes.chain(arrival).min() else { return false };
         self.now = next.max(self.now);
@@ -296,7 +344,7 @@ impl Pair {
                 break;
             }
             let (end, datagram) = entry.remove();
-            self.deliver(end, &datagram);
+            self.receive(end, datagram);
         }
         for end in 0..2 {
             if self.runs(end) {

@@ -97,31 +97,26 @@ impl Parameter {
         }
     }
 
-    /// A number.
+    /// A number without a unit.
     pub const fn number(
         name: &'static str,
         symbol: &'static str,
-        unit: &'static str,
         default: f64,
         range: Range,
-        meaning: &'static str,
     ) -> Self {
-        Parameter { name, symbol, meaning, unit, domain: Domain::Number { default, range } }
+        let domain = Domain::Number { default, range };
+        Parameter { name, symbol, meaning: "", unit: "", domain }
     }
 
     /// A number between 0 and 1, both excluded.
-    pub(super) const fn fraction(
-        name: &'static str,
-        symbol: &'static str,
-        default: f64,
-        meaning: &'static str,
-    ) -> Self {
-        Parameter::number(name, symbol, "", default, Range::open(0.0, 1.0), meaning)
+    pub(super) const fn fraction(name: &'static str, symbol: &'static str, default: f64) -> Self {
+        Parameter::number(name, symbol, default, Range::open(0.0, 1.0))
     }
 
     /// A switch.
-    pub const fn switch(name: &'static str, default: bool, meaning: &'static str) -> Self {
-        Parameter { name, symbol: name, meaning, unit: "", domain: Domain::Switch { default } }
+    pub const fn switch(name: &'static str, default: bool) -> Self {
+        let domain = Domain::Switch { default };
+        Parameter { name, symbol: name, meaning: "", unit: "", domain }
     }
 
     /// A choice of words.
@@ -129,9 +124,20 @@ impl Parameter {
         name: &'static str,
         choices: &'static [&'static str],
         default: Option<usize>,
-        meaning: &'static str,
     ) -> Self {
         let domain = Domain::Choice { choices, default };
-        Parameter { name, symbol: name, meaning, unit: "", domain }
+        Parameter { name, symbol: name, meaning: "", unit: "", domain }
+    }
+
+    /// The parameter with this unit.
+    #[must_use]
+    pub const fn unit(self, unit: &'static str) -> Self {
+        Parameter { unit, ..self }
+    }
+
+    /// The parameter with this meaning.
+    #[must_use]
+    pub const fn means(self, meaning: &'static str) -> Self {
+        Parameter { meaning, ..self }
     }
 }

@@ -6,8 +6,9 @@ use crate::laws::{Daimd, DaimdParameters, Feedback, Tfrc, Udt};
 use crate::units::Dur;
 
 /// The control interval: UDT's SYN.
-const SYN: Parameter =
-    Parameter::number("syn", "SYN", "s", 0.01, Range::closed(1e-4, 10.0), "the control interval");
+const SYN: Parameter = Parameter::number("syn", "SYN", 0.01, Range::closed(1e-4, 10.0))
+    .unit("s")
+    .means("the control interval");
 
 pub(super) const DAIMD: Algorithm = Algorithm {
     name: "daimd",
@@ -17,48 +18,22 @@ pub(super) const DAIMD: Algorithm = Algorithm {
     equations: card!("laws/daimd.rs", equations),
     deviations: card!("laws/daimd.rs", deviations),
     parameters: &[
-        Parameter::number(
-            "tau",
-            "τ",
-            "",
-            9.0,
-            Range::closed(3.0, 15.0),
-            "protocol parameter: powers of ten by which the increase is below L - C(x)",
-        ),
-        Parameter::fraction(
-            "beta",
-            "β",
-            1.0 / 9.0,
-            "reduction at a negative feedback as a fraction of the rate",
-        ),
+        Parameter::number("tau", "τ", 9.0, Range::closed(3.0, 15.0))
+            .means("protocol parameter: powers of ten by which the increase is below L - C(x)"),
+        Parameter::fraction("beta", "β", 1.0 / 9.0)
+            .means("reduction at a negative feedback as a fraction of the rate"),
         SYN,
-        Parameter::number(
-            "capacity",
-            "L",
-            "bit/s",
-            0.0,
-            Range::closed(0.0, 1e15),
-            "the link capacity; 0 takes the receiver's estimate",
+        Parameter::number("capacity", "L", 0.0, Range::closed(0.0, 1e15))
+            .unit("bit/s")
+            .means("the link capacity; 0 takes the receiver's estimate"),
+        Parameter::number("lambda", "λ", 0.875, Range::closed(0.0, 1.0))
+            .means("weight of the old window in the moving average; 1: no flow window"),
+        Parameter::choice("feedback", &["event", "packet", "syn", "report"], Some(0)).means(
+            "one reduction for each congestion event, lost packet (Eq. 3), SYN with losses \
+             (Eq. 4) or loss report",
         ),
-        Parameter::number(
-            "lambda",
-            "λ",
-            "",
-            0.875,
-            Range::closed(0.0, 1.0),
-            "weight of the old window in the moving average; 1: no flow window",
-        ),
-        Parameter::choice(
-            "feedback",
-            &["event", "packet", "syn", "report"],
-            Some(0),
-            "one reduction for each congestion event, lost packet (Eq. 3), SYN with losses (Eq. 4) or loss report",
-        ),
-        Parameter::switch(
-            "delay",
-            true,
-            "whether a rising round-trip time is a negative feedback too",
-        ),
+        Parameter::switch("delay", true)
+            .means("whether a rising round-trip time is a negative feedback too"),
     ],
     build: Build::Rate(|v, _| {
         let capacity = (v[3] > 0.0).then_some(v[3]);
@@ -89,14 +64,9 @@ pub(super) const UDT: Algorithm = Algorithm {
     deviations: card!("laws/udt.rs", deviations),
     parameters: &[
         SYN,
-        Parameter::number(
-            "least",
-            "1/S",
-            "packets",
-            0.01,
-            Range::above(0.0, 100.0),
-            "least increase in each control interval",
-        ),
+        Parameter::number("least", "1/S", 0.01, Range::above(0.0, 100.0))
+            .unit("packets")
+            .means("least increase in each control interval"),
     ],
     build: Build::Rate(|v, seed| Udt::new(Dur::from_secs(v[0]), v[1], seed).into()),
 };

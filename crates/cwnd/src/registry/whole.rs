@@ -26,12 +26,8 @@ pub(super) const BBR3: Algorithm = Algorithm {
     source: "Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr, ietf-wg-ccwg/draft-ietf-ccwg-bbr 4ce5e87",
     equations: card!("controllers/bbr3.rs", equations),
     deviations: card!("controllers/bbr3.rs", deviations),
-    parameters: &[Parameter::choice(
-        "aging",
-        &["quiche", "draft"],
-        Some(0),
-        "the rule by which max_bw ages: of Google's QUICHE, or of the draft alone",
-    )],
+    parameters: &[Parameter::choice("aging", &["quiche", "draft"], Some(0))
+        .means("the rule by which max_bw ages: of Google's QUICHE, or of the draft alone")],
     build: Build::Whole(|v, settings| {
         let aging = if v[0] == 0.0 { Aging::Quiche } else { Aging::Draft };
         Box::new(Bbr3::new(aging, settings))
@@ -47,19 +43,11 @@ pub(super) const COPA: Algorithm = Algorithm {
     equations: card!("controllers/copa.rs", equations),
     deviations: card!("controllers/copa.rs", deviations),
     parameters: &[
-        Parameter::number(
-            "delta",
-            "δ",
-            "1/packets",
-            0.5,
-            Range::closed(0.001, 10.0),
-            "weight of the delay against the throughput, in the default mode",
-        ),
-        Parameter::switch(
-            "competitive",
-            true,
-            "whether the controller changes to the competitive mode",
-        ),
+        Parameter::number("delta", "δ", 0.5, Range::closed(0.001, 10.0))
+            .unit("1/packets")
+            .means("weight of the delay against the throughput, in the default mode"),
+        Parameter::switch("competitive", true)
+            .means("whether the controller changes to the competitive mode"),
     ],
     build: Build::Whole(|v, settings| Box::new(Copa::new(v[0], v[1] != 0.0, settings))),
 };
@@ -84,23 +72,13 @@ pub(super) const LEDBAT: Algorithm = Algorithm {
     equations: card!("controllers/ledbat.rs", equations),
     deviations: card!("controllers/ledbat.rs", deviations),
     parameters: &[
-        Parameter::switch("plus", false, "whether it is LEDBAT++"),
-        Parameter::number(
-            "target",
-            "target",
-            "s",
-            0.0,
-            Range::closed(0.0, 1.0),
-            "target queueing delay; 0: 100 ms (the most that RFC 6817 section 2.5 allows), LEDBAT++ 60 ms",
+        Parameter::switch("plus", false).means("whether it is LEDBAT++"),
+        Parameter::number("target", "target", 0.0, Range::closed(0.0, 1.0)).unit("s").means(
+            "target queueing delay; 0: 100 ms (the most that RFC 6817 section 2.5 allows), \
+             LEDBAT++ 60 ms",
         ),
-        Parameter::number(
-            "gain",
-            "gain",
-            "",
-            1.0,
-            Range::above(0.0, 1.0),
-            "window growth over that of TCP at an empty queue",
-        ),
+        Parameter::number("gain", "gain", 1.0, Range::above(0.0, 1.0))
+            .means("window growth over that of TCP at an empty queue"),
     ],
     build: Build::Whole(|v, settings| Box::new(Ledbat::new(v[0] != 0.0, v[1], v[2], settings))),
 };

@@ -9,43 +9,40 @@ use crate::laws::{
 use crate::units::Dur;
 
 /// The parameters of the machine, which every window law has.
-pub(super) const START: Parameter = Parameter::choice(
-    "start",
-    &["standard", "hystart", "hystart-train", "hystart-linux"],
-    None,
-    "slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC",
-);
+pub(super) const START: Parameter =
+    Parameter::choice("start", &["standard", "hystart", "hystart-train", "hystart-linux"], None)
+        .means(
+            "slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or \
+             HyStart of Linux's CUBIC",
+        );
 pub(super) const PACING: Parameter = pacing(0.0);
 
 /// The pacing rate, 0 for that of the driver.
 const fn pacing(default: f64) -> Parameter {
-    Parameter::number(
-        "pacing",
-        "pacing",
-        "",
-        default,
-        Range::closed(0.0, 100.0),
-        "pacing rate over window / smoothed round-trip time; 0: the driver's",
-    )
+    Parameter::number("pacing", "pacing", default, Range::closed(0.0, 100.0))
+        .means("pacing rate over window / smoothed round-trip time; 0: the driver's")
 }
 
 /// The reduction at a loss as a fraction of the window.
 const fn beta(default: f64) -> Parameter {
-    Parameter::fraction("beta", "β", default, "reduction at a loss as a fraction of the window")
+    Parameter::fraction("beta", "β", default)
+        .means("reduction at a loss as a fraction of the window")
 }
 
 /// What remains at a loss.
 const fn kept(default: f64) -> Parameter {
-    Parameter::fraction("kept", "β", default, "window after a loss over that before it")
+    Parameter::fraction("kept", "β", default).means("window after a loss over that before it")
 }
 
 /// The gain of DCTCP's estimate.
 const GAIN: Parameter =
-    Parameter::fraction("g", "g", 1.0 / 16.0, "gain of the estimate of the marked fraction");
+    Parameter::fraction("g", "g", 1.0 / 16.0).means("gain of the estimate of the marked fraction");
 
 /// The growth of the window.
 const fn alpha(default: f64, meaning: &'static str) -> Parameter {
-    Parameter::number("alpha", "α", "packets", default, Range::above(0.0, 1000.0), meaning)
+    Parameter::number("alpha", "α", default, Range::above(0.0, 1000.0))
+        .unit("packets")
+        .means(meaning)
 }
 
 /// A number of packets.
@@ -54,9 +51,8 @@ const fn packets(
     symbol: &'static str,
     default: f64,
     range: Range,
-    meaning: &'static str,
 ) -> Parameter {
-    Parameter::number(name, symbol, "packets", default, range, meaning)
+    Parameter::number(name, symbol, default, range).unit("packets")
 }
 
 const EACH_ROUND: &str = "growth in each round-trip time";
@@ -105,12 +101,8 @@ pub(super) const GAIMD: Algorithm = Algorithm {
     parameters: &[
         alpha(0.31, EACH_ROUND),
         kept(0.875),
-        Parameter::choice(
-            "threshold",
-            &["half", "kept"],
-            Some(0),
-            "threshold after a timeout: half of the window, or `kept` times it",
-        ),
+        Parameter::choice("threshold", &["half", "kept"], Some(0))
+            .means("threshold after a timeout: half of the window, or `kept` times it"),
         START,
         PACING,
     ],
@@ -134,7 +126,7 @@ pub(super) const FRIENDLY: Algorithm = Algorithm {
     deviations: &[HALVES, BYTES],
     parameters: &[
         beta(0.125),
-        Parameter::switch("timeouts", false, "whether α accounts for TCP's timeouts"),
+        Parameter::switch("timeouts", false).means("whether α accounts for TCP's timeouts"),
         START,
         PACING,
     ],
@@ -156,17 +148,12 @@ pub(super) const BINOMIAL: Algorithm = Algorithm {
     equations: card!("laws/binomial.rs", equations),
     deviations: &[HALVES, BYTES],
     parameters: &[
-        Parameter::number("k", "k", "", 1.0, Range::closed(0.0, 4.0), "power of the increase"),
-        Parameter::number("l", "l", "", 0.0, Range::closed(0.0, 1.0), "power of the decrease"),
+        Parameter::number("k", "k", 1.0, Range::closed(0.0, 4.0)).means("power of the increase"),
+        Parameter::number("l", "l", 0.0, Range::closed(0.0, 1.0)).means("power of the decrease"),
         alpha(1.0, "growth in each round-trip time at a window of 1"),
-        Parameter::number(
-            "beta",
-            "β",
-            "packets",
-            2.0 / 3.0,
-            Range::open(0.0, 1.0),
-            "reduction at a loss at a window of 1",
-        ),
+        Parameter::number("beta", "β", 2.0 / 3.0, Range::open(0.0, 1.0))
+            .unit("packets")
+            .means("reduction at a loss at a window of 1"),
         START,
         PACING,
     ],
@@ -204,10 +191,7 @@ pub(super) const SIMD: Algorithm = Algorithm {
     deviations: card!("laws/simd.rs", deviations),
     parameters: &[
         beta(0.0625),
-        Parameter::choice(
-            "reset",
-            &["decrease", "avoidance"],
-            Some(0),
+        Parameter::choice("reset", &["decrease", "avoidance"], Some(0)).means(
             "what sets w0 after a timeout: the decrease to one packet (appendix B), or the window \
              at which congestion avoidance begins",
         ),
@@ -229,37 +213,18 @@ pub(super) const AIRA: Algorithm = Algorithm {
     deviations: card!("laws/aira.rs", deviations),
     parameters: &[
         beta(0.5),
-        packets("bound", "a_min", 0.1, Range::closed(0.0, 1.0), "lower bound of a; 0 is off"),
-        Parameter::switch("mail", true, "the minimum additive increase limit (Eq. 23)"),
-        Parameter::switch("reset", true, "the reset condition (section 6.3)"),
-        Parameter::switch("increase", true, "the increase rule (Eq. 14)"),
-        Parameter::switch("decrease", true, "the decrease rule (Eq. 5)"),
-        Parameter::number(
-            "rounds",
-            "R",
-            "",
-            100.0,
-            Range::closed(1.0, 10_000.0),
-            "rounds in which MAIL falls to the bound",
-        ),
-        Parameter::number(
-            "ratio",
-            "W/W_max",
-            "",
-            1.5,
-            Range::above(1.0, 10.0),
-            "window over W at which a is reset",
-        ),
-        Parameter::choice(
-            "timeout",
-            &["continues", "ends"],
-            Some(0),
-            "effect of a timeout on the current round",
-        ),
-        Parameter::choice(
-            "peak",
-            &["last", "mean", "largest"],
-            Some(0),
+        packets("bound", "a_min", 0.1, Range::closed(0.0, 1.0)).means("lower bound of a; 0 is off"),
+        Parameter::switch("mail", true).means("the minimum additive increase limit (Eq. 23)"),
+        Parameter::switch("reset", true).means("the reset condition (section 6.3)"),
+        Parameter::switch("increase", true).means("the increase rule (Eq. 14)"),
+        Parameter::switch("decrease", true).means("the decrease rule (Eq. 5)"),
+        Parameter::number("rounds", "R", 100.0, Range::closed(1.0, 10_000.0))
+            .means("rounds in which MAIL falls to the bound"),
+        Parameter::number("ratio", "W/W_max", 1.5, Range::above(1.0, 10.0))
+            .means("window over W at which a is reset"),
+        Parameter::choice("timeout", &["continues", "ends"], Some(0))
+            .means("effect of a timeout on the current round"),
+        Parameter::choice("peak", &["last", "mean", "largest"], Some(0)).means(
             "W of the reset condition: the window at the last loss, or the mean or the largest of \
              those at the last 30",
         ),
@@ -284,21 +249,12 @@ pub(super) const AIRA: Algorithm = Algorithm {
 };
 
 /// The time constant of Westwood's filter.
-const TAU: Parameter = Parameter::number(
-    "tau",
-    "τ",
-    "s",
-    0.5,
-    Range::closed(0.001, 100.0),
-    "1/τ is the cut-off frequency of the rate's filter",
-);
+const TAU: Parameter = Parameter::number("tau", "τ", 0.5, Range::closed(0.001, 100.0))
+    .unit("s")
+    .means("1/τ is the cut-off frequency of the rate's filter");
 
-const FILTER: Parameter = Parameter::choice(
-    "filter",
-    &["interval", "fixed"],
-    Some(0),
-    "gains that follow the interval of the sample, or fixed ones",
-);
+const FILTER: Parameter = Parameter::choice("filter", &["interval", "fixed"], Some(0))
+    .means("gains that follow the interval of the sample, or fixed ones");
 
 /// The filter of a value of [`FILTER`].
 fn filter(value: f64) -> RateFilter {
@@ -313,12 +269,8 @@ pub(super) const AIAD: Algorithm = Algorithm {
     equations: card!("laws/aiad.rs", equations),
     deviations: card!("laws/aiad.rs", deviations),
     parameters: &[
-        Parameter::choice(
-            "rate",
-            &["ack", "receiver"],
-            Some(0),
-            "the clock of the rate: arrivals of ACKs (κ), or of packets by timestamps (φ)",
-        ),
+        Parameter::choice("rate", &["ack", "receiver"], Some(0))
+            .means("the clock of the rate: arrivals of ACKs (κ), or of packets by timestamps (φ)"),
         TAU,
         FILTER,
         START,
@@ -349,9 +301,11 @@ pub(super) const SCALABLE: Algorithm = Algorithm {
     equations: card!("laws/scalable.rs", equations),
     deviations: card!("laws/scalable.rs", deviations),
     parameters: &[
-        packets("a", "a", 0.01, Range::above(0.0, 1.0), "growth at each ACK"),
-        Parameter::fraction("b", "b", 0.125, "reduction at a loss as a fraction of the window"),
-        packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6), "window up to which the law is Reno"),
+        packets("a", "a", 0.01, Range::above(0.0, 1.0)).means("growth at each ACK"),
+        Parameter::fraction("b", "b", 0.125)
+            .means("reduction at a loss as a fraction of the window"),
+        packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6))
+            .means("window up to which the law is Reno"),
         START,
         PACING,
     ],
@@ -366,32 +320,16 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
     equations: card!("laws/highspeed.rs", equations),
     deviations: card!("laws/highspeed.rs", deviations),
     parameters: &[
-        packets("low", "W", 38.0, Range::closed(1.0, 1000.0), "window up to which the law is Reno"),
-        packets("high", "W1", 83_000.0, Range::closed(1001.0, 1e9), "window of the highest speed"),
-        Parameter::number(
-            "plow",
-            "P",
-            "",
-            1e-3,
-            Range::closed(1e-5, 0.1),
-            "loss rate at which the window is W",
-        ),
-        Parameter::number(
-            "phigh",
-            "P1",
-            "",
-            1e-7,
-            Range::closed(1e-12, 1e-6),
-            "loss rate at which the window is W1",
-        ),
-        Parameter::number(
-            "bhigh",
-            "B1",
-            "",
-            0.1,
-            Range::above(0.0, 0.5),
-            "reduction at W1 as a fraction of the window",
-        ),
+        packets("low", "W", 38.0, Range::closed(1.0, 1000.0))
+            .means("window up to which the law is Reno"),
+        packets("high", "W1", 83_000.0, Range::closed(1001.0, 1e9))
+            .means("window of the highest speed"),
+        Parameter::number("plow", "P", 1e-3, Range::closed(1e-5, 0.1))
+            .means("loss rate at which the window is W"),
+        Parameter::number("phigh", "P1", 1e-7, Range::closed(1e-12, 1e-6))
+            .means("loss rate at which the window is W1"),
+        Parameter::number("bhigh", "B1", 0.1, Range::above(0.0, 0.5))
+            .means("reduction at W1 as a fraction of the window"),
         START,
         PACING,
     ],
@@ -406,16 +344,11 @@ pub(super) const BIC: Algorithm = Algorithm {
     equations: card!("laws/bic.rs", equations),
     deviations: card!("laws/bic.rs", deviations),
     parameters: &[
-        packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0), "largest growth in an RTT"),
-        packets("smin", "Smin", 0.01, Range::above(0.0, 1.0), "smallest growth in an RTT"),
+        packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0)).means("largest growth in an RTT"),
+        packets("smin", "Smin", 0.01, Range::above(0.0, 1.0)).means("smallest growth in an RTT"),
         beta(0.125),
-        packets(
-            "low",
-            "low",
-            14.0,
-            Range::closed(1.0, 1000.0),
-            "window below which the law is Reno",
-        ),
+        packets("low", "low", 14.0, Range::closed(1.0, 1000.0))
+            .means("window below which the law is Reno"),
         START,
         PACING,
     ],
@@ -432,16 +365,11 @@ pub(super) const CUBIC: Algorithm = Algorithm {
     equations: card!("laws/cubic.rs", equations),
     deviations: card!("laws/cubic.rs", deviations),
     parameters: &[
-        Parameter::number(
-            "c",
-            "C",
-            "packets/s^3",
-            0.4,
-            Range::closed(0.001, 100.0),
-            "aggressiveness of the growth",
-        ),
+        Parameter::number("c", "C", 0.4, Range::closed(0.001, 100.0))
+            .unit("packets/s^3")
+            .means("aggressiveness of the growth"),
         kept(0.7),
-        Parameter::switch("fast", true, "fast convergence"),
+        Parameter::switch("fast", true).means("fast convergence"),
         START,
         PACING,
     ],
@@ -456,15 +384,10 @@ pub(super) const VEGAS: Algorithm = Algorithm {
     equations: card!("laws/vegas.rs", equations),
     deviations: card!("laws/vegas.rs", deviations),
     parameters: &[
-        packets("alpha", "α", 2.0, Range::above(0.0, 1000.0), "least packets in the queues"),
-        packets("beta", "β", 4.0, Range::above(0.0, 1000.0), "most packets in the queues"),
-        packets(
-            "gamma",
-            "γ",
-            1.0,
-            Range::above(0.0, 1000.0),
-            "packets in the queues that end slow start",
-        ),
+        packets("alpha", "α", 2.0, Range::above(0.0, 1000.0)).means("least packets in the queues"),
+        packets("beta", "β", 4.0, Range::above(0.0, 1000.0)).means("most packets in the queues"),
+        packets("gamma", "γ", 1.0, Range::above(0.0, 1000.0))
+            .means("packets in the queues that end slow start"),
         START,
         PACING,
     ],
@@ -491,22 +414,11 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
     deviations: card!("laws/prague.rs", deviations),
     parameters: &[
         GAIN,
-        Parameter::number(
-            "rtt_virt",
-            "rtt_virt",
-            "s",
-            0.025,
-            Range::closed(0.0, 1.0),
-            "least round-trip time that the flow behaves as if it had; 0 for none",
-        ),
-        Parameter::number(
-            "transition",
-            "transition",
-            "",
-            500.0,
-            Range::closed(0.0, 1e6),
-            "rounds of congestion avoidance before rtt_virt applies",
-        ),
+        Parameter::number("rtt_virt", "rtt_virt", 0.025, Range::closed(0.0, 1.0))
+            .unit("s")
+            .means("least round-trip time that the flow behaves as if it had; 0 for none"),
+        Parameter::number("transition", "transition", 500.0, Range::closed(0.0, 1e6))
+            .means("rounds of congestion avoidance before rtt_virt applies"),
         START,
         pacing(1.0),
     ],

@@ -1,10 +1,14 @@
-//! Random events and random specs, for the property tests.
+//! Times, and random events and random specs for the property tests.
 
 use cwnd::delivery::RateSample;
 use cwnd::registry::{Algorithm, Domain, algorithms};
 use cwnd::{Acked, Conventions, Decided, Decision, Dur, Event, Limit, Lost, Marked, Packets};
 use cwnd::{Rate, Report, Signal, SlowStart, Spec, Time};
 use proptest::prelude::*;
+
+pub(crate) fn at(millis: u64) -> Time {
+    Time::ZERO + Dur::from_millis(millis)
+}
 
 /// A policy with every rule of [`Conventions`] turned on, and a reduction that uses every field of
 /// the decision.

@@ -1,11 +1,8 @@
 //! A window machine whose law records its calls.
 
-use cwnd::{Acked, Context, Controller, Dur, Event, Lost, Marked, Round, Settings, Signal, Time};
+use crate::common::at;
+use cwnd::{Acked, Context, Controller, Event, Lost, Marked, Round, Settings, Signal};
 use cwnd::{WindowLaw, Windowed};
-
-pub(crate) fn at(millis: u64) -> Time {
-    Time::ZERO + Dur::from_millis(millis)
-}
 
 /// A call of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]

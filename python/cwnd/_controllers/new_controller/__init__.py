@@ -144,7 +144,7 @@ def _check_words(words: dict[str, str], texts: dict[Path, str]) -> None:
         if f'name: "{words["name"]}"' in text:
             raise ArgumentError("name", f"{words['name']!r} is a controller in {path} already")
     for path, text in texts.items():
-        code = re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", text)
+        code = re.sub(r'"(?:\\[\s\S]|[^"\\])*"|//.*', "", text)
         # Only there are modules of controllers named.
         modules = path in (_LAWS, _ANY, _CONTROLLERS)
         for word in words.values() if modules else (words["Type"], words["CONST"]):

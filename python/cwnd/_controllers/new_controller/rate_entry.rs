@@ -7,22 +7,11 @@ pub(super) const $CONST: Algorithm = Algorithm {
     equations: card!("laws/$name.rs", equations),
     deviations: card!("laws/$name.rs", deviations),
     parameters: &[
-        Parameter::number(
-            "alpha",
-            "α",
-            "packets/s^2",
-            1000.0,
-            Range::above(0.0, 1e6),
-            "rate gained each second",
-        ),
-        Parameter::number(
-            "beta",
-            "β",
-            "",
-            0.125,
-            Range::open(0.0, 1.0),
-            "reduction at a congestion event as a fraction of the rate",
-        ),
+        Parameter::number("alpha", "α", 1000.0, Range::above(0.0, 1e6))
+            .unit("packets/s^2")
+            .means("rate gained each second"),
+        Parameter::number("beta", "β", 0.125, Range::open(0.0, 1.0))
+            .means("reduction at a congestion event as a fraction of the rate"),
         SYN,
     ],
     build: Build::Rate(|v, _| $Type::new(v[0], v[1], Dur::from_secs(v[2])).into()),

@@ -7,22 +7,11 @@ pub(super) const $CONST: Algorithm = Algorithm {
     equations: card!("controllers/$name.rs", equations),
     deviations: card!("controllers/$name.rs", deviations),
     parameters: &[
-        Parameter::number(
-            "alpha",
-            "α",
-            "packets",
-            1.0,
-            Range::above(0.0, 1000.0),
-            "packets gained each round-trip time",
-        ),
-        Parameter::number(
-            "beta",
-            "β",
-            "",
-            0.5,
-            Range::open(0.0, 1.0),
-            "fraction of the window given up at a loss",
-        ),
+        Parameter::number("alpha", "α", 1.0, Range::above(0.0, 1000.0))
+            .unit("packets")
+            .means("packets gained each round-trip time"),
+        Parameter::number("beta", "β", 0.5, Range::open(0.0, 1.0))
+            .means("fraction of the window given up at a loss"),
     ],
     build: Build::Whole(|v, settings| Box::new($Type::new(v[0], v[1], settings))),
 };
