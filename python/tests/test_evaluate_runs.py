@@ -15,7 +15,7 @@ from rich.console import Console
 import cwnd
 from cwnd import _cli as cli
 from cwnd._cli import tables
-from cwnd._sweeps import work
+from cwnd._sweeps import code, work
 from cwnd._tasks.evaluation import experiment as module
 from cwnd._tasks.evaluation.bound import grade, measure, read_bounds
 from cwnd._tasks.evaluation.card import Card
@@ -295,6 +295,27 @@ def test_a_run_that_the_machine_lost_is_undecided(monkeypatch, capfd):
     printed = capfd.readouterr()
     assert "undecided" in printed.out
     assert "seed 2: lost: the emulator was late" in printed.err
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_runs_of_a_changed_law_are_made_again(monkeypatch, recwarn):
+    def card(kept: float) -> Card:
+        Path("mine.py").write_text(LAWS.replace("return w / 2", f"return {kept} * w"))
+        (made,) = cwnd.evaluate(["mine.py:Sound"], quick=True, out="out")
+        return made
+
+    first = card(0.5)
+    runs = len(cwnd.Sweep("out/runs/networks"))
+    assert not recwarn
+    second = card(0.75)
+    (warning,) = recwarn
+    assert str(warning.message) == "mine.py:Sound has changed: its runs are made again"
+    assert len(cwnd.Sweep("out/runs/networks")) == runs
+    assert second.to_json() != first.to_json()
+    assert card(0.5).to_json() == first.to_json()
+    monkeypatch.setattr(code, "own_code", lambda: "of another cwnd")
+    with pytest.raises(ArgumentError, match="with different code"):
+        card(0.75)
 
 
 @pytest.mark.usefixtures("laws")
