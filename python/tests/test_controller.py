@@ -122,6 +122,8 @@ def test_a_file_is_a_controller(mine):
         ("{}:Leaving", "in __init__: SystemExit: 3"),
         ("{}:Law(gamma=1)", "unexpected keyword argument 'gamma'"),
         ("{}:Law(beta=1/0)", "mine.py:Law(beta=1/8)"),
+        ("{}:Law(beta=5ms)", "`Law(beta=5ms)` is not a class with literal arguments"),
+        ("{}:Law(", "`Law(` is not a class with literal arguments"),
         ("{}:Law(beta=open('x'))", "mine.py:Law(beta=1/8)"),
         ("{}:", "mine.py:Law(beta=1/8)"),
         ("{}:Half", "Half has no method cut"),
@@ -142,6 +144,15 @@ def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
         read_controller(spec.format(mine))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_edited_file_is_read_again(mine):
+    def window() -> float:
+        return read_controller(f"{mine}:Law")[1]().cut(16.0, "loss", None)
+
+    before = window()
+    Path(mine).write_text(LAW.replace("self.beta = beta", "self.beta = beta / 2", 1))
+    assert (before, window()) == (8.0, 12.0)
 
 
 def test_a_scenario_names_a_file_relative_to_itself(mine):
