@@ -725,6 +725,11 @@ def _watch() -> None:
                     _warn_at(text, own[0].f_code.co_filename, own[0].f_lineno)
 
 
+def in_controller() -> bool:
+    """Whether the caller runs in a call of a module of controllers."""
+    return any(_is_of_controller(each) for each, _ in traceback.walk_stack(sys._getframe()))  # noqa: SLF001
+
+
 def _is_of_controller(frame: FrameType) -> bool:
     """Whether a frame is of a module that was read as that of controllers, not as a script."""
     return frame.f_globals.get("__name__") in _modules

@@ -327,18 +327,47 @@ def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path, spawn):
     assert done.wait(timeout=60) == 130
 
 
-def test_what_a_law_prints_is_no_part_of_the_output(mine, capsys):
+PRINTS = """
+import logging, sys
+print("read")
+sys.stdout.write("loaded\\n")
+log = logging.Logger("law")
+log.addHandler(logging.StreamHandler(sys.stdout))
+
+
+class Prints:
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        print("printed")
+        sys.stdout.write("written\\n")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b"bytes\\n")
+        log.error("logged")
+        return w / 2
+"""
+
+
+def test_what_a_law_prints_is_no_part_of_the_output(mine, command):
     file = Path(mine)
-    file.write_text(
-        'print("read")\n'
-        + LAW.replace("        return w *", "        print(w)\n        return w *")
-    )
-    words = ["compare", f"{mine}:Law", "--rate", "5mbit", "--time", "2s", "--json"]
-    assert run(words) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["alone"]
-    assert said.err.startswith("read\n")
-    assert len(said.err.splitlines()) > 1
+    file.write_text(PRINTS)
+    words = ["--rate", "5mbit", "--time", "2s", "--repeat", "1", "--json"]
+    done = command("compare", f"{mine}:Prints", *words)
+    assert json.loads(done.stdout)["alone"]
+    lines = done.stderr.splitlines()
+    assert lines[:2] == ["read", "loaded"]
+    assert {"printed", "written", "bytes", "logged"} < set(lines)
+
+
+def test_what_a_law_prints_in_a_sweep_is_no_part_of_the_output(mine, complete, tmp_path):
+    Path(mine).write_text(PRINTS)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'controllers = ["{mine}:Prints"]\n[base]\nrate = "5mbit"\ntime = "2s"\n')
+    words = [sys.executable, "-m", "cwnd", "sweep", plan, "--out", tmp_path / "out", "--json"]
+    done = complete(*words, cwd=tmp_path)
+    assert json.loads(done.stdout)["failed"] == 0
+    assert "written" in done.stderr.splitlines()
 
 
 WATCHED = """
