@@ -47,7 +47,7 @@ from cwnd._cli.values import (
     complete_files,
 )
 from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
-from cwnd._runs.packaged import locate, packaged
+from cwnd._runs.packaged import packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
@@ -350,21 +350,21 @@ def run(  # noqa: PLR0913, PLR0917
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace)
     from cwnd._runs.real_time import check_backend
-    from cwnd._runs.run import check_seed
+    from cwnd._runs.run import check_seed, run_command
     from cwnd._runs.run import run as run_scenario
-    from cwnd._runs.scenario import Scenario
+    from cwnd._runs.scenario import load
     from cwnd._runs.scenario_keys import read_values
 
     values = read_values(assignments)
-    path = locate(Path(file), "scenarios")
-    scenario = Scenario.from_toml(path).with_values(values)
+    read, path, text = load(Path(file))
+    scenario = read.with_values(values)
     compiled = scenario.validate()
     check_backend(on, [scenario])
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]
     if check:
-        check_expectations(scenario, links, path)
+        check_expectations(scenario, links, (path, text))
     _check_capture(pcap, link, links)
     if acks and trace is None:
         raise click.UsageError("--acks needs --trace")
@@ -385,15 +385,15 @@ def run(  # noqa: PLR0913, PLR0917
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
         result = run_scenario(
-            Path(file),
+            scenario,
             seed,
             on=on,
-            values=values,
             pcap=capture,
             lookahead=not no_lookahead,
             acks=acks,
             progress=progress,
         )
+    result.rerun = run_command(Path(file), values, result.seed, on)
     save(result, report=report, plot=plot, column=column, trace=trace)
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)

@@ -111,10 +111,15 @@ def run(
         on=on,
     )
     if path is not None:
-        where = [] if on == "sim" else ["--on", on]
-        words = ["cwnd", "run", str(path), *write_values(values), "--seed", str(seed)]
-        result.rerun = shlex.join([*words, *where])
+        result.rerun = run_command(path, values, seed, on)
     return result
+
+
+def run_command(file: Path, values: Mapping[str, object], seed: int, on: str) -> str:
+    """Return the command that repeats a run."""
+    where = [] if on == "sim" else ["--on", on]
+    words = ["cwnd", "run", str(file), *write_values(values), "--seed", str(seed)]
+    return shlex.join([*words, *where])
 
 
 def simulate(

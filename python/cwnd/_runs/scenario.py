@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
+from cwnd._base.text_file import read_text
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
@@ -108,18 +109,9 @@ class Scenario:
             The file cannot be read.
         """
         if isinstance(source, str) and "\n" in source:
-            text, origin, home = source, "<text>", Path()
-        else:
-            path = locate(Path(source), "scenarios")
-            origin, home = str(path), path.parent
-            try:
-                text = path.read_text(encoding="utf-8")
-            except UnicodeDecodeError:
-                raise _native.ScenarioError(f"{origin}: not a text file in UTF-8") from None
-        document = json.loads(_native.load(text, origin))
-        for flow in document.get("flow", []):
-            flow["controller"] = move_specification(flow["controller"], home)
-        return cls(document)
+            return cls(_parse(source, "<text>", Path()))
+        path = locate(Path(source), "scenarios")
+        return cls(_parse(read_file(path), str(path), path.parent))
 
     @classmethod
     def dumbbell(  # noqa: PLR0913
@@ -398,6 +390,29 @@ def dumbbell_document(  # noqa: PLR0913
     if ecn:
         document["tcp"]["ecn"] = True
     return document
+
+
+def load(file: Path) -> tuple[Scenario, str, str]:
+    """Read a scenario file once: it may be a pipe. Return its path and its text too."""
+    path = locate(file, "scenarios")
+    text = read_file(path)
+    return Scenario(_parse(text, str(path), path.parent)), str(path), text
+
+
+def _parse(text: str, origin: str, home: Path) -> JsonObject:
+    """Read TOML text; controllers are relative to ``home``."""
+    document: JsonObject = json.loads(_native.load(text, origin))
+    for flow in document.get("flow", []):
+        flow["controller"] = move_specification(flow["controller"], home)
+    return document
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a scenario file."""
+    try:
+        return read_text(path)
+    except UnicodeDecodeError:
+        raise _native.ScenarioError(f"{path}: not a text file in UTF-8") from None
 
 
 def _copy(document: JsonObject) -> JsonObject:
