@@ -41,6 +41,7 @@ def save(
     report: str | None,
     plot: str | None = None,
     column: bool = False,
+    panel: str | None = None,
     trace: str | None = None,
 ) -> None:
     """Write the report, the plot and the tables, and print their paths."""
@@ -48,7 +49,8 @@ def save(
         outcome.report(report)
         echo(f"report: {report}", err=True)
     if plot is not None:
-        save_plot(outcome.plot(column=column), plot)
+        part = {} if panel is None else {"panel": panel}
+        save_plot(outcome.plot(column=column, **part), plot)
     if trace is not None:
         _save_tables(outcome, trace)
         echo(f"tables: {trace}", err=True)
@@ -78,6 +80,7 @@ def check_outputs(
     report: str | None = None,
     plot: str | None = None,
     column: bool = False,
+    panel: str | None = None,
     pcap: str | None = None,
     trace: str | None = None,
 ) -> None:
@@ -90,8 +93,9 @@ def check_outputs(
             require(option, *libraries)
     if trace is not None and not is_csv(trace):
         require("--trace DIR (not DIR.csv)", "pyarrow")
-    if column and plot is None:
-        raise click.UsageError("--column needs --plot")
+    for option, given in (("--column", column), ("--panel", panel is not None)):
+        if given and plot is None:
+            raise click.UsageError(f"{option} needs --plot")
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
         raise click.UsageError(f"--plot: {plot!r} must end in .pdf, .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):

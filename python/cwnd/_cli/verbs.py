@@ -46,7 +46,7 @@ from cwnd._cli.values import (
     SPEC,
     complete_files,
 )
-from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
+from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, PANELS, REFERENCE
 from cwnd._runs.packaged import packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
@@ -204,6 +204,12 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @shared.conventions()
 @click.option("--pairs", is_flag=True, help="Let every pair of controllers compete.")
 @click.option(
+    "--panel",
+    type=click.Choice(PANELS),
+    help="Draw only this panel of --plot: the three verdicts, goodput against delay, the shares of "
+    "all pairs, or windows over time.",
+)
+@click.option(
     "--measure",
     "measures",
     metavar="METRIC",
@@ -227,6 +233,7 @@ def compare(  # noqa: PLR0913
     assignments: tuple[str, ...],
     reference: str,
     pairs: bool,
+    panel: str | None,
     measures: tuple[str, ...],
     repeat: Repeat,
     seed: int | None,
@@ -246,7 +253,7 @@ def compare(  # noqa: PLR0913
     --rate to --conventions describe the dumbbell; use --set to change a FILE, such as --set
     tcp.conventions=linux.
     """
-    check_outputs(report=report, plot=plot, column=column, trace=trace)
+    check_outputs(report=report, plot=plot, column=column, panel=panel, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
     names = [name for name in controllers if name not in files]
     if len(files) > 1:
@@ -279,7 +286,7 @@ def compare(  # noqa: PLR0913
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)
-    save(comparison, report=report, plot=plot, column=column, trace=trace)
+    save(comparison, report=report, plot=plot, column=column, panel=panel, trace=trace)
     if as_json:
         print_json(comparison.to_json())
     else:
