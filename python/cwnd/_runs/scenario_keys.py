@@ -143,22 +143,34 @@ def _convert_all(
     converted = {}
     for path, value in values.items():
         try:
-            converted[path] = _convert(_find_schema(table + path), value, convert)
+            converted[path] = _convert(_find_schema(table + path), path, value, convert)
         except ValueError as mistake:
-            raise ArgumentError(option, f"{path}: {mistake}") from None
+            raise ArgumentError(option, str(mistake)) from None
     return converted
 
 
-def _convert(node: JsonObject, value: Any, convert: Callable[[Kind, object], object]) -> Any:  # noqa: ANN401
-    """Convert the rates, times and sizes in a value that the schema ``node`` describes."""
+def _convert(
+    node: JsonObject,
+    path: str,
+    value: Any,  # noqa: ANN401
+    convert: Callable[[Kind, object], object],
+) -> Any:  # noqa: ANN401
+    """Convert the rates, times and sizes in the value at ``path`` that ``node`` describes."""
     if isinstance(value, dict):
         return {
-            key: _convert(_child_schema(node, key), item, convert) for key, item in value.items()
+            key: _convert(_child_schema(node, key), f"{path}.{key}", item, convert)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_convert(_child_schema(node, 0), item, convert) for item in value]
+        return [
+            _convert(_child_schema(node, 0), f"{path}[{number}]", item, convert)
+            for number, item in enumerate(value)
+        ]
     kinds = [_KINDS[name] for name, _ in _definitions(node) if name in _KINDS]
-    return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
+    try:
+        return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
+    except ValueError as mistake:
+        raise ValueError(f"{path}: {mistake}") from None
 
 
 def _find_schema(path: str) -> JsonObject:
