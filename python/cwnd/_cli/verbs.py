@@ -514,9 +514,9 @@ def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
 
 def _complete_table(_: click.Context, __: click.Parameter, begin: str) -> list[str]:
     """Complete the name of a table of scenario files."""
-    from cwnd._runs.scenario_keys import key_tables
+    from cwnd._runs.scenario_keys import expect_table, key_tables
 
-    names = dict.fromkeys(table.name for table in key_tables())
+    names = dict.fromkeys(table.name for table in (*key_tables(), expect_table()))
     return [name for name in names if name.startswith(begin)]
 
 
@@ -525,9 +525,9 @@ def _complete_table(_: click.Context, __: click.Parameter, begin: str) -> list[s
 @shared.json()
 def keys(table: str | None, as_json: bool) -> None:  # noqa: FBT001
     """List the tables of scenario files, or the keys of TABLE: flow, tcp, queue or another one."""
-    from cwnd._runs.scenario_keys import key_tables
+    from cwnd._runs.scenario_keys import expect_table, key_tables
 
-    tables = key_tables()
+    tables = [*key_tables(), expect_table()]
     chosen = [each for each in tables if table in {None, each.name}]
     if not chosen:
         names = ", ".join(dict.fromkeys(each.name for each in tables))
