@@ -53,7 +53,7 @@ _CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
     "--test", metavar="NAME", multiple=True, type=TEST, help="Only this test; may be repeated."
 )
 @click.option(
-    "--quick", is_flag=True, help="Three seeds on a part of the networks: under a minute."
+    "--quick", is_flag=True, help="Three to five seeds on a part of the networks: about a minute."
 )
 @shared.backend(help="linux for the kernel's TCP: the tests that real time permits.")
 @shared.conventions()
