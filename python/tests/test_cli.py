@@ -447,6 +447,18 @@ def test_ctrl_c_stops_a_run(spawn):
     assert (process.returncode, out, err) == (130, "", "cwnd: interrupted\n")
 
 
+def test_a_run_of_few_round_trip_times_is_named(command, here):
+    """A bare number of a file is in seconds, also that of a delay."""
+    (here / "slow.toml").write_text(
+        'duration = "20s"\n[dumbbell]\nrate = "5mbit"\ndelay = 20\n[[flow]]\ncontroller = "reno"\n'
+    )
+    said = "the measured time of 20 s is only 0.5 round-trip times of 40 s"
+    assert said in command("run", "slow.toml", cwd=here).stdout
+    done = command("compare", "simd", "--rtt", "3s", "--time", "20s", "--repeat", "1")
+    assert "the measured time of 15 s is only 4.8 round-trip times of 3.1" in done.stdout
+    assert "round-trip times of" not in command("compare", "simd", *SMALL).stdout
+
+
 @pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
 def test_plots_keep_their_text(command, here, kind):
     plot = here / f"plot.{kind}"

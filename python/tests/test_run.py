@@ -263,7 +263,7 @@ def test_values_replace_those_of_a_file(scenario_file):
     )
     with pytest.raises(ValueError, match=r"^set: dumbbell\.rate: a rate needs a unit"):
         cwnd.run(scenario_file, values={"dumbbell.rate": "5"})
-    with pytest.raises(ValueError, match=r'^set: tcp: .* such as "10GB", not 500$'):
+    with pytest.raises(ValueError, match=r'^set: tcp\.packet: .* such as "1460b", not 500$'):
         cwnd.run(scenario_file, values={"tcp": {"packet": 500}})
 
 

@@ -584,7 +584,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def _print_caveats(console: Console, results: Sequence[Result]) -> None:
-    """Print notes on runs in real time."""
+    """Print notes on runs."""
     for line in caveats(results):
         console.print(Text(line, style="yellow"))
 
