@@ -146,9 +146,9 @@ def test_the_scenario_may_name_the_seed(two):
     assert cwnd.run(scenario, seed=3).seed == 3
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64])
+@pytest.mark.parametrize("seed", [-1, 2**64, "1", 1.5])
 def test_impossible_seeds(seed, two):
-    with pytest.raises(ValueError, match="seed"):
+    with pytest.raises(ArgumentError, match=r"^seed: .* is not a whole number from 0 to "):
         cwnd.run(cwnd.Scenario.from_toml(two), seed=seed)
 
 

@@ -238,7 +238,8 @@ def _verdicts(
 ) -> None:
     """Draw fairness, smoothness and queue."""
     alone, against = comparison.rows_alone, comparison.rows_against
-    share, rough, queue = figure.subplots(3 if column else 1, 1 if column else 3, sharey=True)
+    panels: Any = figure.subplots(3 if column else 1, 1 if column else 3, sharey=True)
+    share, rough, queue = panels
     _dots(share, against, "share", shades)
     _dots(rough, alone, "cov_10rtt", shades)
     _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
