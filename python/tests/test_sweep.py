@@ -216,6 +216,8 @@ def test_directories_that_hold_something_else_are_refused(tmp_path):
         cwnd.sweep(PLAN, out=tmp_path)
     with pytest.raises(ArgumentError, match="is not a directory"):
         cwnd.sweep(PLAN, out=tmp_path / "thesis.tex")
+    with pytest.raises(ArgumentError, match="out: cannot create /proc/none: No such file"):
+        cwnd.sweep(PLAN, out="/proc/none")
     with pytest.raises(ArgumentError, match="has no runs of a sweep"):
         cwnd.Sweep(tmp_path)
 

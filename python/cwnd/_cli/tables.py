@@ -342,11 +342,13 @@ def print_algorithm(algorithm: Algorithm) -> None:
     """Print the description of a controller."""
     console = _console()
     console.print(Text(f"{algorithm.name}: {algorithm.title}", style="bold"))
-    console.print(Text(algorithm.summary))
+    if algorithm.summary:
+        console.print(Text(algorithm.summary))
     console.print()
     for equation in algorithm.equations:
         console.print(Padding(Text(equation), (0, 0, 0, 4)))
-    console.print()
+    if algorithm.equations:
+        console.print()
     console.print(Text(f"{_KINDS[algorithm.kind]} {algorithm.source}"))
     for deviation in algorithm.deviations:
         console.print(Text(f"Deviation: {deviation}"))

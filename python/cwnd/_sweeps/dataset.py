@@ -135,7 +135,10 @@ class DataSet:
         self._path, self._plan = path, plan
         self._schemas, self._identity = schemas(plan), plan.identity | plan.files
         check_directory(path)
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise ArgumentError("out", f"cannot create {path}: {problem.strerror}") from None
         self._lock = lock(path, shared=shard[1] > 1)
         try:
             self._present = self._open()
