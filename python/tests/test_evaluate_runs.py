@@ -245,6 +245,15 @@ def test_an_infinite_metric_fails_the_test(monkeypatch, capfd):
 
 
 @pytest.mark.usefixtures("small", "laws")
+def test_a_baseline_of_zero_is_named(monkeypatch):
+    monkeypatch.setattr(
+        work, "_figures", lambda _, run, __: {"queue_delay.p95": float(run.controller == "reno")}
+    )
+    (card,) = cwnd.evaluate(["reno"], test="late", quick=True, out="out")
+    assert card.results[0].evidence == "1 s; the baseline is 0"
+
+
+@pytest.mark.usefixtures("small", "laws")
 def test_a_failed_baseline_decides_nothing(monkeypatch, capfd):
     """A test relative to a baseline without figures is undecided, and the command fails."""
     crash(monkeypatch, "cubic", 1)
