@@ -573,6 +573,10 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
         return text, _read_file(text, file, match["path"], match["law"] or "", _version(file))
     if names_python(text):
         return text, _read_installed(text)
+    if ":" in text and not text.startswith("kernel:"):
+        raise _native.SpecError(
+            f"{text}: unknown controller: no installed package has it; a file's is mine.py:Law"
+        )
     return _native.canonical(text), None
 
 

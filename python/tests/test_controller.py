@@ -133,6 +133,10 @@ def test_a_file_is_a_controller(mine):
         ("laws/leaves.py:Law", "laws/leaves.py:1: in <module>: SystemExit: 3"),
         ("laws/zero.py:Law", "laws/zero.py:1: "),
         ("python:Law", "write the file that defines it"),
+        (
+            "mine:Law",
+            "mine:Law: unknown controller: no installed package has it; a file's is mine.py:Law",
+        ),
     ],
 )
 def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
@@ -142,6 +146,9 @@ def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
     Path("laws/zero.py").write_bytes(b"x = \0")
     with pytest.raises(SpecError) as caught:
         read_controller(spec.format(mine))
+    with pytest.raises(SpecError) as added:
+        dumbbell().add_flow(spec.format(mine))
+    assert str(added.value) == str(caught.value)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 

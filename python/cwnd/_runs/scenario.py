@@ -17,7 +17,6 @@ from cwnd._runs.packaged import locate
 from cwnd.controller import (
     add_controller,
     move_specification,
-    names_python,
     read_controller,
 )
 from cwnd.errors import ArgumentError, read_argument
@@ -272,8 +271,11 @@ class Scenario:
     def _named(self, flow: Any) -> Any:  # noqa: ANN401
         """Return a group of flows whose controller, if it is written in Python, has a name."""
         controller: Any = flow.get("controller") if isinstance(flow, dict) else None
-        plain = controller is None or isinstance(controller, str | int | float | list | dict)
-        if plain and not names_python(str(controller)):
+        plain = controller is None or isinstance(controller, int | float | list | dict)
+        known = isinstance(controller, str) and (
+            ":" not in controller or controller.startswith(("kernel:", "python:"))
+        )
+        if plain or known:
             return flow
         return {**flow, "controller": self._name(controller)}
 
