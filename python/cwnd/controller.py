@@ -571,11 +571,15 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
     match = _FILE.fullmatch(text)
     if match is not None:
         file = str(Path(match["path"]).resolve())
-        return text, _read_file(text, file, match["path"], match["law"] or "")
+        return text, _read_file(text, file, match["path"], match["law"] or "", _version(file))
     if names_python(text):
         return text, _read_installed(text)
     if (path := path_of_law(text)) is not None:
         declare_law(path)
+    if ":" in text and not text.startswith("kernel:"):
+        raise _native.SpecError(
+            f"{text}: unknown controller: no installed package has it; a file's is mine.py:Law"
+        )
     return _native.canonical(text), None
 
 
@@ -628,11 +632,22 @@ def _read_installed(spec: str) -> Factory:
     return _make(spec, made, args, kwargs)
 
 
+def _version(file: str) -> tuple[int, int] | None:
+    """Return what differs when a file has been edited: its time and its size; None without it."""
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 @functools.cache
-def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
+def _read_file(
+    spec: str, file: str, path: str, law: str, version: tuple[int, int] | None
+) -> Factory:
     """Return what makes the controller ``law`` of a file; the same for the same specification."""
     name, args, kwargs = _read_call(spec, law)
-    module = _run_file(file, path)
+    module = _run_file(file, path, version)
     made = getattr(module, name, None)
     if not callable(made):
         own = (value for value in vars(module).values() if isinstance(value, type))
@@ -662,9 +677,9 @@ def _make(
 
 
 @functools.cache
-def _run_file(file: str, path: str) -> ModuleType:
-    """Run a Python file as a module, once."""
-    name = f"{_MODULE}{len(_files)}_{Path(file).stem}"
+def _run_file(file: str, path: str, version: tuple[int, int] | None) -> ModuleType:  # noqa: ARG001
+    """Run a Python file as a module, once for each version of the file."""
+    name = f"{_MODULE}{len(_modules)}_{Path(file).stem}"
     found = importlib.util.spec_from_file_location(name, file)
     if found is None or found.loader is None:
         raise _native.SpecError(f"{path}: not a Python file")
@@ -717,6 +732,11 @@ def _watch() -> None:
                     _warn_at(text, own[0].f_code.co_filename, own[0].f_lineno)
 
 
+def in_controller() -> bool:
+    """Whether the caller runs in a call of a module of controllers."""
+    return any(_is_of_controller(each) for each, _ in traceback.walk_stack(sys._getframe()))  # noqa: SLF001
+
+
 def _is_of_controller(frame: FrameType) -> bool:
     """Whether a frame is of a module that was read as that of controllers, not as a script."""
     return frame.f_globals.get("__name__") in _modules
@@ -724,11 +744,14 @@ def _is_of_controller(frame: FrameType) -> bool:
 
 def _read_call(spec: str, law: str) -> tuple[str, list[Any], dict[str, Any]]:
     """Read a name, or a call of it with literal arguments."""
-    wrong = _native.SpecError(
-        f"{spec}: name a class of the file, such as mine.py:Law or mine.py:Law(beta=1/8)"
-    )
+    law = law.strip()
+    if not law or law.startswith("("):
+        problem = "name a class of the file"
+    else:
+        problem = f"`{law}` is not a class with literal arguments"
+    wrong = _native.SpecError(f"{spec}: {problem}, such as mine.py:Law or mine.py:Law(beta=1/8)")
     try:
-        node = ast.parse(law.strip(), mode="eval").body
+        node = ast.parse(law, mode="eval").body
         if isinstance(node, ast.Name):
             return node.id, [], {}
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["rate", "time", "size", "limit", "threshold"]
 _EXAMPLES: dict[Kind, str] = {
     "rate": "15mbit",
     "time": "100ms",
-    "size": "10GB",
+    "size": "1460b",
     "limit": "20p",
     "threshold": "5p",
 }

@@ -373,8 +373,14 @@ def test_mistakes_are_one_line(command, arguments, words):
         (["--set", "dumbbell.rate"], ["--set", "PATH=VALUE"]),
         (["--set", "dumbbell.rate=15"], ["--set: dumbbell.rate: a rate needs a unit"]),
         (["--set", "flow[0].start=0..5"], ["--set: flow[0].start: a time needs a unit"]),
-        (["--set", "flow[0].bytes=1000"], ["--set: flow[0].bytes: a size needs a unit"]),
-        (["--set", "flow[0].tcp={min_rto=1}"], ["--set: flow[0].tcp: a time needs a unit"]),
+        (
+            ["--set", "flow[0].bytes=1000"],
+            ["--set: flow[0].bytes: a size needs a unit, such as 1460b"],
+        ),
+        (
+            ["--set", "flow[0].tcp={min_rto=1}"],
+            ["--set: flow[0].tcp.min_rto: a time needs a unit, such"],
+        ),
         (["--set", "dumbbell.rat=5mbit"], ["dumbbell.rat", "allowed"]),
         (["--set", "flow[9].count=2"], ["--set", "flow[9].count"]),
         (["--set", "flow[0].count=many"], ["flow[0].count"]),
@@ -384,7 +390,7 @@ def test_mistakes_are_one_line(command, arguments, words):
         (["--set", "seed=-1"], ["seed", "whole number"]),
         (["--set", "dumbbell={rate=1979-05-27}"], ["--set", "a date"]),
         (["--set", "dumbbell.queue=20"], ["--set: dumbbell.queue: a limit needs a unit"]),
-        (["--set", "dumbbell.queue={min=5}"], ["dumbbell.queue: a threshold needs a unit"]),
+        (["--set", "dumbbell.queue={min=5}"], ["dumbbell.queue.min: a threshold needs a unit"]),
     ],
     ids=" ".join,
 )
@@ -441,6 +447,18 @@ def test_ctrl_c_stops_a_run(spawn):
     assert (process.returncode, out, err) == (130, "", "cwnd: interrupted\n")
 
 
+def test_a_run_of_few_round_trip_times_is_named(command, here):
+    """A bare number of a file is in seconds, also that of a delay."""
+    (here / "slow.toml").write_text(
+        'duration = "20s"\n[dumbbell]\nrate = "5mbit"\ndelay = 20\n[[flow]]\ncontroller = "reno"\n'
+    )
+    said = "the measured time of 20 s is only 0.5 round-trip times of 40 s"
+    assert said in command("run", "slow.toml", cwd=here).stdout
+    done = command("compare", "simd", "--rtt", "3s", "--time", "20s", "--repeat", "1")
+    assert "the measured time of 15 s is only 4.8 round-trip times of 3.1" in done.stdout
+    assert "round-trip times of" not in command("compare", "simd", *SMALL).stdout
+
+
 @pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
 def test_plots_keep_their_text(command, here, kind):
     plot = here / f"plot.{kind}"
@@ -464,6 +482,11 @@ def test_a_plot_for_a_column(command, here):
     assert done.returncode == 0, done.stderr
     assert b'width="252pt"' in plot.read_bytes()
     one_line(command(*words, cwd=here), "--column needs --plot")
+    words = ("compare", "simd", *SMALL)
+    assert command(*words, "--panel", "delay", "--plot", plot).returncode == 0
+    assert b">goodput (Mbit/s)</text>" in plot.read_bytes()
+    assert b">queueing delay (ms)</text>" not in plot.read_bytes()
+    one_line(command(*words, "--panel", "delay"), "--panel needs --plot")
     words = ("model", "reno-response", "--p", "0.01..0.1", "--column")
     assert command(*words, "--plot", plot).returncode == 0
     assert b'width="252pt"' in plot.read_bytes()

@@ -122,6 +122,8 @@ def test_a_file_is_a_controller(mine):
         ("{}:Leaving", "in __init__: SystemExit: 3"),
         ("{}:Law(gamma=1)", "unexpected keyword argument 'gamma'"),
         ("{}:Law(beta=1/0)", "mine.py:Law(beta=1/8)"),
+        ("{}:Law(beta=5ms)", "`Law(beta=5ms)` is not a class with literal arguments"),
+        ("{}:Law(", "`Law(` is not a class with literal arguments"),
         ("{}:Law(beta=open('x'))", "mine.py:Law(beta=1/8)"),
         ("{}:", "mine.py:Law(beta=1/8)"),
         ("{}:Half", "Half has no method cut"),
@@ -131,6 +133,10 @@ def test_a_file_is_a_controller(mine):
         ("laws/leaves.py:Law", "laws/leaves.py:1: in <module>: SystemExit: 3"),
         ("laws/zero.py:Law", "laws/zero.py:1: "),
         ("python:Law", "write the file that defines it"),
+        (
+            "mine:Law",
+            "mine:Law: unknown controller: no installed package has it; a file's is mine.py:Law",
+        ),
     ],
 )
 def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
@@ -140,8 +146,20 @@ def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
     Path("laws/zero.py").write_bytes(b"x = \0")
     with pytest.raises(SpecError) as caught:
         read_controller(spec.format(mine))
+    with pytest.raises(SpecError) as added:
+        dumbbell().add_flow(spec.format(mine))
+    assert str(added.value) == str(caught.value)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_edited_file_is_read_again(mine):
+    def window() -> float:
+        return read_controller(f"{mine}:Law")[1]().cut(16.0, "loss", None)
+
+    before = window()
+    Path(mine).write_text(LAW.replace("self.beta = beta", "self.beta = beta / 2", 1))
+    assert (before, window()) == (8.0, 12.0)
 
 
 def test_a_scenario_names_a_file_relative_to_itself(mine):
@@ -316,18 +334,47 @@ def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path, spawn):
     assert done.wait(timeout=60) == 130
 
 
-def test_what_a_law_prints_is_no_part_of_the_output(mine, capsys):
+PRINTS = """
+import logging, sys
+print("read")
+sys.stdout.write("loaded\\n")
+log = logging.Logger("law")
+log.addHandler(logging.StreamHandler(sys.stdout))
+
+
+class Prints:
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        print("printed")
+        sys.stdout.write("written\\n")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b"bytes\\n")
+        log.error("logged")
+        return w / 2
+"""
+
+
+def test_what_a_law_prints_is_no_part_of_the_output(mine, command):
     file = Path(mine)
-    file.write_text(
-        'print("read")\n'
-        + LAW.replace("        return w *", "        print(w)\n        return w *")
-    )
-    words = ["compare", f"{mine}:Law", "--rate", "5mbit", "--time", "2s", "--json"]
-    assert run(words) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["alone"]
-    assert said.err.startswith("read\n")
-    assert len(said.err.splitlines()) > 1
+    file.write_text(PRINTS)
+    words = ["--rate", "5mbit", "--time", "2s", "--repeat", "1", "--json"]
+    done = command("compare", f"{mine}:Prints", *words)
+    assert json.loads(done.stdout)["alone"]
+    lines = done.stderr.splitlines()
+    assert lines[:2] == ["read", "loaded"]
+    assert {"printed", "written", "bytes", "logged"} < set(lines)
+
+
+def test_what_a_law_prints_in_a_sweep_is_no_part_of_the_output(mine, complete, tmp_path):
+    Path(mine).write_text(PRINTS)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'controllers = ["{mine}:Prints"]\n[base]\nrate = "5mbit"\ntime = "2s"\n')
+    words = [sys.executable, "-m", "cwnd", "sweep", plan, "--out", tmp_path / "out", "--json"]
+    done = complete(*words, cwd=tmp_path)
+    assert json.loads(done.stdout)["failed"] == 0
+    assert "written" in done.stderr.splitlines()
 
 
 WATCHED = """

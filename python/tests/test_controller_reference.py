@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 import re
 import subprocess
 import sys
@@ -39,6 +40,24 @@ def test_events_are_constructed_with_defaults_and_shown():
         1500,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+def test_events_are_values(copied):
+    """Objects with equal fields are equal, and so are their copies."""
+    classes = [each for each in map(vars(events).get, events.__all__) if isinstance(each, type)]
+    for made in classes:
+        one, other = made(), made()
+        assert (one, hash(one)) == (other, hash(other))
+        assert copied(one) == one
+        assert one not in {each() for each in classes if each is not made}
+    sample = events.RateSample(delivered=3)
+    acked = events.Acked(packets=2, delivery=sample)
+    assert copied(acked) == events.Acked(packets=2, delivery=events.RateSample(delivered=3))
+    assert acked != events.Acked(packets=2)
+    assert acked != events.Acked(packets=2, delivery=events.RateSample(delivered=4))
 
 
 def test_shared_parts():

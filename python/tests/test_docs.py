@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pandas as pd
 import pytest
 
 import cwnd
+from cwnd import events
 from cwnd._cli.verbs import cwnd as command
 from cwnd._sweeps.reading import read_plan
 
@@ -58,6 +60,7 @@ def test_scenarios_and_plans_of_the_documents_are_valid(path, tmp_path, monkeypa
     # In a folder of the repository, as `networks/home.toml` of docs/ci.md.
     file = tmp_path / "networks/example.toml"
     file.parent.mkdir()
+    (file.parent / "mine.py").write_text(LAW.replace("Law", "Delay"))
     for text in texts:
         file.write_text(text)
         if "[axes]" in text:
@@ -67,6 +70,28 @@ def test_scenarios_and_plans_of_the_documents_are_valid(path, tmp_path, monkeypa
         assert scenario.validate()["flows"] > 0
         if "[expect]" in text:
             assert [each.text for each in cwnd.run(scenario).check() if not each.holds] == []
+
+
+def test_the_way_of_the_readme_from_a_law_to_a_paper(command, tmp_path):
+    """Its commands in their order, with shorter runs."""
+    text = (ROOT / "README.md").read_text("utf-8").partition("## From a law to a paper\n")[2]
+    page = tmp_path / "section.md"
+    page.write_text(text.partition("\n## ")[0], "utf-8")
+    (law,), (plan,) = blocks(page, "python"), blocks(page, "toml")
+    (tmp_path / "mine.py").write_text(law)
+    (tmp_path / "plan.toml").write_text(plan.replace("60s", "4s").replace("seeds = 5", "seeds = 1"))
+    short = {"compare": ["--time", "4s", "--repeat", "2"], "evaluate": ["--test", "blackout"]}
+    for words in commands(page):
+        done = command(*words, *short.get(words[0], ()), cwd=tmp_path)
+        assert (done.returncode, "cwnd:" in done.stderr) == (0, words[0] == "sweep"), done.stderr
+    for file in ("grid.html", "delay.pdf", "shares.svg", "out/evaluate"):
+        assert (tmp_path / file).exists()
+    for file in re.findall(r'`pandas.read_parquet\("(.*?)"\)`', page.read_text("utf-8")):
+        assert len(pd.read_parquet(tmp_path / file)) > 0
+    # The law has an answer before there is a sample of the round-trip time.
+    namespace: dict[str, Any] = {}
+    exec(law, namespace)
+    assert namespace["Delay"]().grow(10.0, 1.0, events.Context(rtt=0.1, latest_rtt=0.1)) == 10.1
 
 
 def test_the_readme_has_the_output_of_its_check(command, tmp_path):

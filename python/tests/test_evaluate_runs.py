@@ -15,7 +15,7 @@ from rich.console import Console
 import cwnd
 from cwnd import _cli as cli
 from cwnd._cli import tables
-from cwnd._sweeps import work
+from cwnd._sweeps import code, work
 from cwnd._tasks.evaluation import experiment as module
 from cwnd._tasks.evaluation.bound import grade, measure, read_bounds
 from cwnd._tasks.evaluation.card import Card
@@ -197,8 +197,10 @@ def check_failure(capfd, test, message, words):
     assert message in printed.err
     assert "1 fails" in file.with_suffix(".svg").read_text(encoding="utf-8")
     assert message in file.with_suffix(".md").read_text(encoding="utf-8")
-    page = file.with_suffix(".html").read_text(encoding="utf-8")
-    assert message in page.replace("&#39;", "'")
+    page = file.with_suffix(".html").read_text(encoding="utf-8").replace("&#39;", "'")
+    # Once as the finding; the numbers below have each run.
+    finding = page.partition(f'<section class="test" id="{test}">')[2].partition("<dl")[0]
+    assert finding.count(message) == 1
     return result
 
 
@@ -240,6 +242,15 @@ def test_an_infinite_metric_fails_the_test(monkeypatch, capfd):
         work, "_figures", lambda _, run, __: {"utilization": np.inf if run.seed == 3 else 0.5}
     )
     check_failure(capfd, "used", "seed 3: utilization is infinite", ["reno", "--quick"])
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_a_baseline_of_zero_is_named(monkeypatch):
+    monkeypatch.setattr(
+        work, "_figures", lambda _, run, __: {"queue_delay.p95": float(run.controller == "reno")}
+    )
+    (card,) = cwnd.evaluate(["reno"], test="late", quick=True, out="out")
+    assert card.results[0].evidence == "1 s; the baseline is 0"
 
 
 @pytest.mark.usefixtures("small", "laws")
@@ -295,6 +306,27 @@ def test_a_run_that_the_machine_lost_is_undecided(monkeypatch, capfd):
     printed = capfd.readouterr()
     assert "undecided" in printed.out
     assert "seed 2: lost: the emulator was late" in printed.err
+
+
+@pytest.mark.usefixtures("small", "laws")
+def test_runs_of_a_changed_law_are_made_again(monkeypatch, recwarn):
+    def card(kept: float) -> Card:
+        Path("mine.py").write_text(LAWS.replace("return w / 2", f"return {kept} * w"))
+        (made,) = cwnd.evaluate(["mine.py:Sound"], quick=True, out="out")
+        return made
+
+    first = card(0.5)
+    runs = len(cwnd.Sweep("out/runs/networks"))
+    assert not recwarn
+    second = card(0.75)
+    (warning,) = recwarn
+    assert str(warning.message) == "mine.py:Sound has changed: its runs are made again"
+    assert len(cwnd.Sweep("out/runs/networks")) == runs
+    assert second.to_json() != first.to_json()
+    assert card(0.5).to_json() == first.to_json()
+    monkeypatch.setattr(code, "own_code", lambda: "of another cwnd")
+    with pytest.raises(ArgumentError, match="with different code"):
+        card(0.75)
 
 
 @pytest.mark.usefixtures("laws")

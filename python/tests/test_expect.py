@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,17 @@ def test_a_failure_is_named(command, write):
     assert found["goodput.gentle"]["limit"] == 11e6
     assert not found["goodput.gentle"]["holds"]
     assert found["jain"]["value"] == document["metrics"]["jain"]
+
+
+def test_a_scenario_may_be_a_pipe(complete, two):
+    """It is read once: for the run, and for the lines of messages."""
+    words = [sys.executable, "-m", "cwnd", "run", "/dev/stdin", "--check"]
+    done = complete(*words, input=f'{two}\n[expect]\njain = "> 0"\n')
+    assert (done.returncode, done.stderr) == (0, "")
+    done = complete(*words, input=f'{two}\n[expect]\njain = "0"\n')
+    line = two.count("\n") + 3
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"cwnd: /dev/stdin:{line}: expect.jain: ")
 
 
 def test_without_check_nothing_changes(command, write):

@@ -49,8 +49,8 @@ PUBLIC = {
 # Functions of public modules without `__all__` that only other modules of cwnd use.
 HELPERS = {
     "controller": "add_controller command_specification controller_kind explain_failure "
-    "installed_controllers move_specification names_python read_controller warn_answer "
-    "written_class",
+    "in_controller installed_controllers move_specification names_python read_controller "
+    "warn_answer written_class",
     "errors": "naming read_argument",
     "units": "check_unit counted scenario_time",
 }

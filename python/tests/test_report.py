@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import ClassVar
 
 import jinja2
@@ -15,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 import cwnd
+from cwnd._runs.defaults import PANELS
 from cwnd._show.chart_lines import deviation_ellipse, lines, step_rates, thin
 from cwnd._show.report.compare import compare_page
 from cwnd._show.report.page import MAX_POINTS, MIN_POINTS, PAGE_POINTS, points_of, render, run_data
@@ -349,7 +351,9 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
     scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="4s", warmup="1s")
     transfers = cwnd.run(scenario.add_flow("reno", arrivals=arrivals))
     agreement = Agreement("many", {"sim": [many], "linux": [many]})
-    figures = [each.plot(column=column) for each in (comparison, result, many, agreement)]
+    names = [f"aimd(alpha=0.31, beta=1/{i + 2})" for i in range(6)]
+    pairs = cwnd.compare(names, time="2s", repeat=2, pairs=True)
+    figures = [each.plot(column=column) for each in (comparison, result, many, agreement, pairs)]
     for figure in (*figures, transfers.plot_transfers(column=column)):
         if column:
             assert figure.get_figwidth() == 3.5
@@ -371,6 +375,48 @@ def test_no_text_of_a_plot_is_clipped(comparison, result, column):
             box = text.get_window_extent(canvas.get_renderer())
             assert whole.x0 <= box.x0, text.get_text()
             assert box.x1 <= whole.x1, text.get_text()
+
+
+def test_labels_of_pairs_do_not_overlap():
+    names = [f"aimd(alpha=0.31, beta=1/{i + 2})" for i in range(6)]
+    pairs = cwnd.compare(names, time="2s", repeat=2, pairs=True)
+    for column in (False, True):
+        figure = pairs.plot(column=column, panel="shares")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        (axes,) = figure.axes
+        for axis in (axes.xaxis, axes.yaxis):
+            boxes = [
+                each.get_window_extent(canvas.get_renderer()) for each in axis.get_ticklabels()
+            ]
+            assert not any(one.overlaps(other) for one, other in pairwise(boxes)), column
+
+
+def test_a_panel_of_a_comparison(comparison):
+    """The matrix has the share of each pair that was compared; the panels together are the plot."""
+    every = [axes.get_title() for axes in comparison.plot().axes]
+    panels = [comparison.plot(panel=panel) for panel in PANELS]
+    titles = [[axes.get_title() for axes in each.axes] for each in panels]
+    assert [title for each in (*titles[:2], *titles[3:]) for title in each] == every
+    (matrix,) = panels[2].axes
+    names = [label.get_text() for label in matrix.get_yticklabels()]
+    cells = {text.get_position()[::-1]: text.get_text() for text in matrix.texts}
+    assert cells == {
+        (names.index(row), names.index(column)): f"{share.mean:.2f}"
+        for (row, column), share in comparison.share_of.items()
+    }
+    with pytest.raises(ArgumentError, match="panel: 'windos' is not one of verdicts, delay, "):
+        comparison.plot(panel="windos")
+
+
+@pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
+def test_equal_figures_are_equal_files(kind, result, tmp_path, monkeypatch):
+    files = []
+    for time in ("1000000000", "1500000000"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
+        result.plot().savefig(tmp_path / f"{time}.{kind}")
+        files.append((tmp_path / f"{time}.{kind}").read_bytes())
+    assert files[0] == files[1]
 
 
 def test_a_column_has_small_text(result):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cwnd._cli import run
+from cwnd._native import named_metrics
 from cwnd._runs.scenario_keys import key_tables, schema
 
 SCHEMA = schema()
@@ -186,6 +187,14 @@ def test_keys_lists_all_keys_of_the_schema(capsys, check_json):
     check_json(document, "`cwnd keys --json`, `cwnd keys TABLE --json`")
     printed = document["tables"]
     assert [each["kind"] for each in printed] == ["limited", "on_off", "request", "video", "media"]
+    assert run(["keys", "expect", "--json"]) == 0
+    (expect,) = json.loads(capsys.readouterr().out)["tables"]
+    rows = {key["name"]: key for key in expect["keys"]}
+    assert list(rows) == [
+        name.replace("to", "to.RATE") if name == "time_to" else name for name in named_metrics()
+    ]
+    assert rows["utilization"]["meaning"] == "May be followed by a link."
+    assert rows["jain"]["meaning"] == "May be followed by worst or mean, then by a group of flows."
     assert run(["keys", "tcp"]) == 0
     assert "Proportional rate reduction" in capsys.readouterr().out
     assert run(["keys", "nothing"]) == 2

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -295,11 +296,45 @@ def test_garbage_for_toml_is_one_line(reader, garbage, tmp_path, capsys, real):
         check_one_line(words, capsys)
 
 
+ENDLESS = {
+    "run": lambda _, file: ["run", file],
+    "compare": lambda _, file: ["compare", file, "reno"],
+    "agree": lambda _, file: ["agree", file],
+    "sweep": lambda at, file: ["sweep", file, "--out", at / "o"],
+    "base": lambda at, file: sweep_of(at, toml(base=str(file), axes={})),
+    "configuration": lambda _, file: ["--config", file, "algorithms"],
+    "card": lambda _, file: ["evaluate", "reno", "--test", "wired", "--against", file],
+    "scheduler": lambda _, file: ["evaluate", "reno", "--scheduler-file", file],
+    "peers": lambda at, file: ["send", at, "localhost", "--pair", private(at), "--peers", file],
+}
+
+
+@pytest.mark.parametrize("reader", ENDLESS)
+def test_a_file_without_an_end_is_one_line(reader, tmp_path, capsys, real, monkeypatch):
+    monkeypatch.setattr("cwnd._base.text_file.LARGEST", 1 << 20)
+    file = tmp_path / "endless.toml"
+    file.symlink_to("/dev/zero")
+    assert re.search(
+        "larger than 1 MiB|more than", check_one_line(ENDLESS[reader](tmp_path, file), capsys)
+    )
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path, capsys):
+    scenario, plan, config = (tmp_path / f"{name}.toml" for name in ("scenario", "plan", "config"))
+    config.write_text("[run]\nseed = 2\n", "utf-8-sig")
+    scenario.write_text(SCENARIO, "utf-8-sig")
+    plan.write_text(PLAN, "utf-8-sig")
+    status, out, _ = run(["--config", config, "run", scenario], capsys)
+    assert (status, out.partition(",")[2][:7]) == (0, " seed 2")
+    assert run(["sweep", plan, "--out", tmp_path / "o"], capsys)[0] == 0
+
+
 def check_one_line(arguments, capsys):
     status, out, err = run(arguments, capsys)
     assert status == 2, (out, err)
     assert err.startswith("cwnd: ")
     assert err.count("\n") == 1
+    return err
 
 
 CARDS = {

@@ -3,6 +3,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -137,7 +138,7 @@ def test_runs_of_another_plan_are_refused(change, key, swept):
     assert (swept.out / "plan.toml").read_text() == before
 
 
-def test_runs_by_other_code_are_refused(tmp_path):
+def test_runs_by_other_code_are_refused(command, tmp_path):
     law = tmp_path / "mine.py"
     law.write_text(
         "class Law:\n"
@@ -148,8 +149,11 @@ def test_runs_by_other_code_are_refused(tmp_path):
     path.write_text('controllers = ["mine.py:Law"]\n[base]\ntime = "4s"\nflows = 1\n')
     assert cwnd.sweep(path, out=tmp_path / "out").made == 1
     law.write_text(law.read_text() + "# Changed.\n")
-    with pytest.raises(ArgumentError, match=r"runs of mine\.py:Law with different code"):
+    with pytest.raises(ArgumentError, match=r"runs of mine\.py:Law with different code") as error:
         cwnd.sweep(path, out=tmp_path / "out")
+    _, _, removal = str(error.value).partition(", or remove them: cwnd ")
+    assert command(*shlex.split(removal)).stdout.startswith("1 run removed")
+    assert cwnd.sweep(path, out=tmp_path / "out").made == 1
 
 
 def test_points_with_equal_scenarios_are_different_runs(tmp_path):
@@ -212,6 +216,8 @@ def test_directories_that_hold_something_else_are_refused(tmp_path):
         cwnd.sweep(PLAN, out=tmp_path)
     with pytest.raises(ArgumentError, match="is not a directory"):
         cwnd.sweep(PLAN, out=tmp_path / "thesis.tex")
+    with pytest.raises(ArgumentError, match="out: cannot create /proc/none: No such file"):
+        cwnd.sweep(PLAN, out="/proc/none")
     with pytest.raises(ArgumentError, match="has no runs of a sweep"):
         cwnd.Sweep(tmp_path)
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd._base.text_file import read_text
 from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def path_of_law(spec: str) -> str | None:
 def read_law_text(path: str | Path) -> str:
     """Return the text of a law; a SpecError if there is none."""
     try:
-        with Path(path).open("rb") as file:
-            # The reader of laws says how long a text may be.
-            return file.read(1 << 20).decode()
+        return read_text(Path(path))
     except OSError as problem:
         raise _native.SpecError(f"{path}: {problem.strerror or problem}") from None
     except UnicodeDecodeError:

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from cwnd._base import interrupts
 from cwnd._base.extras import MissingExtraError
 from cwnd._cli.outputs import echo_warnings
-from cwnd._cli.terminal import say
+from cwnd._cli.terminal import results_only, say
 from cwnd._cli.verbs import Interrupted, ReaderGone
 from cwnd._cli.verbs import cwnd as command
 
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     standard output was closed by its reader.
     """
     try:
-        with echo_warnings():
+        with echo_warnings(), results_only():
             status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)
         sys.stdout.flush()
     except (ReaderGone, BrokenPipeError):

@@ -9,14 +9,13 @@ from cwnd._cli.terminal import echo, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cwnd._runs.expect import Outcome
     from cwnd._runs.result import Result
     from cwnd._runs.scenario import Scenario
 
 
-def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> None:
+def check_expectations(scenario: Scenario, links: Sequence[str], source: tuple[str, str]) -> None:
     """Check the names, units and operators of ``[expect]`` before the run."""
     from cwnd._runs.expect import read_expectations
     from cwnd._runs.measures import places_of_scenario
@@ -26,7 +25,7 @@ def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> 
     duration = document["duration"]
     duration_s = parse_time(duration) if isinstance(duration, str) else float(duration)
     places = places_of_scenario(scenario, links)
-    read_expectations(document.get("expect", {}), places, file, duration_s)
+    read_expectations(document.get("expect", {}), places, source, duration_s)
 
 
 def print_run(result: Result, *, as_json: bool, check: bool) -> int:

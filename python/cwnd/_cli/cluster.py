@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cwnd._base.extras import require
+from cwnd._base.text_file import read_text
 from cwnd._cli.shared import together
 from cwnd._cli.terminal import say
 from cwnd.errors import ArgumentError
@@ -89,7 +90,7 @@ def open_cluster(options: ClusterOptions) -> Iterator[Client | None]:
 def _read_address(path: Path) -> str:
     """Read the address from a scheduler's file."""
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+        return str(json.loads(read_text(path))["address"])
     except OSError as problem:
         text = f"cannot read {path}: {problem.strerror}"
         raise ArgumentError("scheduler-file", text) from None

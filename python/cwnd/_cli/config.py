@@ -49,7 +49,7 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
     try:
         with chosen.open("rb") as file:
             data = file.read(_MAX_SIZE + 1)
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except FileNotFoundError:
         if path is None:
             return {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from cwnd._base.text_file import read_text
 from cwnd._cli import shared
 from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.outputs import (
@@ -52,7 +53,7 @@ _CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
     "--test", metavar="NAME", multiple=True, type=TEST, help="Only this test; may be repeated."
 )
 @click.option(
-    "--quick", is_flag=True, help="Three seeds on a part of the networks: under a minute."
+    "--quick", is_flag=True, help="Three to five seeds on a part of the networks: about a minute."
 )
 @shared.backend(help="linux for the kernel's TCP: the tests that real time permits.")
 @shared.conventions()
@@ -304,7 +305,7 @@ def _name(title: str, card: Card) -> str:
 def _read_card(path: Path) -> JsonObject:
     """Read a card that this command wrote."""
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = json.loads(read_text(path))
     except OSError as problem:
         raise ArgumentError("against", f"cannot read {path}: {problem.strerror}") from None
     except (ValueError, RecursionError):

@@ -42,12 +42,14 @@ def save(
     report: str | None,
     plot: str | None = None,
     column: bool = False,
+    panel: str | None = None,
     trace: str | None = None,
 ) -> None:
     """Write the report, the plot and the tables, and print their paths."""
     save_report(outcome, report)
     if plot is not None:
-        save_plot(outcome.plot(column=column), plot)
+        part = {} if panel is None else {"panel": panel}
+        save_plot(outcome.plot(column=column, **part), plot)
     if trace is not None:
         _save_tables(outcome, trace)
         echo(f"tables: {trace}", err=True)
@@ -84,6 +86,7 @@ def check_outputs(
     report: str | None = None,
     plot: str | None = None,
     column: bool = False,
+    panel: str | None = None,
     pcap: str | None = None,
     trace: str | None = None,
 ) -> None:
@@ -96,8 +99,9 @@ def check_outputs(
             require(option, *libraries)
     if trace is not None and not is_csv(trace):
         require("--trace DIR (not DIR.csv)", "pyarrow")
-    if column and plot is None:
-        raise click.UsageError("--column needs --plot")
+    for option, given in (("--column", column), ("--panel", panel is not None)):
+        if given and plot is None:
+            raise click.UsageError(f"{option} needs --plot")
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
         raise click.UsageError(f"--plot: {plot!r} must end in .pdf, .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):

@@ -100,12 +100,12 @@ def print_comparison(comparison: Comparison) -> None:
     console = _console()
     console.print(Text(network_text(comparison.network), style="dim"))
     _print_caveats(console, comparison.results)
-    console.print()
     _print_estimates(console, "Each alone", comparison.rows_alone, alone_columns(comparison))
     title = f"Half and half against {comparison.reference}"
     _print_estimates(console, title, comparison.rows_against, against_columns(comparison))
     if comparison.rows_pairs:
         _print_shares(console, comparison)
+    console.print()
     for verdict in comparison.verdicts:
         console.print(Text(verdict.controller, style="bold"))
         console.print(Padding(Text(verdict.sentence), (0, 0, 0, 2)))
@@ -116,7 +116,6 @@ def print_result(result: Result) -> None:
     console = _console()
     console.print(Text(run_text(result), style="dim"))
     _print_caveats(console, [result])
-    console.print()
     document = result.to_json_without_groups() | {"groups": result.group_rows()}
     _print_figures(console, document)
 
@@ -127,7 +126,6 @@ def print_repeated(repeated: Repeated) -> None:
     results = repeated.results
     console.print(Text(repeated_text(results), style="dim"))
     _print_caveats(console, results)
-    console.print()
     _print_figures(console, repeated.estimates())
 
 
@@ -145,7 +143,8 @@ def _print_figures(console: Console, document: JsonObject) -> None:
     for title, sheet, left in sheets:
         if sheet is not None and sheet.rows:
             _print_sheet(console, title, sheet, left)
-    for name, value, remark in metric_items(document["metrics"]):
+    console.print()
+    for name, value, remark in metric_items(document["metrics"], result):
         console.print(Text(f"{name}: {value} ({remark})"))
 
 
@@ -344,11 +343,13 @@ def print_algorithm(algorithm: Algorithm) -> None:
     """Print the description of a controller."""
     console = _console()
     console.print(Text(f"{algorithm.name}: {algorithm.title}", style="bold"))
-    console.print(Text(algorithm.summary))
+    if algorithm.summary:
+        console.print(Text(algorithm.summary))
     console.print()
     for equation in algorithm.equations:
         console.print(Padding(Text(equation), (0, 0, 0, 4)))
-    console.print()
+    if algorithm.equations:
+        console.print()
     console.print(Text(f"{_KINDS[algorithm.kind]} {algorithm.source}"))
     for deviation in algorithm.deviations:
         console.print(Text(f"Deviation: {deviation}"))
@@ -558,7 +559,7 @@ def _print_wide(
 ) -> None:
     """Print a table in parts whose columns fit the console, each with the first column.
 
-    ``left`` are the indices of left-aligned columns.
+    A part begins with an empty line. ``left`` are the indices of left-aligned columns.
     """
     label, names = first
     own = min(max(map(len, (*names, label))), console.width // 3)
@@ -581,6 +582,7 @@ def _print_wide(
             table.add_column(columns[i][0], justify=justify, width=widths[i])
         for row, name in enumerate(names):
             table.add_row(name, *(columns[i][1][row] for i in part))
+        console.print()
         console.print(table)
 
 
@@ -618,7 +620,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def _print_caveats(console: Console, results: Sequence[Result]) -> None:
-    """Print notes on runs in real time."""
+    """Print notes on runs."""
     for line in caveats(results):
         console.print(Text(line, style="yellow"))
 

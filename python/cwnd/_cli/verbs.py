@@ -48,8 +48,8 @@ from cwnd._cli.values import (
     SPEC,
     complete_files,
 )
-from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, REFERENCE
-from cwnd._runs.packaged import locate, packaged
+from cwnd._runs.defaults import COMPARE_REPEATS, DUMBBELL, PANELS, REFERENCE
+from cwnd._runs.packaged import packaged
 from cwnd._runs.repetition import MAX_REPEATS
 
 if TYPE_CHECKING:
@@ -205,6 +205,12 @@ def cwnd(context: click.Context, config: str | None) -> None:
 @shared.conventions()
 @click.option("--pairs", is_flag=True, help="Let every pair of controllers compete.")
 @click.option(
+    "--panel",
+    type=click.Choice(PANELS),
+    help="Draw only this panel of --plot: the three verdicts, goodput against delay, the shares of "
+    "all pairs, or windows over time.",
+)
+@click.option(
     "--measure",
     "measures",
     metavar="METRIC",
@@ -228,6 +234,7 @@ def compare(  # noqa: PLR0913
     assignments: tuple[str, ...],
     reference: str,
     pairs: bool,
+    panel: str | None,
     measures: tuple[str, ...],
     repeat: Repeat,
     seed: int | None,
@@ -247,7 +254,7 @@ def compare(  # noqa: PLR0913
     --rate to --conventions describe the dumbbell; use --set to change a FILE, such as --set
     tcp.conventions=linux.
     """
-    check_outputs(report=report, plot=plot, column=column, trace=trace)
+    check_outputs(report=report, plot=plot, column=column, panel=panel, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
     names = [name for name in controllers if name not in files]
     if len(files) > 1:
@@ -280,7 +287,7 @@ def compare(  # noqa: PLR0913
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)
-    save(comparison, report=report, plot=plot, column=column, trace=trace)
+    save(comparison, report=report, plot=plot, column=column, panel=panel, trace=trace)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -349,21 +356,21 @@ def run(  # noqa: PLR0913, PLR0917
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace)
     from cwnd._runs.real_time import check_backend
-    from cwnd._runs.run import check_seed
+    from cwnd._runs.run import check_seed, run_command
     from cwnd._runs.run import run as run_scenario
-    from cwnd._runs.scenario import Scenario
+    from cwnd._runs.scenario import load
     from cwnd._runs.scenario_keys import read_values
 
     values = read_values(assignments)
-    path = locate(Path(file), "scenarios")
-    scenario = Scenario.from_toml(path).with_values(values)
+    read, path, text = load(Path(file))
+    scenario = read.with_values(values)
     compiled = scenario.validate()
     check_backend(on, [scenario])
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]
     if check:
-        check_expectations(scenario, links, path)
+        check_expectations(scenario, links, (path, text))
     _check_capture(pcap, link, links)
     if acks and trace is None:
         raise click.UsageError("--acks needs --trace")
@@ -384,15 +391,15 @@ def run(  # noqa: PLR0913, PLR0917
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
         result = run_scenario(
-            Path(file),
+            scenario,
             seed,
             on=on,
-            values=values,
             pcap=capture,
             lookahead=not no_lookahead,
             acks=acks,
             progress=progress,
         )
+    result.rerun = run_command(Path(file), values, result.seed, on)
     save(result, report=report, plot=plot, column=column, trace=trace)
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)
@@ -508,9 +515,9 @@ def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
 
 def _complete_table(_: click.Context, __: click.Parameter, begin: str) -> list[str]:
     """Complete the name of a table of scenario files."""
-    from cwnd._runs.scenario_keys import key_tables
+    from cwnd._runs.scenario_keys import expect_table, key_tables
 
-    names = dict.fromkeys(table.name for table in key_tables())
+    names = dict.fromkeys(table.name for table in (*key_tables(), expect_table()))
     return [name for name in names if name.startswith(begin)]
 
 
@@ -519,9 +526,9 @@ def _complete_table(_: click.Context, __: click.Parameter, begin: str) -> list[s
 @shared.json()
 def keys(table: str | None, as_json: bool) -> None:  # noqa: FBT001
     """List the tables of scenario files, or the keys of TABLE: flow, tcp, queue or another one."""
-    from cwnd._runs.scenario_keys import key_tables
+    from cwnd._runs.scenario_keys import expect_table, key_tables
 
-    tables = key_tables()
+    tables = [*key_tables(), expect_table()]
     chosen = [each for each in tables if table in {None, each.name}]
     if not chosen:
         names = ", ".join(dict.fromkeys(each.name for each in tables))

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from cwnd import _native
+from cwnd._base.text_file import read_text
 from cwnd.errors import ArgumentError
 
 
@@ -54,7 +55,7 @@ def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
         A line is not a public key; the message names the file and the line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(Path(path))
         peers = _native.udt_parse_peers(text)
     except ValueError as mistake:
         raise ArgumentError("peers", f"{os.fspath(path)}: {mistake}") from None

@@ -50,6 +50,9 @@ AGREE_BACKENDS = ("sim", "linux")
 TRACE_FORMATS = ("mahimahi", "pensieve", "netem-trace", "csv")
 """Formats of recorded links."""
 
+PANELS = ("verdicts", "delay", "shares", "windows")
+"""Panels of the plot of a comparison."""
+
 COMPARE_REPEATS = 10
 AGREE_REPEATS = 5
 """Numbers of repeats, with which ``auto`` starts."""

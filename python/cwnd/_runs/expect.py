@@ -11,7 +11,6 @@ from cwnd._runs.measures import Measure, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from cwnd._base.records import JsonObject
     from cwnd._runs.measures import Places
@@ -64,13 +63,13 @@ class Outcome:
 def read_expectations(
     table: Mapping[str, object],
     places: Places,
-    file: Path | None = None,
+    source: tuple[str, str] | None = None,
     duration_s: float = math.inf,
 ) -> list[Expectation]:
     """Read the table ``[expect]`` of a scenario, in the order of the names.
 
-    A ScenarioError names ``file``, the line and the key; no part of the run may exceed
-    ``duration_s``.
+    A ScenarioError names the file of ``source``, its path and its text, the line and the key; no
+    part of the run may exceed ``duration_s``.
 
     Examples
     --------
@@ -83,7 +82,6 @@ def read_expectations(
     Traceback (most recent call last):
     cwnd._native.ScenarioError: expect.goodput: a rate needs a unit, such as 15mbit
     """
-    source = None if file is None else (str(file), file.read_text(encoding="utf-8"))
     found = _native.read_expectations(dict(table), *places, duration_s, source)
     return [Expectation.of(*each) for each in found]
 

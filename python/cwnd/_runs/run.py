@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from cwnd import _native
 from cwnd._base.progress import with_notebook_bar
@@ -111,10 +112,15 @@ def run(
         on=on,
     )
     if path is not None:
-        where = [] if on == "sim" else ["--on", on]
-        words = ["cwnd", "run", str(path), *write_values(values), "--seed", str(seed)]
-        result.rerun = shlex.join([*words, *where])
+        result.rerun = run_command(path, values, seed, on)
     return result
+
+
+def run_command(file: Path, values: Mapping[str, object], seed: int, on: str) -> str:
+    """Return the command that repeats a run."""
+    where = [] if on == "sim" else ["--on", on]
+    words = ["cwnd", "run", str(file), *write_values(values), "--seed", str(seed)]
+    return shlex.join([*words, *where])
 
 
 def simulate(
@@ -185,10 +191,10 @@ def measure(  # noqa: PLR0913
     )
 
 
-def check_seed(seed: int) -> None:
+def check_seed(seed: object) -> None:
     """Raise an ArgumentError for a seed that is not an unsigned 64-bit number."""
-    if not 0 <= seed <= MAX_SEED:
-        raise ArgumentError("seed", f"{seed} is not between 0 and {MAX_SEED}")
+    if not isinstance(seed, SupportsIndex) or not 0 <= index(seed) <= MAX_SEED:
+        raise ArgumentError("seed", f"{seed!r} is not a whole number from 0 to {MAX_SEED}")
 
 
 def part_of(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
 from cwnd._base.law_files import declare_law, path_of_law
+from cwnd._base.text_file import read_text
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd.controller import (
     add_controller,
     move_specification,
-    names_python,
     read_controller,
 )
 from cwnd.errors import ArgumentError, read_argument
@@ -109,20 +109,9 @@ class Scenario:
             The file cannot be read.
         """
         if isinstance(source, str) and "\n" in source:
-            text, origin, home = source, "<text>", Path()
-        else:
-            path = locate(Path(source), "scenarios")
-            origin, home = str(path), path.parent
-            try:
-                text = path.read_text(encoding="utf-8")
-            except UnicodeDecodeError:
-                raise _native.ScenarioError(f"{origin}: not a text file in UTF-8") from None
-        document = json.loads(_native.load(text, origin))
-        for flow in document.get("flow", []):
-            flow["controller"] = move_specification(flow["controller"], home)
-            if (law := path_of_law(flow["controller"])) is not None:
-                declare_law(law)
-        return cls(document)
+            return cls(_parse(source, "<text>", Path()))
+        path = locate(Path(source), "scenarios")
+        return cls(_parse(read_file(path), str(path), path.parent))
 
     @classmethod
     def dumbbell(  # noqa: PLR0913
@@ -283,10 +272,14 @@ class Scenario:
     def _named(self, flow: Any) -> Any:  # noqa: ANN401
         """Return a group of flows whose controller, if it is written in Python, has a name."""
         controller: Any = flow.get("controller") if isinstance(flow, dict) else None
-        plain = controller is None or isinstance(controller, str | int | float | list | dict)
-        if plain and not names_python(str(controller)):
-            if (law := path_of_law(str(controller))) is not None:
-                declare_law(law)
+        law = path_of_law(controller) if isinstance(controller, str) else None
+        if law is not None:
+            declare_law(law)
+        plain = controller is None or isinstance(controller, int | float | list | dict)
+        known = isinstance(controller, str) and (
+            ":" not in controller or controller.startswith(("kernel:", "python:"))
+        )
+        if plain or known or law is not None:
             return flow
         return {**flow, "controller": self._name(controller)}
 
@@ -403,6 +396,31 @@ def dumbbell_document(  # noqa: PLR0913
     if ecn:
         document["tcp"]["ecn"] = True
     return document
+
+
+def load(file: Path) -> tuple[Scenario, str, str]:
+    """Read a scenario file once: it may be a pipe. Return its path and its text too."""
+    path = locate(file, "scenarios")
+    text = read_file(path)
+    return Scenario(_parse(text, str(path), path.parent)), str(path), text
+
+
+def _parse(text: str, origin: str, home: Path) -> JsonObject:
+    """Read TOML text; controllers are relative to ``home``."""
+    document: JsonObject = json.loads(_native.load(text, origin))
+    for flow in document.get("flow", []):
+        flow["controller"] = move_specification(flow["controller"], home)
+        if (law := path_of_law(flow["controller"])) is not None:
+            declare_law(law)
+    return document
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a scenario file."""
+    try:
+        return read_text(path)
+    except UnicodeDecodeError:
+        raise _native.ScenarioError(f"{path}: not a text file in UTF-8") from None
 
 
 def _copy(document: JsonObject) -> JsonObject:

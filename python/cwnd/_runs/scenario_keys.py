@@ -13,7 +13,7 @@ from cwnd.errors import ArgumentError
 from cwnd.units import Kind, check_unit, tc_rate, tc_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cwnd._base.records import JsonObject
 
@@ -38,6 +38,11 @@ _NAMES = {
     "array": "list",
 }
 """What other definitions and types of the JSON Schema are called in lists of keys."""
+
+_EXPECT = (
+    'Bounds of metrics, such as goodput.min.reno = ">= 4mbit": an operator (>=, <=, > or <) and a '
+    "value. docs/scenario.md describes them."
+)
 
 _TOML = re.compile(
     r"true|false|[+-]?[0-9][0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?|[\[{\"'].*", re.DOTALL
@@ -143,22 +148,34 @@ def _convert_all(
     converted = {}
     for path, value in values.items():
         try:
-            converted[path] = _convert(_find_schema(table + path), value, convert)
+            converted[path] = _convert(_find_schema(table + path), path, value, convert)
         except ValueError as mistake:
-            raise ArgumentError(option, f"{path}: {mistake}") from None
+            raise ArgumentError(option, str(mistake)) from None
     return converted
 
 
-def _convert(node: JsonObject, value: Any, convert: Callable[[Kind, object], object]) -> Any:  # noqa: ANN401
-    """Convert the rates, times and sizes in a value that the schema ``node`` describes."""
+def _convert(
+    node: JsonObject,
+    path: str,
+    value: Any,  # noqa: ANN401
+    convert: Callable[[Kind, object], object],
+) -> Any:  # noqa: ANN401
+    """Convert the rates, times and sizes in the value at ``path`` that ``node`` describes."""
     if isinstance(value, dict):
         return {
-            key: _convert(_child_schema(node, key), item, convert) for key, item in value.items()
+            key: _convert(_child_schema(node, key), f"{path}.{key}", item, convert)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_convert(_child_schema(node, 0), item, convert) for item in value]
+        return [
+            _convert(_child_schema(node, 0), f"{path}[{number}]", item, convert)
+            for number, item in enumerate(value)
+        ]
     kinds = [_KINDS[name] for name, _ in _definitions(node) if name in _KINDS]
-    return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
+    try:
+        return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
+    except ValueError as mistake:
+        raise ValueError(f"{path}: {mistake}") from None
 
 
 def _find_schema(path: str) -> JsonObject:
@@ -226,6 +243,26 @@ def key_tables() -> list[KeyTable]:
             found[name, table.kind] = table
             waiting += [(key, each) for key, each in definition["properties"].items()]
     return list(found.values())
+
+
+def expect_table() -> KeyTable:
+    """Describe the table ``[expect]``, whose keys are the names of metrics."""
+    catalogue = {metric["name"]: metric for metric in _native.catalogue()}
+    keys = []
+    for name in _native.named_metrics():
+        metric = catalogue[name]
+        places = {"of_flows": "a group of flows", "of_link": "a link"}
+        after = [metric["statistics"], [place for key, place in places.items() if metric[key]]]
+        parts = ", then by ".join(_either(words) for words in after if words)
+        meaning = f"May be followed by {parts}." if parts else ""
+        shown = f"{name}.RATE" if metric["of_rate"] else name
+        keys.append(Key(shown, metric["dimension"], "", required=False, meaning=meaning))
+    return KeyTable("expect", "", _EXPECT, keys)
+
+
+def _either(words: Sequence[str]) -> str:
+    """Join alternatives."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _tables(node: JsonObject) -> Iterator[JsonObject]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cwnd._runs.result import Result
+
+ROUND_TRIPS = 10
+"""Round-trip times that the scale of smoothness and the windows of Jain's index have."""
 
 
 def join_parts(*parts: str) -> str:
@@ -22,7 +28,7 @@ def join_parts(*parts: str) -> str:
 
 
 def caveats(results: Iterable[Result]) -> list[str]:
-    """Return notes on runs in real time, one line each: approximations, and emulator limits."""
+    """Return notes on runs, one line each: short runs; in real time approximations and limits."""
     runs = list(results)
     lines = [f"{run.on}: {note}" for run in runs for note in run.notes]
     for on in dict.fromkeys(run.on for run in runs):
@@ -31,4 +37,23 @@ def caveats(results: Iterable[Result]) -> list[str]:
         often = f" in {len(limits)} of {len(here)} runs" if len(here) > 1 else ""
         if limits:
             lines.append(f"{on}: limited by the emulator, not by the network{often}: {limits[0]}")
+    short = min(runs, key=_round_trips, default=None)
+    if short is not None and _round_trips(short) < ROUND_TRIPS:
+        measured, rtt = short.duration_s - short.warmup_s, _longest_rtt(short)
+        lines.append(
+            f"the measured time of {format_time(measured)} is only {_round_trips(short):.2g} "
+            f"round-trip times of {format_time(rtt)}"
+        )
     return list(dict.fromkeys(lines))
+
+
+def _round_trips(run: Result) -> float:
+    """Return the measured time of a run in its longest round-trip time without queueing."""
+    rtt = _longest_rtt(run)
+    return (run.duration_s - run.warmup_s) / rtt if rtt > 0 else math.inf
+
+
+def _longest_rtt(run: Result) -> float:
+    """Return the longest round-trip time without queueing of the measured flows; 0 if unknown."""
+    times = (flow["base_rtt_s"] for flow in run.measured_flows)
+    return max(filter(math.isfinite, times), default=0.0)

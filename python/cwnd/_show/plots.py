@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwnd._base.extras import require
+from cwnd._runs.defaults import PANELS
 from cwnd._runs.flow_groups import flow_kinds, group_flows
 from cwnd._show.chart_lines import (
     delivered_bytes,
@@ -25,6 +26,7 @@ from cwnd._show.chart_lines import (
 )
 from cwnd._show.colors import DASHES, PALETTE, REFERENCE, colors
 from cwnd._show.sheets import path_text
+from cwnd.errors import ArgumentError
 from cwnd.units import format_time
 
 require("a plot", "matplotlib")
@@ -50,6 +52,9 @@ _STYLE = {"linewidth": 1.0, "alpha": 0.9}
 COLUMN = 3.5
 """Width of a journal's column in inches."""
 
+_EM = 0.06
+"""Width of a character in inches, in a column."""
+
 _DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True))
 
 
@@ -57,8 +62,15 @@ class Picture(Figure):
     """A figure that a notebook displays without pyplot, and that keeps text as text in files."""
 
     def savefig(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        """Write the figure with text as text in SVG, and with TrueType fonts in PDF."""
-        with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+        """Write the figure with text as text in SVG, and with TrueType fonts in PDF.
+
+        Equal figures are equal files: neither has a date or a random identifier.
+        """
+        file = str(options.get("format") or arguments[0]).lower()
+        dated = "CreationDate" if file.endswith("pdf") else "Date" if file.endswith("svg") else None
+        if dated is not None:
+            options["metadata"] = {dated: None} | options.get("metadata", {})
+        with rc_context({"svg.fonttype": "none", "svg.hashsalt": "cwnd", "pdf.fonttype": 42}):
             super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> bytes:
@@ -186,29 +198,68 @@ def plot_transfers(result: Result, *, column: bool = False) -> Figure:
 
 
 @_sized
-def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
-    """Draw fairness, smoothness, queue and goodput against delay, and one window of each."""
+def plot_comparison(
+    comparison: Comparison, *, column: bool = False, panel: str | None = None
+) -> Figure:
+    """Draw a panel of a comparison, or all: the shares of pairs only if every pair competed."""
+    if panel is not None and panel not in PANELS:
+        raise ArgumentError("panel", f"{panel!r} is not one of {', '.join(PANELS)}")
+    every = [each for each in PANELS if each != "shares" or comparison.rows_pairs]
+    drawn = every if panel is None else [panel]
+    shades = colors([row.controller for row in comparison.rows_alone], comparison.reference)
+    heights = [_panel_height(each, shades, column=column) for each in drawn]
+    size = (COLUMN if column else 10, sum(heights) + 0.4)
+    figure = Picture(figsize=size, layout="constrained")
+    figure.suptitle(
+        _plain(textwrap.fill(path_text(comparison.network), 50 if column else 100)),
+        fontsize="medium",
+    )
+    parts = figure.subfigures(len(drawn), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for each, part in zip(drawn, parts, strict=True):
+        _PANELS[each](part, comparison, shades, column=column)
+    return figure
+
+
+def _panel_height(panel: str, shades: dict[str, str], *, column: bool) -> float:
+    """Return the height of a panel in inches."""
+    count = len(shades)
+    lines_each = max(1 + name.count("\n") for name in _names(shades, column=column))
+    turned = _turned(shades, column=column)
+    height = {
+        "verdicts": 3 * (0.5 + max(0.22, 0.13 * lines_each) * count)
+        if column
+        else 1.6 + 0.35 * count,
+        "delay": 2.2 + 0.12 * count if column else max(3.0, 0.6 + 0.24 * count),
+        "shares": 0.7
+        + max(0.3, 0.16 * lines_each) * count
+        + (_EM if column else 1.5 * _EM) * (max(map(len, shades)) if turned else 4),
+        "windows": 0.3 + 0.6 * count if column else 0.4 + 1.15 * count,
+    }
+    return height[panel]
+
+
+def _turned(shades: dict[str, str], *, column: bool) -> bool:
+    """Whether the labels of the columns of a matrix are too wide to be upright."""
+    longest = max(len(line) for name in _names(shades, column=column) for line in name.split("\n"))
+    return _EM * longest * len(shades) > (0.7 * COLUMN if column else 6)
+
+
+def _names(shades: dict[str, str], *, column: bool) -> list[str]:
+    """Return the names of controllers as labels of an axis."""
+    return [_broken(_plain(name), 14) if column else _plain(name) for name in shades]
+
+
+def _verdicts(
+    figure: SubFigure, comparison: Comparison, shades: dict[str, str], *, column: bool
+) -> None:
+    """Draw fairness, smoothness and queue."""
     alone, against = comparison.rows_alone, comparison.rows_against
-    shades = colors([row.controller for row in alone], comparison.reference)
-    count = len(alone)
-    names = [_broken(_plain(name), 14) if column else _plain(name) for name in shades]
-    if column:
-        lines_each = max(1 + name.count("\n") for name in names)
-        heights = [
-            3 * (0.5 + max(0.22, 0.13 * lines_each) * count),
-            2.2 + 0.12 * count,
-            0.3 + 0.6 * count,
-        ]
-        figure = Picture(figsize=(COLUMN, sum(heights) + 0.4), layout="constrained")
-    else:
-        heights = [1.6 + 0.35 * count, max(3.0, 0.6 + 0.24 * count), 0.4 + 1.15 * count]
-        figure = Picture(figsize=(10, sum(heights) + 0.4), layout="constrained")
-    upper, middle, lower = figure.subfigures(3, 1, height_ratios=heights, squeeze=False)[:, 0]
-    share, rough, queue = upper.subplots(3 if column else 1, 1 if column else 3, sharey=True)
+    panels: Any = figure.subplots(3 if column else 1, 1 if column else 3, sharey=True)
+    share, rough, queue = panels
     _dots(share, against, "share", shades)
     _dots(rough, alone, "cov_10rtt", shades)
     _dots(queue, alone, "queue_delay_s", shades, factor=1e3)
-    share.set_yticks(range(len(shades)), names)
+    share.set_yticks(range(len(shades)), _names(shades, column=column))
     share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
@@ -216,12 +267,37 @@ def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
     scale = format_time(alone[0].results[0].scales[1])
     rough.set_title(f"smoothness (CoV) over {scale}", fontsize="medium")
     queue.set_title("queueing delay (ms)", fontsize="medium")
-    network = comparison.network
-    figure.suptitle(
-        _plain(textwrap.fill(path_text(network), 50 if column else 100)), fontsize="medium"
-    )
-    _trade_offs(middle, comparison, shades, column=column)
-    panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
+
+
+def _shares(
+    figure: SubFigure, comparison: Comparison, shades: dict[str, str], *, column: bool
+) -> None:
+    """Draw the matrix of the shares of all pairs."""
+    axes = figure.subplots()
+    found = comparison.share_of
+    means = [[found[a, b].mean if (a, b) in found else np.nan for b in shades] for a in shades]
+    axes.imshow(means, cmap="PuOr_r", vmin=0, vmax=1, aspect="auto")
+    for (row, place), mean in np.ndenumerate(means):
+        if np.isfinite(mean):
+            shade = "white" if abs(mean - 0.5) > 0.35 else "black"
+            axes.text(place, row, f"{mean:.2f}", ha="center", va="center", color=shade)
+    names = _names(shades, column=column)
+    axes.set_yticks(range(len(names)), names)
+    turned = _turned(shades, column=column)
+    axes.set_xticks(range(len(names)), map(_plain, shades) if turned else names)
+    axes.tick_params(axis="x", rotation=90 if turned else 0)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    title = "share of a flow of the row beside one of the column; 0.5 is equal"
+    axes.set_title(_wrapped(title, column), fontsize="medium")
+
+
+def _windows(
+    figure: SubFigure, comparison: Comparison, shades: dict[str, str], *, column: bool
+) -> None:
+    """Draw the window of one flow of each controller alone."""
+    alone = comparison.rows_alone
+    panels = np.atleast_1d(figure.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
         flow = run.measured_flows[0]
@@ -231,11 +307,10 @@ def plot_comparison(comparison: Comparison, *, column: bool = False) -> Figure:
         _tidy(axes)
         _shade(axes, run.warmup_s)
         axes.set_xlim(0, run.duration_s)
-    panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
+    panels[0].set_ylim(0, _largest(list(panels), comparison.network["warmup_s"]))
     panels[-1].set_xlabel(
         _wrapped("time (s); window of the first flow in packets, each controller alone", column)
     )
-    return figure
 
 
 @_sized
@@ -446,6 +521,14 @@ def _trade_offs(
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
     axes.grid(alpha=0.25)
     _tidy(axes)
+
+
+_PANELS: dict[str, Callable[..., None]] = {
+    "verdicts": _verdicts,
+    "delay": _trade_offs,
+    "shares": _shares,
+    "windows": _windows,
+}
 
 
 def _largest(panels: list[Axes], start: float) -> float:

@@ -140,7 +140,10 @@ class DataSet:
         self._path, self._plan = path, plan
         self._schemas, self._identity = schemas(plan), plan.identity | plan.files
         check_directory(path)
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise ArgumentError("out", f"cannot create {path}: {problem.strerror}") from None
         self._lock = lock(path, shared=shard[1] > 1)
         try:
             self._present = self._open()
@@ -291,7 +294,7 @@ def _find_runs(part: Part, plan: Plan) -> npt.NDArray[np.int64]:
             raise ArgumentError(
                 "out",
                 f"{part.out} has runs{of} with different code ({row['code']}, now {now}): "
-                "choose another directory",
+                f"choose another directory{_removal(part.out, row['controller'])}",
             )
     lost = pc.fill_null(pc.starts_with(table["error"], LOST), fill_value=False)
     same = pc.is_in(table["reference"], value_set=pa.array([plan.reference], pa.string()))
@@ -305,6 +308,14 @@ def _find_runs(part: Part, plan: Plan) -> npt.NDArray[np.int64]:
     ) + controllers
     known_runs: npt.NDArray[np.bool_] = (seeds >= 0) & (points >= 0) & (controllers >= 0)
     return numbers[known_runs]
+
+
+def _removal(out: Path, controller: str | None) -> str:
+    """Return the command that removes the runs of a controller, as the end of a message."""
+    if controller is None:
+        return ""
+    quoted = controller.replace("'", "''")
+    return f""", or remove them: cwnd sweep --forget "controller = '{quoted}'" --out {out}"""
 
 
 def _positions(values: npt.NDArray[Any], among: Sequence[int]) -> npt.NDArray[np.int64]:

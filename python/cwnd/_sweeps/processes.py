@@ -148,6 +148,9 @@ class _Process:
 def serve(descriptor: int) -> None:
     """Execute the runs that are requested on a connection, a file descriptor, until it closes."""
     connection = Connection(descriptor)
+    # Standard output has the results of a command.
+    with suppress(OSError):
+        os.dup2(2, 1)
     warnings.formatwarning = _format_warning
     requests: SimpleQueue[tuple[bytes, Run]] = SimpleQueue()
     Thread(target=_listen, args=[connection, requests], daemon=True).start()

@@ -14,6 +14,7 @@ import numpy as np
 
 from cwnd import _native
 from cwnd._base.law_files import declare_law, laws_of, path_of_law
+from cwnd._base.text_file import read_text
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS
@@ -132,7 +133,7 @@ def _load(path: Path) -> tuple[str, dict[str, Any]]:
     from cwnd._base import toml as tomllib
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         return text, tomllib.loads(text)
     except UnicodeDecodeError:
         raise PlanError(f"{path}: not a text file in UTF-8") from None

@@ -5,6 +5,7 @@
 
 use cwnd::{Dur, Limit, Rate, Time};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 /// Classes with fields, each a keyword argument with a default.
 macro_rules! classes {
@@ -27,8 +28,25 @@ macro_rules! classes {
                 }
 
                 fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-                    represent(slf.as_any(), stringify!($name), &[$(stringify!($field)),*])
+                    represent(slf.as_any(), stringify!($name), Self::FIELDS)
                 }
+
+                fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+                    Ok(other.is_instance_of::<Self>()
+                        && values(slf.as_any(), Self::FIELDS)?.eq(values(other, Self::FIELDS)?)?)
+                }
+
+                fn __hash__(slf: &Bound<'_, Self>) -> PyResult<isize> {
+                    values(slf.as_any(), Self::FIELDS)?.hash()
+                }
+
+                fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<AsCall<'py>> {
+                    reduce(slf.as_any(), Self::FIELDS)
+                }
+            }
+
+            impl $name {
+                const FIELDS: &[&str] = &[$(stringify!($field)),*];
             }
         )+
     };
@@ -71,6 +89,18 @@ macro_rules! bare_classes {
 
                 fn __repr__(&self) -> &'static str {
                     concat!(stringify!($name), "()")
+                }
+
+                fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+                    other.is_instance_of::<Self>()
+                }
+
+                fn __hash__(slf: &Bound<'_, Self>) -> PyResult<isize> {
+                    slf.get_type().hash()
+                }
+
+                fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<AsCall<'py>> {
+                    reduce(slf.as_any(), &[])
                 }
             }
         )+
@@ -308,6 +338,26 @@ fn represent(object: &Bound<'_, PyAny>, name: &str, fields: &[&str]) -> PyResult
     let field = |field: &&str| Ok(format!("{field}={}", object.getattr(*field)?.repr()?));
     let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;
     Ok(format!("{name}({})", fields.join(", ")))
+}
+
+/// The values of an object's fields.
+fn values<'py>(object: &Bound<'py, PyAny>, fields: &[&str]) -> PyResult<Bound<'py, PyTuple>> {
+    let values = fields.iter().map(|field| object.getattr(*field));
+    PyTuple::new(object.py(), values.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// What an object is copied and unpickled from: a callable and its arguments.
+type AsCall<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+
+/// An object as a call of its class, whose arguments are keywords.
+fn reduce<'py>(object: &Bound<'py, PyAny>, fields: &[&str]) -> PyResult<AsCall<'py>> {
+    let py = object.py();
+    let keywords = PyDict::new(py);
+    for field in fields {
+        keywords.set_item(field, object.getattr(*field)?)?;
+    }
+    let partial = py.import("functools")?.getattr("partial")?;
+    Ok((partial.call((object.get_type(),), Some(&keywords))?, PyTuple::empty(py)))
 }
 
 fn limit(limit: Limit) -> &'static str {

@@ -1,7 +1,7 @@
 //! The catalogue: the dimension, unit, decimals and words of each metric that tables, JSON, data sets
 //! and `[expect]` take from one place, and how `[expect]` computes it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::formula::{Spread, extreme, interpolate, jain, mean, mean_of_finite, rate, spread, sum};
 use super::run::{
@@ -36,23 +36,26 @@ pub struct Metric {
     /// Its figures in JSON, frames, data sets and tables.
     pub figures: &'static [Figure],
     /// The statistics that its name in `[expect]` may contain.
-    #[serde(skip)]
     pub(super) statistics: &'static [&'static str],
     /// Computes it of at least one flow; the text is a statistic, or empty for the default one.
-    #[serde(skip)]
+    #[serde(serialize_with = "is_some")]
     pub(super) of_flows: Option<OfFlows>,
     /// Computes it of a link; that of the run is the bottleneck's.
-    #[serde(skip)]
+    #[serde(serialize_with = "is_some")]
     pub(super) of_link: Option<OfLink>,
     /// Computes it of the whole run only.
-    #[serde(skip)]
+    #[serde(serialize_with = "is_some")]
     pub(super) of_run: Option<OfRun>,
     /// Computes it of flows from one time to another, with the rate in its name.
     #[serde(skip)]
     pub(super) of_span: Option<OfSpan>,
     /// Whether its name contains a rate.
-    #[serde(skip)]
     pub(super) of_rate: bool,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a field by reference")]
+fn is_some<T, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(value.is_some())
 }
 
 type OfFlows = fn(&Run<'_>, &[&Flow<'_>], &str) -> f64;

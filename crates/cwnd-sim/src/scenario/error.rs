@@ -198,7 +198,7 @@ fn plain(message: &str) -> String {
         m if m.starts_with("missing field") => {
             return format!("missing `{}`", quoted.first().copied().unwrap_or_default());
         }
-        _ => {
+        m => {
             return one_line(message)
                 .replacen("invalid type: map", "found a table", 1)
                 .replacen("invalid type: sequence", "found a list", 1)
@@ -208,14 +208,29 @@ fn plain(message: &str) -> String {
                 .replace("expected a sequence", "expected a list ([[...]])")
                 .replace("expected string or map", "expected text in quotes")
                 .replace("expected f64", "expected a number")
-                .replace("expected u32", "expected a whole number from 0 to 4294967295")
-                .replace("expected u64", "expected a whole number from 0 to 2^63 - 1")
+                .replace(
+                    "expected u32",
+                    &format!("expected a whole number{}", bound(m, "4294967295")),
+                )
+                .replace(
+                    "expected u64",
+                    &format!("expected a whole number{}", bound(m, "2^63 - 1")),
+                )
                 .replace("expected usize", "expected a whole number");
         }
     };
     match rest {
         Some((unknown, allowed)) => unknown_name(what, unknown, allowed),
         None => one_line(message),
+    }
+}
+
+/// The bound of an unsigned type that an integer exceeds. A key may have a narrower range.
+fn bound(message: &str, most: &str) -> String {
+    match message.strip_prefix("invalid value: integer `") {
+        Some(rest) if rest.starts_with('-') => " of at least 0".to_owned(),
+        Some(_) => format!(" of at most {most}"),
+        None => String::new(),
     }
 }
 

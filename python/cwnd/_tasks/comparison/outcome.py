@@ -203,20 +203,29 @@ class Comparison:
             },
         )
 
-    def plot(self, *, column: bool = False) -> Figure:
-        """Draw fairness, smoothness, queue and one flow's window of each controller.
+    def plot(self, *, column: bool = False, panel: str | None = None) -> Figure:
+        """Draw the comparison in panels.
 
         Parameters
         ----------
         column
             Whether the size is that of a journal's column, 3.5 inches wide.
+        panel
+            Only this panel: ``verdicts`` (fairness, smoothness and queue), ``delay`` (goodput
+            against delay), ``shares`` (the matrix of all pairs) or ``windows`` (one flow of each
+            controller over time). By default all, ``shares`` only after ``pairs=True``.
 
         Returns
         -------
         matplotlib.figure.Figure
             Show it in a notebook, or save it with ``savefig``.
+
+        Raises
+        ------
+        ArgumentError
+            ``panel`` is none of these.
         """
-        return _show.plots.plot_comparison(self, column=column)
+        return _show.plots.plot_comparison(self, column=column, panel=panel)
 
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page with the verdict, tables and interactive plots.

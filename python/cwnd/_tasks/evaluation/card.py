@@ -214,8 +214,11 @@ class TestResult:
         if self.worst is None:
             return ""
         value, ratio = self.intervals(self.worst)
-        known = ratio and not math.isnan(self.worst.measured.ratio.mean)
-        return f"{value}; {ratio} times the baseline" if known else value
+        mean = self.worst.measured.ratio.mean
+        if not ratio or math.isnan(mean):
+            return value
+        times = "the baseline is 0" if math.isinf(mean) else f"{ratio} times the baseline"
+        return f"{value}; {times}"
 
     def intervals(self, cell: Cell) -> tuple[str, str]:
         """Format the metric of a cell and its ratio to the baseline, with their intervals.

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from warnings import warn
 
 import pyarrow as pa
 
@@ -13,14 +14,16 @@ from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, SUITE
 from cwnd._runs.run import part_of
-from cwnd._sweeps.manifest import LOST
+from cwnd._sweeps.forget import forget
+from cwnd._sweeps.manifest import LOST, list_parts
+from cwnd._sweeps.query import read
 from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import sweep
 from cwnd._tasks.evaluation.bound import judge
 from cwnd._tasks.evaluation.card import Card, Cell, TestResult
 from cwnd._tasks.evaluation.experiment import experiments, order
 from cwnd.controller import command_specification, read_controller
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, DataSetWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+    from cwnd._sweeps.plan import Plan
     from cwnd._tasks.evaluation.bound import Measured
     from cwnd._tasks.evaluation.experiment import Experiment, Test
     from cwnd.controller import Spec
@@ -93,6 +97,12 @@ def evaluate(  # noqa: PLR0913
         is invalid.
     KernelError
         This machine or user cannot make runs in real time.
+
+    Warns
+    -----
+    DataSetWarning
+        ``out`` has damaged parts, or runs of a controller whose file has changed: these runs are
+        made again.
     """
     specs = {read_controller(spec)[0]: spec for spec in controllers}
     if not specs:
@@ -106,12 +116,21 @@ def evaluate(  # noqa: PLR0913
         if name.startswith("kernel:") and followed != CONVENTIONS:
             raise ArgumentError("conventions", f"{name} has those of Linux")
     results: dict[str, list[TestResult]] = {name: [] for name in specs}
+    forgotten: set[str] = set()
     for number, experiment in enumerate(chosen):
         part = None
         if progress is not None:
             part = part_of(progress, number, 1, len(chosen))
         applied = {name: spec for name, spec in specs.items() if _applies(experiment, name)}
-        found = _run(experiment, applied, quick=quick, out=Path(out), dask=dask, progress=part)
+        found = _run(
+            experiment,
+            applied,
+            quick=quick,
+            out=Path(out),
+            dask=dask,
+            progress=part,
+            forgotten=forgotten,
+        )
         for name in specs:
             results[name] += found.get(name) or [
                 _result(one, experiment, ()) for one in experiment.tests
@@ -152,6 +171,7 @@ def _run(
     out: Path,
     dask: str | Client | None,
     progress: Callable[[float], None] | None,
+    forgotten: set[str],
 ) -> dict[str, list[TestResult]]:
     """Run an experiment, with more seeds while a grade is undecided."""
     if not specs:
@@ -165,6 +185,7 @@ def _run(
     left = dict(specs)
     for seeds in REAL_SEEDS if real else QUICK_SEEDS if quick else SEEDS:
         plan = replace(read_plan(experiment.plan(list(left.values()), seeds)), chosen=points)
+        _forget_old(home, plan, experiment.baseline, forgotten)
         frame = sweep(plan, out=home, dask=dask, progress=progress).runs
         frame["point"] = plan.find_points(pa.Table.from_pandas(frame[[*plan.places, "seed"]]))
         for name in left:
@@ -179,6 +200,31 @@ def _run(
         if not left:
             break
     return results
+
+
+def _forget_old(home: Path, plan: Plan, baseline: str, forgotten: set[str]) -> None:
+    """Remove the runs of controllers in Python whose files have changed since.
+
+    After a change of cwnd, which those of the baseline show, all stay, and the sweep refuses.
+    ``forgotten`` has the controllers of which the user knows.
+    """
+    parts = list_parts(home)
+    # The sweep mends damaged parts.
+    if not parts or any(part.damage(contents=False) for part in parts):
+        return
+    made = read(home, "select distinct controller, code from runs").to_pylist()
+    now = plan.codes
+    old = {
+        row["controller"] for row in made if now.get(row["controller"]) not in {row["code"], None}
+    }
+    if read_controller(baseline)[0] in old:
+        return
+    for name in old.intersection(plan.factories):
+        if name not in forgotten:
+            forgotten.add(name)
+            warn(f"{name} has changed: its runs are made again", DataSetWarning, stacklevel=2)
+        quoted = name.replace("'", "''")
+        forget(home, f"controller = '{quoted}' and code <> '{now[name]}'")
 
 
 def _grade(

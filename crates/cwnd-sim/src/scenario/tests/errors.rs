@@ -253,7 +253,16 @@ fn errors_in_json_name_the_key() {
         ("7", "flow[0]: found the integer `7`, expected a table of TCP flows"),
         (
             r#"{"controller": "reno", "count": -1}"#,
-            "flow[0].count: found the integer `-1`, expected a whole number from 0 to 2^63 - 1",
+            "flow[0].count: found the integer `-1`, expected a whole number of at least 0",
+        ),
+        (
+            r#"{"controller": "reno", "tcp": {"window": -1}}"#,
+            "flow[0].tcp.window: found the integer `-1`, expected a whole number of at least 0",
+        ),
+        (
+            r#"{"controller": "reno", "tcp": {"window": 4294967296}}"#,
+            "flow[0].tcp.window: found the integer `4294967296`, expected a whole number of at most \
+             4294967295",
         ),
         (
             r#"{"controller": "reno", "count": 1.5}"#,
