@@ -144,7 +144,7 @@ def _print_figures(console: Console, document: JsonObject) -> None:
         if sheet is not None and sheet.rows:
             _print_sheet(console, title, sheet, left)
     console.print()
-    for name, value, remark in metric_items(document["metrics"], result):
+    for name, value, remark in metric_items(document["metrics"]):
         console.print(Text(f"{name}: {value} ({remark})"))
 
 
