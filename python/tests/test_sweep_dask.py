@@ -129,6 +129,23 @@ def test_a_cluster_gives_what_the_cores_give(cluster, plan, local, tmp_path):
     same(local, sweep)
 
 
+def test_workers_get_the_text_of_a_law_in_a_file(cluster, tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        'controllers = ["beside.law(kept=3/4)", "reno"]\nrepeat = 2\n'
+        'keep = ["flows", "links", "series"]\n'
+        '[base]\ntime = "4s"\n[axes]\nrate = ["1mbit", "4mbit"]\n'
+    )
+    (tmp_path / "beside.law").write_text(
+        'law beside "a law"\nparameter kept = 1/2 in (0, 1) "what a loss leaves"\n'
+        "on grow:\n    return w + acked / w\non cut:\n    return kept * w\n"
+    )
+    plan = tmp_path / "plan.toml"
+    local = cwnd.sweep(plan, out=tmp_path / "local")
+    there = cwnd.sweep(plan, out=tmp_path / "there", dask=cluster.scheduler_address)
+    assert (local.made, local.failed, there.made) == (8, 0, 8)
+    same(local, there)
+
+
 def test_a_sweep_begun_here_goes_on_there(cluster, plan, local, tmp_path):
     few = plan.with_name("few.toml")
     few.write_text(PLAN.replace("repeat = 6", "repeat = 2"))
