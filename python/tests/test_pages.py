@@ -353,6 +353,25 @@ def test_a_page_works_and_loads_nothing_for_a_stranger(name, server, evil, brows
     assert "<span style" in browser.evaluate(texts)
 
 
+WIDE = """[...document.querySelectorAll("h1, h2, p, dl, input, select, button, .plot")]
+    .filter((one) => one.closest(".scroll") === null)
+    .filter((one) => one.getBoundingClientRect().right > innerWidth - 8)
+    .map((one) => one.outerHTML.slice(0, 100))"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_a_phone(name, server, browser, tmp_path):
+    page = tmp_path / f"{name}.html"
+    PAGES[name](page, "-x")
+    browser.open("about:blank")
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    browser.call("Page.navigate", url=page.as_uri())
+    browser.wait_until("document.readyState === 'complete' && location.protocol === 'file:'")
+    browser.wait_until(DRAWN)
+    assert browser.evaluate(WIDE) == []
+
+
 def test_plots_are_saved(server, browser, tmp_path):
     write_run(page := server.home / "saved.html", "<b>")
     server.asked.clear()
