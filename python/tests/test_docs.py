@@ -79,7 +79,9 @@ def test_the_way_of_the_readme_from_a_law_to_a_paper(command, tmp_path):
     page.write_text(text.partition("\n## ")[0], "utf-8")
     (law,), (plan,) = blocks(page, "python"), blocks(page, "toml")
     (tmp_path / "mine.py").write_text(law)
-    (tmp_path / "plan.toml").write_text(plan.replace("60s", "4s").replace("seeds = 5", "seeds = 1"))
+    (tmp_path / "plan.toml").write_text(
+        plan.replace("60s", "4s").replace("repeat = 5", "repeat = 1")
+    )
     short = {"compare": ["--time", "4s", "--repeat", "2"], "evaluate": ["--test", "blackout"]}
     for words in commands(page):
         done = command(*words, *short.get(words[0], ()), cwd=tmp_path)
