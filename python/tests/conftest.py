@@ -64,7 +64,7 @@ measured = false
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start processes or run commands as slow: `make check` leaves them out."""
     for item in items:
-        if not {"spawn", "command"}.isdisjoint(getattr(item, "fixturenames", ())):
+        if not {"spawn", "module_spawn", "command"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
 
 
@@ -115,9 +115,8 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
-@pytest.fixture
-def spawn() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
-    """Start processes; each is killed at the end of the test, with its process group.
+def start_processes() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
+    """Start processes; each is killed at the end of the fixture, with its process group.
 
     The context manager of `subprocess.Popen` waits for the process, even after a failed assertion.
     """
@@ -135,6 +134,10 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
         # Input that the process did not read cannot be written any more.
         with suppress(BrokenPipeError):
             process.__exit__(None, None, None)
+
+
+spawn = pytest.fixture(start_processes, name="spawn")
+module_spawn = pytest.fixture(start_processes, name="module_spawn", scope="module")
 
 
 @pytest.fixture
