@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -27,6 +28,9 @@ import cwnd
 from cwnd import _cli as cli
 from cwnd import udt
 from cwnd._cli.documents import document_schema
+
+# Imports allocate for seconds, and what they allocate stays.
+gc.disable()
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("cwnd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -66,6 +70,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not {"spawn", "module_spawn", "command"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the objects of all imported libraries from garbage collections."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
