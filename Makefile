@@ -136,19 +136,20 @@ instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
-# The optimisation differs from those of the crates themselves: otherwise both would be the same files in target.
+# The codegen units differ from those of the crate itself: otherwise both would be the same files in target.
 TRIAL := target/new-controller
-TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd
+TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd \
+	--config profile.dev.package.cwnd.opt-level=0 --config profile.dev.package.cwnd.codegen-units=5
 new-controller: dev
 	rm -rf $(TRIAL)
 	mkdir -p $(TRIAL)
 	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
 	cd $(TRIAL) && for kind in window rate whole; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO) --lib --test all -- --skip the_readmes_name_every_controller
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+	nice cargo test $(TRIAL_CARGO) --lib --test all -- --skip the_readmes_name_every_controller
+	nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
-# The lists of files in CONTRIBUTING.md, also of extensions in Rust: they are compiled beside the crates, as above.
+# The lists of files in CONTRIBUTING.md, also of extensions in Rust, compiled with another optimisation beside the crates.
 extensions: dev
 	COMPILE=1 CARGO_TARGET_DIR=$(CURDIR)/target CARGO_PROFILE_DEV_OPT_LEVEL=1 \
 		nice $(PYTEST) --timeout 3600 python/tests/test_extensions.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from cwnd._base import interrupts, machine
@@ -19,6 +20,8 @@ def main() -> None:
         if not interrupts.received():
             raise
         status = interrupts.report()
+    # The interpreter would traverse the objects of all imported libraries several times.
+    gc.freeze()
     sys.exit(status)
 
 

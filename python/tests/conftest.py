@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -28,6 +29,9 @@ from cwnd import _cli as cli
 from cwnd import udt
 from cwnd._cli.documents import document_schema
 from cwnd.model.catalog import models
+
+# Imports allocate for seconds, and what they allocate stays.
+gc.disable()
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("cwnd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -65,8 +69,15 @@ measured = false
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start processes or run commands as slow: `make check` leaves them out."""
     for item in items:
-        if not {"spawn", "command"}.isdisjoint(getattr(item, "fixturenames", ())):
+        if not {"spawn", "module_spawn", "command"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the objects of all imported libraries from garbage collections."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -116,9 +127,8 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
-@pytest.fixture
-def spawn() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
-    """Start processes; each is killed at the end of the test, with its process group.
+def start_processes() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
+    """Start processes; each is killed at the end of the fixture, with its process group.
 
     The context manager of `subprocess.Popen` waits for the process, even after a failed assertion.
     """
@@ -136,6 +146,10 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
         # Input that the process did not read cannot be written any more.
         with suppress(BrokenPipeError):
             process.__exit__(None, None, None)
+
+
+spawn = pytest.fixture(start_processes, name="spawn")
+module_spawn = pytest.fixture(start_processes, name="module_spawn", scope="module")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,38 +14,58 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SYSTEMS = ("darwin", "win32")
 
-# Libraries load their own parts for this system first. Signals and flags of Unix, and what the
-# native module has on Linux or Unix only, are removed; modules of Unix cannot be imported.
-_HIDE = """
-import importlib, json, os, select, signal, sys
-system, hidden = sys.argv.pop(1), json.loads(sys.argv.pop(1))
+# Libraries load their own parts for this system first. Each command runs in a fork of the process
+# that has imported them. The fork removes signals and flags of Unix, and what the native module has
+# on Linux or Unix only; modules of Unix cannot be imported.
+_SERVER = """
+import gc, importlib, json, os, select, signal, sys
 for library in {libraries}:
     importlib.import_module(library)
 from cwnd import _native
-for name in hidden:
-    delattr(_native, name)
-del os.sched_getaffinity
-if system == "win32":
-    for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NOCTTY", "geteuid", "getuid"):
-        delattr(os, name)
-    for name in ("SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGKILL", "SIGPIPE", "SIGALRM"):
-        delattr(signal, name)
-    for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios"):
-        sys.modules[name] = None
-    def no_select(*_):
-        raise OSError("only sockets")
-    select.select = no_select
-    class msvcrt:
-        LK_NBLCK, locked = 2, set()
-        def locking(opened, mode, size):
-            import posix
-            if msvcrt.locked.add(posix.fstat(opened).st_ino):
-                raise OSError(13, "Permission denied")
-    sys.modules["msvcrt"] = msvcrt
-sys.modules["pyroute2"] = None
-sys.platform = system
-from cwnd.__main__ import main
-main()
+
+def hide(system, hidden):
+    for name in hidden:
+        delattr(_native, name)
+    del os.sched_getaffinity
+    if system == "win32":
+        for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NOCTTY", "geteuid", "getuid"):
+            delattr(os, name)
+        for name in ("SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGKILL", "SIGPIPE", "SIGALRM"):
+            delattr(signal, name)
+        for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios"):
+            sys.modules[name] = None
+        def no_select(*_):
+            raise OSError("only sockets")
+        select.select = no_select
+        class msvcrt:
+            LK_NBLCK, locked = 2, set()
+            def locking(opened, mode, size):
+                import posix
+                if msvcrt.locked.add(posix.fstat(opened).st_ino):
+                    raise OSError(13, "Permission denied")
+        sys.modules["msvcrt"] = msvcrt
+    sys.modules["pyroute2"] = None
+    sys.platform = system
+
+def execute(system, hidden, words, folder, streams):
+    for target, path in enumerate([os.devnull, *streams]):
+        opened = os.open(path, os.O_WRONLY if target else os.O_RDONLY)
+        os.dup2(opened, target)
+        os.close(opened)
+    os.chdir(folder)
+    hide(system, hidden)
+    sys.argv[1:] = words
+    from cwnd.__main__ import main
+    main()
+
+# The end of a fork would otherwise collect the objects of all libraries.
+gc.collect()
+gc.freeze()
+for line in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if child == 0:
+        execute(*json.loads(line))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 _LIBRARIES = (
     *("asyncio", "ctypes", "multiprocessing.context", "multiprocessing.popen_spawn_posix"),
@@ -71,16 +92,30 @@ def hidden(system: str) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def server(module_spawn):
+    script = _SERVER.format(libraries=_LIBRARIES)
+    return module_spawn(
+        *(sys.executable, "-c", script),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(ROOT / "python")},
+    )
+
+
 @pytest.fixture
-def elsewhere(complete, tmp_path):
-    def run(system, *words, **environment):
-        script = _HIDE.format(libraries=_LIBRARIES)
-        names = json.dumps(hidden(system))
-        return complete(
-            *(sys.executable, "-c", script, system, names, *words),
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT / "python"), **environment},
-        )
+def elsewhere(server, tmp_path, tmp_path_factory):
+    def run(system, *words):
+        streams = [tmp_path_factory.mktemp("streams") / name for name in ("out", "err")]
+        for stream in streams:
+            stream.touch()
+        request = [system, hidden(system), words, tmp_path, streams]
+        server.stdin.write(json.dumps(request, default=str) + "\n")
+        server.stdin.flush()
+        status = int(server.stdout.readline())
+        out, err = (stream.read_text() for stream in streams)
+        return subprocess.CompletedProcess(words, status, out, err)
 
     return run
 
