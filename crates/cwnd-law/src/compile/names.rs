@@ -4,6 +4,7 @@ use super::registers::Register;
 use super::values::{FUNCTIONS, Value};
 use super::{Checked, fault};
 use crate::Diagnostic;
+use crate::code::REGISTERS;
 use crate::hook::{Hook, Input, Kind, Type};
 use crate::law::Parameter;
 use crate::syntax::{Binary, Expr, ExprKind, Name};
@@ -18,6 +19,8 @@ const RESERVED: &[&str] = &["ns", "us", "ms", "s"];
 const MACHINE: &[&str] = &["start", "pacing"];
 /// The most parameters of a law.
 const MAX_PARAMETERS: usize = 10;
+/// The most named expressions of a law.
+const MAX_EXPRESSIONS: usize = 100;
 
 /// A variable whose value may be tested for none.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,7 +143,11 @@ impl<'f> Names<'f> {
         Ok(())
     }
 
-    pub(super) fn add_state(&mut self, name: &'f Name, initial: &'f Expr) {
+    pub(super) fn add_state(&mut self, name: &'f Name, initial: &'f Expr) -> Checked<()> {
+        if self.state_registers() >= REGISTERS {
+            let message = format!("states need more than the {REGISTERS} registers of a law");
+            return fault(&name.span, message);
+        }
         self.states.push(Variable {
             name,
             kind: Type::Any,
@@ -150,10 +157,16 @@ impl<'f> Names<'f> {
             read: false,
             written: false,
         });
+        Ok(())
     }
 
-    pub(super) fn add_expression(&mut self, name: &'f Name, value: &'f Expr) {
+    pub(super) fn add_expression(&mut self, name: &'f Name, value: &'f Expr) -> Checked<()> {
+        if self.expressions.len() == MAX_EXPRESSIONS {
+            let message = format!("a law has at most {MAX_EXPRESSIONS} named expressions");
+            return fault(&name.span, message);
+        }
         self.expressions.push(Named { name, value, read: false });
+        Ok(())
     }
 
     /// The registers of the states so far.

@@ -14,10 +14,10 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 
-/// How deeply expressions may be nested, named ones included.
-const MAX_DEPTH: usize = 200;
-/// How often a law may use its named expressions: each use is a copy.
-const MAX_USES: usize = 1000;
+/// How deeply expressions and branches may be nested, named expressions included.
+const MAX_DEPTH: usize = 72;
+/// The most expressions of a law. Each use of a named expression is a copy.
+const MAX_VALUES: usize = 2000;
 
 /// The functions: each with its operation, and whether its argument is a plain number.
 pub(super) const FUNCTIONS: &[(&str, Op, bool)] = &[
@@ -69,11 +69,18 @@ impl<'f> Compiler<'f> {
         Ok(value)
     }
 
-    /// Begins an expression in those that are open.
+    /// Begins an expression, or the branches of a condition, in those that are open.
     pub(super) fn enter(&mut self, expr: &Expr) -> Checked<()> {
-        self.depth += 1;
+        (self.depth, self.values) = (self.depth + 1, self.values + 1);
         if self.depth > MAX_DEPTH {
             return fault(&expr.span, "expressions are nested too deeply here");
+        }
+        if self.values > MAX_VALUES {
+            let message = format!(
+                "the law has more values than the {MAX_VALUES} that are allowed, with the copies \
+                 of its named expressions"
+            );
+            return fault(&expr.span, message);
         }
         Ok(())
     }
@@ -179,11 +186,6 @@ impl<'f> Compiler<'f> {
             let named = &mut self.names.expressions[at];
             named.read = true;
             let expr = named.value;
-            self.uses += 1;
-            if self.uses > MAX_USES {
-                let message = format!("named expressions are used more than {MAX_USES} times");
-                return fault(span, message);
-            }
             let visible = mem::replace(&mut self.names.visible, at);
             let value = self.some(expr);
             self.names.visible = visible;
