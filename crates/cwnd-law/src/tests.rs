@@ -19,9 +19,12 @@ struct Writer {
     /// Locals of the open blocks, and how many were written.
     locals: Vec<String>,
     written: usize,
+    hook: &'static str,
     /// The inputs of the hook, and those that may be none.
     numbers: &'static [&'static str],
     maybe: &'static [&'static str],
+    /// Whether the hook is given the context.
+    context: bool,
 }
 
 impl Writer {
@@ -53,11 +56,13 @@ impl Writer {
             };
         }
         let less = depth - 1;
-        match self.below(8) {
+        match self.below(10) {
             0 | 1 => {
                 let (x, y) = (self.number(less), self.number(less));
                 format!("({x} {} {y})", self.of(&["+", "-", "*", "/", "^"]))
             }
+            8 => format!("({} / 1 s)", self.seconds(less)),
+            9 => format!("({} or {})", self.perhaps(less), self.number(less)),
             2 => {
                 let x = self.number(less);
                 let function =
@@ -82,14 +87,79 @@ impl Writer {
         }
     }
 
+    /// A number that may be none.
+    fn perhaps(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return self.of(&["m", "none", "(m or none)"]).to_string();
+        }
+        let less = depth - 1;
+        let condition = self.truth(less);
+        match self.below(4) {
+            0 => format!("(none if {condition} else {})", self.number(less)),
+            1 => format!("({} if {condition} else {})", self.perhaps(less), self.perhaps(less)),
+            2 => format!("({} if {condition} else {})", self.number(less), self.perhaps(less)),
+            _ => format!("({} or {})", self.perhaps(less), self.perhaps(less)),
+        }
+    }
+
+    /// A time of the clock, some of states that begin with 0 or none.
+    fn instant(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            let names = ["t", "t2", "(u or t)", "now", "last_cut"];
+            return self.of(&names[..if self.context { 5 } else { 3 }]).to_string();
+        }
+        let less = depth - 1;
+        match self.below(4) {
+            0 => format!("({} + {})", self.instant(less), self.seconds(less)),
+            1 => format!("({} - {})", self.instant(less), self.seconds(less)),
+            2 => {
+                let (x, y) = (self.instant(less), self.instant(less));
+                format!("({x} if {} else {y})", self.truth(less))
+            }
+            _ => self.instant(less),
+        }
+    }
+
+    fn seconds(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            let names = ["1 ms", "0.3 s", "gap", "pace", "(rtt or 1 s)"];
+            return self.of(&names[..if self.context { 5 } else { 3 }]).to_string();
+        }
+        let less = depth - 1;
+        match self.below(3) {
+            0 => format!("({} - {})", self.instant(less), self.instant(less)),
+            1 => format!("max({}, {})", self.seconds(less), self.seconds(less)),
+            _ => format!("({} * {})", self.number(less), self.seconds(less)),
+        }
+    }
+
     fn truth(&mut self, depth: u32) -> String {
         if depth == 0 {
             return self
-                .of(&["f", "true", "m is none", "m is not none", "c is first", "c is not second"])
+                .of(&[
+                    "f",
+                    "f2",
+                    "true",
+                    "m is none",
+                    "m is not none",
+                    "u is none",
+                    "c is first",
+                    "c is not second",
+                    "(last is not none and last is loss)",
+                    "(last is mark if last is not none else f)",
+                ])
                 .to_string();
         }
         let less = depth - 1;
-        match self.below(5) {
+        match self.below(7) {
+            5 => {
+                let (x, y) = (self.instant(less), self.instant(less));
+                format!("({x} {} {y})", self.of(&["<", "<=", ">", ">=", "==", "!="]))
+            }
+            6 => {
+                let (x, y) = (self.truth(less), self.truth(less));
+                format!("({x} if {} else {y})", self.truth(less))
+            }
             0 | 1 => {
                 let (x, y) = (self.number(less), self.number(less));
                 format!("({x} {} {y})", self.of(&["<", "<=", ">", ">=", "==", "!="]))
@@ -113,7 +183,29 @@ impl Writer {
         let before = self.locals.len();
         for _ in 0..=self.below(3) {
             let depth_of = self.of(&[0, 1, 2]);
-            match self.below(8) {
+            match self.below(13) {
+                8 => {
+                    let (to, value) = (self.of(&["t", "t2", "u"]), self.instant(depth_of));
+                    self.line(indent, &format!("{to} = {value}"));
+                }
+                9 => {
+                    let value = self.seconds(depth_of);
+                    self.line(indent, &format!("gap = {value}"));
+                }
+                10 => {
+                    let value = self.perhaps(2);
+                    self.line(indent, &format!("m = {value}"));
+                }
+                11 => {
+                    let value = self.truth(depth_of);
+                    self.line(indent, &format!("f2 = {value}"));
+                }
+                12 if depth > 0 => {
+                    let condition = self.truth(depth_of);
+                    self.line(indent, &format!("if {condition}:"));
+                    let answer = self.answer();
+                    self.line(indent + 2, &format!("return{answer}"));
+                }
                 0..=2 => {
                     let (to, value) = (self.of(&["a", "b"]), self.number(depth_of));
                     self.line(indent, &format!("{to} = {value}"));
@@ -141,7 +233,7 @@ impl Writer {
                     let condition = self.truth(depth_of);
                     self.line(indent, &format!("if {condition}:"));
                     self.block(indent + 2, depth - 1);
-                    if self.below(2) == 0 {
+                    for _ in 0..self.below(3) {
                         let condition = self.truth(1);
                         self.line(indent, &format!("elif {condition}:"));
                         self.block(indent + 2, depth - 1);
@@ -157,30 +249,57 @@ impl Writer {
         self.locals.truncate(before);
     }
 
+    /// What a return is followed by.
+    fn answer(&mut self) -> String {
+        match self.hook {
+            "grow" | "cut" => format!(" {}", self.number(1)),
+            "threshold" => format!(" {}", self.perhaps(2)),
+            "leave_slow_start" => format!(" {}", self.truth(1)),
+            _ => String::new(),
+        }
+    }
+
     fn hook(
         &mut self,
-        name: &str,
+        name: &'static str,
         numbers: &'static [&'static str],
         maybe: &'static [&'static str],
     ) {
-        (self.numbers, self.maybe) = (numbers, maybe);
+        (self.hook, self.numbers, self.maybe) = (name, numbers, maybe);
+        self.context = !matches!(name, "threshold" | "rescale");
         self.line(0, &format!("on {name}:"));
-        self.block(3, 2);
-        if matches!(name, "grow" | "cut") {
-            let value = self.number(2);
-            self.line(3, &format!("return {value}"));
+        if name == "threshold" {
+            self.line(3, &format!("if {}:", "why is loss"));
+            let answer = self.answer();
+            self.line(5, &format!("return{answer}"));
+        } else {
+            self.block(3, 2);
+            if name == "cut" {
+                self.line(3, "last = why");
+            }
+        }
+        // Others end with a warning, or with none.
+        if name == "leave_slow_start" || matches!(name, "grow" | "cut") && self.below(3) > 0 {
+            let answer = self.answer();
+            self.line(3, &format!("return{answer}"));
+        }
+    }
+
+    fn new(state: u64) -> Self {
+        Writer {
+            state,
+            text: String::new(),
+            locals: Vec::new(),
+            written: 0,
+            hook: "",
+            numbers: &[],
+            maybe: &[],
+            context: false,
         }
     }
 
     fn law(seed: u64) -> String {
-        let mut writer = Writer {
-            state: seed,
-            text: String::new(),
-            locals: Vec::new(),
-            written: 0,
-            numbers: &[],
-            maybe: &[],
-        };
+        let mut writer = Writer::new(seed);
         for line in [
             "law random \"a random law\"",
             "parameter p = 0.5 in (0, 1) \"one\"",
@@ -190,7 +309,14 @@ impl Writer {
             "state b = p * 7 \"another\"",
             "state m = none \"perhaps\"",
             "state f = false \"a truth\"",
+            "state f2 = 0 \"another\"",
+            "state t = 0 \"a time\"",
+            "state t2 = 0 \"another\"",
+            "state u = none \"perhaps a time\"",
+            "state gap = 0 \"seconds\"",
+            "state last = none \"perhaps a signal\"",
             "let root = sqrt(a + b) * p",
+            "let pace = min_rtt or now - last_cut if root > 1 else gap + 1 ms",
         ] {
             writer.line(0, line);
         }
@@ -198,6 +324,17 @@ impl Writer {
         writer.hook("cut", &["w", "packet"], &["rtt"]);
         writer.hook("enter", &["w"], &["latest_rtt"]);
         writer.hook("round", &["round.sent", "round.lost"], &[]);
+        writer.hook("threshold", &["cut"], &[]);
+        writer.hook("leave_slow_start", &["w"], &["rtt"]);
+        writer.hook("rescale", &["factor"], &[]);
+        // The types are those of the letters, whatever else is assigned.
+        for line in ["t = t2", "t2 = u or t", "f2 = f", "gap = 0 s * a", "m = a", "a = b"] {
+            writer.line(3, line);
+        }
+        writer.line(0, "on reduced:");
+        writer.line(3, "a = w");
+        writer.line(0, "on observe:");
+        writer.line(3, "u = now");
         writer.text
     }
 }
@@ -219,19 +356,17 @@ fn both(text: &str, seed: u64) -> bool {
     let file = syntax::file(&tokens).unwrap();
     let mut slow = Evaluator::new(&file);
     let mut fast = law.instance(&[]);
-    let mut random = Writer {
-        state: seed,
-        ..Writer {
-            state: 0,
-            text: String::new(),
-            locals: Vec::new(),
-            written: 0,
-            numbers: &[],
-            maybe: &[],
-        }
-    };
+    let mut random = Writer::new(seed);
     for _ in 0..60 {
-        let hook = random.of(&[Hook::Grow, Hook::Cut, Hook::Enter, Hook::Round]);
+        let hook = random.of(&[
+            Hook::Grow,
+            Hook::Cut,
+            Hook::Enter,
+            Hook::Round,
+            Hook::Threshold,
+            Hook::LeaveSlowStart,
+            Hook::Rescale,
+        ]);
         let mut given: HashMap<Input, Option<f64>> = HashMap::new();
         let mut names = HashMap::new();
         for input in hook.inputs() {
@@ -255,14 +390,19 @@ fn both(text: &str, seed: u64) -> bool {
             (Some(answer), Value::Number(number)) => {
                 assert!(same(answer, *number), "{answer} {number}\n{text}")
             }
+            (Some(answer), Value::Truth(truth)) => {
+                assert_eq!(answer, f64::from(u8::from(*truth)), "{text}")
+            }
             _ => panic!("{answer:?} {expected:?}\n{text}"),
         }
         for (name, value) in fast.states() {
             let expected = match &slow.states[name] {
-                Value::Number(number) => *number,
+                Value::Number(number) | Value::Instant(number) => *number,
+                Value::Choice(choice) => {
+                    crate::SIGNALS.iter().position(|signal| signal == choice).unwrap() as f64
+                }
                 Value::Truth(truth) => f64::from(u8::from(*truth)),
                 Value::None => f64::NAN,
-                other => panic!("{other:?}"),
             };
             assert!(same(value, expected), "{name}: {value} {expected}\n{text}");
         }
@@ -625,6 +765,46 @@ fn no_text_takes_much_time_or_stack() {
         }
     });
     reader.unwrap().join().unwrap();
+}
+
+/// The type of a state is that of its assignments, in whatever order they are written.
+#[test]
+fn types_of_states_do_not_depend_on_the_order() {
+    let law = |states: &str, body: &str| {
+        let states: String =
+            states.split(", ").map(|state| format!("state {state} \"\"\n")).collect();
+        let body: String = body.split("; ").map(|line| format!("  {line}\n")).collect();
+        Law::parse(&format!("law a \"\"\n{states}on grow:\n  return w\non cut:\n{body}"))
+    };
+    for (states, body) in [
+        ("next = 0, last = 0", "next = last + 1 s; last = now; return w"),
+        ("next = 0, last = 0", "next = last - 1 s; last = now; next = now; return w"),
+        ("t = 0, gap = 0", "t = now - gap; gap = rtt or 1 s; return w"),
+        ("gap = 0, last = 0", "gap = last - now; last = now; gap = 1 s; return w"),
+        ("f = 0, last = none", "f = last is not none and last is loss; last = why; return w"),
+        ("a = 0, b = 0", "a = b * (rtt or 1 s); b = w; a = 1 s; return w"),
+    ] {
+        assert_eq!(law(states, body).err(), None, "{body}");
+    }
+    for (states, body, message) in [
+        ("a = b, b = 5", "return w * a", "b is not known here"),
+        ("a = a + 1", "return w * a", "a is not known here"),
+        ("f = false", "f = 0 * w; return w", "f is true or false, this is a plain number"),
+        ("a = 1 s", "a = exp(0); return w", "a is in seconds, this is a plain number"),
+        (
+            "t = none",
+            "t = now; t = now - 0 * 1 s; return w + t",
+            "this must be a number, it is a time of the clock",
+        ),
+        (
+            "t = 0",
+            "t = t + 1; t = now; return w",
+            "t is a plain number, this is a time of the clock",
+        ),
+        ("f = false", "f = w > 1 and w < 2 < 3; return w", "expected the end of the line, found <"),
+    ] {
+        assert_eq!(law(states, body).unwrap_err().message, message, "{body}");
+    }
 }
 
 #[test]

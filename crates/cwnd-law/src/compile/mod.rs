@@ -30,6 +30,8 @@ struct Compiler<'f> {
     there: Vec<Place>,
     /// Names that the hook compares with a number: it knows whether they are 0.
     compared: Vec<&'f str>,
+    /// Whether the types of states no longer change by assignments.
+    settled: bool,
     /// How many expressions and branches are open, and how many expressions were compiled.
     depth: usize,
     values: usize,
@@ -47,16 +49,22 @@ pub(crate) fn law(file: &File) -> Checked<Law> {
         warnings: Vec::new(),
         there: Vec::new(),
         compared: Vec::new(),
+        settled: false,
         depth: 0,
         values: 0,
     };
     compiler.declare(file)?;
-    // The types of states that begin with 0 or none follow from their assignments.
+    // The types of states that begin with 0 or none follow from their assignments, which may follow
+    // from those of other states: an expression whose type is open is of any, until no other is
+    // left.
     loop {
         let before: Vec<Type> = compiler.names.states.iter().map(|state| state.kind).collect();
         compiler.bodies(file)?;
         if compiler.names.states.iter().map(|state| state.kind).eq(before) {
-            break;
+            if compiler.settled {
+                break;
+            }
+            compiler.settled = true;
         }
     }
     compiler.warn_of_unused();
@@ -95,11 +103,13 @@ impl<'f> Compiler<'f> {
         self.names.see_all();
         self.begin(None);
         for place in 0..self.names.states.len() {
+            self.names.ready = place;
             let initial = self.names.states[place].initial;
             self.code.free();
             let value = self.value(initial)?;
             self.store(place, value, &initial.span)?;
         }
+        self.names.ready = self.names.states.len();
         self.end(None);
         self.limits(&file.name)?;
         for item in &file.items {

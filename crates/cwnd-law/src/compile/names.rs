@@ -75,6 +75,8 @@ pub(super) struct Names<'f> {
     pub(super) kind: Kind,
     pub(super) parameters: Vec<Declared<'f>>,
     pub(super) states: Vec<Variable<'f>>,
+    /// How many of them have a value: an initial value knows those before it.
+    pub(super) ready: usize,
     pub(super) expressions: Vec<Named<'f>>,
     /// How many of them an expression may name: a named expression knows those before it.
     pub(super) visible: usize,
@@ -89,6 +91,7 @@ impl<'f> Names<'f> {
             kind,
             parameters: Vec::new(),
             states: Vec::new(),
+            ready: 0,
             expressions: Vec::new(),
             visible: 0,
             hook: None,
@@ -206,7 +209,7 @@ impl<'f> Names<'f> {
         if let Some(local) = local.filter(|_| own) {
             return Some(Place::Local(local));
         }
-        if let Some(state) = self.state(name) {
+        if let Some(state) = self.state(name).filter(|state| *state < self.ready) {
             return Some(Place::State(state));
         }
         self.hook?.inputs().find(|input| input.name() == name).map(Place::Input)
@@ -267,7 +270,7 @@ impl<'f> Names<'f> {
             return Diagnostic::error(span.clone(), message);
         }
         let inputs = self.hook.into_iter().flat_map(Hook::inputs).map(|input| input.name() as &str);
-        let states = self.states.iter().map(|state| state.name);
+        let states = self.states[..self.ready].iter().map(|state| state.name);
         let locals = self.locals.iter().map(|local| local.name);
         let parameters = self.parameters.iter().map(|declared| declared.name);
         let expressions = self.expressions[..self.visible].iter().map(|named| named.name);

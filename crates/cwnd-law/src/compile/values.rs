@@ -144,6 +144,11 @@ impl<'f> Compiler<'f> {
         Ok(Value { register: d, present: None, kind: Type::Truth, constant: None })
     }
 
+    /// Whether the type of a value depends on a state whose type is not known yet.
+    pub(super) fn is_open(&self, value: &Value) -> bool {
+        !self.settled && value.kind == Type::Any && value.constant.is_none()
+    }
+
     /// Whether an expression may be none, as far as it has been tested.
     fn may_be_none(&self, expr: &Expr) -> bool {
         self.names.is_optional(expr, &|place| !self.there.contains(&place))
@@ -228,6 +233,7 @@ impl<'f> Compiler<'f> {
                 _ => 1,
             };
             let kind = match unit.map(|unit| unit.root(root)) {
+                None if *plain => Type::Number(Unit::PLAIN),
                 None => Type::Any,
                 Some(Some(unit)) => Type::Number(unit),
                 Some(None) => {
@@ -266,12 +272,21 @@ impl<'f> Compiler<'f> {
             self.warn_of_zero(b);
         }
         let instant = |value: &Value| value.kind == Type::Instant;
+        let seconds = unify(y.kind, Type::Number(Unit::SECONDS)).is_some();
         let (op, kind) = match operator {
+            // A time or seconds, as long as the type of an operand is open.
+            Binary::Add if self.is_open(&x) && seconds => (Op::Add, Type::Any),
+            Binary::Subtract
+                if self.is_open(&x) && (seconds || instant(&y))
+                    || instant(&x) && self.is_open(&y) =>
+            {
+                (Op::Subtract, Type::Any)
+            }
             Binary::Subtract if instant(&x) && unify(y.kind, Type::Instant).is_some() => {
                 (Op::Since, Type::Number(Unit::SECONDS))
             }
             Binary::Add | Binary::Subtract if instant(&x) => {
-                if unify(y.kind, Type::Number(Unit::SECONDS)).is_none() {
+                if !seconds {
                     let message = format!("a time is moved by seconds, this is {}", y.kind);
                     return fault(&b.span, message);
                 }
@@ -292,11 +307,17 @@ impl<'f> Compiler<'f> {
                         }
                         power(unit, y.constant, span)?
                     }
-                    (Binary::Multiply, (Some(first), Some(second))) => {
-                        Type::Number(first.times(second))
+                    _ if self.is_open(&x) || self.is_open(&y) => Type::Any,
+                    (_, (first, second)) => {
+                        // The other operand gives a product with 0 its unit.
+                        let plain = |unit: Option<Unit>| unit.unwrap_or(Unit::PLAIN);
+                        let (first, second) = (plain(first), plain(second));
+                        Type::Number(if operator == Binary::Multiply {
+                            first.times(second)
+                        } else {
+                            first.over(second)
+                        })
                     }
-                    (_, (Some(first), Some(second))) => Type::Number(first.over(second)),
-                    _ => Type::Any,
                 };
                 (operation(operator), kind)
             }
