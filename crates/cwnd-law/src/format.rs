@@ -127,7 +127,16 @@ impl Printer {
             Some(_) if matches!(text, ")" | "]" | "}" | "," | ":") => {}
             Some(_) => self.text.push(' '),
         }
+        let digits = match kind {
+            Kind::Number(..) => text.rfind(|c: char| c.is_ascii_digit()).map_or(0, |last| last + 1),
+            _ => text.len(),
+        };
+        let (text, unit) = text.split_at(digits);
         self.text.push_str(text);
+        if !unit.is_empty() {
+            self.text.push(' ');
+            self.text.push_str(unit.trim_start());
+        }
         if kind == Kind::Symbol {
             match text {
                 "(" | "[" | "{" => self.brackets += 1,

@@ -667,6 +667,10 @@ fn the_hash_is_that_of_the_words() {
     let same =
         SIMD.replace("# Eq. 1", "").replace("increase, by Eq. 3", "growth").replace(" * ", "*");
     assert_eq!(hash(&same), hash(SIMD));
+    let timed =
+        |time: &str| hash(&SIMD.replace("w_max = w ", &format!("w_max = w * {time} / 1 s ")));
+    assert_eq!(timed("5ms"), timed("5   ms"));
+    assert_ne!(timed("5 ms"), timed("5 us"));
     assert_ne!(hash(&SIMD.replace("1/16", "1/8")), hash(SIMD));
     assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
 }
