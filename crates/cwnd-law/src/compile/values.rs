@@ -205,48 +205,24 @@ impl<'f> Compiler<'f> {
         arguments: &'f [Expr],
         span: &Range<usize>,
     ) -> Checked<Value> {
-        let name = &function.text;
-        let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
-            let names = FUNCTIONS.iter().map(|(name, ..)| *name);
-            let message = format!("no function is called {name}");
-            let error = Diagnostic::error(function.span.clone(), message);
-            return Err(did_you_mean(error, name, names.clone()).unwrap_or_else(|error| {
-                error.help(format!("functions are {}", names.collect::<Vec<_>>().join(", ")))
-            }));
-        };
-        let several = matches!(op, Op::Min | Op::Max);
-        if several != (arguments.len() > 1) {
-            let most = if several { "at least two values" } else { "one value" };
-            return fault(span, format!("{name} is of {most}"));
-        }
+        let (op, plain) = known(function, arguments.len(), span)?;
         let mark = self.code.mark();
         let mut result = self.some(&arguments[0])?;
         let unit = number(&result, &arguments[0])?;
-        if *plain && !matches!(unit, None | Some(Unit::PLAIN)) {
-            let message = format!("{name} is of a plain number, this is {}", result.kind);
+        if plain && !matches!(unit, None | Some(Unit::PLAIN)) {
+            let message =
+                format!("{} is of a plain number, this is {}", function.text, result.kind);
             return fault(&arguments[0].span, message);
-        }
-        if !several {
-            let root = match op {
-                Op::Sqrt => 2,
-                Op::Cbrt => 3,
-                _ => 1,
-            };
-            let kind = match unit.map(|unit| unit.root(root)) {
-                None if *plain => Type::Number(Unit::PLAIN),
-                None => Type::Any,
-                Some(Some(unit)) => Type::Number(unit),
-                Some(None) => {
-                    return fault(span, format!("{name} of a value {} has no unit", result.kind));
-                }
-            };
-            return Ok(self.result(mark, *op, result, result, kind));
         }
         for argument in &arguments[1..] {
             let value = self.some(argument)?;
             let kind = self.same(&result, &value, &argument.span)?;
             number(&value, argument)?;
-            result = self.result(mark, *op, result, value, kind);
+            result = self.result(mark, op, result, value, kind);
+        }
+        if arguments.len() == 1 {
+            let kind = if plain { Type::Number(Unit::PLAIN) } else { root(op, unit, span)? };
+            result = self.result(mark, op, result, result, kind);
         }
         Ok(result)
     }
@@ -420,6 +396,39 @@ fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
         Type::Number(unit) => Ok(Some(unit)),
         Type::Any => Ok(None),
         other => fault(&expr.span, format!("this must be a number, it is {other}")),
+    }
+}
+
+/// The operation of a function of so many values, and whether they are plain numbers.
+fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bool)> {
+    let name = &function.text;
+    let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
+        let names = FUNCTIONS.iter().map(|(name, ..)| *name);
+        let message = format!("no function is called {name}");
+        let error = Diagnostic::error(function.span.clone(), message);
+        return Err(did_you_mean(error, name, names.clone()).unwrap_or_else(|error| {
+            error.help(format!("functions are {}", names.collect::<Vec<_>>().join(", ")))
+        }));
+    };
+    let several = matches!(op, Op::Min | Op::Max);
+    if several != (values > 1) {
+        let most = if several { "at least two values" } else { "one value" };
+        return fault(span, format!("{name} is of {most}"));
+    }
+    Ok((*op, *plain))
+}
+
+/// The type of a root, or of another function of one value, which has the unit of the value.
+fn root(op: Op, unit: Option<Unit>, span: &Range<usize>) -> Checked<Type> {
+    let n = match op {
+        Op::Sqrt => 2,
+        Op::Cbrt => 3,
+        _ => 1,
+    };
+    let Some(unit) = unit else { return Ok(Type::Any) };
+    match unit.root(n) {
+        Some(unit) => Ok(Type::Number(unit)),
+        None => fault(span, format!("a root of a value {unit} has no unit")),
     }
 }
 
