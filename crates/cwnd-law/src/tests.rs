@@ -1,6 +1,7 @@
 //! Random laws against the slow evaluator, and texts that are no laws.
 
 use crate::evaluator::{Evaluator, Value};
+use crate::hook::Type;
 use crate::syntax;
 use crate::token::{self, Kind};
 use crate::{Hook, Input, Law, format};
@@ -25,6 +26,8 @@ struct Writer {
     maybe: &'static [&'static str],
     /// Whether the hook is given the context.
     context: bool,
+    /// Whether the law is for the rate.
+    rate: bool,
 }
 
 impl Writer {
@@ -252,9 +255,12 @@ impl Writer {
     /// What a return is followed by.
     fn answer(&mut self) -> String {
         match self.hook {
+            "tick" | "start" => format!(" {} / 1 s", self.number(1)),
+            "cut" if self.rate => format!(" {} / {}", self.number(1), self.seconds(1)),
+            "interval" => format!(" {}", self.seconds(1)),
             "grow" | "cut" => format!(" {}", self.number(1)),
-            "threshold" => format!(" {}", self.perhaps(2)),
-            "leave_slow_start" => format!(" {}", self.truth(1)),
+            "threshold" | "window" => format!(" {}", self.perhaps(2)),
+            "leave_slow_start" | "delay_rises" => format!(" {}", self.truth(1)),
             _ => String::new(),
         }
     }
@@ -266,10 +272,11 @@ impl Writer {
         maybe: &'static [&'static str],
     ) {
         (self.hook, self.numbers, self.maybe) = (name, numbers, maybe);
-        self.context = !matches!(name, "threshold" | "rescale");
+        self.context = !matches!(name, "threshold" | "rescale" | "interval");
         self.line(0, &format!("on {name}:"));
-        if name == "threshold" {
-            self.line(3, &format!("if {}:", "why is loss"));
+        if matches!(name, "threshold" | "window" | "interval") {
+            let condition = self.truth(1);
+            self.line(3, &format!("if {condition}:"));
             let answer = self.answer();
             self.line(5, &format!("return{answer}"));
         } else {
@@ -279,15 +286,17 @@ impl Writer {
             }
         }
         // Others end with a warning, or with none.
-        if name == "leave_slow_start" || matches!(name, "grow" | "cut") && self.below(3) > 0 {
+        if matches!(name, "leave_slow_start" | "delay_rises" | "start" | "interval")
+            || matches!(name, "grow" | "cut" | "tick") && self.below(3) > 0
+        {
             let answer = self.answer();
             self.line(3, &format!("return{answer}"));
         }
     }
 
-    fn new(state: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Writer {
-            state,
+            state: seed,
             text: String::new(),
             locals: Vec::new(),
             written: 0,
@@ -295,13 +304,15 @@ impl Writer {
             numbers: &[],
             maybe: &[],
             context: false,
+            rate: seed % 4 == 3,
         }
     }
 
     fn law(seed: u64) -> String {
         let mut writer = Writer::new(seed);
+        let kind = if writer.rate { "rate " } else { "" };
+        writer.line(0, &format!("{kind}law random \"a random law\""));
         for line in [
-            "law random \"a random law\"",
             "parameter p = 0.5 in (0, 1) \"one\"",
             "parameter q = 3 in [1, 9] \"another\"",
             "parameter c = first in {second, first} \"a choice\"",
@@ -320,22 +331,38 @@ impl Writer {
         ] {
             writer.line(0, line);
         }
-        writer.hook("grow", &["w", "acked", "rtts_since_cut"], &["rtt", "min_rtt"]);
-        writer.hook("cut", &["w", "packet"], &["rtt"]);
-        writer.hook("enter", &["w"], &["latest_rtt"]);
-        writer.hook("round", &["round.sent", "round.lost"], &[]);
-        writer.hook("threshold", &["cut"], &[]);
-        writer.hook("leave_slow_start", &["w"], &["rtt"]);
+        if writer.rate {
+            writer.line(0, "on clock:");
+            writer.line(3, "return reports");
+            writer.hook("tick", &["(rate * 1 s)", "packet"], &["rtt", "min_rtt"]);
+            writer.hook("cut", &["(rate * 1 s)", "rtts_since_cut"], &["rtt"]);
+            writer.hook("start", &["w"], &["latest_rtt"]);
+            writer.hook("losses", &["lost.packets", "lost.sent"], &[]);
+            writer.hook("window", &["packet"], &[]);
+            writer.hook("delay_rises", &["packet"], &["rtt"]);
+            writer.hook("interval", &["p"], &[]);
+        } else {
+            writer.window_hooks();
+        }
         writer.hook("rescale", &["factor"], &[]);
         // The types are those of the letters, whatever else is assigned.
         for line in ["t = t2", "t2 = u or t", "f2 = f", "gap = 0 s * a", "m = a", "a = b"] {
             writer.line(3, line);
         }
-        writer.line(0, "on reduced:");
-        writer.line(3, "a = w");
         writer.line(0, "on observe:");
         writer.line(3, "u = now");
         writer.text
+    }
+
+    fn window_hooks(&mut self) {
+        self.hook("grow", &["w", "acked", "rtts_since_cut"], &["rtt", "min_rtt"]);
+        self.hook("cut", &["w", "packet"], &["rtt"]);
+        self.hook("enter", &["w"], &["latest_rtt"]);
+        self.hook("round", &["round.sent", "round.lost"], &[]);
+        self.hook("threshold", &["cut"], &[]);
+        self.hook("leave_slow_start", &["w"], &["rtt"]);
+        self.line(0, "on reduced:");
+        self.line(3, "a = w");
     }
 }
 
@@ -357,27 +384,27 @@ fn both(text: &str, seed: u64) -> bool {
     let mut slow = Evaluator::new(&file);
     let mut fast = law.instance(&[]);
     let mut random = Writer::new(seed);
+    // The slow evaluator does not know the choices of an answer.
+    let hooks = Hook::ALL.iter().copied().filter(|hook| law.has(*hook) && *hook != Hook::Clock);
+    let hooks: Vec<Hook> = hooks.collect();
     for _ in 0..60 {
-        let hook = random.of(&[
-            Hook::Grow,
-            Hook::Cut,
-            Hook::Enter,
-            Hook::Round,
-            Hook::Threshold,
-            Hook::LeaveSlowStart,
-            Hook::Rescale,
-        ]);
+        let hook = random.of(&hooks);
         let mut given: HashMap<Input, Option<f64>> = HashMap::new();
         let mut names = HashMap::new();
         for input in hook.inputs() {
             let none = input.may_be_none() && random.below(3) == 0;
             let number = random.of(&[0.0, 1.0, 2.0, 3.5, 64.0, 1e9, 1e-9, f64::INFINITY, f64::NAN]);
-            let place = random.below(4) as f64;
-            let (value, named) = match input {
+            let (value, named) = match input.kind() {
                 _ if none => (None, Value::None),
-                Input::Why => (Some(place), Value::Choice(crate::SIGNALS[place as usize].into())),
-                Input::SlowStart => (Some(place % 2.0), Value::Truth(place % 2.0 == 1.0)),
-                Input::Now | Input::LastCut => (Some(number), Value::Instant(number)),
+                Type::Choice(choices) => {
+                    let place = random.below(choices.len() as u64) as usize;
+                    (Some(place as f64), Value::Choice(choices[place].into()))
+                }
+                Type::Truth => {
+                    let truth = random.below(2);
+                    (Some(truth as f64), Value::Truth(truth == 1))
+                }
+                Type::Instant => (Some(number), Value::Instant(number)),
                 _ => (Some(number), Value::Number(number)),
             };
             given.insert(input, value);
