@@ -42,7 +42,7 @@ help:
 	@echo "make agreement-linux   record the kernel's own Reno, CUBIC and BBR for docs/validation.md: 70 minutes of real time, as root"
 	@echo "make cards   evaluate every controller and write docs/cards: an hour of two cores"
 	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: a quarter of an hour of one core"
-	@echo "make fuzz    feed what comes from the network, and key files, to a fuzzer, a minute each"
+	@echo "make fuzz    feed what comes from the network, key files and laws to a fuzzer, a minute each"
 	@echo "make deny    check licences, sources and security advisories of the locked crates, from the network"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make equal BASE=COMMIT   check that all scenarios give the same bits as with another commit"
@@ -208,7 +208,7 @@ ns3: libns3
 	nice python3 validation/ns3/run.py target/ns3/dumbbell
 
 # Needs a nightly compiler, and cargo-fuzz: cargo install cargo-fuzz.
-FUZZ_TARGETS := packet connection hello credentials frame
+FUZZ_TARGETS := packet connection hello credentials frame law
 fuzz:
 	for target in $(FUZZ_TARGETS); do \
 		cargo +nightly fuzz run --fuzz-dir fuzz $$target -- -max_total_time=60 -max_len=2000 || exit 1; \

@@ -151,9 +151,12 @@ fn limits_are_those_of_the_document() {
     let limits = [
         MAX_TEXT,
         crate::token::MAX_OPERATORS,
+        crate::token::MAX_NAME,
         crate::token::MAX_INDENTS,
         crate::syntax::MAX_BRANCHES,
         crate::compile::names::MAX_PARAMETERS,
+        crate::compile::parameters::MAX_CHOICES,
+        crate::compile::names::MAX_EXPRESSIONS,
         REGISTERS,
         MAX_CODE,
         MAX_COST as usize,

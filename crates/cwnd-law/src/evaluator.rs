@@ -62,7 +62,12 @@ impl<'f> Evaluator<'f> {
                     evaluator.parameters.insert(name.text.clone(), value);
                 }
                 Item::State { name, initial, .. } => {
-                    let value = evaluator.value(initial, &mut scope());
+                    let value = match evaluator.value(initial, &mut scope()) {
+                        // The letter of such a state is that of its type, which 0 does not have.
+                        Value::Number(0.0) if name.text.starts_with('t') => Value::Instant(0.0),
+                        Value::Number(0.0) if name.text.starts_with('f') => Value::Truth(false),
+                        value => value,
+                    };
                     evaluator.states.insert(name.text.clone(), value);
                 }
                 _ => {}

@@ -1,7 +1,8 @@
 //! The canonical form of a text.
 
-use crate::token::{Kind, Token, tokens};
+use crate::token::{Kind, MAX_TEXT, Token, tokens};
 use crate::{Diagnostic, Law};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -9,13 +10,14 @@ use alloc::vec::Vec;
 /// between items; comments stay.
 ///
 /// # Errors
-/// The first fault of the text.
+/// The first fault of the text, or that its canonical form is too long.
 pub fn format(text: &str) -> Result<String, Diagnostic> {
     Law::parse(text)?;
     let mut printer = Printer::default();
-    let mut last_line = 0;
+    let (mut last_line, mut line, mut at) = (0, 0, 0);
     for token in tokens(text)? {
-        let line = text[..token.span.start].matches('\n').count();
+        line += text[at..token.span.start].matches('\n').count();
+        at = token.span.start;
         if !matches!(token.kind, Kind::Newline | Kind::Indent | Kind::Dedent | Kind::End) {
             if printer.at_start() && line > last_line + 1 {
                 printer.blank_line();
@@ -23,6 +25,10 @@ pub fn format(text: &str) -> Result<String, Diagnostic> {
             last_line = line;
         }
         printer.token(&token);
+    }
+    if printer.text.len() > MAX_TEXT {
+        let message = format!("the canonical form has more than {MAX_TEXT} bytes");
+        return Err(Diagnostic::error(0..0, message));
     }
     Ok(printer.text)
 }
@@ -121,7 +127,16 @@ impl Printer {
             Some(_) if matches!(text, ")" | "]" | "}" | "," | ":") => {}
             Some(_) => self.text.push(' '),
         }
+        let digits = match kind {
+            Kind::Number(..) => text.rfind(|c: char| c.is_ascii_digit()).map_or(0, |last| last + 1),
+            _ => text.len(),
+        };
+        let (text, unit) = text.split_at(digits);
         self.text.push_str(text);
+        if !unit.is_empty() {
+            self.text.push(' ');
+            self.text.push_str(unit.trim_start());
+        }
         if kind == Kind::Symbol {
             match text {
                 "(" | "[" | "{" => self.brackets += 1,

@@ -205,6 +205,24 @@ impl Law {
         self.bodies.get(usize::from(place)).filter(|_| place > 0)
     }
 
+    #[inline]
+    fn answer(
+        &self,
+        hook: Hook,
+        registers: &mut Registers,
+        input: impl Fn(Input) -> Option<f64>,
+    ) -> Option<f64> {
+        let body = self.body(hook)?;
+        for (name, register, present) in &body.inputs {
+            let value = input(*name);
+            registers[usize::from(*register) % REGISTERS] = value.unwrap_or(0.0);
+            if let Some(present) = present {
+                registers[usize::from(*present) % REGISTERS] = f64::from(u8::from(value.is_some()));
+            }
+        }
+        run(&self.code, body.entry, registers)
+    }
+
     /// An instance of the law for one connection, with the values of its parameters in declared
     /// order; defaults for those that are not given.
     pub fn instance(&self, values: &[f64]) -> Instance<'_> {
@@ -236,21 +254,17 @@ impl<'l> Instance<'l> {
     /// the hook. Instants are in nanoseconds, other times in seconds, choices are their places.
     #[inline]
     pub fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
-        let body = self.law.body(hook)?;
-        for (name, register, present) in &body.inputs {
-            let value = input(*name);
-            let registers = &mut self.registers;
-            registers[usize::from(*register) % REGISTERS] = value.unwrap_or(0.0);
-            if let Some(present) = present {
-                registers[usize::from(*present) % REGISTERS] = f64::from(u8::from(value.is_some()));
-            }
-        }
-        run(&self.law.code, body.entry, &mut self.registers)
+        self.law.answer(hook, &mut self.registers, input)
     }
 
     /// The same for a hook that does not change the state.
     pub fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
-        if self.law.has(hook) { self.clone().call(hook, input) } else { None }
+        // Most laws have few of these hooks: without one nothing is copied.
+        if self.law.has(hook) {
+            self.law.answer(hook, &mut { *self.registers }, input)
+        } else {
+            None
+        }
     }
 
     /// The states by name; none is NaN.

@@ -10,8 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 use winnow::combinator::{
-    Infix, Postfix, Prefix, alt, cut_err, delimited, dispatch, empty, expression, fail, opt,
-    preceded, repeat, repeat_till, separated, terminated,
+    alt, cut_err, delimited, fail, opt, peek, preceded, repeat, repeat_till, separated, terminated,
 };
 use winnow::error::{ModalError, ParserError};
 use winnow::prelude::*;
@@ -110,10 +109,10 @@ pub(crate) enum Binary {
 }
 
 /// Where a parser failed, and what it expected there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Fail {
-    at: Range<usize>,
-    found: String,
+    /// How many tokens are left.
+    left: usize,
     expected: Option<&'static str>,
     fatal: bool,
 }
@@ -122,23 +121,12 @@ impl ParserError<Tokens<'_>> for Fail {
     type Inner = Fail;
 
     fn from_input(input: &Tokens<'_>) -> Self {
-        // Every text ends with a token of its own, which no parser consumes.
-        let Some(token) = input.first() else {
-            return Fail { at: 0..0, found: String::new(), expected: None, fatal: false };
-        };
-        let found = match token.kind {
-            Kind::Newline => "the end of the line".to_owned(),
-            Kind::Indent => "a deeper indentation".to_owned(),
-            Kind::Dedent => "the end of the block".to_owned(),
-            Kind::End => "the end of the text".to_owned(),
-            _ => token.text.to_owned(),
-        };
-        Fail { at: token.span.clone(), found, expected: None, fatal: false }
+        Fail { left: input.eof_offset(), expected: None, fatal: false }
     }
 
     /// The failure that is further in the text.
     fn or(self, other: Self) -> Self {
-        if self.at.start > other.at.start { self } else { other }
+        if self.left < other.left { self } else { other }
     }
 
     fn is_backtrack(&self) -> bool {
@@ -170,9 +158,8 @@ fn expect<'t, T>(
     move |input: &mut Tokens<'t>| {
         let here = Fail::from_input(input);
         parser.parse_next(input).map_err(|failed| {
-            let untouched = failed.at.start <= here.at.start && failed.expected.is_none();
-            let fatal = failed.fatal;
-            if untouched { Fail { expected: Some(expected), fatal, ..here } } else { failed }
+            let untouched = failed.left >= here.left && failed.expected.is_none();
+            if untouched { Fail { expected: Some(expected), ..failed } } else { failed }
         })
     }
 }
@@ -181,16 +168,16 @@ fn kind<'t>(is: impl Fn(Kind) -> bool) -> impl Parser<Tokens<'t>, Token<'t>, Fai
     any.verify(move |token: &Token<'_>| is(token.kind)).map(|token: &Token<'t>| token.clone())
 }
 
-/// The keyword, operator or bracket `text`.
-fn word<'t>(text: &'static str) -> impl Parser<Tokens<'t>, (), Fail> {
+/// The keyword, operator or bracket `text`; its end.
+fn word<'t>(text: &'static str) -> impl Parser<Tokens<'t>, usize, Fail> {
     any.verify(move |token: &Token<'_>| {
         matches!(token.kind, Kind::Name | Kind::Symbol) && token.text == text
     })
-    .void()
+    .map(|token: &Token<'_>| token.span.end)
 }
 
 /// A text of words that is expected in any case.
-fn must<'t>(text: &'static str) -> impl Parser<Tokens<'t>, (), Fail> {
+fn must<'t>(text: &'static str) -> impl Parser<Tokens<'t>, usize, Fail> {
     cut_err(expect(text, word(text)))
 }
 
@@ -240,16 +227,26 @@ fn newline(input: &mut Tokens<'_>) -> Parsed<()> {
 /// # Errors
 /// The first fault.
 pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
-    file_items.parse_next(&mut Tokens::new(tokens)).map_err(|fail| {
-        let Fail { at, found, expected, .. } = fail;
+    file_items.parse_next(&mut Tokens::new(tokens)).map_err(|Fail { left, expected, .. }| {
+        // Every text ends with a token of its own, which no item consumes.
+        let Some(token) = tokens.get(tokens.len() - left) else {
+            return Diagnostic::error(0..0, "this is no law");
+        };
+        let found = match token.kind {
+            Kind::Newline => "the end of the line",
+            Kind::Indent => "a deeper indentation",
+            Kind::Dedent => "the end of the block",
+            Kind::End => "the end of the text",
+            _ => token.text,
+        };
         let error = match expected {
             // Words of the language are quoted, descriptions are not.
             Some(word) if !word.contains(' ') => format!("expected \"{word}\", found {found}"),
             Some(expected) => format!("expected {expected}, found {found}"),
             None => format!("{found} is not expected here"),
         };
-        let error = Diagnostic::error(at, error);
-        match found.as_str() {
+        let error = Diagnostic::error(token.span.clone(), error);
+        match found {
             "**" => error.help("a power is written ^"),
             "==" | "!=" | "<" | ">" | "<=" | ">=" => {
                 error.help("comparisons are joined by \"and\" and \"or\"")
@@ -306,7 +303,7 @@ fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
                 ),
             )
                 .map(|(name, initial, meaning)| Item::State { name, initial, meaning }),
-            (preceded(word("let"), named()), delimited(must("="), value, cut_err(newline)))
+            (preceded(word("let"), named()), assigned)
                 .map(|(name, value)| Item::Let { name, value }),
             (preceded(word("on"), cut_err(expect("the name of a hook", name))), block)
                 .map(|(hook, body)| Item::On { hook, body }),
@@ -351,24 +348,33 @@ fn block(input: &mut Tokens<'_>) -> Parsed<Vec<Statement>> {
 }
 
 fn statement(input: &mut Tokens<'_>) -> Parsed<Statement> {
-    let here = input.first().map_or(0..0, |token| token.span.clone());
-    expect(
-        "a statement: let, return, if, pass or an assignment",
-        alt((
-            (
-                preceded(word("let"), cut_err(expect("a name", name))),
-                delimited(must("="), value, cut_err(newline)),
-            )
-                .map(|(name, value)| Statement::Let { name, value }),
-            delimited(word("return"), opt(expression_of), cut_err(newline))
-                .map(|value| Statement::Return { value, span: here.clone() }),
-            preceded(word("if"), branch),
-            (word("pass"), cut_err(newline)).value(Statement::Pass),
-            (name, delimited(must("="), value, cut_err(newline)))
-                .map(|(name, value)| Statement::Assign { name, value }),
-        )),
-    )
-    .parse_next(input)
+    const STATEMENTS: &str = "a statement: let, return, if, pass or an assignment";
+    // A choice by the first word needs less of the stack than one of parsers.
+    let first = peek(any).parse_next(input)?;
+    match first.text {
+        "let" => {
+            let name = preceded(any, cut_err(expect("a name", name))).parse_next(input)?;
+            Ok(Statement::Let { name, value: assigned(input)? })
+        }
+        "return" => {
+            let value = delimited(any, opt(expression_of), cut_err(newline)).parse_next(input)?;
+            Ok(Statement::Return { value, span: first.span.clone() })
+        }
+        "if" => {
+            any.parse_next(input)?;
+            branch(input)
+        }
+        "pass" => (any, cut_err(newline)).value(Statement::Pass).parse_next(input),
+        _ => {
+            let name = expect(STATEMENTS, name).parse_next(input)?;
+            Ok(Statement::Assign { name, value: assigned(input)? })
+        }
+    }
+}
+
+/// What a name is to be.
+fn assigned(input: &mut Tokens<'_>) -> Parsed<Expr> {
+    delimited(must("="), value, cut_err(newline)).parse_next(input)
 }
 
 /// A condition, its block, and what else happens.
@@ -388,102 +394,128 @@ fn branch(input: &mut Tokens<'_>) -> Parsed<Statement> {
 
 /// An expression that is expected in any case.
 fn value(input: &mut Tokens<'_>) -> Parsed<Expr> {
-    cut_err(expect("a value", expression_of)).parse_next(input)
+    expression_of(input).map_err(Fail::cut)
 }
 
 fn expression_of(input: &mut Tokens<'_>) -> Parsed<Expr> {
     at_level(0, input)
 }
 
-/// An expression of operators that bind at least as strongly as `level`.
-fn at_level(level: i64, input: &mut Tokens<'_>) -> Parsed<Expr> {
-    type Stream<'t> = Tokens<'t>;
-    fn join(operator: Binary, a: Expr, b: Expr) -> Parsed<Expr> {
-        let span = a.span.start..b.span.end;
-        Ok(Expr { kind: ExprKind::Binary(operator, Box::new(a), Box::new(b)), span })
-    }
-    fn sign(kind: fn(Box<Expr>) -> ExprKind, start: usize, of: Expr) -> Expr {
-        let span = start.min(of.span.start)..of.span.end;
-        Expr { kind: kind(Box::new(of)), span }
-    }
-    /// The start of the operator just before its operand: a sign has one character or three.
-    fn conditional(input: &mut Stream<'_>, then: Expr) -> Parsed<Expr> {
-        let condition = cut_err(expect("a condition", |input: &mut Stream<'_>| at_level(2, input)))
-            .parse_next(input)?;
-        must("else").parse_next(input)?;
-        let otherwise = value(input)?;
-        let span = then.span.start..otherwise.span.end;
-        let (then, condition) = (Box::new(then), Box::new(condition));
-        let kind = ExprKind::If { condition, then, otherwise: Box::new(otherwise) };
-        Ok(Expr { kind, span })
-    }
-    let symbol = || {
-        any.verify(|token: &Token<'_>| matches!(token.kind, Kind::Name | Kind::Symbol))
-            .map(|token: &Token<'_>| token.text)
+/// An expression of operators that bind at least as strongly as `level`. Brackets nest these
+/// functions, which therefore need little of the stack: no combinators.
+fn at_level(level: u8, input: &mut Tokens<'_>) -> Parsed<Expr> {
+    let first = peek(any).parse_next(input)?;
+    // The operators that may follow bind at most as strongly as the one before.
+    let (mut left, mut most) = match first.text {
+        "-" => (sign(ExprKind::Minus, 14, first, input)?, 14),
+        "not" => (sign(ExprKind::Not, 6, first, input)?, 6),
+        _ => (operand(first, input)?, u8::MAX),
     };
-    expression(operand)
-        .current_precedence_level(level)
-        .prefix(dispatch! {symbol();
-            "-" => Prefix(14, |_: &mut Stream<'_>, a: Expr| {
-                Ok(sign(ExprKind::Minus, a.span.start.saturating_sub(1), a))
-            }),
-            "not" => Prefix(6, |_: &mut Stream<'_>, a: Expr| {
-                Ok(sign(ExprKind::Not, a.span.start.saturating_sub(4), a))
-            }),
-            _ => fail,
-        })
-        .postfix(dispatch! {symbol();
-            "if" => Postfix(1, conditional),
-            _ => fail,
-        })
-        .infix(dispatch! {symbol();
-            "or" => Infix::Left(2, |_: &mut Stream<'_>, a, b| join(Binary::Or, a, b)),
-            "and" => Infix::Left(4, |_: &mut Stream<'_>, a, b| join(Binary::And, a, b)),
-            "is" => alt((
-                word("not").value(Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::IsNot, a, b))),
-                empty.value(Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::Is, a, b))),
-            )),
-            "<" => Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::Less, a, b)),
-            "<=" => Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::AtMost, a, b)),
-            ">" => Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::Greater, a, b)),
-            ">=" => Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::AtLeast, a, b)),
-            "==" => Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::Equal, a, b)),
-            "!=" => Infix::Neither(8, |_: &mut Stream<'_>, a, b| join(Binary::NotEqual, a, b)),
-            "+" => Infix::Left(10, |_: &mut Stream<'_>, a, b| join(Binary::Add, a, b)),
-            "-" => Infix::Left(10, |_: &mut Stream<'_>, a, b| join(Binary::Subtract, a, b)),
-            "*" => Infix::Left(12, |_: &mut Stream<'_>, a, b| join(Binary::Multiply, a, b)),
-            "/" => Infix::Left(12, |_: &mut Stream<'_>, a, b| join(Binary::Divide, a, b)),
-            "^" => Infix::Right(16, |_: &mut Stream<'_>, a, b| join(Binary::Power, a, b)),
-            _ => fail,
-        })
-        .parse_next(input)
+    while let Some(token) = input.first() {
+        if token.text == "if" && level <= 1 {
+            return conditional(left, input);
+        }
+        let Some((mut operator, power)) = infix(token.text) else { break };
+        if power < level || power > most {
+            break;
+        }
+        any.parse_next(input)?;
+        if operator == Binary::Is && opt(word("not")).parse_next(input)?.is_some() {
+            operator = Binary::IsNot;
+        }
+        // Powers associate to the right, comparisons not at all.
+        let right = if operator == Binary::Power { power } else { power + 1 };
+        let right = at_level(right, input).map_err(Fail::cut)?;
+        most = if power == COMPARISON { power - 1 } else { power };
+        let span = left.span.start..right.span.end;
+        let kind = ExprKind::Binary(operator, Box::new(left), Box::new(right));
+        left = Expr { kind, span };
+    }
+    Ok(left)
+}
+
+/// How strongly comparisons bind.
+const COMPARISON: u8 = 8;
+
+/// An operator between two values, and how strongly it binds.
+fn infix(text: &str) -> Option<(Binary, u8)> {
+    Some(match text {
+        "or" => (Binary::Or, 2),
+        "and" => (Binary::And, 4),
+        "is" => (Binary::Is, COMPARISON),
+        "<" => (Binary::Less, COMPARISON),
+        "<=" => (Binary::AtMost, COMPARISON),
+        ">" => (Binary::Greater, COMPARISON),
+        ">=" => (Binary::AtLeast, COMPARISON),
+        "==" => (Binary::Equal, COMPARISON),
+        "!=" => (Binary::NotEqual, COMPARISON),
+        "+" => (Binary::Add, 10),
+        "-" => (Binary::Subtract, 10),
+        "*" => (Binary::Multiply, 12),
+        "/" => (Binary::Divide, 12),
+        "^" => (Binary::Power, 16),
+        _ => return None,
+    })
+}
+
+/// The operator `first` and its operand.
+fn sign(
+    kind: fn(Box<Expr>) -> ExprKind,
+    power: u8,
+    first: &Token<'_>,
+    input: &mut Tokens<'_>,
+) -> Parsed<Expr> {
+    any.parse_next(input)?;
+    let of = at_level(power, input).map_err(Fail::cut)?;
+    let span = first.span.start..of.span.end;
+    Ok(Expr { kind: kind(Box::new(of)), span })
+}
+
+/// From `if` on: the condition, and the value if it is false.
+fn conditional(then: Expr, input: &mut Tokens<'_>) -> Parsed<Expr> {
+    any.parse_next(input)?;
+    let condition = at_level(2, input).map_err(Fail::cut)?;
+    must("else").parse_next(input)?;
+    let otherwise = value(input)?;
+    let span = then.span.start..otherwise.span.end;
+    let (then, condition) = (Box::new(then), Box::new(condition));
+    let kind = ExprKind::If { condition, then, otherwise: Box::new(otherwise) };
+    Ok(Expr { kind, span })
 }
 
 /// A number, a name, a call or an expression in brackets.
-fn operand(input: &mut Tokens<'_>) -> Parsed<Expr> {
-    let start = input.first().map_or(0, |token| token.span.start);
-    let number = kind(|kind| matches!(kind, Kind::Number(..))).map(|token| match token.kind {
-        Kind::Number(value, unit) => ExprKind::Number(value, unit),
-        _ => ExprKind::None,
-    });
-    let called =
-        (name, opt(delimited(word("("), cut_err(separated(1.., value, word(","))), must(")"))))
-            .map(|(name, arguments): (Name, Option<Vec<Expr>>)| match arguments {
-                Some(arguments) => ExprKind::Call(name, arguments),
-                None => ExprKind::Name(name.text),
-            });
-    let kind = expect(
-        "a value",
-        alt((
-            number,
-            alt((word("true"), word("on"))).value(ExprKind::Truth(true)),
-            alt((word("false"), word("off"))).value(ExprKind::Truth(false)),
-            word("none").value(ExprKind::None),
-            delimited(word("("), value, must(")")).map(|inner| inner.kind),
-            called,
-        )),
-    )
-    .parse_next(input)?;
-    let end = input.previous_tokens().next().map_or(start, |token| token.span.end);
-    Ok(Expr { kind, span: start..end })
+fn operand(first: &Token<'_>, input: &mut Tokens<'_>) -> Parsed<Expr> {
+    let kind = match (first.kind, first.text) {
+        (Kind::Number(value, unit), _) => ExprKind::Number(value, unit),
+        (Kind::Name, "true" | "on") => ExprKind::Truth(true),
+        (Kind::Name, "false" | "off") => ExprKind::Truth(false),
+        (Kind::Name, "none") => ExprKind::None,
+        (Kind::Name, name) if !KEYWORDS.contains(&name) => ExprKind::Name(name.to_owned()),
+        (Kind::Symbol, "(") => {
+            any.parse_next(input)?;
+            let inner = value(input)?;
+            let end = must(")").parse_next(input)?;
+            return Ok(Expr { kind: inner.kind, span: first.span.start..end });
+        }
+        _ => return expect("a value", fail).parse_next(input),
+    };
+    any.parse_next(input)?;
+    match kind {
+        ExprKind::Name(text) if opt(word("(")).parse_next(input)?.is_some() => {
+            let name = Name { text, span: first.span.clone() };
+            call(name, input)
+        }
+        kind => Ok(Expr { kind, span: first.span.clone() }),
+    }
+}
+
+/// The arguments of a function, after the opening bracket.
+fn call(name: Name, input: &mut Tokens<'_>) -> Parsed<Expr> {
+    let mut arguments = Vec::from([value(input)?]);
+    while opt(word(",")).parse_next(input)?.is_some() {
+        arguments.push(value(input)?);
+    }
+    let end = must(")").parse_next(input)?;
+    let start = name.span.start;
+    Ok(Expr { kind: ExprKind::Call(name, arguments), span: start..end })
 }

@@ -1,6 +1,7 @@
 //! Random laws against the slow evaluator, and texts that are no laws.
 
 use crate::evaluator::{Evaluator, Value};
+use crate::hook::Type;
 use crate::syntax;
 use crate::token::{self, Kind};
 use crate::{Hook, Input, Law, format};
@@ -19,9 +20,14 @@ struct Writer {
     /// Locals of the open blocks, and how many were written.
     locals: Vec<String>,
     written: usize,
+    hook: &'static str,
     /// The inputs of the hook, and those that may be none.
     numbers: &'static [&'static str],
     maybe: &'static [&'static str],
+    /// Whether the hook is given the context.
+    context: bool,
+    /// Whether the law is for the rate.
+    rate: bool,
 }
 
 impl Writer {
@@ -53,11 +59,13 @@ impl Writer {
             };
         }
         let less = depth - 1;
-        match self.below(8) {
+        match self.below(10) {
             0 | 1 => {
                 let (x, y) = (self.number(less), self.number(less));
                 format!("({x} {} {y})", self.of(&["+", "-", "*", "/", "^"]))
             }
+            8 => format!("({} / 1 s)", self.seconds(less)),
+            9 => format!("({} or {})", self.perhaps(less), self.number(less)),
             2 => {
                 let x = self.number(less);
                 let function =
@@ -82,14 +90,79 @@ impl Writer {
         }
     }
 
+    /// A number that may be none.
+    fn perhaps(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return self.of(&["m", "none", "(m or none)"]).to_string();
+        }
+        let less = depth - 1;
+        let condition = self.truth(less);
+        match self.below(4) {
+            0 => format!("(none if {condition} else {})", self.number(less)),
+            1 => format!("({} if {condition} else {})", self.perhaps(less), self.perhaps(less)),
+            2 => format!("({} if {condition} else {})", self.number(less), self.perhaps(less)),
+            _ => format!("({} or {})", self.perhaps(less), self.perhaps(less)),
+        }
+    }
+
+    /// A time of the clock, some of states that begin with 0 or none.
+    fn instant(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            let names = ["t", "t2", "(u or t)", "now", "last_cut"];
+            return self.of(&names[..if self.context { 5 } else { 3 }]).to_string();
+        }
+        let less = depth - 1;
+        match self.below(4) {
+            0 => format!("({} + {})", self.instant(less), self.seconds(less)),
+            1 => format!("({} - {})", self.instant(less), self.seconds(less)),
+            2 => {
+                let (x, y) = (self.instant(less), self.instant(less));
+                format!("({x} if {} else {y})", self.truth(less))
+            }
+            _ => self.instant(less),
+        }
+    }
+
+    fn seconds(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            let names = ["1 ms", "0.3 s", "gap", "pace", "(rtt or 1 s)"];
+            return self.of(&names[..if self.context { 5 } else { 3 }]).to_string();
+        }
+        let less = depth - 1;
+        match self.below(3) {
+            0 => format!("({} - {})", self.instant(less), self.instant(less)),
+            1 => format!("max({}, {})", self.seconds(less), self.seconds(less)),
+            _ => format!("({} * {})", self.number(less), self.seconds(less)),
+        }
+    }
+
     fn truth(&mut self, depth: u32) -> String {
         if depth == 0 {
             return self
-                .of(&["f", "true", "m is none", "m is not none", "c is first", "c is not second"])
+                .of(&[
+                    "f",
+                    "f2",
+                    "true",
+                    "m is none",
+                    "m is not none",
+                    "u is none",
+                    "c is first",
+                    "c is not second",
+                    "(last is not none and last is loss)",
+                    "(last is mark if last is not none else f)",
+                ])
                 .to_string();
         }
         let less = depth - 1;
-        match self.below(5) {
+        match self.below(7) {
+            5 => {
+                let (x, y) = (self.instant(less), self.instant(less));
+                format!("({x} {} {y})", self.of(&["<", "<=", ">", ">=", "==", "!="]))
+            }
+            6 => {
+                let (x, y) = (self.truth(less), self.truth(less));
+                format!("({x} if {} else {y})", self.truth(less))
+            }
             0 | 1 => {
                 let (x, y) = (self.number(less), self.number(less));
                 format!("({x} {} {y})", self.of(&["<", "<=", ">", ">=", "==", "!="]))
@@ -113,7 +186,29 @@ impl Writer {
         let before = self.locals.len();
         for _ in 0..=self.below(3) {
             let depth_of = self.of(&[0, 1, 2]);
-            match self.below(8) {
+            match self.below(13) {
+                8 => {
+                    let (to, value) = (self.of(&["t", "t2", "u"]), self.instant(depth_of));
+                    self.line(indent, &format!("{to} = {value}"));
+                }
+                9 => {
+                    let value = self.seconds(depth_of);
+                    self.line(indent, &format!("gap = {value}"));
+                }
+                10 => {
+                    let value = self.perhaps(2);
+                    self.line(indent, &format!("m = {value}"));
+                }
+                11 => {
+                    let value = self.truth(depth_of);
+                    self.line(indent, &format!("f2 = {value}"));
+                }
+                12 if depth > 0 => {
+                    let condition = self.truth(depth_of);
+                    self.line(indent, &format!("if {condition}:"));
+                    let answer = self.answer();
+                    self.line(indent + 2, &format!("return{answer}"));
+                }
                 0..=2 => {
                     let (to, value) = (self.of(&["a", "b"]), self.number(depth_of));
                     self.line(indent, &format!("{to} = {value}"));
@@ -141,7 +236,7 @@ impl Writer {
                     let condition = self.truth(depth_of);
                     self.line(indent, &format!("if {condition}:"));
                     self.block(indent + 2, depth - 1);
-                    if self.below(2) == 0 {
+                    for _ in 0..self.below(3) {
                         let condition = self.truth(1);
                         self.line(indent, &format!("elif {condition}:"));
                         self.block(indent + 2, depth - 1);
@@ -157,32 +252,67 @@ impl Writer {
         self.locals.truncate(before);
     }
 
-    fn hook(
-        &mut self,
-        name: &str,
-        numbers: &'static [&'static str],
-        maybe: &'static [&'static str],
-    ) {
-        (self.numbers, self.maybe) = (numbers, maybe);
-        self.line(0, &format!("on {name}:"));
-        self.block(3, 2);
-        if matches!(name, "grow" | "cut") {
-            let value = self.number(2);
-            self.line(3, &format!("return {value}"));
+    /// What a return is followed by.
+    fn answer(&mut self) -> String {
+        match self.hook {
+            "tick" | "start" => format!(" {} / 1 s", self.number(1)),
+            "cut" if self.rate => format!(" {} / {}", self.number(1), self.seconds(1)),
+            "interval" => format!(" {}", self.seconds(1)),
+            "grow" | "cut" => format!(" {}", self.number(1)),
+            "threshold" | "window" => format!(" {}", self.perhaps(2)),
+            "leave_slow_start" | "delay_rises" => format!(" {}", self.truth(1)),
+            _ => String::new(),
         }
     }
 
-    fn law(seed: u64) -> String {
-        let mut writer = Writer {
+    fn hook(
+        &mut self,
+        name: &'static str,
+        numbers: &'static [&'static str],
+        maybe: &'static [&'static str],
+    ) {
+        (self.hook, self.numbers, self.maybe) = (name, numbers, maybe);
+        self.context = !matches!(name, "threshold" | "rescale" | "interval");
+        self.line(0, &format!("on {name}:"));
+        if matches!(name, "threshold" | "window" | "interval") {
+            let condition = self.truth(1);
+            self.line(3, &format!("if {condition}:"));
+            let answer = self.answer();
+            self.line(5, &format!("return{answer}"));
+        } else {
+            self.block(3, 2);
+            if name == "cut" {
+                self.line(3, "last = why");
+            }
+        }
+        // Others end with a warning, or with none.
+        if matches!(name, "leave_slow_start" | "delay_rises" | "start" | "interval")
+            || matches!(name, "grow" | "cut" | "tick") && self.below(3) > 0
+        {
+            let answer = self.answer();
+            self.line(3, &format!("return{answer}"));
+        }
+    }
+
+    fn new(seed: u64) -> Self {
+        Writer {
             state: seed,
             text: String::new(),
             locals: Vec::new(),
             written: 0,
+            hook: "",
             numbers: &[],
             maybe: &[],
-        };
+            context: false,
+            rate: seed % 4 == 3,
+        }
+    }
+
+    fn law(seed: u64) -> String {
+        let mut writer = Writer::new(seed);
+        let kind = if writer.rate { "rate " } else { "" };
+        writer.line(0, &format!("{kind}law random \"a random law\""));
         for line in [
-            "law random \"a random law\"",
             "parameter p = 0.5 in (0, 1) \"one\"",
             "parameter q = 3 in [1, 9] \"another\"",
             "parameter c = first in {second, first} \"a choice\"",
@@ -190,15 +320,49 @@ impl Writer {
             "state b = p * 7 \"another\"",
             "state m = none \"perhaps\"",
             "state f = false \"a truth\"",
+            "state f2 = 0 \"another\"",
+            "state t = 0 \"a time\"",
+            "state t2 = 0 \"another\"",
+            "state u = none \"perhaps a time\"",
+            "state gap = 0 \"seconds\"",
+            "state last = none \"perhaps a signal\"",
             "let root = sqrt(a + b) * p",
+            "let pace = min_rtt or now - last_cut if root > 1 else gap + 1 ms",
         ] {
             writer.line(0, line);
         }
-        writer.hook("grow", &["w", "acked", "rtts_since_cut"], &["rtt", "min_rtt"]);
-        writer.hook("cut", &["w", "packet"], &["rtt"]);
-        writer.hook("enter", &["w"], &["latest_rtt"]);
-        writer.hook("round", &["round.sent", "round.lost"], &[]);
+        if writer.rate {
+            writer.line(0, "on clock:");
+            writer.line(3, "return reports");
+            writer.hook("tick", &["(rate * 1 s)", "packet"], &["rtt", "min_rtt"]);
+            writer.hook("cut", &["(rate * 1 s)", "rtts_since_cut"], &["rtt"]);
+            writer.hook("start", &["w"], &["latest_rtt"]);
+            writer.hook("losses", &["lost.packets", "lost.sent"], &[]);
+            writer.hook("window", &["packet"], &[]);
+            writer.hook("delay_rises", &["packet"], &["rtt"]);
+            writer.hook("interval", &["p"], &[]);
+        } else {
+            writer.window_hooks();
+        }
+        writer.hook("rescale", &["factor"], &[]);
+        // The types are those of the letters, whatever else is assigned.
+        for line in ["t = t2", "t2 = u or t", "f2 = f", "gap = 0 s * a", "m = a", "a = b"] {
+            writer.line(3, line);
+        }
+        writer.line(0, "on observe:");
+        writer.line(3, "u = now");
         writer.text
+    }
+
+    fn window_hooks(&mut self) {
+        self.hook("grow", &["w", "acked", "rtts_since_cut"], &["rtt", "min_rtt"]);
+        self.hook("cut", &["w", "packet"], &["rtt"]);
+        self.hook("enter", &["w"], &["latest_rtt"]);
+        self.hook("round", &["round.sent", "round.lost"], &[]);
+        self.hook("threshold", &["cut"], &[]);
+        self.hook("leave_slow_start", &["w"], &["rtt"]);
+        self.line(0, "on reduced:");
+        self.line(3, "a = w");
     }
 }
 
@@ -219,30 +383,28 @@ fn both(text: &str, seed: u64) -> bool {
     let file = syntax::file(&tokens).unwrap();
     let mut slow = Evaluator::new(&file);
     let mut fast = law.instance(&[]);
-    let mut random = Writer {
-        state: seed,
-        ..Writer {
-            state: 0,
-            text: String::new(),
-            locals: Vec::new(),
-            written: 0,
-            numbers: &[],
-            maybe: &[],
-        }
-    };
+    let mut random = Writer::new(seed);
+    // The slow evaluator does not know the choices of an answer.
+    let hooks = Hook::ALL.iter().copied().filter(|hook| law.has(*hook) && *hook != Hook::Clock);
+    let hooks: Vec<Hook> = hooks.collect();
     for _ in 0..60 {
-        let hook = random.of(&[Hook::Grow, Hook::Cut, Hook::Enter, Hook::Round]);
+        let hook = random.of(&hooks);
         let mut given: HashMap<Input, Option<f64>> = HashMap::new();
         let mut names = HashMap::new();
         for input in hook.inputs() {
             let none = input.may_be_none() && random.below(3) == 0;
             let number = random.of(&[0.0, 1.0, 2.0, 3.5, 64.0, 1e9, 1e-9, f64::INFINITY, f64::NAN]);
-            let place = random.below(4) as f64;
-            let (value, named) = match input {
+            let (value, named) = match input.kind() {
                 _ if none => (None, Value::None),
-                Input::Why => (Some(place), Value::Choice(crate::SIGNALS[place as usize].into())),
-                Input::SlowStart => (Some(place % 2.0), Value::Truth(place % 2.0 == 1.0)),
-                Input::Now | Input::LastCut => (Some(number), Value::Instant(number)),
+                Type::Choice(choices) => {
+                    let place = random.below(choices.len() as u64) as usize;
+                    (Some(place as f64), Value::Choice(choices[place].into()))
+                }
+                Type::Truth => {
+                    let truth = random.below(2);
+                    (Some(truth as f64), Value::Truth(truth == 1))
+                }
+                Type::Instant => (Some(number), Value::Instant(number)),
                 _ => (Some(number), Value::Number(number)),
             };
             given.insert(input, value);
@@ -255,14 +417,19 @@ fn both(text: &str, seed: u64) -> bool {
             (Some(answer), Value::Number(number)) => {
                 assert!(same(answer, *number), "{answer} {number}\n{text}")
             }
+            (Some(answer), Value::Truth(truth)) => {
+                assert_eq!(answer, f64::from(u8::from(*truth)), "{text}")
+            }
             _ => panic!("{answer:?} {expected:?}\n{text}"),
         }
         for (name, value) in fast.states() {
             let expected = match &slow.states[name] {
-                Value::Number(number) => *number,
+                Value::Number(number) | Value::Instant(number) => *number,
+                Value::Choice(choice) => {
+                    crate::SIGNALS.iter().position(|signal| signal == choice).unwrap() as f64
+                }
                 Value::Truth(truth) => f64::from(u8::from(*truth)),
                 Value::None => f64::NAN,
-                other => panic!("{other:?}"),
             };
             assert!(same(value, expected), "{name}: {value} {expected}\n{text}");
         }
@@ -527,6 +694,10 @@ fn the_hash_is_that_of_the_words() {
     let same =
         SIMD.replace("# Eq. 1", "").replace("increase, by Eq. 3", "growth").replace(" * ", "*");
     assert_eq!(hash(&same), hash(SIMD));
+    let timed =
+        |time: &str| hash(&SIMD.replace("w_max = w ", &format!("w_max = w * {time} / 1 s ")));
+    assert_eq!(timed("5ms"), timed("5   ms"));
+    assert_ne!(timed("5 ms"), timed("5 us"));
     assert_ne!(hash(&SIMD.replace("1/16", "1/8")), hash(SIMD));
     assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
 }
@@ -573,6 +744,104 @@ fn limits_end_no_program() {
     assert!(Law::parse(&costly).unwrap_err().message.contains("1500 are allowed"));
     let long = format!("{head}{}{hooks}", "# a comment\n".repeat(6000));
     assert!(Law::parse(&long).unwrap_err().message.contains("at most 65536 bytes"));
+}
+
+/// Texts as long as the limit, each of one construct: the work for them is bounded, and the stack.
+#[test]
+fn no_text_takes_much_time_or_stack() {
+    let law = |declarations: &str, body: &str| {
+        format!("law a \"\"\n{declarations}on cut:\n return w\non grow:\n{body} return w\n")
+    };
+    let many = |piece: &dyn Fn(usize) -> String| {
+        (0..60_000 / piece(9999).len()).map(piece).collect::<String>()
+    };
+    let states: String = (0..60).map(|n| format!("state s{n} = 0 \"\"\n")).collect();
+    let chain: String = (0..59).map(|n| format!(" s{n} = s{}\n", n + 1)).collect();
+    let same = many(&|_| " s1 = s1\n".to_string());
+    let nested: String = (1..8).map(|n| format!("{0}if w > 1:\n", " ".repeat(n))).collect();
+    let lets = |open: &str, close: &str| -> String {
+        let part = |n| format!("let x{n} = {}x{}{}\n", open.repeat(20), n - 1, close.repeat(20));
+        (1..40).map(part).collect()
+    };
+    let texts = [
+        law("", &format!(" let m = max(w{})\n", many(&|n| format!(", {n}")))),
+        law("state a = 0 \"\"\n", &many(&|n| format!(" a = {n}\n"))),
+        law(&states, &format!("{chain} s59 = now\n{}", &same[..50_000 / 9 * 9])),
+        law(&many(&|n| format!("let x{n} = 1\n")), ""),
+        law("", &many(&|n| format!(" let x{n} = w\n"))),
+        law(&many(&|n| format!("state x{n} = 1 \"\"\n")), ""),
+        law(&format!("parameter p = x in {{x{}}} \"\"\n", many(&|n| format!(", x{n}"))), ""),
+        law(&format!("state a{} = 0 \"\"\n", "b".repeat(30_000)), &" let x = ab\n".repeat(2)),
+        law(&many(&|_| "#\n".to_string()), ""),
+        law("", &many(&|_| "       #\n".to_string())),
+        law(
+            "",
+            &format!("{nested}{}return {}w{}\n", " ".repeat(8), "(".repeat(63), ")".repeat(63)),
+        ),
+        law("", &format!(" let m = {}w{}\n", "max(w, ".repeat(63), ")".repeat(63))),
+        law("state f = false \"\"\n", &format!(" f = {}f\n", "not ".repeat(63))),
+        law(&format!("state w0 = 0 \"\"\nlet x0 = w0\n{}", lets("abs(", ")")), " let y = x39\n"),
+        law(&format!("state f = 0 \"\"\nlet x0 = f\n{}", lets("f and (", ")")), " f = x39\n"),
+    ];
+    let reader = std::thread::Builder::new().stack_size(512 << 10).spawn(move || {
+        for text in &texts {
+            let began = std::time::Instant::now();
+            let read = Law::parse(text);
+            let canonical = format(text);
+            // Several times as long as an optimised build needs.
+            assert!(began.elapsed().as_millis() < 2000, "{}", &text[..200]);
+            if let (Ok(law), Ok(canonical)) = (read, canonical) {
+                assert_eq!(Law::parse(&canonical).unwrap().hash(), law.hash());
+            }
+        }
+    });
+    reader.unwrap().join().unwrap();
+}
+
+/// The type of a state is that of its assignments, in whatever order they are written.
+#[test]
+fn types_of_states_do_not_depend_on_the_order() {
+    let law = |states: &str, body: &str| {
+        let states: String =
+            states.split(", ").map(|state| format!("state {state} \"\"\n")).collect();
+        let body: String = body.split("; ").map(|line| format!("  {line}\n")).collect();
+        Law::parse(&format!("law a \"\"\n{states}on grow:\n  return w\non cut:\n{body}"))
+    };
+    for (states, body) in [
+        ("next = 0, last = 0", "next = last + 1 s; last = now; return w"),
+        ("next = 0, last = 0", "next = last - 1 s; last = now; next = now; return w"),
+        ("t = 0, gap = 0", "t = now - gap; gap = rtt or 1 s; return w"),
+        ("gap = 0, last = 0", "gap = last - now; last = now; gap = 1 s; return w"),
+        ("f = 0, last = none", "f = last is not none and last is loss; last = why; return w"),
+        ("a = 0, b = 0", "a = b * (rtt or 1 s); b = w; a = 1 s; return w"),
+    ] {
+        assert_eq!(law(states, body).err(), None, "{body}");
+    }
+    for (states, body, message) in [
+        ("a = b, b = 5", "return w * a", "b is not known here"),
+        ("a = a + 1", "return w * a", "a is not known here"),
+        ("f = false", "f = 0 * w; return w", "f is true or false, this is a plain number"),
+        ("a = 1 s", "a = exp(0); return w", "a is in seconds, this is a plain number"),
+        (
+            "t = none",
+            "t = now; t = now - 0 * 1 s; return w + t",
+            "this must be a number, it is a time of the clock",
+        ),
+        (
+            "t = 0",
+            "t = t + 1; t = now; return w",
+            "t is a plain number, this is a time of the clock",
+        ),
+        ("f = false", "f = w > 1 and w < 2 < 3; return w", "expected the end of the line, found <"),
+    ] {
+        assert_eq!(law(states, body).unwrap_err().message, message, "{body}");
+    }
+}
+
+#[test]
+fn ends_of_ranges_are_finite() {
+    let text = SIMD.replace("1/16 in (0, 1)", "1/16 in (0, 1/0)");
+    assert_eq!(Law::parse(&text).unwrap_err().message, "this must be a finite number");
 }
 
 /// An operation costs at least a nanosecond: the code of each hook ends, at the latest at its last

@@ -15,8 +15,10 @@ use winnow::token::{one_of, take_while};
 
 /// The most bytes of a text.
 pub const MAX_TEXT: usize = 1 << 16;
+/// The most bytes of a name.
+pub(crate) const MAX_NAME: usize = 64;
 /// The most levels of indentation.
-pub(crate) const MAX_INDENTS: usize = 16;
+pub(crate) const MAX_INDENTS: usize = 8;
 /// The most operators and brackets of a statement: they bound the depth of recursion.
 pub(crate) const MAX_OPERATORS: usize = 64;
 
@@ -113,10 +115,14 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
                 }
                 _ => {}
             }
+            let span = from..from + word.len();
+            if kind == Kind::Name && word.len() > MAX_NAME {
+                let message = format!("a name has at most {MAX_NAME} letters");
+                return Err(Diagnostic::error(span, message));
+            }
             let keyword = matches!(word, "and" | "or" | "not" | "is" | "if");
             let symbol = kind == Kind::Symbol && !matches!(word, ")" | "]" | "}" | ",");
             operators += usize::from(keyword || symbol);
-            let span = from..from + word.len();
             if operators > MAX_OPERATORS {
                 let message =
                     format!("a statement has at most {MAX_OPERATORS} operators and brackets");

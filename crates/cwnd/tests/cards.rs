@@ -218,7 +218,7 @@ fn every_law_has_an_entry() {
     let known: Vec<_> = cards().into_iter().map(|(card, _)| card.file).collect();
     for entry in fs::read_dir(laws()).expect("the directory of the laws") {
         let file = entry.expect("a directory entry").file_name().to_string_lossy().into_owned();
-        if file.ends_with(".rs") && !["mod.rs", "any.rs"].contains(&file.as_str()) {
+        if file.ends_with(".rs") && !["mod.rs", "any.rs", "file.rs"].contains(&file.as_str()) {
             assert!(known.contains(&file), "{file} has no entry in the registry");
         }
     }

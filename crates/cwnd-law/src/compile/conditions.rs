@@ -158,6 +158,13 @@ impl<'f> Compiler<'f> {
             }
             ExprKind::Name(name) => {
                 self.need(&value, a)?;
+                if self.is_open(&value) {
+                    return Ok(Condition::of(self.code.test(
+                        Op::UnlessEqual,
+                        value.register,
+                        value.register,
+                    )));
+                }
                 let choices: Vec<&str> = match value.kind {
                     Type::Choice(choices) => choices.to_vec(),
                     Type::ParameterChoice(parameter) => {

@@ -2,14 +2,14 @@
 
 mod conditions;
 pub(crate) mod names;
-mod parameters;
+pub(crate) mod parameters;
 mod registers;
 mod statements;
 mod unused;
 pub(crate) mod values;
 
 use crate::Diagnostic;
-use crate::code::{MAX_CODE, MAX_COST};
+use crate::code::{MAX_CODE, MAX_COST, REGISTERS};
 use crate::hook::{Hook, Kind, Type};
 use crate::law::{Law, State};
 use crate::syntax::{File, Item, Name, Statement};
@@ -30,9 +30,11 @@ struct Compiler<'f> {
     there: Vec<Place>,
     /// Names that the hook compares with a number: it knows whether they are 0.
     compared: Vec<&'f str>,
-    /// How many expressions are open, and how often named ones were used.
+    /// Whether the types of states no longer change by assignments.
+    settled: bool,
+    /// How many expressions and branches are open, and how many expressions were compiled.
     depth: usize,
-    uses: usize,
+    values: usize,
 }
 
 /// The law that `file` describes.
@@ -47,20 +49,26 @@ pub(crate) fn law(file: &File) -> Checked<Law> {
         warnings: Vec::new(),
         there: Vec::new(),
         compared: Vec::new(),
+        settled: false,
         depth: 0,
-        uses: 0,
+        values: 0,
     };
     compiler.declare(file)?;
-    // The types of states that begin with 0 or none follow from their assignments.
+    // The types of states that begin with 0 or none follow from their assignments, which may follow
+    // from those of other states: an expression whose type is open is of any, until no other is
+    // left.
     loop {
         let before: Vec<Type> = compiler.names.states.iter().map(|state| state.kind).collect();
         compiler.bodies(file)?;
         if compiler.names.states.iter().map(|state| state.kind).eq(before) {
-            break;
+            if compiler.settled {
+                break;
+            }
+            compiler.settled = true;
         }
     }
     compiler.warn_of_unused();
-    compiler.finish(file)
+    Ok(compiler.finish(file))
 }
 
 impl<'f> Compiler<'f> {
@@ -75,11 +83,11 @@ impl<'f> Compiler<'f> {
                 }
                 Item::State { name, initial, .. } => {
                     self.names.check_new(name)?;
-                    self.names.add_state(name, initial);
+                    self.names.add_state(name, initial)?;
                 }
                 Item::Let { name, value } => {
                     self.names.check_new(name)?;
-                    self.names.add_expression(name, value);
+                    self.names.add_expression(name, value)?;
                 }
                 Item::Source(_) | Item::Deviation(_) | Item::On { .. } => {}
             }
@@ -91,15 +99,17 @@ impl<'f> Compiler<'f> {
     fn bodies(&mut self, file: &'f File) -> Checked<()> {
         self.code = Code::default();
         self.warnings.clear();
-        self.uses = 0;
+        self.values = 0;
         self.names.see_all();
         self.begin(None);
         for place in 0..self.names.states.len() {
+            self.names.ready = place;
             let initial = self.names.states[place].initial;
             self.code.free();
             let value = self.value(initial)?;
             self.store(place, value, &initial.span)?;
         }
+        self.names.ready = self.names.states.len();
         self.end(None);
         self.limits(&file.name)?;
         for item in &file.items {
@@ -149,7 +159,7 @@ impl<'f> Compiler<'f> {
         self.limits(name)
     }
 
-    /// The length of the code, and the cost of the last hook.
+    /// The length of the code, its registers, and the cost of the last hook.
     fn limits(&mut self, name: &Name) -> Checked<()> {
         let length = self.code.len();
         if length > MAX_CODE {
@@ -159,6 +169,15 @@ impl<'f> Compiler<'f> {
             return fault(&name.span, message);
         }
         let cost = self.code.end_body();
+        let fixed = self.names.state_registers() + self.names.parameters.len();
+        let registers = fixed + self.code.registers();
+        if registers > REGISTERS {
+            let message = format!(
+                "the law needs {registers} registers for states, parameters, numbers and values; \
+                 {REGISTERS} are allowed"
+            );
+            return fault(&name.span, message);
+        }
         if cost > MAX_COST {
             let message =
                 format!("\"on {}\" may take {cost} ns; {MAX_COST} are allowed", name.text);
@@ -169,9 +188,9 @@ impl<'f> Compiler<'f> {
     }
 
     /// The law of the code.
-    fn finish(self, file: &File) -> Checked<Law> {
+    fn finish(self, file: &File) -> Law {
         let first_parameter = self.names.state_registers();
-        let code = self.code.number(first_parameter, self.names.parameters.len(), &file.name)?;
+        let code = self.code.number(first_parameter, self.names.parameters.len());
         let mut places = [0; Hook::ALL.len()];
         for (place, body) in code.bodies.iter().enumerate() {
             if let Some(hook) = body.hook {
@@ -191,7 +210,7 @@ impl<'f> Compiler<'f> {
             register: state.register as u8,
             present: state.may_be_none.then_some(state.register as u8 + 1),
         });
-        Ok(Law {
+        Law {
             kind: self.names.kind,
             name: file.name.text.clone(),
             title: file.title.clone(),
@@ -209,7 +228,7 @@ impl<'f> Compiler<'f> {
             places,
             first_parameter,
             constants: code.constants,
-        })
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::registers::Register;
 use super::values::{FUNCTIONS, Value};
 use super::{Checked, fault};
 use crate::Diagnostic;
+use crate::code::REGISTERS;
 use crate::hook::{Hook, Input, Kind, Type};
 use crate::law::Parameter;
 use crate::syntax::{Binary, Expr, ExprKind, Name};
@@ -18,6 +19,8 @@ const RESERVED: &[&str] = &["ns", "us", "ms", "s"];
 const MACHINE: &[&str] = &["start", "pacing"];
 /// The most parameters of a law.
 pub(crate) const MAX_PARAMETERS: usize = 10;
+/// The most named expressions of a law.
+pub(crate) const MAX_EXPRESSIONS: usize = 100;
 
 /// A variable whose value may be tested for none.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +75,8 @@ pub(super) struct Names<'f> {
     pub(super) kind: Kind,
     pub(super) parameters: Vec<Declared<'f>>,
     pub(super) states: Vec<Variable<'f>>,
+    /// How many of them have a value: an initial value knows those before it.
+    pub(super) ready: usize,
     pub(super) expressions: Vec<Named<'f>>,
     /// How many of them an expression may name: a named expression knows those before it.
     pub(super) visible: usize,
@@ -86,6 +91,7 @@ impl<'f> Names<'f> {
             kind,
             parameters: Vec::new(),
             states: Vec::new(),
+            ready: 0,
             expressions: Vec::new(),
             visible: 0,
             hook: None,
@@ -140,7 +146,11 @@ impl<'f> Names<'f> {
         Ok(())
     }
 
-    pub(super) fn add_state(&mut self, name: &'f Name, initial: &'f Expr) {
+    pub(super) fn add_state(&mut self, name: &'f Name, initial: &'f Expr) -> Checked<()> {
+        if self.state_registers() >= REGISTERS {
+            let message = format!("states need more than the {REGISTERS} registers of a law");
+            return fault(&name.span, message);
+        }
         self.states.push(Variable {
             name,
             kind: Type::Any,
@@ -150,10 +160,16 @@ impl<'f> Names<'f> {
             read: false,
             written: false,
         });
+        Ok(())
     }
 
-    pub(super) fn add_expression(&mut self, name: &'f Name, value: &'f Expr) {
+    pub(super) fn add_expression(&mut self, name: &'f Name, value: &'f Expr) -> Checked<()> {
+        if self.expressions.len() == MAX_EXPRESSIONS {
+            let message = format!("a law has at most {MAX_EXPRESSIONS} named expressions");
+            return fault(&name.span, message);
+        }
         self.expressions.push(Named { name, value, read: false });
+        Ok(())
     }
 
     /// The registers of the states so far.
@@ -193,7 +209,7 @@ impl<'f> Names<'f> {
         if let Some(local) = local.filter(|_| own) {
             return Some(Place::Local(local));
         }
-        if let Some(state) = self.state(name) {
+        if let Some(state) = self.state(name).filter(|state| *state < self.ready) {
             return Some(Place::State(state));
         }
         self.hook?.inputs().find(|input| input.name() == name).map(Place::Input)
@@ -254,7 +270,7 @@ impl<'f> Names<'f> {
             return Diagnostic::error(span.clone(), message);
         }
         let inputs = self.hook.into_iter().flat_map(Hook::inputs).map(|input| input.name() as &str);
-        let states = self.states.iter().map(|state| state.name);
+        let states = self.states[..self.ready].iter().map(|state| state.name);
         let locals = self.locals.iter().map(|local| local.name);
         let parameters = self.parameters.iter().map(|declared| declared.name);
         let expressions = self.expressions[..self.visible].iter().map(|named| named.name);

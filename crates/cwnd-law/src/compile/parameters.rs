@@ -11,6 +11,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+/// The most choices of a parameter.
+pub(crate) const MAX_CHOICES: usize = 32;
+
 impl<'f> Compiler<'f> {
     pub(super) fn parameter(
         &mut self,
@@ -26,6 +29,10 @@ impl<'f> Compiler<'f> {
                 return Err(error.help("write \"in\" and an interval such as (0, 1]"));
             }
             (Some(Allowed::Choices(choices)), ExprKind::Name(chosen)) => {
+                if let Some(choice) = choices.get(MAX_CHOICES) {
+                    let message = format!("a parameter has at most {MAX_CHOICES} choices");
+                    return fault(&choice.span, message);
+                }
                 for (i, choice) in choices.iter().enumerate() {
                     if choices[..i].iter().any(|other| other.text == choice.text) {
                         return fault(&choice.span, format!("{} is a choice twice", choice.text));
@@ -72,7 +79,10 @@ impl<'f> Compiler<'f> {
     fn constant_number(&mut self, expr: &'f Expr) -> Checked<(f64, Unit)> {
         let value = self.value(expr)?;
         match (value.constant, value.kind) {
-            (Some(constant), Type::Number(unit)) if constant.is_finite() => Ok((constant, unit)),
+            (Some(constant), _) if !constant.is_finite() => {
+                fault(&expr.span, "this must be a finite number")
+            }
+            (Some(constant), Type::Number(unit)) => Ok((constant, unit)),
             (Some(constant), Type::Any) => Ok((constant, Unit::PLAIN)),
             _ => fault(&expr.span, "this must be a number that needs no name"),
         }

@@ -1,10 +1,7 @@
 //! Operations and their registers, which are numbered when all are counted.
 
-use super::{Checked, fault};
-use crate::code::{Body, Op, REGISTERS, Word};
+use crate::code::{Body, Op, Word};
 use crate::hook::{Hook, Input};
-use crate::syntax::Name;
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -184,19 +181,16 @@ impl Code {
         }
     }
 
-    /// Numbers the registers, after those of the states and the parameters of the law `name`.
-    pub(super) fn number(self, states: usize, parameters: usize, name: &Name) -> Checked<Numbered> {
+    /// How many registers it needs besides those of states and parameters.
+    pub(super) fn registers(&self) -> usize {
+        self.constants.len() + self.most_inputs + self.most_temporaries
+    }
+
+    /// Numbers the registers, after those of states and parameters.
+    pub(super) fn number(self, states: usize, parameters: usize) -> Numbered {
         let constants = states + parameters;
         let inputs = constants + self.constants.len();
         let temporaries = inputs + self.most_inputs;
-        let registers = temporaries + self.most_temporaries;
-        if registers > REGISTERS {
-            let message = format!(
-                "the law needs {registers} registers for states, parameters, numbers and values; \
-                 {REGISTERS} are allowed"
-            );
-            return fault(&name.span, message);
-        }
         // Each number is below REGISTERS.
         let number = |register| match register {
             Register::State(place) => place as u8,
@@ -219,10 +213,6 @@ impl Code {
                 *present += inputs as u8;
             }
         }
-        Ok(Numbered {
-            words: self.steps.iter().map(word).collect(),
-            bodies,
-            constants: self.constants,
-        })
+        Numbered { words: self.steps.iter().map(word).collect(), bodies, constants: self.constants }
     }
 }

@@ -74,6 +74,7 @@ impl<'f> Compiler<'f> {
         then: &'f [Statement],
         otherwise: &'f [Statement],
     ) -> Checked<bool> {
+        self.enter(condition)?;
         let before = self.there.clone();
         let condition = self.condition(condition)?;
         self.there.extend(&condition.there_if_true);
@@ -84,6 +85,7 @@ impl<'f> Compiler<'f> {
         self.there.extend(&condition.there_if_false);
         let otherwise_returns = self.block(otherwise)?;
         self.code.land(skip.as_slice());
+        self.depth -= 1;
         if otherwise_returns {
             self.there = after_then;
         } else if !then_returns {

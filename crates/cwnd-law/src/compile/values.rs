@@ -14,10 +14,10 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 
-/// How deeply expressions may be nested, named ones included.
-const MAX_DEPTH: usize = 200;
-/// How often a law may use its named expressions: each use is a copy.
-const MAX_USES: usize = 1000;
+/// How deeply expressions and branches may be nested, named expressions included.
+const MAX_DEPTH: usize = 72;
+/// The most expressions of a law. Each use of a named expression is a copy.
+const MAX_VALUES: usize = 2000;
 
 /// The functions: each with its operation, and whether its argument is a plain number.
 pub(crate) const FUNCTIONS: &[(&str, Op, bool)] = &[
@@ -69,11 +69,18 @@ impl<'f> Compiler<'f> {
         Ok(value)
     }
 
-    /// Begins an expression in those that are open.
+    /// Begins an expression, or the branches of a condition, in those that are open.
     pub(super) fn enter(&mut self, expr: &Expr) -> Checked<()> {
-        self.depth += 1;
+        (self.depth, self.values) = (self.depth + 1, self.values + 1);
         if self.depth > MAX_DEPTH {
             return fault(&expr.span, "expressions are nested too deeply here");
+        }
+        if self.values > MAX_VALUES {
+            let message = format!(
+                "the law has more values than the {MAX_VALUES} that are allowed, with the copies \
+                 of its named expressions"
+            );
+            return fault(&expr.span, message);
         }
         Ok(())
     }
@@ -137,6 +144,11 @@ impl<'f> Compiler<'f> {
         Ok(Value { register: d, present: None, kind: Type::Truth, constant: None })
     }
 
+    /// Whether the type of a value depends on a state whose type is not known yet.
+    pub(super) fn is_open(&self, value: &Value) -> bool {
+        !self.settled && value.kind == Type::Any && value.constant.is_none()
+    }
+
     /// Whether an expression may be none, as far as it has been tested.
     fn may_be_none(&self, expr: &Expr) -> bool {
         self.names.is_optional(expr, &|place| !self.there.contains(&place))
@@ -179,11 +191,6 @@ impl<'f> Compiler<'f> {
             let named = &mut self.names.expressions[at];
             named.read = true;
             let expr = named.value;
-            self.uses += 1;
-            if self.uses > MAX_USES {
-                let message = format!("named expressions are used more than {MAX_USES} times");
-                return fault(span, message);
-            }
             let visible = mem::replace(&mut self.names.visible, at);
             let value = self.some(expr);
             self.names.visible = visible;
@@ -198,47 +205,24 @@ impl<'f> Compiler<'f> {
         arguments: &'f [Expr],
         span: &Range<usize>,
     ) -> Checked<Value> {
-        let name = &function.text;
-        let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
-            let names = FUNCTIONS.iter().map(|(name, ..)| *name);
-            let message = format!("no function is called {name}");
-            let error = Diagnostic::error(function.span.clone(), message);
-            return Err(did_you_mean(error, name, names.clone()).unwrap_or_else(|error| {
-                error.help(format!("functions are {}", names.collect::<Vec<_>>().join(", ")))
-            }));
-        };
-        let several = matches!(op, Op::Min | Op::Max);
-        if several != (arguments.len() > 1) {
-            let most = if several { "at least two values" } else { "one value" };
-            return fault(span, format!("{name} is of {most}"));
-        }
+        let (op, plain) = known(function, arguments.len(), span)?;
         let mark = self.code.mark();
         let mut result = self.some(&arguments[0])?;
         let unit = number(&result, &arguments[0])?;
-        if *plain && !matches!(unit, None | Some(Unit::PLAIN)) {
-            let message = format!("{name} is of a plain number, this is {}", result.kind);
+        if plain && !matches!(unit, None | Some(Unit::PLAIN)) {
+            let message =
+                format!("{} is of a plain number, this is {}", function.text, result.kind);
             return fault(&arguments[0].span, message);
-        }
-        if !several {
-            let root = match op {
-                Op::Sqrt => 2,
-                Op::Cbrt => 3,
-                _ => 1,
-            };
-            let kind = match unit.map(|unit| unit.root(root)) {
-                None => Type::Any,
-                Some(Some(unit)) => Type::Number(unit),
-                Some(None) => {
-                    return fault(span, format!("{name} of a value {} has no unit", result.kind));
-                }
-            };
-            return Ok(self.result(mark, *op, result, result, kind));
         }
         for argument in &arguments[1..] {
             let value = self.some(argument)?;
             let kind = self.same(&result, &value, &argument.span)?;
             number(&value, argument)?;
-            result = self.result(mark, *op, result, value, kind);
+            result = self.result(mark, op, result, value, kind);
+        }
+        if arguments.len() == 1 {
+            let kind = if plain { Type::Number(Unit::PLAIN) } else { root(op, unit, span)? };
+            result = self.result(mark, op, result, result, kind);
         }
         Ok(result)
     }
@@ -264,12 +248,21 @@ impl<'f> Compiler<'f> {
             self.warn_of_zero(b);
         }
         let instant = |value: &Value| value.kind == Type::Instant;
+        let seconds = unify(y.kind, Type::Number(Unit::SECONDS)).is_some();
         let (op, kind) = match operator {
+            // A time or seconds, as long as the type of an operand is open.
+            Binary::Add if self.is_open(&x) && seconds => (Op::Add, Type::Any),
+            Binary::Subtract
+                if self.is_open(&x) && (seconds || instant(&y))
+                    || instant(&x) && self.is_open(&y) =>
+            {
+                (Op::Subtract, Type::Any)
+            }
             Binary::Subtract if instant(&x) && unify(y.kind, Type::Instant).is_some() => {
                 (Op::Since, Type::Number(Unit::SECONDS))
             }
             Binary::Add | Binary::Subtract if instant(&x) => {
-                if unify(y.kind, Type::Number(Unit::SECONDS)).is_none() {
+                if !seconds {
                     let message = format!("a time is moved by seconds, this is {}", y.kind);
                     return fault(&b.span, message);
                 }
@@ -290,11 +283,17 @@ impl<'f> Compiler<'f> {
                         }
                         power(unit, y.constant, span)?
                     }
-                    (Binary::Multiply, (Some(first), Some(second))) => {
-                        Type::Number(first.times(second))
+                    _ if self.is_open(&x) || self.is_open(&y) => Type::Any,
+                    (_, (first, second)) => {
+                        // The other operand gives a product with 0 its unit.
+                        let plain = |unit: Option<Unit>| unit.unwrap_or(Unit::PLAIN);
+                        let (first, second) = (plain(first), plain(second));
+                        Type::Number(if operator == Binary::Multiply {
+                            first.times(second)
+                        } else {
+                            first.over(second)
+                        })
                     }
-                    (_, (Some(first), Some(second))) => Type::Number(first.over(second)),
-                    _ => Type::Any,
                 };
                 (operation(operator), kind)
             }
@@ -397,6 +396,39 @@ fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
         Type::Number(unit) => Ok(Some(unit)),
         Type::Any => Ok(None),
         other => fault(&expr.span, format!("this must be a number, it is {other}")),
+    }
+}
+
+/// The operation of a function of so many values, and whether they are plain numbers.
+fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bool)> {
+    let name = &function.text;
+    let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
+        let names = FUNCTIONS.iter().map(|(name, ..)| *name);
+        let message = format!("no function is called {name}");
+        let error = Diagnostic::error(function.span.clone(), message);
+        return Err(did_you_mean(error, name, names.clone()).unwrap_or_else(|error| {
+            error.help(format!("functions are {}", names.collect::<Vec<_>>().join(", ")))
+        }));
+    };
+    let several = matches!(op, Op::Min | Op::Max);
+    if several != (values > 1) {
+        let most = if several { "at least two values" } else { "one value" };
+        return fault(span, format!("{name} is of {most}"));
+    }
+    Ok((*op, *plain))
+}
+
+/// The type of a root, or of another function of one value, which has the unit of the value.
+fn root(op: Op, unit: Option<Unit>, span: &Range<usize>) -> Checked<Type> {
+    let n = match op {
+        Op::Sqrt => 2,
+        Op::Cbrt => 3,
+        _ => 1,
+    };
+    let Some(unit) = unit else { return Ok(Type::Any) };
+    match unit.root(n) {
+        Some(unit) => Ok(Type::Number(unit)),
+        None => fault(span, format!("a root of a value {unit} has no unit")),
     }
 }
 

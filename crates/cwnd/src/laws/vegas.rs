@@ -87,7 +87,9 @@ impl WindowLaw for Vegas {
         if acked.sent_at < self.round_began {
             return;
         }
-        if let (Some(rtt), false) = (cx.rtt, self.least == Dur::MAX || self.least.is_zero()) {
+        // A handshake gives no smallest sample.
+        let rtt = cx.rtt.filter(|rtt| rtt.min < Dur::MAX);
+        if let (Some(rtt), false) = (rtt, self.least == Dur::MAX || self.least.is_zero()) {
             self.queued = Some(1.0 - rtt.min.as_secs() / self.least.as_secs());
             self.round_began = cx.now;
             self.least = Dur::MAX;

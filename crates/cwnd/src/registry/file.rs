@@ -13,12 +13,12 @@ static DECLARED: RwLock<Vec<&'static Declared>> = RwLock::new(Vec::new());
 
 struct Declared {
     algorithm: Algorithm,
-    law: &'static Law,
+    text: Box<str>,
 }
 
 /// Makes the law that `text` describes known as the controller `name`, in place of an earlier one of
 /// that name; a spec that was read before keeps its law. The law stays in memory until the process
-/// ends: one with the same name and the same words is declared once.
+/// ends: one with the same name and the same text is declared once.
 ///
 /// ```
 /// use cwnd::Spec;
@@ -37,18 +37,17 @@ struct Declared {
 /// # Errors
 /// The first fault of the text.
 pub fn declare(name: &str, text: &str) -> Result<&'static Algorithm, Diagnostic> {
-    let law = Law::parse(text)?;
     let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
     if let Some(at) = declared.iter().position(|known| known.algorithm.name == name) {
         let known = declared[at];
-        if *known.law == law {
+        if *known.text == *text {
             return Ok(&known.algorithm);
         }
-        declared.remove(at);
     }
-    let law: &'static Law = Box::leak(Box::new(law));
+    let law: &'static Law = Box::leak(Box::new(Law::parse(text)?));
+    declared.retain(|known| known.algorithm.name != name);
     let algorithm = algorithm(String::from(name).leak(), law);
-    let known: &'static Declared = Box::leak(Box::new(Declared { algorithm, law }));
+    let known: &'static Declared = Box::leak(Box::new(Declared { algorithm, text: text.into() }));
     declared.push(known);
     Ok(&known.algorithm)
 }
