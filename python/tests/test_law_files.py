@@ -7,12 +7,12 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import cwnd
-from cwnd._base.law_files import laws_of
 from cwnd._cli import run
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
@@ -101,10 +101,13 @@ def test_a_fault_is_one_line_with_its_place(folder, capsys, text, message):
 def test_what_is_no_law_is_said_in_one_line(folder, capsys):
     (folder / "bytes.law").write_bytes(b"law \xff")
     (folder / "folder.law").mkdir()
+    os.mkfifo(folder / "pipe.law")
     for name, message in [
         ("none.law", "none.law: No such file or directory"),
         ("bytes.law", "bytes.law: not a text file in UTF-8"),
         ("folder.law", "folder.law: Is a directory"),
+        ("pipe.law", "pipe.law: not a regular file"),
+        ("own.law (kept=2)", 'own.law: kept cannot be "2": it is a number with 0 < kept < 1'),
         ("own.law(kept=2)", 'own.law: kept cannot be "2": it is a number with 0 < kept < 1'),
         ("own.law(kpt=1/2)", 'own.law has no parameter "kpt", did you mean kept? '),
         ("a(1).law", "a(1).law: the name of a file with a law has no bracket"),
@@ -185,25 +188,75 @@ def test_a_law_is_no_value_of_an_axis(folder):
     )
     with pytest.raises(PlanError, match=r"a controller in a file must be in `controllers`"):
         read_plan(folder / "plan.toml")
+    (folder / "plan.toml").write_text(
+        '[base]\nduration = "2s"\n[base.dumbbell]\nrate = "10mbit"\n'
+        '[[base.flow]]\ncontroller = "reno"\n[axes]\n"flow[0]" = [{ controller = "own.law" }]\n'
+    )
+    with pytest.raises(PlanError, match=r"a controller in a file must be in `controllers`"):
+        read_plan(folder / "plan.toml")
 
 
-def test_another_process_gets_the_text_with_the_plan(folder):
+def test_another_process_gets_the_text_with_the_scenario(folder):
     (folder / "plan.toml").write_text(PLAN)
-    packed = pickle.dumps(read_plan(folder / "plan.toml").laws)
+    plan = read_plan(folder / "plan.toml")
+    assert plan.laws == {"own.law": OWN}
+    scenario = plan.scenario(plan.run(0))
+    expected = cwnd.run(scenario).to_json()["flows"][0]["goodput_bps"]
+    packed = pickle.dumps(scenario)
     (folder / "own.law").unlink()
     program = (
-        "import pickle, sys; laws = pickle.load(sys.stdin.buffer); from cwnd import _native;"
-        "print(dict(laws) and _native.canonical('own.law(kept=3/4)'))"
+        "import pickle, sys, cwnd; scenario = pickle.load(sys.stdin.buffer);"
+        "print(cwnd.run(scenario).to_json()['flows'][0]['goodput_bps'])"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], input=packed, capture_output=True, check=True
     )
-    assert found.stdout.split() == [b"own.law(kept=0.75)"]
+    assert float(found.stdout) == expected
 
 
-def test_laws_of_specifications(folder):
-    read_controller("own.law(kept=1/4)")
-    assert dict(laws_of(["own.law(kept=1/4)", "reno", ""])) == {"own.law": OWN}
+def test_a_scenario_keeps_the_text_that_it_was_made_with(folder):
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="20ms", time="5s").add_flow("own.law")
+    goodput = cwnd.run(scenario).to_json()["flows"][0]["goodput_bps"]
+    (folder / "own.law").write_text(OWN.replace("kept * w", "kept * w / 8"))
+    assert cwnd.run(scenario).to_json()["flows"][0]["goodput_bps"] == goodput
+    changed = scenario.with_values({"dumbbell.rate": "10mbit"})
+    assert cwnd.run(changed).to_json()["flows"][0]["goodput_bps"] == goodput
+    scenario.add_flow("own.law")
+    assert cwnd.run(scenario).to_json()["flows"][0]["goodput_bps"] < goodput
+
+
+def test_sweeps_side_by_side_have_their_own_laws_of_one_name(folder):
+    def home(name, kept):
+        made = folder / name
+        made.mkdir()
+        (made / "own.law").write_text(OWN.replace("1/2", kept))
+        (made / "plan.toml").write_text("repeat = 3\n" + PLAN)
+        return made
+
+    def rows(sweep):
+        return sweep.runs.sort_values("key")["goodput_bps"].tolist()
+
+    homes = [home("a", "1/2"), home("b", "1/100")]
+    alone = [rows(cwnd.sweep(home / "plan.toml", out=home / "alone")) for home in homes]
+    assert alone[0] != alone[1]
+    with ThreadPoolExecutor() as pool:
+        sweeps = [
+            pool.submit(cwnd.sweep, home / "plan.toml", out=home / "beside") for home in homes
+        ]
+        assert [rows(sweep.result()) for sweep in sweeps] == alone
+
+
+def test_a_law_in_a_plans_network_is_beside_the_plan(folder, monkeypatch):
+    plans = folder / "plans"
+    plans.mkdir()
+    (folder / "own.law").rename(plans / "own.law")
+    (plans / "plan.toml").write_text(
+        'repeat = 1\n[base]\nduration = "2s"\n[base.dumbbell]\nrate = "10mbit"\ndelay = "5ms"\n'
+        '[[base.flow]]\ncontroller = "own.law"\n[axes]\n"dumbbell.queue" = ["20", "40"]\n'
+    )
+    assert cwnd.sweep("plans/plan.toml", out="one").failed == 0
+    monkeypatch.chdir(plans)
+    assert cwnd.sweep("plan.toml", out="../two").failed == 0
 
 
 def test_models_step_a_law_of_a_file(folder):
@@ -307,6 +360,8 @@ def test_a_new_law_is_checked_and_runs(tmp_path, monkeypatch, capsys, kind):
     assert run(["new-controller", "mine", "--law"]) == 2
     assert capsys.readouterr().err == "cwnd: mine.law exists already\n"
     assert run(["new-controller", "../mine", "--law"]) == 2
+    assert run(["new-controller", "if", "--law"]) == 2
+    assert "'if' is a word of the language of laws" in capsys.readouterr().err
     assert run(["new-controller", "other", "--law", "--kind", "whole"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine.law"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,23 +17,22 @@ from cwnd._base.text_file import read_text
 from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-LAW = re.compile(r"(?P<path>.*?\.law)(?P<arguments>\(.*\))?", re.DOTALL)
+LAW = re.compile(r"(?P<path>.*?\.law)(?P<arguments>\s*\(.*\))?", re.DOTALL)
 """A specification that names a file with a law, with or without the values of its parameters."""
 
-_texts: dict[str, str] = {}
+_known: dict[str, str] = {}
 """Texts of the laws that the native module knows."""
 
+_users: Counter[str] = Counter()
+"""How many calls use the law of a name."""
+
+_changed = threading.Condition()
+"""Guards `_known` and `_users`."""
+
 _held: ContextVar[Mapping[str, str]] = ContextVar("held", default=MappingProxyType({}))
-"""Texts of the laws of the sweep that this thread works on."""
-
-
-class Laws(dict[str, str]):
-    """Texts of laws by the names of their files, which a process that unpickles them knows too."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return declare_all, (dict(self),)
+"""Texts of laws that are not read from their files."""
 
 
 def path_of_law(spec: str) -> str | None:
@@ -47,52 +48,69 @@ def path_of_law(spec: str) -> str | None:
 
 
 def read_law_text(path: str | Path) -> str:
-    """Return the text of a law; a SpecError if there is none."""
+    """Return the text of a file; a SpecError if it cannot be read."""
+    file = Path(path)
     try:
-        return read_text(Path(path))
+        if file.exists() and not file.is_file() and not file.is_dir():
+            # It is read several times.
+            raise _native.SpecError(f"{path}: not a regular file")
+        return read_text(file)
     except OSError as problem:
         raise _native.SpecError(f"{path}: {problem.strerror or problem}") from None
     except UnicodeDecodeError:
         raise _native.SpecError(f"{path}: not a text file in UTF-8") from None
 
 
-def declare_law(name: str, path: str | Path | None = None) -> None:
-    """Read the law in a file again, and warn of what its author probably did not mean.
+def read_law(name: str, path: str | Path | None = None) -> str:
+    """Return the text of the law that is called `name`; a SpecError if it has a fault.
 
-    The file is `name` unless another path is given. A law that is held is not read again.
+    The file is `name` unless another path is given. What the author probably did not mean is a
+    ControllerWarning.
     """
-    if name in _held.get():
-        return
+    if (held := _held.get().get(name)) is not None:
+        return held
     if "(" in name:
         raise _native.SpecError(f"{name}: the name of a file with a law has no bracket")
     text = read_law_text(name if path is None else path)
-    found = _native.declare_law(name, text)
-    if _texts.get(name) != text:
+    before = _known.get(name)
+    with known_laws({name: text}):
+        found = _native.declare_law(name, text)
+    if before != text:
         for warning in found:
             warnings.warn(warning, ControllerWarning, stacklevel=2)
-    _texts[name] = text
+    return text
 
 
 @contextmanager
-def held_laws(laws: Laws) -> Iterator[None]:
-    """Let laws have these texts, whatever their files have."""
-    declare_all(laws)
-    before = _held.set(laws)
+def held_laws(laws: Mapping[str, str]) -> Iterator[None]:
+    """Let `read_law` return these texts, whatever their files have."""
+    before = _held.set({**_held.get(), **laws})
     try:
         yield
     finally:
         _held.reset(before)
 
 
-def laws_of(specs: Iterable[str]) -> Laws:
-    """Return the laws that specifications name."""
-    paths = {path for path in map(path_of_law, specs) if path is not None}
-    return Laws({path: _texts[path] for path in sorted(paths)})
+@contextmanager
+def known_laws(laws: Mapping[str, str]) -> Iterator[None]:
+    """Let the native module know laws by these texts; calls with other texts of a name wait."""
+    if not laws:
+        yield
+        return
 
+    def free() -> bool:
+        return all(not _users[name] or _known[name] == text for name, text in laws.items())
 
-def declare_all(texts: Mapping[str, str]) -> Laws:
-    """Make the laws of these texts known, in place of others of the same names."""
-    for name, text in texts.items():
-        _native.declare_law(name, text)
-        _texts[name] = text
-    return Laws(texts)
+    with _changed:
+        _changed.wait_for(free)
+        for name, text in laws.items():
+            if _known.get(name) != text:
+                _native.declare_law(name, text)
+                _known[name] = text
+        _users.update(laws.keys())
+    try:
+        yield
+    finally:
+        with _changed:
+            _users.subtract(laws.keys())
+            _changed.notify_all()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd._base.law_files import known_laws
 from cwnd._base.machine import require
 from cwnd._runs.result import Result
 from cwnd.emulation import read_links
@@ -34,7 +35,8 @@ def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
     if any(scenario.controllers for scenario in scenarios):
         raise ArgumentError("on", f"controllers written in Python run on sim only, not on {on}")
     for scenario in scenarios:
-        _native.check_real(scenario.to_json(), on)
+        with known_laws(scenario.laws):
+            _native.check_real(scenario.to_json(), on)
     try:
         emulates()
     except OSError as problem:
@@ -60,7 +62,8 @@ def run_real(
     their timing. The result has notes, and the reason why the emulator was the bottleneck, if so.
     """
     try:
-        real = _native.run_real(scenario.to_json(), seed, on, progress)
+        with known_laws(scenario.laws):
+            real = _native.run_real(scenario.to_json(), seed, on, progress)
     except _native.KernelError as problem:
         raise KernelError(f"--on {on}: {problem}") from None
     except OSError as problem:

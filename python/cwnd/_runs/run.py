@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from cwnd import _native
+from cwnd._base.law_files import known_laws
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.defaults import BACKEND
 from cwnd._runs.real_time import check_backend, run_real
@@ -159,11 +160,15 @@ def measure(  # noqa: PLR0913
     others run. ``scales`` are time scales of smoothness in seconds. Runs in real time are
     sequential, as they would disturb each other.
     """
+    laws: dict[str, str] = {}
     controllers: dict[str, Factory] = {}
     for scenario, seed in jobs:
         check_seed(seed)
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
+        for name, text in scenario.laws.items():
+            if laws.setdefault(name, text) != text:
+                raise ArgumentError("controllers", f"{name} has different texts in these runs")
 
     check_backend(on, [scenario for scenario, _ in jobs])
     if on != "sim":
@@ -179,16 +184,17 @@ def measure(  # noqa: PLR0913
             job, Result(record, title=scenario.title, scales=scales, document=scenario.document)
         )
 
-    return _native.simulate(
-        [(scenario.to_json(), seed) for scenario, seed in jobs],
-        threads=threads,
-        controllers=controllers or None,
-        progress=progress,
-        keep=finished,
-        pcap=pcap,
-        lookahead=lookahead,
-        acks=acks,
-    )
+    with known_laws(laws):
+        return _native.simulate(
+            [(scenario.to_json(), seed) for scenario, seed in jobs],
+            threads=threads,
+            controllers=controllers or None,
+            progress=progress,
+            keep=finished,
+            pcap=pcap,
+            lookahead=lookahead,
+            acks=acks,
+        )
 
 
 def check_seed(seed: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
-from cwnd._base.law_files import declare_law, path_of_law
+from cwnd._base.law_files import known_laws, path_of_law, read_law
 from cwnd._base.text_file import read_text
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
@@ -58,6 +58,8 @@ class Scenario:
         The scenario as plain data.
     controllers
         Factories of controllers written in Python, by their names in the document, ``python:NAME``.
+    laws
+        Texts of laws in files, by their names in the document; others are read from their files.
 
     Examples
     --------
@@ -69,9 +71,13 @@ class Scenario:
     """
 
     def __init__(
-        self, document: JsonObject, controllers: Mapping[str, Factory] | None = None
+        self,
+        document: JsonObject,
+        controllers: Mapping[str, Factory] | None = None,
+        laws: Mapping[str, str] | None = None,
     ) -> None:
         self._controllers: dict[str, Factory] = dict(controllers or {})
+        self._laws: dict[str, str] = dict(laws or {})
         flows = document.get("flow")
         if isinstance(flows, list):
             document = {**document, "flow": [self._named(flow) for flow in flows]}
@@ -217,7 +223,7 @@ class Scenario:
         document = self.to_dict()
         for path, value in values.items():
             _replace(document, path, value)
-        return type(self)(document, self._controllers)
+        return type(self)(document, self._controllers, self._laws)
 
     def with_controllers(
         self, controller: Spec, other: Spec | None = None, *, turn: int = 0
@@ -256,6 +262,7 @@ class Scenario:
         made = type(self)(
             {**document, "flow": [flow for flow in groups if flow not in measured]},
             self._controllers,
+            self._laws,
         )
         specs = [controller] if other is None else [controller, other]
         halves: list[list[JsonObject]] = [[] for _ in specs]
@@ -273,8 +280,8 @@ class Scenario:
         """Return a group of flows whose controller, if it is written in Python, has a name."""
         controller: Any = flow.get("controller") if isinstance(flow, dict) else None
         law = path_of_law(controller) if isinstance(controller, str) else None
-        if law is not None:
-            declare_law(law)
+        if law is not None and law not in self._laws:
+            self._laws[law] = read_law(law)
         plain = controller is None or isinstance(controller, int | float | list | dict)
         known = isinstance(controller, str) and (
             ":" not in controller or controller.startswith(("kernel:", "python:"))
@@ -287,6 +294,9 @@ class Scenario:
         """Return the name of a controller; a controller written in Python is registered."""
         if isinstance(controller, str) and controller in self._controllers:
             return controller
+        law = path_of_law(controller) if isinstance(controller, str) else None
+        if law is not None:
+            self._laws[law] = read_law(law)
         name, factory = read_controller(controller)
         if factory is not None:
             add_controller(self._controllers, name, factory)
@@ -304,6 +314,11 @@ class Scenario:
     def controllers(self) -> dict[str, Factory]:
         """Factories of controllers written in Python, by their names in the scenario."""
         return dict(self._controllers)
+
+    @property
+    def laws(self) -> dict[str, str]:
+        """Texts of the laws in files, by their names in the scenario."""
+        return dict(self._laws)
 
     @property
     def title(self) -> str:
@@ -355,7 +370,8 @@ class Scenario:
         ScenarioError
             The scenario is invalid; the message names the key.
         """
-        return _native.validate(self.to_json(), self.seed)
+        with known_laws(self._laws):
+            return _native.validate(self.to_json(), self.seed)
 
 
 def check_units(arguments: Mapping[str, object]) -> None:
@@ -410,8 +426,6 @@ def _parse(text: str, origin: str, home: Path) -> JsonObject:
     document: JsonObject = json.loads(_native.load(text, origin))
     for flow in document.get("flow", []):
         flow["controller"] = move_specification(flow["controller"], home)
-        if (law := path_of_law(flow["controller"])) is not None:
-            declare_law(law)
     return document
 
 

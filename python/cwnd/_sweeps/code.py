@@ -18,10 +18,9 @@ from cwnd import _native
 from cwnd.controller import written_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from types import ModuleType
 
-    from cwnd._base.law_files import Laws
     from cwnd.controller import Factory
 
 LIBRARIES = ("numpy", "scipy")
@@ -39,7 +38,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def code_hash(factories: Iterable[Factory], laws: Laws, on: str) -> str:
+def code_hash(factories: Iterable[Factory], laws: Mapping[str, str], on: str) -> str:
     """Return cwnd's version, and a hash of its code, of the files of some controllers and of laws.
 
     Runs in real time also depend on the kernel.

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cwnd import _native
-from cwnd._base.law_files import held_laws
+from cwnd._base.law_files import held_laws, known_laws
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.measures import places_of_scenario, read_metric
 from cwnd._runs.networks import dumbbell, overridden
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from cwnd._base.law_files import Laws
     from cwnd._base.records import JsonObject
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
@@ -75,7 +74,7 @@ class Plan:
     """Wall time in seconds after which a simulated run fails."""
     factories: dict[str, Factory]
     """Factories of the controllers written in Python, by name."""
-    laws: Laws
+    laws: Mapping[str, str]
     """Texts of the laws in files."""
     codes: dict[str | None, str]
     """Hash of the code that each controller's runs depend on, by controller."""
@@ -185,7 +184,8 @@ class Plan:
         try:
             scenario = self.scenario(run)
             if self.real:
-                _native.check_real(scenario.to_json(), self.on)
+                with known_laws(scenario.laws):
+                    _native.check_real(scenario.to_json(), self.on)
             else:
                 scenario.validate()
         except (ValueError, TypeError) as mistake:

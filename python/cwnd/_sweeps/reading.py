@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native
-from cwnd._base.law_files import declare_law, laws_of, path_of_law
+from cwnd._base.law_files import known_laws, path_of_law, read_law
 from cwnd._base.text_file import read_text
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
@@ -147,6 +147,7 @@ class _Reader:
     def __init__(self, document: dict[str, Any], home: Path) -> None:
         self._document, self._home = document, home
         self._factories: dict[str, Factory] = {}
+        self._laws: dict[str, str] = {}
 
     def read(self, origin: str, text: str | None) -> Plan:
         """Parse all keys."""
@@ -159,12 +160,15 @@ class _Reader:
         controllers = self._controllers(isinstance(base, Scenario))
         reference = self._reference(controllers)
         always = {*of_base, reference or ""}
-        flows = base.to_dict().get("flow", []) if isinstance(base, Scenario) else []
-        in_base = [str(flow["controller"]) for flow in flows]
+        in_base = set(base.laws) if isinstance(base, Scenario) else set()
         plan = Plan(
             origin=origin,
             text=self._text(controllers, reference) if text is None else text,
-            base=Scenario(base.to_dict(), self._factories) if isinstance(base, Scenario) else base,
+            base=(
+                Scenario(base.to_dict(), self._factories, self._laws)
+                if isinstance(base, Scenario)
+                else base
+            ),
             axes=axes,
             latin=self._latin(axes),
             controllers=controllers,
@@ -175,11 +179,15 @@ class _Reader:
             on=self._on(),
             time_limit=self._time_limit(),
             factories=self._factories,
-            laws=laws_of([*in_base, *always, *(name or "" for name in controllers)]),
+            laws=self._laws,
             codes={
                 name: code_hash(
                     [self._factories[one] for one in shared if one in self._factories],
-                    laws_of([*in_base, *shared]),
+                    {
+                        law: text
+                        for law, text in self._laws.items()
+                        if law in in_base or law in map(path_of_law, shared)
+                    },
                     self._on(),
                 )
                 for name, shared in ((name, {*always, name or ""}) for name in controllers)
@@ -218,7 +226,10 @@ class _Reader:
         if not isinstance(base, dict):
             raise PlanError("base: must be the path of a scenario file, or a table")
         if "duration" in base:
-            return self._with_files(Scenario(base))
+            flows = base.get("flow")
+            for flow in flows if isinstance(flows, list) else ():
+                self._read_law(flow.get("controller") if isinstance(flow, dict) else None)
+            return self._with_files(Scenario(base, laws=self._laws))
         for key in base:
             if key not in DUMBBELL:
                 raise PlanError(f"base.{key}: unknown key; the keys are {', '.join(DUMBBELL)}")
@@ -230,7 +241,9 @@ class _Reader:
             text, names = _native.resolve(scenario.to_json(), str(self._home))
         except FileNotFoundError as problem:
             raise PlanError(f"base: {problem}") from None
-        return Scenario(json.loads(text), scenario.controllers) if names else scenario
+        return (
+            Scenario(json.loads(text), scenario.controllers, scenario.laws) if names else scenario
+        )
 
     def _scenario(self, path: Path) -> Scenario:
         """Read a scenario file; paths of Python controllers become relative to the plan."""
@@ -242,8 +255,8 @@ class _Reader:
         for flow in document["flow"]:
             if (law := path_of_law(flow["controller"])) is not None:
                 seen = Path(os.path.relpath(law, self._home)).as_posix()
-                declare_law(seen, law)
-                flow["controller"] = seen + flow["controller"].removeprefix(law)
+                self._laws[seen] = scenario.laws[law]
+                flow["controller"] = seen + flow["controller"].strip().removeprefix(law)
         for name, factory in scenario.controllers.items():
             file, in_file, law = name.partition(".py:")
             here = Path(os.path.relpath(f"{file}.py", self._home)).as_posix()
@@ -252,7 +265,14 @@ class _Reader:
             for flow in document["flow"]:
                 if flow["controller"] == name:
                     flow["controller"] = seen
-        return Scenario(document, self._factories)
+        return Scenario(document, self._factories, self._laws)
+
+    def _read_law(self, spec: object) -> bool:
+        """Read the law that a specification names, if it names one, beside the plan."""
+        law = path_of_law(spec) if isinstance(spec, str) else None
+        if law is not None:
+            self._laws[law] = read_law(law, self._home / law)
+        return law is not None
 
     def _axes(self, of_file: bool) -> tuple[Axis, ...]:  # noqa: FBT001
         """Parse the axes."""
@@ -271,7 +291,7 @@ class _Reader:
                 axis = read_axis(name, given)
             except ValueError as mistake:
                 raise PlanError(f"axes.{name}: {mistake}") from None
-            texts = [value for value in axis.values if isinstance(value, str)]
+            texts = [text for value in axis.values for text in _texts(value)]
             if any(names_python(text) or path_of_law(text) for text in texts):
                 raise PlanError(f"axes.{name}: a controller in a file must be in `controllers`")
             axes.append(axis)
@@ -326,9 +346,9 @@ class _Reader:
             elif ".py:" in spec:
                 name = spec.strip()
                 factory = read_controller(move_specification(spec, self._home))[1]
-            elif (law := path_of_law(spec)) is not None:
-                declare_law(law, self._home / law)
-                name, factory = _native.canonical(spec), None
+            elif self._read_law(spec):
+                with known_laws(self._laws):
+                    name, factory = _native.canonical(spec), None
             else:
                 name, factory = read_controller(spec)
         except (ValueError, TypeError) as mistake:

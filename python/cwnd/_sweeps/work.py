@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cwnd import _native, metrics
+from cwnd._base.law_files import known_laws
 from cwnd._runs.goodput_limit import goodput_limit
 from cwnd._runs.measures import values
 from cwnd._runs.real_time import run_real
@@ -133,12 +134,13 @@ def _result(plan: Plan, run: Run, scenario: Scenario, stopped: Callable[[], bool
             raise _Overtime
 
     if not plan.real:
-        (record,) = _native.simulate(
-            [(scenario.to_json(), run.seed)],
-            threads=1,
-            controllers=scenario.controllers or None,
-            progress=progress,
-        )
+        with known_laws(scenario.laws):
+            (record,) = _native.simulate(
+                [(scenario.to_json(), run.seed)],
+                threads=1,
+                controllers=scenario.controllers or None,
+                progress=progress,
+            )
         return Result(record)
     for _ in range(ATTEMPTS):
         result = run_real(scenario, run.seed, plan.on, progress=progress)

@@ -13,6 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal, TypeAlias
 
+from cwnd import _native
 from cwnd.errors import ArgumentError
 
 Kind: TypeAlias = Literal["window", "rate", "whole"]
@@ -65,6 +66,8 @@ def write_law(name: str, kind: Kind, directory: Path) -> Path:
         raise ArgumentError("name", f"{name!r} is not a name of letters, digits and _")
     path = directory / f"{name}.law"
     text = Template(_read_template(f"{kind}.law")).substitute(name=name)
+    if _native.check_law(path.name, text)[0]["law"] is None:
+        raise ArgumentError("name", f"{name!r} is a word of the language of laws")
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from cwnd._base.law_files import path_of_law
 from cwnd._native import canonical
 from cwnd._runs.conventions import conventions_facts
 from cwnd._show.colors import colors
@@ -188,7 +189,9 @@ def _is_value(kind: pa.DataType) -> bool:
 def _names_files(plan: JsonObject) -> bool:
     """Test whether a plan contains file names, which are relative to the plan."""
     specs = [*plan.get("controllers", []), plan.get("reference", "")]
-    return isinstance(plan.get("base"), str) or any(".py:" in spec for spec in specs)
+    return isinstance(plan.get("base"), str) or any(
+        ".py:" in spec or path_of_law(spec) is not None for spec in specs
+    )
 
 
 def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
@@ -201,7 +204,8 @@ def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
 
 def _canonical(spec: str) -> str:
     """Return a controller's name in the data set; one written in Python keeps its own."""
-    return spec if spec.startswith("python:") or names_python(spec) else canonical(spec)
+    in_file = names_python(spec) or path_of_law(spec) is not None
+    return spec if spec.startswith("python:") or in_file else canonical(spec)
 
 
 def _title(axes: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd._base.law_files import known_laws
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.defaults import AGREE_BACKENDS, AGREE_REPEATS
 from cwnd._runs.real_time import BACKENDS, check_backend
@@ -113,7 +114,8 @@ def check_backends(on: Sequence[str], scenario: Scenario) -> None:
     for place in on:
         check_backend(place, [scenario])
     if "sim" in on and not scenario.controllers:
-        _native.check_simulated(scenario.to_json())
+        with known_laws(scenario.laws):
+            _native.check_simulated(scenario.to_json())
     if len(on) < 2 or len(set(on)) < len(on):
         raise ArgumentError(
             "on", f"at least two different backends of {', '.join(BACKENDS)} are needed"
