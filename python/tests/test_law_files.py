@@ -189,7 +189,7 @@ def test_a_law_is_no_value_of_an_axis(folder):
     with pytest.raises(PlanError, match=r"a controller in a file must be in `controllers`"):
         read_plan(folder / "plan.toml")
     (folder / "plan.toml").write_text(
-        '[base]\nduration = "2s"\n[base.dumbbell]\nrate = "10mbit"\n'
+        '[base]\nduration = "2s"\n[base.dumbbell]\nrate = "10mbit"\ndelay = "5ms"\n'
         '[[base.flow]]\ncontroller = "reno"\n[axes]\n"flow[0]" = [{ controller = "own.law" }]\n'
     )
     with pytest.raises(PlanError, match=r"a controller in a file must be in `controllers`"):
