@@ -16,7 +16,7 @@ import cwnd
 from cwnd._cli import run
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
-from cwnd.errors import ControllerWarning, PlanError
+from cwnd.errors import ControllerWarning, DataSetWarning, PlanError
 from cwnd.model import law as law_models
 
 ROOT = Path(__file__).parents[2]
@@ -180,6 +180,27 @@ def test_a_sweep_holds_the_text_that_its_plan_had(folder):
     assert again.to_dict() == runs[0].to_dict()
     with pytest.raises(PlanError, match=r"controllers: own\.law:1:11: expected its title"):
         read_plan(folder / "plan.toml")
+
+
+def test_an_evaluation_makes_the_runs_of_an_edited_law_again(folder):
+    def grade():
+        (card,) = cwnd.evaluate(["own.law"], quick=True, test="blackout", out="cards")
+        return card.results[0].cells
+
+    first = grade()
+    assert grade() == first
+    (folder / "own.law").write_text(OWN.replace("acked / w", "acked / w / 50"))
+    with pytest.warns(DataSetWarning, match=r"own\.law has changed: its runs are made again"):
+        assert grade() != first
+
+
+def test_a_comparison_reads_the_file_before_its_runs(folder):
+    def remove(_):
+        (folder / "own.law").unlink(missing_ok=True)
+
+    options = {"rate": "10mbit", "rtt": "40ms", "time": "3s", "repeat": 2, "progress": remove}
+    comparison = cwnd.compare(["own.law", "reno"], **options)
+    assert [verdict.controller for verdict in comparison.verdicts] == ["own.law", "reno"]
 
 
 def test_a_law_is_no_value_of_an_axis(folder):

@@ -248,7 +248,9 @@ class Plan:
         self.seed = net.scenario.seed if seed is None else seed
         check_seed(self.seed)
         check_seed(self.seed + self.most - 1)
-        self.specs = {read_controller(spec)[0]: spec for spec in [reference, *controllers]}
+        read = [(spec, *read_controller(spec)) for spec in [reference, *controllers]]
+        self.specs = {name: spec for spec, name, _ in read}
+        self._commands = {name: command_specification(name, made) for _, name, made in read}
         self.alone, self.names = cases(controllers, reference)
         self.reference = read_controller(reference)[0]
         self.pairs = pairs
@@ -414,9 +416,7 @@ class Plan:
         words = self.network.words
         if words is None:
             return "", "the network was built in Python and has no file"
-        specs = {
-            name: command_specification(*read_controller(spec)) for name, spec in self.specs.items()
-        }
+        specs = self._commands
         for name, spec in specs.items():
             if spec is None:
                 return "", f"{name} is not a class at the top of a Python file"

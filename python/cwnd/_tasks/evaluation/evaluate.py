@@ -10,6 +10,7 @@ from warnings import warn
 
 import pyarrow as pa
 
+from cwnd._base.law_files import held_laws, path_of_law, read_law
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, SUITE
@@ -105,6 +106,8 @@ def evaluate(  # noqa: PLR0913
         made again.
     """
     specs = {read_controller(spec)[0]: spec for spec in controllers}
+    # The files may change while the runs are made.
+    laws = {law: read_law(law) for law in map(path_of_law, specs) if law is not None}
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
@@ -122,15 +125,16 @@ def evaluate(  # noqa: PLR0913
         if progress is not None:
             part = part_of(progress, number, 1, len(chosen))
         applied = {name: spec for name, spec in specs.items() if _applies(experiment, name)}
-        found = _run(
-            experiment,
-            applied,
-            quick=quick,
-            out=Path(out),
-            dask=dask,
-            progress=part,
-            forgotten=forgotten,
-        )
+        with held_laws(laws):
+            found = _run(
+                experiment,
+                applied,
+                quick=quick,
+                out=Path(out),
+                dask=dask,
+                progress=part,
+                forgotten=forgotten,
+            )
         for name in specs:
             results[name] += found.get(name) or [
                 _result(one, experiment, ()) for one in experiment.tests
@@ -203,7 +207,7 @@ def _run(
 
 
 def _forget_old(home: Path, plan: Plan, baseline: str, forgotten: set[str]) -> None:
-    """Remove the runs of controllers in Python whose files have changed since.
+    """Remove the runs of controllers in files that have changed since.
 
     After a change of cwnd, which those of the baseline show, all stay, and the sweep refuses.
     ``forgotten`` has the controllers of which the user knows.
@@ -219,7 +223,7 @@ def _forget_old(home: Path, plan: Plan, baseline: str, forgotten: set[str]) -> N
     }
     if read_controller(baseline)[0] in old:
         return
-    for name in old.intersection(plan.factories):
+    for name in old & {*plan.factories, *(name for name in now if name and path_of_law(name))}:
         if name not in forgotten:
             forgotten.add(name)
             warn(f"{name} has changed: its runs are made again", DataSetWarning, stacklevel=2)
