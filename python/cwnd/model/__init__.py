@@ -19,6 +19,7 @@ fraction kept.
 `aiad`             AIAD: rate estimates, equilibrium, Lemma 1, the characteristic roots
 `aiad_system`      AIAD: numerical integration of the nonlinear delayed system
 `aira`             AIRA: rules, bounds, and one flow's rounds
+`behaviour`        a law alone, in step and from loss to loss: what `cwnd model simd` prints
 `catalog`          all models by name, for the command line
 =================  ===============================================================================
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         aiad,
         aiad_system,
         aira,
+        behaviour,
         catalog,
         daimd,
         daimd_sharing,
@@ -49,6 +51,7 @@ __all__ = [
     "aiad",
     "aiad_system",
     "aira",
+    "behaviour",
     "catalog",
     "daimd",
     "daimd_sharing",
