@@ -35,8 +35,8 @@ PUBLIC = {
     "friendliness goodput harm ideal_completion_time jain jain_over_time loss_rate mark_rate "
     "offered_rate queue_delay range_of responsiveness retransmission_rate slowdown smoothness "
     "spread stability_index throughput utilization worst",
-    "model": "aiad aiad_system aira behaviour catalog daimd daimd_sharing fluid friendliness law stationary "
-    "synchronous throughput",
+    "model": "aiad aiad_system aira behaviour catalog daimd daimd_sharing fluid friendliness law "
+    "stationary synchronous throughput",
     "parts": "RoundCounter WindowedMax WindowedMin",
     "perf": "PerfError PerfOptions Report Server measure",
     "stats": "Estimate Range estimate estimate_difference estimate_ratio",
