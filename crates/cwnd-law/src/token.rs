@@ -181,7 +181,7 @@ fn no_word(rest: &str, from: usize) -> Diagnostic {
     }
     if first.is_ascii_digit() {
         let error = Diagnostic::error(span, "a number ends before a letter, or has a unit");
-        return error.help("units are ns, us, ms, s, /s, bit/s, kbit/s, mbit/s and gbit/s");
+        return error.help("units are ns, us, ms, s and /s");
     }
     let shown = if first.is_control() { '\u{fffd}' } else { first };
     let error = Diagnostic::error(span, format!("\"{shown}\" has no meaning in a law"));
@@ -203,7 +203,7 @@ fn word(input: &mut &str) -> Word<Kind> {
     alt((number, text, comment, name, symbol)).parse_next(input)
 }
 
-/// A number, perhaps with a unit: `1.5`, `1e-3`, `10 ms`, `5 /s`, `10 mbit/s`.
+/// A number, perhaps with a unit: `1.5`, `1e-3`, `10 ms`, `5 /s`.
 fn number(input: &mut &str) -> Word<Kind> {
     let fraction = opt(('.', digit1));
     let exponent = opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digit1));
@@ -229,10 +229,6 @@ fn unit(input: &mut &str) -> Word<(Unit, i32)> {
         "ms".value((Unit::SECONDS, -3)),
         "s".value((Unit::SECONDS, 0)),
         "/s".value((Unit::PER_SECOND, 0)),
-        "bit/s".value((Unit::PER_SECOND, 0)),
-        "kbit/s".value((Unit::PER_SECOND, 3)),
-        "mbit/s".value((Unit::PER_SECOND, 6)),
-        "gbit/s".value((Unit::PER_SECOND, 9)),
     ))
     .parse_next(input)
 }
