@@ -166,3 +166,27 @@ fn the_machine_bounds_what_a_law_answers() {
         }
     }
 }
+
+/// The machine bounds an answer of `cut` that is not finite as one of 0.
+#[test]
+fn a_cut_that_is_not_finite_is_one_to_the_least_window() {
+    use cwnd::{Acked, Dur, Event, Lost, Time};
+    let cut_to = |answer: &str| {
+        let text = format!(
+            "law bad \"bad\"\non grow:\n return w + acked / w\non cut:\n return {answer}\n"
+        );
+        declare("endless.law", &text).unwrap();
+        let mut controller = controller("endless.law", &Settings::default());
+        let mut acked = Acked::new(2, Time::ZERO);
+        acked.rtt = Some(Dur::from_millis(10));
+        controller.on(Time::ZERO + Dur::from_millis(10), &Event::Acked(acked));
+        let lost = Lost::new(1, Time::ZERO, 9);
+        controller.on(Time::ZERO + Dur::from_millis(20), &Event::Lost(lost));
+        controller.output().window.get()
+    };
+    // The least threshold of RFC 5681 equation 4.
+    assert_eq!(cut_to("0"), 2.0);
+    for answer in ["w * 0 / 0", "w / 0", "-w / 0"] {
+        assert_eq!(cut_to(answer), 2.0, "{answer}");
+    }
+}
