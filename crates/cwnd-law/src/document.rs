@@ -109,6 +109,13 @@ fn hooks_and_their_values_are_those_of_the_document() {
 }
 
 #[test]
+fn the_example_is_in_the_canonical_form() {
+    let (_, example) = DOCUMENT.split_once("```law\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    assert_eq!(crate::format(example).unwrap(), example);
+}
+
+#[test]
 fn items_and_statements_are_as_the_document_says() {
     let row = |section: &str, code: &str| {
         assert!(rows(section).iter().any(|row| codes(row[0]).contains(&code)), "{code}");

@@ -708,6 +708,48 @@ fn the_hash_is_that_of_the_words() {
     assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
 }
 
+/// A comment of its own line belongs to the block of the line after it.
+#[test]
+fn comments_and_brackets_keep_their_places() {
+    let text = "# first
+law l \"l\"
+
+# of a value
+let half = 1/2
+
+on grow:
+    # of the block
+    if w > 1:
+        # of the inner block
+        return w    # beside
+    # of the return
+    return max(w,    # a bracket
+        # another
+        half)
+
+# of a hook
+on cut:
+    return -1/2 + w / 1 / 2 + w * 1 / 2 + 1 / 2 ^ 2 + 1 / 2 / w + 2 ^ -1 / 2 + 1/2 * w
+
+# the end
+";
+    let loose = text.replace("        # of", " # of").replace("    # of", "  # of");
+    let loose = loose.replace("1/2", "1 / 2").replace("        half", "half");
+    assert_ne!(loose, text);
+    assert_eq!(format(&loose).unwrap(), text);
+    assert_eq!(format(text).unwrap(), text);
+    let equations = Law::parse(text).unwrap().equations().join("\n");
+    assert!(equations.starts_with("let half = 1/2\non grow:\n    # of the block\n    if w > 1:"));
+    assert!(equations.contains("half)\non cut:\n    return -1/2"), "{equations}");
+    for template in [
+        include_str!("../../../python/cwnd/_controllers/new_controller/window.law"),
+        include_str!("../../../python/cwnd/_controllers/new_controller/rate.law"),
+    ] {
+        let template = template.replace("$name", "mine");
+        assert_eq!(format(&template).unwrap(), template);
+    }
+}
+
 /// Texts that are as deep or as long as the limits allow, or more.
 #[test]
 fn limits_end_no_program() {

@@ -77,6 +77,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     }
     let mut tokens = Vec::new();
     let (mut indents, mut brackets, mut operators) = (vec![0], Vec::new(), 0);
+    // Comments of their own lines, which belong to the block of the line after them.
+    let mut comments = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -92,6 +94,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
         if !blank && brackets.is_empty() {
             operators = 0;
             indentation(&mut tokens, &mut indents, indent, start)?;
+            tokens.append(&mut comments);
         }
         let mut input = rest;
         loop {
@@ -128,7 +131,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
                     format!("a statement has at most {MAX_OPERATORS} operators and brackets");
                 return Err(Diagnostic::error(span, message).help("divide it by \"let\""));
             }
-            tokens.push(Token { kind, text: word, span });
+            let line = if blank && brackets.is_empty() { &mut comments } else { &mut tokens };
+            line.push(Token { kind, text: word, span });
         }
         if !blank && brackets.is_empty() {
             let end = start + line.len();
@@ -141,6 +145,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     for _ in 1..indents.len() {
         tokens.push(Token { kind: Kind::Dedent, text: "", span: at..at });
     }
+    tokens.append(&mut comments);
     tokens.push(Token { kind: Kind::End, text: "", span: at..at });
     Ok(tokens)
 }
