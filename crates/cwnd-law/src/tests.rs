@@ -48,7 +48,9 @@ impl Writer {
         if depth == 0 {
             let names = ["a", "b", "p", "q", "root"];
             return match self.below(5) {
-                0 => self.of(&["0", "1", "2.5", "1e300", "1e-300", "0.1"]).to_string(),
+                0 => self
+                    .of(&["0", "1", "2.5", "1e300", "1e-300", "0.1", "0.5", "2", "3"])
+                    .to_string(),
                 1 | 2 if !self.locals.is_empty() => {
                     let place = self.below(self.locals.len() as u64) as usize;
                     self.locals[place].clone()
@@ -706,6 +708,29 @@ fn the_hash_is_that_of_the_words() {
     assert_ne!(timed("5 ms"), timed("5 us"));
     assert_ne!(hash(&SIMD.replace("1/16", "1/8")), hash(SIMD));
     assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
+}
+
+/// A power with a constant exponent costs what the operations cost that define it.
+#[test]
+fn powers_cost_as_products_and_roots() {
+    let cost = |value: &str| {
+        let text = format!("law l \"l\"\non grow:\n return {value}\non cut:\n return w\n");
+        Law::parse(&text).unwrap().cost(Hook::Grow).unwrap()
+    };
+    for (power, value) in [
+        ("(w + 1) ^ 0", "w + 1"),
+        ("w ^ 0", "1"),
+        ("w ^ 0.5", "sqrt(w)"),
+        ("(w + 1) ^ (1/2)", "sqrt(w + 1)"),
+        ("w ^ 1", "w"),
+        ("w ^ 2", "w * w"),
+        ("w ^ 3", "w * w * w"),
+        ("2 ^ 3", "8"),
+    ] {
+        assert_eq!(cost(power), cost(value), "{power}");
+    }
+    assert!(cost("w ^ 2.5") > 700);
+    assert!(cost("2 ^ w") > 700);
 }
 
 /// A comment of its own line belongs to the block of the line after it.
