@@ -426,7 +426,8 @@ fn both(text: &str, seed: u64) -> bool {
         }
         for (name, value) in fast.states() {
             let expected = match &slow.states[name] {
-                Value::Number(number) | Value::Instant(number) => *number,
+                Value::Number(number) => *number,
+                Value::Instant(number) => number / crate::code::NANOS,
                 Value::Choice(choice) => {
                     crate::SIGNALS.iter().position(|signal| signal == choice).unwrap() as f64
                 }
@@ -648,11 +649,13 @@ fn what_the_author_did_not_mean_is_a_warning() {
         ),
         ("    w_max = none\n", "    let q = w\n", (28, 9), "q is never used"),
         (
-            "    w_max = none\n",
-            "    w0 = w / alpha\n",
-            (28, 14),
+            "    w0 = w0 * factor\n",
+            "    w0 = w0 / alpha\n",
+            (31, 15),
             "alpha begins with 0: the first division by it may be by 0",
         ),
+        ("    w_max = none\n", "    w0 = w / alpha\n", (0, 0), ""),
+        ("    w_max = none\n", "    w0 = w / 0\n", (28, 14), "this is a division by 0"),
         (
             "state alpha",
             "let twice = 2 * beta\nstate alpha",
@@ -708,6 +711,17 @@ fn the_hash_is_that_of_the_words() {
     assert_ne!(timed("5 ms"), timed("5 us"));
     assert_ne!(hash(&SIMD.replace("1/16", "1/8")), hash(SIMD));
     assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
+}
+
+#[test]
+fn states_that_are_times_are_shown_in_seconds() {
+    let text = "law l \"l\"\nstate t = 0 \"t\"\nstate gap = 0 \"gap\"\nstate u = none \"u\"\n\
+                on grow:\n return w\non cut:\n gap = now - t\n t = now\n u = t if w > 9 else none\n return w\n";
+    let law = Law::parse(text).unwrap();
+    let mut instance = law.instance(&[]);
+    instance.call(Hook::Cut, |input| Some(if input == Input::Now { 2.5e9 } else { 10.0 }));
+    let states: Vec<_> = instance.states().collect();
+    assert_eq!(states, [("t", 2.5), ("gap", 2.5), ("u", 2.5)]);
 }
 
 /// A power with a constant exponent costs what the operations cost that define it.
