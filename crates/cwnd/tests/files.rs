@@ -125,6 +125,33 @@ fn a_declared_law_has_its_parameters_and_those_of_the_machine() {
     assert!(rate.algorithm().equations[0].starts_with("on clock:"));
 }
 
+#[test]
+fn a_rate_has_its_unit() {
+    let text = include_str!("../../../python/cwnd/_controllers/new_controller/rate.law");
+    declare("paced.law", &text.replace("$name", "paced")).unwrap();
+    for (given, value, shown) in [
+        ("10/s", 10.0, "paced.law(gain=10/s)"),
+        ("10 /s", 10.0, "paced.law(gain=10/s)"),
+        ("1/3/s", 1.0 / 3.0, "paced.law(gain=1/3/s)"),
+        ("2e-1/s", 0.2, "paced.law(gain=0.2/s)"),
+        ("1/s", 1.0, "paced.law"),
+    ] {
+        let spec = Spec::parse(&format!("paced.law(gain={given})")).unwrap();
+        assert_eq!((spec.get("gain"), spec.to_string().as_str()), (Some(value), shown));
+        assert_eq!(Spec::parse(shown).unwrap(), spec);
+    }
+    for (given, message) in [
+        ("10", "it needs a unit: /s"),
+        ("10s", "it is a number with 0/s < gain <= 1000/s"),
+        ("10/ms", "it is a number with 0/s < gain <= 1000/s"),
+        ("0", "it is a number with 0/s < gain <= 1000/s"),
+        ("/s", "it is a number with 0/s < gain <= 1000/s"),
+    ] {
+        let error = Spec::parse(&format!("paced.law(gain={given})")).unwrap_err().to_string();
+        assert_eq!(error, format!("paced.law: gain cannot be \"{given}\": {message}"));
+    }
+}
+
 /// Another text of the same name is another law; specs that were read keep theirs.
 #[test]
 fn a_declaration_replaces_the_one_before() {
