@@ -357,12 +357,13 @@ def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
 
 def test_the_canonical_form_is_written(folder, capsys):
     loose = OWN.replace("kept * w", "kept*w   # all").replace("    return w", "  return w")
+    loose = loose.replace("1/2", "1 / 2")
     (folder / "own.law").write_text(loose)
     assert run(["law", "fmt", "own.law", "--check"]) == 1
     assert "own.law is not in the canonical form" in capsys.readouterr().err
     assert (folder / "own.law").read_text() == loose
     assert run(["law", "fmt", "own.law"]) == 0
-    expected = OWN.replace("kept * w", "kept * w    # all").replace("1/2", "1 / 2")
+    expected = OWN.replace("kept * w", "kept * w    # all")
     assert (folder / "own.law").read_text() == expected
     assert run(["law", "fmt", "own.law", "--check"]) == 0
     (folder / "own.law").write_text("law broken")
@@ -376,6 +377,7 @@ def test_a_new_law_is_checked_and_runs(tmp_path, monkeypatch, capsys, kind):
     assert run(["new-controller", "mine", "--law", "--kind", kind]) == 0
     assert capsys.readouterr().out.startswith("written: mine.law\n")
     assert run(["law", "check", "mine.law"]) == 0
+    assert run(["law", "fmt", "mine.law", "--check"]) == 0
     assert capsys.readouterr().err == ""
     assert figures("mine.law")[0]["goodput_bps"] > 0
     assert run(["new-controller", "mine", "--law"]) == 2

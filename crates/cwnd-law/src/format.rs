@@ -1,6 +1,7 @@
 //! The canonical form of a text.
 
 use crate::token::{Kind, MAX_TEXT, Token, tokens};
+use crate::unit::Unit;
 use crate::{Diagnostic, Law};
 use alloc::format;
 use alloc::string::String;
@@ -15,16 +16,17 @@ pub fn format(text: &str) -> Result<String, Diagnostic> {
     Law::parse(text)?;
     let mut printer = Printer::default();
     let (mut last_line, mut line, mut at) = (0, 0, 0);
-    for token in tokens(text)? {
-        line += text[at..token.span.start].matches('\n').count();
-        at = token.span.start;
+    let tokens = tokens(text)?;
+    for (place, token) in tokens.iter().enumerate() {
         if !matches!(token.kind, Kind::Newline | Kind::Indent | Kind::Dedent | Kind::End) {
+            line += text[at..token.span.start].matches('\n').count();
+            at = token.span.start;
             if printer.at_start() && line > last_line + 1 {
                 printer.blank_line();
             }
             last_line = line;
         }
-        printer.token(&token);
+        printer.token(&tokens, place);
     }
     if printer.text.len() > MAX_TEXT {
         let message = format!("the canonical form has more than {MAX_TEXT} bytes");
@@ -33,21 +35,23 @@ pub fn format(text: &str) -> Result<String, Diagnostic> {
     Ok(printer.text)
 }
 
-/// The lines of hooks and named expressions.
+/// The lines of hooks and named expressions, without the comments before them.
 pub(crate) fn equations(tokens: &[Token<'_>]) -> Vec<String> {
     let mut printer = Printer::default();
-    let mut equation = false;
+    let (mut equation, mut after) = (false, Kind::Newline);
     for (place, token) in tokens.iter().enumerate() {
-        // The first word of a line that is not indented begins an item.
-        let after = place.checked_sub(1).map_or(Kind::Newline, |before| tokens[before].kind);
+        // A line that is not indented begins an item, or is a comment.
         if printer.depth == 0
-            && token.kind == Kind::Name
             && matches!(after, Kind::Newline | Kind::Dedent)
+            && matches!(token.kind, Kind::Name | Kind::Comment { .. })
         {
             equation = matches!(token.text, "on" | "let");
         }
         if equation || matches!(token.kind, Kind::Indent | Kind::Dedent) {
-            printer.token(token);
+            printer.token(tokens, place);
+        }
+        if !matches!(token.kind, Kind::Comment { .. }) {
+            after = token.kind;
         }
     }
     printer.text.lines().map(String::from).collect()
@@ -56,9 +60,9 @@ pub(crate) fn equations(tokens: &[Token<'_>]) -> Vec<String> {
 /// What identifies a law: its words without comments and texts.
 pub(crate) fn hash(tokens: &[Token<'_>]) -> String {
     let mut printer = Printer::default();
-    let words =
-        tokens.iter().filter(|token| !matches!(token.kind, Kind::Comment { .. } | Kind::Text));
-    words.for_each(|token| printer.token(token));
+    let mut words = tokens.to_vec();
+    words.retain(|token| !matches!(token.kind, Kind::Comment { .. } | Kind::Text));
+    (0..words.len()).for_each(|place| printer.token(&words, place));
     blake3::hash(printer.text.as_bytes()).to_hex()[..32].into()
 }
 
@@ -95,13 +99,18 @@ impl Printer {
         }
     }
 
-    fn token(&mut self, token: &Token<'_>) {
+    /// Prints the token at `place`.
+    fn token(&mut self, tokens: &[Token<'_>], place: usize) {
+        let token = &tokens[place];
         match token.kind {
             Kind::Indent => self.depth += 1,
             Kind::Dedent => self.depth -= 1,
             Kind::End => {}
             Kind::Newline => self.newline(),
             _ => {
+                if is_fraction(tokens, place) || place > 0 && is_fraction(tokens, place - 1) {
+                    self.before = Some(Before::Open);
+                }
                 self.word(token);
                 if let Kind::Comment { alone } = token.kind
                     && (alone || self.brackets > 0)
@@ -120,7 +129,10 @@ impl Printer {
     fn word(&mut self, token: &Token<'_>) {
         let (text, kind) = (token.text, token.kind);
         match self.before {
-            None => (0..self.depth).for_each(|_| self.text.push_str("    ")),
+            None => {
+                let depth = self.depth + usize::from(self.brackets > 0);
+                (0..depth).for_each(|_| self.text.push_str("    "));
+            }
             Some(_) if matches!(kind, Kind::Comment { .. }) => self.text.push_str("    "),
             Some(Before::Open) => {}
             Some(Before::Name) if text == "(" => {}
@@ -158,4 +170,20 @@ impl Printer {
             _ => Before::Word,
         });
     }
+}
+
+/// Whether the token at `place` is the line of a fraction such as `1/2`, which no operator divides:
+/// `w / 1 / 2` and `1 / 2 ^ w` have none.
+fn is_fraction(tokens: &[Token<'_>], place: usize) -> bool {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let number = |at: usize| {
+        tokens.get(at).is_some_and(|token| matches!(token.kind, Kind::Number(_, Unit::PLAIN)))
+    };
+    if text(place) != "/" || !number(place + 1) || !place.checked_sub(1).is_some_and(number) {
+        return false;
+    }
+    let mut words = tokens[..place - 1].iter().rev().map(|token| token.text);
+    let before = words.next().unwrap_or("");
+    let before = if before == "-" { words.next().unwrap_or("") } else { before };
+    !matches!(before, "*" | "/" | "^") && !matches!(text(place + 2), "/" | "^")
 }

@@ -1,6 +1,6 @@
 //! A law that has been read, and its instances.
 
-use crate::code::{Body, REGISTERS, Registers, Word, run};
+use crate::code::{Body, NANOS, REGISTERS, Registers, Word, run};
 use crate::hook::{Hook, Input, Kind};
 use crate::unit::Unit;
 use crate::{Diagnostic, compile, format, syntax, token};
@@ -77,6 +77,8 @@ pub struct State {
     pub meaning: String,
     pub(crate) register: u8,
     pub(crate) present: Option<u8>,
+    /// Whether it is a time of the clock: its register is in nanoseconds.
+    pub(crate) instant: bool,
 }
 
 /// A law that has been read.
@@ -267,11 +269,12 @@ impl<'l> Instance<'l> {
         }
     }
 
-    /// The states by name; none is NaN.
+    /// The states by name: times, also those of the clock, in seconds; none is NaN.
     pub fn states(&self) -> impl Iterator<Item = (&'l str, f64)> {
         self.law.states.iter().map(|state| {
             let there = state.present.is_none_or(|at| self.registers[usize::from(at)] != 0.0);
             let value = self.registers[usize::from(state.register)];
+            let value = if state.instant { value / NANOS } else { value };
             (state.name.as_str(), if there { value } else { f64::NAN })
         })
     }

@@ -248,6 +248,9 @@ pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
         let error = Diagnostic::error(token.span.clone(), error);
         match found {
             "**" => error.help("a power is written ^"),
+            "bit" | "kbit" | "mbit" | "gbit" => {
+                error.help("rates are in packets per second: write 2e6 /s / (8 * packet)")
+            }
             "==" | "!=" | "<" | ">" | "<=" | ">=" => {
                 error.help("comparisons are joined by \"and\" and \"or\"")
             }

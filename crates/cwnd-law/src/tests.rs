@@ -48,7 +48,9 @@ impl Writer {
         if depth == 0 {
             let names = ["a", "b", "p", "q", "root"];
             return match self.below(5) {
-                0 => self.of(&["0", "1", "2.5", "1e300", "1e-300", "0.1"]).to_string(),
+                0 => self
+                    .of(&["0", "1", "2.5", "1e300", "1e-300", "0.1", "0.5", "2", "3"])
+                    .to_string(),
                 1 | 2 if !self.locals.is_empty() => {
                     let place = self.below(self.locals.len() as u64) as usize;
                     self.locals[place].clone()
@@ -424,7 +426,8 @@ fn both(text: &str, seed: u64) -> bool {
         }
         for (name, value) in fast.states() {
             let expected = match &slow.states[name] {
-                Value::Number(number) | Value::Instant(number) => *number,
+                Value::Number(number) => *number,
+                Value::Instant(number) => number / crate::code::NANOS,
                 Value::Choice(choice) => {
                     crate::SIGNALS.iter().position(|signal| signal == choice).unwrap() as f64
                 }
@@ -604,7 +607,13 @@ fn faults_are_named_where_they_are() {
             "state w0 = 0",
             "state w0 = 5kb",
             (8, 12),
-            "a number ends before a letter, or has a unit: units are ns, us, ms, s, /s, bit/s, kbit/s, mbit/s and gbit/s",
+            "a number ends before a letter, or has a unit: units are ns, us, ms, s and /s",
+        ),
+        (
+            "w + each",
+            "w + 2 mbit/s",
+            (14, 18),
+            "expected the end of the line, found mbit: rates are in packets per second: write 2e6 /s / (8 * packet)",
         ),
         ("state w0", "state ms", (8, 7), "ms is the name of a unit"),
         ("law simd", "lawn simd", (1, 1), "expected \"law\" or \"rate law\", found lawn"),
@@ -640,11 +649,13 @@ fn what_the_author_did_not_mean_is_a_warning() {
         ),
         ("    w_max = none\n", "    let q = w\n", (28, 9), "q is never used"),
         (
-            "    w_max = none\n",
-            "    w0 = w / alpha\n",
-            (28, 14),
+            "    w0 = w0 * factor\n",
+            "    w0 = w0 / alpha\n",
+            (31, 15),
             "alpha begins with 0: the first division by it may be by 0",
         ),
+        ("    w_max = none\n", "    w0 = w / alpha\n", (0, 0), ""),
+        ("    w_max = none\n", "    w0 = w / 0\n", (28, 14), "this is a division by 0"),
         (
             "state alpha",
             "let twice = 2 * beta\nstate alpha",
@@ -700,6 +711,82 @@ fn the_hash_is_that_of_the_words() {
     assert_ne!(timed("5 ms"), timed("5 us"));
     assert_ne!(hash(&SIMD.replace("1/16", "1/8")), hash(SIMD));
     assert_ne!(hash(&SIMD.replace("/ 4", "/ 5")), hash(SIMD));
+}
+
+#[test]
+fn states_that_are_times_are_shown_in_seconds() {
+    let text = "law l \"l\"\nstate t = 0 \"t\"\nstate gap = 0 \"gap\"\nstate u = none \"u\"\n\
+                on grow:\n return w\non cut:\n gap = now - t\n t = now\n u = t if w > 9 else none\n return w\n";
+    let law = Law::parse(text).unwrap();
+    let mut instance = law.instance(&[]);
+    instance.call(Hook::Cut, |input| Some(if input == Input::Now { 2.5e9 } else { 10.0 }));
+    let states: Vec<_> = instance.states().collect();
+    assert_eq!(states, [("t", 2.5), ("gap", 2.5), ("u", 2.5)]);
+}
+
+/// A power with a constant exponent costs what the operations cost that define it.
+#[test]
+fn powers_cost_as_products_and_roots() {
+    let cost = |value: &str| {
+        let text = format!("law l \"l\"\non grow:\n return {value}\non cut:\n return w\n");
+        Law::parse(&text).unwrap().cost(Hook::Grow).unwrap()
+    };
+    for (power, value) in [
+        ("(w + 1) ^ 0", "w + 1"),
+        ("w ^ 0", "1"),
+        ("w ^ 0.5", "sqrt(w)"),
+        ("(w + 1) ^ (1/2)", "sqrt(w + 1)"),
+        ("w ^ 1", "w"),
+        ("w ^ 2", "w * w"),
+        ("w ^ 3", "w * w * w"),
+        ("2 ^ 3", "8"),
+    ] {
+        assert_eq!(cost(power), cost(value), "{power}");
+    }
+    assert!(cost("w ^ 2.5") > 700);
+    assert!(cost("2 ^ w") > 700);
+}
+
+/// A comment of its own line belongs to the block of the line after it.
+#[test]
+fn comments_and_brackets_keep_their_places() {
+    let text = "# first
+law l \"l\"
+
+# of a value
+let half = 1/2
+
+on grow:
+    # of the block
+    if w > 1:
+        # of the inner block
+        return w    # beside
+    # of the return
+    return max(w,    # a bracket
+        # another
+        half)
+
+# of a hook
+on cut:
+    return -1/2 + w / 1 / 2 + w * 1 / 2 + 1 / 2 ^ 2 + 1 / 2 / w + 2 ^ -1 / 2 + 1/2 * w
+
+# the end
+";
+    let loose = text.replace("        # of", " # of").replace("    # of", "  # of");
+    let loose = loose.replace("1/2", "1 / 2").replace("        half", "half");
+    assert_ne!(loose, text);
+    assert_eq!(format(&loose).unwrap(), text);
+    assert_eq!(format(text).unwrap(), text);
+    let equations = Law::parse(text).unwrap().equations().join("\n");
+    assert!(equations.starts_with("let half = 1/2\non grow:\n    # of the block\n    if w > 1:"));
+    assert!(equations.contains("half)\non cut:\n    return -1/2"), "{equations}");
+    for template in [
+        include_str!("../../../python/cwnd/_controllers/new_controller/window.law"),
+        include_str!("../../../python/cwnd/_controllers/new_controller/rate.law"),
+    ] {
+        let template = template.replace("$name", "mine");
+        assert_eq!(format(&template).unwrap(), template);
+    }
 }
 
 /// Texts that are as deep or as long as the limits allow, or more.

@@ -77,6 +77,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     }
     let mut tokens = Vec::new();
     let (mut indents, mut brackets, mut operators) = (vec![0], Vec::new(), 0);
+    // Comments of their own lines, which belong to the block of the line after them.
+    let mut comments = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -92,6 +94,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
         if !blank && brackets.is_empty() {
             operators = 0;
             indentation(&mut tokens, &mut indents, indent, start)?;
+            tokens.append(&mut comments);
         }
         let mut input = rest;
         loop {
@@ -128,7 +131,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
                     format!("a statement has at most {MAX_OPERATORS} operators and brackets");
                 return Err(Diagnostic::error(span, message).help("divide it by \"let\""));
             }
-            tokens.push(Token { kind, text: word, span });
+            let line = if blank && brackets.is_empty() { &mut comments } else { &mut tokens };
+            line.push(Token { kind, text: word, span });
         }
         if !blank && brackets.is_empty() {
             let end = start + line.len();
@@ -141,6 +145,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     for _ in 1..indents.len() {
         tokens.push(Token { kind: Kind::Dedent, text: "", span: at..at });
     }
+    tokens.append(&mut comments);
     tokens.push(Token { kind: Kind::End, text: "", span: at..at });
     Ok(tokens)
 }
@@ -181,7 +186,7 @@ fn no_word(rest: &str, from: usize) -> Diagnostic {
     }
     if first.is_ascii_digit() {
         let error = Diagnostic::error(span, "a number ends before a letter, or has a unit");
-        return error.help("units are ns, us, ms, s, /s, bit/s, kbit/s, mbit/s and gbit/s");
+        return error.help("units are ns, us, ms, s and /s");
     }
     let shown = if first.is_control() { '\u{fffd}' } else { first };
     let error = Diagnostic::error(span, format!("\"{shown}\" has no meaning in a law"));
@@ -203,7 +208,7 @@ fn word(input: &mut &str) -> Word<Kind> {
     alt((number, text, comment, name, symbol)).parse_next(input)
 }
 
-/// A number, perhaps with a unit: `1.5`, `1e-3`, `10 ms`, `5 /s`, `10 mbit/s`.
+/// A number, perhaps with a unit: `1.5`, `1e-3`, `10 ms`, `5 /s`.
 fn number(input: &mut &str) -> Word<Kind> {
     let fraction = opt(('.', digit1));
     let exponent = opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digit1));
@@ -229,10 +234,6 @@ fn unit(input: &mut &str) -> Word<(Unit, i32)> {
         "ms".value((Unit::SECONDS, -3)),
         "s".value((Unit::SECONDS, 0)),
         "/s".value((Unit::PER_SECOND, 0)),
-        "bit/s".value((Unit::PER_SECOND, 0)),
-        "kbit/s".value((Unit::PER_SECOND, 3)),
-        "mbit/s".value((Unit::PER_SECOND, 6)),
-        "gbit/s".value((Unit::PER_SECOND, 9)),
     ))
     .parse_next(input)
 }

@@ -125,6 +125,33 @@ fn a_declared_law_has_its_parameters_and_those_of_the_machine() {
     assert!(rate.algorithm().equations[0].starts_with("on clock:"));
 }
 
+#[test]
+fn a_rate_has_its_unit() {
+    let text = include_str!("../../../python/cwnd/_controllers/new_controller/rate.law");
+    declare("paced.law", &text.replace("$name", "paced")).unwrap();
+    for (given, value, shown) in [
+        ("10/s", 10.0, "paced.law(gain=10/s)"),
+        ("10 /s", 10.0, "paced.law(gain=10/s)"),
+        ("1/3/s", 1.0 / 3.0, "paced.law(gain=1/3/s)"),
+        ("2e-1/s", 0.2, "paced.law(gain=0.2/s)"),
+        ("1/s", 1.0, "paced.law"),
+    ] {
+        let spec = Spec::parse(&format!("paced.law(gain={given})")).unwrap();
+        assert_eq!((spec.get("gain"), spec.to_string().as_str()), (Some(value), shown));
+        assert_eq!(Spec::parse(shown).unwrap(), spec);
+    }
+    for (given, message) in [
+        ("10", "it needs a unit: /s"),
+        ("10s", "it is a number with 0/s < gain <= 1000/s"),
+        ("10/ms", "it is a number with 0/s < gain <= 1000/s"),
+        ("0", "it is a number with 0/s < gain <= 1000/s"),
+        ("/s", "it is a number with 0/s < gain <= 1000/s"),
+    ] {
+        let error = Spec::parse(&format!("paced.law(gain={given})")).unwrap_err().to_string();
+        assert_eq!(error, format!("paced.law: gain cannot be \"{given}\": {message}"));
+    }
+}
+
 /// Another text of the same name is another law; specs that were read keep theirs.
 #[test]
 fn a_declaration_replaces_the_one_before() {
@@ -164,5 +191,29 @@ fn the_machine_bounds_what_a_law_answers() {
             let window = controller.output().window.get();
             assert!(window.is_finite() && window >= 1.0, "{answer}: {window}");
         }
+    }
+}
+
+/// The machine bounds an answer of `cut` that is not finite as one of 0.
+#[test]
+fn a_cut_that_is_not_finite_is_one_to_the_least_window() {
+    use cwnd::{Acked, Dur, Event, Lost, Time};
+    let cut_to = |answer: &str| {
+        let text = format!(
+            "law bad \"bad\"\non grow:\n return w + acked / w\non cut:\n return {answer}\n"
+        );
+        declare("endless.law", &text).unwrap();
+        let mut controller = controller("endless.law", &Settings::default());
+        let mut acked = Acked::new(2, Time::ZERO);
+        acked.rtt = Some(Dur::from_millis(10));
+        controller.on(Time::ZERO + Dur::from_millis(10), &Event::Acked(acked));
+        let lost = Lost::new(1, Time::ZERO, 9);
+        controller.on(Time::ZERO + Dur::from_millis(20), &Event::Lost(lost));
+        controller.output().window.get()
+    };
+    // The least threshold of RFC 5681 equation 4.
+    assert_eq!(cut_to("0"), 2.0);
+    for answer in ["w * 0 / 0", "w / 0", "-w / 0"] {
+        assert_eq!(cut_to(answer), 2.0, "{answer}");
     }
 }

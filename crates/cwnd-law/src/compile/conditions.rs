@@ -109,7 +109,7 @@ impl<'f> Compiler<'f> {
         let (x, y) = (self.some(a)?, self.some(b)?);
         for side in [a, b] {
             if let ExprKind::Name(name) = &side.kind {
-                self.compared.push(name);
+                self.known.push(name);
             }
         }
         let kind = self.same(&x, &y, &expr.span)?;

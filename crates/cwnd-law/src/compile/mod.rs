@@ -28,8 +28,8 @@ struct Compiler<'f> {
     warnings: Vec<Diagnostic>,
     /// The variables that are there at this point of the hook.
     there: Vec<Place>,
-    /// Names that the hook compares with a number: it knows whether they are 0.
-    compared: Vec<&'f str>,
+    /// Names that the hook compares with a number or assigns: it knows whether they are 0.
+    known: Vec<&'f str>,
     /// Whether the types of states no longer change by assignments.
     settled: bool,
     /// How many expressions and branches are open, and how many expressions were compiled.
@@ -48,7 +48,7 @@ pub(crate) fn law(file: &File) -> Checked<Law> {
         code: Code::default(),
         warnings: Vec::new(),
         there: Vec::new(),
-        compared: Vec::new(),
+        known: Vec::new(),
         settled: false,
         depth: 0,
         values: 0,
@@ -134,7 +134,7 @@ impl<'f> Compiler<'f> {
     fn begin(&mut self, hook: Option<Hook>) {
         self.names.begin(hook);
         self.there.clear();
-        self.compared.clear();
+        self.known.clear();
         self.code.begin(hook);
     }
 
@@ -209,6 +209,7 @@ impl<'f> Compiler<'f> {
             meaning: meaning.clone(),
             register: state.register as u8,
             present: state.may_be_none.then_some(state.register as u8 + 1),
+            instant: state.kind == Type::Instant,
         });
         Law {
             kind: self.names.kind,

@@ -56,6 +56,7 @@ impl<'f> Compiler<'f> {
                 self.names.states[place].written = true;
                 let compiled = self.value(value)?;
                 self.store(place, compiled, &value.span)?;
+                self.known.push(&name.text);
             }
             Statement::Return { value, span } => {
                 self.answer(value.as_ref(), span)?;

@@ -5,6 +5,7 @@ use super::names::Variable;
 use crate::Diagnostic;
 use crate::syntax::{Expr, ExprKind, Name};
 use alloc::format;
+use alloc::string::String;
 
 impl Compiler<'_> {
     /// Warns of what the law declares and does not use.
@@ -36,21 +37,23 @@ impl Compiler<'_> {
         }
     }
 
-    /// Warns where a state that begins with 0 divides.
+    /// Warns where 0 divides, or a state that begins with 0.
     pub(super) fn warn_of_zero(&mut self, divisor: &Expr) {
-        let ExprKind::Name(name) = &divisor.kind else { return };
-        let zero = |state: &Variable<'_>| {
-            state.name.text == *name
-                && !self.compared.contains(&name.as_str())
-                && matches!(state.initial.kind, ExprKind::Number(number, _) if number == 0.0)
+        let zero = |expr: &Expr| matches!(expr.kind, ExprKind::Number(number, _) if number == 0.0);
+        let begins = |name: &str, state: &Variable<'_>| {
+            state.name.text == name && !self.known.contains(&name) && zero(state.initial)
         };
-        if self.names.states.iter().any(zero) {
-            let message = format!("{name} begins with 0: the first division by it may be by 0");
-            self.warnings.push(Diagnostic::warning(divisor.span.clone(), message));
-        }
+        let message = match &divisor.kind {
+            ExprKind::Name(name) if self.names.states.iter().any(|state| begins(name, state)) => {
+                format!("{name} begins with 0: the first division by it may be by 0")
+            }
+            _ if zero(divisor) => String::from("this is a division by 0"),
+            _ => return,
+        };
+        self.warnings.push(Diagnostic::warning(divisor.span.clone(), message));
     }
 }
 
-fn warning(name: &Name, message: alloc::string::String) -> Diagnostic {
+fn warning(name: &Name, message: String) -> Diagnostic {
     Diagnostic::warning(name.span.clone(), message)
 }

@@ -298,7 +298,28 @@ impl<'f> Compiler<'f> {
                 (operation(operator), kind)
             }
         };
+        if op == Op::Power && x.constant.is_none() {
+            return Ok(self.power(mark, x, y, kind));
+        }
         Ok(self.result(mark, op, x, y, kind))
+    }
+
+    /// A power, by the operations that [`crate::code::power`] has for a constant exponent.
+    fn power(&mut self, mark: usize, x: Value, y: Value, kind: Type) -> Value {
+        match y.constant {
+            Some(0.0) => {
+                self.code.reset(mark);
+                Value { register: self.code.constant(1.0), kind, ..x }
+            }
+            Some(0.5) => self.result(mark, Op::Sqrt, x, x, kind),
+            Some(1.0) => Value { kind, ..x },
+            Some(2.0) => self.result(mark, Op::Multiply, x, x, kind),
+            Some(3.0) => {
+                let square = self.result(self.code.mark(), Op::Multiply, x, x, kind);
+                self.result(mark, Op::Multiply, square, x, kind)
+            }
+            _ => self.result(mark, Op::Power, x, y, kind),
+        }
     }
 
     /// The first value if it is there, else the second.

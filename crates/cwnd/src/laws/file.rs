@@ -103,7 +103,8 @@ impl WindowLaw for WindowFile {
             Input::Why => signal(why),
             other => context(cx, other),
         });
-        cut.unwrap_or(w)
+        // The machine leaves the least window; a value that is not finite would be no cut.
+        cut.map_or(w, |cut| if cut.is_finite() { cut } else { 0.0 })
     }
 
     fn answers_mark(&self, cx: &Context) -> bool {

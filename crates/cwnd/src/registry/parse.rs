@@ -97,7 +97,7 @@ fn read(parameter: &Parameter, text: &str) -> Option<f64> {
     }
 }
 
-/// Where the unit begins: the first letter that is not an exponent's.
+/// Where the unit begins: the first letter that is not an exponent's, or a line before it.
 fn suffix_at(text: &str) -> usize {
     let bytes = text.as_bytes();
     let exponent = |at: usize| {
@@ -106,7 +106,7 @@ fn suffix_at(text: &str) -> usize {
     };
     text.char_indices()
         .find(|&(at, c)| c.is_alphabetic() && !exponent(at))
-        .map_or(text.len(), |(at, _)| at)
+        .map_or(text.len(), |(at, _)| at - usize::from(text[..at].ends_with('/')))
 }
 
 /// `0.0625`, `6.25e-2` or `1/16`.
@@ -129,12 +129,13 @@ fn lacks_unit(parameter: &Parameter, text: &str) -> bool {
     !units(parameter.unit).is_empty() && fraction(text).is_some_and(|number| number != 0.0)
 }
 
-/// The suffixes of a unit: for times how many are a second, for rates how many bit/s they are.
-/// Other units have none.
+/// The suffixes of a unit: for times how many are a second, for bit rates how many bit/s they are.
+/// Units other than these and "/s" have none.
 pub(super) fn units(unit: &str) -> &'static [(&'static str, f64)] {
     match unit {
         "s" => &[("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)],
         "bit/s" => &[("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)],
+        "/s" => &[("/s", 1.0)],
         _ => &[],
     }
 }

@@ -49,7 +49,7 @@ impl Spec {
 
     /// Reads a spec: a name, and in parentheses values in declared order and `parameter=value`
     /// pairs. Numbers are decimals, fractions (`1/16`) or have an exponent (`1e-3`). Times and
-    /// rates have a unit (`10ms`, `1gbit`), except for 0; switches are on or off.
+    /// rates have a unit (`10ms`, `1gbit`, `5/s`), except for 0; switches are on or off.
     ///
     /// # Errors
     /// Says in one line what was wrong and what is allowed.
@@ -207,6 +207,7 @@ impl fmt::Display for Shown {
 fn with_unit(value: f64, unit: &str) -> (f64, &'static str) {
     match unit {
         "s" => (value, "s"),
+        "/s" => (value, "/s"),
         "bit/s" => [(1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")]
             .into_iter()
             .find(|(scale, _)| value >= *scale && value % scale == 0.0)
