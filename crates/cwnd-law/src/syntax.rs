@@ -229,9 +229,15 @@ fn newline(input: &mut Tokens<'_>) -> Parsed<()> {
 pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
     file_items.parse_next(&mut Tokens::new(tokens)).map_err(|Fail { left, expected, .. }| {
         // Every text ends with a token of its own, which no item consumes.
-        let Some(token) = tokens.get(tokens.len() - left) else {
+        let at = tokens.len() - left;
+        let Some(token) = tokens.get(at) else {
             return Diagnostic::error(0..0, "this is no law");
         };
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before)).unwrap_or(token);
+        // A statement that begins with such a word, which is else a name.
+        if matches!(before.text, "for" | "while") && expected == Some("=") {
+            return Diagnostic::error(before.span.clone(), "a law has no loops");
+        }
         let found = match token.kind {
             Kind::Newline => "the end of the line",
             Kind::Indent => "a deeper indentation",
@@ -247,6 +253,19 @@ pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
         };
         let error = Diagnostic::error(token.span.clone(), error);
         match found {
+            "+" | "-" | "*" | "/" | "^" if expected == Some("=") => {
+                let name = before.text;
+                let line = tokens[at + 1..].iter().take_while(|next| next.kind != Kind::Newline);
+                let mut words: Vec<&str> = line.map(|next| next.text).collect();
+                match words.as_mut_slice() {
+                    ["=", value] => error.help(format!("write {name} = {name} {found} {value}")),
+                    ["=", ..] => {
+                        let value = words[1..].join(" ");
+                        error.help(format!("write {name} = {name} {found} ({value})"))
+                    }
+                    _ => error,
+                }
+            }
             "**" => error.help("a power is written ^"),
             "bit" | "kbit" | "mbit" | "gbit" => {
                 error.help("rates are in packets per second: write 2e6 /s / (8 * packet)")

@@ -616,6 +616,57 @@ fn faults_are_named_where_they_are() {
             "expected the end of the line, found mbit: rates are in packets per second: write 2e6 /s / (8 * packet)",
         ),
         ("state w0", "state ms", (8, 7), "ms is the name of a unit"),
+        ("w0 = w\n", "w0 += 1\n", (25, 12), "expected \"=\", found +: write w0 = w0 + 1"),
+        ("w0 = w\n", "w0 *= w + 1\n", (25, 12), "expected \"=\", found *: write w0 = w0 * (w + 1)"),
+        ("w0 = w\n", "w0 - 1\n", (25, 12), "expected \"=\", found -"),
+        ("    w_max = none\n", "    while w > 1:\n", (28, 5), "a law has no loops"),
+        ("    w_max = none\n", "    for i in w:\n", (28, 5), "a law has no loops"),
+        (
+            "if why is timeout",
+            "if why == timeout",
+            (20, 19),
+            "choices are tested by \"is\": write why is timeout",
+        ),
+        (
+            "reset is decrease",
+            "reset != avoidance",
+            (18, 70),
+            "choices are tested by \"is\": write reset is not avoidance",
+        ),
+        (
+            "if why is timeout",
+            "if why is timeout or mark",
+            (20, 37),
+            "mark is no condition: write \"why is timeout or why is mark\"",
+        ),
+        (
+            "if why is timeout",
+            "if w > 1 and why is timeout and lost",
+            (20, 48),
+            "lost is no condition: write \"why is timeout and why is lost\"",
+        ),
+        (
+            "if why is timeout",
+            "if why is lost",
+            (20, 26),
+            "lost is no choice: choices are loss, mark, timeout, persistent_congestion, delay",
+        ),
+        ("w + each", "w + .5 * each", (14, 16), "a number begins with a digit: write 0.5"),
+        ("w + each", "w + 1e999", (14, 16), "this number is too large"),
+        ("w + each", "w + 1e999 ms", (14, 16), "this number is too large"),
+        ("window before it", "window\tbefore it", (9, 27), "a text has no control characters"),
+        (
+            "window before it\"",
+            "window\tbefore it",
+            (9, 20),
+            "a text ends on its line, with a double quote",
+        ),
+        (
+            "if why is timeout",
+            "if loss == why",
+            (20, 19),
+            "loss is not known here: choices are tested by \"is\"",
+        ),
         ("law simd", "lawn simd", (1, 1), "expected \"law\" or \"rate law\", found lawn"),
         ("2001\"", "2001", (2, 8), "a text ends on its line, with a double quote"),
         ("(2 * (w_max or", "(2 * ((w_max or", (27, 30), "this bracket is not closed"),
@@ -722,6 +773,12 @@ fn states_that_are_times_are_shown_in_seconds() {
     instance.call(Hook::Cut, |input| Some(if input == Input::Now { 2.5e9 } else { 10.0 }));
     let states: Vec<_> = instance.states().collect();
     assert_eq!(states, [("t", 2.5), ("gap", 2.5), ("u", 2.5)]);
+}
+
+#[test]
+fn a_hook_that_is_missing_is_named() {
+    let error = Law::parse("law l \"l\"\non grow:\n return w\n").unwrap_err();
+    assert_eq!(error.message, "a law of this kind needs \"on cut\"");
 }
 
 /// A power with a constant exponent costs what the operations cost that define it.

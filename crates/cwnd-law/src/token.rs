@@ -182,9 +182,25 @@ fn no_word(rest: &str, from: usize) -> Diagnostic {
     let first = rest.chars().next().unwrap_or_default();
     let span = from..from + first.len_utf8();
     if first == '"' {
+        let end = rest[1..].find('"').map_or(0, |end| end + 1);
+        if let Some(at) = rest[..end].find(char::is_control) {
+            let span = from + at..from + at + 1;
+            return Diagnostic::error(span, "a text has no control characters");
+        }
         return Diagnostic::error(span, "a text ends on its line, with a double quote");
     }
+    if let Some(digits) = rest.strip_prefix('.')
+        && digits.starts_with(|c: char| c.is_ascii_digit())
+    {
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let error = Diagnostic::error(span, "a number begins with a digit");
+        return error.help(format!("write 0.{}", &digits[..end]));
+    }
     if first.is_ascii_digit() {
+        let too_large = |number: &str| number.parse().is_ok_and(f64::is_infinite);
+        if decimal(&mut { rest }).is_ok_and(too_large) {
+            return Diagnostic::error(span, "this number is too large");
+        }
         let error = Diagnostic::error(span, "a number ends before a letter, or has a unit");
         return error.help("units are ns, us, ms, s and /s");
     }
@@ -210,9 +226,7 @@ fn word(input: &mut &str) -> Word<Kind> {
 
 /// A number, perhaps with a unit: `1.5`, `1e-3`, `10 ms`, `5 /s`.
 fn number(input: &mut &str) -> Word<Kind> {
-    let fraction = opt(('.', digit1));
-    let exponent = opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digit1));
-    let decimal = (digit1, fraction, exponent).take().parse_next(input)?;
+    let decimal = decimal(input)?;
     let end = not(one_of(|c: char| c.is_alphanumeric() || c == '_' || c == '.'));
     let (unit, power) = opt(terminated(preceded(take_while(0.., ' '), unit), end))
         .parse_next(input)?
@@ -224,6 +238,13 @@ fn number(input: &mut &str) -> Word<Kind> {
     let scaled = format!("{mantissa}e{}", exponent.saturating_add(power));
     let value = scaled.parse().ok().filter(|value: &f64| value.is_finite()).ok_or(EmptyError)?;
     Ok(Kind::Number(value, unit))
+}
+
+/// A number without its unit.
+fn decimal<'t>(input: &mut &'t str) -> Word<&'t str> {
+    let fraction = opt(('.', digit1));
+    let exponent = opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digit1));
+    (digit1, fraction, exponent).take().parse_next(input)
 }
 
 /// A unit, and the power of ten of its size in seconds or per second.

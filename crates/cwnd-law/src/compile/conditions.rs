@@ -49,6 +49,7 @@ impl<'f> Compiler<'f> {
             ExprKind::Binary(Binary::And, a, b) => {
                 let before = self.there.clone();
                 let first = self.condition(a)?;
+                self.check_choice(a, b, "and")?;
                 self.there.extend(&first.there_if_true);
                 let second = self.condition(b)?;
                 self.there = before;
@@ -61,6 +62,7 @@ impl<'f> Compiler<'f> {
             ExprKind::Binary(Binary::Or, a, b) if !self.names.is_optional(a, &|_| true) => {
                 let before = self.there.clone();
                 let first = self.condition(a)?;
+                self.check_choice(a, b, "or")?;
                 let skip = self.code.skip();
                 self.code.land(&first.when_false);
                 self.there.extend(&first.there_if_false);
@@ -106,7 +108,20 @@ impl<'f> Compiler<'f> {
         b: &'f Expr,
         expr: &Expr,
     ) -> Checked<Condition> {
-        let (x, y) = (self.some(a)?, self.some(b)?);
+        let x = self.some(a)?;
+        if matches!(x.kind, Type::Choice(_) | Type::ParameterChoice(_)) {
+            let error = Diagnostic::error(expr.span.clone(), "choices are tested by \"is\"");
+            return Err(match (operator, &a.kind, &b.kind) {
+                (Binary::Equal, ExprKind::Name(a), ExprKind::Name(b)) => {
+                    error.help(format!("write {a} is {b}"))
+                }
+                (Binary::NotEqual, ExprKind::Name(a), ExprKind::Name(b)) => {
+                    error.help(format!("write {a} is not {b}"))
+                }
+                _ => error,
+            });
+        }
+        let y = self.some(b)?;
         for side in [a, b] {
             if let ExprKind::Name(name) = &side.kind {
                 self.known.push(name);
@@ -115,7 +130,7 @@ impl<'f> Compiler<'f> {
         let kind = self.same(&x, &y, &expr.span)?;
         if matches!(kind, Type::Choice(_) | Type::ParameterChoice(_) | Type::Truth) {
             let message = "numbers and times are compared, this is neither";
-            return Err(Diagnostic::error(expr.span.clone(), message).help("write \"is\""));
+            return fault(&expr.span, message);
         }
         let (op, x, y) = match operator {
             Binary::Less => (Op::UnlessLess, x, y),
@@ -126,6 +141,26 @@ impl<'f> Compiler<'f> {
         };
         let condition = Condition::of(self.code.test(op, x.register, y.register));
         Ok(if operator == Binary::NotEqual { self.inverse(condition) } else { condition })
+    }
+
+    /// The operand after `or` or `and` is no choice of the test before it: `why is loss or mark`.
+    fn check_choice(&self, a: &Expr, b: &Expr, operator: &str) -> Checked<()> {
+        let ExprKind::Name(other) = &b.kind else { return Ok(()) };
+        let last = match &a.kind {
+            ExprKind::Binary(Binary::And | Binary::Or, _, last) => &last.kind,
+            test => test,
+        };
+        let (ExprKind::Binary(is @ (Binary::Is | Binary::IsNot), value, choice), false) =
+            (last, self.names.knows(other))
+        else {
+            return Ok(());
+        };
+        let (ExprKind::Name(value), ExprKind::Name(choice)) = (&value.kind, &choice.kind) else {
+            return Ok(());
+        };
+        let is = if *is == Binary::Is { "is" } else { "is not" };
+        Err(Diagnostic::error(b.span.clone(), format!("{other} is no condition"))
+            .help(format!("write \"{value} {is} {choice} {operator} {value} {is} {other}\"")))
     }
 
     fn inverse(&mut self, condition: Condition) -> Condition {

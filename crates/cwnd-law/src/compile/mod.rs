@@ -124,7 +124,7 @@ impl<'f> Compiler<'f> {
         let kind = self.names.kind;
         for hook in Hook::ALL.iter().filter(|hook| hook.kind() == kind && hook.is_required()) {
             if !self.code.has(*hook) {
-                let message = format!("a law of this kind has \"on {}\"", hook.name());
+                let message = format!("a law of this kind needs \"on {}\"", hook.name());
                 return fault(&file.name.span, message);
             }
         }

@@ -5,7 +5,7 @@ use super::values::{FUNCTIONS, Value};
 use super::{Checked, fault};
 use crate::Diagnostic;
 use crate::code::REGISTERS;
-use crate::hook::{Hook, Input, Kind, Type};
+use crate::hook::{Hook, Input, Kind, LIMITS, SIGNALS, Type};
 use crate::law::Parameter;
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use alloc::format;
@@ -215,6 +215,12 @@ impl<'f> Names<'f> {
         self.hook?.inputs().find(|input| input.name() == name).map(Place::Input)
     }
 
+    /// Whether an expression may use `name` here.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let declared = self.parameter(name).or_else(|| self.expression(name));
+        declared.is_some() || self.find(name).is_some()
+    }
+
     /// Whether an expression may be none by its variables, of which `counts` selects some.
     pub(super) fn is_optional(&self, expr: &Expr, counts: &dyn Fn(Place) -> bool) -> bool {
         match &expr.kind {
@@ -277,6 +283,9 @@ impl<'f> Names<'f> {
         let declared = states.chain(locals).chain(parameters).chain(expressions);
         let known = inputs.chain(declared.map(|name| name.text.as_str()));
         let error = Diagnostic::error(span.clone(), format!("{name} is not known here"));
+        if SIGNALS.contains(&name) || LIMITS.contains(&name) {
+            return error.help("choices are tested by \"is\"");
+        }
         did_you_mean(error, name, known).unwrap_or_else(|error| error)
     }
 

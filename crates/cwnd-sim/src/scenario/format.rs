@@ -140,8 +140,8 @@ pub struct Access {
 #[serde(deny_unknown_fields, expecting = "a table of TCP flows")]
 pub struct Flow {
     /// Congestion controller of the registry, such as `simd(beta=1/16)`, or one that the caller
-    /// resolves, such as `mine.py:Law(beta=1/8)` for a class of a Python file with a path relative
-    /// to the scenario.
+    /// resolves, such as `mine.law(beta=1/8)` for a law in a file or `mine.py:Law(beta=1/8)` for a
+    /// class of a Python file, with a path relative to the scenario.
     pub controller: String,
     /// Transport protocol. By default a window controller has TCP, and a rate controller a paced
     /// sender with receiver reports. `udt` is the UDT protocol, with any controller.
