@@ -455,8 +455,16 @@ proptest! {
     /// The canonical form is that of itself, and of the same law.
     #[test]
     fn the_canonical_form_is_the_same_law(seed: u64) {
+        let comment = |line: usize| match seed >> (line % 64) & 1 {
+            0 => String::new(),
+            _ => format!("{}# {line}\n", " ".repeat(line % 7)),
+        };
         let text = Writer::law(seed);
-        let Ok(law) = Law::parse(&text) else { return Ok(()) };
+        let bare = Law::parse(&text);
+        let lines = text.lines().enumerate();
+        let text: String = lines.map(|(n, line)| format!("{}{line}\n", comment(n))).collect();
+        let (Ok(bare), Ok(law)) = (bare, Law::parse(&text)) else { return Ok(()) };
+        prop_assert_eq!(law.hash(), bare.hash());
         let canonical = format(&text).unwrap();
         prop_assert_eq!(&format(&canonical).unwrap(), &canonical);
         let again = Law::parse(&canonical).unwrap();
@@ -641,9 +649,15 @@ fn faults_are_named_where_they_are() {
         ),
         (
             "if why is timeout",
-            "if w > 1 and why is timeout and lost",
-            (20, 48),
-            "lost is no condition: write \"why is timeout and why is lost\"",
+            "if w > 1 and reset is not decrease and avoidance",
+            (20, 55),
+            "avoidance is no condition: write \"reset is not decrease and reset is not avoidance\"",
+        ),
+        (
+            "if why is timeout",
+            "if why is timeout or slow_strt",
+            (20, 37),
+            "slow_strt is not known here: did you mean slow_start?",
         ),
         (
             "if why is timeout",

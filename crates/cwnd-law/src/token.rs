@@ -183,8 +183,9 @@ fn no_word(rest: &str, from: usize) -> Diagnostic {
     let span = from..from + first.len_utf8();
     if first == '"' {
         let end = rest[1..].find('"').map_or(0, |end| end + 1);
-        if let Some(at) = rest[..end].find(char::is_control) {
-            let span = from + at..from + at + 1;
+        let mut inside = rest[..end].char_indices();
+        if let Some((at, control)) = inside.find(|(_, c)| c.is_control()) {
+            let span = from + at..from + at + control.len_utf8();
             return Diagnostic::error(span, "a text has no control characters");
         }
         return Diagnostic::error(span, "a text ends on its line, with a double quote");

@@ -146,13 +146,14 @@ impl<'f> Compiler<'f> {
     /// The operand after `or` or `and` is no choice of the test before it: `why is loss or mark`.
     fn check_choice(&self, a: &Expr, b: &Expr, operator: &str) -> Checked<()> {
         let ExprKind::Name(other) = &b.kind else { return Ok(()) };
+        if self.names.knows(other) || !self.names.is_choice(other) {
+            return Ok(());
+        }
         let last = match &a.kind {
             ExprKind::Binary(Binary::And | Binary::Or, _, last) => &last.kind,
             test => test,
         };
-        let (ExprKind::Binary(is @ (Binary::Is | Binary::IsNot), value, choice), false) =
-            (last, self.names.knows(other))
-        else {
+        let ExprKind::Binary(is @ (Binary::Is | Binary::IsNot), value, choice) = last else {
             return Ok(());
         };
         let (ExprKind::Name(value), ExprKind::Name(choice)) = (&value.kind, &choice.kind) else {

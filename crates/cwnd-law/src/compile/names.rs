@@ -6,7 +6,7 @@ use super::{Checked, fault};
 use crate::Diagnostic;
 use crate::code::REGISTERS;
 use crate::hook::{Hook, Input, Kind, LIMITS, SIGNALS, Type};
-use crate::law::Parameter;
+use crate::law::{Domain, Parameter};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use alloc::format;
 use alloc::vec::Vec;
@@ -215,6 +215,17 @@ impl<'f> Names<'f> {
         self.hook?.inputs().find(|input| input.name() == name).map(Place::Input)
     }
 
+    /// Whether `name` is a choice of an input or of a parameter.
+    pub(super) fn is_choice(&self, name: &str) -> bool {
+        let of_parameter = |declared: &Declared<'_>| match &declared.is.domain {
+            Domain::Choice(choices) => choices.iter().any(|choice| choice == name),
+            _ => false,
+        };
+        SIGNALS.contains(&name)
+            || LIMITS.contains(&name)
+            || self.parameters.iter().any(of_parameter)
+    }
+
     /// Whether an expression may use `name` here.
     pub(super) fn knows(&self, name: &str) -> bool {
         let declared = self.parameter(name).or_else(|| self.expression(name));
@@ -283,7 +294,7 @@ impl<'f> Names<'f> {
         let declared = states.chain(locals).chain(parameters).chain(expressions);
         let known = inputs.chain(declared.map(|name| name.text.as_str()));
         let error = Diagnostic::error(span.clone(), format!("{name} is not known here"));
-        if SIGNALS.contains(&name) || LIMITS.contains(&name) {
+        if self.is_choice(name) {
             return error.help("choices are tested by \"is\"");
         }
         did_you_mean(error, name, known).unwrap_or_else(|error| error)
