@@ -148,7 +148,7 @@ pub(crate) struct Word {
 }
 
 /// The registers of an instance of a law.
-pub type Registers = [f64; REGISTERS];
+pub(crate) type Registers = [f64; REGISTERS];
 
 /// The inputs of a hook and their registers.
 pub(crate) type Inputs = alloc::vec::Vec<(Input, u8, Option<u8>)>;

@@ -1,9 +1,9 @@
 //! A law that has been read, and its instances.
 
+use crate::Diagnostic;
 use crate::code::{Body, NANOS, REGISTERS, Registers, Word, run};
 use crate::hook::{Hook, Input, Kind};
 use crate::unit::Unit;
-use crate::{Diagnostic, compile, format, syntax, token};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -104,38 +104,6 @@ pub struct Law {
 }
 
 impl Law {
-    /// Reads a law.
-    ///
-    /// ```
-    /// use cwnd_law::{Hook, Input, Law};
-    ///
-    /// let law = Law::parse(
-    ///     r#"
-    /// law gentle "AIMD(1, beta)"
-    /// parameter beta = 1/4 in (0, 1) "reduction at a loss as a fraction of the window"
-    ///
-    /// on grow:
-    ///     return w + acked / w
-    ///
-    /// on cut:
-    ///     return w - beta * w
-    /// "#,
-    /// )
-    /// .unwrap();
-    /// let mut instance = law.instance(&[0.5]);
-    /// let cut = instance.call(Hook::Cut, |input| (input == Input::W).then_some(20.0));
-    /// assert_eq!(cut, Some(10.0));
-    /// ```
-    ///
-    /// # Errors
-    /// The first fault of the text.
-    pub fn parse(text: &str) -> Result<Law, Diagnostic> {
-        let mut tokens = token::tokens(text)?;
-        let (hash, equations) = (format::hash(&tokens), format::equations(&tokens));
-        tokens.retain(|token| !matches!(token.kind, token::Kind::Comment { .. }));
-        Ok(Law { hash, equations, ..compile::law(&syntax::file(&tokens)?)? })
-    }
-
     /// The kind of law.
     pub const fn kind(&self) -> Kind {
         self.kind

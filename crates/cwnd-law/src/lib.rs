@@ -6,12 +6,13 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+mod canonical;
 mod code;
 mod compile;
 mod diagnostic;
-mod format;
 mod hook;
 mod law;
+mod reader;
 mod syntax;
 mod token;
 mod unit;
@@ -23,9 +24,9 @@ mod evaluator;
 #[cfg(test)]
 mod tests;
 
-pub use code::{REGISTERS, Registers};
+pub use code::REGISTERS;
 pub use diagnostic::{Diagnostic, Severity};
-pub use format::format;
 pub use hook::{CLOCKS, Hook, Input, Kind, LIMITS, SIGNALS};
 pub use law::{Domain, Instance, Law, Parameter, State};
+pub use reader::format;
 pub use token::MAX_TEXT;

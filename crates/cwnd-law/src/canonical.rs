@@ -1,19 +1,17 @@
 //! The canonical form of a text.
 
+use crate::Diagnostic;
 use crate::token::{Kind, MAX_TEXT, Token, tokens};
 use crate::unit::Unit;
-use crate::{Diagnostic, Law};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The text with its lines indented by four blanks, one blank between words, and no blank lines but
-/// between items; comments stay.
+/// The canonical form of the text of a law.
 ///
 /// # Errors
-/// The first fault of the text, or that its canonical form is too long.
-pub fn format(text: &str) -> Result<String, Diagnostic> {
-    Law::parse(text)?;
+/// The first fault of its words, or that the canonical form is too long.
+pub(crate) fn form(text: &str) -> Result<String, Diagnostic> {
     let mut printer = Printer::default();
     let (mut last_line, mut line, mut at) = (0, 0, 0);
     let tokens = tokens(text)?;

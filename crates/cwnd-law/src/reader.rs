@@ -1,0 +1,48 @@
+//! From a text to its law, and to its canonical form.
+
+use crate::{Diagnostic, Law, canonical, compile, syntax, token};
+use alloc::string::String;
+
+impl Law {
+    /// Reads a law.
+    ///
+    /// ```
+    /// use cwnd_law::{Hook, Input, Law};
+    ///
+    /// let law = Law::parse(
+    ///     r#"
+    /// law gentle "AIMD(1, beta)"
+    /// parameter beta = 1/4 in (0, 1) "reduction at a loss as a fraction of the window"
+    ///
+    /// on grow:
+    ///     return w + acked / w
+    ///
+    /// on cut:
+    ///     return w - beta * w
+    /// "#,
+    /// )
+    /// .unwrap();
+    /// let mut instance = law.instance(&[0.5]);
+    /// let cut = instance.call(Hook::Cut, |input| (input == Input::W).then_some(20.0));
+    /// assert_eq!(cut, Some(10.0));
+    /// ```
+    ///
+    /// # Errors
+    /// The first fault of the text.
+    pub fn parse(text: &str) -> Result<Law, Diagnostic> {
+        let mut tokens = token::tokens(text)?;
+        let (hash, equations) = (canonical::hash(&tokens), canonical::equations(&tokens));
+        tokens.retain(|token| !matches!(token.kind, token::Kind::Comment { .. }));
+        Ok(Law { hash, equations, ..compile::law(&syntax::file(&tokens)?)? })
+    }
+}
+
+/// The text with its lines indented by four blanks, one blank between words, and no blank lines but
+/// between items; comments stay.
+///
+/// # Errors
+/// The first fault of the text, or that its canonical form is too long.
+pub fn format(text: &str) -> Result<String, Diagnostic> {
+    Law::parse(text)?;
+    canonical::form(text)
+}
