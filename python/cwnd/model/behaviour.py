@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import Annotated, TypedDict
 
+from cwnd.controller import Spec
 from cwnd.errors import ArgumentError
 from cwnd.model.law import RTT_S, is_rate_law, sawtooth, specification
+from cwnd.model.quantities import Unit
 from cwnd.model.stationary import figures
 from cwnd.model.synchronous import convergence
-
-if TYPE_CHECKING:
-    from cwnd.controller import Spec
 
 LOSS_RATES = (1e-4, 1e-3, 1e-2)
 WINDOWS = (20.0, 100.0, 1000.0)
@@ -21,42 +20,41 @@ CAPACITY = 100.0
 class Alone(TypedDict):
     """The stationary distribution of the window under random losses."""
 
-    p: float
-    mean_window: float
-    cv: float
-    rate_pps: float
+    p: Annotated[float, "Probability that a packet is lost"]
+    mean_window: Annotated[float, "Mean of the window over time", Unit("packets")]
+    cv: Annotated[float, "Coefficient of variation of the window"]
+    rate_pps: Annotated[float, "Mean rate", Unit("packets/s")]
 
 
 class Tooth(TypedDict):
     """A cycle between losses at one window."""
 
-    at_loss: float
-    after: float
-    rounds: float
-    packets: float
+    at_loss: Annotated[float, "Window at the loss", Unit("packets")]
+    after: Annotated[float, "Window after it", Unit("packets")]
+    rounds: Annotated[float, "Round-trip times to the next loss"]
+    packets: Annotated[float, "Packets sent until then"]
 
 
 class InStep(TypedDict):
     """Two flows of the law that start apart, with synchronised losses."""
 
-    rounds_to_use_the_link: float
-    rounds_to_share_it: float
-    epochs: float
+    rounds_to_use_the_link: Annotated[float, "Rounds until they use the link"]
+    rounds_to_share_it: Annotated[float, "Rounds from then on until they share it"]
+    epochs: Annotated[float, "Losses until they share it"]
 
 
 class Behaviour(TypedDict):
-    """The law of a controller in three models; a model that does not apply is none."""
+    """The law of a controller in three models; a model that does not apply is None."""
 
-    controller: str
-    rtt_s: float
-    alone: list[Alone] | None
-    loss_to_loss: list[Tooth] | None
-    in_step: InStep
-    reasons: list[str]
-    """Why a model does not apply."""
+    controller: Annotated[str, "The specification"]
+    rtt_s: Annotated[float, "Round-trip time", Unit("s")]
+    alone: Annotated[list[Alone] | None, "Rows by loss rate"]
+    loss_to_loss: Annotated[list[Tooth] | None, "Rows by window at the loss"]
+    in_step: Annotated[InStep, "From windows of 10 and 30 packets on a link of 100"]
+    reasons: Annotated[list[str], "Why a model does not apply"]
 
 
-def behaviour(spec: Spec) -> Behaviour:
+def behaviour(spec: Annotated[Spec, "A controller; as for `cwnd.compare`"]) -> Behaviour:
     """Evaluate a law alone at some loss rates, between losses at some windows, and in step.
 
     The models are `cwnd.model.stationary.figures`, `cwnd.model.law.sawtooth` and
@@ -71,7 +69,7 @@ def behaviour(spec: Spec) -> Behaviour:
     --------
     >>> found = behaviour("reno")
     >>> round(found["alone"][1]["mean_window"], 1), found["loss_to_loss"][0]["after"]
-    (41.2, 10.0)
+    (40.6, 10.0)
     """
     reasons = []
     alone: list[Alone] | None = None
