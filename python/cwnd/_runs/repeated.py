@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,18 +15,18 @@ from cwnd._runs.defaults import BACKEND
 from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.goodput_limit import goodput_limit, range_within
 from cwnd._runs.result import jsonable, write_text
-from cwnd._runs.run import check_seed, measure
-from cwnd._runs.scenario import Scenario
-from cwnd._runs.scenario_keys import check_values, write_values
+from cwnd._runs.run import check_seed, measure, read_run, run_command
 from cwnd.errors import ArgumentError
 from cwnd.stats import UNIT, Estimate, estimate
 from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from cwnd._base.records import JsonObject
     from cwnd._runs.result import Result
+    from cwnd._runs.scenario import Scenario
 
 Leaf: TypeAlias = Callable[[str, list[float], float], object]
 
@@ -156,22 +154,14 @@ def run_repeated(
         raise ArgumentError("repeat", f"{repeat} is not a whole number above 0")
     if not lookahead and on != "sim":
         raise ArgumentError("lookahead", "only the backend sim has lookahead")
-    path = None if isinstance(scenario, Scenario) else Path(scenario)
-    if not isinstance(scenario, Scenario):
-        scenario = Scenario.from_toml(Path(scenario))
     values = values or {}
-    check_values(values)
-    scenario = scenario.with_values(values)
+    path, scenario = read_run(scenario, values)
     seed = scenario.seed if seed is None else seed
     check_seed(seed)
     check_seed(seed + repeat - 1)
     jobs = [(scenario, seed + i) for i in range(repeat)]
     results = measure(jobs, lambda _, run: run, on=on, lookahead=lookahead, progress=progress)
-    if path is None:
-        return Repeated(results, "")
-    words = ["cwnd", "run", str(path), *write_values(values), "--repeat", str(repeat)]
-    words += ["--seed", str(seed), *([] if on == "sim" else ["--on", on])]
-    return Repeated(results, shlex.join(words))
+    return Repeated(results, "" if path is None else run_command(path, values, seed, on, repeat))
 
 
 def _merge(

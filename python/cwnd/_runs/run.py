@@ -88,12 +88,8 @@ def run(
     >>> list(result.flows["controller"])
     ['reno', 'reno']
     """
-    path = None if isinstance(scenario, Scenario) else Path(scenario)
-    if not isinstance(scenario, Scenario):
-        scenario = Scenario.from_toml(Path(scenario))
     values = values or {}
-    check_values(values)
-    scenario = scenario.with_values(values)
+    path, scenario = read_run(scenario, values)
     seed = scenario.seed if seed is None else seed
     if pcap is not None and on != "sim":
         raise ArgumentError("pcap", "packet capture needs the backend sim")
@@ -117,10 +113,24 @@ def run(
     return result
 
 
-def run_command(file: Path, values: Mapping[str, object], seed: int, on: str) -> str:
-    """Return the command that repeats a run."""
+def read_run(
+    scenario: Scenario | str | Path, values: Mapping[str, object]
+) -> tuple[Path | None, Scenario]:
+    """Return the file of a scenario, if it is of a file, and the scenario with some values."""
+    path = None if isinstance(scenario, Scenario) else Path(scenario)
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_toml(Path(scenario))
+    check_values(values)
+    return path, scenario.with_values(values)
+
+
+def run_command(
+    file: Path, values: Mapping[str, object], seed: int, on: str, repeat: int | None = None
+) -> str:
+    """Return the command that repeats a run, or several runs."""
+    times = [] if repeat is None else ["--repeat", str(repeat)]
     where = [] if on == "sim" else ["--on", on]
-    words = ["cwnd", "run", str(file), *write_values(values), "--seed", str(seed)]
+    words = ["cwnd", "run", str(file), *write_values(values), *times, "--seed", str(seed)]
     return shlex.join([*words, *where])
 
 
