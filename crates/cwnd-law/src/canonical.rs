@@ -170,8 +170,8 @@ impl Printer {
     }
 }
 
-/// Whether the token at `place` is the line of a fraction such as `1/2`, which no operator divides:
-/// `w / 1 / 2` and `1 / 2 ^ w` have none.
+/// Whether the token at `place` is the slash of a fraction of two numbers, such as `1/2`. In
+/// `w / 1 / 2` and `1 / 2 ^ w` other operators bind one of the numbers: these have no fraction.
 fn is_fraction(tokens: &[Token<'_>], place: usize) -> bool {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let number = |at: usize| {

@@ -160,7 +160,7 @@ pub(crate) struct Body {
     pub(crate) hook: Option<Hook>,
     /// The position of its first operation.
     pub(crate) entry: usize,
-    /// The inputs that it uses: each with its register, and that which says whether it is there.
+    /// The inputs that it uses: each with its register, and the register that is 0 if it is none.
     pub(crate) inputs: Inputs,
     /// The largest cost of a path.
     pub(crate) cost: u32,

@@ -13,8 +13,8 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The operations that skip if the condition is false, and which variables are there where it is
-/// true and where it is false.
+/// The operations that skip if the condition is false, and the variables that are known not to be
+/// none where it is true and where it is false.
 #[derive(Default)]
 pub(super) struct Condition {
     pub(super) when_false: Vec<usize>,

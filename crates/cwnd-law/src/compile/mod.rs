@@ -26,7 +26,7 @@ struct Compiler<'f> {
     names: Names<'f>,
     code: Code,
     warnings: Vec<Diagnostic>,
-    /// The variables that are there at this point of the hook.
+    /// The variables that are known not to be none at this point of the hook.
     there: Vec<Place>,
     /// Names that the hook compares with a number or assigns: it knows whether they are 0.
     known: Vec<&'f str>,

@@ -49,7 +49,7 @@ pub(super) struct Variable<'f> {
 }
 
 impl Variable<'_> {
-    /// Its register, and that which says whether it is there.
+    /// Its register, and the register that is 0 if its value is none.
     pub(super) fn registers(&self) -> (Register, Option<Register>) {
         let present = self.may_be_none.then_some(Register::State(self.register + 1));
         (Register::State(self.register), present)
@@ -275,7 +275,7 @@ impl<'f> Names<'f> {
         Hook::ALL.iter().copied().filter(given)
     }
 
-    /// A name that an expression uses and nothing has.
+    /// The error for a name that an expression uses and that is not declared.
     pub(super) fn unknown(&self, name: &str, span: &Range<usize>) -> Diagnostic {
         let others: Vec<&str> = self.hooks_with(name).map(Hook::name).collect();
         if let (false, Some(hook)) = (others.is_empty(), self.hook) {

@@ -67,7 +67,7 @@ impl Code {
         self.bodies.push(Body { hook, entry: self.steps.len(), inputs: Vec::new(), cost: 0 });
     }
 
-    /// Ends it; the largest cost of a path.
+    /// Ends the hook, or the initial values, and returns the largest cost of a path.
     pub(super) fn end_body(&mut self) -> u32 {
         self.most_inputs = self.most_inputs.max(self.input_registers);
         let Some(body) = self.bodies.last_mut() else { return 0 };
@@ -88,7 +88,7 @@ impl Code {
         body.cost
     }
 
-    /// The register of an input, and that which says whether it is there.
+    /// The register of an input, and the register that is 0 if its value is none.
     pub(super) fn input(&mut self, input: Input) -> (Register, Option<Register>) {
         let known = self.inputs.iter().find(|(other, ..)| *other == input);
         let (_, register, present) = known.copied().unwrap_or_else(|| {

@@ -37,7 +37,7 @@ pub(crate) const FUNCTIONS: &[(&str, Op, bool)] = &[
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) register: Register,
-    /// The register that says whether it is there; nothing where it always is.
+    /// The register that is 0 if the value is none; `None` for a value that never is.
     pub(super) present: Option<Register>,
     pub(super) kind: Type,
     pub(super) constant: Option<f64>,
@@ -57,7 +57,7 @@ impl<'f> Compiler<'f> {
             .help("write \"or\" and another value, or test it by \"is none\""))
     }
 
-    /// The register that says whether a value is there.
+    /// The register that is 0 if a value is none.
     pub(super) fn present(&mut self, value: &Value) -> Register {
         value.present.unwrap_or_else(|| self.code.constant(1.0))
     }
@@ -420,7 +420,8 @@ fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
     }
 }
 
-/// The operation of a function of so many values, and whether they are plain numbers.
+/// The operation of a function that is called with `values` arguments, and whether its argument is
+/// a plain number.
 fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bool)> {
     let name = &function.text;
     let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
