@@ -55,7 +55,7 @@ def send(isolated, tmp_path):
         inbox={inbox}
         {link}
         ip netns exec {namespace} {cwnd} recv {options} --bind {address} \
-            --port 9000 --once --out {inbox} 2> {told} &
+            --port 9000 --once --out {inbox} > {tmp_path / "received"} 2> {told} &
         until grep -q receiving {told}; do sleep 0.05; done
         {cwnd} send {source} {address}:9000 {options} {rate} 2> {tmp_path / "sent"} &
         sender=$!
