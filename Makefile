@@ -41,7 +41,7 @@ help:
 	@echo "make agreement   write validation/agreement.csv: 12 minutes of real time, as root"
 	@echo "make agreement-linux   record the kernel's own Reno, CUBIC and BBR for docs/validation.md: 70 minutes of real time, as root"
 	@echo "make cards   evaluate every controller and write docs/cards: an hour of two cores"
-	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: a quarter of an hour of one core"
+	@echo "make ns3     run the dumbbells of validation/ns3 in ns-3: half an hour of one core"
 	@echo "make fuzz    feed what comes from the network, key files and laws to a fuzzer, a minute each"
 	@echo "make deny    check licences, sources and security advisories of the locked crates, from the network"
 	@echo "make instructions   count them and write them down, after a change that was to change them"

@@ -1,6 +1,6 @@
 """Run the dumbbell in ns-3 for every case and seed, and write one JSON file for each group.
 
-    make ns3                                               # all, a quarter of an hour of one core
+    make ns3                                               # all, half an hour of one core
     python3 validation/ns3/run.py target/ns3/dumbbell pie  # the groups named
 
 A file has a list of cases: the parameters, which are the options of `dumbbell.cc`, and the results
@@ -37,6 +37,21 @@ FAR = {"rate": 50e6, "rtt_min": 0.020, "rtt_max": 0.030, "duration": 40, "warmup
 # One flow, and a queue with room for slow start: after many losses in one window, ns-3's TcpBbr
 # remains at a fraction of the rate.
 BBR = {"law": "bbr", "queue": "droptail", **LOW, "rtt_min": 0.040, "rtt_max": 0.060}
+# The networks of laws in files. Windows are above 15 packets, below which Illinois is Reno.
+LAW = {"queue": "droptail", "rtt_min": 0.095, "rtt_max": 0.095, "duration": 100, "warmup": 20}
+
+
+def law(name: str) -> dict[str, Parameters]:
+    """Return the cases of the law in `laws/NAME.law`."""
+    cases = {
+        "droptail-1": {"flows": 1, "rate": 10e6, "limit": 83},
+        "droptail-1-50mbit": {"flows": 1, "rate": 50e6, "limit": 208},
+        "droptail-4": {"flows": 4, "rate": 40e6, "limit": 300, "rtt_min": 0.080, "rtt_max": 0.100},
+        "codel-2": {"flows": 2, "rate": 50e6, "limit": 1000, "queue": "codel"},
+        "loss-0.1%": {"flows": 1, "rate": 10e6, "limit": 1000, "loss": 0.001},
+        "loss-0.3%": {"flows": 1, "rate": 20e6, "limit": 1000, "loss": 0.003, "rtt_min": 0.050},
+    }
+    return {case: {"law": name, **LAW, **parameters} for case, parameters in cases.items()}
 
 
 def discipline(queue: str, limit: int, duration: int) -> dict[str, Parameters]:
@@ -100,6 +115,8 @@ GROUPS: dict[str, dict[str, Parameters]] = {
             "loss": 0.0002,
         },
     },
+    "illinois": law("illinois"),
+    "hybla": law("hybla"),
     "dctcp": {
         "near-2": {"flows": 2, **STEP, **NEAR},
         "near-8": {"flows": 8, **STEP, **NEAR},
