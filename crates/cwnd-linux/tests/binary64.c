@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The operations of kernel/binary64.h, for binary64.rs. The program reads rows of the number of an
+ * operation and two operands, and answers each with the results of this operation and the nine
+ * that follow.
+ */
+#include <stdio.h>
+#include "binary64.h"
+
+#define RESULTS 10
+
+static u64 apply(u64 op, u64 a, u64 b)
+{
+	switch (op) {
+	case 0:
+		return b64_add(a, b);
+	case 1:
+		return b64_sub(a, b);
+	case 2:
+		return b64_mul(a, b);
+	case 3:
+		return b64_div(a, b);
+	case 4:
+		return b64_sqrt(a);
+	case 5:
+		return b64_floor(a);
+	case 6:
+		return b64_ceil(a);
+	case 7:
+		return b64_from_u64(a >> (b & 63));
+	case 8:
+		return b64_to_u64(a);
+	case 9:
+		return b64_less(a, b) | b64_at_most(a, b) << 1 | b64_equal(a, b) << 2;
+	}
+	return 0;
+}
+
+int main(void)
+{
+	u64 in[3], out[RESULTS];
+
+	while (fread(in, sizeof(in), 1, stdin) == 1) {
+		int k;
+
+		for (k = 0; k < RESULTS; k++)
+			out[k] = apply(in[0] + k, in[1], in[2]);
+		fwrite(out, sizeof(out), 1, stdout);
+	}
+	return 0;
+}
