@@ -94,6 +94,7 @@ pub struct Law {
     pub(crate) states: Vec<State>,
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) hash: String,
+    pub(crate) text: String,
     pub(crate) code: Vec<Word>,
     /// The first is that of the initial values.
     pub(crate) bodies: Vec<Body>,
@@ -152,6 +153,11 @@ impl Law {
     /// The law's identity: 32 hexadecimal digits, which comments, texts and blanks do not change.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// The text that it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether it has the hook.

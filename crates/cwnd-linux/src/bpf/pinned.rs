@@ -38,14 +38,20 @@ fn directory(name: &str) -> PathBuf {
     pins().join(name)
 }
 
-/// Returns the name of a controller that is loaded without a name.
+/// Returns the name of a controller that is loaded without a name: `cwnd_` and its name, of a law in
+/// a file that of the file.
 pub fn default_name(spec: &Spec) -> String {
-    format!("cwnd_{}", spec.name())
+    let stem = Path::new(spec.name()).file_stem().unwrap_or_default().to_string_lossy();
+    let allowed = stem.chars().map(|c| if is_allowed(c) { c } else { '_' });
+    format!("cwnd_{}", allowed.take(NAME_MAX - 1 - "cwnd_".len()).collect::<String>())
+}
+
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
     let valid_length = !name.is_empty() && name.len() < NAME_MAX;
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if valid_length && name.chars().all(is_allowed) {
         return Ok(());
     }
