@@ -161,3 +161,78 @@ fn basic(a: f64, b: f64) -> [u64; BASIC.len()] {
 fn basic_operations() {
     compare("binary64-basic", 0, BASIC, PAIRS, Random::pair, basic);
 }
+
+/// The same operations as a BPF program.
+mod bpf {
+    use super::{BASIC, Random, basic};
+    use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+    use std::time::Instant;
+    use std::{env, fs};
+
+    /// Operands of a call of the program.
+    const COUNT: usize = 4096;
+    const CALLS: usize = 16;
+
+    /// Returns the reason why this machine cannot run the test, if any.
+    fn missing_requirement() -> Option<&'static str> {
+        let status = fs::read_to_string("/proc/self/status");
+        if !status.is_ok_and(|it| it.contains("\nUid:\t0\t")) {
+            return Some("root is required");
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        let is_installed = env::split_paths(&path).any(|folder| folder.join("clang-14").exists());
+        (!is_installed).then_some("clang-14 is required")
+    }
+
+    /// Compiles `binary64.c` for BPF.
+    fn compile() -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join("binary64.o");
+        let done = Command::new("clang-14")
+            .args(["-target", "bpf", "-O2", "-g", "-mcpu=v3", "-Wall", "-Werror", "-I"])
+            .arg(root.join("../../kernel"))
+            .arg("-c")
+            .arg(root.join("tests/binary64.c"))
+            .arg("-o")
+            .arg(&object)
+            .status();
+        assert!(done.unwrap().success());
+        object
+    }
+
+    #[test]
+    fn the_kernel_gives_the_same_bits() {
+        if let Some(why) = missing_requirement() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        let mut object = ObjectBuilder::default().open_file(compile()).unwrap().load().unwrap();
+        let map = object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let map = libbpf_rs::MapHandle::try_from(&map.unwrap()).unwrap();
+        let program = object.progs_mut().next().unwrap();
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for (op, name) in BASIC.iter().enumerate() {
+            for _ in 0..CALLS {
+                let pairs: Vec<_> = (0..COUNT).map(|_| random.pair()).collect();
+                let mut words = vec![op as u64];
+                words.extend(pairs.iter().map(|(a, _)| a.to_bits()));
+                words.extend(pairs.iter().map(|(_, b)| b.to_bits()));
+                words.resize(1 + 3 * COUNT, 0);
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                map.update(&[0; 4], &bytes, MapFlags::ANY).unwrap();
+                let start = Instant::now();
+                program.test_run(ProgramInput::default()).unwrap();
+                let time = start.elapsed();
+                println!("{name}: {} ns", time.as_nanos() as f64 / COUNT as f64);
+                let bytes = map.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+                let results = bytes.chunks_exact(8).skip(1 + 2 * COUNT);
+                for (&(a, b), got) in pairs.iter().zip(results) {
+                    let (got, real) = (u64::from_ne_bytes(got.try_into().unwrap()), basic(a, b)[op]);
+                    assert!(got == real, "{name}({a:e}, {b:e}) = {got:016x}, not {real:016x}");
+                }
+            }
+        }
+    }
+}
