@@ -31,6 +31,16 @@ static u64 apply(u64 op, u64 a, u64 b)
 		return b64_to_u64(a);
 	case 9:
 		return b64_less(a, b) | b64_at_most(a, b) << 1 | b64_equal(a, b) << 2;
+	case 10:
+		return b64_exp(a);
+	case 11:
+		return b64_log(a);
+	case 12:
+		return b64_log10(a);
+	case 13:
+		return b64_cbrt(a);
+	case 14:
+		return b64_power(a, b);
 	}
 	return 0;
 }
