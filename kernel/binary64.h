@@ -325,4 +325,420 @@ B64_FUNCTION u64 b64_to_u64(u64 a)
 	return a >> (1023 + 63 - e);
 }
 
+/*
+ * The functions below are the sequences of operations of version 0.2 of the Rust crate libm: a
+ * sequence in another order rounds differently.
+ */
+
+#define B64_HALF (0x3feULL << 52)
+#define B64_TWO (1ULL << 62)
+#define B64_ONE_AND_A_HALF (0x3ff8ULL << 48)
+
+/* c + x y. */
+FX_INLINE u64 b64_add_product(u64 c, u64 x, u64 y)
+{
+	return b64_add(c, b64_mul(x, y));
+}
+
+/* An integer with a sign. */
+FX_INLINE u64 b64_from_s64(s64 a)
+{
+	return a < 0 ? b64_neg(b64_from_u64(-a)) : b64_from_u64(a);
+}
+
+/* a 2^power for a normal a > 0. */
+FX_INLINE u64 b64_scale(u64 a, s64 power)
+{
+	return b64_round(0, (s64)(a >> 52) + power, ((a & B64_FRACTION) | B64_LEADING) << 10);
+}
+
+/* a without the 32 lowest bits of its fraction: products of two such numbers are nearly exact. */
+FX_INLINE u64 b64_high(u64 a)
+{
+	return a >> 32 << 32;
+}
+
+/* a - t (1/6 - t/360 + ...), t = a^2: c of exp(a) = 1 + a + a c / (2 - c), for |a| < 0.35. */
+B64_FUNCTION u64 b64_exp_part(u64 a)
+{
+	u64 t = b64_mul(a, a), sum;
+
+	sum = b64_add_product(0xbebbbd41c5d26bf1, t, 0x3e66376972bea4d0);
+	sum = b64_add_product(0x3f11566aaf25de2c, t, sum);
+	sum = b64_add_product(0xbf66c16c16bebd93, t, sum);
+	sum = b64_add_product(0x3fc555555555553e, t, sum);
+	return b64_sub(a, b64_mul(t, sum));
+}
+
+B64_FUNCTION u64 b64_exp(u64 a)
+{
+	u64 x = b64_abs(a), sign = a & B64_SIGN, high = a, low = 0, c;
+	s64 power = 0;
+
+	if (x > B64_INFINITY)
+		return B64_NAN;
+	/* More than the logarithm of the largest number, or less than that of half the smallest. */
+	if (x > (sign ? 0x40874910d52d3051 : 0x40862e42fefa39ef))
+		return sign ? 0 : B64_INFINITY;
+	/* At most 2^-28. */
+	if (x >> 32 <= 0x3e300000)
+		return b64_add(B64_ONE, a);
+	/* exp(a) = 2^power exp(high - low), if |a| is more than log(2) / 2. */
+	if (x >> 32 > 0x3fd62e42) {
+		u64 p = B64_ONE;
+
+		/* At least 1.5 log(2). */
+		if (x >> 32 >= 0x3ff0a2b2) {
+			power = b64_to_u64(b64_add_product(B64_HALF, x, 0x3ff71547652b82fe));
+			p = b64_from_u64(power);
+		} else {
+			power = 1;
+		}
+		if (sign)
+			power = -power;
+		p |= sign;
+		high = b64_sub(a, b64_mul(p, 0x3fe62e42fee00000));
+		low = b64_mul(p, 0x3dea39ef35793c76);
+		a = b64_sub(high, low);
+	}
+	c = b64_exp_part(a);
+	x = b64_div(b64_mul(a, c), b64_sub(B64_TWO, c));
+	x = b64_add(B64_ONE, b64_add(b64_sub(x, low), high));
+	return power ? b64_scale(x, power) : x;
+}
+
+/* The natural logarithm, or that of base 10. */
+B64_FUNCTION u64 b64_logarithm(u64 a, u32 decimal)
+{
+	u64 f, half, s, z, w, r, p, high, low;
+	s64 power = -1023;
+
+	if (!b64_abs(a))
+		return B64_SIGN | B64_INFINITY;
+	if (a > B64_INFINITY)
+		return B64_NAN;
+	if (a == B64_INFINITY)
+		return a;
+	if (a == B64_ONE)
+		return 0;
+	if (a < B64_LEADING) {
+		/* 2^54. */
+		a = b64_mul(a, 0x435ULL << 52);
+		power -= 54;
+	}
+	/* a = 2^power (1 + f), with 1 + f between the roots of 1/2 and 2. */
+	a += 0x95f62ULL << 32;
+	power += a >> 52;
+	p = b64_from_s64(power);
+	f = b64_sub((a & B64_FRACTION) + (0x3fe6a09eULL << 32), B64_ONE);
+	half = b64_mul(b64_mul(B64_HALF, f), f);
+	s = b64_div(f, b64_add(B64_TWO, f));
+	z = b64_mul(s, s);
+	w = b64_mul(z, z);
+	r = b64_add_product(0x3fc7466496cb03de, w, 0x3fc2f112df3e5244);
+	r = b64_add_product(0x3fd2492494229359, w, r);
+	r = b64_mul(z, b64_add_product(0x3fe5555555555593, w, r));
+	z = b64_add_product(0x3fcc71c51d8e78af, w, 0x3fc39a09d078c69f);
+	z = b64_mul(w, b64_add_product(0x3fd999999997fa04, w, z));
+	r = b64_mul(s, b64_add(half, b64_add(r, z)));
+	if (!decimal) {
+		r = b64_add_product(r, p, 0x3dea39ef35793c76);
+		r = b64_add(b64_sub(r, half), f);
+		return b64_add_product(r, p, 0x3fe62e42fee00000);
+	}
+	/* log(1 + f) is high + low, and its products with 1 / log(10) are added. */
+	high = b64_high(b64_sub(f, half));
+	low = b64_add(b64_sub(b64_sub(f, high), half), r);
+	r = b64_mul(p, 0x3d59fef311f12b36);
+	r = b64_add_product(r, b64_add(low, high), 0x3dbb9438ca9aadd5);
+	r = b64_add_product(r, low, 0x3fdbcb7b15200000);
+	high = b64_mul(high, 0x3fdbcb7b15200000);
+	p = b64_mul(p, 0x3fd34413509f6000);
+	w = b64_add(p, high);
+	return b64_add(b64_add(r, b64_add(b64_sub(p, w), high)), w);
+}
+
+FX_INLINE u64 b64_log(u64 a)
+{
+	return b64_logarithm(a, 0);
+}
+
+FX_INLINE u64 b64_log10(u64 a)
+{
+	return b64_logarithm(a, 1);
+}
+
+/*
+ * What a b exceeds its rounded value `product` by. It is exact. The three numbers are normal, and
+ * far from the smallest.
+ */
+B64_FUNCTION u64 b64_excess(u64 a, u64 b, u64 product)
+{
+	s64 e_a, e_b, e;
+	u64 x = b64_significand(b64_abs(a), &e_a) * b64_significand(b64_abs(b), &e_b);
+	u64 sign = product & B64_SIGN;
+
+	/* Of 106 bits the lower 64 are enough: the excess has at most 53. */
+	x -= b64_significand(b64_abs(product), &e) << ((e - e_a - e_b + 1075) & 63);
+	if (!x)
+		return 0;
+	if (x >> 63) {
+		x = -x;
+		sign ^= B64_SIGN;
+	}
+	return sign | (b64_from_u64(x) + ((u64)(e_a + e_b - 2150) << 52));
+}
+
+/* How much the root y of x is too large, if 1/x is `inverse`: a step of Newton's method. */
+B64_FUNCTION u64 b64_cbrt_step(u64 y, u64 x, u64 inverse)
+{
+	u64 square = b64_mul(y, y), cube = b64_mul(square, y), low;
+
+	low = b64_add_product(b64_excess(y, square, cube), y, b64_excess(y, y, square));
+	low = b64_mul(b64_add(b64_sub(cube, x), low), inverse);
+	return b64_mul(low, b64_mul(y, 0x3fd5555555555555));
+}
+
+/* Whether the rounding of a number with this rest, in 1..2, may be wrong by 2^-power. */
+FX_INLINE u32 b64_is_close(u64 rest, u32 power)
+{
+	u64 limit = (u64)(1023 - power) << 52, half = 0x3caULL << 52;
+
+	rest = b64_abs(rest);
+	return b64_abs(b64_sub(rest, half)) < limit ||
+	       b64_abs(b64_sub(rest, half | 1ULL << 51 | B64_LEADING)) < limit;
+}
+
+B64_FUNCTION u64 b64_cbrt(u64 a)
+{
+	u64 x = b64_abs(a), sign = a & B64_SIGN, z, y, h, inverse, root, rest, step;
+	u32 third, power;
+	s64 e;
+
+	if (x > B64_INFINITY)
+		return B64_NAN;
+	if (!x || x == B64_INFINITY)
+		return a;
+	/* |a| = z 2^(power + 3 (third - 1365)), with z in 1..2; x is its part in 1..8, with the sign. */
+	z = (b64_significand(x, &e) & B64_FRACTION) | B64_ONE;
+	third = (u32)(e + 3072) / 3;
+	power = (u32)(e + 3072) - 3 * third;
+	x = (z + ((u64)power << 52)) | sign;
+	inverse = b64_div(B64_ONE, z);
+	/* The root of z: a polynomial, and a step of third order. */
+	y = b64_add_product(0x3fe1b0babccfef9c, z, 0x3fe2c9a3e94d1da5);
+	h = b64_add_product(0xbfc4dc30b1a1ddba, z, 0x3f97a8d3e4ec9b07);
+	y = b64_add_product(y, b64_mul(z, z), h);
+	h = b64_sub(b64_mul(b64_mul(y, y), b64_mul(y, inverse)), B64_ONE);
+	step = b64_sub(0x3fd5555555555555, b64_mul(0x3fcc71c71c71c71c, h));
+	y = b64_sub(y, b64_mul(b64_mul(h, y), step));
+	/* The root of x: times that of 1, 2 or 4. */
+	root = power == 0 ? B64_ONE : power == 1 ? 0x3ff428a2f98d728b : 0x3ff965fea53d6e3d;
+	y = b64_mul(y, root | sign);
+	inverse = (inverse - ((u64)power << 52)) | sign;
+	step = b64_cbrt_step(y, x, inverse);
+	root = b64_sub(y, step);
+	rest = b64_sub(b64_sub(y, root), step);
+	if (b64_is_close(rest, 75)) {
+		step = b64_cbrt_step(root, x, inverse);
+		y = b64_sub(root, step);
+		rest = b64_sub(b64_sub(root, y), step);
+		root = y;
+		if (b64_is_close(rest, 98)) {
+			/* The two roots that are even closer to the middle of two numbers. */
+			if (b64_abs(x) == 0x4009b78223aa307c)
+				root = 0x3ff79d15d0e8d59c | sign;
+			if (b64_abs(x) == 0x401a202bfc89ddff)
+				root = 0x3ffde87aa837820f | sign;
+		}
+	}
+	y = root + ((u64)(third - 1365) << 52);
+	/* Roots of few bits are exact. */
+	h = y << 30;
+	if ((h ^ h >> 63) <= 1ULL << 30) {
+		h = (root + (164ULL << 15)) >> 16 << 16;
+		h = b64_abs(b64_sub(b64_sub(h, root), rest));
+		/* Less than 2^-60, or a is a power of 8. */
+		if (h < 0x3c3ULL << 52 || b64_abs(x) == B64_ONE)
+			y = (y + (1ULL << 15)) >> 16 << 16;
+	}
+	return y;
+}
+
+/* 0 if a is no integer, 1 if it is odd, 2 if it is even; for a that is neither 0 nor NaN. */
+FX_INLINE u32 b64_parity(u64 a)
+{
+	u64 x = b64_abs(a);
+	u32 e = x >> 52;
+
+	if (e < 1023)
+		return 0;
+	if (e > 1075)
+		return 2;
+	/* The lowest bit of the integer part becomes the highest bit; the fraction follows. */
+	x = ((x & B64_FRACTION) | B64_LEADING) << (e - 1012);
+	return x << 1 ? 0 : 2 - (x >> 63);
+}
+
+/*
+ * a^b of a > 0. The result has the sign `sign`.
+ *
+ * log2(a) is t + rest, and its product with b is z + rest. The power of 2 is that of the nearest
+ * integer times that of the rest.
+ */
+B64_FUNCTION u64 b64_positive_power(u64 a, u64 b, u64 sign)
+{
+	u64 t, rest, u, v, w, z, product;
+	u32 high = b64_abs(b) >> 32;
+	s64 power = 0;
+
+	/* |b| is more than 2^31. */
+	if (high > 0x41e00000) {
+		u32 a_high = a >> 32;
+
+		/* It is more than 2^64, or a is not nearly 1. */
+		if (high > 0x43f00000 || a_high < 0x3fefffff || a_high > 0x3ff00000)
+			return sign | ((a >= B64_ONE) == !(b >> 63) ? B64_INFINITY : 0);
+		/* log(1 + x) = x - x^2 (1/2 - x/3 + x^2/4). */
+		u = b64_sub(a, B64_ONE);
+		w = b64_sub(0x3fd5555555555555, b64_mul(u, 0x3fdULL << 52));
+		w = b64_sub(B64_HALF, b64_mul(u, w));
+		w = b64_mul(b64_mul(u, u), w);
+		v = b64_sub(b64_mul(u, 0x3e54ae0bf85ddf44), b64_mul(w, 0x3ff71547652b82fe));
+		u = b64_mul(u, 0x3ff7154760000000);
+		t = b64_high(b64_add(u, v));
+		rest = b64_sub(v, b64_sub(t, u));
+	} else {
+		u64 base = B64_ONE, base_log = 0, base_rest = 0, x, x_high, a_high;
+
+		if (a < B64_LEADING) {
+			/* 2^53. */
+			a = b64_mul(a, 0x434ULL << 52);
+			power = -53;
+		}
+		power += (s64)(a >> 52) - 1023;
+		a = (a & B64_FRACTION) | B64_ONE;
+		/* a is divided by 1, 3/2 or 2: from the roots of 3/2 and 3. */
+		if (a >> 32 >= 0x3ffbb67a) {
+			a -= B64_LEADING;
+			power++;
+		} else if (a >> 32 > 0x3ff3988e) {
+			base = B64_ONE_AND_A_HALF;
+			base_log = 0x3fe2b80340000000;
+			base_rest = 0x3e4cfdeb43cfd006;
+		}
+		/* x = (a - base) / (a + base), as x_high + u. */
+		u = b64_sub(a, base);
+		v = b64_div(B64_ONE, b64_add(a, base));
+		x = b64_mul(u, v);
+		x_high = b64_high(x);
+		a_high = ((a >> 33 | 0x20000000) + 0x80000) << 32;
+		a_high += base >> 1 & 1ULL << 50;
+		u = b64_sub(u, b64_mul(x_high, a_high));
+		w = b64_sub(a, b64_sub(a_high, base));
+		u = b64_mul(v, b64_sub(u, b64_mul(x_high, w)));
+		/* log((1 + x) / (1 - x)) = 2 x + x^3 (2/3 + ...): 3/2 of it is x (w + rest). */
+		t = b64_mul(x, x);
+		w = b64_add_product(0x3fcd864a93c9db65, t, 0x3fca7e284a454eef);
+		w = b64_add_product(0x3fd17460a91d4101, t, w);
+		w = b64_add_product(0x3fd55555518f264d, t, w);
+		w = b64_add_product(0x3fdb6db6db6fabff, t, w);
+		w = b64_add_product(0x3fe3333333333303, t, w);
+		z = b64_add_product(b64_mul(b64_mul(t, t), w), u, b64_add(x_high, x));
+		t = b64_mul(x_high, x_high);
+		w = b64_high(b64_add(b64_add(0x4008ULL << 48, t), z));
+		rest = b64_sub(z, b64_sub(b64_sub(w, 0x4008ULL << 48), t));
+		v = b64_add(b64_mul(u, w), b64_mul(rest, x));
+		u = b64_mul(x_high, w);
+		w = b64_high(b64_add(u, v));
+		v = b64_sub(v, b64_sub(w, u));
+		/* Times 2 / (3 log(2)). */
+		u = b64_mul(0x3feec709e0000000, w);
+		v = b64_add(b64_mul(0xbe3e2fe0145b01f5, w), b64_mul(v, 0x3feec709dc3a03fd));
+		v = b64_add(v, base_rest);
+		z = b64_from_s64(power);
+		t = b64_high(b64_add(b64_add(b64_add(u, v), base_log), z));
+		rest = b64_sub(v, b64_sub(b64_sub(b64_sub(t, z), base_log), u));
+	}
+
+	u = b64_high(b);
+	rest = b64_add(b64_mul(b64_sub(b, u), t), b64_mul(b, rest));
+	product = b64_mul(u, t);
+	z = b64_add(rest, product);
+	/* At least 1024, or at most -1075. */
+	if (b64_abs(z) >= (z >> 63 ? 0x4090ccULL << 40 : 0x409ULL << 52)) {
+		w = b64_sub(z, product);
+		if (z >> 63) {
+			if (z != 0xc090ccULL << 40 || b64_at_most(rest, w))
+				return sign;
+		} else if (z != 0x409ULL << 52 || b64_less(w, b64_add(rest, 0x3c971547652b82fe))) {
+			return sign | B64_INFINITY;
+		}
+	}
+	high = b64_abs(z) >> 32;
+	power = 0;
+	/* More than 1/2. */
+	if (high > 0x3fe00000) {
+		u32 shift;
+
+		/* 1/2 is added, and the fraction is cleared. */
+		high += 0x100000 >> ((high >> 20) - 1022);
+		shift = (high >> 20) - 1023;
+		power = ((high & 0xfffff) | 0x100000) >> (20 - shift);
+		high &= ~(0xfffffU >> shift);
+		product = b64_sub(product, (u64)high << 32 | (z & B64_SIGN));
+		if (z >> 63)
+			power = -power;
+	}
+	t = b64_high(b64_add(rest, product));
+	rest = b64_sub(rest, b64_sub(t, product));
+	v = b64_add(b64_mul(rest, 0x3fe62e42fefa39ef), b64_mul(t, 0xbe205c610ca86c39));
+	u = b64_mul(t, 0x3fe62e4300000000);
+	/* exp(z + w) = 1 + z + w + ... */
+	z = b64_add(u, v);
+	w = b64_sub(v, b64_sub(z, u));
+	t = b64_exp_part(z);
+	v = b64_div(b64_mul(z, t), b64_sub(t, B64_TWO));
+	v = b64_sub(v, b64_add_product(w, z, w));
+	return sign | b64_scale(b64_sub(B64_ONE, b64_sub(v, z)), power);
+}
+
+/* a^b as the laws of the crate cwnd-law define it: products and roots where they are exact. */
+B64_FUNCTION u64 b64_power(u64 a, u64 b)
+{
+	u64 x = b64_abs(a), y = b64_abs(b), sign = 0;
+	u32 parity = 2;
+
+	if (!y || a == B64_ONE)
+		return B64_ONE;
+	if (x > B64_INFINITY || y > B64_INFINITY)
+		return B64_NAN;
+	if (y == B64_INFINITY) {
+		if (x == B64_ONE)
+			return B64_ONE;
+		return (x > B64_ONE) == !(b >> 63) ? B64_INFINITY : 0;
+	}
+	if (y == B64_ONE)
+		return b >> 63 ? b64_div(B64_ONE, a) : a;
+	if (b == B64_TWO)
+		return b64_mul(a, a);
+	/* Two results that are not those of libm. */
+	if (b == B64_HALF)
+		return b64_sqrt(a);
+	if (b == 0x4008ULL << 48)
+		return b64_mul(b64_mul(a, a), a);
+	if (a >> 63) {
+		parity = b64_parity(b);
+		if (parity == 1)
+			sign = B64_SIGN;
+		else if (!parity && x && x != B64_INFINITY)
+			return B64_NAN;
+	}
+	if (!x || x == B64_INFINITY)
+		return sign | ((!x) == b >> 63 ? B64_INFINITY : 0);
+	if (x == B64_ONE)
+		return sign | B64_ONE;
+	return b64_positive_power(x, b, sign);
+}
+
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The operations of kernel/binary64.h, for binary64.rs. The program reads rows of the number of an
- * operation and two operands, and answers each with the results of this operation and the nine
- * that follow.
+ * The operations of kernel/binary64.h, for binary64.rs.
+ *
+ * On the host, the program reads rows of the number of an operation and two operands, and answers
+ * each with the results of this operation and the nine that follow. The BPF program applies one
+ * operation to all operands of `rows`.
  */
-#include <stdio.h>
 #include "binary64.h"
-
-#define RESULTS 10
 
 static u64 apply(u64 op, u64 a, u64 b)
 {
@@ -32,9 +31,51 @@ static u64 apply(u64 op, u64 a, u64 b)
 		return b64_to_u64(a);
 	case 9:
 		return b64_less(a, b) | b64_at_most(a, b) << 1 | b64_equal(a, b) << 2;
+	case 10:
+		return b64_exp(a);
+	case 11:
+		return b64_log(a);
+	case 12:
+		return b64_log10(a);
+	case 13:
+		return b64_cbrt(a);
+	case 14:
+		return b64_power(a, b);
 	}
 	return 0;
 }
+
+#ifdef __bpf__
+
+#define SEC(name) __attribute__((section(name), used))
+#define COUNT 4096
+
+static long (*const bpf_loop)(u32 count, void *step, void *context, u64 flags) = (void *)181;
+
+struct {
+	u64 op;
+	u64 a[COUNT], b[COUNT], result[COUNT];
+} rows;
+
+static long step(u32 k, void *context)
+{
+	k &= COUNT - 1;
+	rows.result[k] = apply(rows.op, rows.a[k], rows.b[k]);
+	return 0;
+}
+
+SEC("syscall") int run(void *context)
+{
+	bpf_loop(COUNT, step, 0, 0);
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+#else
+#include <stdio.h>
+
+#define RESULTS 10
 
 int main(void)
 {
@@ -49,3 +90,5 @@ int main(void)
 	}
 	return 0;
 }
+
+#endif

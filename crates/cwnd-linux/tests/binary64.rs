@@ -8,6 +8,10 @@ use program::pow2;
 const PAIRS: usize = 2_000_000;
 const BASIC: [&str; 10] =
     ["add", "sub", "mul", "div", "sqrt", "floor", "ceil", "from_u64", "to_u64", "order"];
+/// Operands for the functions.
+const ARGUMENTS: usize = 300_000;
+const FUNCTIONS: [&str; 5] = ["exp", "log", "log10", "cbrt", "power"];
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A random generator of operands: xorshift64*.
 #[derive(Clone)]
@@ -110,6 +114,46 @@ impl Random {
         };
         (a, b)
     }
+
+    /// Draws a number whose cube root is within 2^-75 of the middle of two numbers.
+    fn hard_root(&mut self) -> f64 {
+        const BITS: [u64; 4] = [
+            0x401c_f4aa_35f2_8b71,
+            0x4001_d81e_b429_6b8e,
+            0x4009_b782_23aa_307c,
+            0x401a_202b_fc89_ddff,
+        ];
+        let x = f64::from_bits(BITS[self.below(4) as usize] | self.sign());
+        x * pow2(3 * (self.below(600) as i32 - 300))
+    }
+
+    /// Draws the operands of a function; the second is the exponent of a power.
+    fn arguments(&mut self) -> (f64, f64) {
+        let a = match self.below(8) {
+            0 => self.any(),
+            // The logarithms of all numbers, and more.
+            1 => self.number(-4, 9) * 1.5,
+            2 => self.near(1.0),
+            // A number of few digits, whose cube root may be exact.
+            3 => self.integer().abs().sqrt().floor().powi(1 + self.below(4) as i32),
+            4 => self.number(-1, 1).abs(),
+            5 => self.number(-1022, 1023).abs(),
+            6 => self.hard_root(),
+            _ => self.number(-20, 20),
+        };
+        let b = match self.below(8) {
+            0 => self.any(),
+            1 => self.below(9) as f64 / 2.0 - 2.0,
+            2 => self.integer(),
+            // Powers near the largest and the smallest number.
+            3 => libm::log2(self.number(1020, 1024).abs()) / libm::log2(a.abs()),
+            4 => libm::log2(self.number(-10, 3).abs() * pow2(-1022)) / libm::log2(a.abs()),
+            5 => self.near(1024.0) / libm::log2(a.abs()),
+            6 => self.near(-1075.0) / libm::log2(a.abs()),
+            _ => self.number(-8, 8),
+        };
+        (a, b)
+    }
 }
 
 /// Compares the results of `names`, which are the operations from number `first` on, with `real`.
@@ -121,7 +165,7 @@ fn compare<const N: usize>(
     draw: impl Fn(&mut Random) -> (f64, f64) + Sync,
     real: impl Fn(f64, f64) -> [u64; N],
 ) {
-    let random = Random(0x9e37_79b9_7f4a_7c15);
+    let random = Random(SEED);
     // Both threads draw the same operands: one writes them, the other checks the results.
     let (mut writer_random, mut check_random) = (random.clone(), random);
     let rows = (0..count).map(|_| {
@@ -157,7 +201,107 @@ fn basic(a: f64, b: f64) -> [u64; BASIC.len()] {
     ]
 }
 
+/// Returns the results of the functions.
+fn functions(a: f64, b: f64) -> [u64; FUNCTIONS.len()] {
+    // As the laws of the crate cwnd-law define it.
+    let power = match b {
+        0.5 => a.sqrt(),
+        3.0 => a * a * a,
+        _ => libm::pow(a, b),
+    };
+    [libm::exp(a), libm::log(a), libm::log10(a), libm::cbrt(a), power].map(bits)
+}
+
+#[test]
+fn functions_of_libm() {
+    let first = BASIC.len() as u64;
+    compare("binary64-functions", first, FUNCTIONS, ARGUMENTS, Random::arguments, functions);
+}
+
 #[test]
 fn basic_operations() {
     compare("binary64-basic", 0, BASIC, PAIRS, Random::pair, basic);
+}
+
+/// The same operations as a BPF program.
+mod bpf {
+    use super::{BASIC, FUNCTIONS, Random, SEED, basic, functions};
+    use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramInput};
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+    use std::{env, fs};
+
+    /// Operands of a call of the program.
+    const COUNT: usize = 4096;
+    const CALLS: usize = 16;
+
+    /// Returns the reason why this machine cannot run the test, if any.
+    fn missing_requirement() -> Option<&'static str> {
+        let status = fs::read_to_string("/proc/self/status");
+        if !status.is_ok_and(|it| it.contains("\nUid:\t0\t")) {
+            return Some("root is required");
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        let is_installed = env::split_paths(&path).any(|folder| folder.join("clang-14").exists());
+        (!is_installed).then_some("clang-14 is required")
+    }
+
+    /// Compiles `binary64.c` for BPF.
+    fn compile() -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join("binary64.o");
+        let done = Command::new("clang-14")
+            .args(["-target", "bpf", "-O2", "-g", "-mcpu=v3", "-Wall", "-Werror", "-I"])
+            .arg(root.join("../../kernel"))
+            .arg("-c")
+            .arg(root.join("tests/binary64.c"))
+            .arg("-o")
+            .arg(&object)
+            .status();
+        assert!(done.unwrap().success());
+        object
+    }
+
+    /// Compares the program's results of `names` with `real`, as [`compare`](super::compare) does.
+    fn compare<const N: usize>(
+        object: &mut Object,
+        first: usize,
+        names: [&str; N],
+        draw: impl Fn(&mut Random) -> (f64, f64),
+        real: impl Fn(f64, f64) -> [u64; N],
+    ) {
+        let rows = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let rows = MapHandle::try_from(&rows.unwrap()).unwrap();
+        let program = object.progs_mut().next().unwrap();
+        let mut random = Random(SEED);
+        for (k, name) in names.iter().enumerate() {
+            for _ in 0..CALLS {
+                let pairs: Vec<_> = (0..COUNT).map(|_| draw(&mut random)).collect();
+                let mut words = vec![(first + k) as u64];
+                words.extend(pairs.iter().map(|(a, _)| a.to_bits()));
+                words.extend(pairs.iter().map(|(_, b)| b.to_bits()));
+                words.resize(1 + 3 * COUNT, 0);
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                rows.update(&[0; 4], &bytes, MapFlags::ANY).unwrap();
+                program.test_run(ProgramInput::default()).unwrap();
+                let bytes = rows.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+                let results = bytes.chunks_exact(8).skip(1 + 2 * COUNT);
+                for (&(a, b), got) in pairs.iter().zip(results) {
+                    let (got, real) = (u64::from_ne_bytes(got.try_into().unwrap()), real(a, b)[k]);
+                    assert!(got == real, "{name}({a:e}, {b:e}) = {got:016x}, not {real:016x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernel_gives_the_same_bits() {
+        if let Some(why) = missing_requirement() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        let mut object = ObjectBuilder::default().open_file(compile()).unwrap().load().unwrap();
+        compare(&mut object, 0, BASIC, Random::pair, basic);
+        compare(&mut object, BASIC.len(), FUNCTIONS, Random::arguments, functions);
+    }
 }
