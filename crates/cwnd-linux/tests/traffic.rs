@@ -42,9 +42,9 @@ const LAWS: [&str; 10] = [
 
 /// Laws in files: the names of the files.
 const FILES: [&str; 4] = ["simd", "aira", "vegas", "dctcp"];
-/// Connections of a law in a file at the same time, and their time.
+/// Connections of a law in a file at the same time, and the events after which they stop.
 const FLOWS: u64 = 16;
-const SHARED: Duration = Duration::from_secs(4);
+const EVENTS: usize = 12_000;
 
 fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -204,7 +204,7 @@ fn share(spec: &Spec) {
         while senders.iter().any(|sender| !sender.is_finished()) {
             assert!(start.elapsed() < TIMEOUT, "{spec}: the transfers timed out");
             trace.read(Duration::from_millis(10), &mut events).unwrap();
-            stop.store(start.elapsed() > SHARED, Ordering::Relaxed);
+            stop.store(events.len() > EVENTS, Ordering::Relaxed);
         }
         for sender in senders {
             assert!(sender.join().unwrap(), "{spec}: the hashes differ");
@@ -223,7 +223,7 @@ fn share(spec: &Spec) {
     });
     let timeouts = events.iter().filter(|event| event.kind == Kind::Timeout).count();
     println!("{spec}: {} events, {steps} steps, {cuts} cuts, {timeouts} timeouts", events.len());
-    assert!(events.len() >= 10_000 && steps > 3_000 && cuts > FLOWS, "{spec}");
+    assert!(steps > EVENTS as u64 / 4 && cuts > 0, "{spec}");
 }
 
 /// Transfers data with one law as the default of this namespace, and traces it. The router
