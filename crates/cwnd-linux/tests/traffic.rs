@@ -40,8 +40,8 @@ const LAWS: [&str; 10] = [
     "daimd(capacity=400mbit, delay=off)",
 ];
 
-/// Laws in files: the names of the files.
-const FILES: [&str; 4] = ["simd", "aira", "vegas", "dctcp"];
+/// Laws in files.
+const FILES: [&str; 5] = ["simd.law", "aira.law", "vegas.law", "dctcp.law", "daimd.law(syn=1ms)"];
 /// Connections of a law in a file at the same time, and the events after which they stop.
 const FLOWS: u64 = 16;
 const EVENTS: usize = 12_000;
@@ -179,11 +179,11 @@ fn in_namespaces() {
         transfer(&Spec::parse(law).unwrap(), Some(&router));
     }
     run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 40k");
-    for name in FILES {
-        let path = format!("{}/../cwnd/tests/laws_in_files/{name}.law", env!("CARGO_MANIFEST_DIR"));
-        let name = format!("{name}.law");
-        cwnd::registry::declare(&name, &fs::read_to_string(path).unwrap()).unwrap();
-        share(&Spec::parse(&name).unwrap());
+    for spec in FILES {
+        let name = spec.split('(').next().unwrap();
+        let path = format!("{}/../cwnd/tests/laws_in_files/{name}", env!("CARGO_MANIFEST_DIR"));
+        cwnd::registry::declare(name, &fs::read_to_string(path).unwrap()).unwrap();
+        share(&Spec::parse(spec).unwrap());
     }
     assert_eq!(bpf::list().unwrap(), []);
 }
@@ -195,11 +195,14 @@ fn share(spec: &Spec) {
     let stop = AtomicBool::new(false);
     let mut events = Vec::new();
     thread::scope(|scope| {
-        let senders: Vec<_> =
-            (1..=FLOWS).map(|seed| scope.spawn({
+        let senders: Vec<_> = (1..=FLOWS)
+            .map(|seed| {
+                scope.spawn({
                     let stop = &stop;
                     move || send(seed, usize::MAX, stop)
-                })).collect();
+                })
+            })
+            .collect();
         let start = Instant::now();
         while senders.iter().any(|sender| !sender.is_finished()) {
             assert!(start.elapsed() < TIMEOUT, "{spec}: the transfers timed out");

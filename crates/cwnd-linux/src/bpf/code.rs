@@ -82,8 +82,7 @@ pub(super) fn implementation(spec: &Spec, law: &Law) -> Result<Implementation, S
         .iter()
         .map(|parameter| spec.get(&parameter.name).unwrap_or(parameter.default))
         .collect();
-    let needs_ecn =
-        Instance::ask(&law.instance(&values), Hook::NeedsEcn, |_| None) == Some(1.0);
+    let needs_ecn = Instance::ask(&law.instance(&values), Hook::NeedsEcn, |_| None) == Some(1.0);
     let program = match law.kind() {
         Kind::Window => "window_law",
         Kind::Rate => "rate_law",

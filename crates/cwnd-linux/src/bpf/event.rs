@@ -71,7 +71,11 @@ pub(super) fn micros(time: u32) -> Dur {
 /// The relative difference of a value of the kernel; infinite if either is not a number.
 pub(super) fn difference(found: f64, expected: f64) -> f64 {
     let difference = (found - expected).abs() / expected.abs().max(f64::MIN_POSITIVE);
-    if difference.is_nan() { f64::INFINITY } else { difference }
+    match found == expected {
+        true => 0.0,
+        false if difference.is_nan() => f64::INFINITY,
+        false => difference,
+    }
 }
 
 /// One event of one connection.

@@ -80,9 +80,7 @@ impl Implementation {
         }
         let made = spec.law(&Settings::default());
         if let Some(text) = spec.algorithm().law()
-            && let Some(
-                Law::Window(AnyLaw::Custom(_)) | Law::Rate(AnyRateLaw::Custom(_)),
-            ) = made
+            && let Some(Law::Window(AnyLaw::Custom(_)) | Law::Rate(AnyRateLaw::Custom(_))) = made
         {
             return code::implementation(spec, text).or_else(|why| unsupported(&why));
         }

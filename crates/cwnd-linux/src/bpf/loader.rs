@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 /// BPF objects by law.
-const OBJECTS: [(&str, &[u8]); 9] = [
+const OBJECTS: [(&str, &[u8]); 10] = [
     ("aimd", include_bytes!("objects/aimd.o")),
     ("binomial", include_bytes!("objects/binomial.o")),
     ("simd", include_bytes!("objects/simd.o")),
@@ -22,6 +22,7 @@ const OBJECTS: [(&str, &[u8]); 9] = [
     ("daimd", include_bytes!("objects/daimd.o")),
     ("bbr3", include_bytes!("objects/bbr3.o")),
     ("window_law", include_bytes!("objects/window_law.o")),
+    ("rate_law", include_bytes!("objects/rate_law.o")),
 ];
 
 /// Maps of an object: parameters, `struct control`, ring buffer, `tcp_congestion_ops`.
@@ -113,7 +114,8 @@ pub(super) fn register(
     let mut ops = open_map(&mut object, CONTROLLER);
     let ops = ops.as_mut().and_then(|ops| ops.initial_value_mut());
     let ops = ops.filter(|ops| ops.len() > NAME_MAX);
-    let (names, members) = ops.ok_or_else(|| damaged("no tcp_congestion_ops"))?.split_at_mut(NAME_MAX);
+    let (names, members) =
+        ops.ok_or_else(|| damaged("no tcp_congestion_ops"))?.split_at_mut(NAME_MAX);
     names[..name.len()].copy_from_slice(name.as_bytes());
     if implementation.needs_ecn {
         members[0] |= NEEDS_ECN;

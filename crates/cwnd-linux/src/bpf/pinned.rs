@@ -212,10 +212,8 @@ fn pin(name: &str, registered: Registered, law: Option<&str>) -> Result<(), Erro
 
 /// An array of one element, the text.
 fn text_map(text: &str) -> libbpf_rs::Result<MapHandle> {
-    let options = bpf_map_create_opts {
-        sz: size_of::<bpf_map_create_opts>() as u64,
-        ..Default::default()
-    };
+    let options =
+        bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as u64, ..Default::default() };
     let size = text.len() as u32;
     let map = MapHandle::create(MapType::Array, Some("law"), 4, size, 1, &options)?;
     map.update(&[0; 4], text.as_bytes(), MapFlags::ANY)?;
@@ -359,7 +357,9 @@ mod tests {
     #[test]
     fn a_law_in_a_file_has_the_name_of_its_file() {
         let text = "law l \"l\"\non grow:\n    return w\non cut:\n    return w\n";
-        for (file, name) in [("mine.law", "cwnd_mine"), ("laws/my-very-long.law", "cwnd_my_very_lo")] {
+        for (file, name) in
+            [("mine.law", "cwnd_mine"), ("laws/my-very-long.law", "cwnd_my_very_lo")]
+        {
             cwnd::registry::declare(file, text).unwrap();
             assert_eq!(default_name(&Spec::parse(file).unwrap()), name);
             assert!(check_name(name).is_ok());

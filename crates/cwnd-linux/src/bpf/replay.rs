@@ -10,12 +10,12 @@
 
 use super::Implementation;
 use super::event::{Event, Kind, difference, micros};
-use super::given::follows;
+use super::given::{Given, follows};
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
-    Context, Dur, Law, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec, Time,
-    WindowLaw,
+    Context, Dur, Law, Lost, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec,
+    Time, WindowLaw,
 };
 
 /// Largest accepted relative difference between a window or rate of the kernel and of the law; 0 for
@@ -99,17 +99,16 @@ impl Replay {
         let (expected, error) = match &mut self.law {
             ReplayedLaw::Window { law, saved } => {
                 let expected = window_step(law, saved, event, received_at)?;
-                let found = match event.kind {
-                    Kind::Slow => event.given.map_or(f64::NAN, |given| f64::from(given.answer)),
+                let found = match &event.given {
+                    Some(given) if event.kind == Kind::Slow => f64::from(given.answer),
                     _ => event.packets(event.after),
                 };
                 (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Rate(law) => {
-                let expected = rate_step(law, event)?;
-                let found = match event.kind {
-                    Kind::Report => event.packets(event.after),
-                    _ => event.per_second(event.after),
+                let (expected, found) = match &event.given {
+                    Some(given) => rate_law_step(law, event, given)?,
+                    None => rate_step(law, event)?,
                 };
                 (expected, Some(difference(found, expected)))
             }
@@ -236,22 +235,61 @@ fn window_step(
     }
 }
 
-fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
+/// The window or rate by the law, and that of the kernel.
+fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<(f64, f64)> {
     /// The paced machine's minimum rate.
     const MIN_RATE: f64 = 1.0;
     let mut cx = context(event);
     cx.rtt = Some(Rtt::first(micros(event.rtt)));
     let before = Rate::per_sec(event.per_second(event.before));
-    match event.kind {
+    let rate = match event.kind {
         Kind::Report => {
             law.observe(&event.report(), &cx);
-            law.window(&cx)
+            return Some((law.window(&cx)?, event.packets(event.after)));
         }
-        Kind::Tick => Some(law.tick(before, &cx).as_per_sec()),
-        Kind::Start => Some(law.start(event.packets(event.before), &cx).as_per_sec().max(MIN_RATE)),
+        Kind::Tick => law.tick(before, &cx).as_per_sec(),
+        Kind::Start => law.start(event.packets(event.before), &cx).as_per_sec().max(MIN_RATE),
         Kind::Cut | Kind::Timeout => {
-            Some(law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE))
+            law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((rate, event.per_second(event.after)))
+}
+
+/// The same of a law in a file, with the paced machine's bounds of its answers.
+fn rate_law_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
+    let (cx, before) = (given.context(), Rate::per_sec(event.per_second(event.before)));
+    let (rate, otherwise) = match event.kind {
+        Kind::Report => {
+            law.observe(&event.report(), &cx);
+            let rises = law.delay_rises(&cx);
+            if rises != given.answer {
+                return Some((f64::from(rises), f64::from(given.answer)));
+            }
+            return Some((law.window(&cx).unwrap_or(f64::INFINITY), event.packets(event.after)));
+        }
+        Kind::Tick => (law.tick(before, &cx), before),
+        Kind::Start => (law.start(event.packets(event.before), &cx), law.least()),
+        Kind::Cut | Kind::Delay | Kind::Timeout | Kind::Lost => {
+            if event.packets > 0 {
+                let sent_at = Time::from_nanos(given.time);
+                let lost = Lost::new(event.packets, sent_at, u64::from(event.sent));
+                law.losses(&lost, before, &cx);
+            }
+            if event.kind == Kind::Lost {
+                return None;
+            }
+            let after = law.cut(before, given.answer, event.signal(), &cx);
+            (if after < before { after } else { before }, before)
+        }
+        Kind::Mtu => {
+            law.rescale(f64::from(event.packets) / f64::from(event.packet_bytes));
+            return None;
+        }
+        _ => return None,
+    };
+    let rate = if rate.as_per_sec().is_finite() { rate } else { otherwise };
+    let rate = if rate < law.least() { law.least() } else { rate };
+    Some((rate.as_per_sec(), event.per_second(event.after)))
 }
