@@ -23,6 +23,8 @@ mod document;
 mod evaluator;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod writer;
 
 pub use code::REGISTERS;
 pub use diagnostic::{Diagnostic, Severity};
