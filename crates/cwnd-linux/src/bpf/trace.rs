@@ -84,16 +84,16 @@ impl Trace {
     pub fn read(&mut self, timeout: Duration, events: &mut Vec<Event>) -> Result<(), Error> {
         self.renew(LEASE)?;
         let end = Instant::now() + timeout.min(Duration::from_secs(1));
+        let before = events.len();
         loop {
-            self.ring.consume().map_err(Error::bpf("cannot read a ring buffer"))?;
-            let before = events.len();
-            events.extend(self.received.try_iter());
+            // The programs do not wake the listener, which would cost them 10 us and more an event.
             let rest = end.saturating_duration_since(Instant::now());
+            thread::sleep(rest.min(POLL));
+            self.ring.consume().map_err(Error::bpf("cannot read a ring buffer"))?;
+            events.extend(self.received.try_iter());
             if events.len() > before || rest.is_zero() {
                 return Ok(());
             }
-            // The programs do not wake the listener, which costs them 10 us and more an event.
-            thread::sleep(rest.min(POLL));
         }
     }
 
