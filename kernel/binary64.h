@@ -6,9 +6,8 @@
  * gives the bits that Rust's f64 gives, with subnormal numbers, infinities and signed zeros. Of
  * all NaNs it gives B64_NAN.
  *
- * For BPF, each operation is a global function: the verifier checks it once, not at each call.
- * Significands are shifted and not searched for bits, because the verifier follows both paths of a
- * branch.
+ * For BPF, the longer operations are global functions: the verifier checks them once, not at each
+ * call. They have few branches, because the verifier follows both paths of each.
  */
 #ifndef CWND_BINARY64_H
 #define CWND_BINARY64_H
@@ -44,7 +43,7 @@ FX_INLINE u32 b64_is_nan(u64 a)
 	return b64_abs(a) > B64_INFINITY;
 }
 
-/* Hides how x was computed: the compiler would replace its bits by comparisons, and those by branches. */
+/* x: the compiler does not replace shifts of it by comparisons, and those by branches. */
 FX_INLINE u64 b64_opaque(u64 x)
 {
 	__asm__("" : "+r"(x));
@@ -152,9 +151,19 @@ FX_INLINE u64 b64_sub(u64 a, u64 b)
 	return b64_add(a, b64_neg(b));
 }
 
+/* The higher half of the product of 128 bits. */
+FX_INLINE u64 b64_high_product(u64 x, u64 y)
+{
+	u64 x1 = x >> 32, x0 = (u32)x, y1 = y >> 32, y0 = (u32)y;
+	u64 left = x1 * y0, right = x0 * y1;
+	u64 middle = (x0 * y0 >> 32) + (u32)left + (u32)right;
+
+	return x1 * y1 + (left >> 32) + (right >> 32) + (middle >> 32);
+}
+
 FX_INLINE u64 b64_inline_mul(u64 a, u64 b)
 {
-	u64 sign = (a ^ b) & B64_SIGN, x = b64_abs(a), y = b64_abs(b), x1, x0, y1, y0, middle, m;
+	u64 sign = (a ^ b) & B64_SIGN, x = b64_abs(a), y = b64_abs(b), m, shift;
 	s64 e, e_y;
 
 	if (x >= B64_INFINITY || y >= B64_INFINITY) {
@@ -166,24 +175,10 @@ FX_INLINE u64 b64_inline_mul(u64 a, u64 b)
 		return sign;
 	x = b64_significand(x, &e) << 11;
 	y = b64_significand(y, &e_y) << 10;
-	x1 = x >> 32;
-	x0 = (u32)x;
-	y1 = y >> 32;
-	y0 = (u32)y;
-	/*
-	 * The high half of the product of 128 bits, 2^61..2^63; its lowest bit stands for the low
-	 * half.
-	 */
-	x = x0 * y0;
-	y = x1 * y0;
-	x0 *= y1;
-	middle = (x >> 32) + (u32)y + (u32)x0;
-	m = x1 * y1 + (y >> 32) + (x0 >> 32) + (middle >> 32);
-	m |= b64_any((u32)middle | (u32)x);
-	e += e_y - 1022;
-	/* Shifted left if the highest bit is not set. */
-	x = ~m >> 62 & 1;
-	return b64_round(sign, e - (s64)x, m << x);
+	/* 2^61..2^63; the lowest bit stands for the lower half. */
+	m = b64_high_product(x, y) | b64_any(x * y);
+	shift = ~m >> 62 & 1;
+	return b64_round(sign, e + e_y - 1022 - (s64)shift, m << shift);
 }
 
 B64_FUNCTION u64 b64_mul(u64 a, u64 b)
@@ -277,6 +272,46 @@ B64_FUNCTION u64 b64_sqrt(u64 a)
 	return b64_round(0, (e + 1023) >> 1, (root << 7) + ((s64)rest >> 63 | b64_any(rest)));
 }
 
+/* A step of Newton's method for the root r of x, (2 r + x / r^2) / 3; r is Q30, x is Q60. */
+FX_INLINE u64 b64_cube_root_step(u64 r, u64 x)
+{
+	return (2 * r + x / (r * r >> 30)) / 3;
+}
+
+/* It is rounded correctly, as that of libm. */
+B64_FUNCTION u64 b64_cbrt(u64 a)
+{
+	u64 x = b64_abs(a), high, r, rest, m;
+	u32 third;
+	s64 e;
+
+	if (x > B64_INFINITY)
+		return B64_NAN;
+	if (!x || x == B64_INFINITY)
+		return a;
+	/* |a| = x 2^(3 (third - 1365)), with x in 1..8 (Q52). */
+	x = b64_significand(x, &e);
+	third = (u32)(e + 3072) / 3;
+	x <<= (u32)(e + 3072) - 3 * third;
+	/* The root (Q30): a polynomial, at most 0.6 % off, and two steps; at most 2 too large. */
+	high = x >> 24;
+	r = 46503935 - (2483805 * high >> 28);
+	r = 731952407 + ((391409267 - (r * high >> 28)) * high >> 28);
+	r = b64_cube_root_step(r, x << 8);
+	r = b64_cube_root_step(r, x << 8);
+	/* Q28: 0 to 1.5 too small. */
+	r = (r - 2) >> 2;
+	rest = (x << 32) - r * r * r;
+	/*
+	 * Q53: less than 1 too small, and at most 0.3 too large. The odd m of the two next to the root
+	 * is the middle of two numbers, and decides by the sign of x - m^3 (Q159), of which the 64
+	 * lowest bits of 128 borrow 1, because those of x are 0 and m is odd.
+	 */
+	m = ((r << 25) + rest / (3 * r * r >> 25)) | 1;
+	high = b64_high_product(m * m, m) + b64_high_product(m, m) * m + 1;
+	return (a & B64_SIGN) + ((u64)(third - 343) << 52) + (m >> 1) + (((x << 43) - high) >> 63 ^ 1);
+}
+
 /* The largest integer that is at most a. */
 B64_FUNCTION u64 b64_floor(u64 a)
 {
@@ -308,23 +343,24 @@ FX_INLINE s64 b64_order(u64 a)
 	return (b64_abs(a) ^ sign) - sign;
 }
 
+/* Whether neither is NaN. */
 FX_INLINE u32 b64_ordered(u64 a, u64 b)
 {
-	return !b64_is_nan(a) && !b64_is_nan(b);
+	return ((B64_INFINITY - b64_abs(a)) | (B64_INFINITY - b64_abs(b))) >> 63 == 0;
 }
 
 /* Comparisons: false if a or b is NaN. */
-B64_FUNCTION u32 b64_less(u64 a, u64 b)
+FX_INLINE u32 b64_less(u64 a, u64 b)
 {
 	return b64_ordered(a, b) && b64_order(a) < b64_order(b);
 }
 
-B64_FUNCTION u32 b64_at_most(u64 a, u64 b)
+FX_INLINE u32 b64_at_most(u64 a, u64 b)
 {
 	return b64_ordered(a, b) && b64_order(a) <= b64_order(b);
 }
 
-B64_FUNCTION u32 b64_equal(u64 a, u64 b)
+FX_INLINE u32 b64_equal(u64 a, u64 b)
 {
 	return b64_ordered(a, b) && b64_order(a) == b64_order(b);
 }
@@ -340,7 +376,7 @@ B64_FUNCTION u64 b64_from_u64(u64 a)
 }
 
 /* The integer part of a: 0 if a is negative or NaN, and 2^64 - 1 if it is larger. */
-B64_FUNCTION u64 b64_to_u64(u64 a)
+FX_INLINE u64 b64_to_u64(u64 a)
 {
 	u32 e = a >> 52;
 
@@ -487,95 +523,6 @@ FX_INLINE u64 b64_log(u64 a)
 FX_INLINE u64 b64_log10(u64 a)
 {
 	return b64_logarithm(a, 1);
-}
-
-/*
- * What a b exceeds its rounded value `product` by. It is exact. The three numbers are normal, and
- * far from the smallest.
- */
-B64_FUNCTION u64 b64_excess(u64 a, u64 b, u64 product)
-{
-	s64 e_a, e_b, e;
-	u64 x = b64_significand(b64_abs(a), &e_a) * b64_significand(b64_abs(b), &e_b);
-	u64 sign = product & B64_SIGN;
-
-	/* Of 106 bits the lower 64 are enough: the excess has at most 53. */
-	x -= b64_significand(b64_abs(product), &e) << ((e - e_a - e_b + 1075) & 63);
-	if (!x)
-		return 0;
-	if (x >> 63) {
-		x = -x;
-		sign ^= B64_SIGN;
-	}
-	return sign | (b64_from_u64(x) + ((u64)(e_a + e_b - 2150) << 52));
-}
-
-/* How much the root y of x is too large, if 1/x is `inverse`: a step of Newton's method. */
-B64_FUNCTION u64 b64_cbrt_step(u64 y, u64 x, u64 inverse)
-{
-	u64 square = b64_mul(y, y), cube = b64_mul(square, y), low;
-
-	low = b64_add_product(b64_excess(y, square, cube), y, b64_excess(y, y, square));
-	low = b64_mul(b64_add(b64_sub(cube, x), low), inverse);
-	return b64_mul(low, b64_mul(y, 0x3fd5555555555555));
-}
-
-/*
- * Whether |rest| is within 2^-(105 - bits) of 2^-53: the rounding of a number of 1..2 with this
- * rest may be wrong. Bits order as the numbers do, and numbers below 2^-53 are twice as dense.
- */
-FX_INLINE u32 b64_is_close(u64 rest, u32 bits)
-{
-	u64 middle = 0x3caULL << 52, near = 1ULL << bits;
-
-	rest = b64_abs(rest);
-	return rest > middle - 2 * near && rest < middle + near;
-}
-
-B64_FUNCTION u64 b64_cbrt(u64 a)
-{
-	u64 x = b64_abs(a), sign = a & B64_SIGN, z, y, h, inverse, root, rest, step;
-	u32 third, power;
-	s64 e;
-
-	if (x > B64_INFINITY)
-		return B64_NAN;
-	if (!x || x == B64_INFINITY)
-		return a;
-	/* |a| = z 2^(power + 3 (third - 1365)), z in 1..2. x is the part in 1..8, with the sign. */
-	z = (b64_significand(x, &e) & B64_FRACTION) | B64_ONE;
-	third = (u32)(e + 3072) / 3;
-	power = (u32)(e + 3072) - 3 * third;
-	x = (z + ((u64)power << 52)) | sign;
-	inverse = b64_div(B64_ONE, z);
-	/* The root of z: a polynomial, and a step of third order. */
-	y = b64_add_product(0x3fe1b0babccfef9c, z, 0x3fe2c9a3e94d1da5);
-	h = b64_add_product(0xbfc4dc30b1a1ddba, z, 0x3f97a8d3e4ec9b07);
-	y = b64_add_product(y, b64_mul(z, z), h);
-	h = b64_sub(b64_mul(b64_mul(y, y), b64_mul(y, inverse)), B64_ONE);
-	step = b64_sub_product(0x3fd5555555555555, 0x3fcc71c71c71c71c, h);
-	y = b64_sub_product(y, b64_mul(h, y), step);
-	/* The root of x: times that of 1, 2 or 4. */
-	root = power == 0 ? B64_ONE : power == 1 ? 0x3ff428a2f98d728b : 0x3ff965fea53d6e3d;
-	y = b64_mul(y, root | sign);
-	inverse = (inverse - ((u64)power << 52)) | sign;
-	step = b64_cbrt_step(y, x, inverse);
-	root = b64_sub(y, step);
-	rest = b64_sub(b64_sub(y, root), step);
-	if (b64_is_close(rest, 30)) {
-		step = b64_cbrt_step(root, x, inverse);
-		y = b64_sub(root, step);
-		rest = b64_sub(b64_sub(root, y), step);
-		root = y;
-		if (b64_is_close(rest, 7)) {
-			/* The two roots that are even closer to the middle of two numbers. */
-			if (b64_abs(x) == 0x4009b78223aa307c)
-				root = 0x3ff79d15d0e8d59c | sign;
-			if (b64_abs(x) == 0x401a202bfc89ddff)
-				root = 0x3ffde87aa837820f | sign;
-		}
-	}
-	return root + ((u64)(third - 1365) << 52);
 }
 
 /* 0 if a is no integer, 1 if it is odd, 2 if it is even; for a that is neither 0 nor NaN. */

@@ -115,7 +115,7 @@ impl Random {
         (a, b)
     }
 
-    /// Draws a power of 8, or a number whose cube root is within 2^-75 of the middle of two numbers.
+    /// Draws a power of 8, or a number whose root is within 2^-75 of the middle of two numbers.
     fn hard_root(&mut self) -> f64 {
         const BITS: [u64; 5] = [
             0x3ff0_0000_0000_0000,
