@@ -133,7 +133,9 @@ FX_INLINE u64 b64_inline_add(u64 a, u64 b)
 		m -= n;
 		if (!m)
 			return 0;
-		shift = fx_min(fx_zeros(m) - 1, e - 1);
+		/* A shift by 0 or 1 is frequent, and its count fast. */
+		shift = m >> 61 ? ~m >> 62 & 1 : fx_zeros(m) - 1;
+		shift = fx_min(shift, e - 1);
 		return b64_round_normal(a & B64_SIGN, e - shift, m << shift);
 	}
 	m += n;
@@ -303,13 +305,14 @@ B64_FUNCTION u64 b64_cbrt(u64 a)
 	r = (r - 2) >> 2;
 	rest = (x << 32) - r * r * r;
 	/*
-	 * Q53: less than 1 too small, and at most 0.3 too large. The odd m of the two next to the root
-	 * is the middle of two numbers, and decides by the sign of x - m^3 (Q159), of which the 64
-	 * lowest bits of 128 borrow 1, because those of x are 0 and m is odd.
+	 * Q53: less than 1 too small, and at most 0.3 too large. The odd one of it and the next is the
+	 * middle m of two numbers, and the sign of x - m^3 (Q159) decides between them. Its 128 lowest
+	 * bits are enough; of them the lower half borrows 1, because that of x is 0 and m is odd.
 	 */
 	m = ((r << 25) + rest / (3 * r * r >> 25)) | 1;
 	high = b64_high_product(m * m, m) + b64_high_product(m, m) * m + 1;
-	return (a & B64_SIGN) + ((u64)(third - 343) << 52) + (m >> 1) + (((x << 43) - high) >> 63 ^ 1);
+	m = (m >> 1) + (((x << 43) - high) >> 63 ^ 1);
+	return (a & B64_SIGN) + ((u64)(third - 343) << 52) + m;
 }
 
 /* The largest integer that is at most a. */
