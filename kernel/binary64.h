@@ -73,10 +73,7 @@ FX_INLINE u64 b64_round_normal(u64 sign, s64 e, u64 m)
 {
 	if (e > 0x7fe)
 		return sign | B64_INFINITY;
-	/*
-	 * The leading bit adds 1 to the exponent field, and a carry adds 1 more, up to that of
-	 * infinity.
-	 */
+	/* The leading bit adds 1 to the exponent field; a carry adds 1, up to that of infinity. */
 	return sign + ((u64)(e - 1) << 52) + ((m + 0x1ff + (m >> 10 & 1)) >> 10);
 }
 
@@ -305,9 +302,10 @@ B64_FUNCTION u64 b64_cbrt(u64 a)
 	r = (r - 2) >> 2;
 	rest = (x << 32) - r * r * r;
 	/*
-	 * Q53: less than 1 too small, and at most 0.3 too large. The odd one of it and the next is the
-	 * middle m of two numbers, and the sign of x - m^3 (Q159) decides between them. Its 128 lowest
-	 * bits are enough; of them the lower half borrows 1, because that of x is 0 and m is odd.
+	 * Q53: less than 1 too small, and at most 0.3 too large. The odd one of it and the next is
+	 * the middle m of two numbers, and the sign of x - m^3 (Q159) decides between them. Its
+	 * 128 lowest bits are enough: the lower half borrows 1, because that of x is 0 and m is
+	 * odd.
 	 */
 	m = ((r << 25) + rest / (3 * r * r >> 25)) | 1;
 	high = b64_high_product(m * m, m) + b64_high_product(m, m) * m + 1;
@@ -392,7 +390,7 @@ FX_INLINE u64 b64_to_u64(u64 a)
 }
 
 /*
- * The functions below are the sequences of operations of version 0.2 of the Rust crate libm: a
+ * The functions below are the sequences of operations of the Rust crate libm 0.2.16: a
  * sequence in another order rounds differently.
  */
 
