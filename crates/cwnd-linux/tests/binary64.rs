@@ -1,5 +1,7 @@
 //! `kernel/binary64.h`, compiled for the host, gives the bits of Rust's `f64` and of crate `libm`.
 
+#![cfg(target_os = "linux")]
+
 mod program;
 
 use program::pow2;
