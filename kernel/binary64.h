@@ -6,9 +6,8 @@
  * gives the bits that Rust's f64 gives, with subnormal numbers, infinities and signed zeros. Of
  * all NaNs it gives B64_NAN.
  *
- * For BPF, each operation is a global function: the verifier checks it once, not at each call.
- * Significands are shifted and not searched for bits, because the verifier follows both paths of a
- * branch.
+ * For BPF, the longer operations are global functions: the verifier checks them once, not at each
+ * call. They have few branches, because the verifier follows both paths of each.
  */
 #ifndef CWND_BINARY64_H
 #define CWND_BINARY64_H
@@ -44,12 +43,25 @@ FX_INLINE u32 b64_is_nan(u64 a)
 	return b64_abs(a) > B64_INFINITY;
 }
 
+/* x: the compiler does not replace shifts of it by comparisons, and those by branches. */
+FX_INLINE u64 b64_opaque(u64 x)
+{
+	__asm__("" : "+r"(x));
+	return x;
+}
+
+/* 1 if x is not 0. */
+FX_INLINE u64 b64_any(u64 x)
+{
+	return b64_opaque(x | -x) >> 63;
+}
+
 /* x / 2^shift for a shift of 0..63. The lowest bit is set if the result is not exact. */
 FX_INLINE u64 b64_shift(u64 x, u32 shift)
 {
 	u64 shifted = x >> shift;
 
-	return shifted | (shifted << shift != x);
+	return shifted | b64_any(x - (shifted << shift));
 }
 
 /*
@@ -61,10 +73,7 @@ FX_INLINE u64 b64_round_normal(u64 sign, s64 e, u64 m)
 {
 	if (e > 0x7fe)
 		return sign | B64_INFINITY;
-	/*
-	 * The leading bit adds 1 to the exponent field, and a carry adds 1 more, up to that of
-	 * infinity.
-	 */
+	/* The leading bit adds 1 to the exponent field; a carry adds 1, up to that of infinity. */
 	return sign + ((u64)(e - 1) << 52) + ((m + 0x1ff + (m >> 10 & 1)) >> 10);
 }
 
@@ -94,47 +103,46 @@ FX_INLINE u64 b64_significand(u64 x, s64 *e)
 	return x << shift;
 }
 
-B64_FUNCTION u64 b64_add(u64 a, u64 b)
+FX_INLINE u64 b64_inline_add(u64 a, u64 b)
 {
-	u64 x = b64_abs(a), y = b64_abs(b), m, n;
-	u32 normal_x, normal_y;
+	u64 x = b64_abs(a), y = b64_abs(b), swap, normal_x, normal_y, m, n;
+	u32 shift;
 	s64 e;
 
-	if (x < y) {
-		m = a;
-		a = b;
-		b = m;
-		x = b64_abs(a);
-		y = b64_abs(b);
-	}
+	/* |a| becomes the larger one. */
+	swap = (a ^ b) & (s64)b64_opaque(x - y) >> 63;
+	a ^= swap;
+	b ^= swap;
+	x = b64_abs(a);
+	y = b64_abs(b);
 	if (x >= B64_INFINITY) {
 		if (x > B64_INFINITY || (y == B64_INFINITY && a != b))
 			return B64_NAN;
 		return a;
 	}
-	normal_x = x >= B64_LEADING;
-	normal_y = y >= B64_LEADING;
-	e = (x >> 52) + !normal_x;
-	m = ((x & B64_FRACTION) | (u64)normal_x << 52) << 10;
-	n = ((y & B64_FRACTION) | (u64)normal_y << 52) << 10;
-	n = b64_shift(n, fx_min(e - (s64)(y >> 52) - !normal_y, 63));
+	normal_x = b64_any(x >> 52);
+	normal_y = b64_any(y >> 52);
+	e = (x >> 52) + 1 - normal_x;
+	m = ((x & B64_FRACTION) | normal_x << 52) << 10;
+	n = ((y & B64_FRACTION) | normal_y << 52) << 10;
+	n = b64_shift(n, fx_min(e - (y >> 52) - 1 + normal_y, 63));
 	if ((a ^ b) >> 63) {
-		u64 shift;
-
 		m -= n;
 		if (!m)
 			return 0;
-		shift = fx_min(fx_zeros(m) - 1, e - 1);
-		m <<= shift;
-		e -= shift;
-	} else {
-		m += n;
-		if (m >> 63) {
-			m = b64_shift(m, 1);
-			e++;
-		}
+		/* A shift by 0 or 1 is frequent, and its count fast. */
+		shift = m >> 61 ? ~m >> 62 & 1 : fx_zeros(m) - 1;
+		shift = fx_min(shift, e - 1);
+		return b64_round_normal(a & B64_SIGN, e - shift, m << shift);
 	}
-	return b64_round_normal(a & B64_SIGN, e, m);
+	m += n;
+	shift = m >> 63;
+	return b64_round_normal(a & B64_SIGN, e + shift, m >> shift | (m & shift));
+}
+
+B64_FUNCTION u64 b64_add(u64 a, u64 b)
+{
+	return b64_inline_add(a, b);
 }
 
 FX_INLINE u64 b64_sub(u64 a, u64 b)
@@ -142,9 +150,19 @@ FX_INLINE u64 b64_sub(u64 a, u64 b)
 	return b64_add(a, b64_neg(b));
 }
 
-B64_FUNCTION u64 b64_mul(u64 a, u64 b)
+/* The higher half of the product of 128 bits. */
+FX_INLINE u64 b64_high_product(u64 x, u64 y)
 {
-	u64 sign = (a ^ b) & B64_SIGN, x = b64_abs(a), y = b64_abs(b), x1, x0, y1, y0, middle, m;
+	u64 x1 = x >> 32, x0 = (u32)x, y1 = y >> 32, y0 = (u32)y;
+	u64 left = x1 * y0, right = x0 * y1;
+	u64 middle = (x0 * y0 >> 32) + (u32)left + (u32)right;
+
+	return x1 * y1 + (left >> 32) + (right >> 32) + (middle >> 32);
+}
+
+FX_INLINE u64 b64_inline_mul(u64 a, u64 b)
+{
+	u64 sign = (a ^ b) & B64_SIGN, x = b64_abs(a), y = b64_abs(b), m, shift;
 	s64 e, e_y;
 
 	if (x >= B64_INFINITY || y >= B64_INFINITY) {
@@ -156,24 +174,27 @@ B64_FUNCTION u64 b64_mul(u64 a, u64 b)
 		return sign;
 	x = b64_significand(x, &e) << 11;
 	y = b64_significand(y, &e_y) << 10;
-	x1 = x >> 32;
-	x0 = (u32)x;
-	y1 = y >> 32;
-	y0 = (u32)y;
-	/*
-	 * The high half of the product of 128 bits, 2^61..2^63; its lowest bit stands for the low
-	 * half.
-	 */
-	x = x0 * y0;
-	y = x1 * y0;
-	x0 *= y1;
-	middle = (x >> 32) + (u32)y + (u32)x0;
-	m = x1 * y1 + (y >> 32) + (x0 >> 32) + (middle >> 32);
-	m |= (u32)middle || (u32)x;
-	e += e_y - 1022;
-	/* Shifted left if the highest bit is not set. */
-	x = ~m >> 62 & 1;
-	return b64_round(sign, e - (s64)x, m << x);
+	/* 2^61..2^63; the lowest bit stands for the lower half. */
+	m = b64_high_product(x, y) | b64_any(x * y);
+	shift = ~m >> 62 & 1;
+	return b64_round(sign, e + e_y - 1022 - (s64)shift, m << shift);
+}
+
+B64_FUNCTION u64 b64_mul(u64 a, u64 b)
+{
+	return b64_inline_mul(a, b);
+}
+
+/* c + x y, with two roundings. */
+B64_FUNCTION u64 b64_add_product(u64 c, u64 x, u64 y)
+{
+	return b64_inline_add(c, b64_inline_mul(x, y));
+}
+
+/* c - x y. */
+FX_INLINE u64 b64_sub_product(u64 c, u64 x, u64 y)
+{
+	return b64_add_product(c, b64_neg(x), y);
 }
 
 B64_FUNCTION u64 b64_div(u64 a, u64 b)
@@ -209,7 +230,7 @@ B64_FUNCTION u64 b64_div(u64 a, u64 b)
 	x -= y & -m;
 	/* 2^55..2^57. */
 	m = ~high >> 56 & 1;
-	return b64_round(sign, e - e_y + 1023 - (s64)m, high << (6 + m) | (x != 0));
+	return b64_round(sign, e - e_y + 1023 - (s64)m, high << (6 + m) | b64_any(x));
 }
 
 /* A step of Newton's method for the inverse root y (Q32) of x (Q30): y (3 - x y^2) / 2. */
@@ -247,7 +268,49 @@ B64_FUNCTION u64 b64_sqrt(u64 a)
 	rest = x - root * root;
 	root = (root << 24) + (rest << 23) / root;
 	rest = (x << 48) - root * root;
-	return b64_round(0, (e + 1023) >> 1, (root << 7) + ((s64)rest >> 63 | (rest != 0)));
+	return b64_round(0, (e + 1023) >> 1, (root << 7) + ((s64)rest >> 63 | b64_any(rest)));
+}
+
+/* A step of Newton's method for the root r of x, (2 r + x / r^2) / 3; r is Q30, x is Q60. */
+FX_INLINE u64 b64_cube_root_step(u64 r, u64 x)
+{
+	return (2 * r + x / (r * r >> 30)) / 3;
+}
+
+/* It is rounded correctly, as that of libm. */
+B64_FUNCTION u64 b64_cbrt(u64 a)
+{
+	u64 x = b64_abs(a), high, r, rest, m;
+	u32 third;
+	s64 e;
+
+	if (x > B64_INFINITY)
+		return B64_NAN;
+	if (!x || x == B64_INFINITY)
+		return a;
+	/* |a| = x 2^(3 (third - 1365)), with x in 1..8 (Q52). */
+	x = b64_significand(x, &e);
+	third = (u32)(e + 3072) / 3;
+	x <<= (u32)(e + 3072) - 3 * third;
+	/* The root (Q30): a polynomial, at most 0.6 % off, and two steps; at most 2 too large. */
+	high = x >> 24;
+	r = 46503935 - (2483805 * high >> 28);
+	r = 731952407 + ((391409267 - (r * high >> 28)) * high >> 28);
+	r = b64_cube_root_step(r, x << 8);
+	r = b64_cube_root_step(r, x << 8);
+	/* Q28: 0 to 1.5 too small. */
+	r = (r - 2) >> 2;
+	rest = (x << 32) - r * r * r;
+	/*
+	 * Q53: less than 1 too small, and at most 0.3 too large. The odd one of it and the next is
+	 * the middle m of two numbers, and the sign of x - m^3 (Q159) decides between them. Its
+	 * 128 lowest bits are enough: the lower half borrows 1, because that of x is 0 and m is
+	 * odd.
+	 */
+	m = ((r << 25) + rest / (3 * r * r >> 25)) | 1;
+	high = b64_high_product(m * m, m) + b64_high_product(m, m) * m + 1;
+	m = (m >> 1) + (((x << 43) - high) >> 63 ^ 1);
+	return (a & B64_SIGN) + ((u64)(third - 343) << 52) + m;
 }
 
 /* The largest integer that is at most a. */
@@ -281,23 +344,24 @@ FX_INLINE s64 b64_order(u64 a)
 	return (b64_abs(a) ^ sign) - sign;
 }
 
+/* Whether neither is NaN. */
 FX_INLINE u32 b64_ordered(u64 a, u64 b)
 {
-	return !b64_is_nan(a) && !b64_is_nan(b);
+	return ((B64_INFINITY - b64_abs(a)) | (B64_INFINITY - b64_abs(b))) >> 63 == 0;
 }
 
 /* Comparisons: false if a or b is NaN. */
-B64_FUNCTION u32 b64_less(u64 a, u64 b)
+FX_INLINE u32 b64_less(u64 a, u64 b)
 {
 	return b64_ordered(a, b) && b64_order(a) < b64_order(b);
 }
 
-B64_FUNCTION u32 b64_at_most(u64 a, u64 b)
+FX_INLINE u32 b64_at_most(u64 a, u64 b)
 {
 	return b64_ordered(a, b) && b64_order(a) <= b64_order(b);
 }
 
-B64_FUNCTION u32 b64_equal(u64 a, u64 b)
+FX_INLINE u32 b64_equal(u64 a, u64 b)
 {
 	return b64_ordered(a, b) && b64_order(a) == b64_order(b);
 }
@@ -313,7 +377,7 @@ B64_FUNCTION u64 b64_from_u64(u64 a)
 }
 
 /* The integer part of a: 0 if a is negative or NaN, and 2^64 - 1 if it is larger. */
-B64_FUNCTION u64 b64_to_u64(u64 a)
+FX_INLINE u64 b64_to_u64(u64 a)
 {
 	u32 e = a >> 52;
 
@@ -326,19 +390,13 @@ B64_FUNCTION u64 b64_to_u64(u64 a)
 }
 
 /*
- * The functions below are the sequences of operations of version 0.2 of the Rust crate libm: a
+ * The functions below are the sequences of operations of the Rust crate libm 0.2.16: a
  * sequence in another order rounds differently.
  */
 
 #define B64_HALF (0x3feULL << 52)
 #define B64_TWO (1ULL << 62)
 #define B64_ONE_AND_A_HALF (0x3ff8ULL << 48)
-
-/* c + x y. */
-FX_INLINE u64 b64_add_product(u64 c, u64 x, u64 y)
-{
-	return b64_add(c, b64_mul(x, y));
-}
 
 /* An integer with a sign. */
 FX_INLINE u64 b64_from_s64(s64 a)
@@ -367,7 +425,7 @@ B64_FUNCTION u64 b64_exp_part(u64 a)
 	sum = b64_add_product(0x3f11566aaf25de2c, t, sum);
 	sum = b64_add_product(0xbf66c16c16bebd93, t, sum);
 	sum = b64_add_product(0x3fc555555555553e, t, sum);
-	return b64_sub(a, b64_mul(t, sum));
+	return b64_sub_product(a, t, sum);
 }
 
 B64_FUNCTION u64 b64_exp(u64 a)
@@ -397,7 +455,7 @@ B64_FUNCTION u64 b64_exp(u64 a)
 		if (sign)
 			power = -power;
 		p |= sign;
-		high = b64_sub(a, b64_mul(p, 0x3fe62e42fee00000));
+		high = b64_sub_product(a, p, 0x3fe62e42fee00000);
 		low = b64_mul(p, 0x3dea39ef35793c76);
 		a = b64_sub(high, low);
 	}
@@ -468,103 +526,6 @@ FX_INLINE u64 b64_log10(u64 a)
 	return b64_logarithm(a, 1);
 }
 
-/*
- * What a b exceeds its rounded value `product` by. It is exact. The three numbers are normal, and
- * far from the smallest.
- */
-B64_FUNCTION u64 b64_excess(u64 a, u64 b, u64 product)
-{
-	s64 e_a, e_b, e;
-	u64 x = b64_significand(b64_abs(a), &e_a) * b64_significand(b64_abs(b), &e_b);
-	u64 sign = product & B64_SIGN;
-
-	/* Of 106 bits the lower 64 are enough: the excess has at most 53. */
-	x -= b64_significand(b64_abs(product), &e) << ((e - e_a - e_b + 1075) & 63);
-	if (!x)
-		return 0;
-	if (x >> 63) {
-		x = -x;
-		sign ^= B64_SIGN;
-	}
-	return sign | (b64_from_u64(x) + ((u64)(e_a + e_b - 2150) << 52));
-}
-
-/* How much the root y of x is too large, if 1/x is `inverse`: a step of Newton's method. */
-B64_FUNCTION u64 b64_cbrt_step(u64 y, u64 x, u64 inverse)
-{
-	u64 square = b64_mul(y, y), cube = b64_mul(square, y), low;
-
-	low = b64_add_product(b64_excess(y, square, cube), y, b64_excess(y, y, square));
-	low = b64_mul(b64_add(b64_sub(cube, x), low), inverse);
-	return b64_mul(low, b64_mul(y, 0x3fd5555555555555));
-}
-
-/* Whether the rounding of a number with this rest, in 1..2, may be wrong by 2^-power. */
-FX_INLINE u32 b64_is_close(u64 rest, u32 power)
-{
-	u64 limit = (u64)(1023 - power) << 52, half = 0x3caULL << 52;
-
-	rest = b64_abs(rest);
-	return b64_abs(b64_sub(rest, half)) < limit ||
-	       b64_abs(b64_sub(rest, half | 1ULL << 51 | B64_LEADING)) < limit;
-}
-
-B64_FUNCTION u64 b64_cbrt(u64 a)
-{
-	u64 x = b64_abs(a), sign = a & B64_SIGN, z, y, h, inverse, root, rest, step;
-	u32 third, power;
-	s64 e;
-
-	if (x > B64_INFINITY)
-		return B64_NAN;
-	if (!x || x == B64_INFINITY)
-		return a;
-	/* |a| = z 2^(power + 3 (third - 1365)), with z in 1..2; x is its part in 1..8, with the sign. */
-	z = (b64_significand(x, &e) & B64_FRACTION) | B64_ONE;
-	third = (u32)(e + 3072) / 3;
-	power = (u32)(e + 3072) - 3 * third;
-	x = (z + ((u64)power << 52)) | sign;
-	inverse = b64_div(B64_ONE, z);
-	/* The root of z: a polynomial, and a step of third order. */
-	y = b64_add_product(0x3fe1b0babccfef9c, z, 0x3fe2c9a3e94d1da5);
-	h = b64_add_product(0xbfc4dc30b1a1ddba, z, 0x3f97a8d3e4ec9b07);
-	y = b64_add_product(y, b64_mul(z, z), h);
-	h = b64_sub(b64_mul(b64_mul(y, y), b64_mul(y, inverse)), B64_ONE);
-	step = b64_sub(0x3fd5555555555555, b64_mul(0x3fcc71c71c71c71c, h));
-	y = b64_sub(y, b64_mul(b64_mul(h, y), step));
-	/* The root of x: times that of 1, 2 or 4. */
-	root = power == 0 ? B64_ONE : power == 1 ? 0x3ff428a2f98d728b : 0x3ff965fea53d6e3d;
-	y = b64_mul(y, root | sign);
-	inverse = (inverse - ((u64)power << 52)) | sign;
-	step = b64_cbrt_step(y, x, inverse);
-	root = b64_sub(y, step);
-	rest = b64_sub(b64_sub(y, root), step);
-	if (b64_is_close(rest, 75)) {
-		step = b64_cbrt_step(root, x, inverse);
-		y = b64_sub(root, step);
-		rest = b64_sub(b64_sub(root, y), step);
-		root = y;
-		if (b64_is_close(rest, 98)) {
-			/* The two roots that are even closer to the middle of two numbers. */
-			if (b64_abs(x) == 0x4009b78223aa307c)
-				root = 0x3ff79d15d0e8d59c | sign;
-			if (b64_abs(x) == 0x401a202bfc89ddff)
-				root = 0x3ffde87aa837820f | sign;
-		}
-	}
-	y = root + ((u64)(third - 1365) << 52);
-	/* Roots of few bits are exact. */
-	h = y << 30;
-	if ((h ^ h >> 63) <= 1ULL << 30) {
-		h = (root + (164ULL << 15)) >> 16 << 16;
-		h = b64_abs(b64_sub(b64_sub(h, root), rest));
-		/* Less than 2^-60, or a is a power of 8. */
-		if (h < 0x3c3ULL << 52 || b64_abs(x) == B64_ONE)
-			y = (y + (1ULL << 15)) >> 16 << 16;
-	}
-	return y;
-}
-
 /* 0 if a is no integer, 1 if it is odd, 2 if it is even; for a that is neither 0 nor NaN. */
 FX_INLINE u32 b64_parity(u64 a)
 {
@@ -601,10 +562,10 @@ B64_FUNCTION u64 b64_positive_power(u64 a, u64 b, u64 sign)
 			return sign | ((a >= B64_ONE) == !(b >> 63) ? B64_INFINITY : 0);
 		/* log(1 + x) = x - x^2 (1/2 - x/3 + x^2/4). */
 		u = b64_sub(a, B64_ONE);
-		w = b64_sub(0x3fd5555555555555, b64_mul(u, 0x3fdULL << 52));
-		w = b64_sub(B64_HALF, b64_mul(u, w));
+		w = b64_sub_product(0x3fd5555555555555, u, 0x3fdULL << 52);
+		w = b64_sub_product(B64_HALF, u, w);
 		w = b64_mul(b64_mul(u, u), w);
-		v = b64_sub(b64_mul(u, 0x3e54ae0bf85ddf44), b64_mul(w, 0x3ff71547652b82fe));
+		v = b64_sub_product(b64_mul(u, 0x3e54ae0bf85ddf44), w, 0x3ff71547652b82fe);
 		u = b64_mul(u, 0x3ff7154760000000);
 		t = b64_high(b64_add(u, v));
 		rest = b64_sub(v, b64_sub(t, u));
@@ -634,9 +595,9 @@ B64_FUNCTION u64 b64_positive_power(u64 a, u64 b, u64 sign)
 		x_high = b64_high(x);
 		a_high = ((a >> 33 | 0x20000000) + 0x80000) << 32;
 		a_high += base >> 1 & 1ULL << 50;
-		u = b64_sub(u, b64_mul(x_high, a_high));
+		u = b64_sub_product(u, x_high, a_high);
 		w = b64_sub(a, b64_sub(a_high, base));
-		u = b64_mul(v, b64_sub(u, b64_mul(x_high, w)));
+		u = b64_mul(v, b64_sub_product(u, x_high, w));
 		/* log((1 + x) / (1 - x)) = 2 x + x^3 (2/3 + ...): 3/2 of it is x (w + rest). */
 		t = b64_mul(x, x);
 		w = b64_add_product(0x3fcd864a93c9db65, t, 0x3fca7e284a454eef);
@@ -648,13 +609,13 @@ B64_FUNCTION u64 b64_positive_power(u64 a, u64 b, u64 sign)
 		t = b64_mul(x_high, x_high);
 		w = b64_high(b64_add(b64_add(0x4008ULL << 48, t), z));
 		rest = b64_sub(z, b64_sub(b64_sub(w, 0x4008ULL << 48), t));
-		v = b64_add(b64_mul(u, w), b64_mul(rest, x));
+		v = b64_add_product(b64_mul(u, w), rest, x);
 		u = b64_mul(x_high, w);
 		w = b64_high(b64_add(u, v));
 		v = b64_sub(v, b64_sub(w, u));
 		/* Times 2 / (3 log(2)). */
 		u = b64_mul(0x3feec709e0000000, w);
-		v = b64_add(b64_mul(0xbe3e2fe0145b01f5, w), b64_mul(v, 0x3feec709dc3a03fd));
+		v = b64_add_product(b64_mul(0xbe3e2fe0145b01f5, w), v, 0x3feec709dc3a03fd);
 		v = b64_add(v, base_rest);
 		z = b64_from_s64(power);
 		t = b64_high(b64_add(b64_add(b64_add(u, v), base_log), z));
@@ -662,7 +623,7 @@ B64_FUNCTION u64 b64_positive_power(u64 a, u64 b, u64 sign)
 	}
 
 	u = b64_high(b);
-	rest = b64_add(b64_mul(b64_sub(b, u), t), b64_mul(b, rest));
+	rest = b64_add_product(b64_mul(b64_sub(b, u), t), b, rest);
 	product = b64_mul(u, t);
 	z = b64_add(rest, product);
 	/* At least 1024, or at most -1075. */
@@ -692,7 +653,7 @@ B64_FUNCTION u64 b64_positive_power(u64 a, u64 b, u64 sign)
 	}
 	t = b64_high(b64_add(rest, product));
 	rest = b64_sub(rest, b64_sub(t, product));
-	v = b64_add(b64_mul(rest, 0x3fe62e42fefa39ef), b64_mul(t, 0xbe205c610ca86c39));
+	v = b64_add_product(b64_mul(rest, 0x3fe62e42fefa39ef), t, 0xbe205c610ca86c39);
 	u = b64_mul(t, 0x3fe62e4300000000);
 	/* exp(z + w) = 1 + z + w + ... */
 	z = b64_add(u, v);

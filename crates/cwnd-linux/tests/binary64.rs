@@ -1,5 +1,7 @@
 //! `kernel/binary64.h`, compiled for the host, gives the bits of Rust's `f64` and of crate `libm`.
 
+#![cfg(target_os = "linux")]
+
 mod program;
 
 use program::pow2;
@@ -115,15 +117,16 @@ impl Random {
         (a, b)
     }
 
-    /// Draws a number whose cube root is within 2^-75 of the middle of two numbers.
+    /// Draws a power of 8, or a number whose root is within 2^-75 of the middle of two numbers.
     fn hard_root(&mut self) -> f64 {
-        const BITS: [u64; 4] = [
+        const BITS: [u64; 5] = [
+            0x3ff0_0000_0000_0000,
             0x401c_f4aa_35f2_8b71,
             0x4001_d81e_b429_6b8e,
             0x4009_b782_23aa_307c,
             0x401a_202b_fc89_ddff,
         ];
-        let x = f64::from_bits(BITS[self.below(4) as usize] | self.sign());
+        let x = f64::from_bits(BITS[self.below(5) as usize] | self.sign());
         x * pow2(3 * (self.below(600) as i32 - 300))
     }
 
