@@ -23,15 +23,7 @@ struct connection {
 	u8 in_loss_state; /* the timeout of TCP_CA_Loss has been processed */
 };
 
-/* BPF_MAP_TYPE_SK_STORAGE with BPF_F_NO_PREALLOC. */
-struct {
-	int (*type)[24];
-	int (*map_flags)[1];
-	int *key;
-	struct connection *value;
-} connections SEC(".maps");
-
-#define STORAGE_CREATE 1
+STORAGE(struct connection);
 
 struct bbr3_params {
 	u64 aging; /* enum bbr3_aging */
@@ -40,11 +32,6 @@ struct bbr3_params {
 FX_INLINE struct connection *connection_of(struct tcp_sock *tp, u64 flags)
 {
 	return bpf_sk_storage_get(&connections, tp, 0, flags);
-}
-
-FX_INLINE u32 packet_bytes(struct tcp_sock *tp)
-{
-	return tp->mss_cache + tp->tcp_header_len + 20;
 }
 
 FX_INLINE void submit_event(struct tcp_sock *tp, struct connection *c, u32 kind, u64 before, u32 count)
@@ -81,7 +68,7 @@ FX_INLINE void submit_event(struct tcp_sock *tp, struct connection *c, u32 kind,
 			       (c->ack.sent_application_limited ? EVENT_APPLICATION_LIMITED : 0) |
 			       (c->ack.idles ? EVENT_IDLES : 0);
 	}
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
 }
 
 /* Sets the pacing rate and the congestion window. */

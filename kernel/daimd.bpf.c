@@ -30,11 +30,6 @@ _Static_assert(sizeof(struct connection) <= 104, "icsk_ca_priv has 104 bytes");
 /* The loader writes the parameters. They are not const, because clang would fold the zeros of a constant. */
 struct daimd_params params SEC(".rodata.params");
 
-FX_INLINE u32 packet_bytes(struct tcp_sock *tp)
-{
-	return tp->mss_cache + tp->tcp_header_len + 20;
-}
-
 FX_INLINE u32 smoothed_rtt(struct tcp_sock *tp)
 {
 	return tp->srtt_us >> 3;
@@ -51,7 +46,7 @@ FX_INLINE void submit_event(struct tcp_sock *tp, struct connection *c, u32 kind,
 	event->arrival = c->law.arrival;
 	event->capacity = c->law.capacity;
 	event->rtt = smoothed_rtt(tp);
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
 }
 
 FX_INLINE void leave_slow_start(struct tcp_sock *tp, struct connection *c)

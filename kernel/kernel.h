@@ -53,10 +53,12 @@ struct tcp_sock {
 	u32 max_packets_out;
 	u32 data_segs_out;
 	u32 delivered;
+	u32 delivered_ce;
 	u32 lost;
 	u32 app_limited;
 	u32 total_retrans;
 	u16 tcp_header_len;
+	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 };
 
@@ -80,6 +82,7 @@ struct rate_sample {
 /* From enum tcp_ca_event, enum tcp_ca_state, enum sk_pacing and net/tcp.h. They are older than struct_ops. */
 #define CA_EVENT_TX_START 0
 #define CA_EVENT_LOSS 3
+#define TCP_ECN_OK 1
 #define TCP_CA_RECOVERY 3
 #define TCP_CA_LOSS 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
@@ -115,6 +118,16 @@ static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) SEC(".ksyms");
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
 
+/* `flags` of bpf_sk_storage_get, and the map of a socket's storage: BPF_MAP_TYPE_SK_STORAGE with BPF_F_NO_PREALLOC. */
+#define STORAGE_CREATE 1
+#define STORAGE(type_of_value)                                                                       \
+	struct {                                                                                     \
+		int (*type)[24];                                                                     \
+		int (*map_flags)[1];                                                                 \
+		int *key;                                                                            \
+		type_of_value *value;                                                                \
+	} connections SEC(".maps")
+
 /* Reads a bit field. libbpf relocates its byte offset and the two shifts. */
 #define BITS(pointer, field)                                                                         \
 	((u64) * ((u8 *)(pointer) + __builtin_preserve_field_info((pointer)->field, 0))              \
@@ -134,6 +147,17 @@ FX_INLINE struct sock *sock_of(struct tcp_sock *tp)
 FX_INLINE void *private_of(struct tcp_sock *tp)
 {
 	return (void *)tp->inet_conn.icsk_ca_priv;
+}
+
+/* The packet size with headers. */
+FX_INLINE u32 packet_bytes(struct tcp_sock *tp)
+{
+	return tp->mss_cache + tp->tcp_header_len + 20;
+}
+
+FX_INLINE u32 packets_in_flight(struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
 /* A copy of the kernel's tcp_is_cwnd_limited(), which programs cannot call. */

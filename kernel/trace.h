@@ -23,7 +23,9 @@ enum kind {
 	EVENT_START = 12,   /* rate laws: slow start ended */
 	EVENT_LOST = 13,    /* whole controllers: packets were declared lost */
 	EVENT_RECOVERED = 14, /* whole controllers: loss recovery ended */
-	EVENT_MTU = 15,     /* whole controllers: the packet size changed */
+	EVENT_MTU = 15,     /* the packet size changed */
+	EVENT_REDUCED = 16, /* laws in files: the kernel reduced the window by a rule of its own */
+	EVENT_DELAY = 17,   /* rate laws in files: the round-trip time rises */
 };
 
 struct event {
@@ -95,6 +97,8 @@ struct {
 	int (*max_entries)[1 << 20];
 } events SEC(".maps");
 
+#define RINGBUF_NO_WAKEUP 1
+
 /* Reserves an event of `size` bytes and fills the members that are common to all kinds; null if there is no
  * listener, or no room in the ring buffer. */
 FX_INLINE struct event *event_begin_sized(struct tcp_sock *tp, u32 kind, u64 size)
@@ -116,10 +120,10 @@ FX_INLINE struct event *event_begin_sized(struct tcp_sock *tp, u32 kind, u64 siz
 	event->kind = kind;
 	event->packets = event->lost = event->rtt = event->min_rtt = event->timestamp = 0;
 	event->sent = tp->data_segs_out;
-	event->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	event->in_flight = packets_in_flight(tp);
 	event->cwnd = tp->snd_cwnd;
 	event->ssthresh = tp->snd_ssthresh;
-	event->packet_bytes = tp->mss_cache + tp->tcp_header_len + 20;
+	event->packet_bytes = packet_bytes(tp);
 	event->peer = sk->__sk_common.skc_daddr;
 	event->port = sk->__sk_common.skc_num;
 	event->peer_port = sk->__sk_common.skc_dport;
@@ -129,6 +133,12 @@ FX_INLINE struct event *event_begin_sized(struct tcp_sock *tp, u32 kind, u64 siz
 	event->smoothed_rtt = tp->srtt_us >> 3;
 	event->unused = 0;
 	return event;
+}
+
+/* Passes an event on. The listener polls: to wake it would cost 10 us and more. */
+FX_INLINE void event_submit(void *event)
+{
+	bpf_ringbuf_submit(event, RINGBUF_NO_WAKEUP);
 }
 
 FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)

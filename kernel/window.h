@@ -59,7 +59,7 @@ FX_INLINE void submit_event(struct tcp_sock *tp, u32 kind, u64 before, u64 after
 	event->before = before;
 	event->after = after;
 	event->packets = packets;
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
 }
 
 /* Adopts the kernel's window if the kernel has changed it. */
@@ -86,7 +86,7 @@ FX_INLINE void close_round(struct tcp_sock *tp, struct connection *c)
 		return;
 	event->lost = lost;
 	event->sent = c->round_sent;
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
 #endif
 }
 
@@ -110,7 +110,7 @@ FX_INLINE void cut(struct tcp_sock *tp, struct connection *c, u32 timeout)
 	event->min_rtt = c->min_rtt;
 	event->lost = tp->lost;
 	event->ssthresh = c->saved_slow_start;
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
 }
 
 /* Ends the round, cuts the window for a loss, and returns the threshold in packets. */
@@ -195,7 +195,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 	event->rtt = rtt > 0 ? rtt : 0;
 	event->min_rtt = c->min_rtt;
 	event->timestamp = tp->rx_opt.rcv_tsval;
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 """Controllers of the kernel's TCP on Linux: load, list, trace and unload them.
 
-The laws are those of the simulator, as eBPF programs (``struct_ops``) in fixed point: see
-``docs/kernel.md``. Loading needs root and Linux 6.4 or later with BTF type information.
+The laws are those of the simulator, as eBPF programs (``struct_ops``) in fixed point, and laws in
+files, whose code a program interprets: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or later with BTF type information.
 
 Examples
 --------
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
-from cwnd._base.law_files import path_of_law
+from cwnd._base.law_files import known_laws, path_of_law, read_law
 from cwnd._base.machine import require
 from cwnd.controller import read_controller
 from cwnd.errors import KernelError
@@ -87,6 +87,17 @@ def _convert_errors() -> Iterator[None]:
         raise KernelError(str(problem)) from None
 
 
+def _law_in_file(spec: str) -> dict[str, str]:
+    """Return the text of the law in a file that a specification names, by its name."""
+    path = path_of_law(spec)
+    return {} if path is None else {path: read_law(path)}
+
+
+def _law_of_values(what: str) -> dict[str, str]:
+    """Return the text of the law in a file whose parameters `what` has values for."""
+    return _law_in_file(what) if "(" in what else {}
+
+
 def implemented() -> list[str]:
     """List the controllers that have a kernel implementation.
 
@@ -105,7 +116,7 @@ def load(controller: str, *, name: str | None = None, default: bool = False) -> 
     Parameters
     ----------
     controller
-        A specification such as ``simd(beta=1/16)``.
+        A specification such as ``simd(beta=1/16)`` or ``mine.law``.
     name
         Its name in the kernel, up to 15 characters; ``cwnd_`` and the controller's by default.
     default
@@ -123,11 +134,9 @@ def load(controller: str, *, name: str | None = None, default: bool = False) -> 
     KernelError
         It has no kernel implementation, the name is taken, or the system lacks a requirement.
     """
-    in_python = read_controller(controller)[1] is not None
-    if in_python or path_of_law(controller) is not None:
-        where = "Python" if in_python else "a file"
-        raise KernelError(f"{controller}: a law in {where} has no kernel implementation")
-    with _convert_errors():
+    if read_controller(controller)[1] is not None:
+        raise KernelError(f"{controller}: a law in Python has no kernel implementation")
+    with _convert_errors(), known_laws(_law_in_file(controller)):
         return Instance(**_native.kernel_load(controller, name, default))
 
 
@@ -166,7 +175,7 @@ def find(what: str) -> Instance:
     KernelError
         It is not loaded, or several controllers match.
     """
-    with _convert_errors():
+    with _convert_errors(), known_laws(_law_of_values(what)):
         return Instance(**_native.kernel_find(what))
 
 
@@ -191,7 +200,7 @@ def unload(what: str) -> Instance:
     KernelError
         It is not loaded, several controllers match, or the system refuses to unload it.
     """
-    with _convert_errors():
+    with _convert_errors(), known_laws(_law_of_values(what)):
         return Instance(**_native.kernel_unload(what))
 
 
@@ -228,8 +237,10 @@ class Trace:
         KernelError
             It is not loaded, or this user may not trace it.
         """
-        with _convert_errors():
-            self._trace = _native.KernelTrace(what)
+        # The law is that which is loaded, whatever its file has now.
+        loaded = find(what).name
+        with _convert_errors(), known_laws(dict(filter(None, [_native.kernel_law(loaded)]))):
+            self._trace = _native.KernelTrace(loaded)
 
     def read(self, seconds: float) -> list[tuple[int, int, str]]:
         """Wait for events.

@@ -409,6 +409,50 @@ with ThreadPoolExecutor(3) as pool:
     assert done.stdout == "0 True True\n", done.stderr
 
 
+LAW = """law mine "AIMD that remembers its cuts"
+parameter beta = 1/2 in (0, 1) "reduction at a loss as a fraction of the window"
+state cuts = 0 "reductions"
+on grow:
+    return w + (1 + log(1 + cuts)) * acked / w
+on cut:
+    cuts = cuts + 1
+    return w - beta * w
+"""
+
+
+def test_a_law_in_a_file_is_loaded_with_its_text_and_replays_to_the_bit(tmp_path, inside):
+    if shutil.which("tc") is None:
+        pytest.skip("it needs the program tc")
+    (tmp_path / "mine.law").write_text(LAW)
+    (tmp_path / "traffic.py").write_text(TRAFFIC.format(chunks=60_000))
+    done = inside(
+        f"""
+        cd {tmp_path}
+        cwnd kernel load 'mine.law(beta=0.125)' --default
+        # The law is that which was loaded, wherever the command runs.
+        echo 'a text that is no law' > mine.law
+        cd /
+        ip link set lo mtu 1500
+        tc qdisc add dev lo root tbf rate 30mbit burst 10k limit 30k || exit
+        cwnd kernel trace mine.law --time 2s --json > {tmp_path}/trace.json &
+        trace=$!
+        sleep 0.8
+        timeout 2 {sys.executable} {tmp_path}/traffic.py > /dev/null
+        wait $trace
+        cwnd kernel unload mine.law
+        ls /sys/fs/bpf/cwnd 2> /dev/null
+        """
+    )
+    assert done.stdout == "cwnd_mine: mine.law(beta=1/8), the default\ncwnd_mine: unloaded\n"
+    flows = json.loads((tmp_path / "trace.json").read_text())["flows"]
+    sender = max(flows, key=lambda flow: flow["packets_sent"])
+    assert sender["controller"] == "mine.law(beta=1/8)"
+    steps, cuts, worst = sender["agreement"]
+    assert steps > 50
+    assert cuts > 1
+    assert worst == 0
+
+
 def test_bbr3_paces_and_its_record_is_replayed(tmp_path, inside):
     (tmp_path / "traffic.py").write_text(TRAFFIC.format(chunks=500))
     (tmp_path / "listen.py").write_text(

@@ -398,9 +398,18 @@ def test_a_socket_takes_a_law(folder):
             assert server.recv(4) == b"data"
 
 
-def test_places_that_run_no_law_of_a_file_say_so(folder):
-    with pytest.raises(cwnd.kernel.KernelError, match=r"own\.law: a law in a file has no kernel"):
-        cwnd.kernel.load("own.law")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+def test_the_kernel_refuses_values_that_it_does_not_have(folder, capsys):
+    observe = "on observe:\n    seen = acked.delivery.rate or seen\n"
+    state = 'state seen = 0 /s "the delivery rate"\n'
+    (folder / "own.law").write_text(f"{OWN}{state}{observe}")
+    assert run(["kernel", "load", "own.law"]) == 2
+    told = "own.law: the kernel has no acked.delivery.rate for a law in a file"
+    assert capsys.readouterr().err == f"cwnd: {told}\n"
+    assert run(["kernel", "load", "own.law(start=hystart)"]) == 2
+    assert "slow start is the kernel's" in capsys.readouterr().err
+    assert run(["kernel", "load", "missing.law"]) == 2
+    assert capsys.readouterr().err == "cwnd: missing.law: No such file or directory\n"
 
 
 def test_the_document_s_laws_run(folder, capsys):

@@ -147,6 +147,13 @@ pub(crate) struct Word {
     pub(crate) b: u8,
 }
 
+impl Word {
+    /// The word of 32 bits that an interpreter elsewhere reads.
+    pub(crate) const fn encode(self) -> u32 {
+        u32::from_le_bytes([self.op as u8, self.d, self.a, self.b])
+    }
+}
+
 /// The registers of an instance of a law.
 pub(crate) type Registers = [f64; REGISTERS];
 

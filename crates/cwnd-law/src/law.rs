@@ -94,6 +94,7 @@ pub struct Law {
     pub(crate) states: Vec<State>,
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) hash: String,
+    pub(crate) text: String,
     pub(crate) code: Vec<Word>,
     /// The first is that of the initial values.
     pub(crate) bodies: Vec<Body>,
@@ -154,6 +155,11 @@ impl Law {
         &self.hash
     }
 
+    /// The text that it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether it has the hook.
     pub fn has(&self, hook: Hook) -> bool {
         self.body(hook).is_some()
@@ -193,6 +199,21 @@ impl Law {
         run(&self.code, body.entry, registers)
     }
 
+    /// The code of the law and the registers of a new connection, for an interpreter elsewhere. The
+    /// values of the parameters are in declared order; defaults for those that are not given.
+    pub fn program(&self, values: &[f64]) -> Program<'_> {
+        Program {
+            words: self.code.iter().map(|word| word.encode()).collect(),
+            routines: (self.bodies.iter())
+                .filter_map(|body| {
+                    let Body { hook, entry, inputs, .. } = body;
+                    Some(Routine { hook: (*hook)?, entry: *entry, inputs })
+                })
+                .collect(),
+            registers: self.instance(values).registers,
+        }
+    }
+
     /// An instance of the law for one connection, with the values of its parameters in declared
     /// order; defaults for those that are not given.
     pub fn instance(&self, values: &[f64]) -> Instance<'_> {
@@ -205,6 +226,30 @@ impl Law {
         run(&self.code, 0, &mut registers);
         Instance { law: self, registers }
     }
+}
+
+/// The code of a law with values of its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program<'l> {
+    /// The operations: each with its number in the lowest byte, then the registers of its result
+    /// and of its two operands.
+    pub words: Vec<u32>,
+    /// The hooks of the law.
+    pub routines: Vec<Routine<'l>>,
+    /// The registers of a new connection.
+    pub registers: Box<[f64; REGISTERS]>,
+}
+
+/// The code of a hook.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Routine<'l> {
+    /// The hook.
+    pub hook: Hook,
+    /// The place of its first operation.
+    pub entry: usize,
+    /// The inputs that it uses: each with its register, and the register that is 1, or 0 if the
+    /// input is none.
+    pub inputs: &'l [(Input, u8, Option<u8>)],
 }
 
 /// A law with its state, on one connection.
@@ -235,6 +280,11 @@ impl<'l> Instance<'l> {
         } else {
             None
         }
+    }
+
+    /// All registers, as [`Program`] numbers them.
+    pub fn registers(&self) -> &[f64; REGISTERS] {
+        &self.registers
     }
 
     /// The states by name: times, also those of the clock, in seconds; none is NaN.

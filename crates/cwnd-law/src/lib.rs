@@ -23,10 +23,12 @@ mod document;
 mod evaluator;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod writer;
 
 pub use code::REGISTERS;
 pub use diagnostic::{Diagnostic, Severity};
 pub use hook::{CLOCKS, Hook, Input, Kind, LIMITS, SIGNALS};
-pub use law::{Domain, Instance, Law, Parameter, State};
+pub use law::{Domain, Instance, Law, Parameter, Program, Routine, State};
 pub use reader::format;
 pub use token::MAX_TEXT;

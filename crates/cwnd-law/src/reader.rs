@@ -33,7 +33,7 @@ impl Law {
         let mut tokens = token::tokens(text)?;
         let (hash, equations) = (canonical::hash(&tokens), canonical::equations(&tokens));
         tokens.retain(|token| !matches!(token.kind, token::Kind::Comment { .. }));
-        Ok(Law { hash, equations, ..compile::law(&syntax::file(&tokens)?)? })
+        Ok(Law { hash, equations, text: text.into(), ..compile::law(&syntax::file(&tokens)?)? })
     }
 }
 

@@ -14,15 +14,20 @@ use cwnd::delivery::RateSample;
 use cwnd::{Controller, Dur, Event, Limit, Lost, Packets, Rate, Settings, Time};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
-use program::{ROW, Results, Row, pow2};
+use program::pow2;
 use std::collections::BTreeMap;
 
 const SEEDS: u64 = 12;
+/// Numbers in a row of `native.c`.
+const ROW: usize = 32;
+
+type Row = [u64; ROW];
+type Results = [u64; 4];
 
 /// Passes rows to the C program, and returns the results.
 fn run(name: &str, rows: Vec<Row>) -> Vec<Results> {
     let mut results = Vec::new();
-    program::run(name, rows.into_iter(), |result| results.push(result));
+    program::run("native.c", name, rows.into_iter(), |result| results.push(result));
     results
 }
 

@@ -9,13 +9,18 @@ use cwnd::{
     Spec, Time, WindowLaw,
 };
 use cwnd_linux::bpf::Implementation;
-use program::{ROW, Results, Row, pow2};
+use program::pow2;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 const ROWS: usize = 300_000;
+/// Numbers in a row.
+const ROW: usize = 32;
 /// Index of the first argument in a row.
 const ARGUMENTS: usize = 24;
+
+type Row = [u64; ROW];
+type Results = [u64; 4];
 
 /// A random generator of states: xorshift64*.
 #[derive(Clone)]
@@ -63,7 +68,7 @@ fn run<K: Debug>(
     // Both threads draw the same rows: one writes them, the other checks the output.
     let (mut writer_random, mut check_random) = (random.clone(), random);
     let rows = (0..ROWS).map(|_| draw(&mut writer_random).0);
-    program::run(name, rows, |results| {
+    program::run("native.c", name, rows, |results| {
         let (_, state) = draw(&mut check_random);
         check(&state, &results, &mut Comparison { state: &state, max_errors: &mut max_errors });
     });

@@ -108,14 +108,18 @@ fn assert_full(outcome: &RunOutcome, min_utilization: f64) -> &FlowRecord {
 #[test]
 fn a_law_in_the_kernel_fills_the_link() {
     let Some(_lock) = run_lock(true) else { return };
-    let outcome = completed_run(&network("reno", ""), Backend::Linux);
-    let flow = assert_full(&outcome, 0.8);
-    assert!(!flow.cuts.is_empty() && flow.packets_lost > 0, "{:?}", flow.cuts);
-    for cut in &flow.cuts {
-        assert!((cut.cut.after() - cut.cut.before() / 2.0).abs() < 1.0, "{cut:?}");
+    let text = "law half \"Reno\"\non grow:\n    return w + acked / w\non cut:\n    return w / 2\n";
+    cwnd::registry::declare("half.law", text).unwrap();
+    for controller in ["reno", "half.law"] {
+        let outcome = completed_run(&network(controller, ""), Backend::Linux);
+        let flow = assert_full(&outcome, 0.8);
+        assert!(!flow.cuts.is_empty() && flow.packets_lost > 0, "{:?}", flow.cuts);
+        for cut in &flow.cuts {
+            assert!((cut.cut.after() - cut.cut.before() / 2.0).abs() < 1.0, "{cut:?}");
+        }
+        assert_eq!(outcome.notes, [""; 0]);
+        assert_nothing_left();
     }
-    assert_eq!(outcome.notes, [""; 0]);
-    assert_nothing_left();
 }
 
 /// Slow start overshoots by hundreds of packets. If each lost packet were a loss report, the rate

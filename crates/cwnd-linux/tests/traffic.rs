@@ -1,6 +1,6 @@
 //! Every law transfers data with the kernel's TCP between two network namespaces, through a router
 //! whose token bucket is the bottleneck. The events are replayed through the law or controller of
-//! crate `cwnd` and must give the kernel's windows. The test needs root, BTF and the programs `ip`,
+//! crate `cwnd` and must give the kernel's windows, those of a law in a file to the bit. The test needs root, BTF and the programs `ip`,
 //! `tc` and `unshare`; otherwise it is skipped with a message.
 //!
 //! Namespaces, devices and the BPF file system belong to a process that ends with the test, so that
@@ -11,12 +11,13 @@
 use cwnd::Spec;
 use cwnd::record::Record;
 use cwnd_linux::bpf::event::Kind;
-use cwnd_linux::bpf::{self, BOUND, Recording, Replay, Trace};
+use cwnd_linux::bpf::{self, BOUND, Connection, Connections, Recording, Replay, Trace};
 use cwnd_linux::emulate::Namespace;
 use std::hash::Hasher;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -38,6 +39,12 @@ const LAWS: [&str; 10] = [
     "cubic",
     "daimd(capacity=400mbit, delay=off)",
 ];
+
+/// Laws in files.
+const FILES: [&str; 5] = ["simd.law", "aira.law", "vegas.law", "dctcp.law", "daimd.law(syn=1ms)"];
+/// Connections of a law in a file at the same time, and the events after which they stop.
+const FLOWS: u64 = 16;
+const EVENTS: usize = 12_000;
 
 fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -109,13 +116,16 @@ fn receive(listener: &TcpListener) {
     }
 }
 
-/// Sends data, and returns whether the receiver's hash is equal.
-fn send(seed: u64) -> bool {
+/// Sends `size` bytes, or data until `stop`, and returns whether the receiver's hash is equal.
+fn send(seed: u64, size: usize, stop: &AtomicBool) -> bool {
     let mut stream = TcpStream::connect("10.77.2.2:5000").unwrap();
     let mut hasher = std::hash::DefaultHasher::new();
     let mut word = seed | 1;
     let mut buffer = vec![0; 100_000];
-    for _ in 0..SIZE / buffer.len() {
+    for _ in 0..size / buffer.len() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         for bytes in buffer.chunks_exact_mut(8) {
             word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             bytes.copy_from_slice(&word.to_ne_bytes());
@@ -168,7 +178,55 @@ fn in_namespaces() {
     for law in ["aira", "aira(timeout=ends)"] {
         transfer(&Spec::parse(law).unwrap(), Some(&router));
     }
+    run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 40k");
+    for spec in FILES {
+        let name = spec.split('(').next().unwrap();
+        let path = format!("{}/../cwnd/tests/laws_in_files/{name}", env!("CARGO_MANIFEST_DIR"));
+        cwnd::registry::declare(name, &fs::read_to_string(path).unwrap()).unwrap();
+        share(&Spec::parse(spec).unwrap());
+    }
     assert_eq!(bpf::list().unwrap(), []);
+}
+
+/// Connections of a law in a file share the bottleneck. Each step of each connection is equal.
+fn share(spec: &Spec) {
+    let instance = bpf::load(spec, None, true).unwrap();
+    let mut trace = Trace::new(&instance).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut events = Vec::new();
+    thread::scope(|scope| {
+        let senders: Vec<_> = (1..=FLOWS)
+            .map(|seed| {
+                scope.spawn({
+                    let stop = &stop;
+                    move || send(seed, usize::MAX, stop)
+                })
+            })
+            .collect();
+        let start = Instant::now();
+        while senders.iter().any(|sender| !sender.is_finished()) {
+            assert!(start.elapsed() < TIMEOUT, "{spec}: the transfers timed out");
+            trace.read(Duration::from_millis(10), &mut events).unwrap();
+            stop.store(events.len() > EVENTS, Ordering::Relaxed);
+        }
+        for sender in senders {
+            assert!(sender.join().unwrap(), "{spec}: the hashes differ");
+        }
+    });
+    trace.read(Duration::from_millis(10), &mut events).unwrap();
+    assert_eq!(trace.missed().unwrap(), 0, "{spec}");
+    drop(trace);
+    bpf::unload(&instance.name).unwrap();
+    let mut connections = Connections::new(spec);
+    events.iter().for_each(|event| connections.push(event, |_, _| {}));
+    let found = connections.all().iter().filter_map(Connection::agreement);
+    let (steps, cuts) = found.fold((0, 0), |(steps, cuts), agreement| {
+        assert_eq!((agreement.max_error, agreement.parted), (0.0, 0), "{spec}");
+        (steps + agreement.steps, cuts + agreement.cuts)
+    });
+    let timeouts = events.iter().filter(|event| event.kind == Kind::Timeout).count();
+    println!("{spec}: {} events, {steps} steps, {cuts} cuts, {timeouts} timeouts", events.len());
+    assert!(steps > EVENTS as u64 / 4 && cuts > 0, "{spec}");
 }
 
 /// Transfers data with one law as the default of this namespace, and traces it. The router
@@ -180,7 +238,7 @@ fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     assert_eq!(bpf::default_controller().unwrap(), instance.name);
     assert_eq!(bpf::find(&spec.to_string()).unwrap(), instance);
     let mut trace = Trace::new(&instance).unwrap();
-    let sender = thread::spawn(|| send(7));
+    let sender = thread::spawn(|| send(7, SIZE, &AtomicBool::new(false)));
     let mut events: Vec<bpf::event::Event> = Vec::new();
     let (mut paused, mut recoveries) = (None::<Instant>, 3);
     let start = Instant::now();

@@ -62,7 +62,8 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::linux::{
-        KernelError, Trace, kernel_check, kernel_find, kernel_list, kernel_load, kernel_unload,
+        KernelError, Trace, kernel_check, kernel_find, kernel_law, kernel_list, kernel_load,
+        kernel_unload,
     };
     #[pymodule_export]
     use crate::metrics::{

@@ -50,6 +50,12 @@ export! {
     /// The controller of a name or specification.
     kernel_find(what: &str) -> PyResult<Loaded> =
         bpf::find(what).map(Loaded::from).map_err(refused);
+    /// The name and the text of the law in a file that a controller is; nothing for others.
+    kernel_law(what: &str) -> PyResult<Option<(String, String)>> = {
+        let Instance { spec, law, .. } = bpf::find(what).map_err(refused)?;
+        let name = spec.split('(').next().unwrap_or_default().to_owned();
+        Ok(law.map(|text| (name, text)))
+    };
     /// Unloads one.
     kernel_unload(what: &str) -> PyResult<Loaded> =
         bpf::unload(what).map(Loaded::from).map_err(refused);

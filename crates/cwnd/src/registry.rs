@@ -84,6 +84,15 @@ impl Algorithm {
         }
     }
 
+    /// The law of a text that it is, if it is one.
+    #[cfg(feature = "files")]
+    pub const fn law(&self) -> Option<&'static cwnd_law::Law> {
+        match self.build {
+            Build::File(law) => Some(law),
+            _ => None,
+        }
+    }
+
     /// The position and declaration of the parameter `name`.
     pub fn parameter(&self, name: &str) -> Option<(usize, &'static Parameter)> {
         self.parameters

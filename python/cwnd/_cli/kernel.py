@@ -40,7 +40,7 @@ def kernel() -> None:
 @click.option("--default", is_flag=True, help="Make it the default controller until unloaded.")
 @shared.json()
 def load(controller: str, name: str | None, default: bool, as_json: bool) -> None:  # noqa: FBT001
-    """Load the controller SPEC. It stays loaded until it is unloaded.
+    """Load the controller SPEC, such as simd or mine.law. It stays loaded until it is unloaded.
 
     Connections select it by name: iperf3 -C NAME, ip route ... congctl NAME, or
     setsockopt(TCP_CONGESTION).
@@ -246,4 +246,5 @@ def _summary(flow: KernelFlowRecord) -> str:
     if flow["agreement"] is None:
         return f"{text}; it began before the trace"
     steps, _, worst = flow["agreement"]
-    return f"{text}; {steps} steps of the law replayed, within {worst:.1e} of the window"
+    deviation = f"within {worst:.1e} of the window" if worst else "equal to the bit"
+    return f"{text}; {steps} steps of the law replayed, {deviation}"

@@ -223,6 +223,7 @@ impl<'f> Compiler<'f> {
             parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),
             warnings: self.warnings,
             hash: String::new(),
+            text: String::new(),
             equations: Vec::new(),
             code: code.words,
             bodies: code.bodies,

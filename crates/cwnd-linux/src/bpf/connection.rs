@@ -1,6 +1,6 @@
 //! Connections of a trace: the series, record and replay of each.
 
-use super::event::{Event, Kind, packets, per_second};
+use super::event::{Event, Kind, per_second};
 use super::replay::{Agreement, Replay};
 use super::trace::Recording;
 use cwnd::record::Entry;
@@ -93,7 +93,7 @@ impl Connection {
             && event.whole.is_none();
         // The kernel's window is set after the event of a whole controller.
         let window = match paced {
-            _ if cut || event.whole.is_some() => packets(event.after),
+            _ if cut || event.whole.is_some() => event.packets(event.after),
             true => f64::from(event.cwnd),
             false => event.window(),
         };

@@ -1,6 +1,6 @@
 //! Events of a connection in the kernel: `struct event` of `kernel/trace.h`.
 
-use super::Whole;
+use super::{Given, Whole};
 use cwnd::{Acked, Cut, Dur, Limit, Packets, Rate, Report, Signal, Time};
 
 /// Kind of an event.
@@ -36,16 +36,20 @@ pub enum Kind {
     Lost,
     /// Whole controllers: loss recovery ended.
     Recovered,
-    /// Whole controllers: the packet size changed.
+    /// The packet size changed.
     Mtu,
+    /// Laws in files: the kernel reduced the window by a rule of its own.
+    Reduced,
+    /// Rate laws in files: the law cut its rate because the round-trip time rises.
+    Delay,
 }
 
 /// The kinds, in the order of their numbers.
-const KINDS: [Kind; 16] = {
+const KINDS: [Kind; 18] = {
     use Kind::*;
     [
         Begin, End, Acked, Slow, Grow, Enter, Round, Cut, Timeout, Undo, Report, Tick, Start, Lost,
-        Recovered, Mtu,
+        Recovered, Mtu, Reduced, Delay,
     ]
 };
 
@@ -64,9 +68,14 @@ pub(super) fn micros(time: u32) -> Dur {
     Dur::from_micros(time.into())
 }
 
-/// The relative difference of a value of the kernel.
+/// The relative difference of a value of the kernel; infinite if either is not a number.
 pub(super) fn difference(found: f64, expected: f64) -> f64 {
-    (found - expected).abs() / expected.abs().max(f64::MIN_POSITIVE)
+    let difference = (found - expected).abs() / expected.abs().max(f64::MIN_POSITIVE);
+    match found == expected {
+        true => 0.0,
+        false if difference.is_nan() => f64::INFINITY,
+        false => difference,
+    }
 }
 
 /// One event of one connection.
@@ -76,13 +85,14 @@ pub struct Event {
     pub time: u64,
     /// Identifies the connection while it is open.
     pub connection: u64,
-    /// The window (Q40 packets) or rate (Q24 packets per second) before.
+    /// The window (Q40 packets) or rate (Q24 packets per second) before. Of a law in a file this
+    /// and the three below are the bits of binary64.
     pub before: u64,
     /// The window or rate after.
     pub after: u64,
-    /// A rate law's arrival rate, Q24 packets per second.
+    /// A rate law's arrival rate.
     pub arrival: u64,
-    /// A rate law's capacity estimate, Q24 packets per second.
+    /// A rate law's capacity estimate.
     pub capacity: u64,
     /// The kind.
     pub kind: Kind,
@@ -124,6 +134,8 @@ pub struct Event {
     pub smoothed_rtt: u32,
     /// The inputs of a whole controller.
     pub whole: Option<Whole>,
+    /// The inputs of a law in a file.
+    pub given: Option<Given>,
 }
 
 impl Event {
@@ -132,7 +144,7 @@ impl Event {
     /// Whether the controller reduced its window or rate for a loss or a timeout.
     pub fn is_cut(&self) -> bool {
         match self.kind {
-            Kind::Cut | Kind::Timeout => true,
+            Kind::Cut | Kind::Timeout | Kind::Delay => true,
             Kind::Lost => self.after < self.before,
             _ => false,
         }
@@ -140,18 +152,35 @@ impl Event {
 
     /// The reduction, if [`Event::is_cut`]; `paced` for a rate law.
     pub(crate) fn cut(&self, paced: bool) -> Option<Cut> {
-        let timeout = self.kind == Kind::Timeout;
-        let signal = if timeout { Signal::Timeout } else { Signal::Loss };
-        let values = [self.before, self.after];
+        let (signal, values) = (self.signal(), [self.before, self.after]);
         self.is_cut().then(|| {
             if paced {
-                let [before, after] = values.map(|q24| Rate::per_sec(per_second(q24)));
+                let [before, after] = values.map(|rate| Rate::per_sec(self.per_second(rate)));
                 Cut::rate(signal, before, after)
             } else {
-                let [before, after] = values.map(|q40| Packets::new(packets(q40)));
+                let [before, after] = values.map(|window| Packets::new(self.packets(window)));
                 Cut::window(signal, before, after)
             }
         })
+    }
+
+    /// Why the law cut.
+    pub(super) fn signal(&self) -> Signal {
+        match (self.kind, &self.given) {
+            (Kind::Timeout, _) => Signal::Timeout,
+            (_, Some(given)) => given.why,
+            _ => Signal::Loss,
+        }
+    }
+
+    /// A window of the event in packets.
+    pub(super) fn packets(&self, window: u64) -> f64 {
+        if self.given.is_some() { f64::from_bits(window) } else { packets(window) }
+    }
+
+    /// A rate of the event in packets per second.
+    pub(super) fn per_second(&self, rate: u64) -> f64 {
+        if self.given.is_some() { f64::from_bits(rate) } else { per_second(rate) }
     }
 
     /// Whether the cut replaces the one before: the kernel cuts before it reports a timeout.
@@ -161,17 +190,14 @@ impl Event {
 
     /// The rate law's new rate in packets per second, if the event changes it.
     pub(crate) fn new_rate(&self) -> Option<f64> {
-        let changes = matches!(self.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout);
-        changes.then(|| per_second(self.after))
+        let changes = self.is_cut() || matches!(self.kind, Kind::Tick | Kind::Start);
+        changes.then(|| self.per_second(self.after))
     }
 
     /// The law's window in packets, or the kernel's if the kernel has changed it.
     pub(super) fn window(&self) -> f64 {
-        if self.after >> 40 == u64::from(self.cwnd) {
-            packets(self.after)
-        } else {
-            f64::from(self.cwnd)
-        }
+        let (window, kernel) = (self.packets(self.after), f64::from(self.cwnd));
+        if window.floor() == kernel { window } else { kernel }
     }
 
     /// The acknowledgement of [`Kind::Acked`] at `at`. The window grows in later events.
@@ -185,13 +211,17 @@ impl Event {
         acked.rtt = (self.rtt > 0).then_some(rtt);
         acked.received_at =
             (self.timestamp != 0).then(|| Time::from_nanos(u64::from(self.timestamp) * 1_000_000));
+        if let Some(given) = &self.given {
+            acked.received_at = acked.received_at.map(|_| Time::from_nanos(given.time));
+            (acked.marked, acked.echo) = (given.marked, given.marked > 0);
+        }
         acked.limit = if self.limited { Limit::Window } else { Limit::Application };
         acked
     }
 
     /// The report of [`Kind::Report`].
     pub(super) fn report(&self) -> Report {
-        let rate = |q24| Some(Rate::per_sec(per_second(q24)));
+        let rate = |rate| Some(Rate::per_sec(self.per_second(rate)));
         let mut report = Report::new(self.packets, u64::from(self.sent), micros(self.rtt));
         (report.arrival, report.capacity) = (rate(self.arrival), rate(self.capacity));
         report
@@ -199,7 +229,8 @@ impl Event {
 
     /// Parses an event; `None` if the bytes are too short or the kind is unknown.
     pub fn from_bytes(bytes: &[u8]) -> Option<Event> {
-        let whole = Whole::from_bytes(bytes.get(Self::SIZE..)?);
+        let rest = bytes.get(Self::SIZE..)?;
+        let (whole, given) = (Whole::from_bytes(rest), Given::from_bytes(rest));
         let bytes: &[u8; Self::SIZE] = bytes.get(..Self::SIZE)?.try_into().ok()?;
         let u64_at = |n: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * n + k]));
         let u32_at = |n: usize| u32::from_ne_bytes(std::array::from_fn(|k| bytes[48 + 4 * n + k]));
@@ -229,6 +260,7 @@ impl Event {
             delivered: u32_at(15),
             smoothed_rtt: u32_at(16),
             whole,
+            given,
         })
     }
 }

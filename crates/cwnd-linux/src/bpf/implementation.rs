@@ -1,16 +1,20 @@
-//! Kernel implementations of controllers: a law of `kernel/` with its parameters in fixed point.
+//! Kernel implementations of controllers: a program of `kernel/` with its parameters, in fixed point,
+//! or the code of a law in a file.
 
-use super::Error;
+use super::{Error, code};
 use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
 use cwnd::{Law, MakeController, Settings, Spec};
 
-/// A law of `kernel/` with its parameters.
+/// A program of `kernel/` with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Implementation {
-    /// The law: the base name of its header, program and object.
+    /// The base name of the program and its object: the law, or the kind of law in a file.
     pub law: &'static str,
-    /// The members of `struct LAW_params`, in order.
+    /// The members of `struct LAW_params`, in order; of a law in a file, `struct law` in 64-bit
+    /// words.
     pub params: Vec<u64>,
+    /// Whether connections that use it ask for ECN.
+    pub needs_ecn: bool,
 }
 
 /// Controllers with a kernel implementation, in the order of the registry, with the parameters that
@@ -70,8 +74,15 @@ impl Implementation {
         if value("pacing") != 0.0 {
             return unsupported("the kernel paces, not the law: leave out pacing");
         }
+        let fixed_point = |law, params| Ok(Implementation { law, params, needs_ecn: false });
         if spec.name() == "bbr3" {
-            return Ok(Implementation { law: "bbr3", params: vec![value("aging") as u64] });
+            return fixed_point("bbr3", vec![value("aging") as u64]);
+        }
+        let made = spec.law(&Settings::default());
+        if let Some(text) = spec.algorithm().law()
+            && let Some(Law::Window(AnyLaw::Custom(_)) | Law::Rate(AnyRateLaw::Custom(_))) = made
+        {
+            return code::implementation(spec, text).or_else(|why| unsupported(&why));
         }
         for (parameter, only) in
             [("threshold", "half"), ("peak", "last"), ("filter", "interval"), ("delay", "off")]
@@ -82,7 +93,7 @@ impl Implementation {
                 ));
             }
         }
-        let law = match spec.law(&Settings::default()) {
+        let law = match made {
             Some(Law::Window(law)) => law,
             Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
                 let (tau, syn) = (value("tau"), value("syn"));
@@ -99,7 +110,7 @@ impl Implementation {
                     each_report,
                 ];
                 params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
-                return Ok(Implementation { law: "daimd", params });
+                return fixed_point("daimd", params);
             }
             _ => return unsupported(&list_implemented()),
         };
@@ -160,7 +171,7 @@ impl Implementation {
             AnyLaw::Aiad(_) => ("aiad", vec![fixed(value("tau") * 1e9, 0), value("rate") as u64]),
             _ => return unsupported(&list_implemented()),
         };
-        Ok(Implementation { law, params })
+        fixed_point(law, params)
     }
 }
 
@@ -195,7 +206,7 @@ mod tests {
         let half = 1 << 31;
         assert_eq!(
             implementation("reno"),
-            Ok(Implementation { law: "aimd", params: vec![1 << 40, half] })
+            Ok(Implementation { law: "aimd", params: vec![1 << 40, half], needs_ecn: false })
         );
         assert_eq!(implementation("gaimd(1, 1/2)"), implementation("reno"));
         assert_eq!(implementation("friendly(1/2)"), implementation("reno"));

@@ -1,5 +1,6 @@
 //! Loads the BPF objects of this package with libbpf, and registers their `struct_ops` maps.
 
+use super::control::NAME_MAX;
 use super::{Error, Implementation};
 use libbpf_rs::btf::types::{Func, Struct};
 use libbpf_rs::{
@@ -11,7 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 /// BPF objects by law.
-const OBJECTS: [(&str, &[u8]); 8] = [
+const OBJECTS: [(&str, &[u8]); 10] = [
     ("aimd", include_bytes!("objects/aimd.o")),
     ("binomial", include_bytes!("objects/binomial.o")),
     ("simd", include_bytes!("objects/simd.o")),
@@ -20,6 +21,8 @@ const OBJECTS: [(&str, &[u8]); 8] = [
     ("cubic", include_bytes!("objects/cubic.o")),
     ("daimd", include_bytes!("objects/daimd.o")),
     ("bbr3", include_bytes!("objects/bbr3.o")),
+    ("window_law", include_bytes!("objects/window_law.o")),
+    ("rate_law", include_bytes!("objects/rate_law.o")),
 ];
 
 /// Maps of an object: parameters, `struct control`, ring buffer, `tcp_congestion_ops`.
@@ -27,6 +30,9 @@ const PARAMS: &str = ".rodata.params";
 const CONTROL: &str = ".data.control";
 const EVENTS: &str = "events";
 const CONTROLLER: &str = "controller";
+
+/// `TCP_CONG_NEEDS_ECN`, in the lowest byte of the flags.
+const NEEDS_ECN: u8 = 2;
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
@@ -104,10 +110,16 @@ pub(super) fn register(
         let mut map = open_map(&mut object, map).ok_or_else(|| damaged("a map is missing"))?;
         map.set_initial_value(value).map_err(|_| damaged("different parameters"))?;
     }
-    // The name is the first member of `tcp_congestion_ops`.
+    // The name is the first member of `tcp_congestion_ops`, and the flags are the second.
     let mut ops = open_map(&mut object, CONTROLLER);
-    let name_bytes = ops.as_mut().and_then(|ops| ops.initial_value_mut()?.get_mut(..name.len()));
-    name_bytes.ok_or_else(|| damaged("no tcp_congestion_ops"))?.copy_from_slice(name.as_bytes());
+    let ops = ops.as_mut().and_then(|ops| ops.initial_value_mut());
+    let ops = ops.filter(|ops| ops.len() > NAME_MAX);
+    let (names, members) =
+        ops.ok_or_else(|| damaged("no tcp_congestion_ops"))?.split_at_mut(NAME_MAX);
+    names[..name.len()].copy_from_slice(name.as_bytes());
+    if implementation.needs_ecn {
+        members[0] |= NEEDS_ECN;
+    }
 
     let mut object = object.load().map_err(load_error)?;
     let missing = || damaged("a map is missing");

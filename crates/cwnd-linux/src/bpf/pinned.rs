@@ -6,7 +6,8 @@ use super::loader::{Registered, check_btf, register};
 use super::{Error, Implementation};
 use crate::emulate::Namespace;
 use cwnd::Spec;
-use libbpf_rs::MapHandle;
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::mount::MsFlags;
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Instance {
     pub name: String,
     /// The specification.
     pub spec: String,
+    /// The text of a law in a file.
+    pub law: Option<String>,
     /// Whether it is the default of this network namespace.
     pub default: bool,
 }
@@ -38,14 +41,20 @@ fn directory(name: &str) -> PathBuf {
     pins().join(name)
 }
 
-/// Returns the name of a controller that is loaded without a name.
+/// Returns the name of a controller that is loaded without a name: `cwnd_` and its name, of a law in
+/// a file that of the file.
 pub fn default_name(spec: &Spec) -> String {
-    format!("cwnd_{}", spec.name())
+    let stem = Path::new(spec.name()).file_stem().unwrap_or_default().to_string_lossy();
+    let allowed = stem.chars().map(|c| if is_allowed(c) { c } else { '_' });
+    format!("cwnd_{}", allowed.take(NAME_MAX - 1 - "cwnd_".len()).collect::<String>())
+}
+
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
     let valid_length = !name.is_empty() && name.len() < NAME_MAX;
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if valid_length && name.chars().all(is_allowed) {
         return Ok(());
     }
@@ -176,30 +185,54 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
     let control = Control { spec: text.clone(), previous, ..Control::default() };
     let registered =
         register(&implementation, &name, &control.to_bytes()).map_err(explain_permission)?;
-    pin(&name, registered).inspect_err(|_| remove_pins(&name))?;
+    let law = spec.algorithm().law().map(|law| law.text().to_owned());
+    pin(&name, registered, law.as_deref()).inspect_err(|_| remove_pins(&name))?;
     if default {
         set_default(&name).inspect_err(|_| remove_pins(&name))?;
     }
-    Ok(Instance { name, spec: text, default })
+    Ok(Instance { name, spec: text, law, default })
 }
 
-/// Pins a controller. The link is pinned last: a directory with a link is complete.
-fn pin(name: &str, registered: Registered) -> Result<(), Error> {
+/// Pins a controller, and the text of a law in a file. The link is pinned last: a directory with a
+/// link is complete.
+fn pin(name: &str, registered: Registered, law: Option<&str>) -> Result<(), Error> {
     // Remove the pins of an interrupted load.
     remove_pins(name);
     let directory = directory(name);
     fs::create_dir_all(&directory).map_err(Error::kernel(directory.display().to_string()))?;
     let Registered { mut link, mut control, mut events } = registered;
+    let pin_law = |text| text_map(text)?.pin(directory.join("law"));
     let pinned = control
         .pin(directory.join("control"))
         .and_then(|()| events.pin(directory.join("events")))
+        .and_then(|()| law.map_or(Ok(()), pin_law))
         .and_then(|()| link.pin(directory.join("link")));
     pinned.map_err(Error::bpf(directory.display().to_string()))
 }
 
+/// An array of one element, the text.
+fn text_map(text: &str) -> libbpf_rs::Result<MapHandle> {
+    let options =
+        bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as u64, ..Default::default() };
+    let size = text.len() as u32;
+    let map = MapHandle::create(MapType::Array, Some("law"), 4, size, 1, &options)?;
+    map.update(&[0; 4], text.as_bytes(), MapFlags::ANY)?;
+    Ok(map)
+}
+
+/// Reads the text of a law in a file.
+fn read_law(name: &str) -> Result<Option<String>, Error> {
+    if !directory(name).join("law").exists() {
+        return Ok(None);
+    }
+    let map = pinned_map(name, "law")?;
+    let text = map.lookup(&[0; 4], MapFlags::ANY).map_err(Error::bpf(name))?;
+    Ok(text.and_then(|text| String::from_utf8(text).ok()))
+}
+
 fn remove_pins(name: &str) {
     // Errors are ignored: a pin may be missing. The link goes first.
-    for file in ["link", "control", "events"] {
+    for file in ["link", "control", "events", "law"] {
         let _ = fs::remove_file(directory(name).join(file));
     }
     let _ = fs::remove_dir(directory(name));
@@ -232,8 +265,8 @@ pub fn list() -> Result<Vec<Instance>, Error> {
         let name = entry.file_name().to_string_lossy().into_owned();
         if directory(&name).join("link").exists() {
             let spec = Control::read(&pinned_map(&name, "control")?)?.spec;
-            let default = name == current;
-            found.push(Instance { name, spec, default });
+            let (law, default) = (read_law(&name)?, name == current);
+            found.push(Instance { name, spec, law, default });
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -249,8 +282,10 @@ pub fn find(name_or_spec: &str) -> Result<Instance, Error> {
     let all = list()?;
     let spec = Spec::parse(name_or_spec).ok();
     let text = spec.as_ref().map(Spec::to_string);
-    // The name of a specification alone stands for any parameters.
-    let law = spec.as_ref().map(Spec::name).filter(|_| !name_or_spec.contains('('));
+    // The name of a specification alone stands for any parameters. A law in a file may be unknown
+    // to this process.
+    let law = spec.map_or(name_or_spec, |spec| spec.name());
+    let law = Some(law).filter(|_| !name_or_spec.contains('('));
     let named = |it: &&Instance| it.name == name_or_spec;
     let equal = |it: &&Instance| Some(&it.spec) == text.as_ref();
     let of_law = |it: &&Instance| it.spec.split('(').next() == law;
@@ -316,6 +351,18 @@ mod tests {
         assert!(check_name("simd_1_16").is_ok());
         for wrong in ["", "a.b", "a-b", "../x", "sixteen_letters_"] {
             assert!(check_name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_law_in_a_file_has_the_name_of_its_file() {
+        let text = "law l \"l\"\non grow:\n    return w\non cut:\n    return w\n";
+        for (file, name) in
+            [("mine.law", "cwnd_mine"), ("laws/my-very-long.law", "cwnd_my_very_lo")]
+        {
+            cwnd::registry::declare(file, text).unwrap();
+            assert_eq!(default_name(&Spec::parse(file).unwrap()), name);
+            assert!(check_name(name).is_ok());
         }
     }
 }

@@ -4,23 +4,30 @@
 //! law's state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the
 //! connection. The whole state of a whole controller does: its steps start from the replay's own
 //! window and pacing rate.
+//!
+//! A law in a file computes the same bits in the kernel: each step has to be equal. Its events have
+//! numbers, and the replay ends at a missing one.
 
 use super::Implementation;
-use super::event::{Event, Kind, difference, micros, packets, per_second};
+use super::event::{Event, Kind, difference, micros};
+use super::given::{Given, follows};
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
-    Context, Law, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec, Time,
-    WindowLaw,
+    Context, Dur, Law, Lost, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec,
+    Time, WindowLaw,
 };
 
-/// Largest accepted relative difference between a window or rate of the kernel and of the law.
+/// Largest accepted relative difference between a window or rate of the kernel and of the law; 0 for
+/// a law in a file.
 ///
 /// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's
 /// `a` by 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
 pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
 /// The largest window in packets: `FX_MAX_WINDOW`.
 const MAX_WINDOW: f64 = ((1 << 24) - 1) as f64;
+/// The smallest window in packets.
+const MIN_WINDOW: f64 = 2.0;
 
 /// Result of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,8 +38,8 @@ pub struct Agreement {
     pub cuts: u64,
     /// Largest relative difference of the window or rate.
     pub max_error: f64,
-    /// Steps of whole controllers that are not compared, because rounding has changed a decision
-    /// before.
+    /// Steps that are not compared: of whole controllers, because rounding has changed a decision
+    /// before; of laws in files, because an event was lost.
     pub parted: u64,
 }
 
@@ -51,6 +58,8 @@ pub struct Replay {
     /// The receiver's newest timestamp, and nanoseconds of its clock since the first one.
     timestamp: Option<u32>,
     receiver_time: u64,
+    /// The number of the last event of a law in a file; `None` after a lost one.
+    number: Option<u32>,
     agreement: Agreement,
 }
 
@@ -64,7 +73,13 @@ impl Replay {
             Some(Law::Rate(law)) => ReplayedLaw::Rate(law),
             None => ReplayedLaw::Whole(Box::new(WholeReplay::new(spec))),
         };
-        Some(Replay { law, timestamp: None, receiver_time: 0, agreement: Agreement::default() })
+        Some(Replay {
+            law,
+            timestamp: None,
+            receiver_time: 0,
+            number: Some(0),
+            agreement: Agreement::default(),
+        })
     }
 
     /// Returns the result so far.
@@ -75,15 +90,27 @@ impl Replay {
     /// Processes an event. Returns the law's window or rate if the event changes it.
     pub fn step(&mut self, event: &Event) -> Option<f64> {
         let received_at = self.receiver_time(event);
+        self.number = self.number.filter(|last| follows(event, *last));
+        if self.number.is_none() {
+            self.agreement.parted += 1;
+            return None;
+        }
+        self.number = event.given.map_or(self.number, |given| Some(given.number));
         let (expected, error) = match &mut self.law {
             ReplayedLaw::Window { law, saved } => {
                 let expected = window_step(law, saved, event, received_at)?;
-                (expected, Some(difference(packets(event.after), expected)))
+                let found = match &event.given {
+                    Some(given) if event.kind == Kind::Slow => f64::from(given.answer),
+                    _ => event.packets(event.after),
+                };
+                (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Rate(law) => {
-                let expected = rate_step(law, event)?;
-                let unit = if event.kind == Kind::Report { packets } else { per_second };
-                (expected, Some(difference(unit(event.after), expected)))
+                let (expected, found) = match &event.given {
+                    Some(given) => rate_law_step(law, event, given)?,
+                    None => rate_step(law, event)?,
+                };
+                (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Whole(replay) => replay.step(event, BOUND)?,
         };
@@ -103,6 +130,9 @@ impl Replay {
         if event.kind != Kind::Acked || event.timestamp == 0 {
             return None;
         }
+        if let Some(given) = &event.given {
+            return Some(Time::from_nanos(given.time));
+        }
         let ticks = self.timestamp.map_or(0, |last| event.timestamp.wrapping_sub(last) as i32);
         if ticks > 0 || self.timestamp.is_none() {
             self.timestamp = Some(event.timestamp);
@@ -113,6 +143,9 @@ impl Replay {
 }
 
 fn context(event: &Event) -> Context {
+    if let Some(given) = &event.given {
+        return given.context();
+    }
     let rtt = event.rtt.max(event.min_rtt);
     let known = (rtt > 0).then(|| {
         let mut known = Rtt::first(micros(rtt));
@@ -130,7 +163,7 @@ fn window_step(
     event: &Event,
     received_at: Option<Time>,
 ) -> Option<f64> {
-    let (cx, before) = (context(event), packets(event.before));
+    let (cx, before) = (context(event), event.packets(event.before));
     match event.kind {
         Kind::Acked => {
             let mut acked = event.acked(cx.now);
@@ -142,14 +175,34 @@ fn window_step(
             law.enter(before, &cx);
             None
         }
+        Kind::Slow => {
+            let grows = event.given.is_some() && event.packets > 0;
+            grows.then(|| f64::from(law.leave_slow_start(event.packets(event.after), &cx)))
+        }
+        Kind::Grow if event.given.is_some() => {
+            let grown = law.grow(before, f64::from(event.packets), &cx);
+            Some(grown.max(MIN_WINDOW).min(MAX_WINDOW))
+        }
         Kind::Grow => {
             let mut cx = cx;
             cx.rtt = (event.smoothed_rtt > 0).then(|| Rtt::first(micros(event.smoothed_rtt)));
             Some(law.grow(before, f64::from(event.packets), &cx))
         }
+        Kind::Reduced => {
+            law.reduced(event.packets(event.after));
+            None
+        }
+        Kind::Mtu => {
+            law.rescale(f64::from(event.packets) / f64::from(event.packet_bytes));
+            None
+        }
         Kind::Round => {
             let mut round = Round::default();
             (round.sent, round.lost) = (u64::from(event.sent), u64::from(event.lost));
+            if let Some(given) = &event.given {
+                round.marked = u64::from(given.marked);
+                round.took = Dur::from_nanos(given.time);
+            }
             law.round(&round, &cx);
             None
         }
@@ -159,16 +212,17 @@ fn window_step(
                 *law = saved.clone();
             }
             *saved = law.clone();
-            let signal = if timeout { Signal::Timeout } else { Signal::Loss };
+            let signal = event.signal();
             let cut = law.cut(before, signal, &cx);
             let slow_start = event.ssthresh != 0;
-            // The same limit as `cut` of kernel/window.h.
-            let limit = match law.threshold(cut, signal) {
+            // The same limits as `cut` of kernel/window.h.
+            let threshold = law.threshold(cut, signal).filter(|threshold| !threshold.is_nan());
+            let limit = match threshold {
                 Some(_) if timeout => MAX_WINDOW,
                 None if timeout || slow_start => before / 2.0,
                 _ => before,
             };
-            Some(cut.min(limit).max(2.0))
+            Some(threshold.unwrap_or(cut).min(limit).max(MIN_WINDOW))
         }
         Kind::Undo => {
             // AIAD keeps its estimate: the measurements remain valid.
@@ -181,22 +235,61 @@ fn window_step(
     }
 }
 
-fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
+/// The window or rate by the law, and that of the kernel.
+fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<(f64, f64)> {
     /// The paced machine's minimum rate.
     const MIN_RATE: f64 = 1.0;
     let mut cx = context(event);
     cx.rtt = Some(Rtt::first(micros(event.rtt)));
-    let before = Rate::per_sec(per_second(event.before));
-    match event.kind {
+    let before = Rate::per_sec(event.per_second(event.before));
+    let rate = match event.kind {
         Kind::Report => {
             law.observe(&event.report(), &cx);
-            law.window(&cx)
+            return Some((law.window(&cx)?, event.packets(event.after)));
         }
-        Kind::Tick => Some(law.tick(before, &cx).as_per_sec()),
-        Kind::Start => Some(law.start(packets(event.before), &cx).as_per_sec().max(MIN_RATE)),
+        Kind::Tick => law.tick(before, &cx).as_per_sec(),
+        Kind::Start => law.start(event.packets(event.before), &cx).as_per_sec().max(MIN_RATE),
         Kind::Cut | Kind::Timeout => {
-            Some(law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE))
+            law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((rate, event.per_second(event.after)))
+}
+
+/// The same of a law in a file, with the paced machine's bounds of its answers.
+fn rate_law_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
+    let (cx, before) = (given.context(), Rate::per_sec(event.per_second(event.before)));
+    let (rate, otherwise) = match event.kind {
+        Kind::Report => {
+            law.observe(&event.report(), &cx);
+            let rises = law.delay_rises(&cx);
+            if rises != given.answer {
+                return Some((f64::from(rises), f64::from(given.answer)));
+            }
+            return Some((law.window(&cx).unwrap_or(f64::INFINITY), event.packets(event.after)));
+        }
+        Kind::Tick => (law.tick(before, &cx), before),
+        Kind::Start => (law.start(event.packets(event.before), &cx), law.least()),
+        Kind::Cut | Kind::Delay | Kind::Timeout | Kind::Lost => {
+            if event.packets > 0 {
+                let sent_at = Time::from_nanos(given.time);
+                let lost = Lost::new(event.packets, sent_at, u64::from(event.sent));
+                law.losses(&lost, before, &cx);
+            }
+            if event.kind == Kind::Lost {
+                return None;
+            }
+            let after = law.cut(before, given.answer, event.signal(), &cx);
+            (if after < before { after } else { before }, before)
+        }
+        Kind::Mtu => {
+            law.rescale(f64::from(event.packets) / f64::from(event.packet_bytes));
+            return None;
+        }
+        _ => return None,
+    };
+    let rate = if rate.as_per_sec().is_finite() { rate } else { otherwise };
+    let rate = if rate < law.least() { law.least() } else { rate };
+    Some((rate.as_per_sec(), event.per_second(event.after)))
 }

@@ -2,17 +2,21 @@
 
 use super::Error;
 use super::control::Control;
-use super::event::{Event, Kind, packets, per_second};
+use super::event::{Event, Kind};
 use super::loader::capture_log;
 use super::pinned::{Instance, pinned_map};
 use super::whole;
 use cwnd::record::Entry;
-use cwnd::{Event as RecordEvent, Lost, Output, Packets, Rate, Time};
-use libbpf_rs::{ErrorKind, MapHandle, RingBuffer, RingBufferBuilder};
+use cwnd::{Event as RecordEvent, Lost, Marked, Output, Packets, Rate, Signal, Time};
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use nix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the ring buffer, which has room for some thousand events.
+const POLL: Duration = Duration::from_millis(4);
 
 /// Events stop this long after the last renewal, in nanoseconds.
 const LEASE: u64 = 3_000_000_000;
@@ -79,14 +83,18 @@ impl Trace {
     /// The control map cannot be written, or the ring buffer cannot be read.
     pub fn read(&mut self, timeout: Duration, events: &mut Vec<Event>) -> Result<(), Error> {
         self.renew(LEASE)?;
-        match self.ring.poll(timeout.min(Duration::from_secs(1))) {
-            // An interrupted wait ends early.
-            Err(error) if error.kind() != ErrorKind::Interrupted => {
-                return Err(Error::bpf("cannot read a ring buffer")(error));
+        let end = Instant::now() + timeout.min(Duration::from_secs(1));
+        let before = events.len();
+        loop {
+            // The programs do not wake the listener, which would cost them 10 us and more an event.
+            let rest = end.saturating_duration_since(Instant::now());
+            thread::sleep(rest.min(POLL));
+            self.ring.consume().map_err(Error::bpf("cannot read a ring buffer"))?;
+            events.extend(self.received.try_iter());
+            if events.len() > before || rest.is_zero() {
+                return Ok(());
             }
-            _ => events.extend(self.received.try_iter()),
         }
-        Ok(())
     }
 
     /// Returns the number of events lost because they were not read in time.
@@ -178,30 +186,44 @@ impl Recording {
                 }
                 return;
             }
-            Kind::Enter | Kind::Round | Kind::End | Kind::Lost | Kind::Recovered | Kind::Mtu => {
+            Kind::Enter | Kind::Round | Kind::End | Kind::Lost | Kind::Recovered => {
                 return;
             }
-            Kind::Cut | Kind::Timeout | Kind::Tick | Kind::Start if self.paced => {
-                self.pace = Some(Rate::per_sec(per_second(event.after)));
+            Kind::Mtu => {
+                self.window = event.window();
+                RecordEvent::Mtu { packet: event.packet_bytes }
+            }
+            Kind::Reduced => {
+                self.window = event.window();
+                RecordEvent::Reduced { window: Packets::new(self.window), idle: true }
+            }
+            Kind::Cut | Kind::Delay | Kind::Timeout | Kind::Tick | Kind::Start if self.paced => {
+                self.pace = event.new_rate().map(Rate::per_sec);
                 self.window = f64::from(event.cwnd);
                 match event.kind {
+                    Kind::Cut if event.signal() == Signal::Mark => {
+                        RecordEvent::Marked(Marked::new(1, at, sent))
+                    }
                     Kind::Cut => RecordEvent::Lost(Lost::new(1, at, sent)),
                     Kind::Timeout => RecordEvent::Timeout(Lost::new(1, at, sent)),
                     _ => RecordEvent::Tick,
                 }
             }
-            Kind::Cut | Kind::Timeout => {
+            Kind::Cut | Kind::Delay | Kind::Timeout => {
                 let lost = event.lost.wrapping_sub(self.lost).max(1);
                 self.lost = event.lost;
-                self.window = packets(event.after);
+                self.window = event.packets(event.after);
                 self.in_recovery = event.kind == Kind::Cut;
                 match event.kind {
+                    Kind::Cut if event.signal() == Signal::Mark => {
+                        RecordEvent::Marked(Marked::new(1, at, sent))
+                    }
                     Kind::Cut => RecordEvent::Lost(Lost::new(lost, at, sent)),
                     _ => RecordEvent::Timeout(Lost::new(lost, at, sent)),
                 }
             }
             Kind::Undo => {
-                self.window = packets(event.after);
+                self.window = event.packets(event.after);
                 self.in_recovery = false;
                 RecordEvent::Undo
             }

@@ -47,9 +47,9 @@ const IDLES: u32 = 4;
 impl Whole {
     const SIZE: usize = 72;
 
-    /// Parses the bytes after a `struct event`; `None` if there are none.
+    /// Parses the bytes after a `struct event`; `None` if they are none of a whole controller.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Whole> {
-        let bytes: &[u8; Self::SIZE] = bytes.get(..Self::SIZE)?.try_into().ok()?;
+        let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
         let u64_at = |n: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * n + k]));
         let u32_at = |n: usize| u32::from_ne_bytes(std::array::from_fn(|k| bytes[48 + 4 * n + k]));
         Some(Whole {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Dur, Spec, Time};
+use cwnd_law::Input;
 use cwnd_sim::network::{self, Application, Conventions, Network, Recovery, Traffic};
 use cwnd_udt::Config;
 use cwnd_udt::handshake::MIN_PACKET_SIZE;
@@ -261,7 +262,7 @@ fn tcp_controller(spec: &Spec, available: &str) -> Result<TcpController, String>
     if let Some(name) = available.split_ascii_whitespace().find(built_in) {
         return Ok(TcpController::BuiltIn(name.to_owned()));
     }
-    if is_implemented(spec.name()) {
+    if is_implemented(spec.name()) || spec.algorithm().law().is_some() {
         return Err(unsupported);
     }
     let known = |name: &&str| algorithms().iter().any(|algorithm| algorithm.name == *name);
@@ -285,6 +286,8 @@ fn tcp_options(
             let spec = parse(&tcp.controller)?;
             // The receiver's clock is read from its timestamps.
             let of_receiver = spec.name() == "aiad" && spec.get("rate") == Some(1.0);
+            let law = spec.algorithm().law();
+            let of_receiver = of_receiver || law.is_some_and(|it| it.uses(Input::AckedReceivedAt));
             (tcp_controller(&spec, available)?, of_receiver)
         }
     };

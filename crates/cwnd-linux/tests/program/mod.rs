@@ -1,24 +1,19 @@
-//! `native.c` with the headers of `kernel/`, compiled for the host: it reads rows and answers each
-//! with results.
+//! A C program of this directory with the headers of `kernel/`, compiled for the host: it reads rows
+//! of numbers and answers each with a row of results.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-pub(crate) const ROW: usize = 32;
-const RESULTS: usize = 4;
-
-pub(crate) type Row = [u64; ROW];
-pub(crate) type Results = [u64; RESULTS];
-
-/// Passes rows to the program, compiled under this name, and its results to `take`.
-pub(crate) fn run(
+/// Passes rows to the program `source`, compiled under this name, and its results to `take`.
+pub(crate) fn run<const ROW: usize, const RESULTS: usize>(
+    source: &str,
     name: &str,
-    rows: impl ExactSizeIterator<Item = Row> + Send,
-    mut take: impl FnMut(Results),
+    rows: impl ExactSizeIterator<Item = [u64; ROW]> + Send,
+    mut take: impl FnMut([u64; RESULTS]),
 ) {
-    let mut child = start(name);
+    let mut child = start(source, name);
     let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
     let output = child.stdout.take().unwrap();
     let count = rows.len();
@@ -48,13 +43,13 @@ pub(crate) fn pow2(power: i32) -> f64 {
 }
 
 /// Compiles the program under this name, and starts it with pipes.
-fn start(name: &str) -> Child {
+fn start(source: &str, name: &str) -> Child {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let done = Command::new("cc")
         .args(["-O2", "-Wall", "-Werror", "-I"])
         .arg(root.join("../../kernel"))
-        .arg(root.join("tests/native.c"))
+        .arg(root.join("tests").join(source))
         .arg("-o")
         .arg(&program)
         .status();

@@ -9,12 +9,7 @@ use cwnd_law::{Diagnostic, Kind, Law};
 use std::sync::{PoisonError, RwLock};
 
 /// The laws that were declared, the newest last.
-static DECLARED: RwLock<Vec<&'static Declared>> = RwLock::new(Vec::new());
-
-struct Declared {
-    algorithm: Algorithm,
-    text: Box<str>,
-}
+static DECLARED: RwLock<Vec<&'static Algorithm>> = RwLock::new(Vec::new());
 
 /// Makes the law that `text` describes known as the controller `name`, in place of an earlier one of
 /// that name; a spec that was read before keeps its law. The law stays in memory until the process
@@ -38,24 +33,24 @@ struct Declared {
 /// The first fault of the text.
 pub fn declare(name: &str, text: &str) -> Result<&'static Algorithm, Diagnostic> {
     let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some(at) = declared.iter().position(|known| known.algorithm.name == name) {
-        let known = declared[at];
-        if *known.text == *text {
-            return Ok(&known.algorithm);
-        }
+    let is_known = |known: &&&Algorithm| {
+        known.name == name && known.law().is_some_and(|law| law.text() == text)
+    };
+    if let Some(known) = declared.iter().find(is_known) {
+        return Ok(known);
     }
     let law: &'static Law = Box::leak(Box::new(Law::parse(text)?));
-    declared.retain(|known| known.algorithm.name != name);
-    let algorithm = algorithm(String::from(name).leak(), law);
-    let known: &'static Declared = Box::leak(Box::new(Declared { algorithm, text: text.into() }));
-    declared.push(known);
-    Ok(&known.algorithm)
+    declared.retain(|known| known.name != name);
+    let algorithm: &'static Algorithm =
+        Box::leak(Box::new(algorithm(String::from(name).leak(), law)));
+    declared.push(algorithm);
+    Ok(algorithm)
 }
 
 /// The law that was declared by this name.
 pub(super) fn find(name: &str) -> Option<&'static Algorithm> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
-    declared.iter().find(|known| known.algorithm.name == name).map(|known| &known.algorithm)
+    declared.iter().find(|known| known.name == name).copied()
 }
 
 fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {

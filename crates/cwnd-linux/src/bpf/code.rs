@@ -1,0 +1,120 @@
+//! The code of a law in a file, as `struct law` of `kernel/law.h` has it.
+
+use super::Implementation;
+use cwnd::Spec;
+use cwnd_law::{Hook, Input, Instance, Kind, Law, REGISTERS, Routine};
+
+const WORDS: usize = 256;
+const INPUTS: usize = 128;
+const HOOKS: usize = 32;
+/// `LAW_ALWAYS`: the register of an input that is never none.
+const ALWAYS: u8 = 0xff;
+
+/// What the program gives for an input: `enum law_form`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Form {
+    /// An integer; also an instant in nanoseconds, a truth, and the place of a choice.
+    Count,
+    /// A time in nanoseconds.
+    Seconds,
+    /// The bits of binary64.
+    Bits,
+    /// Nothing: the interpreter computes the round-trip times since the last reduction.
+    Rtts,
+}
+
+/// How the program gives an input; `None` if the kernel has no such value.
+fn form(input: Input) -> Option<Form> {
+    Some(match input {
+        Input::Now
+        | Input::LastCut
+        | Input::Packet
+        | Input::SlowStart
+        | Input::Acked
+        | Input::Why
+        | Input::RoundSent
+        | Input::RoundLost
+        | Input::RoundMarked
+        | Input::AckedPackets
+        | Input::AckedCredit
+        | Input::AckedInFlight
+        | Input::AckedSent
+        | Input::AckedSentAt
+        | Input::AckedReceivedAt
+        | Input::AckedEcho
+        | Input::AckedMarked
+        | Input::AckedLimit
+        | Input::Fresh
+        | Input::ReportPackets
+        | Input::ReportSent
+        | Input::LostPackets
+        | Input::LostSentAt
+        | Input::LostSent => Form::Count,
+        Input::Rtt
+        | Input::MinRtt
+        | Input::LatestRtt
+        | Input::RoundTook
+        | Input::AckedRtt
+        | Input::ReportRtt => Form::Seconds,
+        Input::W
+        | Input::Cut
+        | Input::Rate
+        | Input::ReportArrival
+        | Input::ReportCapacity
+        | Input::Factor => Form::Bits,
+        Input::RttsSinceCut => Form::Rtts,
+        // A window law runs before the kernel has the sample.
+        Input::AckedDeliveryRate
+        | Input::AckedDeliveryDelivered
+        | Input::AckedDeliveryPriorDelivered
+        | Input::AckedDeliveryInterval
+        | Input::AckedDeliveryLost
+        | Input::AckedDeliveryInFlight
+        | Input::AckedDeliveryApplicationLimited => return None,
+    })
+}
+
+/// The implementation of a law in a file, or why there is none.
+pub(super) fn implementation(spec: &Spec, law: &Law) -> Result<Implementation, String> {
+    let values: Vec<_> = law
+        .parameters()
+        .iter()
+        .map(|parameter| spec.get(&parameter.name).unwrap_or(parameter.default))
+        .collect();
+    let needs_ecn = Instance::ask(&law.instance(&values), Hook::NeedsEcn, |_| None) == Some(1.0);
+    let program = match law.kind() {
+        Kind::Window => "window_law",
+        Kind::Rate => "rate_law",
+    };
+    Ok(Implementation { law: program, params: encode(law, &values)?, needs_ecn })
+}
+
+/// `struct law` in 64-bit words.
+pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
+    let program = law.program(values);
+    let mut inputs = Vec::new();
+    let mut hooks = [0; HOOKS];
+    for Routine { hook, entry, inputs: used } in &program.routines {
+        hooks[*hook as usize] =
+            *entry as u32 | (inputs.len() as u32) << 16 | (used.len() as u32) << 24;
+        for &(input, register, present) in *used {
+            let Some(form) = form(input) else {
+                return Err(format!("the kernel has no {} for a law in a file", input.name()));
+            };
+            let present = present.unwrap_or(ALWAYS);
+            inputs.push(u32::from_le_bytes([input as u8, register, present, form as u8]));
+        }
+    }
+    let mut words = program.words;
+    if words.len() > WORDS || inputs.len() > INPUTS {
+        return Err("the code of the law is too long for the kernel".into());
+    }
+    words.resize(WORDS, 0);
+    inputs.resize(INPUTS, 0);
+    words.extend(inputs);
+    words.extend(hooks);
+    let pairs = words.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
+    let registers: &[f64; REGISTERS] = &program.registers;
+    Ok(pairs.chain(registers.iter().map(|value| value.to_bits())).collect())
+}
