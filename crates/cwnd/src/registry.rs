@@ -9,6 +9,7 @@ mod parameter;
 mod parse;
 mod rate;
 mod spec;
+mod texts;
 mod whole;
 mod window;
 
@@ -84,6 +85,15 @@ impl Algorithm {
         }
     }
 
+    /// The law, if a text describes it.
+    #[cfg(feature = "files")]
+    pub fn law(&self) -> Option<&'static cwnd_law::Law> {
+        match self.build {
+            Build::File(law) => Some(law),
+            _ => texts::law(self.name),
+        }
+    }
+
     /// The position and declaration of the parameter `name`.
     pub fn parameter(&self, name: &str) -> Option<(usize, &'static Parameter)> {
         self.parameters
@@ -107,26 +117,27 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
     own
 }
 
-/// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`,
-/// `rate.rs` or `whole.rs`, and a name here: `cwnd new-controller` writes them.
+/// All controllers. A new one is a text in `laws/` and a name here, or in Rust a file in `laws/` or
+/// `controllers/`, an entry in `window.rs`, `rate.rs` or `whole.rs`, and a name here: `cwnd
+/// new-controller` writes these.
 static ALGORITHMS: &[Algorithm] = &[
     window::AIMD,
     window::RENO,
     window::GAIMD,
     window::FRIENDLY,
-    window::BINOMIAL,
-    window::IIAD,
-    window::SQRT,
-    window::SIMD,
+    texts::BINOMIAL,
+    texts::IIAD,
+    texts::SQRT,
+    texts::SIMD,
     window::AIRA,
     window::AIAD,
     window::WESTWOOD,
-    window::SCALABLE,
+    texts::SCALABLE,
     window::HIGHSPEED,
-    window::BIC,
+    texts::BIC,
     window::CUBIC,
-    window::VEGAS,
-    window::DCTCP,
+    texts::VEGAS,
+    texts::DCTCP,
     window::PRAGUE,
     rate::DAIMD,
     rate::UDT,

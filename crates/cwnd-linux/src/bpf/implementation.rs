@@ -108,8 +108,12 @@ impl Implementation {
                 let (alpha, beta) = law.parameters();
                 ("aimd", vec![fixed(alpha, 40), fixed(beta, 32)])
             }
-            AnyLaw::Binomial(law) => {
-                let (k, l, alpha, beta) = law.parameters();
+            AnyLaw::Binomial(_) | AnyLaw::Iiad(_) | AnyLaw::Sqrt(_) => {
+                let (k, l, alpha, beta) = match law {
+                    AnyLaw::Iiad(_) => (1.0, 0.0, 1.0, 2.0 / 3.0),
+                    AnyLaw::Sqrt(_) => (0.5, 0.5, 1.0, 2.0 / 3.0),
+                    _ => (value("k"), value("l"), value("alpha"), value("beta")),
+                };
                 for (name, power) in [("k", k), ("l", l)] {
                     if (2.0 * power).fract() != 0.0 {
                         return unsupported(&format!("{name} is {power}: {HALVES}"));

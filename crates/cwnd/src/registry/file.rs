@@ -64,7 +64,7 @@ fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {
     Algorithm {
         name,
         title: law.title(),
-        summary: "",
+        summary: law.summary(),
         source: String::leak(law.sources().join("; ")),
         equations: leak(law.equations().iter().map(String::as_str)),
         deviations: leak(law.deviations().iter().map(String::as_str)),
@@ -95,11 +95,6 @@ fn parameter(declared: &'static cwnd_law::Parameter) -> Parameter {
         },
         cwnd_law::Domain::Switch => Domain::Switch { default: declared.default != 0.0 },
     };
-    let unit = match () {
-        () if declared.is_time() => "s",
-        () if declared.is_rate() => "/s",
-        () => "",
-    };
-    let (name, meaning) = (declared.name.as_str(), declared.meaning.as_str());
-    Parameter { name, symbol: name, meaning, unit, domain }
+    let cwnd_law::Parameter { name, symbol, meaning, .. } = declared;
+    Parameter { name, symbol, meaning, unit: declared.unit(), domain }
 }

@@ -3,8 +3,7 @@
 use super::card::card;
 use super::{Algorithm, Build, Parameter, Range};
 use crate::laws::{
-    Aiad, Aimd, Aira, AiraParameters, AiraPeak, Bic, BicParameters, Binomial, Cubic, Dctcp,
-    HighSpeed, Prague, RateClock, RateFilter, Scalable, Simd, SimdReset, Vegas,
+    Aiad, Aimd, Aira, AiraParameters, AiraPeak, Cubic, HighSpeed, Prague, RateClock, RateFilter,
 };
 use crate::units::Dur;
 
@@ -33,10 +32,6 @@ const fn beta(default: f64) -> Parameter {
 const fn kept(default: f64) -> Parameter {
     Parameter::fraction("kept", "β", default).means("window after a loss over that before it")
 }
-
-/// The gain of DCTCP's estimate.
-const GAIN: Parameter =
-    Parameter::fraction("g", "g", 1.0 / 16.0).means("gain of the estimate of the marked fraction");
 
 /// The growth of the window.
 const fn alpha(default: f64, meaning: &'static str) -> Parameter {
@@ -137,73 +132,6 @@ pub(super) const FRIENDLY: Algorithm = Algorithm {
     }),
 };
 
-const BANSAL: &str =
-    "Bansal and Balakrishnan, Binomial congestion control algorithms, INFOCOM 2001";
-
-pub(super) const BINOMIAL: Algorithm = Algorithm {
-    name: "binomial",
-    title: "Binomial(k, l, α, β)",
-    summary: "Increases by a power of the window and decreases by another.",
-    source: BANSAL,
-    equations: card!("laws/binomial.rs", equations),
-    deviations: &[HALVES, BYTES],
-    parameters: &[
-        Parameter::number("k", "k", 1.0, Range::closed(0.0, 4.0)).means("power of the increase"),
-        Parameter::number("l", "l", 0.0, Range::closed(0.0, 1.0)).means("power of the decrease"),
-        alpha(1.0, "growth in each round-trip time at a window of 1"),
-        Parameter::number("beta", "β", 2.0 / 3.0, Range::open(0.0, 1.0))
-            .unit("packets")
-            .means("reduction at a loss at a window of 1"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| Binomial::new(v[0], v[1], v[2], v[3]).into()),
-};
-
-pub(super) const IIAD: Algorithm = Algorithm {
-    name: "iiad",
-    title: "IIAD: binomial(1, 0, 1, 2/3)",
-    summary: "Inverse increase, additive decrease, as the SIMD paper runs it.",
-    source: BANSAL,
-    equations: card!("laws/binomial.rs", equations),
-    deviations: &[HALVES, BYTES],
-    parameters: &[START, PACING],
-    build: Build::Window(|_| Binomial::iiad().into()),
-};
-
-pub(super) const SQRT: Algorithm = Algorithm {
-    name: "sqrt",
-    title: "SQRT: binomial(1/2, 1/2, 1, 2/3)",
-    summary: "Increases and decreases by the square root of the window.",
-    source: BANSAL,
-    equations: card!("laws/binomial.rs", equations),
-    deviations: card!("laws/binomial.rs", deviations),
-    parameters: &[START, PACING],
-    build: Build::Window(|_| Binomial::sqrt().into()),
-};
-
-pub(super) const SIMD: Algorithm = Algorithm {
-    name: "simd",
-    title: "SIMD(β), square increase, multiplicative decrease",
-    summary: "Grows with the square of the time since the last loss, TCP-friendly.",
-    source: "Jin, Guo, Matta and Bestavros, TCP-friendly SIMD congestion control, BU-CS-2001-006",
-    equations: card!("laws/simd.rs", equations),
-    deviations: card!("laws/simd.rs", deviations),
-    parameters: &[
-        beta(0.0625),
-        Parameter::choice("reset", &["decrease", "avoidance"], Some(0)).means(
-            "what sets w0 after a timeout: the decrease to one packet (appendix B), or the window \
-             at which congestion avoidance begins",
-        ),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let reset = if v[1] == 0.0 { SimdReset::Decrease } else { SimdReset::Avoidance };
-        Simd::new(v[0], reset).into()
-    }),
-};
-
 pub(super) const AIRA: Algorithm = Algorithm {
     name: "aira",
     title: "AIRA, the additive increase rate accelerator",
@@ -293,25 +221,6 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
     build: Build::Window(|v| Aiad::new(RateClock::Ack, filter(v[1]), Dur::from_secs(v[0])).into()),
 };
 
-pub(super) const SCALABLE: Algorithm = Algorithm {
-    name: "scalable",
-    title: "Scalable TCP",
-    summary: "Grows by a constant at each ACK: recovery takes the same time at any window.",
-    source: "Kelly, ACM SIGCOMM Computer Communication Review 33(2), 2003",
-    equations: card!("laws/scalable.rs", equations),
-    deviations: card!("laws/scalable.rs", deviations),
-    parameters: &[
-        packets("a", "a", 0.01, Range::above(0.0, 1.0)).means("growth at each ACK"),
-        Parameter::fraction("b", "b", 0.125)
-            .means("reduction at a loss as a fraction of the window"),
-        packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6))
-            .means("window up to which the law is Reno"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| Scalable::new(v[0], v[1], v[2]).into()),
-};
-
 pub(super) const HIGHSPEED: Algorithm = Algorithm {
     name: "highspeed",
     title: "HighSpeed TCP",
@@ -336,27 +245,6 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
     build: Build::Window(|v| HighSpeed::new((v[0], v[2]), (v[1], v[3]), v[4]).into()),
 };
 
-pub(super) const BIC: Algorithm = Algorithm {
-    name: "bic",
-    title: "BIC, binary increase",
-    summary: "Binary search for the window of the last loss, then a probe beyond it.",
-    source: "Xu, Harfoush and Rhee, INFOCOM 2004",
-    equations: card!("laws/bic.rs", equations),
-    deviations: card!("laws/bic.rs", deviations),
-    parameters: &[
-        packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0)).means("largest growth in an RTT"),
-        packets("smin", "Smin", 0.01, Range::above(0.0, 1.0)).means("smallest growth in an RTT"),
-        beta(0.125),
-        packets("low", "low", 14.0, Range::closed(1.0, 1000.0))
-            .means("window below which the law is Reno"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        Bic::new(BicParameters { smax: v[0], smin: v[1], beta: v[2], low: v[3] }).into()
-    }),
-};
-
 pub(super) const CUBIC: Algorithm = Algorithm {
     name: "cubic",
     title: "CUBIC",
@@ -376,35 +264,6 @@ pub(super) const CUBIC: Algorithm = Algorithm {
     build: Build::Window(|v| Cubic::new(v[0], v[1], v[2] != 0.0).into()),
 };
 
-pub(super) const VEGAS: Algorithm = Algorithm {
-    name: "vegas",
-    title: "TCP Vegas",
-    summary: "Holds a few packets in the queues, measured by the round-trip time.",
-    source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-    equations: card!("laws/vegas.rs", equations),
-    deviations: card!("laws/vegas.rs", deviations),
-    parameters: &[
-        packets("alpha", "α", 2.0, Range::above(0.0, 1000.0)).means("least packets in the queues"),
-        packets("beta", "β", 4.0, Range::above(0.0, 1000.0)).means("most packets in the queues"),
-        packets("gamma", "γ", 1.0, Range::above(0.0, 1000.0))
-            .means("packets in the queues that end slow start"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| Vegas::new(v[0], v[1], v[2]).into()),
-};
-
-pub(super) const DCTCP: Algorithm = Algorithm {
-    name: "dctcp",
-    title: "Data Center TCP",
-    summary: "Reduces the window by the fraction of marked packets.",
-    source: "RFC 8257",
-    equations: card!("laws/dctcp.rs", equations),
-    deviations: card!("laws/dctcp.rs", deviations),
-    parameters: &[GAIN, START, PACING],
-    build: Build::Window(|v| Dctcp::new(v[0]).into()),
-};
-
 pub(super) const PRAGUE: Algorithm = Algorithm {
     name: "prague",
     title: "Prague, DCTCP for L4S",
@@ -413,7 +272,8 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
     equations: card!("laws/prague.rs", equations),
     deviations: card!("laws/prague.rs", deviations),
     parameters: &[
-        GAIN,
+        Parameter::fraction("g", "g", 1.0 / 16.0)
+            .means("gain of the estimate of the marked fraction"),
         Parameter::number("rtt_virt", "rtt_virt", 0.025, Range::closed(0.0, 1.0))
             .unit("s")
             .means("least round-trip time that the flow behaves as if it had; 0 for none"),
