@@ -1,7 +1,7 @@
 //! Rust made from the code of a law: the same operations in the same order.
 
 use crate::code::{Body, Op, Word};
-use crate::{Domain, Hook, Input, Kind, Law};
+use crate::{Domain, Hook, Input, Kind, Law, Parameter, State};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -24,51 +24,14 @@ impl Law {
     /// are in scope there.
     pub fn rust(&self, doc: &str) -> String {
         let name = type_name(self.name());
-        let mut choices = String::new();
-        let (mut taken, mut given, mut defaults) = (Vec::new(), Vec::new(), Vec::new());
-        for parameter in self.parameters() {
-            let field = &parameter.name;
-            let (kind, value) = match &parameter.domain {
-                Domain::Number { .. } => ("f64".into(), field.clone()),
-                Domain::Switch => ("bool".into(), format!("{field}: f64::from(u8::from({field}))")),
-                Domain::Choice(words) => {
-                    let kind = format!("{name}{}", type_name(field));
-                    choices += &choice(&kind, &parameter.meaning, words);
-                    (kind, format!("{field}: f64::from({field} as u8)"))
-                }
-            };
-            defaults.push(match &parameter.domain {
-                Domain::Number { .. } => format!("{:?}", parameter.default),
-                Domain::Switch => format!("{:?}", parameter.default != 0.0),
-                // The default is one of the choices.
-                Domain::Choice(words) => {
-                    format!("{kind}::{}", type_name(&words[parameter.default as usize]))
-                }
-            });
-            taken.push(format!("{field}: {kind}"));
-            given.push(value);
-        }
-        let states = self.states.iter().flat_map(|state| {
-            let there = state.present.map(|_| format!("{}_there", state.name));
-            [state.name.clone()].into_iter().chain(there)
-        });
-        let fixed = self.fixed.iter().map(|(name, _)| name.clone());
-        let states: Vec<String> = states.chain(fixed).collect();
-        let fields = self.parameters().iter().map(|parameter| &parameter.name).chain(&states);
-        let fields: String = fields.map(|field| format!("{field}: f64, ")).collect();
-        let zeros = states.iter().map(|state| format!("{state}: 0.0"));
-        let values = given.into_iter().chain(zeros).collect::<Vec<_>>().join(", ");
-        let many = match taken.len() {
-            8.. => "#[expect(clippy::too_many_arguments, reason = \"parameters of the law\")]\n",
-            _ => "",
-        };
-        let functions: String = self.bodies.iter().map(|body| self.function(body)).collect();
-        let arms = self
-            .bodies
-            .iter()
-            .filter_map(|body| body.hook)
-            .map(|hook| format!("Hook::{hook:?} => {}(self, input),\n", hook.name()));
-        let arms: String = arms.collect();
+        let choices: String =
+            self.parameters().iter().filter_map(|it| choices(&name, it)).collect();
+        let fields: String = self.fields().map(|field| format!("{field}: f64, ")).collect();
+        let hooks = || self.bodies.iter().filter_map(|body| Some((body.hook?, body)));
+        let arms: String = hooks()
+            .map(|(hook, _)| format!("Hook::{hook:?} => {}(self, input),\n", hook.name()))
+            .collect();
+        let functions: String = hooks().map(|(hook, body)| self.function(hook, body)).collect();
         let used = Input::ALL.iter().filter(|input| self.uses(**input));
         let used: Vec<_> = used.map(|input| format!("Input::{input:?}")).collect();
         let uses = match used.as_slice() {
@@ -76,34 +39,15 @@ impl Law {
             used => format!("matches!(input, {})", used.join(" | ")),
         };
         let shown = self.states.iter().filter(|state| !state.meaning.is_empty());
-        let gauges: String = shown
-            .map(|state| {
-                let name = &state.name;
-                let value = format!("self.{name}{}", if state.instant { " / 1e9" } else { "" });
-                let value = match state.present {
-                    Some(_) => {
-                        format!("if self.{name}_there != 0.0 {{ {value} }} else {{ f64::NAN }}")
-                    }
-                    None => value,
-                };
-                format!("emit({name:?}, {value});\n")
-            })
-            .collect();
+        let gauges: String = shown.map(gauge).collect();
         let emit = if gauges.is_empty() { "_" } else { "emit" };
         let kind = if self.kind() == Kind::Window { "Window" } else { "Rate" };
-        let (new, taken) = (format!("{name} {{ {values} }}"), taken.join(", "));
-        let defaults = defaults.join(", ");
+        let constructor = self.constructor(&name);
         format!(
             "{choices}#[doc = {doc:?}]\n\
              #[derive(Clone, Copy, Debug, PartialEq)]\n\
              pub struct {name} {{ {fields} }}\n\
-             impl {name} {{\n\
-             /// The law with these parameters: times in seconds, rates in packets per second.\n\
-             {many}#[must_use]\n\
-             pub fn new({taken}) -> Self {{\n\
-             let mut law = {new};\nstart(&mut law);\nlaw\n}}\n}}\n\
-             impl Default for {name} {{\nfn default() -> Self {{ {name}::new({defaults}) }}\n}}\n\
-             {functions}\
+             {constructor}{functions}\
              impl Hooks for {name} {{\n\
              #[inline(always)]\n\
              fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {{\n\
@@ -115,27 +59,96 @@ impl Law {
         )
     }
 
-    /// The function of a hook, or that of the initial values.
-    fn function(&self, body: &Body) -> String {
-        let next = self.bodies.iter().map(|other| other.entry).filter(|entry| *entry > body.entry);
-        let end = next.min().unwrap_or(self.code.len());
-        let statements = self.statements(body, end);
-        let law = if statements.contains("law.") { "law" } else { "_" };
-        let name = type_name(self.name());
-        match body.hook {
-            None => format!("fn start({law}: &mut {name}) {{\n{statements}}}\n"),
-            Some(hook) => {
-                let input = if body.inputs.is_empty() { "_" } else { "input" };
-                format!(
-                    "#[inline]\nfn {}({law}: &mut {name}, {input}: impl Fn(Input) -> Option<f64>) \
-                     -> Option<f64> {{\n{statements}}}\n",
-                    hook.name()
-                )
-            }
-        }
+    /// The parameters that hooks use, the states, and the named expressions of parameters.
+    fn fields(&self) -> impl Iterator<Item = String> {
+        // The first body is that of the initial values.
+        let hooks = &self.code[self.bodies.get(1).map_or(0, |first| first.entry)..];
+        let used = move |place: usize| {
+            let register = (self.first_parameter + place) as u8;
+            hooks.iter().any(|word| word.a == register || word.b == register)
+        };
+        let parameters = self.parameters().iter().enumerate();
+        let parameters = parameters.filter(move |(place, _)| used(*place));
+        let parameters = parameters.map(|(_, parameter)| parameter.name.clone());
+        parameters.chain(self.kept())
     }
 
-    fn statements(&self, body: &Body, end: usize) -> String {
+    /// The states, with whether there is a value, and the named expressions of parameters.
+    fn kept(&self) -> impl Iterator<Item = String> {
+        let states = self.states.iter().flat_map(|state| {
+            let there = state.present.map(|_| format!("{}_there", state.name));
+            [state.name.clone()].into_iter().chain(there)
+        });
+        states.chain(self.fixed.iter().map(|(name, _)| name.clone()))
+    }
+
+    /// `new` and `Default`.
+    fn constructor(&self, name: &str) -> String {
+        let (mut taken, mut numbers, mut defaults) = (Vec::new(), String::new(), Vec::new());
+        for parameter in self.parameters() {
+            let field = &parameter.name;
+            let (kind, default) = match &parameter.domain {
+                Domain::Number { .. } => ("f64".into(), format!("{:?}", parameter.default)),
+                Domain::Switch => {
+                    numbers += &format!("let {field} = f64::from(u8::from({field}));\n");
+                    ("bool".into(), format!("{:?}", parameter.default != 0.0))
+                }
+                Domain::Choice(words) => {
+                    numbers += &format!("let {field} = f64::from({field} as u8);\n");
+                    let kind = format!("{name}{}", type_name(field));
+                    // The default is one of the choices.
+                    let default = type_name(&words[parameter.default as usize]);
+                    (kind.clone(), format!("{kind}::{default}"))
+                }
+            };
+            taken.push(format!("{field}: {kind}"));
+            defaults.push(default);
+        }
+        let kept: Vec<_> = self.kept().collect();
+        let values: String = self
+            .fields()
+            .map(
+                |field| {
+                    if kept.contains(&field) { format!("{field}: 0.0, ") } else { field + ", " }
+                },
+            )
+            .collect();
+        let start = self.bodies.first().map(|start| self.statements(start)).unwrap_or_default();
+        let law = format!("{name} {{ {values} }}\n");
+        let law = match start.is_empty() {
+            true => law,
+            false => format!("let mut law = {law};\n{start}law\n"),
+        };
+        let many = match taken.len() {
+            8.. => "#[expect(clippy::too_many_arguments, reason = \"parameters of the law\")]\n",
+            _ => "",
+        };
+        let (taken, defaults) = (taken.join(", "), defaults.join(", "));
+        format!(
+            "impl {name} {{\n\
+             /// The law with these parameters: times in seconds, rates in packets per second.\n\
+             {many}#[must_use]\n\
+             pub fn new({taken}) -> Self {{\n{numbers}{law}}}\n}}\n\
+             impl Default for {name} {{\nfn default() -> Self {{ {name}::new({defaults}) }}\n}}\n"
+        )
+    }
+
+    /// The function of a hook.
+    fn function(&self, hook: Hook, body: &Body) -> String {
+        let statements = self.statements(body);
+        let law = if statements.contains("law.") { "law" } else { "_" };
+        let input = if body.inputs.is_empty() { "_" } else { "input" };
+        format!(
+            "#[inline]\nfn {}({law}: &mut {}, {input}: impl Fn(Input) -> Option<f64>) \
+             -> Option<f64> {{\n{statements}}}\n",
+            hook.name(),
+            type_name(self.name())
+        )
+    }
+
+    fn statements(&self, body: &Body) -> String {
+        let next = self.bodies.iter().map(|other| other.entry).filter(|entry| *entry > body.entry);
+        let end = next.min().unwrap_or(self.code.len());
         let words = &self.code[body.entry..end];
         let blocks = blocks(words);
         let mut text = String::new();
@@ -178,7 +191,8 @@ impl Law {
     }
 
     fn statement(&self, hook: Option<Hook>, word: &Word, at: usize, last: bool) -> String {
-        let (a, b) = (self.register(word.a), self.register(word.b));
+        let register = |register| self.register(hook.is_none(), register);
+        let (a, b) = (register(word.a), register(word.b));
         let skip = format!("break 'l{};", at + 1 + usize::from(word.d));
         let value = match word.op {
             Op::End => {
@@ -215,11 +229,12 @@ impl Law {
             Op::Since => format!("arithmetic::since({a}, {b})"),
             Op::After => format!("arithmetic::after({a}, {b})"),
         };
-        format!("{} = {value};\n", self.register(word.d))
+        format!("{} = {value};\n", register(word.d))
     }
 
-    /// A register in Rust: a field, a number, an input or a temporary value.
-    fn register(&self, register: u8) -> String {
+    /// A register in Rust: a field, a number, an input or a temporary value. At the start parameters
+    /// are those of the constructor.
+    fn register(&self, start: bool, register: u8) -> String {
         let place = usize::from(register);
         let (parameters, constants) =
             (self.first_parameter, self.first_parameter + self.parameters.len());
@@ -231,6 +246,7 @@ impl Law {
         }
         if let Some(at) = place.checked_sub(parameters) {
             return match (self.parameters.get(at), place.checked_sub(self.first_temporary())) {
+                (Some(parameter), _) if start => parameter.name.clone(),
                 (Some(parameter), _) => format!("law.{}", parameter.name),
                 (None, Some(temporary)) => format!("t[{temporary}]"),
                 (None, None) => format!("r{register:02}"),
@@ -251,13 +267,26 @@ impl Law {
 }
 
 /// The enum of the choices of a parameter.
-fn choice(kind: &str, meaning: &str, words: &[String]) -> String {
+fn choices(law: &str, parameter: &Parameter) -> Option<String> {
+    let Domain::Choice(words) = &parameter.domain else { return None };
     let variants = words.iter().map(|word| format!("/// `{word}`.\n{},\n", type_name(word)));
     let variants: String = variants.collect();
-    format!(
+    let (kind, meaning) = (type_name(&parameter.name), &parameter.meaning);
+    Some(format!(
         "#[doc = {meaning:?}]\n\
-         #[derive(Clone, Copy, Debug, PartialEq, Eq)]\npub enum {kind} {{\n{variants}}}\n"
-    )
+         #[derive(Clone, Copy, Debug, PartialEq, Eq)]\npub enum {law}{kind} {{\n{variants}}}\n"
+    ))
+}
+
+/// Emits a state; times in seconds.
+fn gauge(state: &State) -> String {
+    let name = &state.name;
+    let value = format!("self.{name}{}", if state.instant { " / 1e9" } else { "" });
+    let value = match state.present {
+        Some(_) => format!("if self.{name}_there != 0.0 {{ {value} }} else {{ f64::NAN }}"),
+        None => value,
+    };
+    format!("emit({name:?}, {value});\n")
 }
 
 fn has_result(op: Op) -> bool {

@@ -819,9 +819,9 @@ fn expressions_of_parameters_are_computed_once() {
     let law = |of: &str| {
         let text = format!(
             "law l \"l\"\nparameter p = 1 in [0, 9] \"p\"\nparameter c = a in {{a, b}} \"c\"\n\
-             state s = 2 * second \"s\"\nlet half = 1/2\n\
+             state own = 2 * second \"o\"\nlet half = 1/2\n\
              let first = exp({of}) if c is a else half\nlet second = first ^ half\n\
-             on grow:\n return w + second\non cut:\n s = w\n return s\n"
+             on grow:\n return w + second\non cut:\n own = w\n return own\n"
         );
         Law::parse(&text).unwrap()
     };
@@ -830,7 +830,7 @@ fn expressions_of_parameters_are_computed_once() {
     assert_eq!(once.states().len(), 1);
     let mut instance = once.instance(&[2.0, 0.0]);
     let root = libm::sqrt(libm::exp(2.0));
-    assert_eq!(instance.states().collect::<Vec<_>>(), [("s", 2.0 * root)]);
+    assert_eq!(instance.states().collect::<Vec<_>>(), [("own", 2.0 * root)]);
     let w = |input| (input == Input::W).then_some(10.0);
     assert_eq!(instance.call(Hook::Grow, w), Some(10.0 + root));
     let choice = once.instance(&[2.0, 1.0]).call(Hook::Grow, w);

@@ -121,10 +121,10 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 /// `controllers/`, an entry in `window.rs`, `rate.rs` or `whole.rs`, and a name here: `cwnd
 /// new-controller` writes these.
 static ALGORITHMS: &[Algorithm] = &[
-    window::AIMD,
-    window::RENO,
-    window::GAIMD,
-    window::FRIENDLY,
+    texts::AIMD,
+    texts::RENO,
+    texts::GAIMD,
+    texts::FRIENDLY,
     texts::BINOMIAL,
     texts::IIAD,
     texts::SQRT,
@@ -133,7 +133,7 @@ static ALGORITHMS: &[Algorithm] = &[
     window::AIAD,
     window::WESTWOOD,
     texts::SCALABLE,
-    window::HIGHSPEED,
+    texts::HIGHSPEED,
     texts::BIC,
     window::CUBIC,
     texts::VEGAS,

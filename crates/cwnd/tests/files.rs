@@ -15,7 +15,8 @@ macro_rules! laws {
 }
 
 const LAWS: &[(&str, &str)] = laws![
-    "../src/laws/": "bic", "binomial", "dctcp", "iiad", "scalable", "simd", "sqrt", "vegas";
+    "../src/laws/": "aimd", "bic", "binomial", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
+        "reno", "scalable", "simd", "sqrt", "vegas";
     "laws_in_files/": "aira", "daimd";
 ];
 
@@ -31,6 +32,13 @@ fn declare_all() {
 
 /// Specs of the registry; the same with `.law` after the name is that of the file.
 const SPECS: &[&str] = &[
+    "aimd(2, 1/4)",
+    "reno",
+    "gaimd(0.5, 1/3, kept)",
+    "friendly",
+    "friendly(1/3, on)",
+    "highspeed",
+    "highspeed(20, 2000, 0.01, 1e-6, 0.2)",
     "simd",
     "simd(beta=3/8, reset=avoidance, start=hystart)",
     "aira",

@@ -16,12 +16,10 @@
 //! name in the list in `any.rs`, and an entry in the registry: `cwnd new-controller` writes them.
 
 pub mod aiad;
-pub mod aimd;
 pub mod aira;
 mod any;
 pub mod cubic;
 pub mod daimd;
-pub mod highspeed;
 pub mod prague;
 pub(crate) mod text;
 pub(crate) mod texts;
@@ -29,12 +27,10 @@ pub mod tfrc;
 pub mod udt;
 
 pub use aiad::{Aiad, RateClock, RateFilter};
-pub use aimd::Aimd;
 pub use aira::{Aira, AiraParameters, AiraPeak};
 pub use any::{AnyLaw, AnyRateLaw};
 pub use cubic::Cubic;
 pub use daimd::{Daimd, DaimdParameters, Feedback};
-pub use highspeed::HighSpeed;
 pub use prague::Prague;
 pub use texts::*;
 pub use tfrc::Tfrc;

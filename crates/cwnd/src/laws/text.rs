@@ -1,6 +1,7 @@
 //! Laws that are texts: the traits' methods are the hooks of the text. The build makes Rust from
 //! the texts in this folder (`build.rs`); those of users are interpreted.
 
+use crate::conventions::Conventions;
 use crate::event::{Acked, Limit, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Rate, Time, to_f64};
@@ -141,6 +142,10 @@ const DELIVERY: [Input; 7] = [
 ];
 
 impl<T: WindowText> WindowLaw for T {
+    fn adopt(&mut self, conventions: &'static Conventions) {
+        self.call(Hook::Adopt, |_| truth(conventions.whole_packets));
+    }
+
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
         let grown = self.call(Hook::Grow, |input| match input {

@@ -2,9 +2,7 @@
 
 use super::card::card;
 use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{
-    Aiad, Aimd, Aira, AiraParameters, AiraPeak, Cubic, HighSpeed, Prague, RateClock, RateFilter,
-};
+use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, Prague, RateClock, RateFilter};
 use crate::units::Dur;
 
 /// The parameters of the machine, which every window law has.
@@ -33,13 +31,6 @@ const fn kept(default: f64) -> Parameter {
     Parameter::fraction("kept", "β", default).means("window after a loss over that before it")
 }
 
-/// The growth of the window.
-const fn alpha(default: f64, meaning: &'static str) -> Parameter {
-    Parameter::number("alpha", "α", default, Range::above(0.0, 1000.0))
-        .unit("packets")
-        .means(meaning)
-}
-
 /// A number of packets.
 const fn packets(
     name: &'static str,
@@ -49,88 +40,6 @@ const fn packets(
 ) -> Parameter {
     Parameter::number(name, symbol, default, range).unit("packets")
 }
-
-const EACH_ROUND: &str = "growth in each round-trip time";
-
-const AIMD_EQUATIONS: &[&str] = &["each ACK: w <- w + alpha / w", "at a loss: w <- w - beta w"];
-
-const HALVES: &str = "The source has no rule for the slow-start threshold: in slow start and after a timeout it is \
-     at most half of the window (RFC 5681 equation 4).";
-const BYTES: &str = "With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.";
-
-pub(super) const AIMD: Algorithm = Algorithm {
-    name: "aimd",
-    title: "AIMD(α, β)",
-    summary: "Grows by α packets in each round-trip time and shrinks by the fraction β at a loss.",
-    source: "Chiu and Jain, Computer Networks and ISDN Systems 17, 1989",
-    equations: AIMD_EQUATIONS,
-    deviations: &[HALVES, BYTES],
-    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START, PACING],
-    build: Build::Window(|v| Aimd::new(v[0], v[1]).into()),
-};
-
-pub(super) const RENO: Algorithm = Algorithm {
-    name: "reno",
-    title: "TCP Reno's AIMD(1, 1/2)",
-    summary: "Grows by a packet in each round-trip time and halves the window at a loss.",
-    source: "RFC 5681",
-    equations: AIMD_EQUATIONS,
-    deviations: &["Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c)."],
-    parameters: &[START, PACING],
-    build: Build::Window(|_| Aimd::reno().into()),
-};
-
-pub(super) const GAIMD: Algorithm = Algorithm {
-    name: "gaimd",
-    title: "GAIMD(α, β): a loss multiplies the window by β",
-    summary: "AIMD in the notation of the GAIMD paper.",
-    source: "Yang and Lam, General AIMD congestion control, TR-2000-09",
-    equations: &["each ACK: w <- w + alpha / w", "at a loss: w <- kept w"],
-    deviations: &[
-        "Yang and Lam halve the window at the congestion indication that ends slow start, as RFC \
-         5681 equation 4 allows; they have no rule for the threshold after a timeout (see \
-         `threshold`).",
-        BYTES,
-        "The paper's beta is `kept`: the `beta` of `aimd` is a reduction.",
-    ],
-    parameters: &[
-        alpha(0.31, EACH_ROUND),
-        kept(0.875),
-        Parameter::choice("threshold", &["half", "kept"], Some(0))
-            .means("threshold after a timeout: half of the window, or `kept` times it"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let law = Aimd::gaimd(v[0], v[1]);
-        if v[2] == 0.0 { law.into() } else { law.keeping_threshold().into() }
-    }),
-};
-
-pub(super) const FRIENDLY: Algorithm = Algorithm {
-    name: "friendly",
-    title: "AIMD with the TCP-friendly α",
-    summary: "AIMD whose α follows from β by a model without or with TCP's timeouts.",
-    source: "Floyd, Handley and Padhye 2000 (without timeouts); Yang and Lam, TR-2000-09 (with)",
-    equations: &[
-        "each ACK: w <- w + alpha / w",
-        "at a loss: w <- w - beta w",
-        "without timeouts: alpha = 3 beta / (2 - beta)",
-        "with timeouts: alpha = 4 (1 - (1 - beta)^2) / 3",
-    ],
-    deviations: &[HALVES, BYTES],
-    parameters: &[
-        beta(0.125),
-        Parameter::switch("timeouts", false).means("whether α accounts for TCP's timeouts"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let timeouts = v[1] != 0.0;
-        let friendly = if timeouts { Aimd::friendly_with_timeouts } else { Aimd::friendly };
-        Aimd::new(friendly(v[0]), v[0]).into()
-    }),
-};
 
 pub(super) const AIRA: Algorithm = Algorithm {
     name: "aira",
@@ -219,30 +128,6 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
     deviations: card!("laws/aiad.rs", deviations),
     parameters: &[TAU, FILTER, START, PACING],
     build: Build::Window(|v| Aiad::new(RateClock::Ack, filter(v[1]), Dur::from_secs(v[0])).into()),
-};
-
-pub(super) const HIGHSPEED: Algorithm = Algorithm {
-    name: "highspeed",
-    title: "HighSpeed TCP",
-    summary: "Reno whose increase and decrease depend on the window beyond 38 packets.",
-    source: "Floyd, RFC 3649",
-    equations: card!("laws/highspeed.rs", equations),
-    deviations: card!("laws/highspeed.rs", deviations),
-    parameters: &[
-        packets("low", "W", 38.0, Range::closed(1.0, 1000.0))
-            .means("window up to which the law is Reno"),
-        packets("high", "W1", 83_000.0, Range::closed(1001.0, 1e9))
-            .means("window of the highest speed"),
-        Parameter::number("plow", "P", 1e-3, Range::closed(1e-5, 0.1))
-            .means("loss rate at which the window is W"),
-        Parameter::number("phigh", "P1", 1e-7, Range::closed(1e-12, 1e-6))
-            .means("loss rate at which the window is W1"),
-        Parameter::number("bhigh", "B1", 0.1, Range::above(0.0, 0.5))
-            .means("reduction at W1 as a fraction of the window"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| HighSpeed::new((v[0], v[2]), (v[1], v[3]), v[4]).into()),
 };
 
 pub(super) const CUBIC: Algorithm = Algorithm {

@@ -1,8 +1,10 @@
 //! Laws that are texts: each follows its paper.
 
+mod aimd;
 mod bic;
 mod binomial;
 mod dctcp;
+mod highspeed;
 mod scalable;
 mod simd;
 mod vegas;
