@@ -12,37 +12,50 @@ fn main() {
         folder.map(|entry| entry.expect("an entry of the folder").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "law"));
     files.sort();
-    let (mut types, mut entries, mut texts) = (String::new(), String::new(), String::new());
-    let (mut window, mut rate) = (String::new(), String::new());
+    let (mut types, mut texts) = (String::new(), Vec::new());
+    let (mut window, mut rate) = (Group::default(), Group::default());
     for path in files {
         let text = fs::read_to_string(&path).expect("the text of a law");
         let law = Law::parse(&text).unwrap_or_else(|error| {
             let (line, column) = error.position(&text);
             panic!("{}:{line}:{column}: {error}", path.display())
         });
-        let (name, variant) = (law.name(), type_name(law.name()));
-        let list = if law.kind() == Kind::Window { &mut window } else { &mut rate };
-        *list += &format!("{variant}, ");
+        let name = law.name();
         let items = law.rust(&documentation(&law, &text));
         types += &format!("mod {name} {{\nuse super::*;\n{items}}}\npub use {name}::*;\n");
-        entries += &entry(&law);
-        texts += &format!("({name:?}, LazyLock::new(|| read({text:?}))),\n");
+        texts.push(format!("({name:?}, LazyLock::new(|| read({text:?})))"));
+        let group = if law.kind() == Kind::Window { &mut window } else { &mut rate };
+        group.types += &format!("{}, ", type_name(name));
+        group.entries += &entry(&law);
     }
-    let any = |macro_name: &str, kind: &str, laws: &str| {
-        format!(
-            "macro_rules! {macro_name} {{\n($(#[$doc:meta])* $any:ident {{ $($law:ident,)+ }}) => {{\n\
-             any_law! {{ {kind} $(#[$doc])* $any {{ $($law,)+ {laws} }} }}\n}};\n}}\n"
-        )
-    };
-    let lists = any("any_window_law", "window", &window) + &any("any_rate_law", "rate", &rate);
-    let count = texts.lines().count();
-    let texts = format!("static LAWS: [(&str, LazyLock<Law>); {count}] = [\n{texts}];\n");
+    let (count, texts) = (texts.len(), texts.join(",\n"));
+    let texts = format!("static TEXTS: [(&str, LazyLock<Law>); {count}] = [\n{texts}\n];\n");
+    let lists = list("window", &window.types) + &list("rate", &rate.types);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    for (file, text) in
-        [("types.rs", types), ("entries.rs", entries), ("texts.rs", texts), ("lists.rs", lists)]
-    {
+    for (file, text) in [
+        ("types.rs", types),
+        ("lists.rs", lists),
+        ("texts.rs", texts),
+        ("window.rs", window.entries),
+        ("rate.rs", rate.entries),
+    ] {
         fs::write(out.join(file), text).expect("a file of the build");
     }
+}
+
+/// The laws of a kind: the names of their types, and their entries in the registry.
+#[derive(Default)]
+struct Group {
+    types: String,
+    entries: String,
+}
+
+/// The macro that makes the enum of all laws of a kind, with these.
+fn list(kind: &str, types: &str) -> String {
+    format!(
+        "macro_rules! any_{kind}_law {{\n($(#[$doc:meta])* $any:ident {{ $($law:ident,)+ }}) => {{\n\
+         any_law! {{ {kind} $(#[$doc])* $any {{ $($law,)+ {types} }} }}\n}};\n}}\n"
+    )
 }
 
 fn documentation(law: &Law, text: &str) -> String {

@@ -9,7 +9,6 @@ mod parameter;
 mod parse;
 mod rate;
 mod spec;
-mod texts;
 mod whole;
 mod window;
 
@@ -90,7 +89,7 @@ impl Algorithm {
     pub fn law(&self) -> Option<&'static cwnd_law::Law> {
         match self.build {
             Build::File(law) => Some(law),
-            _ => texts::law(self.name),
+            _ => file::law(self.name),
         }
     }
 
@@ -121,23 +120,23 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 /// `controllers/`, an entry in `window.rs`, `rate.rs` or `whole.rs`, and a name here: `cwnd
 /// new-controller` writes these.
 static ALGORITHMS: &[Algorithm] = &[
-    texts::AIMD,
-    texts::RENO,
-    texts::GAIMD,
-    texts::FRIENDLY,
-    texts::BINOMIAL,
-    texts::IIAD,
-    texts::SQRT,
-    texts::SIMD,
+    window::AIMD,
+    window::RENO,
+    window::GAIMD,
+    window::FRIENDLY,
+    window::BINOMIAL,
+    window::IIAD,
+    window::SQRT,
+    window::SIMD,
     window::AIRA,
     window::AIAD,
     window::WESTWOOD,
-    texts::SCALABLE,
-    texts::HIGHSPEED,
-    texts::BIC,
+    window::SCALABLE,
+    window::HIGHSPEED,
+    window::BIC,
     window::CUBIC,
-    texts::VEGAS,
-    texts::DCTCP,
+    window::VEGAS,
+    window::DCTCP,
     window::PRAGUE,
     rate::DAIMD,
     rate::UDT,

@@ -109,12 +109,7 @@ fn cards() -> Vec<(Card, Vec<&'static Algorithm>)> {
             continue;
         }
         let directory = if algorithm.kind() == Kind::Whole { controllers() } else { laws() };
-        let file = match algorithm.name {
-            "reno" | "gaimd" | "friendly" => "aimd",
-            "iiad" | "sqrt" => "binomial",
-            "westwood" => "aiad",
-            own => own,
-        };
+        let file = if algorithm.name == "westwood" { "aiad" } else { algorithm.name };
         files.entry(directory.join(file)).or_default().push(algorithm);
     }
     let read = |file: PathBuf| Card::read(&file.with_extension("rs"));

@@ -1,4 +1,5 @@
-//! Laws that users write in files, as controllers by the names of their files.
+//! The laws of texts: those of the registry, and those that users write in files, as controllers by
+//! the names of their files.
 
 use super::window::{PACING, START};
 use super::{Algorithm, Build, Domain, Parameter, Range};
@@ -6,7 +7,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cwnd_law::{Diagnostic, Kind, Law};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+include!(concat!(env!("OUT_DIR"), "/texts.rs"));
 
 /// The laws that were declared, the newest last.
 static DECLARED: RwLock<Vec<&'static Declared>> = RwLock::new(Vec::new());
@@ -50,6 +53,15 @@ pub fn declare(name: &str, text: &str) -> Result<&'static Algorithm, Diagnostic>
     let known: &'static Declared = Box::leak(Box::new(Declared { algorithm, text: text.into() }));
     declared.push(known);
     Ok(&known.algorithm)
+}
+
+fn read(text: &str) -> Law {
+    Law::parse(text).expect("the build has read it")
+}
+
+/// The law of the registry's text of this name.
+pub(super) fn law(name: &str) -> Option<&'static Law> {
+    TEXTS.iter().find(|(known, _)| *known == name).map(|(_, law)| &**law)
 }
 
 /// The law that was declared by this name.

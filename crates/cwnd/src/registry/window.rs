@@ -1,9 +1,12 @@
-//! The entries of the window laws.
+//! The entries of the window laws. The build makes those of texts.
 
 use super::card::card;
-use super::{Algorithm, Build, Parameter, Range};
+use super::{Algorithm, Build, Domain, Parameter, Range};
+use crate::laws::texts::*;
 use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, Prague, RateClock, RateFilter};
 use crate::units::Dur;
+
+include!(concat!(env!("OUT_DIR"), "/window.rs"));
 
 /// The parameters of the machine, which every window law has.
 pub(super) const START: Parameter =
