@@ -1,7 +1,9 @@
 //! The code of a law, and its interpreter.
 
+use crate::arithmetic::{
+    after, at_most, cbrt, ceil, exp, floor, less, log, log10, max, min, power, since, sqrt,
+};
 use crate::hook::{Hook, Input};
-use libm::{cbrt, ceil, exp, floor, log, log10, pow, sqrt};
 
 /// The registers of a law: states, parameters, constants, inputs and temporary values.
 pub const REGISTERS: usize = 64;
@@ -74,23 +76,6 @@ impl Op {
     }
 }
 
-/// A power of `a`: products and roots where they are exact, `libm::pow` else.
-pub(crate) fn power(a: f64, b: f64) -> f64 {
-    if b == 0.0 {
-        1.0
-    } else if b == 0.5 {
-        sqrt(a)
-    } else if b == 1.0 {
-        a
-    } else if b == 2.0 {
-        a * a
-    } else if b == 3.0 {
-        a * a * a
-    } else {
-        pow(a, b)
-    }
-}
-
 /// The result of an operation that has one.
 #[inline(always)]
 pub(crate) fn apply(op: Op, a: f64, b: f64) -> f64 {
@@ -108,35 +93,14 @@ pub(crate) fn apply(op: Op, a: f64, b: f64) -> f64 {
         Op::Subtract => a - b,
         Op::Multiply => a * b,
         Op::Divide => a / b,
-        Op::Min => {
-            if a < b {
-                a
-            } else {
-                b
-            }
-        }
-        Op::Max => {
-            if a > b {
-                a
-            } else {
-                b
-            }
-        }
+        Op::Min => min(a, b),
+        Op::Max => max(a, b),
         Op::Power => power(a, b),
-        Op::Since => {
-            if a > b {
-                (a - b) / NANOS
-            } else {
-                0.0
-            }
-        }
-        Op::After => a + b * NANOS,
+        Op::Since => since(a, b),
+        Op::After => after(a, b),
         _ => a,
     }
 }
-
-/// Nanoseconds in a second: instants are in nanoseconds.
-pub(crate) const NANOS: f64 = 1e9;
 
 /// An operation with its registers: `d` is that of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,11 +148,8 @@ pub(crate) fn run(code: &[Word], entry: usize, registers: &mut Registers) -> Opt
             Op::End => return (y != 0.0).then_some(x),
             Op::Skip => true,
             Op::Unless => x == 0.0,
-            // Comparisons with NaN are false.
-            #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is neither")]
-            Op::UnlessLess => !(x < y),
-            #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is neither")]
-            Op::UnlessAtMost => !(x <= y),
+            Op::UnlessLess => !less(x, y),
+            Op::UnlessAtMost => !at_most(x, y),
             Op::UnlessEqual => x != y,
             _ => {
                 registers[usize::from(d) % REGISTERS] = apply(op, x, y);

@@ -121,15 +121,21 @@ fn items_and_statements_are_as_the_document_says() {
         assert!(rows(section).iter().any(|row| codes(row[0]).contains(&code)), "{code}");
     };
     for (code, head) in [
+        ("summary \"TEXT\"", "summary \"Grows.\"\n"),
         ("source \"TEXT\"", "source \"a paper\"\n"),
         ("deviation \"TEXT\"", "deviation \"none\"\n"),
         ("parameter NAME = NUMBER in RANGE \"MEANING\"", "parameter q = 1 in (0, 1] \"q\"\n"),
+        (
+            "parameter NAME \"SYMBOL\" = NUMBER packets in RANGE \"MEANING\"",
+            "parameter q \"Q\" = 1/2 packets in (0, 1] \"q\"\n",
+        ),
         ("parameter NAME = on \"MEANING\"", "parameter q = on \"q\"\n"),
         (
             "parameter NAME = CHOICE in {CHOICE, CHOICE} \"MEANING\"",
             "parameter q = one in {one, two} \"q\"\n",
         ),
         ("state NAME = VALUE \"MEANING\"", "state q = 2 * p \"q\"\n"),
+        ("state NAME = VALUE", "state q = 2 * p\n"),
         ("let NAME = VALUE", "let q = 2 * p\n"),
     ] {
         row("Items", code);

@@ -1,8 +1,8 @@
 //! A slow evaluator, which follows the syntax alone: what the code of a law is compared with.
 
-use crate::code::{NANOS, power};
+use crate::arithmetic::{NANOS, power};
 use crate::hook::{Hook, Input};
-use crate::syntax::{Allowed, Binary, Expr, ExprKind, File, Item, Statement};
+use crate::syntax::{self, Allowed, Binary, Expr, ExprKind, File, Item, Statement};
 use std::collections::HashMap;
 use std::string::{String, ToString};
 
@@ -52,7 +52,7 @@ impl<'f> Evaluator<'f> {
         let scope = || Scope { inputs: &inputs, locals: Names::new() };
         for item in &file.items {
             match item {
-                Item::Parameter { name, default, allowed, .. } => {
+                Item::Parameter(syntax::Parameter { name, default, allowed, .. }) => {
                     let value = match (&default.kind, allowed) {
                         (ExprKind::Name(choice), Some(Allowed::Choices(_))) => {
                             Value::Choice(choice.clone())

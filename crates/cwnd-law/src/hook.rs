@@ -170,6 +170,8 @@ inputs! {
     LostSentAt "lost.sent_at" Type::Instant, false;
     /// Packets sent since the connection began.
     LostSent "lost.sent" PLAIN, false;
+    /// Whether windows are counts of whole packets, as in Linux.
+    WholePackets "conventions.whole_packets" Type::Truth, false;
     /// By which the packet size divides packets.
     Factor "factor" PLAIN, false;
 }
@@ -257,6 +259,7 @@ const fn perhaps(kind: Type) -> Answer {
 const NOTHING: Answer = Answer { kind: None, may_be_none: false, otherwise: None };
 
 hooks! {
+    Adopt "adopt" Window, true, false, [WholePackets], NOTHING;
     Grow "grow" Window, true, true, [W, Acked], or_else(PLAIN, Input::W);
     Cut "cut" Window, true, true, [W, Why], or_else(PLAIN, Input::W);
     AnswersMark "answers_mark" Window, false, true, [], answer(Type::Truth);

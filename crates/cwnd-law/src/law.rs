@@ -1,7 +1,8 @@
 //! A law that has been read, and its instances.
 
 use crate::Diagnostic;
-use crate::code::{Body, NANOS, REGISTERS, Registers, Word, run};
+use crate::arithmetic::NANOS;
+use crate::code::{Body, REGISTERS, Registers, Word, run};
 use crate::hook::{Hook, Input, Kind};
 use crate::unit::Unit;
 use alloc::boxed::Box;
@@ -47,24 +48,27 @@ impl Domain {
 pub struct Parameter {
     /// Its name.
     pub name: String,
+    /// Its symbol in the source; its name without one.
+    pub symbol: String,
     /// What it means.
     pub meaning: String,
     /// Its value where none is given.
     pub default: f64,
     pub(crate) unit: Unit,
+    pub(crate) packets: bool,
     /// What it may be.
     pub domain: Domain,
 }
 
 impl Parameter {
-    /// Whether its values are in seconds.
-    pub fn is_time(&self) -> bool {
-        self.unit == Unit::SECONDS
-    }
-
-    /// Whether its values are per second.
-    pub fn is_rate(&self) -> bool {
-        self.unit == Unit::PER_SECOND
+    /// The unit of its values: `s`, `/s` or `packets`; empty for a plain number.
+    pub fn unit(&self) -> &'static str {
+        match self.unit {
+            Unit::SECONDS => "s",
+            Unit::PER_SECOND => "/s",
+            _ if self.packets => "packets",
+            _ => "",
+        }
     }
 }
 
@@ -73,7 +77,7 @@ impl Parameter {
 pub struct State {
     /// Its name.
     pub name: String,
-    /// What it means.
+    /// What it means; empty for a state that is not shown.
     pub meaning: String,
     pub(crate) register: u8,
     pub(crate) present: Option<u8>,
@@ -87,11 +91,14 @@ pub struct Law {
     pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) title: String,
+    pub(crate) summary: String,
     pub(crate) sources: Vec<String>,
     pub(crate) deviations: Vec<String>,
     pub(crate) equations: Vec<String>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) states: Vec<State>,
+    /// The named expressions of parameters, and their registers.
+    pub(crate) fixed: Vec<(String, u8)>,
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) hash: String,
     pub(crate) text: String,
@@ -118,6 +125,11 @@ impl Law {
     /// Its full name.
     pub fn title(&self) -> &str {
         &self.title
+    }
+
+    /// What it does, in a sentence; empty without one.
+    pub fn summary(&self) -> &str {
+        &self.summary
     }
 
     /// The papers or specifications that define it.
@@ -287,9 +299,9 @@ impl<'l> Instance<'l> {
         &self.registers
     }
 
-    /// The states by name: times, also those of the clock, in seconds; none is NaN.
+    /// The states that are shown, by name: times, also those of the clock, in seconds; none is NaN.
     pub fn states(&self) -> impl Iterator<Item = (&'l str, f64)> {
-        self.law.states.iter().map(|state| {
+        self.law.states.iter().filter(|state| !state.meaning.is_empty()).map(|state| {
             let there = state.present.is_none_or(|at| self.registers[usize::from(at)] != 0.0);
             let value = self.registers[usize::from(state.register)];
             let value = if state.instant { value / NANOS } else { value };

@@ -1,21 +1,38 @@
 //! The language in which a user of cwnd writes the law of a congestion controller.
+//!
+//! Without the feature `reader` the crate has what code made from a law needs: the names of its
+//! hooks and inputs, and its arithmetic.
 #![forbid(unsafe_code)]
 #![no_std]
+#![cfg_attr(not(feature = "reader"), expect(dead_code, reason = "the reader uses it"))]
 
+#[cfg(feature = "reader")]
 extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
-mod canonical;
-mod code;
-mod compile;
-mod diagnostic;
+pub mod arithmetic;
 mod hook;
-mod law;
-mod reader;
-mod syntax;
-mod token;
 mod unit;
+
+#[cfg(feature = "reader")]
+mod canonical;
+#[cfg(feature = "reader")]
+mod code;
+#[cfg(feature = "reader")]
+mod compile;
+#[cfg(feature = "reader")]
+mod diagnostic;
+#[cfg(feature = "reader")]
+mod law;
+#[cfg(feature = "reader")]
+mod reader;
+#[cfg(feature = "rust")]
+mod rust;
+#[cfg(feature = "reader")]
+mod syntax;
+#[cfg(feature = "reader")]
+mod token;
 
 #[cfg(test)]
 mod document;
@@ -26,9 +43,17 @@ mod tests;
 #[cfg(test)]
 mod writer;
 
-pub use code::REGISTERS;
-pub use diagnostic::{Diagnostic, Severity};
 pub use hook::{CLOCKS, Hook, Input, Kind, LIMITS, SIGNALS};
+
+#[cfg(feature = "reader")]
+pub use code::REGISTERS;
+#[cfg(feature = "reader")]
+pub use diagnostic::{Diagnostic, Severity};
+#[cfg(feature = "reader")]
 pub use law::{Domain, Instance, Law, Parameter, Program, Routine, State};
+#[cfg(feature = "reader")]
 pub use reader::format;
+#[cfg(feature = "rust")]
+pub use rust::type_name;
+#[cfg(feature = "reader")]
 pub use token::MAX_TEXT;

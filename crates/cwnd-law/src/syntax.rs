@@ -38,12 +38,36 @@ pub(crate) struct File {
 /// An item of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
+    Summary(String),
     Source(String),
     Deviation(String),
-    Parameter { name: Name, default: Expr, allowed: Option<Allowed>, meaning: String },
-    State { name: Name, initial: Expr, meaning: String },
-    Let { name: Name, value: Expr },
-    On { hook: Name, body: Vec<Statement> },
+    Parameter(Parameter),
+    /// Without a meaning it is not shown.
+    State {
+        name: Name,
+        initial: Expr,
+        meaning: Option<String>,
+    },
+    Let {
+        name: Name,
+        value: Expr,
+    },
+    On {
+        hook: Name,
+        body: Vec<Statement>,
+    },
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: Name,
+    pub(crate) symbol: Option<String>,
+    pub(crate) default: Expr,
+    /// Whether it is a number of packets.
+    pub(crate) packets: bool,
+    pub(crate) allowed: Option<Allowed>,
+    pub(crate) meaning: String,
 }
 
 /// What a parameter may be.
@@ -202,6 +226,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "return",
     "source",
     "state",
+    "summary",
     "true",
 ];
 
@@ -293,36 +318,33 @@ fn file_items(input: &mut Tokens<'_>) -> Parsed<File> {
 }
 
 fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
-    const ITEMS: &str = "source, parameter, state, let, on or deviation";
+    const ITEMS: &str = "summary, source, parameter, state, let, on or deviation";
     let quoted = || cut_err(expect("a text in double quotes", text));
     let named = || cut_err(expect("a name", name));
     expect(
         ITEMS,
         alt((
+            delimited(word("summary"), quoted(), cut_err(newline)).map(Item::Summary),
             delimited(word("source"), quoted(), cut_err(newline)).map(Item::Source),
             delimited(word("deviation"), quoted(), cut_err(newline)).map(Item::Deviation),
             (
                 preceded(word("parameter"), named()),
+                opt(text),
                 preceded(must("="), value),
+                opt(word("packets")).map(|word| word.is_some()),
                 opt(preceded(word("in"), cut_err(allowed))),
                 terminated(
                     cut_err(expect("in and a range, or what it means in double quotes", text)),
                     cut_err(newline),
                 ),
             )
-                .map(|(name, default, allowed, meaning)| Item::Parameter {
-                    name,
-                    default,
-                    allowed,
-                    meaning,
+                .map(|(name, symbol, default, packets, allowed, meaning)| {
+                    Item::Parameter(Parameter { name, symbol, default, packets, allowed, meaning })
                 }),
             (
                 preceded(word("state"), named()),
                 preceded(must("="), value),
-                terminated(
-                    cut_err(expect("what it means in double quotes", text)),
-                    cut_err(newline),
-                ),
+                terminated(opt(text), cut_err(newline)),
             )
                 .map(|(name, initial, meaning)| Item::State { name, initial, meaning }),
             (preceded(word("let"), named()), assigned)

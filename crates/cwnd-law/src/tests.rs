@@ -12,7 +12,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-const SIMD: &str = include_str!("../../cwnd/tests/laws_in_files/simd.law");
+const SIMD: &str = include_str!("../tests/simd.law");
 
 fn words(text: &str) -> Vec<token::Token<'_>> {
     let mut tokens = token::tokens(text).unwrap();
@@ -73,7 +73,7 @@ fn both(text: &str, seed: u64) -> bool {
         for (name, value) in fast.states() {
             let expected = match &slow.states[name] {
                 Value::Number(number) => *number,
-                Value::Instant(number) => number / crate::code::NANOS,
+                Value::Instant(number) => number / crate::arithmetic::NANOS,
                 Value::Choice(choice) => {
                     crate::SIGNALS.iter().position(|signal| signal == choice).unwrap() as f64
                 }
@@ -380,6 +380,7 @@ fn what_the_author_did_not_mean_is_a_warning() {
             "the state more is never used",
         ),
         ("(1 - beta)", "(1 - 1/16)", (0, 0), ""),
+        ("    w_max = none\n", "    w_max = 1/0\n", (0, 0), ""),
         ("reset is decrease", "true", (5, 11), "the parameter reset is never used"),
         ("    w0 = w0 * factor\n", "", (0, 0), ""),
         ("    alpha = alpha / sqrt(factor)\n", "    w0 = 1\n", (0, 0), ""),
@@ -426,13 +427,61 @@ fn the_hash_is_that_of_the_words() {
 
 #[test]
 fn states_that_are_times_are_shown_in_seconds() {
-    let text = "law l \"l\"\nstate t = 0 \"t\"\nstate gap = 0 \"gap\"\nstate u = none \"u\"\n\
-                on grow:\n return w\non cut:\n gap = now - t\n t = now\n u = t if w > 9 else none\n return w\n";
+    let text = "law l \"l\"\nstate own = 0\nstate t = 0 \"t\"\nstate gap = 0 \"gap\"\nstate u = none \"u\"\n\
+                on grow:\n return w\non cut:\n own = own + w\n gap = now - t\n t = now\n u = t if w > 9 else none\n return w\n";
     let law = Law::parse(text).unwrap();
     let mut instance = law.instance(&[]);
     instance.call(Hook::Cut, |input| Some(if input == Input::Now { 2.5e9 } else { 10.0 }));
     let states: Vec<_> = instance.states().collect();
     assert_eq!(states, [("t", 2.5), ("gap", 2.5), ("u", 2.5)]);
+}
+
+#[test]
+fn a_parameter_has_a_symbol_and_a_unit() {
+    let parse = |parameter: &str| {
+        Law::parse(&format!(
+            "law l \"l\"\nparameter p {parameter} \"p\"\non grow:\n return w\non cut:\n return w\n"
+        ))
+    };
+    for (parameter, symbol, unit) in [
+        ("= 1/2 in (0, 1)", "p", ""),
+        ("\"β\" = 1/2 packets in (0, 1)", "β", "packets"),
+        ("\"τ\" = 1 s in [1 ms, 2 s]", "τ", "s"),
+        ("= 1 /s in [0, 2 /s]", "p", "/s"),
+    ] {
+        let law = parse(parameter).unwrap();
+        let [declared] = law.parameters() else { panic!("one parameter") };
+        assert_eq!((declared.symbol.as_str(), declared.unit()), (symbol, unit));
+    }
+    for parameter in ["= 1 s packets in [0, 2 s]", "= on packets", "= a packets in {a, b}"] {
+        let error = parse(parameter).unwrap_err();
+        assert_eq!(error.message, "a number of packets is a plain number", "{parameter}");
+    }
+}
+
+/// At the start of a connection, where an expression depends on parameters alone.
+#[test]
+fn expressions_of_parameters_are_computed_once() {
+    let law = |of: &str| {
+        let text = format!(
+            "law l \"l\"\nparameter p = 1 in [0, 9] \"p\"\nparameter c = a in {{a, b}} \"c\"\n\
+             state own = 2 * second \"o\"\nlet half = 1/2\n\
+             let first = exp({of}) if c is a else half\nlet second = first ^ half\n\
+             on grow:\n return w + second\non cut:\n own = w\n return own\n"
+        );
+        Law::parse(&text).unwrap()
+    };
+    let once = law("p");
+    assert!(once.cost(Hook::Grow).is_some_and(|cost| cost < 50));
+    assert_eq!(once.states().len(), 1);
+    let mut instance = once.instance(&[2.0, 0.0]);
+    let root = libm::sqrt(libm::exp(2.0));
+    assert_eq!(instance.states().collect::<Vec<_>>(), [("own", 2.0 * root)]);
+    let w = |input| (input == Input::W).then_some(10.0);
+    assert_eq!(instance.call(Hook::Grow, w), Some(10.0 + root));
+    let choice = once.instance(&[2.0, 1.0]).call(Hook::Grow, w);
+    assert_eq!(choice, Some(10.0 + libm::sqrt(0.5)));
+    assert!(Law::parse("law l \"l\"\nparameter p = 1 in [0, 9] \"p\"\nlet x = exp(w)\non grow:\n return x\non cut:\n return p\n").unwrap().cost(Hook::Grow) > Some(200));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::common::{ms, packets, pair, run, run_with, tcp, udt, with_custom};
 use cwnd::delivery::RateSample;
-use cwnd::laws::Aimd;
+use cwnd::laws::Reno;
 use cwnd::parts::{RoundCounter, WindowedMax};
 use cwnd::{
     AnyController, Controller, Dur, Event, Needs, Output, Packets, Rate, Settings, Time, WindowLaw,
@@ -97,7 +97,7 @@ impl Controller for Probe {
 /// A window law that asks for delivery-rate samples.
 #[derive(Clone, Debug)]
 struct Sampled {
-    reno: Aimd,
+    reno: Reno,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -127,7 +127,7 @@ fn observe_in(network: &Network, law: bool) -> (Records, Seen) {
     let probe = move |settings: &Settings| {
         let seen = seen.clone();
         if law {
-            let law: Box<dyn WindowLaw> = Box::new(Sampled { reno: Aimd::reno(), seen });
+            let law: Box<dyn WindowLaw> = Box::new(Sampled { reno: Reno::new(), seen });
             return AnyController::window(law, settings);
         }
         AnyController::whole(Probe {

@@ -14,12 +14,12 @@ use core::fmt;
 /// instance.
 ///
 /// ```
-/// use cwnd::laws::Aimd;
+/// use cwnd::laws::{Aimd, Reno};
 /// use cwnd::{AnyController, Controller, Settings, WindowLaw};
 ///
 /// let settings = Settings::default();
 /// // A law of this crate, and one from elsewhere, which is boxed.
-/// let reno = AnyController::window(Aimd::reno(), &settings);
+/// let reno = AnyController::window(Reno::new(), &settings);
 /// let law: Box<dyn WindowLaw> = Box::new(Aimd::new(1.0, 0.25));
 /// let other = AnyController::window(law, &settings);
 /// assert_eq!(reno.output(), other.output());

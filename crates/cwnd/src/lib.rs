@@ -16,10 +16,10 @@
 //! and logarithms come from the crate `libm`.
 //!
 //! ```
-//! use cwnd::laws::Aimd;
+//! use cwnd::laws::Reno;
 //! use cwnd::{Acked, Controller, Dur, Event, Packets, Settings, Time, Windowed};
 //!
-//! let mut reno = Windowed::new(Aimd::reno(), &Settings::default());
+//! let mut reno = Windowed::new(Reno::new(), &Settings::default());
 //! let mut acked = Acked::new(2, Time::ZERO);
 //! acked.rtt = Some(Dur::from_millis(50));
 //! reno.on(Time::ZERO + Dur::from_millis(50), &Event::Acked(acked));

@@ -84,12 +84,12 @@ impl Algorithm {
         }
     }
 
-    /// The law of a text that it is, if it is one.
+    /// The law, if a text describes it.
     #[cfg(feature = "files")]
-    pub const fn law(&self) -> Option<&'static cwnd_law::Law> {
+    pub fn law(&self) -> Option<&'static cwnd_law::Law> {
         match self.build {
             Build::File(law) => Some(law),
-            _ => None,
+            _ => file::law(self.name),
         }
     }
 
@@ -116,8 +116,9 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
     own
 }
 
-/// All controllers. A new one is a file in `laws/` or `controllers/`, an entry in `window.rs`,
-/// `rate.rs` or `whole.rs`, and a name here: `cwnd new-controller` writes them.
+/// All controllers. A new one is a text in `laws/` and a name here, or in Rust a file in `laws/` or
+/// `controllers/`, an entry in `window.rs`, `rate.rs` or `whole.rs`, and a name here: `cwnd
+/// new-controller` writes these.
 static ALGORITHMS: &[Algorithm] = &[
     window::AIMD,
     window::RENO,

@@ -15,3 +15,4 @@ mod machine_hystart;
 mod machine_paced;
 mod machine_windowed;
 mod specs;
+mod texts;

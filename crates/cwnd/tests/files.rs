@@ -1,4 +1,5 @@
-//! Laws of files, beside the same laws of the registry.
+//! Laws of files, beside the same laws of the registry: the interpreter, beside Rust that was made
+//! from the same text or written by hand.
 
 use crate::common::{conventions, events};
 use cwnd::registry::{Kind, declare};
@@ -8,26 +9,36 @@ use std::sync::Once;
 
 /// The text of a law, and the name under which it is declared.
 macro_rules! laws {
-    ($($name:literal),+) => {
-        [$((concat!($name, ".law"), include_str!(concat!("laws_in_files/", $name, ".law")))),+]
+    ($($folder:literal: $($name:literal),+;)+) => {
+        &[$($((concat!($name, ".law"), include_str!(concat!($folder, $name, ".law"))),)+)+]
     };
 }
 
-const LAWS: [(&str, &str); 8] =
-    laws!["simd", "aira", "scalable", "binomial", "bic", "vegas", "dctcp", "daimd"];
+const LAWS: &[(&str, &str)] = laws![
+    "../src/laws/": "aimd", "bic", "binomial", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
+        "reno", "scalable", "simd", "sqrt", "vegas";
+    "laws_in_files/": "aira", "daimd";
+];
 
 fn declare_all() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for (name, text) in LAWS {
             let algorithm = declare(name, text).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert_eq!(algorithm.name, name);
+            assert_eq!(algorithm.name, *name);
         }
     });
 }
 
 /// Specs of the registry; the same with `.law` after the name is that of the file.
 const SPECS: &[&str] = &[
+    "aimd(2, 1/4)",
+    "reno",
+    "gaimd(0.5, 1/3, kept)",
+    "friendly",
+    "friendly(1/3, on)",
+    "highspeed",
+    "highspeed(20, 2000, 0.01, 1e-6, 0.2)",
     "simd",
     "simd(beta=3/8, reset=avoidance, start=hystart)",
     "aira",
@@ -105,6 +116,19 @@ proptest! {
             prop_assert!(near(rate(&a), rate(&b)), "{a:?} {b:?}");
             prop_assert!(near(a.window.get(), b.window.get()), "{a:?} {b:?}");
             prop_assert_eq!(a.wake, b.wake);
+        }
+    }
+}
+
+#[test]
+fn texts_of_the_registry_are_canonical_and_their_laws_are_known() {
+    for (name, text) in LAWS {
+        assert_eq!(cwnd_law::format(text).unwrap(), *text, "{name}");
+        let algorithm = cwnd::registry::find(name.trim_end_matches(".law")).unwrap();
+        let law = cwnd_law::Law::parse(text).unwrap();
+        assert_eq!(law.warnings(), [], "{name}");
+        if let Some(own) = algorithm.law() {
+            assert_eq!(own.hash(), law.hash(), "{name}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::common::at;
 use crate::machine::Call::{Enter, Grow, Rescale};
 use crate::machine::State::{Avoidance, Recovery, SlowStart};
 use crate::machine::{Bench, Trace};
-use cwnd::laws::{Aimd, Cubic};
+use cwnd::laws::{Cubic, Reno};
 use cwnd::{
     Acked, Context, Controller, Conventions, Decided, Decision, Dur, Event, Growth, Limit, Lost,
     Time,
@@ -429,7 +429,7 @@ fn a_restart_leaves_a_threshold_in_linux() {
         let mut settings = Settings::default();
         settings.initial_window = Packets::new(100.0);
         settings.conventions = conventions;
-        let mut machine = Windowed::new(Aimd::reno(), &settings);
+        let mut machine = Windowed::new(Reno::new(), &settings);
         machine.on(at(1000), &Event::Lost(Lost::new(1, at(1000), 500)));
         machine.on(at(1100), &Event::Recovered);
         let mut now = 1200;

@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406) in the window machine.
 
-use cwnd::laws::Aimd;
+use cwnd::laws::Reno;
 use cwnd::{Acked, Controller, Dur, Event, Limit, Lost, MakeController, Marked, Packets};
 use cwnd::{Settings, SlowStart, Spec, Time, Windowed};
 
@@ -10,7 +10,7 @@ fn ms(millis: u64) -> Dur {
 
 /// A connection with HyStart++ and the time at which its round began.
 struct Connection {
-    machine: Windowed<Aimd>,
+    machine: Windowed<Reno>,
     began: Time,
 }
 
@@ -20,7 +20,7 @@ impl Connection {
         settings.initial_window = Packets::new(window);
         settings.slow_start = SlowStart::HyStart;
         settings.slow_start_limit = limit;
-        Connection { machine: Windowed::new(Aimd::reno(), &settings), began: Time::ZERO }
+        Connection { machine: Windowed::new(Reno::new(), &settings), began: Time::ZERO }
     }
 
     /// Rounds of ten acknowledgements of `packets` packets, with these round-trip times in
@@ -127,7 +127,7 @@ fn hystart_of_linux_is_for_later_slow_starts_too() {
         Event::Timeout(Lost::new(0, Time::ZERO, 50)),
         Event::Reduced { window: Packets::new(1.0), idle: false },
     ] {
-        let mut machine = Windowed::new(Aimd::reno(), &settings);
+        let mut machine = Windowed::new(Reno::new(), &settings);
         machine.on(Time::ZERO + ms(500), &Event::Lost(Lost::new(1, Time::ZERO + ms(500), 40)));
         machine.on(Time::ZERO + ms(600), &Event::Recovered);
         machine.on(Time::ZERO + ms(sent), &event);

@@ -18,7 +18,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 use names::{Names, Place};
-use registers::Code;
+use registers::{Code, Register};
 
 type Checked<T> = Result<T, Diagnostic>;
 
@@ -76,9 +76,10 @@ impl<'f> Compiler<'f> {
     fn declare(&mut self, file: &'f File) -> Checked<()> {
         for item in &file.items {
             match item {
-                Item::Parameter { name, default, allowed, meaning } => {
+                Item::Parameter(parameter) => {
+                    let name = &parameter.name;
                     self.names.check_new(name)?;
-                    let parameter = self.parameter(name, default, allowed.as_ref(), meaning)?;
+                    let parameter = self.parameter(parameter)?;
                     self.names.add_parameter(name, parameter)?;
                 }
                 Item::State { name, initial, .. } => {
@@ -89,9 +90,10 @@ impl<'f> Compiler<'f> {
                     self.names.check_new(name)?;
                     self.names.add_expression(name, value)?;
                 }
-                Item::Source(_) | Item::Deviation(_) | Item::On { .. } => {}
+                Item::Summary(_) | Item::Source(_) | Item::Deviation(_) | Item::On { .. } => {}
             }
         }
+        self.names.fix();
         Ok(())
     }
 
@@ -102,6 +104,15 @@ impl<'f> Compiler<'f> {
         self.values = 0;
         self.names.see_all();
         self.begin(None);
+        self.names.ready = 0;
+        for at in 0..self.names.expressions.len() {
+            if let Some(register) = self.names.expressions[at].register {
+                self.code.free();
+                let value = self.named(at)?;
+                self.code.emit_move(Register::State(register), value.register);
+                self.names.expressions[at].kind = value.kind;
+            }
+        }
         for place in 0..self.names.states.len() {
             self.names.ready = place;
             let initial = self.names.states[place].initial;
@@ -169,7 +180,7 @@ impl<'f> Compiler<'f> {
             return fault(&name.span, message);
         }
         let cost = self.code.end_body();
-        let fixed = self.names.state_registers() + self.names.parameters.len();
+        let fixed = self.names.kept_registers() + self.names.parameters.len();
         let registers = fixed + self.code.registers();
         if registers > REGISTERS {
             let message = format!(
@@ -189,7 +200,7 @@ impl<'f> Compiler<'f> {
 
     /// The law of the code.
     fn finish(self, file: &File) -> Law {
-        let first_parameter = self.names.state_registers();
+        let first_parameter = self.names.kept_registers();
         let code = self.code.number(first_parameter, self.names.parameters.len());
         let mut places = [0; Hook::ALL.len()];
         for (place, body) in code.bodies.iter().enumerate() {
@@ -197,7 +208,7 @@ impl<'f> Compiler<'f> {
                 places[hook as usize] = place as u8;
             }
         }
-        let text = |wanted: fn(&Item) -> Option<&String>| {
+        let text = |wanted: fn(&Item) -> Option<&String>| -> Vec<String> {
             file.items.iter().filter_map(wanted).cloned().collect()
         };
         let meanings = file.items.iter().filter_map(|item| match item {
@@ -206,20 +217,26 @@ impl<'f> Compiler<'f> {
         });
         let states = self.names.states.iter().zip(meanings).map(|(state, meaning)| State {
             name: state.name.text.clone(),
-            meaning: meaning.clone(),
+            meaning: meaning.clone().unwrap_or_default(),
             register: state.register as u8,
             present: state.may_be_none.then_some(state.register as u8 + 1),
             instant: state.kind == Type::Instant,
+        });
+        let fixed = self.names.expressions.iter().filter_map(|named| {
+            named.register.map(|register| (named.name.text.clone(), register as u8))
         });
         Law {
             kind: self.names.kind,
             name: file.name.text.clone(),
             title: file.title.clone(),
+            summary: text(|item| if let Item::Summary(text) = item { Some(text) } else { None })
+                .join(" "),
             sources: text(|item| if let Item::Source(text) = item { Some(text) } else { None }),
             deviations: text(
                 |item| if let Item::Deviation(text) = item { Some(text) } else { None },
             ),
             states: states.collect(),
+            fixed: fixed.collect(),
             parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),
             warnings: self.warnings,
             hash: String::new(),

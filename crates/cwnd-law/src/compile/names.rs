@@ -67,6 +67,13 @@ pub(super) struct Local<'f> {
 pub(super) struct Named<'f> {
     pub(super) name: &'f Name,
     pub(super) value: &'f Expr,
+    /// Whether it depends on parameters; nothing if it depends on more.
+    depends: Option<bool>,
+    /// The register of one that depends on parameters alone: it is computed at the start of a
+    /// connection.
+    pub(super) register: Option<usize>,
+    /// Its type, where it has a register.
+    pub(super) kind: Type,
     pub(super) read: bool,
 }
 
@@ -168,13 +175,58 @@ impl<'f> Names<'f> {
             let message = format!("a law has at most {MAX_EXPRESSIONS} named expressions");
             return fault(&name.span, message);
         }
-        self.expressions.push(Named { name, value, read: false });
+        let named =
+            Named { name, value, depends: None, register: None, kind: Type::Any, read: false };
+        self.expressions.push(named);
         Ok(())
     }
 
     /// The registers of the states so far.
-    pub(super) fn state_registers(&self) -> usize {
+    fn state_registers(&self) -> usize {
         self.states.last().map_or(0, |last| last.register + 1 + usize::from(last.may_be_none))
+    }
+
+    /// The registers of the states, and of the expressions of parameters.
+    pub(super) fn kept_registers(&self) -> usize {
+        let fixed = self.expressions.iter().filter(|named| named.register.is_some());
+        self.state_registers() + fixed.count()
+    }
+
+    /// Gives the named expressions of parameters their registers, when all names are declared.
+    pub(super) fn fix(&mut self) {
+        for at in 0..self.expressions.len() {
+            let depends = self.depends(self.expressions[at].value, at);
+            let register = (depends == Some(true)).then(|| self.kept_registers());
+            let named = &mut self.expressions[at];
+            (named.depends, named.register) = (depends, register);
+        }
+    }
+
+    /// Whether an expression that sees the named ones before `at` depends on a parameter; nothing
+    /// if it depends on more than parameters.
+    fn depends(&self, expr: &Expr, at: usize) -> Option<bool> {
+        let both = |a: &Expr, b: &Expr| Some(self.depends(a, at)? | self.depends(b, at)?);
+        match &expr.kind {
+            ExprKind::Number(..) | ExprKind::Truth(_) => Some(false),
+            ExprKind::None => None,
+            ExprKind::Name(name) => {
+                let mut before = self.expressions[..at].iter();
+                match before.find(|named| named.name.text == *name) {
+                    Some(named) => named.depends,
+                    None => self.parameter(name).map(|_| true),
+                }
+            }
+            ExprKind::Minus(of) | ExprKind::Not(of) => self.depends(of, at),
+            // The other operand is a choice.
+            ExprKind::Binary(Binary::Is | Binary::IsNot, of, _) => self.depends(of, at),
+            ExprKind::Binary(_, a, b) => both(a, b),
+            ExprKind::If { condition, then, otherwise } => {
+                Some(self.depends(condition, at)? | both(then, otherwise)?)
+            }
+            ExprKind::Call(_, arguments) => {
+                arguments.iter().try_fold(false, |any, part| Some(any | self.depends(part, at)?))
+            }
+        }
     }
 
     /// All named expressions may be used.

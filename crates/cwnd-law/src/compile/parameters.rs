@@ -4,9 +4,8 @@ use super::{Checked, Compiler, fault};
 use crate::Diagnostic;
 use crate::hook::Type;
 use crate::law::{Domain, Parameter};
-use crate::syntax::{Allowed, Expr, ExprKind, Name};
+use crate::syntax::{self, Allowed, Expr, ExprKind};
 use crate::unit::Unit;
-use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,14 +14,9 @@ use alloc::vec::Vec;
 pub(crate) const MAX_CHOICES: usize = 32;
 
 impl<'f> Compiler<'f> {
-    pub(super) fn parameter(
-        &mut self,
-        name: &Name,
-        default: &'f Expr,
-        allowed: Option<&'f Allowed>,
-        meaning: &str,
-    ) -> Checked<Parameter> {
-        let (default, unit, domain) = match (allowed, &default.kind) {
+    pub(super) fn parameter(&mut self, declared: &'f syntax::Parameter) -> Checked<Parameter> {
+        let syntax::Parameter { name, symbol, default, packets, allowed, meaning } = declared;
+        let (value, unit, domain) = match (allowed, &default.kind) {
             (None, ExprKind::Truth(on)) => (f64::from(u8::from(*on)), Unit::PLAIN, Domain::Switch),
             (None, _) => {
                 let error = Diagnostic::error(name.span.clone(), "a number needs its range");
@@ -71,8 +65,12 @@ impl<'f> Compiler<'f> {
                 (value, unit, domain)
             }
         };
-        let (name, meaning) = (name.text.clone(), meaning.to_owned());
-        Ok(Parameter { name, meaning, default, unit, domain })
+        if *packets && (unit != Unit::PLAIN || !matches!(domain, Domain::Number { .. })) {
+            return fault(&default.span, "a number of packets is a plain number");
+        }
+        let (name, meaning) = (name.text.clone(), meaning.clone());
+        let symbol = symbol.as_ref().unwrap_or(&name).clone();
+        Ok(Parameter { symbol, name, meaning, default: value, unit, packets: *packets, domain })
     }
 
     /// The value of an expression of numbers.

@@ -37,8 +37,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Warns where 0 divides, or a state that begins with 0.
-    pub(super) fn warn_of_zero(&mut self, divisor: &Expr) {
+    /// Warns where 0 divides, or a state that begins with 0. The fraction `1/0` is infinity.
+    pub(super) fn warn_of_zero(&mut self, dividend: &Expr, divisor: &Expr) {
         let zero = |expr: &Expr| matches!(expr.kind, ExprKind::Number(number, _) if number == 0.0);
         let begins = |name: &str, state: &Variable<'_>| {
             state.name.text == name && !self.known.contains(&name) && zero(state.initial)
@@ -47,7 +47,9 @@ impl Compiler<'_> {
             ExprKind::Name(name) if self.names.states.iter().any(|state| begins(name, state)) => {
                 format!("{name} begins with 0: the first division by it may be by 0")
             }
-            _ if zero(divisor) => String::from("this is a division by 0"),
+            _ if zero(divisor) && !matches!(dividend.kind, ExprKind::Number(1.0, _)) => {
+                String::from("this is a division by 0")
+            }
             _ => return,
         };
         self.warnings.push(Diagnostic::warning(divisor.span.clone(), message));

@@ -190,13 +190,21 @@ impl<'f> Compiler<'f> {
         if let Some(at) = self.names.expression(name) {
             let named = &mut self.names.expressions[at];
             named.read = true;
-            let expr = named.value;
-            let visible = mem::replace(&mut self.names.visible, at);
-            let value = self.some(expr);
-            self.names.visible = visible;
-            return value;
+            if let Some(register) = named.register {
+                let register = Register::State(register);
+                return Ok(Value { register, present: None, kind: named.kind, constant: None });
+            }
+            return self.named(at);
         }
         Err(self.names.unknown(name, span))
+    }
+
+    /// The value of the named expression at this place.
+    pub(super) fn named(&mut self, at: usize) -> Checked<Value> {
+        let visible = mem::replace(&mut self.names.visible, at);
+        let value = self.some(self.names.expressions[at].value);
+        self.names.visible = visible;
+        value
     }
 
     fn call(
@@ -245,7 +253,7 @@ impl<'f> Compiler<'f> {
         let mark = self.code.mark();
         let (x, mut y) = (self.some(a)?, self.some(b)?);
         if operator == Binary::Divide {
-            self.warn_of_zero(b);
+            self.warn_of_zero(a, b);
         }
         let instant = |value: &Value| value.kind == Type::Instant;
         let seconds = unify(y.kind, Type::Number(Unit::SECONDS)).is_some();
@@ -304,7 +312,7 @@ impl<'f> Compiler<'f> {
         Ok(self.result(mark, op, x, y, kind))
     }
 
-    /// A power, by the operations that [`crate::code::power`] has for a constant exponent.
+    /// A power, by the operations that [`crate::arithmetic::power`] has for a constant exponent.
     fn power(&mut self, mark: usize, x: Value, y: Value, kind: Type) -> Value {
         match y.constant {
             Some(0.0) => {

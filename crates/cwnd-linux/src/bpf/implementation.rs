@@ -115,12 +115,27 @@ impl Implementation {
             _ => return unsupported(&list_implemented()),
         };
         let (law, params) = match law {
-            AnyLaw::Aimd(law) => {
-                let (alpha, beta) = law.parameters();
+            AnyLaw::Aimd(_) | AnyLaw::Reno(_) | AnyLaw::Gaimd(_) | AnyLaw::Friendly(_) => {
+                let (alpha, beta) = match law {
+                    AnyLaw::Reno(_) => (1.0, 0.5),
+                    AnyLaw::Gaimd(_) => (value("alpha"), 1.0 - value("kept")),
+                    AnyLaw::Friendly(_) if value("timeouts") != 0.0 => {
+                        let kept = 1.0 - value("beta");
+                        (4.0 * (1.0 - kept * kept) / 3.0, value("beta"))
+                    }
+                    AnyLaw::Friendly(_) => {
+                        (3.0 * value("beta") / (2.0 - value("beta")), value("beta"))
+                    }
+                    _ => (value("alpha"), value("beta")),
+                };
                 ("aimd", vec![fixed(alpha, 40), fixed(beta, 32)])
             }
-            AnyLaw::Binomial(law) => {
-                let (k, l, alpha, beta) = law.parameters();
+            AnyLaw::Binomial(_) | AnyLaw::Iiad(_) | AnyLaw::Sqrt(_) => {
+                let (k, l, alpha, beta) = match law {
+                    AnyLaw::Iiad(_) => (1.0, 0.0, 1.0, 2.0 / 3.0),
+                    AnyLaw::Sqrt(_) => (0.5, 0.5, 1.0, 2.0 / 3.0),
+                    _ => (value("k"), value("l"), value("alpha"), value("beta")),
+                };
                 for (name, power) in [("k", k), ("l", l)] {
                     if (2.0 * power).fract() != 0.0 {
                         return unsupported(&format!("{name} is {power}: {HALVES}"));

@@ -7,7 +7,7 @@ use super::rate::PyRateLaw;
 use super::whole::PyController;
 use super::window::PyWindowLaw;
 use crate::registry::parse;
-use cwnd::laws::{Aimd, AnyLaw, AnyRateLaw};
+use cwnd::laws::{AnyLaw, AnyRateLaw, Reno};
 use cwnd::registry::Kind;
 use cwnd::{AnyController, MakeController, Settings};
 use pyo3::prelude::*;
@@ -89,7 +89,7 @@ impl MakeController for Factory {
         Python::attach(|py| {
             self.make(py, settings).unwrap_or_else(|error| {
                 self.failure.keep(py, Object::explain(py, &self.name, error));
-                AnyController::window(Aimd::reno(), settings)
+                AnyController::window(Reno::new(), settings)
             })
         })
     }

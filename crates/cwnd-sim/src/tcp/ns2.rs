@@ -493,7 +493,7 @@ mod tests {
         settings.initial_window = Packets::new(40.0);
         settings.max_window = Packets::new(41.0);
         settings.conventions = &CONVENTIONS;
-        let mut machine = Windowed::new(cwnd::laws::Aimd::reno(), &settings);
+        let mut machine = Windowed::new(cwnd::laws::Reno::new(), &settings);
         assert_eq!(machine.ssthresh().get(), 41.0);
         let mut acked = Acked::new(2, at(1));
         acked.limit = Limit::Application;

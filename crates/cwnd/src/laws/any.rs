@@ -1,10 +1,7 @@
 //! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait
 //! objects.
 
-use super::{
-    Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, Dctcp, HighSpeed, Prague, Scalable, Simd, Tfrc,
-    Udt, Vegas,
-};
+use super::{Aiad, Aira, Cubic, Daimd, Prague, Tfrc, Udt, texts::*};
 use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
 use crate::law::{
@@ -59,27 +56,20 @@ macro_rules! any_law {
     };
 }
 
-any_law! {
-    window
+// The laws that are texts join these lists.
+include!(concat!(env!("OUT_DIR"), "/lists.rs"));
+
+any_window_law! {
     /// Any window law.
     AnyLaw {
-        Aimd,
-        Binomial,
-        Simd,
         Aira,
         Aiad,
-        Scalable,
-        HighSpeed,
-        Bic,
         Cubic,
-        Vegas,
-        Dctcp,
         Prague,
     }
 }
 
-any_law! {
-    rate
+any_rate_law! {
     /// Any rate law.
     AnyRateLaw {
         Daimd,

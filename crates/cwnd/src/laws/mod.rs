@@ -1,7 +1,9 @@
 //! The laws, one file each.
 //!
-//! A file begins with a card: name, source, equations, symbols with units, ranges and defaults, and
-//! every deviation from the source. The test `cards` compares it with the `registry`.
+//! A law is a text, such as `simd.law`, in the language of `docs/laws.md`: the build makes Rust and
+//! the entry in the `registry` from it. What has no place in a text is Rust. Its file begins with a
+//! card: name, source, equations, symbols with units, ranges and defaults, and every deviation from
+//! the source. The test `cards` compares it with the `registry`.
 //!
 //! Parameters of the machine, which every window law has in a `Spec` besides its own:
 //!
@@ -10,44 +12,29 @@
 //! | `start` | slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or HyStart of Linux's CUBIC | | standard, hystart, hystart-train, hystart-linux | the driver's |
 //! | `pacing` | pacing rate over window / smoothed round-trip time; 0: the driver's | | 0 <= pacing <= 100 | 0, prague: 1 |
 //!
-//! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry:
-//! `cwnd new-controller` writes them.
+//! A new law is a text here and its name in the list of the registry. In Rust it is a file here, its
+//! name in the list in `any.rs`, and an entry in the registry: `cwnd new-controller` writes them.
 
 pub mod aiad;
-pub mod aimd;
 pub mod aira;
 mod any;
-pub mod bic;
-pub mod binomial;
 pub mod cubic;
 pub mod daimd;
-pub mod dctcp;
-#[cfg(feature = "files")]
-pub(crate) mod file;
-pub mod highspeed;
 pub mod prague;
-pub mod scalable;
-pub mod simd;
+pub(crate) mod text;
+pub(crate) mod texts;
 pub mod tfrc;
 pub mod udt;
-pub mod vegas;
 
 pub use aiad::{Aiad, RateClock, RateFilter};
-pub use aimd::Aimd;
 pub use aira::{Aira, AiraParameters, AiraPeak};
 pub use any::{AnyLaw, AnyRateLaw};
-pub use bic::{Bic, BicParameters};
-pub use binomial::Binomial;
 pub use cubic::Cubic;
 pub use daimd::{Daimd, DaimdParameters, Feedback};
-pub use dctcp::Dctcp;
-pub use highspeed::HighSpeed;
 pub use prague::Prague;
-pub use scalable::Scalable;
-pub use simd::{Simd, SimdReset};
+pub use texts::*;
 pub use tfrc::Tfrc;
 pub use udt::Udt;
-pub use vegas::Vegas;
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -44,7 +44,6 @@
 //!   Linux.
 //! * The detection of classic ECN queues, which is off by default, is not implemented.
 
-use super::dctcp::marks;
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::{Dur, Time};
@@ -72,6 +71,11 @@ pub struct Prague {
     latest: u32,
     /// Whether there was a mark: before, nothing says that the path has an AQM.
     seen: bool,
+}
+
+/// Packets that an acknowledgement reports as marked.
+fn marks(acked: &Acked) -> u32 {
+    if acked.echo { acked.packets } else { acked.marked }
 }
 
 impl Prague {

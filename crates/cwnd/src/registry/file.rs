@@ -1,4 +1,5 @@
-//! Laws that users write in files, as controllers by the names of their files.
+//! The laws of texts: those of the registry, and those that users write in files, as controllers by
+//! the names of their files.
 
 use super::window::{PACING, START};
 use super::{Algorithm, Build, Domain, Parameter, Range};
@@ -6,7 +7,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cwnd_law::{Diagnostic, Kind, Law};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+include!(concat!(env!("OUT_DIR"), "/texts.rs"));
 
 /// The laws that were declared, the newest last.
 static DECLARED: RwLock<Vec<&'static Algorithm>> = RwLock::new(Vec::new());
@@ -47,6 +50,15 @@ pub fn declare(name: &str, text: &str) -> Result<&'static Algorithm, Diagnostic>
     Ok(algorithm)
 }
 
+fn read(text: &str) -> Law {
+    Law::parse(text).expect("the build has read it")
+}
+
+/// The law of the registry's text of this name.
+pub(super) fn law(name: &str) -> Option<&'static Law> {
+    TEXTS.iter().find(|(known, _)| *known == name).map(|(_, law)| &**law)
+}
+
 /// The law that was declared by this name.
 pub(super) fn find(name: &str) -> Option<&'static Algorithm> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +71,7 @@ fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {
     Algorithm {
         name,
         title: law.title(),
-        summary: "",
+        summary: law.summary(),
         source: String::leak(law.sources().join("; ")),
         equations: leak(law.equations().iter().map(String::as_str)),
         deviations: leak(law.deviations().iter().map(String::as_str)),
@@ -90,11 +102,6 @@ fn parameter(declared: &'static cwnd_law::Parameter) -> Parameter {
         },
         cwnd_law::Domain::Switch => Domain::Switch { default: declared.default != 0.0 },
     };
-    let unit = match () {
-        () if declared.is_time() => "s",
-        () if declared.is_rate() => "/s",
-        () => "",
-    };
-    let (name, meaning) = (declared.name.as_str(), declared.meaning.as_str());
-    Parameter { name, symbol: name, meaning, unit, domain }
+    let cwnd_law::Parameter { name, symbol, meaning, .. } = declared;
+    Parameter { name, symbol, meaning, unit: declared.unit(), domain }
 }

@@ -1,9 +1,11 @@
-//! The entries of the rate laws.
+//! The entries of the rate laws. The build makes those of texts.
 
 use super::card::card;
 use super::{Algorithm, Build, Parameter, Range};
 use crate::laws::{Daimd, DaimdParameters, Feedback, Tfrc, Udt};
 use crate::units::Dur;
+
+include!(concat!(env!("OUT_DIR"), "/rate.rs"));
 
 /// The control interval: UDT's SYN.
 const SYN: Parameter = Parameter::number("syn", "SYN", 0.01, Range::closed(1e-4, 10.0))

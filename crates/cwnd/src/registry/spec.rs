@@ -6,7 +6,7 @@ use crate::controller::Settings;
 #[cfg(feature = "files")]
 use crate::law::{RateLaw, WindowLaw};
 #[cfg(feature = "files")]
-use crate::laws::file::{RateFile, WindowFile};
+use crate::laws::text::File;
 use crate::machine::SlowStart;
 #[cfg(feature = "files")]
 use alloc::boxed::Box;
@@ -133,11 +133,11 @@ impl MakeController for Spec {
                 let instance = law.instance(values);
                 match law.kind() {
                     cwnd_law::Kind::Window => {
-                        let law: Box<dyn WindowLaw> = Box::new(WindowFile(instance));
+                        let law: Box<dyn WindowLaw> = Box::new(File(instance));
                         AnyController::window(law, &self.settings(settings))
                     }
                     cwnd_law::Kind::Rate => {
-                        let law: Box<dyn RateLaw> = Box::new(RateFile(instance));
+                        let law: Box<dyn RateLaw> = Box::new(File(instance));
                         AnyController::rate(law, settings)
                     }
                 }

@@ -1,12 +1,12 @@
-//! The entries of the window laws.
+//! The entries of the window laws. The build makes those of texts.
 
 use super::card::card;
-use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{
-    Aiad, Aimd, Aira, AiraParameters, AiraPeak, Bic, BicParameters, Binomial, Cubic, Dctcp,
-    HighSpeed, Prague, RateClock, RateFilter, Scalable, Simd, SimdReset, Vegas,
-};
+use super::{Algorithm, Build, Domain, Parameter, Range};
+use crate::laws::texts::*;
+use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, Prague, RateClock, RateFilter};
 use crate::units::Dur;
+
+include!(concat!(env!("OUT_DIR"), "/window.rs"));
 
 /// The parameters of the machine, which every window law has.
 pub(super) const START: Parameter =
@@ -34,17 +34,6 @@ const fn kept(default: f64) -> Parameter {
     Parameter::fraction("kept", "β", default).means("window after a loss over that before it")
 }
 
-/// The gain of DCTCP's estimate.
-const GAIN: Parameter =
-    Parameter::fraction("g", "g", 1.0 / 16.0).means("gain of the estimate of the marked fraction");
-
-/// The growth of the window.
-const fn alpha(default: f64, meaning: &'static str) -> Parameter {
-    Parameter::number("alpha", "α", default, Range::above(0.0, 1000.0))
-        .unit("packets")
-        .means(meaning)
-}
-
 /// A number of packets.
 const fn packets(
     name: &'static str,
@@ -54,155 +43,6 @@ const fn packets(
 ) -> Parameter {
     Parameter::number(name, symbol, default, range).unit("packets")
 }
-
-const EACH_ROUND: &str = "growth in each round-trip time";
-
-const AIMD_EQUATIONS: &[&str] = &["each ACK: w <- w + alpha / w", "at a loss: w <- w - beta w"];
-
-const HALVES: &str = "The source has no rule for the slow-start threshold: in slow start and after a timeout it is \
-     at most half of the window (RFC 5681 equation 4).";
-const BYTES: &str = "With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.";
-
-pub(super) const AIMD: Algorithm = Algorithm {
-    name: "aimd",
-    title: "AIMD(α, β)",
-    summary: "Grows by α packets in each round-trip time and shrinks by the fraction β at a loss.",
-    source: "Chiu and Jain, Computer Networks and ISDN Systems 17, 1989",
-    equations: AIMD_EQUATIONS,
-    deviations: &[HALVES, BYTES],
-    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START, PACING],
-    build: Build::Window(|v| Aimd::new(v[0], v[1]).into()),
-};
-
-pub(super) const RENO: Algorithm = Algorithm {
-    name: "reno",
-    title: "TCP Reno's AIMD(1, 1/2)",
-    summary: "Grows by a packet in each round-trip time and halves the window at a loss.",
-    source: "RFC 5681",
-    equations: AIMD_EQUATIONS,
-    deviations: &["Under Linux's conventions AIMD(1, 1/2) counts whole packets (tcp_cong.c)."],
-    parameters: &[START, PACING],
-    build: Build::Window(|_| Aimd::reno().into()),
-};
-
-pub(super) const GAIMD: Algorithm = Algorithm {
-    name: "gaimd",
-    title: "GAIMD(α, β): a loss multiplies the window by β",
-    summary: "AIMD in the notation of the GAIMD paper.",
-    source: "Yang and Lam, General AIMD congestion control, TR-2000-09",
-    equations: &["each ACK: w <- w + alpha / w", "at a loss: w <- kept w"],
-    deviations: &[
-        "Yang and Lam halve the window at the congestion indication that ends slow start, as RFC \
-         5681 equation 4 allows; they have no rule for the threshold after a timeout (see \
-         `threshold`).",
-        BYTES,
-        "The paper's beta is `kept`: the `beta` of `aimd` is a reduction.",
-    ],
-    parameters: &[
-        alpha(0.31, EACH_ROUND),
-        kept(0.875),
-        Parameter::choice("threshold", &["half", "kept"], Some(0))
-            .means("threshold after a timeout: half of the window, or `kept` times it"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let law = Aimd::gaimd(v[0], v[1]);
-        if v[2] == 0.0 { law.into() } else { law.keeping_threshold().into() }
-    }),
-};
-
-pub(super) const FRIENDLY: Algorithm = Algorithm {
-    name: "friendly",
-    title: "AIMD with the TCP-friendly α",
-    summary: "AIMD whose α follows from β by a model without or with TCP's timeouts.",
-    source: "Floyd, Handley and Padhye 2000 (without timeouts); Yang and Lam, TR-2000-09 (with)",
-    equations: &[
-        "each ACK: w <- w + alpha / w",
-        "at a loss: w <- w - beta w",
-        "without timeouts: alpha = 3 beta / (2 - beta)",
-        "with timeouts: alpha = 4 (1 - (1 - beta)^2) / 3",
-    ],
-    deviations: &[HALVES, BYTES],
-    parameters: &[
-        beta(0.125),
-        Parameter::switch("timeouts", false).means("whether α accounts for TCP's timeouts"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let timeouts = v[1] != 0.0;
-        let friendly = if timeouts { Aimd::friendly_with_timeouts } else { Aimd::friendly };
-        Aimd::new(friendly(v[0]), v[0]).into()
-    }),
-};
-
-const BANSAL: &str =
-    "Bansal and Balakrishnan, Binomial congestion control algorithms, INFOCOM 2001";
-
-pub(super) const BINOMIAL: Algorithm = Algorithm {
-    name: "binomial",
-    title: "Binomial(k, l, α, β)",
-    summary: "Increases by a power of the window and decreases by another.",
-    source: BANSAL,
-    equations: card!("laws/binomial.rs", equations),
-    deviations: &[HALVES, BYTES],
-    parameters: &[
-        Parameter::number("k", "k", 1.0, Range::closed(0.0, 4.0)).means("power of the increase"),
-        Parameter::number("l", "l", 0.0, Range::closed(0.0, 1.0)).means("power of the decrease"),
-        alpha(1.0, "growth in each round-trip time at a window of 1"),
-        Parameter::number("beta", "β", 2.0 / 3.0, Range::open(0.0, 1.0))
-            .unit("packets")
-            .means("reduction at a loss at a window of 1"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| Binomial::new(v[0], v[1], v[2], v[3]).into()),
-};
-
-pub(super) const IIAD: Algorithm = Algorithm {
-    name: "iiad",
-    title: "IIAD: binomial(1, 0, 1, 2/3)",
-    summary: "Inverse increase, additive decrease, as the SIMD paper runs it.",
-    source: BANSAL,
-    equations: card!("laws/binomial.rs", equations),
-    deviations: &[HALVES, BYTES],
-    parameters: &[START, PACING],
-    build: Build::Window(|_| Binomial::iiad().into()),
-};
-
-pub(super) const SQRT: Algorithm = Algorithm {
-    name: "sqrt",
-    title: "SQRT: binomial(1/2, 1/2, 1, 2/3)",
-    summary: "Increases and decreases by the square root of the window.",
-    source: BANSAL,
-    equations: card!("laws/binomial.rs", equations),
-    deviations: card!("laws/binomial.rs", deviations),
-    parameters: &[START, PACING],
-    build: Build::Window(|_| Binomial::sqrt().into()),
-};
-
-pub(super) const SIMD: Algorithm = Algorithm {
-    name: "simd",
-    title: "SIMD(β), square increase, multiplicative decrease",
-    summary: "Grows with the square of the time since the last loss, TCP-friendly.",
-    source: "Jin, Guo, Matta and Bestavros, TCP-friendly SIMD congestion control, BU-CS-2001-006",
-    equations: card!("laws/simd.rs", equations),
-    deviations: card!("laws/simd.rs", deviations),
-    parameters: &[
-        beta(0.0625),
-        Parameter::choice("reset", &["decrease", "avoidance"], Some(0)).means(
-            "what sets w0 after a timeout: the decrease to one packet (appendix B), or the window \
-             at which congestion avoidance begins",
-        ),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let reset = if v[1] == 0.0 { SimdReset::Decrease } else { SimdReset::Avoidance };
-        Simd::new(v[0], reset).into()
-    }),
-};
 
 pub(super) const AIRA: Algorithm = Algorithm {
     name: "aira",
@@ -293,70 +133,6 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
     build: Build::Window(|v| Aiad::new(RateClock::Ack, filter(v[1]), Dur::from_secs(v[0])).into()),
 };
 
-pub(super) const SCALABLE: Algorithm = Algorithm {
-    name: "scalable",
-    title: "Scalable TCP",
-    summary: "Grows by a constant at each ACK: recovery takes the same time at any window.",
-    source: "Kelly, ACM SIGCOMM Computer Communication Review 33(2), 2003",
-    equations: card!("laws/scalable.rs", equations),
-    deviations: card!("laws/scalable.rs", deviations),
-    parameters: &[
-        packets("a", "a", 0.01, Range::above(0.0, 1.0)).means("growth at each ACK"),
-        Parameter::fraction("b", "b", 0.125)
-            .means("reduction at a loss as a fraction of the window"),
-        packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6))
-            .means("window up to which the law is Reno"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| Scalable::new(v[0], v[1], v[2]).into()),
-};
-
-pub(super) const HIGHSPEED: Algorithm = Algorithm {
-    name: "highspeed",
-    title: "HighSpeed TCP",
-    summary: "Reno whose increase and decrease depend on the window beyond 38 packets.",
-    source: "Floyd, RFC 3649",
-    equations: card!("laws/highspeed.rs", equations),
-    deviations: card!("laws/highspeed.rs", deviations),
-    parameters: &[
-        packets("low", "W", 38.0, Range::closed(1.0, 1000.0))
-            .means("window up to which the law is Reno"),
-        packets("high", "W1", 83_000.0, Range::closed(1001.0, 1e9))
-            .means("window of the highest speed"),
-        Parameter::number("plow", "P", 1e-3, Range::closed(1e-5, 0.1))
-            .means("loss rate at which the window is W"),
-        Parameter::number("phigh", "P1", 1e-7, Range::closed(1e-12, 1e-6))
-            .means("loss rate at which the window is W1"),
-        Parameter::number("bhigh", "B1", 0.1, Range::above(0.0, 0.5))
-            .means("reduction at W1 as a fraction of the window"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| HighSpeed::new((v[0], v[2]), (v[1], v[3]), v[4]).into()),
-};
-
-pub(super) const BIC: Algorithm = Algorithm {
-    name: "bic",
-    title: "BIC, binary increase",
-    summary: "Binary search for the window of the last loss, then a probe beyond it.",
-    source: "Xu, Harfoush and Rhee, INFOCOM 2004",
-    equations: card!("laws/bic.rs", equations),
-    deviations: card!("laws/bic.rs", deviations),
-    parameters: &[
-        packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0)).means("largest growth in an RTT"),
-        packets("smin", "Smin", 0.01, Range::above(0.0, 1.0)).means("smallest growth in an RTT"),
-        beta(0.125),
-        packets("low", "low", 14.0, Range::closed(1.0, 1000.0))
-            .means("window below which the law is Reno"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        Bic::new(BicParameters { smax: v[0], smin: v[1], beta: v[2], low: v[3] }).into()
-    }),
-};
-
 pub(super) const CUBIC: Algorithm = Algorithm {
     name: "cubic",
     title: "CUBIC",
@@ -376,35 +152,6 @@ pub(super) const CUBIC: Algorithm = Algorithm {
     build: Build::Window(|v| Cubic::new(v[0], v[1], v[2] != 0.0).into()),
 };
 
-pub(super) const VEGAS: Algorithm = Algorithm {
-    name: "vegas",
-    title: "TCP Vegas",
-    summary: "Holds a few packets in the queues, measured by the round-trip time.",
-    source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-    equations: card!("laws/vegas.rs", equations),
-    deviations: card!("laws/vegas.rs", deviations),
-    parameters: &[
-        packets("alpha", "α", 2.0, Range::above(0.0, 1000.0)).means("least packets in the queues"),
-        packets("beta", "β", 4.0, Range::above(0.0, 1000.0)).means("most packets in the queues"),
-        packets("gamma", "γ", 1.0, Range::above(0.0, 1000.0))
-            .means("packets in the queues that end slow start"),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| Vegas::new(v[0], v[1], v[2]).into()),
-};
-
-pub(super) const DCTCP: Algorithm = Algorithm {
-    name: "dctcp",
-    title: "Data Center TCP",
-    summary: "Reduces the window by the fraction of marked packets.",
-    source: "RFC 8257",
-    equations: card!("laws/dctcp.rs", equations),
-    deviations: card!("laws/dctcp.rs", deviations),
-    parameters: &[GAIN, START, PACING],
-    build: Build::Window(|v| Dctcp::new(v[0]).into()),
-};
-
 pub(super) const PRAGUE: Algorithm = Algorithm {
     name: "prague",
     title: "Prague, DCTCP for L4S",
@@ -413,7 +160,8 @@ pub(super) const PRAGUE: Algorithm = Algorithm {
     equations: card!("laws/prague.rs", equations),
     deviations: card!("laws/prague.rs", deviations),
     parameters: &[
-        GAIN,
+        Parameter::fraction("g", "g", 1.0 / 16.0)
+            .means("gain of the estimate of the marked fraction"),
         Parameter::number("rtt_virt", "rtt_virt", 0.025, Range::closed(0.0, 1.0))
             .unit("s")
             .means("least round-trip time that the flow behaves as if it had; 0 for none"),

@@ -6,6 +6,13 @@ pub(super) const $CONST: Algorithm = Algorithm {
     source: "to fill in",
     equations: card!("laws/$name.rs", equations),
     deviations: card!("laws/$name.rs", deviations),
-    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START, PACING],
+    parameters: &[
+        Parameter::number("alpha", "α", 1.0, Range::above(0.0, 1000.0))
+            .unit("packets")
+            .means("growth in each round-trip time"),
+        beta(0.5),
+        START,
+        PACING,
+    ],
     build: Build::Window(|v| $Type::new(v[0], v[1]).into()),
 };

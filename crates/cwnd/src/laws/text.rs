@@ -1,17 +1,72 @@
-//! Laws that users write in files: the traits' methods are the hooks of the text.
+//! Laws that are texts: the traits' methods are the hooks of the text. The build makes Rust from
+//! the texts in this folder (`build.rs`); those of users are interpreted.
 
+use crate::conventions::Conventions;
 use crate::event::{Acked, Limit, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Rate, Time, to_f64};
-use cwnd_law::{Hook, Input, Instance};
+#[cfg(feature = "files")]
+use cwnd_law::Instance;
+use cwnd_law::{Hook, Input};
 
-/// A window law of a file.
-#[derive(Clone, Debug)]
-pub(crate) struct WindowFile(pub(crate) Instance<'static>);
+/// The hooks of a text.
+#[doc(hidden)]
+pub trait Hooks: Clone + core::fmt::Debug + Send + Sync + 'static {
+    /// Runs a hook, which asks for its inputs: its answer; nothing without an answer, or without
+    /// the hook. Instants are in nanoseconds, other times in seconds, choices are their places.
+    fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64>;
 
-/// A rate law of a file.
+    /// The same for a hook that does not change the state.
+    #[inline(always)]
+    fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
+        self.clone().call(hook, input)
+    }
+
+    /// Whether a hook uses the input.
+    fn uses(&self, input: Input) -> bool;
+
+    /// Emits the states that are shown.
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64));
+}
+
+/// A text of a window law.
+#[doc(hidden)]
+pub trait WindowText: Hooks {}
+
+/// A text of a rate law.
+#[doc(hidden)]
+pub trait RateText: Hooks {}
+
+/// The law of a user's file.
+#[cfg(feature = "files")]
 #[derive(Clone, Debug)]
-pub(crate) struct RateFile(pub(crate) Instance<'static>);
+pub(crate) struct File(pub(crate) Instance<'static>);
+
+#[cfg(feature = "files")]
+impl Hooks for File {
+    #[inline]
+    fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
+        self.0.call(hook, input)
+    }
+
+    fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
+        self.0.ask(hook, input)
+    }
+
+    fn uses(&self, input: Input) -> bool {
+        self.0.law().uses(input)
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.0.states().for_each(|(name, value)| emit(name, value));
+    }
+}
+
+#[cfg(feature = "files")]
+impl WindowText for File {}
+
+#[cfg(feature = "files")]
+impl RateText for File {}
 
 fn instant(time: Time) -> Option<f64> {
     Some(to_f64(time.as_nanos()))
@@ -86,10 +141,14 @@ const DELIVERY: [Input; 7] = [
     Input::AckedDeliveryApplicationLimited,
 ];
 
-impl WindowLaw for WindowFile {
+impl<T: WindowText> WindowLaw for T {
+    fn adopt(&mut self, conventions: &'static Conventions) {
+        self.call(Hook::Adopt, |_| truth(conventions.whole_packets));
+    }
+
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
-        let grown = self.0.call(Hook::Grow, |input| match input {
+        let grown = self.call(Hook::Grow, |input| match input {
             Input::W => Some(w),
             Input::Acked => Some(acked),
             other => context(cx, other),
@@ -98,7 +157,7 @@ impl WindowLaw for WindowFile {
     }
 
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
-        let cut = self.0.call(Hook::Cut, |input| match input {
+        let cut = self.call(Hook::Cut, |input| match input {
             Input::W => Some(w),
             Input::Why => signal(why),
             other => context(cx, other),
@@ -108,15 +167,15 @@ impl WindowLaw for WindowFile {
     }
 
     fn answers_mark(&self, cx: &Context) -> bool {
-        self.0.ask(Hook::AnswersMark, |input| context(cx, input)) != Some(0.0)
+        self.ask(Hook::AnswersMark, |input| context(cx, input)) != Some(0.0)
     }
 
     fn grows_after_mark(&self) -> bool {
-        self.0.ask(Hook::GrowsAfterMark, |_| None) == Some(1.0)
+        self.ask(Hook::GrowsAfterMark, |_| None) == Some(1.0)
     }
 
     fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
-        self.0.ask(Hook::Threshold, |input| match input {
+        self.ask(Hook::Threshold, |input| match input {
             Input::Cut => Some(cut),
             Input::Why => signal(why),
             _ => None,
@@ -124,14 +183,14 @@ impl WindowLaw for WindowFile {
     }
 
     fn enter(&mut self, w: f64, cx: &Context) {
-        self.0.call(Hook::Enter, |input| match input {
+        self.call(Hook::Enter, |input| match input {
             Input::W => Some(w),
             other => context(cx, other),
         });
     }
 
     fn round(&mut self, round: &Round, cx: &Context) {
-        self.0.call(Hook::Round, |input| match input {
+        self.call(Hook::Round, |input| match input {
             Input::RoundSent => Some(to_f64(round.sent)),
             Input::RoundLost => Some(to_f64(round.lost)),
             Input::RoundMarked => Some(to_f64(round.marked)),
@@ -141,16 +200,16 @@ impl WindowLaw for WindowFile {
     }
 
     fn timeout_ends_round(&self) -> bool {
-        self.0.ask(Hook::TimeoutEndsRound, |_| None) != Some(0.0)
+        self.ask(Hook::TimeoutEndsRound, |_| None) != Some(0.0)
     }
 
     #[inline]
     fn observe(&mut self, acked: &Acked, cx: &Context) {
-        self.0.call(Hook::Observe, |input| acknowledgement(acked, cx, input));
+        self.call(Hook::Observe, |input| acknowledgement(acked, cx, input));
     }
 
     fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
-        let leaves = self.0.call(Hook::LeaveSlowStart, |input| match input {
+        let leaves = self.call(Hook::LeaveSlowStart, |input| match input {
             Input::W => Some(w),
             other => context(cx, other),
         });
@@ -158,40 +217,43 @@ impl WindowLaw for WindowFile {
     }
 
     fn reduced(&mut self, w: f64) {
-        self.0.call(Hook::Reduced, |_| Some(w));
+        self.call(Hook::Reduced, |_| Some(w));
     }
 
     fn rescale(&mut self, factor: f64) {
-        self.0.call(Hook::Rescale, |_| Some(factor));
+        self.call(Hook::Rescale, |_| Some(factor));
     }
 
     fn uses_delivery_rate(&self) -> bool {
-        DELIVERY.iter().any(|input| self.0.law().uses(*input))
+        DELIVERY.iter().any(|input| self.uses(*input))
     }
 
     fn needs_ecn(&self) -> bool {
-        self.0.ask(Hook::NeedsEcn, |_| None) == Some(1.0)
+        self.ask(Hook::NeedsEcn, |_| None) == Some(1.0)
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.0.states().for_each(|(name, value)| emit(name, value));
+        Hooks::gauges(self, emit);
     }
 }
 
-impl RateFile {
-    /// The answer of a hook that changes the rate.
-    fn rate(&mut self, hook: Hook, rate: Rate, input: impl Fn(Input) -> Option<f64>) -> Rate {
-        let answer = self.0.call(hook, |name| match name {
-            Input::Rate => Some(rate.as_per_sec()),
-            other => input(other),
-        });
-        answer.map_or(rate, Rate::per_sec)
-    }
+/// The answer of a hook that changes the rate.
+fn changed(
+    law: &mut impl Hooks,
+    hook: Hook,
+    rate: Rate,
+    input: impl Fn(Input) -> Option<f64>,
+) -> Rate {
+    let answer = law.call(hook, |name| match name {
+        Input::Rate => Some(rate.as_per_sec()),
+        other => input(other),
+    });
+    answer.map_or(rate, Rate::per_sec)
 }
 
-impl RateLaw for RateFile {
+impl<T: RateText> RateLaw for T {
     fn clock(&self) -> Clock {
-        match self.0.ask(Hook::Clock, |_| None) {
+        match self.ask(Hook::Clock, |_| None) {
             Some(1.0) => Clock::Reports,
             _ => Clock::Timer,
         }
@@ -199,16 +261,16 @@ impl RateLaw for RateFile {
 
     fn interval(&self) -> Dur {
         // A shorter interval is none on the clock of the drivers.
-        let interval = self.0.ask(Hook::Interval, |_| None).unwrap_or(0.0);
+        let interval = self.ask(Hook::Interval, |_| None).unwrap_or(0.0);
         Dur::from_secs(interval).max(Dur::from_micros(1))
     }
 
     fn tick(&mut self, rate: Rate, cx: &Context) -> Rate {
-        self.rate(Hook::Tick, rate, |input| context(cx, input))
+        changed(self, Hook::Tick, rate, |input| context(cx, input))
     }
 
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
-        self.rate(Hook::CutRate, rate, |input| match input {
+        changed(self, Hook::CutRate, rate, |input| match input {
             Input::Fresh => truth(fresh),
             Input::Why => signal(why),
             other => context(cx, other),
@@ -216,7 +278,7 @@ impl RateLaw for RateFile {
     }
 
     fn start(&mut self, w: f64, cx: &Context) -> Rate {
-        let rate = self.0.call(Hook::Start, |input| match input {
+        let rate = self.call(Hook::Start, |input| match input {
             Input::W => Some(w),
             other => context(cx, other),
         });
@@ -224,7 +286,7 @@ impl RateLaw for RateFile {
     }
 
     fn observe(&mut self, report: &Report, cx: &Context) {
-        self.0.call(Hook::ObserveReport, |input| match input {
+        self.call(Hook::ObserveReport, |input| match input {
             Input::ReportPackets => Some(f64::from(report.packets)),
             Input::ReportSent => Some(to_f64(report.sent)),
             Input::ReportArrival => report.arrival.map(Rate::as_per_sec),
@@ -235,11 +297,11 @@ impl RateLaw for RateFile {
     }
 
     fn delay_rises(&mut self, cx: &Context) -> bool {
-        self.0.call(Hook::DelayRises, |input| context(cx, input)) == Some(1.0)
+        self.call(Hook::DelayRises, |input| context(cx, input)) == Some(1.0)
     }
 
     fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
-        self.0.call(Hook::Losses, |input| match input {
+        self.call(Hook::Losses, |input| match input {
             Input::LostPackets => Some(f64::from(lost.packets)),
             Input::LostSentAt => instant(lost.sent_at),
             Input::LostSent => Some(to_f64(lost.sent)),
@@ -249,26 +311,26 @@ impl RateLaw for RateFile {
     }
 
     fn window(&self, cx: &Context) -> Option<f64> {
-        self.0.ask(Hook::FlowWindow, |input| context(cx, input))
+        self.ask(Hook::FlowWindow, |input| context(cx, input))
     }
 
     fn starts_itself(&self) -> bool {
-        self.0.ask(Hook::StartsItself, |_| None) == Some(1.0)
+        self.ask(Hook::StartsItself, |_| None) == Some(1.0)
     }
 
     fn uses_capacity(&self) -> bool {
-        self.0.law().uses(Input::ReportCapacity)
+        self.uses(Input::ReportCapacity)
     }
 
     fn least(&self) -> Rate {
-        Rate::per_sec(self.0.ask(Hook::Least, |_| None).unwrap_or(1.0))
+        Rate::per_sec(self.ask(Hook::Least, |_| None).unwrap_or(1.0))
     }
 
     fn rescale(&mut self, factor: f64) {
-        self.0.call(Hook::RescaleRate, |_| Some(factor));
+        self.call(Hook::RescaleRate, |_| Some(factor));
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.0.states().for_each(|(name, value)| emit(name, value));
+        Hooks::gauges(self, emit);
     }
 }
