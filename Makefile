@@ -222,7 +222,7 @@ deny: $(DENY)
 $(DENY):
 	nice cargo install cargo-deny --version 0.20.2 --locked --quiet --root target/tools
 
-instructions: build valgrind
+instructions: dev valgrind
 	$(BIN)/python bench/instructions.py --write
 
 equal: dev
