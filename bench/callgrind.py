@@ -42,8 +42,8 @@ def missing() -> str:
     return "" if shutil.which("valgrind") else "valgrind is not installed"
 
 
-def count(scenario: Scenario, *arguments: str) -> Counts:
-    """Run a scenario under callgrind."""
+def count(scenario: Scenario, *arguments: str, path: str) -> Counts:
+    """Run a scenario by the program at ``path`` under callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "callgrind.out"
         valgrind = (
@@ -54,7 +54,7 @@ def count(scenario: Scenario, *arguments: str) -> Counts:
             "--compress-strings=no",
             "--compress-pos=no",
         )
-        packets = run(scenario, *arguments, under=valgrind).packets
+        packets = run(scenario, *arguments, under=valgrind, path=path).packets
         return _read(out.read_text(encoding="utf-8"), packets)
 
 

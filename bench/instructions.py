@@ -2,7 +2,7 @@
 
     python bench/instructions.py              compare with instructions.json
     python bench/instructions.py --write      write instructions.json
-    python bench/instructions.py --profile reno-ns2     print a profile
+    python bench/instructions.py --profile reno-ns2     print a profile of the release build
 
 Fewer instructions than expected are a failure too, so that every gain is recorded.
 """
@@ -27,6 +27,15 @@ WRITTEN = Path(__file__).with_name("instructions.json")
 MARGIN = 0.03
 # Code of another compiler differs by more than the changes to be detected.
 MARGIN_ELSEWHERE = 0.25
+# The crates whose instructions are counted, compiled as in the release profile but without LTO.
+# Their dependencies are those that `make dev` compiles, which needs its features.
+COUNTED = ("cwnd", "cwnd-udt", "cwnd-sim", "cwnd-bench")
+SETTINGS = ("opt-level=3", "codegen-units=1", "debug-assertions=false", "overflow-checks=false")
+BUILD = (
+    *("-p", "cwnd-py", "--features", "cwnd-py/tests", "--bin", "cwnd-bench"),
+    "--config=profile.dev.incremental=false",
+    *(f"--config=profile.dev.package.{crate}.{each}" for crate in COUNTED for each in SETTINGS),
+)
 # Rows of a profile.
 ROWS = 16
 RED = {"kind": "red", "limit": "3125p", "mean_packet": 1000}
@@ -96,10 +105,10 @@ CASES: dict[str, tuple[Scenario, list[str]]] = {
 
 def measure() -> dict[str, float]:
     """Count the instructions of a packet in every case, on all cores."""
-    program()
+    path = program(*BUILD)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         counts = {
-            name: pool.submit(callgrind.count, scenario, *arguments)
+            name: pool.submit(callgrind.count, scenario, *arguments, path=path)
             for name, (scenario, arguments) in CASES.items()
         }
     return {name: round(count.result().per_packet, 1) for name, count in counts.items()}
@@ -129,7 +138,7 @@ def compare(measured: dict[str, float]) -> bool:
 def profile(name: str) -> None:
     """Print the instructions of a case by file and by function."""
     scenario, arguments = CASES[name]
-    counts = callgrind.count(scenario, *arguments)
+    counts = callgrind.count(scenario, *arguments, path=program())
     print(f"{name}: {counts.per_packet:,.0f} instructions a packet")
     parts = {"File": callgrind.files(counts), "Function": callgrind.functions(counts)}
     for title, spent in parts.items():

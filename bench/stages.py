@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from networks import Scenario
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "cwnd-bench"]
+BUILD = ["cargo", "build", "--locked", "--quiet", "-p", "cwnd-bench"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Run:
 
 
 @cache
-def program() -> str:
-    """Build the program in the release profile; return its path."""
+def program(*options: str) -> str:
+    """Build the program with options of cargo, or in the release profile; return its path."""
     done = subprocess.run(
-        [*BUILD, "--message-format=json-render-diagnostics"],
+        [*BUILD, *(options or ("--release",)), "--message-format=json-render-diagnostics"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -72,7 +72,7 @@ def program_of(base: str) -> str:
         if subprocess.run(add, capture_output=True, check=False).returncode:
             sys.exit(f"{base} is neither a commit nor a program")
         try:
-            subprocess.run([*BUILD, "--target-dir", str(cache)], cwd=tree, check=True)
+            subprocess.run([*BUILD, "--release", "--target-dir", str(cache)], cwd=tree, check=True)
         finally:
             subprocess.run([*git, "remove", "--force", tree], check=True)
     return shutil.copy(cache / "release" / "cwnd-bench", cache / "cwnd-bench")
