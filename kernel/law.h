@@ -49,8 +49,9 @@ enum law_op {
 	LAW_UNLESS_EQUAL,
 };
 
-/* `Hook` of crates/cwnd-law/src/hook.rs. */
+/* `Hook` of crates/cwnd-law/src/hook.rs; a test compares these two enums. */
 enum law_hook {
+	HOOK_ADOPT,
 	HOOK_GROW,
 	HOOK_CUT,
 	HOOK_ANSWERS_MARK,
@@ -106,13 +107,13 @@ enum law_input {
 	INPUT_ACKED_ECHO,
 	INPUT_ACKED_MARKED,
 	INPUT_ACKED_LIMIT,
-	INPUT_DELIVERY_RATE,
-	INPUT_DELIVERY_DELIVERED,
-	INPUT_DELIVERY_PRIOR_DELIVERED,
-	INPUT_DELIVERY_INTERVAL,
-	INPUT_DELIVERY_LOST,
-	INPUT_DELIVERY_IN_FLIGHT,
-	INPUT_DELIVERY_APPLICATION_LIMITED,
+	INPUT_ACKED_DELIVERY_RATE,
+	INPUT_ACKED_DELIVERY_DELIVERED,
+	INPUT_ACKED_DELIVERY_PRIOR_DELIVERED,
+	INPUT_ACKED_DELIVERY_INTERVAL,
+	INPUT_ACKED_DELIVERY_LOST,
+	INPUT_ACKED_DELIVERY_IN_FLIGHT,
+	INPUT_ACKED_DELIVERY_APPLICATION_LIMITED,
 	INPUT_RATE,
 	INPUT_FRESH,
 	INPUT_REPORT_PACKETS,
@@ -123,10 +124,11 @@ enum law_input {
 	INPUT_LOST_PACKETS,
 	INPUT_LOST_SENT_AT,
 	INPUT_LOST_SENT,
+	INPUT_WHOLE_PACKETS,
 	INPUT_FACTOR,
 };
 
-/* What a given number is: `Form` of crates/cwnd-linux/src/bpf/program.rs. */
+/* What a given number is: `Form` of crates/cwnd-linux/src/bpf/code.rs. */
 enum law_form {
 	FORM_COUNT,   /* an integer; also an instant in nanoseconds, a truth and the place of a choice */
 	FORM_SECONDS, /* a time in nanoseconds, which the law reads in seconds */

@@ -72,6 +72,8 @@ fn form(input: Input) -> Option<Form> {
         | Input::AckedDeliveryLost
         | Input::AckedDeliveryInFlight
         | Input::AckedDeliveryApplicationLimited => return None,
+        // The hook `adopt` does not run in the kernel.
+        Input::WholePackets => return None,
     })
 }
 
@@ -95,7 +97,9 @@ pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     let program = law.program(values);
     let mut inputs = Vec::new();
     let mut hooks = [0; HOOKS];
-    for Routine { hook, entry, inputs: used } in &program.routines {
+    // A law begins with the conventions of the RFCs: those of Linux are the kernel's own controllers.
+    let routines = program.routines.iter().filter(|routine| routine.hook != Hook::Adopt);
+    for Routine { hook, entry, inputs: used } in routines {
         hooks[*hook as usize] =
             *entry as u32 | (inputs.len() as u32) << 16 | (used.len() as u32) << 24;
         for &(input, register, present) in *used {
@@ -117,4 +121,32 @@ pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     let pairs = words.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
     let registers: &[f64; REGISTERS] = &program.registers;
     Ok(pairs.chain(registers.iter().map(|value| value.to_bits())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of an enum of `kernel/law.h` without their prefix, as Rust writes them.
+    fn names(of: &str) -> Vec<String> {
+        let header = include_str!("../../../../kernel/law.h");
+        let (_, rest) = header.split_once(&format!("enum {of} {{")).expect("the enum");
+        let (members, _) = rest.split_once("};").expect("its end");
+        let words = |name: &str| {
+            let words = name
+                .split('_')
+                .skip(1)
+                .map(|word| word[..1].to_owned() + &word[1..].to_lowercase());
+            words.collect::<String>()
+        };
+        members.split(',').map(str::trim).filter(|name| !name.is_empty()).map(words).collect()
+    }
+
+    #[test]
+    fn numbers_of_hooks_and_inputs_are_those_of_the_header() {
+        let hooks: Vec<_> = Hook::ALL.iter().map(|hook| format!("{hook:?}")).collect();
+        let inputs: Vec<_> = Input::ALL.iter().map(|input| format!("{input:?}")).collect();
+        assert_eq!(names("law_hook"), hooks);
+        assert_eq!(names("law_input"), inputs);
+    }
 }
