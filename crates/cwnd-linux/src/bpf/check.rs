@@ -1,10 +1,11 @@
 //! Checks of the kernel's features and of the user's capabilities.
 
-use super::Implementation;
+use super::{Implementation, code};
 use super::control::Control;
 use super::loader::{check_btf, register};
 use super::pinned::{check_mount_lasts, default_controller, find_bpf_fs};
 use cwnd::Spec;
+use cwnd_law::Law;
 use std::fs;
 
 /// Result of one check.
@@ -29,6 +30,12 @@ const TRIAL_SPECS: [&str; 9] = [
     "cubic",
     "daimd(delay=off)",
     "bbr3",
+];
+/// A window law and a rate law in a file.
+const TRIAL_LAWS: [&str; 2] = [
+    "law window \"\"\non grow:\n return w\non cut:\n return w / 2\n",
+    "rate law rate \"\"\non clock:\n return reports\non interval:\n return 10 ms\n\
+     on tick:\n return rate\non cut:\n return rate / 2\non start:\n return w / 1 s\n",
 ];
 /// The required capabilities; CAP_SYS_ADMIN implies the last two.
 const CAPABILITIES: [(u32, &str); 3] =
@@ -89,10 +96,18 @@ fn timestamps() -> Result<String, String> {
 /// Loads a law under a temporary name and unloads it.
 fn load_and_unload(spec: &str) -> Result<String, String> {
     let spec = Spec::parse(spec).map_err(|error| error.to_string())?;
-    let implementation = Implementation::of(&spec).map_err(|error| error.to_string())?;
+    register_briefly(&Implementation::of(&spec).map_err(|error| error.to_string())?)
+}
+
+fn load_and_unload_law(text: &str) -> Result<String, String> {
+    let law = Law::parse(text).map_err(|error| error.to_string())?;
+    register_briefly(&code::implementation(&law, &[])?)
+}
+
+fn register_briefly(implementation: &Implementation) -> Result<String, String> {
     let name = format!("cwnd_try{}", std::process::id() % 1_000_000);
     let control = Control::default().to_bytes();
-    let registered = register(&implementation, &name, &control);
+    let registered = register(implementation, &name, &control);
     registered.map(|_| "loads".into()).map_err(|error| error.to_string())
 }
 
@@ -111,6 +126,9 @@ pub fn check() -> Vec<Finding> {
     ];
     if capabilities.is_ok() && btf.is_ok() {
         findings.extend(TRIAL_SPECS.map(|spec| finding(spec, load_and_unload(spec))));
+        let names = ["window laws in files", "rate laws in files"];
+        let laws = names.iter().zip(TRIAL_LAWS);
+        findings.extend(laws.map(|(name, text)| finding(name, load_and_unload_law(text))));
     }
     findings
 }
@@ -126,6 +144,10 @@ mod tests {
         let tried = TRIAL_SPECS.map(law);
         for spec in IMPLEMENTED {
             assert!(tried.contains(&law(spec)), "{spec}");
+        }
+        for (text, program) in TRIAL_LAWS.iter().zip(["window_law", "rate_law"]) {
+            let law = Law::parse(text).unwrap();
+            assert_eq!(code::implementation(&law, &[]).unwrap().law, program);
         }
     }
 }

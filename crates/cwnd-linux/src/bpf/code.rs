@@ -1,8 +1,7 @@
 //! The code of a law in a file, as `struct law` of `kernel/law.h` has it.
 
 use super::Implementation;
-use cwnd::Spec;
-use cwnd_law::{Hook, Input, Instance, Kind, Law, REGISTERS, Routine};
+use cwnd_law::{Hook, Input, Kind, Law, REGISTERS, Routine};
 
 const WORDS: usize = 256;
 const INPUTS: usize = 128;
@@ -77,22 +76,20 @@ fn form(input: Input) -> Option<Form> {
     })
 }
 
-/// The implementation of a law in a file, or why there is none.
-pub(super) fn implementation(spec: &Spec, law: &Law) -> Result<Implementation, String> {
-    let values: Vec<_> = law
-        .parameters()
-        .iter()
-        .map(|parameter| spec.get(&parameter.name).unwrap_or(parameter.default))
-        .collect();
-    let needs_ecn = Instance::ask(&law.instance(&values), Hook::NeedsEcn, |_| None) == Some(1.0);
+/// The implementation of a law in a file with the values of its parameters, or why there is none.
+pub(super) fn implementation(law: &Law, values: &[f64]) -> Result<Implementation, String> {
+    let needs_ecn = law.instance(values).ask(Hook::NeedsEcn, |_| None) == Some(1.0);
     let program = match law.kind() {
         Kind::Window => "window_law",
         Kind::Rate => "rate_law",
     };
-    Ok(Implementation { law: program, params: encode(law, &values)?, needs_ecn })
+    Ok(Implementation { law: program, params: encode(law, values)?, needs_ecn })
 }
 
-/// `struct law` in 64-bit words.
+/// `struct law` of `kernel/law.h` in 64-bit words, with the values of the law's parameters.
+///
+/// # Errors
+/// The law uses a value that the kernel does not have.
 pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     let program = law.program(values);
     let mut inputs = Vec::new();

@@ -82,7 +82,10 @@ impl Implementation {
         if let Some(text) = spec.algorithm().law()
             && let Some(Law::Window(AnyLaw::Custom(_)) | Law::Rate(AnyRateLaw::Custom(_))) = made
         {
-            return code::implementation(spec, text).or_else(|why| unsupported(&why));
+            let parameters = text.parameters().iter();
+            let values = parameters.map(|it| spec.get(&it.name).unwrap_or(it.default));
+            let values: Vec<_> = values.collect();
+            return code::implementation(text, &values).or_else(|why| unsupported(&why));
         }
         for (parameter, only) in
             [("threshold", "half"), ("peak", "last"), ("filter", "interval"), ("delay", "off")]

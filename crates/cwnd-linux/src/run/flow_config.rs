@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{Dur, Spec, Time};
+use cwnd::{Controller, Dur, MakeController, Settings, Spec, Time};
 use cwnd_law::Input;
 use cwnd_sim::network::{self, Application, Conventions, Network, Recovery, Traffic};
 use cwnd_udt::Config;
@@ -59,6 +59,22 @@ pub(super) enum TcpController {
     BuiltIn(String),
     /// A law of this package, which the run loads.
     Law { spec: Spec, paced: bool },
+}
+
+impl TcpController {
+    /// Whether both ends have to use it for ECN (`TCP_CONG_NEEDS_ECN`): a receiver without it
+    /// refuses, because the first packet of the connection has an ECN codepoint.
+    pub(super) fn needs_ecn(&self) -> bool {
+        match self {
+            TcpController::BuiltIn(_) => false,
+            TcpController::Law { spec, .. } => spec.controller(&Settings::default()).needs().ecn,
+        }
+    }
+
+    /// Whether its events tell marks from losses.
+    fn reports_marks(&self) -> bool {
+        matches!(self, TcpController::Law { spec, .. } if spec.algorithm().law().is_some())
+    }
 }
 
 /// Options of a connection of the kernel's TCP.
@@ -341,7 +357,7 @@ fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, no
             "The window grows for each acknowledged packet, not for each acknowledgement.",
         );
     }
-    if tcp.ecn {
+    if tcp.ecn && !options.controller.reports_marks() {
         notes.add(flow, "Cuts for marks are recorded as cuts for losses.");
     }
 }

@@ -112,6 +112,9 @@ impl TcpFlow {
                 sys::set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, window)?;
             }
             sys::set_tcp_option(&listener, libc::TCP_MAXSEG, options.segment.into())?;
+            if options.controller.needs_ecn() {
+                sockopt::set_tcp_congestion(&listener, controller)?;
+            }
             listener.set_nonblocking(true)?;
             io::Result::Ok(listener)
         })??;
