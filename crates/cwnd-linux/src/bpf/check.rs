@@ -1,9 +1,9 @@
 //! Checks of the kernel's features and of the user's capabilities.
 
-use super::{Implementation, code};
 use super::control::Control;
 use super::loader::{check_btf, register};
 use super::pinned::{check_mount_lasts, default_controller, find_bpf_fs};
+use super::{Implementation, code};
 use cwnd::Spec;
 use cwnd_law::Law;
 use std::fs;
