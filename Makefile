@@ -56,12 +56,12 @@ demo: build
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
 # pip downloads beside the compiler. Tests in real time measure times: Python's run alone, those of cwnd-linux beside the
-# build of the extension. Both set up emulated links on this machine, and so run one after the other.
+# build of the extension. Both set up emulated links on this machine, and so run one after the other. After them `dev` is made.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
 	@$(MAKE) --no-print-directory -j2 --output-sync=target link-tests realtime-tests
-	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests python-tests checks
+	@$(MAKE) --no-print-directory -j3 --output-sync=target -o dev rust-tests python-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check

@@ -212,10 +212,10 @@ def test_a_query_reads_a_row_group_at_a_time(complete, large):
 
 
 def test_rows_of_several_batches_are_printed(command, large):
-    sql = "select a from series order by 1 limit 40000"
+    sql = "select a from series order by 1 limit 20000"
     lines = command("query", large, sql, "--csv").stdout.splitlines()
     assert lines[0] == "a"
-    assert len(lines) == 40_001
+    assert len(lines) == 20_001
     document = json.loads(command("query", large, sql, "--json").stdout)
     assert [row["a"] for row in document["rows"]] == [float(line) for line in lines[1:]]
 
