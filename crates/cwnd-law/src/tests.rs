@@ -3,7 +3,7 @@
 use crate::evaluator::{Evaluator, Value};
 use crate::hook::Type;
 use crate::syntax;
-use crate::token::{self, Kind};
+use crate::token;
 use crate::{Hook, Input, Law, format};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::vec::Vec;
 const SIMD: &str = include_str!("../../cwnd/tests/laws_in_files/simd.law");
 
 /// A random text of a law.
-struct Writer {
+pub(crate) struct Writer {
     state: u64,
     text: String,
     /// Locals of the open blocks, and how many were written.
@@ -310,7 +310,7 @@ impl Writer {
         }
     }
 
-    fn law(seed: u64) -> String {
+    pub(crate) fn law(seed: u64) -> String {
         let mut writer = Writer::new(seed);
         let kind = if writer.rate { "rate " } else { "" };
         writer.line(0, &format!("{kind}law random \"a random law\""));
@@ -368,9 +368,9 @@ impl Writer {
     }
 }
 
-fn words(text: &str) -> Vec<token::Token<'_>> {
+pub(crate) fn words(text: &str) -> Vec<token::Token<'_>> {
     let mut tokens = token::tokens(text).unwrap();
-    tokens.retain(|token| !matches!(token.kind, Kind::Comment { .. }));
+    token::remove_comments(&mut tokens);
     tokens
 }
 
