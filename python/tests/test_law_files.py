@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 import cwnd
+from cwnd import _native
 from cwnd._cli import run
+from cwnd._controllers.registry import describe
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
 from cwnd.errors import ControllerWarning, DataSetWarning, PlanError
@@ -185,6 +188,7 @@ def test_a_sweep_holds_the_text_that_its_plan_had(folder):
 def test_an_evaluation_makes_the_runs_of_an_edited_law_again(folder):
     def grade():
         (card,) = cwnd.evaluate(["own.law"], quick=True, test="blackout", out="cards")
+        assert card.law_hash == _native.hash_law("own.law", (folder / "own.law").read_text())
         return card.results[0].cells
 
     first = grade()
@@ -317,6 +321,61 @@ def test_a_description_is_that_of_the_text(folder, capsys):
         "    return kept * w",
     ]
     assert [each["name"] for each in described["parameters"]] == ["kept", "start", "pacing"]
+    assert [each["hook"] for each in described["mathml"]] == ["grow", "cut"]
+    assert described["mathml"][0]["mathml"].startswith('<math display="block">')
+
+
+TIMED = """law timed "timed"
+parameter most = 20 ms in [100 us, 1 s] "largest delay"
+parameter gain = 2.5 /s in (0 /s, 1e9 /s] "gain"
+state peak = 0 s "largest round-trip time"
+
+on grow:
+    peak = max(peak, rtt or 0 s)
+    return w + acked / w if peak < most else w + gain * most * acked / w
+
+on cut:
+    return w / 2
+"""
+
+
+def test_a_description_has_units_states_and_the_hash(folder, capsys):
+    (folder / "timed.law").write_text(TIMED)
+    assert run(["algorithms", "timed.law", "--json"]) == 0
+    (described,) = json.loads(capsys.readouterr().out)["algorithms"]
+    assert described["mathml"][0]["mathml"] in (describe("timed.law")._repr_html_() or "")
+    values = [(each["default"], each["range"]) for each in described["parameters"][:2]]
+    assert values == [("20ms", "from 100us to 1s"), ("2.5/s", "above 0 to 1000000000/s")]
+    assert described["states"] == [{"name": "peak", "meaning": "largest round-trip time"}]
+    assert described["hash"] == _native.hash_law("timed.law", TIMED)
+    assert run(["algorithms", "timed.law"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for words in (
+        ["most", "20ms", "from 100us to 1s", "largest delay"],
+        ["peak", "largest round-trip time"],
+        [f"hash {described['hash']}"],
+    ):
+        assert any(re.split(r"  +", line.rstrip()) == words for line in lines), words
+
+
+def test_a_default_is_as_in_a_specification(folder):
+    (folder / "timed.law").write_text(TIMED)
+    for algorithm in [*cwnd.algorithms(), describe("timed.law")]:
+        for parameter in algorithm.parameters:
+            if parameter.default:
+                given = f"{algorithm.name}({parameter.name}={parameter.default})"
+                assert read_controller(given)[0] == algorithm.name
+
+
+def test_a_page_has_the_text_that_its_runs_had(folder):
+    result = cwnd.run(
+        cwnd.Scenario.dumbbell(rate="5mbit", rtt="20ms", time="2s").add_flow("own.law")
+    )
+    (folder / "own.law").write_text(OWN.replace("acked / w", "2 * acked / w"))
+    result.report("page.html")
+    page = (folder / "page.html").read_text()
+    assert _native.hash_law("own.law", OWN) in page
+    assert _native.law_equations("own.law", OWN)[0][1] in page
 
 
 def test_the_check_has_faults_as_text_and_as_data(folder, capsys):

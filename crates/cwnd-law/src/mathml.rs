@@ -15,7 +15,8 @@ mod tests;
 pub struct Equation {
     /// The name of the hook; nothing for a named expression.
     pub hook: Option<String>,
-    /// An element `math`. Columns of its tables are of lines: a page aligns `mtd` to the left.
+    /// An element `math`. A page aligns its `mtd`, which are lines, to the left. Cases have the class
+    /// `cases`: their brace stretches only in a font for mathematics.
     pub mathml: String,
 }
 
@@ -155,7 +156,7 @@ impl Printer<'_> {
 
     /// What is in force where the condition beside it is the first true one.
     fn cases(&mut self, cases: &[(Case<'_>, Option<&Expr>)]) {
-        self.element("mrow", "", |printer| {
+        self.element("mrow", " class=\"cases\"", |printer| {
             printer.leaf("mo", "{");
             printer.table(|printer| {
                 for (case, condition) in cases {
