@@ -474,3 +474,37 @@ def test_the_document_s_laws_run(folder, capsys):
         assert run(["law", "fmt", name]) == 0
         short = ["--rate", "10mbit", "--rtt", "40ms", "--time", "3s", "--repeat", "2"]
         assert run(["compare", f"{name}(most=5ms)", "reno", *short]) == 0
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "warning"),
+    [
+        ("grow", "0 * (1 / (w - w))", r"grow answered NaN at 0\.\d+ s, which counts as the least"),
+        ("grow", "-w", r"grow answered -\d+.* s, which counts as the least window"),
+        ("grow", "1 / (w - w)", r"grow answered infinity at .* s, which counts as the largest"),
+        ("cut", "-1 / w", r"cut answered -0\.\d+ at .* s, which counts as the least window"),
+    ],
+)
+def test_an_answer_that_is_no_window_is_one_warning(folder, hook, value, warning):
+    old = {"grow": "w + acked / w", "cut": "kept * w"}[hook]
+    text = OWN.replace(old, f"({value} if w > 20 else {old})")
+    (folder / "own.law").write_text(text)
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="8s", queue="20p")
+    scenario.add_flow("own.law", count=3)
+    with pytest.warns(ControllerWarning, match=f"^own.law: {warning}") as found:
+        cwnd.compare(["own.law"], network=scenario, repeat=2)
+    assert len(found) == 1
+    # It is given once, and models are no runs: warnings are errors in tests.
+    cwnd.run(scenario)
+    law_models.cut("own.law", 40)
+
+
+def test_a_rate_that_is_not_finite_is_one_warning(folder):
+    text = (TEXTS / "daimd.law").read_text("utf-8")
+    (folder / "daimd.law").write_text(
+        text.replace("return rate + 10 ^", "return rate / (beta - beta) + 10 ^")
+    )
+    message = "tick answered infinity at .* s, which counts as the rate before"
+    with pytest.warns(ControllerWarning, match=message) as found:
+        figures("daimd.law")
+    assert len(found) == 1

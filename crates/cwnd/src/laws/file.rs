@@ -1,5 +1,6 @@
 //! Laws that users write in files: the traits' methods are the hooks of the text.
 
+use crate::answers;
 use crate::event::{Acked, Limit, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Rate, Time, to_f64};
@@ -75,6 +76,20 @@ fn acknowledgement(acked: &Acked, cx: &Context, input: Input) -> Option<f64> {
     }
 }
 
+/// Runs a hook whose answer the machine bounds, and keeps the first one that is out of bounds.
+#[inline]
+fn bounded(
+    law: &mut Instance<'static>,
+    hook: Hook,
+    input: impl Fn(Input) -> Option<f64>,
+) -> Option<f64> {
+    let answer = law.call(hook, &input)?;
+    if !(0.0..f64::INFINITY).contains(&answer) {
+        answers::keep(law.law(), hook, answer, input(Input::Now));
+    }
+    Some(answer)
+}
+
 /// The inputs that a law uses only if its driver measures the delivery rate.
 const DELIVERY: [Input; 7] = [
     Input::AckedDeliveryRate,
@@ -89,7 +104,7 @@ const DELIVERY: [Input; 7] = [
 impl WindowLaw for WindowFile {
     #[inline]
     fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
-        let grown = self.0.call(Hook::Grow, |input| match input {
+        let grown = bounded(&mut self.0, Hook::Grow, |input| match input {
             Input::W => Some(w),
             Input::Acked => Some(acked),
             other => context(cx, other),
@@ -98,7 +113,7 @@ impl WindowLaw for WindowFile {
     }
 
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
-        let cut = self.0.call(Hook::Cut, |input| match input {
+        let cut = bounded(&mut self.0, Hook::Cut, |input| match input {
             Input::W => Some(w),
             Input::Why => signal(why),
             other => context(cx, other),
@@ -181,7 +196,7 @@ impl WindowLaw for WindowFile {
 impl RateFile {
     /// The answer of a hook that changes the rate.
     fn rate(&mut self, hook: Hook, rate: Rate, input: impl Fn(Input) -> Option<f64>) -> Rate {
-        let answer = self.0.call(hook, |name| match name {
+        let answer = bounded(&mut self.0, hook, |name| match name {
             Input::Rate => Some(rate.as_per_sec()),
             other => input(other),
         });
@@ -216,7 +231,7 @@ impl RateLaw for RateFile {
     }
 
     fn start(&mut self, w: f64, cx: &Context) -> Rate {
-        let rate = self.0.call(Hook::Start, |input| match input {
+        let rate = bounded(&mut self.0, Hook::Start, |input| match input {
             Input::W => Some(w),
             other => context(cx, other),
         });

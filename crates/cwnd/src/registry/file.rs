@@ -5,6 +5,7 @@ use super::{Algorithm, Build, Domain, Parameter, Range};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ptr;
 use cwnd_law::{Diagnostic, Kind, Law};
 use std::sync::{PoisonError, RwLock};
 
@@ -56,6 +57,14 @@ pub fn declare(name: &str, text: &str) -> Result<&'static Algorithm, Diagnostic>
 pub(super) fn find(name: &str) -> Option<&'static Algorithm> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
     declared.iter().find(|known| known.algorithm.name == name).map(|known| &known.algorithm)
+}
+
+/// The name by which a law was declared, unless another one has it since.
+pub fn declared_name(law: &'static Law) -> Option<&'static str> {
+    let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
+    let is =
+        |known: &&&Declared| matches!(known.algorithm.build, Build::File(of) if ptr::eq(of, law));
+    declared.iter().find(is).map(|known| known.algorithm.name)
 }
 
 fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {
