@@ -24,6 +24,8 @@ mod document;
 mod evaluator;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod traits;
 
 pub use code::REGISTERS;
 pub use diagnostic::{Diagnostic, Severity};
