@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from cwnd._cli import run
 from cwnd._controllers.registry import describe
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
-from cwnd.errors import ControllerWarning, DataSetWarning, PlanError
+from cwnd.errors import ArgumentError, ControllerWarning, DataSetWarning, PlanError
 from cwnd.model import law as law_models
+from cwnd.model.fluid import droptail_equilibrium
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ROOT / "crates/cwnd/tests/laws_in_files"
@@ -397,21 +399,30 @@ def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
         "  = help: did you mean kept?",
     ]
     assert run(["law", "check", "own.law", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
-        "file": "own.law",
-        "law": None,
-        "faults": [
-            {
-                "severity": "error",
-                "line": 9,
-                "column": 12,
-                "length": 3,
-                "message": "kpt is not known here",
-                "help": "did you mean kept?",
-            }
-        ],
-    }
-    assert run(["law", "check", "none.law"]) == 2
+    assert json.loads(capsys.readouterr().out)["files"] == [
+        {
+            "file": "own.law",
+            "law": None,
+            "faults": [
+                {
+                    "severity": "error",
+                    "line": 9,
+                    "column": 12,
+                    "length": 3,
+                    "message": "kpt is not known here",
+                    "help": "did you mean kept?",
+                }
+            ],
+        }
+    ]
+    assert run(["law", "check", "simd.law", "own.law", "vegas.law"]) == 1
+    out, err = capsys.readouterr()
+    assert [line.split(":")[0] for line in out.splitlines()[::2]] == ["simd.law", "vegas.law"]
+    assert err.startswith("error: kpt is not known here")
+    assert run(["law", "check", "simd.law", "vegas.law", "--json"]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [each["law"]["name"] for each in files] == ["simd", "vegas"]
+    assert run(["law", "check", "own.law", "none.law"]) == 2
 
 
 def test_the_canonical_form_is_written(folder, capsys):
@@ -508,3 +519,87 @@ def test_a_rate_that_is_not_finite_is_one_warning(folder):
     with pytest.warns(ControllerWarning, match=message) as found:
         figures("daimd.law")
     assert len(found) == 1
+
+
+def test_a_path_is_a_controller(folder):
+    (folder / "mine.py").write_text(
+        "class Law:\n"
+        "    def grow(self, w, acked, cx):\n        return w + acked / w\n"
+        "    def cut(self, w, why, cx):\n        return w / 2\n"
+    )
+    law, python = Path("own.law"), folder / "mine.py:Law"
+    assert figures(law) == figures("own.law")
+    assert read_controller(python)[0] == str(python)
+    options = {"rate": "10mbit", "rtt": "40ms", "time": "3s", "repeat": 2}
+    comparison = cwnd.compare([law, python], reference=Path("simd.law"), **options)
+    assert [verdict.controller for verdict in comparison.verdicts] == ["own.law", str(python)]
+    (card,) = cwnd.evaluate([law], quick=True, test="blackout", out="cards")
+    assert card.controller == "own.law"
+    assert law_models.cut(law, 40) == 20
+    scenario = cwnd.Scenario(
+        {"dumbbell": {"rate": "5mbit"}, "duration": "2s", "flow": [{"controller": law}]}
+    )
+    assert scenario.to_dict()["flow"][0]["controller"] == "own.law"
+    with pytest.raises(cwnd.SpecError, match=r"^reno: the path of a controller is that of a law"):
+        figures(Path("reno"))
+    with pytest.raises(cwnd.SpecError, match=r"name a class of the file, such as mine\.py:Law"):
+        figures(Path("mine.py"))
+    with pytest.raises(ArgumentError, match="a list is needed"):
+        cwnd.compare(law, **options)
+
+
+ILLINOIS = """law illinois "TCP-Illinois"
+source "Liu, Basar and Srikant: TCP-Illinois, Performance Evaluation 65, 2008"
+
+parameter alpha_max = 10 in [1, 100] "largest increase in packets per round trip"
+parameter alpha_min = 0.3 in (0, 1] "least increase"
+parameter beta_min = 1/8 in (0, 1) "least reduction"
+parameter beta_max = 1/2 in (0, 1) "largest reduction"
+parameter w_thresh = 10 in [0, 1000] "window below which alpha is 1 and beta is beta_max"
+parameter eta_1 = 0.01 in (0, 1) "part of the largest queueing delay below which alpha is alpha_max"
+parameter eta_2 = 0.1 in (0, 1) "part below which beta is beta_min"
+parameter eta_3 = 0.8 in (0, 1) "part above which beta is beta_max"
+
+state max_rtt = 0 s "largest round-trip time"
+
+let d_a = rtt - min_rtt if rtt is not none and min_rtt is not none else 0
+let d_m = max_rtt - min_rtt if min_rtt is not none else 0
+let d_1 = eta_1 * d_m
+let kappa_1 = (d_m - d_1) * alpha_min * alpha_max / (alpha_max - alpha_min)
+let kappa_2 = (d_m - d_1) * alpha_min / (alpha_max - alpha_min) - d_1
+let d_2 = eta_2 * d_m
+let d_3 = eta_3 * d_m
+
+on observe:
+    if acked.rtt is not none:
+        max_rtt = max(max_rtt, acked.rtt)
+
+on grow:
+    let delayed = kappa_1 / (kappa_2 + d_a)
+    let alpha = 1 if w < w_thresh else alpha_max if d_a <= d_1 else delayed
+    return w + alpha * acked / w
+
+on cut:
+    if w < w_thresh or d_a >= d_3:
+        return w - beta_max * w
+    elif d_a <= d_2:
+        return w - beta_min * w
+    let slope = (beta_max - beta_min) / (d_3 - d_2)
+    return w - (beta_min + slope * (d_a - d_2)) * w
+"""
+"""TCP-Illinois by the formulas of its paper, with the smoothed round-trip time as its mean."""
+
+
+def test_a_law_without_a_cycle_ends_its_model(folder):
+    (folder / "illinois.law").write_text(ILLINOIS)
+    # Without a queue d_a and d_3 are 0: the reduction is beta_max.
+    assert law_models.cut("illinois.law", 80) == 40
+    found = droptail_equilibrium("illinois.law", 20, 0.1, 3750, 150)
+    assert 0 < found.loss < 0.1
+    # Without the case of no queue the increase is 0 / 0, and the window never grows.
+    broken = ILLINOIS.replace("alpha_max if d_a <= d_1 else delayed", "delayed")
+    (folder / "illinois.law").write_text(broken)
+    begin = time.monotonic()
+    with pytest.raises(ArgumentError, match=r"^spec: illinois\.law has no cycle between losses"):
+        droptail_equilibrium("illinois.law", 20, 0.1, 3750, 150)
+    assert time.monotonic() - begin < 60
