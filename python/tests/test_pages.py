@@ -266,7 +266,7 @@ def write_agree(path, evil):
         patch.setattr(_native, "run_real", run_real)
         patch.setattr(_native, "check_real", lambda *_: None)
         patch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
-        agreement = cwnd.agree(scenario_of(evil), on=["sim", "linux"], repeat=2)
+        agreement = cwnd.agree(scenario_of(evil, law_of(path, evil)), on=["sim", "linux"], repeat=2)
     spoil(agreement.runs, evil)
     agreement.report(path)
 
@@ -371,7 +371,7 @@ def test_a_page_works_and_loads_nothing_for_a_stranger(name, server, evil, brows
     browser.evaluate("for (const image of document.images) image.loading = 'eager'")
     browser.wait_until("[...document.images].every((image) => image.naturalWidth > 0)")
     check(browser, server, page, address)
-    if kind in ("run", "compare", "card"):
+    if kind in ("run", "compare", "agree", "card"):
         parts = "[...document.querySelector('.law mfrac').children]"
         places = browser.evaluate(f"{parts}.map((one) => one.getBoundingClientRect().top)")
         assert places[0] + 5 < places[1]

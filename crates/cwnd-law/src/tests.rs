@@ -985,6 +985,7 @@ fn no_text_takes_much_time_or_stack() {
             let began = std::time::Instant::now();
             let read = Law::parse(text);
             let canonical = format(text);
+            assert_eq!(crate::equations(text).is_ok(), read.is_ok());
             // Several times as long as an optimised build needs.
             assert!(began.elapsed().as_millis() < 2000, "{}", &text[..200]);
             if let (Ok(law), Ok(canonical)) = (read, canonical) {
