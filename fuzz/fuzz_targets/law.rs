@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use cwnd_law::{Hook, Law, format};
+use cwnd_law::{Hook, Law, equations, format};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,6 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     for warning in law.warnings() {
         warning.render("law", text);
     }
+    assert!(equations(text).is_ok());
     if let Ok(canonical) = format(text) {
         assert_eq!(format(&canonical).as_ref(), Ok(&canonical));
         assert_eq!(

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO, TypeAlias
 
 from cwnd import _native
@@ -320,10 +320,10 @@ AnyController: TypeAlias = WindowLaw | RateLaw | Controller
 Factory: TypeAlias = Callable[[], AnyController]
 """Makes the controller of one flow: a class, or any function without arguments."""
 
-Spec: TypeAlias = str | Factory | AnyController
+Spec: TypeAlias = str | PurePath | Factory | AnyController
 """What a controller is given as: a specification such as ``simd(beta=1/16)``, ``kernel:cubic`` (the
-Linux kernel's own), ``mine.law(beta=1/8)`` or ``mine.py:Law(beta=1/8)``, a factory, or an instance
-of which each flow gets a copy."""
+Linux kernel's own), ``mine.law(beta=1/8)`` or ``mine.py:Law(beta=1/8)``, the path of such a file, a
+factory, or an instance of which each flow gets a copy."""
 
 _PYTHON = "python:"
 """What precedes the name of a controller that a running program defines."""
@@ -347,6 +347,7 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
     >>> read_controller("simd(beta=1/16)")
     ('simd', None)
     """
+    controller = from_path(controller)
     if isinstance(controller, str):
         return _read_text(controller)
     factory: Any = controller
@@ -371,6 +372,34 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
         raise TypeError(f"{controller!r} is neither a specification nor a class of a controller")
     arguments = f"({', '.join(values)})" if values else ""
     return f"{_PYTHON}{name}{arguments}", factory
+
+
+def names_file(spec: str) -> bool:
+    """Test whether a specification names a law in a file, or a Python file.
+
+    Examples
+    --------
+    >>> names_file("mine.law(beta=1/8)"), names_file("simd(beta=1/8)")
+    (True, False)
+    """
+    return any(pattern.fullmatch(spec.strip()) for pattern in (_FILE, LAW))
+
+
+def from_path(controller: Spec) -> str | Factory | AnyController:
+    """Return the specification that a path is; other controllers as they are.
+
+    Examples
+    --------
+    >>> from_path(Path("mine.law"))
+    'mine.law'
+    """
+    if not isinstance(controller, PurePath):
+        return controller
+    if names_file(spec := str(controller)):
+        return spec
+    raise _native.SpecError(
+        f"{spec}: the path of a controller is that of a law, or mine.py:Law in a Python file"
+    )
 
 
 def move_specification(spec: str, home: Path) -> str:

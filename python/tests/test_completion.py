@@ -105,3 +105,19 @@ def test_a_text_of_a_model_completes():
 )
 def test_values_complete(words, found):
     assert completed(*words.split()) == found
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["send --cc", "perf -C", "evaluate", "algorithms", "compare", "compare --reference"],
+)
+def test_a_controller_in_a_file_completes(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.law", "mine.py", "mine.txt", "mine.toml"):
+        (tmp_path / name).touch()
+    toml = ["mine.toml"] if command == "compare" else []
+    assert sorted(completed(*command.split(), "min")) == ["mine.law", "mine.py", *toml]
+    items = ShellComplete(root, {}, "cwnd", "_CWND_COMPLETE").get_completions(
+        command.split(), "folder/m"
+    )
+    assert [item.type for item in items] == ["file"]

@@ -72,6 +72,25 @@ def test_a_tilde_is_the_home_folder(config, tmp_path, monkeypatch, capsys):
         assert found == {"recv": {"out": str(expected)}, "send": {"include": ["~"]}}
 
 
+def test_a_controller_in_a_file_is_beside_the_configuration(config, monkeypatch, tmp_path, capsys):
+    path = config('[send]\ncc = "mine.law(most=5ms)"\n[compare]\nreference = "~/other.py:Law"\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    mine = path.parent / "mine.law"
+    assert read_config(cwnd, None) == {
+        "send": {"cc": f"{mine}(most=5ms)"},
+        "compare": {"reference": f"{tmp_path}/other.py:Law"},
+    }
+    # The command that uses the file reads it, others do not.
+    assert run(["algorithms", "reno"]) == 0
+    (tmp_path / "data").write_text("data")
+    capsys.readouterr()
+    assert run(["send", str(tmp_path / "data"), "127.0.0.1:1", "--insecure"]) == 2
+    assert f"{mine}: No such file" in capsys.readouterr().err
+    config('[send]\ncc = "reeno"\n')
+    assert run(["algorithms", "reno"]) == 2
+    assert "did you mean reno" in capsys.readouterr().err
+
+
 def test_the_command_line_overrides_the_variable_and_that_the_file(config, monkeypatch, capsys):
     config('[compare]\nrate = "1mbit"\nrtt = "1ms"\nqueue = "20p"\n')
     monkeypatch.setenv("CWND_COMPARE_RATE", "2mbit")

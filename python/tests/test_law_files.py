@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import cwnd
+from cwnd import _native
 from cwnd._cli import run
+from cwnd._controllers.registry import describe
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
-from cwnd.errors import ControllerWarning, DataSetWarning, PlanError
+from cwnd.errors import ArgumentError, ControllerWarning, DataSetWarning, PlanError
 from cwnd.model import law as law_models
+from cwnd.model.fluid import droptail_equilibrium
 
 ROOT = Path(__file__).parents[2]
 OWN = """law own "own"
@@ -186,6 +191,7 @@ def test_a_sweep_holds_the_text_that_its_plan_had(folder):
 def test_an_evaluation_makes_the_runs_of_an_edited_law_again(folder):
     def grade():
         (card,) = cwnd.evaluate(["own.law"], quick=True, test="blackout", out="cards")
+        assert card.law_hash == _native.hash_law("own.law", (folder / "own.law").read_text())
         return card.results[0].cells
 
     first = grade()
@@ -318,6 +324,61 @@ def test_a_description_is_that_of_the_text(folder, capsys):
         "    return kept * w",
     ]
     assert [each["name"] for each in described["parameters"]] == ["kept", "start", "pacing"]
+    assert [each["hook"] for each in described["mathml"]] == ["grow", "cut"]
+    assert described["mathml"][0]["mathml"].startswith('<math display="block">')
+
+
+TIMED = """law timed "timed"
+parameter most = 20 ms in [100 us, 1 s] "largest delay"
+parameter gain = 2.5 /s in (0 /s, 1e9 /s] "gain"
+state peak = 0 s "largest round-trip time"
+
+on grow:
+    peak = max(peak, rtt or 0 s)
+    return w + acked / w if peak < most else w + gain * most * acked / w
+
+on cut:
+    return w / 2
+"""
+
+
+def test_a_description_has_units_states_and_the_hash(folder, capsys):
+    (folder / "timed.law").write_text(TIMED)
+    assert run(["algorithms", "timed.law", "--json"]) == 0
+    (described,) = json.loads(capsys.readouterr().out)["algorithms"]
+    assert described["mathml"][0]["mathml"] in (describe("timed.law")._repr_html_() or "")
+    values = [(each["default"], each["range"]) for each in described["parameters"][:2]]
+    assert values == [("20ms", "from 100us to 1s"), ("2.5/s", "above 0 to 1000000000/s")]
+    assert described["states"] == [{"name": "peak", "meaning": "largest round-trip time"}]
+    assert described["hash"] == _native.hash_law("timed.law", TIMED)
+    assert run(["algorithms", "timed.law"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for words in (
+        ["most", "20ms", "from 100us to 1s", "largest delay"],
+        ["peak", "largest round-trip time"],
+        [f"hash {described['hash']}"],
+    ):
+        assert any(re.split(r"  +", line.rstrip()) == words for line in lines), words
+
+
+def test_a_default_is_as_in_a_specification(folder):
+    (folder / "timed.law").write_text(TIMED)
+    for algorithm in [*cwnd.algorithms(), describe("timed.law")]:
+        for parameter in algorithm.parameters:
+            if parameter.default:
+                given = f"{algorithm.name}({parameter.name}={parameter.default})"
+                assert read_controller(given)[0] == algorithm.name
+
+
+def test_a_page_has_the_text_that_its_runs_had(folder):
+    result = cwnd.run(
+        cwnd.Scenario.dumbbell(rate="5mbit", rtt="20ms", time="2s").add_flow("own.law")
+    )
+    (folder / "own.law").write_text(OWN.replace("acked / w", "2 * acked / w"))
+    result.report("page.html")
+    page = (folder / "page.html").read_text()
+    assert _native.hash_law("own.law", OWN) in page
+    assert _native.law_equations("own.law", OWN)[0][1] in page
 
 
 def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
@@ -339,21 +400,30 @@ def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
         "  = help: did you mean kept?",
     ]
     assert run(["law", "check", "own.law", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
-        "file": "own.law",
-        "law": None,
-        "faults": [
-            {
-                "severity": "error",
-                "line": 9,
-                "column": 12,
-                "length": 3,
-                "message": "kpt is not known here",
-                "help": "did you mean kept?",
-            }
-        ],
-    }
-    assert run(["law", "check", "none.law"]) == 2
+    assert json.loads(capsys.readouterr().out)["files"] == [
+        {
+            "file": "own.law",
+            "law": None,
+            "faults": [
+                {
+                    "severity": "error",
+                    "line": 9,
+                    "column": 12,
+                    "length": 3,
+                    "message": "kpt is not known here",
+                    "help": "did you mean kept?",
+                }
+            ],
+        }
+    ]
+    assert run(["law", "check", "simd.law", "own.law", "vegas.law"]) == 1
+    out, err = capsys.readouterr()
+    assert [line.split(":")[0] for line in out.splitlines()[::2]] == ["simd.law", "vegas.law"]
+    assert err.startswith("error: kpt is not known here")
+    assert run(["law", "check", "simd.law", "vegas.law", "--json"]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [each["law"]["name"] for each in files] == ["simd", "vegas"]
+    assert run(["law", "check", "own.law", "none.law"]) == 2
 
 
 def test_the_canonical_form_is_written(folder, capsys):
@@ -425,3 +495,121 @@ def test_the_document_s_laws_run(folder, capsys):
         assert run(["law", "fmt", name]) == 0
         short = ["--rate", "10mbit", "--rtt", "40ms", "--time", "3s", "--repeat", "2"]
         assert run(["compare", f"{name}(most=5ms)", "reno", *short]) == 0
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "warning"),
+    [
+        ("grow", "0 * (1 / (w - w))", r"grow answered NaN at 0\.\d+ s, which counts as the least"),
+        ("grow", "-w", r"grow answered -\d+.* s, which counts as the least window"),
+        ("grow", "1 / (w - w)", r"grow answered infinity at .* s, which counts as the largest"),
+        ("cut", "-1 / w", r"cut answered -0\.\d+ at .* s, which counts as the least window"),
+    ],
+)
+def test_an_answer_that_is_no_window_is_one_warning(folder, hook, value, warning):
+    old = {"grow": "w + acked / w", "cut": "kept * w"}[hook]
+    text = OWN.replace(old, f"({value} if w > 20 else {old})")
+    (folder / "own.law").write_text(text)
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="8s", queue="20p")
+    scenario.add_flow("own.law", count=3)
+    with pytest.warns(ControllerWarning, match=f"^own.law: {warning}") as found:
+        cwnd.compare(["own.law"], network=scenario, repeat=2)
+    assert len(found) == 1
+    # It is given once, and models are no runs: warnings are errors in tests.
+    cwnd.run(scenario)
+    law_models.cut("own.law", 40)
+
+
+def test_a_rate_that_is_not_finite_is_one_warning(folder):
+    text = (TEXTS / "daimd.law").read_text("utf-8")
+    (folder / "daimd.law").write_text(
+        text.replace("return rate + 10 ^", "return rate / (beta - beta) + 10 ^")
+    )
+    message = "tick answered infinity at .* s, which counts as the rate before"
+    with pytest.warns(ControllerWarning, match=message) as found:
+        figures("daimd.law")
+    assert len(found) == 1
+
+
+def test_a_path_is_a_controller(folder):
+    (folder / "mine.py").write_text(
+        "class Law:\n"
+        "    def grow(self, w, acked, cx):\n        return w + acked / w\n"
+        "    def cut(self, w, why, cx):\n        return w / 2\n"
+    )
+    law, python = Path("own.law"), folder / "mine.py:Law"
+    assert figures(law) == figures("own.law")
+    assert read_controller(python)[0] == str(python)
+    options = {"rate": "10mbit", "rtt": "40ms", "time": "3s", "repeat": 2}
+    comparison = cwnd.compare([law, python], reference=Path("simd.law"), **options)
+    assert [verdict.controller for verdict in comparison.verdicts] == ["own.law", str(python)]
+    (card,) = cwnd.evaluate([law], quick=True, test="blackout", out="cards")
+    assert card.controller == "own.law"
+    assert law_models.cut(law, 40) == 20
+    scenario = cwnd.Scenario(
+        {"dumbbell": {"rate": "5mbit"}, "duration": "2s", "flow": [{"controller": law}]}
+    )
+    assert scenario.to_dict()["flow"][0]["controller"] == "own.law"
+    with pytest.raises(cwnd.SpecError, match=r"^reno: the path of a controller is that of a law"):
+        figures(Path("reno"))
+    with pytest.raises(cwnd.SpecError, match=r"name a class of the file, such as mine\.py:Law"):
+        figures(Path("mine.py"))
+    with pytest.raises(ArgumentError, match="a list is needed"):
+        cwnd.compare(law, **options)
+
+
+ILLINOIS = """law illinois "TCP-Illinois"
+source "Liu, Basar and Srikant: TCP-Illinois, Performance Evaluation 65, 2008"
+
+parameter alpha_max = 10 in [1, 100] "largest increase in packets per round trip"
+parameter alpha_min = 0.3 in (0, 1] "least increase"
+parameter beta_min = 1/8 in (0, 1) "least reduction"
+parameter beta_max = 1/2 in (0, 1) "largest reduction"
+parameter w_thresh = 10 in [0, 1000] "window below which alpha is 1 and beta is beta_max"
+parameter eta_1 = 0.01 in (0, 1) "part of the largest queueing delay below which alpha is alpha_max"
+parameter eta_2 = 0.1 in (0, 1) "part below which beta is beta_min"
+parameter eta_3 = 0.8 in (0, 1) "part above which beta is beta_max"
+
+state max_rtt = 0 s "largest round-trip time"
+
+let d_a = rtt - min_rtt if rtt is not none and min_rtt is not none else 0
+let d_m = max_rtt - min_rtt if min_rtt is not none else 0
+let d_1 = eta_1 * d_m
+let kappa_1 = (d_m - d_1) * alpha_min * alpha_max / (alpha_max - alpha_min)
+let kappa_2 = (d_m - d_1) * alpha_min / (alpha_max - alpha_min) - d_1
+let d_2 = eta_2 * d_m
+let d_3 = eta_3 * d_m
+
+on observe:
+    if acked.rtt is not none:
+        max_rtt = max(max_rtt, acked.rtt)
+
+on grow:
+    let delayed = kappa_1 / (kappa_2 + d_a)
+    let alpha = 1 if w < w_thresh else alpha_max if d_a <= d_1 else delayed
+    return w + alpha * acked / w
+
+on cut:
+    if w < w_thresh or d_a >= d_3:
+        return w - beta_max * w
+    elif d_a <= d_2:
+        return w - beta_min * w
+    let slope = (beta_max - beta_min) / (d_3 - d_2)
+    return w - (beta_min + slope * (d_a - d_2)) * w
+"""
+"""TCP-Illinois by the formulas of its paper, with the smoothed round-trip time as its mean."""
+
+
+def test_a_law_without_a_cycle_ends_its_model(folder):
+    (folder / "illinois.law").write_text(ILLINOIS)
+    # Without a queue d_a and d_3 are 0: the reduction is beta_max.
+    assert law_models.cut("illinois.law", 80) == 40
+    found = droptail_equilibrium("illinois.law", 20, 0.1, 3750, 150)
+    assert 0 < found.loss < 0.1
+    # Without the case of no queue the increase is 0 / 0, and the window never grows.
+    broken = ILLINOIS.replace("alpha_max if d_a <= d_1 else delayed", "delayed")
+    (folder / "illinois.law").write_text(broken)
+    begin = time.monotonic()
+    with pytest.raises(ArgumentError, match=r"^spec: illinois\.law has no cycle between losses"):
+        droptail_equilibrium("illinois.law", 20, 0.1, 3750, 150)
+    assert time.monotonic() - begin < 60

@@ -207,8 +207,30 @@ def make_sweep(home, evil):
     return home
 
 
-def scenario_of(evil):
-    flow = {"controller": "reno"}
+LAW = """law own "own EVIL"
+source "a paper EVIL"
+deviation "one EVIL"
+parameter kept = 1/2 in (0, 1) "part of the window EVIL"
+state cuts = 0 "reductions EVIL"
+
+on grow:
+    return w + acked / w
+
+on cut:
+    cuts = cuts + 1
+    return kept * w if w > 4 and cuts < 1000 else w / 2
+"""
+
+
+def law_of(path, evil):
+    """Write a law whose texts are a stranger's, and return its name."""
+    file = path.with_suffix(".law")
+    file.write_text(LAW.replace("EVIL", evil.replace('"', "'")), encoding="utf-8")
+    return str(file)
+
+
+def scenario_of(evil, controller="reno"):
+    flow = {"controller": controller}
     flows = [flow | {"name": "pair", "count": 2}, flow | {"name": "other"}]
     flows.append(flow | {"name": "short", "arrivals": {"rate": 5, "sizes": "20kb"}})
     dumbbell = {"rate": "5mbit", "delay": "10ms"}
@@ -224,13 +246,13 @@ def spoil(results, evil):
 
 
 def write_run(path, evil):
-    result = cwnd.run(scenario_of(evil))
+    result = cwnd.run(scenario_of(evil, law_of(path, evil)))
     spoil([result], evil)
     result.report(path)
 
 
 def write_compare(path, evil):
-    comparison = cwnd.compare(["simd"], network=scenario_of(evil), repeat=2)
+    comparison = cwnd.compare([law_of(path, evil)], network=scenario_of(evil), repeat=2)
     spoil(comparison.results, evil)
     comparison.report(path)
 
@@ -244,7 +266,7 @@ def write_agree(path, evil):
         patch.setattr(_native, "run_real", run_real)
         patch.setattr(_native, "check_real", lambda *_: None)
         patch.setattr(cwnd._runs.real_time, "emulates", lambda: None)
-        agreement = cwnd.agree(scenario_of(evil), on=["sim", "linux"], repeat=2)
+        agreement = cwnd.agree(scenario_of(evil, law_of(path, evil)), on=["sim", "linux"], repeat=2)
     spoil(agreement.runs, evil)
     agreement.report(path)
 
@@ -255,7 +277,9 @@ def write_sweep(path, evil):
 
 def card_of(path, evil):
     """Evaluate a controller, and put text into all that a card takes from elsewhere."""
-    (made,) = cwnd.evaluate(["reno"], test="bursts", quick=True, out=path.with_suffix(".runs"))
+    (made,) = cwnd.evaluate(
+        [law_of(path, evil)], test="bursts", quick=True, out=path.with_suffix(".runs")
+    )
     results = tuple(
         replace(one, cells=tuple(replace(c, label=evil, failures=(evil,)) for c in one.cells))
         for one in made.results
@@ -347,6 +371,11 @@ def test_a_page_works_and_loads_nothing_for_a_stranger(name, server, evil, brows
     browser.evaluate("for (const image of document.images) image.loading = 'eager'")
     browser.wait_until("[...document.images].every((image) => image.naturalWidth > 0)")
     check(browser, server, page, address)
+    if kind in ("run", "compare", "agree", "card"):
+        parts = "[...document.querySelector('.law mfrac').children]"
+        places = browser.evaluate(f"{parts}.map((one) => one.getBoundingClientRect().top)")
+        assert places[0] + 5 < places[1]
+        assert "<span style" in browser.evaluate("document.querySelector('.law dl').textContent")
     # The text is shown as it is, also by Plotly.
     place = ".plot" if browser.evaluate("document.querySelector('.plot') !== null") else "body"
     texts = f"[...document.querySelectorAll('{place}')].map((one) => one.textContent).join('')"

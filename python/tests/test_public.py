@@ -48,9 +48,9 @@ PUBLIC = {
 }
 # Functions of public modules without `__all__` that only other modules of cwnd use.
 HELPERS = {
-    "controller": "add_controller command_specification controller_kind explain_failure "
-    "in_controller installed_controllers move_specification names_python read_controller "
-    "warn_answer written_class",
+    "controller": "add_controller command_specification controller_kind explain_failure from_path "
+    "in_controller installed_controllers move_specification names_file names_python "
+    "read_controller warn_answer written_class",
     "errors": "naming read_argument",
     "units": "check_unit counted scenario_time",
 }

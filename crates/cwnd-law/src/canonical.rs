@@ -137,11 +137,7 @@ impl Printer {
             Some(_) if matches!(text, ")" | "]" | "}" | "," | ":") => {}
             Some(_) => self.text.push(' '),
         }
-        let digits = match kind {
-            Kind::Number(..) => text.rfind(|c: char| c.is_ascii_digit()).map_or(0, |last| last + 1),
-            _ => text.len(),
-        };
-        let (text, unit) = text.split_at(digits);
+        let (text, unit) = if let Kind::Number(..) = kind { split_unit(text) } else { (text, "") };
         self.text.push_str(text);
         if !unit.is_empty() {
             self.text.push(' ');
@@ -168,6 +164,11 @@ impl Printer {
             _ => Before::Word,
         });
     }
+}
+
+/// A number without its unit, and the unit.
+pub(crate) fn split_unit(number: &str) -> (&str, &str) {
+    number.split_at(number.rfind(|c: char| c.is_ascii_digit()).map_or(0, |last| last + 1))
 }
 
 /// Whether the token at `place` is the slash of a fraction of two numbers, such as `1/2`. In

@@ -26,6 +26,8 @@ mod diagnostic;
 #[cfg(feature = "reader")]
 mod law;
 #[cfg(feature = "reader")]
+mod mathml;
+#[cfg(feature = "reader")]
 mod reader;
 #[cfg(feature = "rust")]
 mod rust;
@@ -41,6 +43,8 @@ mod evaluator;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod traits;
+#[cfg(test)]
 mod writer;
 
 pub use hook::{CLOCKS, Hook, Input, Kind, LIMITS, SIGNALS};
@@ -52,7 +56,9 @@ pub use diagnostic::{Diagnostic, Severity};
 #[cfg(feature = "reader")]
 pub use law::{Domain, Instance, Law, Parameter, Program, Routine, State};
 #[cfg(feature = "reader")]
-pub use reader::format;
+pub use mathml::Equation;
+#[cfg(feature = "reader")]
+pub use reader::{equations, format};
 #[cfg(feature = "rust")]
 pub use rust::type_name;
 #[cfg(feature = "reader")]

@@ -1,7 +1,8 @@
 //! From a text to its law, and to its canonical form.
 
-use crate::{Diagnostic, Law, canonical, compile, syntax, token};
+use crate::{Diagnostic, Equation, Law, canonical, compile, mathml, syntax, token};
 use alloc::string::String;
+use alloc::vec::Vec;
 
 impl Law {
     /// Reads a law.
@@ -32,7 +33,7 @@ impl Law {
     pub fn parse(text: &str) -> Result<Law, Diagnostic> {
         let mut tokens = token::tokens(text)?;
         let (hash, equations) = (canonical::hash(&tokens), canonical::equations(&tokens));
-        tokens.retain(|token| !matches!(token.kind, token::Kind::Comment { .. }));
+        token::remove_comments(&mut tokens);
         Ok(Law { hash, equations, text: text.into(), ..compile::law(&syntax::file(&tokens)?)? })
     }
 }
@@ -45,4 +46,28 @@ impl Law {
 pub fn format(text: &str) -> Result<String, Diagnostic> {
     Law::parse(text)?;
     canonical::form(text)
+}
+
+/// The hooks and named expressions of a law as MathML, in the order of its text.
+///
+/// ```
+/// let text = r#"
+/// law gentle "AIMD(1, 1/4)"
+/// on grow:
+///     return w + acked / w
+/// on cut:
+///     return 3 * w / 4
+/// "#;
+/// let equations = cwnd_law::equations(text).unwrap();
+/// assert_eq!(equations[0].hook.as_deref(), Some("grow"));
+/// assert!(equations[0].mathml.contains("<mfrac>"));
+/// ```
+///
+/// # Errors
+/// The first fault of the text.
+pub fn equations(text: &str) -> Result<Vec<Equation>, Diagnostic> {
+    Law::parse(text)?;
+    let mut tokens = token::tokens(text)?;
+    token::remove_comments(&mut tokens);
+    Ok(mathml::equations(&syntax::file(&tokens)?, &tokens))
 }

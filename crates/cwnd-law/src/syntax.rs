@@ -132,6 +132,27 @@ pub(crate) enum Binary {
     Power,
 }
 
+impl Binary {
+    /// How strongly it binds its operands.
+    pub(crate) const fn binds(self) -> u8 {
+        match self {
+            Binary::Or => 2,
+            Binary::And => 4,
+            Binary::Is
+            | Binary::IsNot
+            | Binary::Less
+            | Binary::AtMost
+            | Binary::Greater
+            | Binary::AtLeast
+            | Binary::Equal
+            | Binary::NotEqual => COMPARISON,
+            Binary::Add | Binary::Subtract => 10,
+            Binary::Multiply | Binary::Divide => 12,
+            Binary::Power => 16,
+        }
+    }
+}
+
 /// Where a parser failed, and what it expected there.
 #[derive(Clone, Copy, Debug)]
 struct Fail {
@@ -459,7 +480,8 @@ fn at_level(level: u8, input: &mut Tokens<'_>) -> Parsed<Expr> {
         if token.text == "if" && level <= 1 {
             return conditional(left, input);
         }
-        let Some((mut operator, power)) = infix(token.text) else { break };
+        let Some(mut operator) = infix(token.text) else { break };
+        let power = operator.binds();
         if power < level || power > most {
             break;
         }
@@ -481,23 +503,23 @@ fn at_level(level: u8, input: &mut Tokens<'_>) -> Parsed<Expr> {
 /// How strongly comparisons bind.
 const COMPARISON: u8 = 8;
 
-/// An operator between two values, and how strongly it binds.
-fn infix(text: &str) -> Option<(Binary, u8)> {
+/// An operator between two values.
+fn infix(text: &str) -> Option<Binary> {
     Some(match text {
-        "or" => (Binary::Or, 2),
-        "and" => (Binary::And, 4),
-        "is" => (Binary::Is, COMPARISON),
-        "<" => (Binary::Less, COMPARISON),
-        "<=" => (Binary::AtMost, COMPARISON),
-        ">" => (Binary::Greater, COMPARISON),
-        ">=" => (Binary::AtLeast, COMPARISON),
-        "==" => (Binary::Equal, COMPARISON),
-        "!=" => (Binary::NotEqual, COMPARISON),
-        "+" => (Binary::Add, 10),
-        "-" => (Binary::Subtract, 10),
-        "*" => (Binary::Multiply, 12),
-        "/" => (Binary::Divide, 12),
-        "^" => (Binary::Power, 16),
+        "or" => Binary::Or,
+        "and" => Binary::And,
+        "is" => Binary::Is,
+        "<" => Binary::Less,
+        "<=" => Binary::AtMost,
+        ">" => Binary::Greater,
+        ">=" => Binary::AtLeast,
+        "==" => Binary::Equal,
+        "!=" => Binary::NotEqual,
+        "+" => Binary::Add,
+        "-" => Binary::Subtract,
+        "*" => Binary::Multiply,
+        "/" => Binary::Divide,
+        "^" => Binary::Power,
         _ => return None,
     })
 }

@@ -3,7 +3,7 @@
 use crate::evaluator::{Evaluator, Value};
 use crate::hook::Type;
 use crate::syntax;
-use crate::token::{self, Kind};
+use crate::token;
 use crate::writer::Writer;
 use crate::{Hook, Input, Law, format};
 use proptest::prelude::*;
@@ -14,9 +14,9 @@ use std::vec::Vec;
 
 const SIMD: &str = include_str!("../tests/simd.law");
 
-fn words(text: &str) -> Vec<token::Token<'_>> {
+pub(crate) fn words(text: &str) -> Vec<token::Token<'_>> {
     let mut tokens = token::tokens(text).unwrap();
-    tokens.retain(|token| !matches!(token.kind, Kind::Comment { .. }));
+    token::remove_comments(&mut tokens);
     tokens
 }
 
@@ -513,6 +513,45 @@ fn powers_cost_as_products_and_roots() {
     assert!(cost("2 ^ w") > 700);
 }
 
+#[test]
+fn a_hook_that_takes_too_long_is_told_what_is_cheap() {
+    let text = "law l \"l\"\non grow:\n return w ^ 2.5 + w ^ 2.6 + w ^ 2.7\non cut:\n return w\n";
+    let error = Law::parse(text).unwrap_err();
+    assert!(error.message.starts_with("\"on grow\" may take "), "{error}");
+    assert!(error.help.unwrap().contains("those of 0, 0.5, 1, 2 and 3"));
+}
+
+/// 0 has any unit, a power of it may be 1: `0 ^ 0`.
+#[test]
+fn a_power_of_zero_is_a_plain_number_unless_it_is_zero() {
+    let parse = |value: &str| {
+        let text = format!(
+            "law l \"l\"\nstate most = 0 s \"m\"\non grow:\n most = max(most, {value})\n \
+            return w if most > 1 s else 2 * w\non cut:\n return w\n"
+        );
+        Law::parse(&text).map_err(|error| error.message)
+    };
+    for value in ["0 ^ w", "0 ^ 0", "0 ^ -1", "0 ^ (w - w)"] {
+        assert_eq!(parse(value).unwrap_err(), "one value is in seconds, the other a plain number");
+    }
+    parse("0 ^ 2").unwrap();
+    parse("rtts_since_cut * 1 s * 0 ^ w").unwrap();
+}
+
+#[test]
+fn numbers_that_are_folded_take_no_registers() {
+    let folded = |number: u32| format!(" let a{number} = w * ({number}.1 + {number}.2)\n");
+    let text = |lines: u32| {
+        let lets: String = (0..lines).map(folded).collect();
+        let sum: Vec<String> = (0..lines).map(|number| format!("a{number}")).collect();
+        let sum = sum.join(" + ");
+        format!("law l \"l\"\non grow:\n{lets} return {sum}\non cut:\n return w\n")
+    };
+    // Of each line the sum and the value remain: 2 * 30 registers, and not 4 * 30.
+    Law::parse(&text(30)).unwrap();
+    assert!(Law::parse(&text(33)).unwrap_err().message.contains("registers"));
+}
+
 /// A comment of its own line belongs to the block of the line after it.
 #[test]
 fn comments_and_brackets_keep_their_places() {
@@ -641,6 +680,7 @@ fn no_text_takes_much_time_or_stack() {
             let began = std::time::Instant::now();
             let read = Law::parse(text);
             let canonical = format(text);
+            assert_eq!(crate::equations(text).is_ok(), read.is_ok());
             // Several times as long as an optimised build needs.
             assert!(began.elapsed().as_millis() < 2000, "{}", &text[..200]);
             if let (Ok(law), Ok(canonical)) = (read, canonical) {

@@ -150,6 +150,11 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     Ok(tokens)
 }
 
+/// Removes the comments, which the grammar does not know.
+pub(crate) fn remove_comments(tokens: &mut Vec<Token<'_>>) {
+    tokens.retain(|token| !matches!(token.kind, Kind::Comment { .. }));
+}
+
 /// Begins or ends blocks where the indentation changes.
 fn indentation(
     tokens: &mut Vec<Token<'_>>,

@@ -12,6 +12,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Steps in which a sawtooth must return to its window; otherwise it is not periodic.
 const SAWTOOTH_LIMIT: u64 = 100_000_000;
@@ -171,7 +172,8 @@ pub(crate) fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> 
 }
 
 /// Returns for a loss at each of `windows`: the window after it, and the round-trip times and
-/// packets until the window returns to its value. NaN where the law is not periodic.
+/// packets until the window returns to its value. NaN where the law is not periodic, and at the windows
+/// after one where it is not.
 #[pyfunction]
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
 pub(crate) fn law_sawtooth<'py>(
@@ -183,9 +185,14 @@ pub(crate) fn law_sawtooth<'py>(
 ) -> PyResult<Table<'py>> {
     let (model, path) = (Model::windowed(&spec)?, path(rtt, packet, 0.0));
     let windows = windows.as_slice()?;
+    let failed = AtomicBool::new(false);
     let teeth = parallel::map(py, windows.len(), |at| {
-        model::sawtooth(model.law.clone(), windows[at], path, SAWTOOTH_LIMIT)
-            .map_or([f64::NAN; 3], |tooth| [tooth.after, tooth.rounds, tooth.packets])
+        // After one window without a sawtooth the others are not needed.
+        let wanted = (!failed.load(Ordering::Relaxed)).then_some(windows[at]);
+        let tooth = wanted
+            .and_then(|window| model::sawtooth(model.law.clone(), window, path, SAWTOOTH_LIMIT));
+        failed.fetch_or(tooth.is_none(), Ordering::Relaxed);
+        tooth.map_or([f64::NAN; 3], |tooth| [tooth.after, tooth.rounds, tooth.packets])
     })?;
     model.failure.check()?;
     table(py, 3, teeth.into_flattened())

@@ -1,7 +1,7 @@
 //! The registry of controllers as Python dictionaries.
 
 use cwnd::Spec;
-use cwnd::registry::{self, Algorithm, Domain, Kind, Parameter, Range};
+use cwnd::registry::{self, Algorithm, Build, Domain, Kind, Parameter, Range};
 use cwnd_sim::network::kernel_name;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -46,6 +46,16 @@ fn record<'py>(py: Python<'py>, algorithm: &Algorithm) -> PyResult<Bound<'py, Py
         parameters.append(describe(py, parameter)?)?;
     }
     entry.set_item("parameters", parameters)?;
+    let states = PyList::empty(py);
+    let law = if let Build::File(law) = algorithm.build { Some(law) } else { None };
+    for state in law.iter().flat_map(|law| law.states()) {
+        let row = PyDict::new(py);
+        row.set_item("name", &state.name)?;
+        row.set_item("meaning", &state.meaning)?;
+        states.append(row)?;
+    }
+    entry.set_item("states", states)?;
+    entry.set_item("hash", law.map(|law| law.hash()))?;
     Ok(entry)
 }
 
@@ -67,7 +77,10 @@ pub(crate) fn canonical(spec: &str) -> PyResult<String> {
 
 fn describe<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py, PyDict>> {
     let (default, range, choices): (String, String, Vec<&str>) = match &parameter.domain {
-        Domain::Number { default, range } => (number(*default), interval(range), Vec::new()),
+        Domain::Number { default, range } => {
+            let unit = parameter.unit;
+            (quantity(*default, unit), interval(range, unit), Vec::new())
+        }
         Domain::Switch { default } => {
             (if *default { "on" } else { "off" }.into(), "on or off".into(), vec!["on", "off"])
         }
@@ -97,8 +110,28 @@ fn number(value: f64) -> String {
     }
 }
 
-fn interval(range: &Range) -> String {
+/// A value with its unit, as a specification has it: `20ms`, `10gbit`, `5/s`. Multiples of ten go
+/// into the exponent of its shortest decimal, which reads back to the same value.
+fn quantity(value: f64, unit: &str) -> String {
+    let suffixes: &[(&str, i32)] = match unit {
+        _ if value == 0.0 => return number(value),
+        "s" => &[("s", 0), ("ms", 3), ("us", 6), ("ns", 9)],
+        "bit/s" => &[("gbit", -9), ("mbit", -6), ("kbit", -3), ("bit", 0)],
+        "/s" => &[("/s", 0)],
+        _ => return number(value),
+    };
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let last = suffixes.len() - 1;
+    let at = suffixes.iter().position(|(_, shift)| exponent + shift >= 0).unwrap_or(last);
+    let (suffix, shift) = suffixes[at];
+    let scaled = format!("{digits}e{}", exponent + shift);
+    format!("{}{suffix}", scaled.parse().unwrap_or(value))
+}
+
+fn interval(range: &Range, unit: &str) -> String {
     let open = if range.min_excluded { "above" } else { "from" };
     let close = if range.max_excluded { "below" } else { "to" };
-    format!("{open} {} {close} {}", number(range.min), number(range.max))
+    format!("{open} {} {close} {}", quantity(range.min, unit), quantity(range.max, unit))
 }

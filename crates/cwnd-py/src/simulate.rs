@@ -4,7 +4,10 @@ use crate::custom::{Factory, Failure, begin_run};
 use crate::parallel;
 use crate::records::{self, Finished};
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
+use cwnd::answers::{OddAnswer, odd_answers, watch_answers};
+use cwnd::registry::declared_name;
 use cwnd::{Controller, MakeController, Settings};
+use cwnd_law::{Hook, Kind};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
 use cwnd_sim::scenario::Conventions;
 use cwnd_sim::{Options, PcapWriter, Simulation};
@@ -41,6 +44,8 @@ struct Shared {
     stop: AtomicBool,
     failure: Arc<Failure>,
     laws: Laws,
+    /// The first odd answers of laws in files, with the names of the laws and the jobs' numbers.
+    odd: Mutex<Vec<(&'static str, usize, OddAnswer)>>,
     tap: Option<Tap>,
     lookahead: bool,
     /// Records the acknowledgements of each flow.
@@ -83,7 +88,8 @@ pub(crate) fn simulate<'py>(
     };
     failure.check()?;
     let stop = AtomicBool::new(false);
-    let shared = Shared { jobs, stop, failure, laws, tap, lookahead, acks };
+    let odd = Mutex::default();
+    let shared = Shared { jobs, stop, failure, laws, odd, tap, lookahead, acks };
     let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
     let mut results = Vec::with_capacity(shared.jobs.len());
     let take = |message: Option<(usize, Result<Finished, String>)>| {
@@ -103,7 +109,14 @@ pub(crate) fn simulate<'py>(
         results.push((index, kept));
         Ok(())
     };
-    let work = |index: usize| run_one(&shared, &shared.jobs[index]).transpose();
+    let work = |index: usize| {
+        watch_answers();
+        let ended = run_one(&shared, &shared.jobs[index]).transpose();
+        let named = |answer: OddAnswer| Some((declared_name(answer.law)?, index, answer));
+        let answers = odd_answers().into_iter().filter_map(named);
+        shared.odd.lock().unwrap_or_else(PoisonError::into_inner).extend(answers);
+        ended
+    };
     let stop = || {
         shared.stop.store(true, Ordering::Relaxed);
         shared.failure.stop();
@@ -119,8 +132,26 @@ pub(crate) fn simulate<'py>(
     if let Some(tap) = &shared.tap {
         tap.finish()?;
     }
+    warn_of(py, shared.odd.into_inner().unwrap_or_else(PoisonError::into_inner))?;
     results.sort_by_key(|(index, _)| *index);
     PyList::new(py, results.into_iter().map(|(_, kept)| kept))
+}
+
+/// Warns of one odd answer of each law: that of the first job.
+fn warn_of(py: Python<'_>, mut answers: Vec<(&'static str, usize, OddAnswer)>) -> PyResult<()> {
+    answers.sort_by_key(|(name, job, _)| (*name, *job));
+    answers.dedup_by_key(|(name, ..)| *name);
+    for (name, _, OddAnswer { hook, answer, at, .. }) in answers {
+        let counts = match hook.kind() {
+            Kind::Window if hook == Hook::Grow && answer > 0.0 => "the largest window",
+            Kind::Window => "the least window",
+            Kind::Rate if hook == Hook::Start || answer.is_finite() => "the least rate",
+            Kind::Rate => "the rate before",
+        };
+        let files = py.import("cwnd._base.law_files")?;
+        files.call_method1("warn_answer", (name, hook.name(), answer, at, counts))?;
+    }
+    Ok(())
 }
 
 /// Runs `work` with Python's garbage collector disabled: records have no reference cycles, and with

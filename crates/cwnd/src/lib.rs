@@ -247,6 +247,8 @@ pub mod examples;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "files")]
+pub mod answers;
 mod any;
 mod controller;
 pub mod controllers;

@@ -14,7 +14,7 @@ mod window;
 
 pub use error::{SpecError, distance};
 #[cfg(feature = "files")]
-pub use file::declare;
+pub use file::{declare, declared_name};
 pub use parameter::{Domain, Parameter, Range};
 pub use spec::Spec;
 

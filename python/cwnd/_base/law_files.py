@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import warnings
@@ -24,6 +25,9 @@ LAW = re.compile(r"(?P<path>.*?\.law)(?P<arguments>\s*\(.*\))?", re.DOTALL)
 
 _known: dict[str, str] = {}
 """Texts of the laws that the native module knows."""
+
+_warned: set[tuple[str, str]] = set()
+"""Names and texts of the laws of whose answers `warn_answer` has warned."""
 
 _users: Counter[str] = Counter()
 """How many calls use the law of a name."""
@@ -79,6 +83,16 @@ def read_law(name: str, path: str | Path | None = None) -> str:
         for warning in found:
             warnings.warn(warning, ControllerWarning, stacklevel=2)
     return text
+
+
+def warn_answer(name: str, hook: str, answer: float, at: float, counts: str) -> None:
+    """Warn, once for each text, of an answer at a time in seconds that is no window or rate."""
+    if (law := (name, _known.get(name, ""))) in _warned:
+        return
+    _warned.add(law)
+    shown = "NaN" if math.isnan(answer) else "infinity" if math.isinf(answer) else f"{answer:g}"
+    text = f"{name}: {hook} answered {shown} at {at:.4g} s, which counts as {counts}"
+    warnings.warn(text, ControllerWarning, stacklevel=2)
 
 
 @contextmanager

@@ -387,6 +387,13 @@ class LawRecord(TypedDict):
     faults: list[LawFaultRecord]
 
 
+class StateRecord(TypedDict):
+    """A variable that a law in a file keeps."""
+
+    name: str
+    meaning: str
+
+
 class AlgorithmRecord(TypedDict):
     """An algorithm of the registry; its kind is window, rate or whole."""
 
@@ -398,3 +405,6 @@ class AlgorithmRecord(TypedDict):
     equations: list[str]
     deviations: list[str]
     parameters: list[ParameterRecord]
+    states: list[StateRecord]
+    hash: str | None
+    """The identity of a law in a file."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwnd._cli.values import REPEAT
+from cwnd._cli.values import CONTROLLER, REPEAT, SPEC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -89,7 +89,7 @@ def _read_table(
             found[key] = _read_table(commands[key], value, path, (*above, key))
         elif key in options and above:
             option = options[key]
-            found[str(option.name)] = _read_value(option, value, where)
+            found[str(option.name)] = _read_value(option, value, where, path.parent)
         else:
             raise click.UsageError(f"{where}: {_suggest_key(key, options, commands, above)}")
     return found
@@ -109,8 +109,13 @@ def _suggest_key(
     return f"no such {kind}; {hint}"
 
 
-def _read_value(option: click.Option, value: object, where: str) -> object:
-    """Validate a value as on the command line."""
+def _read_value(option: click.Option, value: object, where: str, home: Path) -> object:
+    """Validate a value as on the command line.
+
+    The file of a controller is relative to ``home``. A command reads it that uses the value.
+    """
+    from cwnd.controller import move_specification, names_file
+
     values = value if option.multiple and isinstance(value, list) else [value]
     if option.multiple is not isinstance(value, list):
         raise click.UsageError(f"{where} needs {'a list' if option.multiple else 'one value'}")
@@ -118,6 +123,8 @@ def _read_value(option: click.Option, value: object, where: str) -> object:
     for one in values:
         if not isinstance(one, wanted) or (isinstance(one, bool) and bool not in wanted):
             raise click.UsageError(f"{where} needs {name}, not {one!r}")
+        if option.type in (CONTROLLER, SPEC) and names_file(str(one)):
+            return move_specification(_expand_home(str(one), where), home)
         if not option.is_flag:
             try:
                 option.type.convert(one, option, None)

@@ -741,10 +741,16 @@ class LinkTraceDocument(TypedDict):
     max_delay_s: float | None
 
 
-class LawDocument(LawRecord):
+class CheckedFile(LawRecord):
     """A law in a file, as its reader finds it."""
 
     file: str
+
+
+class LawDocument(TypedDict):
+    """Laws in files."""
+
+    files: list[CheckedFile]
 
 
 class Connected(TypedDict):
@@ -901,7 +907,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "kernel-status": ("cwnd kernel status --json", StatusDocument),
     "kernel-trace": ("cwnd kernel trace --json", TraceDocument),
     "kernel-check": ("cwnd kernel check --json", KernelCheckDocument),
-    "law-check": ("cwnd law check FILE --json", LawDocument),
+    "law-check": ("cwnd law check FILE... --json", LawDocument),
     "trace-info": ("cwnd trace info FILE --json", LinkTraceDocument),
     "send": ("a line of cwnd send --json or of cwnd recv --json", Event),
     "perf": ("cwnd perf --json", PerfDocument | PerfError),

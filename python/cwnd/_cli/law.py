@@ -20,26 +20,28 @@ def law() -> None:
 
 
 @law.command()
-@click.argument("file", type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @shared.json()
-def check(file: str, as_json: bool) -> None:  # noqa: FBT001
-    """Check the law in FILE: the exit status is 1 if it has an error."""
+def check(files: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
+    """Check the law in each FILE: the exit status is 1 if one has an error."""
     from cwnd import _native
     from cwnd._base.law_files import read_law_text
 
     with shared.positional():
-        document, shown = _native.check_law(file, read_law_text(file))
-    found = document["law"]
+        checked = {file: _native.check_law(file, read_law_text(file)) for file in files}
     if as_json:
-        print_json({"file": file, **document})
+        print_json({"files": [{"file": file, **found} for file, (found, _) in checked.items()]})
     else:
-        for line in "\n".join(shown).splitlines():
-            echo(line, err=True)
-        if found is not None:
-            hooks = ", ".join(f"{hook['name']} {hook['cost_ns']} ns" for hook in found["hooks"])
-            echo(f"{file}: {found['title']}, a law for the {found['kind']}")
-            echo(f"at most, as its operations are counted: {hooks}")
-    if found is None:
+        for file, (found, shown) in checked.items():
+            for line in "\n".join(shown).splitlines():
+                echo(line, err=True)
+            if (described := found["law"]) is not None:
+                hooks = ", ".join(
+                    f"{each['name']} {each['cost_ns']} ns" for each in described["hooks"]
+                )
+                echo(f"{file}: {described['title']}, a law for the {described['kind']}")
+                echo(f"at most, as its operations are counted: {hooks}")
+    if any(found["law"] is None for found, _ in checked.values()):
         click.get_current_context().exit(FAILED)
 
 

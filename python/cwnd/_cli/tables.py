@@ -350,7 +350,7 @@ def print_algorithm(algorithm: Algorithm) -> None:
         console.print(Padding(Text(equation), (0, 0, 0, 4)))
     if algorithm.equations:
         console.print()
-    console.print(Text(f"{_KINDS[algorithm.kind]} {algorithm.source}"))
+    console.print(Text(f"{_KINDS[algorithm.kind]} {algorithm.source}".rstrip()))
     for deviation in algorithm.deviations:
         console.print(Text(f"Deviation: {deviation}"))
     if algorithm.parameters:
@@ -360,10 +360,24 @@ def print_algorithm(algorithm: Algorithm) -> None:
             name = parameter.name
             if parameter.symbol and parameter.symbol != name:
                 name += f" ({parameter.symbol})"
-            meaning = parameter.meaning + (f", in {parameter.unit}" if parameter.unit else "")
             allowed = " | ".join(parameter.choices) or parameter.range
-            table.add_row(name, parameter.default, allowed, meaning)
+            table.add_row(name, parameter.default, allowed, parameter.full_meaning)
         console.print(table)
+    _print_states(algorithm)
+
+
+def _print_states(algorithm: Algorithm) -> None:
+    """Print the states and the hash of a law in a file."""
+    console = _console()
+    if algorithm.states:
+        console.print()
+        table = _table("", ("state", "meaning"))
+        for state in algorithm.states:
+            table.add_row(state.name, state.meaning)
+        console.print(table)
+    if algorithm.hash is not None:
+        console.print()
+        console.print(Text(f"hash {algorithm.hash}"))
 
 
 def print_key_tables(tables: Sequence[KeyTable]) -> None:

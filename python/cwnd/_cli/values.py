@@ -76,14 +76,25 @@ class _File(_ParamType):
         self, _: click.Context, __: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete the name of a packaged file, or of a file."""
-        return complete_files([each.name for each in packaged(self._folder)], incomplete)
+        return complete_files([each.name for each in packaged(self._folder)], incomplete, ".toml")
 
 
-def complete_files(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """Complete one of some names or of the TOML files here; without any, the path of a file."""
+class _Controller(_Text):
+    """A controller: a name, a law in a file or a Python file."""
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name of a controller or of a file."""
+        return complete_files(self._names(), incomplete, ".law", ".py")
+
+
+def complete_files(names: Iterable[str], incomplete: str, *suffixes: str) -> list[CompletionItem]:
+    """Complete one of some names or of the files here that end so; without any, a path."""
     from click.shell_completion import CompletionItem
 
-    every = [*names, *sorted(str(path) for path in Path().glob("*.toml"))]
+    here = sorted(str(path) for path in Path().iterdir() if path.suffix in suffixes)
+    every = [*names, *here]
     found = [CompletionItem(name) for name in every if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]
 
@@ -290,7 +301,7 @@ SIZE = _Text("size", parse_size)
 SHARE = _Text("share", _parse_share)
 MTU = _Text("mtu", _parse_mtu, lambda: ["auto"])
 NETWORK = _Text("network", _parse_network)
-CONTROLLER = _Text("controller", _parse_controller, _controllers)
+CONTROLLER = _Controller("controller", _parse_controller, _controllers)
 SCENARIO_FILE = _File("scenarios")
 PLAN_FILE = _File("plans")
 PAPER = _Text("paper", names=_papers)
@@ -301,7 +312,7 @@ TEST = _Text("test", names=_tests)
 BACKEND = _Text("backend", names=_backends)
 BACKENDS = _Text("backends", names=_backends, separator=",")
 QUEUE = _Text("queue", names=_queues)
-SPEC = _Text("controller", names=_controllers)
+SPEC = _Controller("controller", names=_controllers)
 """As `CONTROLLER`, which the command parses."""
 KERNEL_CONTROLLER = _Text("controller", names=_kernel_controllers)
 ASSIGNMENT = _Text("assignment", names=_paths)

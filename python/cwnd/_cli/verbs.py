@@ -78,7 +78,8 @@ def _complete_compared(
     """Complete the name of a controller or of a scenario file."""
     controllers = SPEC.shell_complete(context, parameter, incomplete)
     files = [f"{each.name}.toml" for each in packaged("scenarios")]
-    return complete_files([*(item.value for item in controllers), *files], incomplete)
+    named = [item.value for item in controllers if item.type == "plain"]
+    return complete_files([*named, *files], incomplete, ".toml")
 
 
 def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001

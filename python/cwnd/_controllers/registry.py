@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native, _show
+from cwnd._base.law_files import known_laws, path_of_law, read_law
 from cwnd.controller import (
     controller_kind,
     installed_controllers,
@@ -17,6 +18,8 @@ from cwnd.controller import (
 from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cwnd._base.records import AlgorithmRecord, JsonObject
     from cwnd.controller import Spec
 
@@ -36,10 +39,34 @@ class Parameter:
     choices: list[str]
     """The words it may be; empty when it is a number."""
 
+    @property
+    def full_meaning(self) -> str:
+        """The meaning with the unit; times and rates have theirs in their values."""
+        written = self.unit in ("", "s", "/s", "bit/s")
+        return self.meaning if written else f"{self.meaning}, in {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A variable that a law in a file keeps on a connection."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """A hook or a named expression of a law in a file."""
+
+    hook: str | None
+    """None for a named expression."""
+    mathml: str
+    """An element ``math`` of MathML Core."""
+
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A congestion controller of the registry.
+    """A congestion controller of the registry, or in a file.
 
     Attributes
     ----------
@@ -56,6 +83,12 @@ class Algorithm:
         Where it is known to differ from its source.
     parameters
         What a specification may set.
+    states
+        What a law in a file keeps on a connection.
+    hash
+        The identity of a law in a file, which comments and texts do not change; else None.
+    mathml
+        The equations of a law in a file as MathML.
     """
 
     name: str
@@ -66,6 +99,9 @@ class Algorithm:
     equations: list[str]
     deviations: list[str]
     parameters: list[Parameter]
+    states: list[State]
+    hash: str | None
+    mathml: list[Equation]
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{p.name}={p.default}" for p in self.parameters if p.default)
@@ -127,6 +163,8 @@ def describe(spec: Spec) -> Algorithm:
         base = name.partition("(")[0]
         if ":" in base:
             raise _native.SpecError(f"{base} is the Linux kernel's own: its source describes it")
+        if (path := path_of_law(name)) is not None:
+            return describe_law(path, read_law(path))
         return _algorithm(_native.algorithm(base))
     made = written_class(factory)
     title, _, text = (inspect.getdoc(made) or "").partition("\n")
@@ -150,7 +188,17 @@ def describe(spec: Spec) -> Algorithm:
             )
             for key, found in inspect.signature(made).parameters.items()
         ],
+        states=[],
+        hash=None,
+        mathml=[],
     )
+
+
+def describe_law(name: str, text: str) -> Algorithm:
+    """Describe the law of a text that is called ``name``."""
+    with known_laws({name: text}):
+        record = _native.algorithm(name)
+    return _algorithm(record, [Equation(*each) for each in _native.law_equations(name, text)])
 
 
 def canonical(spec: str) -> str:
@@ -174,7 +222,7 @@ def canonical(spec: str) -> str:
     return _native.canonical(spec)
 
 
-def _algorithm(record: AlgorithmRecord) -> Algorithm:
+def _algorithm(record: AlgorithmRecord, mathml: Sequence[Equation] = ()) -> Algorithm:
     """Turn a record of the bridge into an Algorithm."""
     return Algorithm(
         name=record["name"],
@@ -185,4 +233,7 @@ def _algorithm(record: AlgorithmRecord) -> Algorithm:
         equations=record["equations"],
         deviations=record["deviations"],
         parameters=[Parameter(**parameter) for parameter in record["parameters"]],
+        states=[State(**state) for state in record["states"]],
+        hash=record["hash"],
+        mathml=list(mathml),
     )

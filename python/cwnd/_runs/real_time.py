@@ -76,6 +76,7 @@ def run_real(
         limit=real["limit"],
         notes=real["notes"],
         document=scenario.document,
+        laws=scenario.laws,
     )
 
 

@@ -49,9 +49,11 @@ class Result:
         Parts of the scenario that the backend does not support or approximates.
     document
         The scenario as plain data, for slowdowns and `check`.
+    laws
+        Texts of the scenario's laws in files, by their names.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         record: RunRecord,
         *,
@@ -62,6 +64,7 @@ class Result:
         limit: str | None = None,
         notes: Sequence[str] = (),
         document: Mapping[str, object] | None = None,
+        laws: Mapping[str, str] | None = None,
     ) -> None:
         self.record = record
         self.title = title or record["scenario"]
@@ -71,6 +74,7 @@ class Result:
         self.limit = limit
         self.notes = list(notes)
         self.document = document or {}
+        self.laws = dict(laws or {})
         self._transfers: RunTransfers | None = None
 
     def __repr__(self) -> str:

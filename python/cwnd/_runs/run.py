@@ -190,9 +190,14 @@ def measure(  # noqa: PLR0913
 
     def finished(job: int, record: RunRecord) -> T:
         scenario = jobs[job][0]
-        return keep(
-            job, Result(record, title=scenario.title, scales=scales, document=scenario.document)
+        result = Result(
+            record,
+            title=scenario.title,
+            scales=scales,
+            document=scenario.document,
+            laws=scenario.laws,
         )
+        return keep(job, result)
 
     with known_laws(laws):
         return _native.simulate(

@@ -17,6 +17,7 @@ from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd.controller import (
     add_controller,
+    from_path,
     move_specification,
     read_controller,
 )
@@ -179,9 +180,9 @@ class Scenario:
         Parameters
         ----------
         controller
-            A specification such as ``simd(beta=1/16)`` or ``mine.py:Law(beta=1/8)``, a Python
-            class with ``grow`` and ``cut``, a ``functools.partial`` of one, or an instance, which
-            is copied for each flow.
+            A specification such as ``simd(beta=1/16)``, ``mine.law`` or ``mine.py:Law(beta=1/8)``,
+            the path of such a file, a Python class with ``grow`` and ``cut``, a
+            ``functools.partial`` of one, or an instance, which is copied for each flow.
         **keys
             Other keys of a ``[[flow]]`` table: ``count``, ``start``, ``stop``, ``bytes`` and so on.
 
@@ -292,6 +293,7 @@ class Scenario:
 
     def _name(self, controller: Spec) -> str:
         """Return the name of a controller; a controller written in Python is registered."""
+        controller = from_path(controller)
         if isinstance(controller, str) and controller in self._controllers:
             return controller
         law = path_of_law(controller) if isinstance(controller, str) else None

@@ -43,7 +43,7 @@ def _html(**content: object) -> str:
     from cwnd._show.report.page import render
 
     empty: dict[str, object] = {
-        **dict.fromkeys(("lines", "items", "tables", "details"), ()),
+        **dict.fromkeys(("lines", "items", "tables", "details", "mathml"), ()),
         "colors": {},
         "most": MAX_ROWS,
     }
@@ -149,13 +149,16 @@ def scenario_html(scenario: Scenario) -> str:
 def algorithm_html(algorithm: Algorithm) -> str:
     """Return an algorithm as HTML: its law and its parameters."""
     parameters = [
-        [p.name, p.symbol, p.default, p.range, p.meaning + (f" ({p.unit})" if p.unit else "")]
-        for p in algorithm.parameters
+        [p.name, p.symbol, p.default, p.range, p.full_meaning] for p in algorithm.parameters
     ]
     titles = ("parameter", "symbol", "default", "range", "meaning")
     return _html(
         title=f"{algorithm.name}: {algorithm.title}",
-        lines=[algorithm.summary, algorithm.source, *algorithm.equations],
+        lines=[
+            *filter(None, (algorithm.summary, algorithm.source)),
+            *([] if algorithm.mathml else algorithm.equations),
+        ],
+        mathml=algorithm.mathml,
         tables=[("", [(title, "", "") for title in titles], parameters, range(1, 5))]
         if parameters
         else [],

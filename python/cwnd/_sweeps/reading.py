@@ -26,7 +26,7 @@ from cwnd._sweeps.code import code_hash
 from cwnd._sweeps.dataset import FIXED
 from cwnd._sweeps.manifest import TABLES
 from cwnd._sweeps.plan import Plan, Run
-from cwnd.controller import move_specification, names_python, read_controller
+from cwnd.controller import from_path, move_specification, names_python, read_controller
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.units import parse_time
 
@@ -341,6 +341,7 @@ class _Reader:
     def _controller(self, key: str, spec: Spec) -> str:
         """Parse a controller; one in a file keeps its name from the plan."""
         try:
+            spec = from_path(spec)
             if not isinstance(spec, str):
                 name, factory = read_controller(spec)
             elif ".py:" in spec:

@@ -256,7 +256,11 @@ def sawtooth(
     )
     if np.isnan(teeth).any():
         name = specification(spec)
-        raise ArgumentError("spec", f"{name} behaves differently between losses at the same window")
+        raise ArgumentError(
+            "spec",
+            f"{name} has no cycle between losses at the same window: it does not reduce the window,"
+            " does not return to it, or differs each time",
+        )
     after, took, packets = (column.reshape(array.shape) for column in teeth.T)
     return Sawtooth(array, after, took, packets)
 

@@ -192,8 +192,10 @@ impl<'f> Compiler<'f> {
         if cost > MAX_COST {
             let message =
                 format!("\"on {}\" may take {cost} ns; {MAX_COST} are allowed", name.text);
-            return Err(Diagnostic::error(name.span.clone(), message)
-                .help("an exponential or logarithm counts as 200 ns, a power as 700"));
+            return Err(Diagnostic::error(name.span.clone(), message).help(
+                "exp and log count as 200 ns, a power as 700; as products and roots count \
+                     those of 0, 0.5, 1, 2 and 3",
+            ));
         }
         Ok(())
     }

@@ -29,7 +29,8 @@ struct Step {
 #[derive(Default)]
 pub(super) struct Code {
     steps: Vec<Step>,
-    constants: Vec<f64>,
+    /// The numbers, and whether an operation reads them: of those that were folded none does.
+    constants: Vec<(f64, bool)>,
     bodies: Vec<Body>,
     /// The inputs of the hook, and their registers.
     inputs: Vec<(Input, usize, Option<usize>)>,
@@ -102,9 +103,9 @@ impl Code {
     }
 
     pub(super) fn constant(&mut self, value: f64) -> Register {
-        let same = |other: &f64| other.to_bits() == value.to_bits();
+        let same = |(other, _): &(f64, bool)| other.to_bits() == value.to_bits();
         let place = self.constants.iter().position(same).unwrap_or_else(|| {
-            self.constants.push(value);
+            self.constants.push((value, false));
             self.constants.len() - 1
         });
         Register::Constant(place)
@@ -139,6 +140,11 @@ impl Code {
 
     /// Emits an operation; its position.
     pub(super) fn emit(&mut self, op: Op, d: Register, a: Register, b: Register) -> usize {
+        for operand in [a, b] {
+            if let Register::Constant(place) = operand {
+                self.constants[place].1 = true;
+            }
+        }
         self.steps.push(Step { op, d, a, b, skip: 0 });
         self.steps.len() - 1
     }
@@ -183,19 +189,24 @@ impl Code {
 
     /// How many registers it needs besides those of states and parameters.
     pub(super) fn registers(&self) -> usize {
-        self.constants.len() + self.most_inputs + self.most_temporaries
+        self.read_constants(self.constants.len()) + self.most_inputs + self.most_temporaries
+    }
+
+    /// How many of the constants before `place` are read.
+    fn read_constants(&self, place: usize) -> usize {
+        self.constants[..place].iter().filter(|(_, read)| *read).count()
     }
 
     /// Numbers the registers, after those of states and parameters.
     pub(super) fn number(self, states: usize, parameters: usize) -> Numbered {
         let constants = states + parameters;
-        let inputs = constants + self.constants.len();
+        let inputs = constants + self.read_constants(self.constants.len());
         let temporaries = inputs + self.most_inputs;
         // Each number is below REGISTERS.
         let number = |register| match register {
             Register::State(place) => place as u8,
             Register::Parameter(place) => (states + place) as u8,
-            Register::Constant(place) => (constants + place) as u8,
+            Register::Constant(place) => (constants + self.read_constants(place)) as u8,
             Register::Input(place) => (inputs + place) as u8,
             Register::Temporary(place) => (temporaries + place) as u8,
         };
@@ -206,6 +217,7 @@ impl Code {
             a: number(step.a),
             b: number(step.b),
         };
+        let words = self.steps.iter().map(word).collect();
         let mut bodies = self.bodies;
         for (_, register, present) in bodies.iter_mut().flat_map(|body| &mut body.inputs) {
             *register += inputs as u8;
@@ -213,6 +225,7 @@ impl Code {
                 *present += inputs as u8;
             }
         }
-        Numbered { words: self.steps.iter().map(word).collect(), bodies, constants: self.constants }
+        let read = self.constants.into_iter().filter(|(_, read)| *read);
+        Numbered { words, bodies, constants: read.map(|(value, _)| value).collect() }
     }
 }

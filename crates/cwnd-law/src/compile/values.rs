@@ -289,7 +289,9 @@ impl<'f> Compiler<'f> {
                                 format!("an exponent is a plain number, this is {}", y.kind);
                             return fault(&b.span, message);
                         }
-                        power(unit, y.constant, span)?
+                        // 0 to the power of 0 is 1, and not 0 of any unit.
+                        let zero = self.is_open(&x) || y.constant.is_some_and(|y| y > 0.0);
+                        power(unit.or((!zero).then_some(Unit::PLAIN)), y.constant, span)?
                     }
                     _ if self.is_open(&x) || self.is_open(&y) => Type::Any,
                     (_, (first, second)) => {

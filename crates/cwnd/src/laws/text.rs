@@ -1,6 +1,8 @@
 //! Laws that are texts: the traits' methods are the hooks of the text. The build makes Rust from
 //! the texts in this folder (`build.rs`); those of users are interpreted.
 
+#[cfg(feature = "files")]
+use crate::answers;
 use crate::conventions::Conventions;
 use crate::event::{Acked, Limit, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
@@ -46,7 +48,13 @@ pub(crate) struct File(pub(crate) Instance<'static>);
 impl Hooks for File {
     #[inline]
     fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
-        self.0.call(hook, input)
+        let answer = self.0.call(hook, &input)?;
+        // The machine bounds these answers.
+        let bounded = [Hook::Grow, Hook::Cut, Hook::CutRate, Hook::Tick, Hook::Start];
+        if bounded.contains(&hook) && !(0.0..f64::INFINITY).contains(&answer) {
+            answers::keep(self.0.law(), hook, answer, input(Input::Now));
+        }
+        Some(answer)
     }
 
     fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {

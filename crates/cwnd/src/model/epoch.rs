@@ -121,7 +121,8 @@ pub fn forgets(law: &Law, path: Path) -> bool {
 }
 
 /// The sawtooth of a window law between losses at `window`, once it repeats; `None` if it does not,
-/// if the law does not cut, or if it is not back after `limit` steps.
+/// if the law does not cut, or if it is not back after `limit` steps or has not grown in a tenth of
+/// them.
 pub fn sawtooth(law: Law, window: f64, path: Path, limit: u64) -> Option<Sawtooth> {
     if matches!(law, Law::Rate(_)) {
         return None;
@@ -136,6 +137,7 @@ pub fn sawtooth(law: Law, window: f64, path: Path, limit: u64) -> Option<Sawtoot
             return None;
         }
         let (mut rounds, mut packets, mut steps) = (0.0, 0.0, 0_u64);
+        let (mut largest, mut grown) = (after, 0);
         loop {
             let w = flow.window();
             let together = floor(w / STEPS).max(1.0);
@@ -150,7 +152,10 @@ pub fn sawtooth(law: Law, window: f64, path: Path, limit: u64) -> Option<Sawtoot
                 break;
             }
             steps += 1;
-            if steps == limit {
+            if flow.window() > largest {
+                (largest, grown) = (flow.window(), steps);
+            }
+            if steps == limit || steps - grown > limit / 10 {
                 return None;
             }
         }

@@ -6,6 +6,7 @@ use super::{Algorithm, Build, Domain, Parameter, Range};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ptr;
 use cwnd_law::{Diagnostic, Kind, Law};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
@@ -63,6 +64,13 @@ pub(super) fn law(name: &str) -> Option<&'static Law> {
 pub(super) fn find(name: &str) -> Option<&'static Algorithm> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
     declared.iter().find(|known| known.name == name).copied()
+}
+
+/// The name by which a law was declared, unless another one has it since.
+pub fn declared_name(law: &'static Law) -> Option<&'static str> {
+    let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
+    let is = |known: &&&Algorithm| known.law().is_some_and(|of| ptr::eq(of, law));
+    declared.iter().find(is).map(|known| known.name)
 }
 
 fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {

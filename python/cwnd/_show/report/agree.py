@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cwnd._runs.conventions import conventions_facts
 from cwnd._runs.text import caveats
 from cwnd._show.colors import PALETTE, REFERENCE, colors
-from cwnd._show.report.page import points_of, render, run_data
+from cwnd._show.report.page import laws_of, points_of, render, run_data
 from cwnd._show.sheets import PLACES, agreement_text, counts_text, warmup_text
 from cwnd._tasks.agreement.outcome import NETWORK, RULE
 from cwnd.metrics.catalog import FIGURES, short
@@ -55,6 +55,7 @@ def agree_page(agreement: Agreement) -> str:
         ],
         rule=RULE,
         backends=backends,
+        files=laws_of(agreement.runs),
         rerun=agreement.rerun,
         data={"figures": _figures(agreement), "runs": runs},
     )

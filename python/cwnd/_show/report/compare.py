@@ -9,7 +9,7 @@ from cwnd._runs.conventions import conventions_facts
 from cwnd._runs.text import caveats
 from cwnd._show.chart_lines import trade_off_ranges, trade_offs
 from cwnd._show.colors import colors
-from cwnd._show.report.page import points_of, render, run_data
+from cwnd._show.report.page import laws_of, points_of, render, run_data
 from cwnd._show.sheets import (
     against_columns,
     alone_columns,
@@ -64,6 +64,7 @@ def compare_page(comparison: Comparison) -> str:
         names=sorted(
             (row.controller for row in comparison.rows_against), key=lambda name: name == reference
         ),
+        files=laws_of(comparison.results),
         rerun=comparison.rerun,
         no_rerun=comparison.no_rerun,
         rule=RULE,

@@ -15,6 +15,8 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from cwnd._base.law_files import path_of_law
+from cwnd._controllers.registry import describe_law
 from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.result import jsonable
 from cwnd._show.chart_lines import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cwnd._base.records import FlowRecord, JsonObject, Series
+    from cwnd._controllers.registry import Algorithm
     from cwnd._runs.result import Result
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%|[kMG]?bit/s)(?!\w))")
@@ -50,6 +53,17 @@ PAGE_POINTS = 1_200_000
 """Points of all lines on a page."""
 
 
+def laws_of(results: Iterable[Result]) -> list[Algorithm]:
+    """Describe the laws in files that control flows of some runs."""
+    texts: dict[str, str] = {}
+    for result in results:
+        for flow in result.record["flows"]:
+            path = path_of_law(flow["controller"])
+            if path in result.laws:
+                texts[path] = result.laws[path]
+    return [describe_law(name, text) for name, text in texts.items()]
+
+
 def render(template: str, **context: object) -> str:
     """Render a template of ``cwnd/report/templates`` as HTML without external resources.
 
@@ -59,7 +73,7 @@ def render(template: str, **context: object) -> str:
     Examples
     --------
     >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
-    ...     rerun="", seeds="seed 1",
+    ...     files=[], rerun="", seeds="seed 1",
     ...     data={"runs": [{"warmup": 0}], "fairness": None, "transfers": None})
     >>> "<h1>&lt;A run&gt;</h1>" in page
     True

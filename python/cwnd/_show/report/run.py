@@ -9,7 +9,7 @@ from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.text import caveats
 from cwnd._show.chart_lines import group_lines, lines
 from cwnd._show.colors import colors
-from cwnd._show.report.page import points_of, render, run_data
+from cwnd._show.report.page import laws_of, points_of, render, run_data
 from cwnd._show.report.workload import fairness_data, transfers_data
 from cwnd._show.sheets import (
     PLACES,
@@ -77,6 +77,7 @@ def _page(results: list[Result], document: JsonObject, rerun: str) -> str:
             for title, sheet, *more in sheets
             if sheet is not None and sheet.rows
         ],
+        files=laws_of(results),
         rerun=rerun,
         seeds=seeds_text(results),
         data={

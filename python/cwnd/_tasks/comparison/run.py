@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from itertools import combinations
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -224,7 +225,7 @@ class Plan:
     ) -> None:
         self.first, self.most = read_repeat(repeat, COMPARE_REPEATS, real=on != "sim")
         self.on = on
-        if isinstance(controllers, str):
+        if isinstance(controllers, str | PurePath):
             raise ArgumentError("controllers", "a list is needed, not a single text")
         given = {name: value for name, value in options.items() if value is not None}
         check_units(given)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd._base.records import JsonObject
+    from cwnd._controllers.registry import Algorithm
     from cwnd._tasks.evaluation.bound import Grade, Measured
     from cwnd._tasks.evaluation.experiment import Test
     from cwnd.stats import Estimate
@@ -275,6 +276,8 @@ class Card:
         Names of the tests that were chosen; empty for all of the suite.
     conventions
         Conventions of TCP in the simulator.
+    law
+        The law of a controller in a file; else None.
     """
 
     controller: str
@@ -285,6 +288,7 @@ class Card:
     specification: str | None = None
     tests: tuple[str, ...] = ()
     conventions: str = CONVENTIONS
+    law: Algorithm | None = None
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
@@ -309,6 +313,11 @@ class Card:
     def named_conventions(self) -> list[str]:
         """Conventions of TCP in the simulator; empty for the kernel's TCP."""
         return [self.conventions] if self.on == "sim" else []
+
+    @property
+    def law_hash(self) -> str | None:
+        """The identity of the law of a controller in a file; else None."""
+        return None if self.law is None else self.law.hash
 
     @property
     def summary(self) -> str:
@@ -399,6 +408,7 @@ class Card:
             {
                 "schema": 1,
                 "controller": self.controller,
+                "hash": self.law_hash,
                 "suite": self.suite,
                 "quick": self.quick,
                 "on": self.on,
@@ -439,6 +449,8 @@ class Card:
             Lines of `changes_since`.
         """
         lines = [f"### {self.title}", "", self.summary, ""]
+        if self.law_hash is not None:
+            lines += [f"The law has the hash {self.law_hash}.", ""]
         lines += ["| section of RFC 9743 | grade | coverage | worst finding | 95 % intervals |"]
         lines += ["|---|---|---|---|---|"]
         for section, grade in self.sections.items():
@@ -515,8 +527,8 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
 
 
-def _word(value: str | bool) -> str:  # noqa: FBT001
-    """Return a name, or yes or no."""
+def _word(value: str | bool | None) -> str:  # noqa: FBT001
+    """Return a name, or yes or no; no for None."""
     return value if isinstance(value, str) else "yes" if value else "no"
 
 
@@ -529,8 +541,8 @@ def _severity(result: TestResult) -> tuple[int, float]:
 def changes_since(before: JsonObject, card: Card) -> list[str]:
     """List the tests whose grade differs from that of an older card (``Card.to_json()``).
 
-    The first lines are what else differs: the controller, the suite, whether the evaluation is
-    quick, the backend, and the conventions of TCP.
+    The first lines are what else differs: the controller, the hash of its law, the suite, whether
+    the evaluation is quick, the backend, and the conventions of TCP.
     """
     old = {test["id"]: test["grade"] for test in before["tests"]}
     new = {result.test.id: result for result in card.results}
@@ -540,6 +552,7 @@ def changes_since(before: JsonObject, card: Card) -> list[str]:
         f"{key}: {_word(before[key])} before, {_word(now)} now"
         for key, now in (
             ("controller", card.controller),
+            ("hash", card.law_hash),
             ("suite", card.suite),
             ("quick", card.quick),
             ("on", card.on),

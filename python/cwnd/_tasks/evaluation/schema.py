@@ -49,6 +49,7 @@ def _definitions() -> JsonObject:
         "Card": _object(
             schema={"const": 1},
             controller=_TEXT,
+            hash={"type": ["string", "null"]},
             suite=_TEXT,
             quick={"type": "boolean"},
             on={"enum": list(BACKENDS)},
