@@ -18,7 +18,7 @@ import pytest
 import cwnd
 from cwnd import _native
 from cwnd._cli import run
-from cwnd._controllers.registry import describe
+from cwnd._controllers.registry import describe, describe_law
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, ControllerWarning, DataSetWarning, PlanError
@@ -378,7 +378,7 @@ def test_a_page_has_the_text_that_its_runs_had(folder):
     result.report("page.html")
     page = (folder / "page.html").read_text()
     assert _native.hash_law("own.law", OWN) in page
-    assert _native.law_equations("own.law", OWN)[0][1] in page
+    assert describe_law("own.law", OWN).mathml[0].mathml in page
 
 
 def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
@@ -521,13 +521,25 @@ def test_an_answer_that_is_no_window_is_one_warning(folder, hook, value, warning
 
 
 def test_a_rate_that_is_not_finite_is_one_warning(folder):
-    text = (TEXTS / "daimd.law").read_text("utf-8")
-    (folder / "daimd.law").write_text(
-        text.replace("return rate + 10 ^", "return rate / (beta - beta) + 10 ^")
+    (folder / "odd.law").write_text(
+        """rate law odd "divides by 0 at the third increase"
+state ticks = 0 "increases"
+on clock:
+    return timer
+on interval:
+    return 10 ms
+on start:
+    return w / (rtt or 1 s)
+on tick:
+    ticks = ticks + 1
+    return rate / (1 if ticks < 3 else 0)
+on cut:
+    return rate / 2
+"""
     )
     message = "tick answered infinity at .* s, which counts as the rate before"
     with pytest.warns(ControllerWarning, match=message) as found:
-        figures("daimd.law")
+        figures("odd.law")
     assert len(found) == 1
 
 

@@ -33,14 +33,6 @@ pub(crate) fn format_law(name: &str, text: &str) -> PyResult<String> {
     cwnd_law::format(text).map_err(|error| SpecError::new_err(line(name, text, &error)))
 }
 
-/// The hook, if it is of one, and the MathML of each equation of a law.
-#[pyfunction]
-pub(crate) fn law_equations(name: &str, text: &str) -> PyResult<Vec<(Option<String>, String)>> {
-    let equations = cwnd_law::equations(text);
-    let equations = equations.map_err(|error| SpecError::new_err(line(name, text, &error)))?;
-    Ok(equations.into_iter().map(|equation| (equation.hook, equation.mathml)).collect())
-}
-
 /// The faults of a law's text and what it describes, which is none where one of them is an error;
 /// and the faults with the lines that they concern.
 #[pyfunction]

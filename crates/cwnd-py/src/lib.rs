@@ -58,7 +58,7 @@ mod _native {
     #[pymodule_export]
     use crate::emulate::Bridge;
     #[pymodule_export]
-    use crate::law::{check_law, declare_law, format_law, hash_law, law_equations};
+    use crate::law::{check_law, declare_law, format_law, hash_law};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::linux::{

@@ -56,6 +56,11 @@ fn record<'py>(py: Python<'py>, algorithm: &Algorithm) -> PyResult<Bound<'py, Py
     }
     entry.set_item("states", states)?;
     entry.set_item("hash", law.map(|law| law.hash()))?;
+    let text = algorithm.law().map_or("", |law| law.text());
+    let equations = cwnd_law::equations(text).unwrap_or_default();
+    let equations: Vec<_> =
+        equations.into_iter().map(|equation| (equation.hook, equation.mathml)).collect();
+    entry.set_item("mathml", equations)?;
     Ok(entry)
 }
 

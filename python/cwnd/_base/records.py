@@ -408,3 +408,5 @@ class AlgorithmRecord(TypedDict):
     states: list[StateRecord]
     hash: str | None
     """The identity of a law in a file."""
+    mathml: list[tuple[str | None, str]]
+    """The hook, if it is of one, and the MathML of each equation of a law that is a text."""

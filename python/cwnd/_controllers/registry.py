@@ -18,8 +18,6 @@ from cwnd.controller import (
 from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cwnd._base.records import AlgorithmRecord, JsonObject
     from cwnd.controller import Spec
 
@@ -56,7 +54,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """A hook or a named expression of a law in a file."""
+    """A hook or a named expression of a law that is a text."""
 
     hook: str | None
     """None for a named expression."""
@@ -88,7 +86,7 @@ class Algorithm:
     hash
         The identity of a law in a file, which comments and texts do not change; else None.
     mathml
-        The equations of a law in a file as MathML.
+        The equations of a law that is a text as MathML.
     """
 
     name: str
@@ -197,8 +195,7 @@ def describe(spec: Spec) -> Algorithm:
 def describe_law(name: str, text: str) -> Algorithm:
     """Describe the law of a text that is called ``name``."""
     with known_laws({name: text}):
-        record = _native.algorithm(name)
-    return _algorithm(record, [Equation(*each) for each in _native.law_equations(name, text)])
+        return _algorithm(_native.algorithm(name))
 
 
 def canonical(spec: str) -> str:
@@ -222,7 +219,7 @@ def canonical(spec: str) -> str:
     return _native.canonical(spec)
 
 
-def _algorithm(record: AlgorithmRecord, mathml: Sequence[Equation] = ()) -> Algorithm:
+def _algorithm(record: AlgorithmRecord) -> Algorithm:
     """Turn a record of the bridge into an Algorithm."""
     return Algorithm(
         name=record["name"],
@@ -235,5 +232,5 @@ def _algorithm(record: AlgorithmRecord, mathml: Sequence[Equation] = ()) -> Algo
         parameters=[Parameter(**parameter) for parameter in record["parameters"]],
         states=[State(**state) for state in record["states"]],
         hash=record["hash"],
-        mathml=list(mathml),
+        mathml=[Equation(*equation) for equation in record["mathml"]],
     )

@@ -277,7 +277,7 @@ class Card:
     conventions
         Conventions of TCP in the simulator.
     law
-        The law of a controller in a file; else None.
+        The law of a controller that is a text; else None.
     """
 
     controller: str

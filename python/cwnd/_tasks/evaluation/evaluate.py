@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cwnd._base.law_files import held_laws, path_of_law, read_law
 from cwnd._base.progress import with_notebook_bar
-from cwnd._controllers.registry import describe_law
+from cwnd._controllers.registry import describe, describe_law
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, SUITE
 from cwnd._runs.run import part_of
@@ -143,9 +143,11 @@ def evaluate(  # noqa: PLR0913
     if progress is not None:
         progress(1.0)
     described = {
-        name: describe_law(path, laws[path])
-        for name in specs
-        if (path := path_of_law(name)) is not None
+        name: describe(spec)
+        if (path := path_of_law(name)) is None
+        else describe_law(path, laws[path])
+        for name, spec in specs.items()
+        if not name.startswith("kernel:")
     }
     return [
         Card(
@@ -157,7 +159,7 @@ def evaluate(  # noqa: PLR0913
             command_specification(*read_controller(specs[name])),
             tests,
             followed,
-            described.get(name),
+            law if (law := described.get(name)) and law.mathml else None,
         )
         for name, of in results.items()
     ]
