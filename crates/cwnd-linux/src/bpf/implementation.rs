@@ -36,7 +36,7 @@ pub const IMPLEMENTED: [&str; 14] = [
     "bbr3",
 ];
 
-/// Whether a controller has a kernel implementation, at least with some parameters.
+/// Whether a controller has a kernel implementation in fixed point, at least with some parameters.
 pub fn is_implemented(name: &str) -> bool {
     IMPLEMENTED.iter().any(|spec| spec.split('(').next() == Some(name))
 }
@@ -78,9 +78,8 @@ impl Implementation {
         if spec.name() == "bbr3" {
             return fixed_point("bbr3", vec![value("aging") as u64]);
         }
-        let made = spec.law(&Settings::default());
         if let Some(text) = spec.algorithm().law()
-            && let Some(Law::Window(AnyLaw::Custom(_)) | Law::Rate(AnyRateLaw::Custom(_))) = made
+            && !is_implemented(spec.name())
         {
             let parameters = text.parameters().iter();
             let values = parameters.map(|it| spec.get(&it.name).unwrap_or(it.default));
@@ -96,7 +95,7 @@ impl Implementation {
                 ));
             }
         }
-        let law = match made {
+        let law = match spec.law(&Settings::default()) {
             Some(Law::Window(law)) => law,
             Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
                 let (tau, syn) = (value("tau"), value("syn"));
