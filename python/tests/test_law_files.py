@@ -385,7 +385,7 @@ def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
     assert run(["law", "check", "own.law"]) == 0
     out, err = capsys.readouterr()
     assert (out.splitlines()[0], err) == ("own.law: own, a law for the window", "")
-    assert "grow 27 ns, cut 13 ns" in out
+    assert "grow 34 ns, cut 18 ns" in out
     (folder / "own.law").write_text(OWN.replace("kept * w", "kpt * w"))
     assert run(["law", "check", "own.law"]) == 1
     out, err = capsys.readouterr()

@@ -633,7 +633,7 @@ fn limits_end_no_program() {
     );
     let costly =
         format!("{head}on grow:\n return w{}\non cut:\n return w\n", " + exp(w)".repeat(8));
-    assert!(Law::parse(&costly).unwrap_err().message.contains("1500 are allowed"));
+    assert!(Law::parse(&costly).unwrap_err().message.contains("2000 are allowed"));
     let long = format!("{head}{}{hooks}", "# a comment\n".repeat(6000));
     assert!(Law::parse(&long).unwrap_err().message.contains("at most 65536 bytes"));
 }

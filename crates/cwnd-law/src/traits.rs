@@ -6,7 +6,6 @@ use std::vec::Vec;
 
 /// Methods that are no hooks, and why.
 const NO_HOOKS: &[(&str, &str)] = &[
-    ("adopt", "a law does not depend on the conventions of its driver"),
     ("gauges", "they are the states"),
     ("uses_capacity", "its inputs say whether a law uses the capacity"),
     ("uses_delivery_rate", "its inputs say whether a law uses the delivery rate"),
