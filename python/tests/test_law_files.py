@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,6 @@ from cwnd.errors import ControllerWarning, DataSetWarning, PlanError
 from cwnd.model import law as law_models
 
 ROOT = Path(__file__).parents[2]
-TEXTS = ROOT / "crates/cwnd/tests/laws_in_files"
 OWN = """law own "own"
 
 parameter kept = 1/2 in (0, 1) "the fraction that a loss leaves"

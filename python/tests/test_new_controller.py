@@ -55,10 +55,8 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind,
     assert "pub struct TcpLp" in law
     assert f"impl {kind.title()}Law for TcpLp" in law
     assert "$" not in law + entries
-    assert "pub mod simd;\npub mod tcp_lp;\npub mod tfrc;" in modules
-    assert (
-        "pub use simd::{Simd, SimdReset};\npub use tcp_lp::TcpLp;\npub use tfrc::Tfrc;" in modules
-    )
+    assert "pub mod prague;\npub mod tcp_lp;\npub(crate) mod text;" in modules
+    assert "pub use prague::Prague;\npub use tcp_lp::TcpLp;\npub use texts::*;" in modules
     assert f"        {last},\n        TcpLp,\n    }}\n" in variants
     assert re.search(rf"^    {kind}::TCP_LP,\n(?!    {kind}::)", registry, re.MULTILINE)
     assert 'name: "tcp_lp"' in entries
@@ -134,7 +132,7 @@ def test_a_second_one_finds_its_place(checkout, capsys):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("aimd", "crates/cwnd/src/laws/aimd.rs exists already"),
+        ("aimd", "crates/cwnd/src/laws/aimd.law exists already"),
         ("any", "crates/cwnd/src/laws/any.rs exists already"),
         ("westwood", "'westwood' is a controller in crates/cwnd/src/registry/window.rs already"),
         ("daimd", "exists already"),

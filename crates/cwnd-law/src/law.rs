@@ -83,6 +83,8 @@ pub struct State {
     pub(crate) present: Option<u8>,
     /// Whether it is a time of the clock: its register is in nanoseconds.
     pub(crate) instant: bool,
+    /// Whether it is true or false.
+    pub(crate) truth: bool,
 }
 
 /// A law that has been read.

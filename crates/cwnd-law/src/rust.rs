@@ -26,7 +26,9 @@ impl Law {
         let name = type_name(self.name());
         let choices: String =
             self.parameters().iter().filter_map(|it| choices(&name, it)).collect();
-        let fields: String = self.fields().map(|field| format!("{field}: f64, ")).collect();
+        let parameters = self.used_parameters().map(|name| (name, "f64"));
+        let fields = parameters.chain(self.kept());
+        let fields: String = fields.map(|(name, kind)| format!("{name}: {kind}, ")).collect();
         let hooks = || self.bodies.iter().filter_map(|body| Some((body.hook?, body)));
         let arms: String = hooks()
             .map(|(hook, _)| format!("Hook::{hook:?} => {}(self, input),\n", hook.name()))
@@ -59,8 +61,8 @@ impl Law {
         )
     }
 
-    /// The parameters that hooks use, the states, and the named expressions of parameters.
-    fn fields(&self) -> impl Iterator<Item = String> {
+    /// The parameters that hooks use.
+    fn used_parameters(&self) -> impl Iterator<Item = String> {
         // The first body is that of the initial values.
         let hooks = &self.code[self.bodies.get(1).map_or(0, |first| first.entry)..];
         let used = move |place: usize| {
@@ -69,17 +71,26 @@ impl Law {
         };
         let parameters = self.parameters().iter().enumerate();
         let parameters = parameters.filter(move |(place, _)| used(*place));
-        let parameters = parameters.map(|(_, parameter)| parameter.name.clone());
-        parameters.chain(self.kept())
+        parameters.map(|(_, parameter)| parameter.name.clone())
     }
 
-    /// The states, with whether there is a value, and the named expressions of parameters.
-    fn kept(&self) -> impl Iterator<Item = String> {
+    /// The states, with whether there is a value, and the named expressions of parameters: their
+    /// names and types.
+    fn kept(&self) -> impl Iterator<Item = (String, &'static str)> {
         let states = self.states.iter().flat_map(|state| {
-            let there = state.present.map(|_| format!("{}_there", state.name));
-            [state.name.clone()].into_iter().chain(there)
+            let there = state.present.map(|_| (format!("{}_there", state.name), "bool"));
+            let kind = if state.truth { "bool" } else { "f64" };
+            [(state.name.clone(), kind)].into_iter().chain(there)
         });
-        states.chain(self.fixed.iter().map(|(name, _)| name.clone()))
+        states.chain(self.fixed.iter().map(|(name, _)| (name.clone(), "f64")))
+    }
+
+    /// Whether a register is a field that is true or false.
+    fn is_flag(&self, register: u8) -> bool {
+        let flag = |state: &State| {
+            state.present == Some(register) || state.truth && state.register == register
+        };
+        self.states.iter().any(flag)
     }
 
     /// `new` and `Default`.
@@ -90,7 +101,7 @@ impl Law {
             let (kind, default) = match &parameter.domain {
                 Domain::Number { .. } => ("f64".into(), format!("{:?}", parameter.default)),
                 Domain::Switch => {
-                    numbers += &format!("let {field} = f64::from(u8::from({field}));\n");
+                    numbers += &format!("let {field} = f64::from({field});\n");
                     ("bool".into(), format!("{:?}", parameter.default != 0.0))
                 }
                 Domain::Choice(words) => {
@@ -104,15 +115,11 @@ impl Law {
             taken.push(format!("{field}: {kind}"));
             defaults.push(default);
         }
-        let kept: Vec<_> = self.kept().collect();
-        let values: String = self
-            .fields()
-            .map(
-                |field| {
-                    if kept.contains(&field) { format!("{field}: 0.0, ") } else { field + ", " }
-                },
-            )
-            .collect();
+        let kept = self.kept().map(|(field, kind)| match kind {
+            "bool" => format!("{field}: false, "),
+            _ => format!("{field}: 0.0, "),
+        });
+        let values: String = self.used_parameters().map(|field| field + ", ").chain(kept).collect();
         let start = self.bodies.first().map(|start| self.statements(start)).unwrap_or_default();
         let law = format!("{name} {{ {values} }}\n");
         let law = match start.is_empty() {
@@ -191,8 +198,12 @@ impl Law {
     }
 
     fn statement(&self, hook: Option<Hook>, word: &Word, at: usize, last: bool) -> String {
-        let register = |register| self.register(hook.is_none(), register);
-        let (a, b) = (register(word.a), register(word.b));
+        let place = |register| self.place(hook.is_none(), register);
+        let number = |register| match self.is_flag(register) {
+            true => format!("f64::from({})", place(register)),
+            false => place(register),
+        };
+        let (a, b) = (number(word.a), number(word.b));
         let skip = format!("break 'l{};", at + 1 + usize::from(word.d));
         let value = match word.op {
             Op::End => {
@@ -205,7 +216,12 @@ impl Law {
                 return if last { format!("{answer}\n") } else { format!("return {answer};\n") };
             }
             Op::Skip => return format!("{skip}\n"),
-            Op::Unless => return format!("if {a} == 0.0 {{ {skip} }}\n"),
+            Op::Unless => {
+                return match self.is_flag(word.a) {
+                    true => format!("if !{} {{ {skip} }}\n", place(word.a)),
+                    false => format!("if {a} == 0.0 {{ {skip} }}\n"),
+                };
+            }
             Op::UnlessLess => return format!("if !arithmetic::less({a}, {b}) {{ {skip} }}\n"),
             Op::UnlessAtMost => return format!("if !arithmetic::at_most({a}, {b}) {{ {skip} }}\n"),
             Op::UnlessEqual => return format!("if {a} != {b} {{ {skip} }}\n"),
@@ -229,12 +245,18 @@ impl Law {
             Op::Since => format!("arithmetic::since({a}, {b})"),
             Op::After => format!("arithmetic::after({a}, {b})"),
         };
-        format!("{} = {value};\n", register(word.d))
+        let value = match (self.is_flag(word.d), value.as_str()) {
+            (false, _) => value,
+            (true, "0.0") => "false".into(),
+            (true, "1.0") => "true".into(),
+            (true, _) => format!("{value} != 0.0"),
+        };
+        format!("{} = {value};\n", place(word.d))
     }
 
     /// A register in Rust: a field, a number, an input or a temporary value. At the start parameters
     /// are those of the constructor.
-    fn register(&self, start: bool, register: u8) -> String {
+    fn place(&self, start: bool, register: u8) -> String {
         let place = usize::from(register);
         let (parameters, constants) =
             (self.first_parameter, self.first_parameter + self.parameters.len());
@@ -281,9 +303,13 @@ fn choices(law: &str, parameter: &Parameter) -> Option<String> {
 /// Emits a state; times in seconds.
 fn gauge(state: &State) -> String {
     let name = &state.name;
-    let value = format!("self.{name}{}", if state.instant { " / 1e9" } else { "" });
+    let value = match (state.instant, state.truth) {
+        (true, _) => format!("self.{name} / 1e9"),
+        (_, true) => format!("f64::from(self.{name})"),
+        _ => format!("self.{name}"),
+    };
     let value = match state.present {
-        Some(_) => format!("if self.{name}_there != 0.0 {{ {value} }} else {{ f64::NAN }}"),
+        Some(_) => format!("if self.{name}_there {{ {value} }} else {{ f64::NAN }}"),
         None => value,
     };
     format!("emit({name:?}, {value});\n")

@@ -221,6 +221,7 @@ impl<'f> Compiler<'f> {
             register: state.register as u8,
             present: state.may_be_none.then_some(state.register as u8 + 1),
             instant: state.kind == Type::Instant,
+            truth: state.kind == Type::Truth,
         });
         let fixed = self.names.expressions.iter().filter_map(|named| {
             named.register.map(|register| (named.name.text.clone(), register as u8))

@@ -39,7 +39,7 @@ def write_controller(name: str, kind: Kind, directory: Path) -> list[Path]:
     _check_name(name)
     folder = "controllers" if kind == "whole" else "laws"
     code, entry = _CODE / folder / f"{name}.rs", _CODE / "registry" / f"{kind}.rs"
-    for path in (code, code.with_suffix("")):
+    for path in (code, code.with_suffix(".law"), code.with_suffix("")):
         if (root / path).exists():
             raise ArgumentError("name", f"{path} exists already")
     template = _read_template(f"{kind}_{'controller' if kind == 'whole' else 'law'}.rs")
