@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A window law in a file as tcp_congestion_ops.
+ * A window law that is a text as tcp_congestion_ops.
  *
  * Slow start, recovery, proportional rate reduction and the timers are the kernel's. The law's window is a binary64
  * number, the kernel's is its floor. If it is not, the kernel has changed its window (recovery, idle restart), and the

@@ -68,7 +68,7 @@ def inside(isolated):
 
 
 def test_controllers_without_kernel_implementation_are_refused_in_one_line(capsys):
-    assert run(["kernel", "load", "vegas"]) == 2
+    assert run(["kernel", "load", "copa"]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "these have one: aimd, reno" in told

@@ -59,6 +59,8 @@ export! {
     /// Unloads one.
     kernel_unload(what: &str) -> PyResult<Loaded> =
         bpf::unload(what).map(Loaded::from).map_err(refused);
+    /// The controllers that have a kernel implementation, with the parameters that they need.
+    kernel_implemented() -> Vec<String> = bpf::implemented();
     /// What this kernel allows: name, whether it is fine, and words.
     kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> = {
         let found = py.detach(bpf::check);

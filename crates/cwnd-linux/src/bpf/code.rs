@@ -1,4 +1,4 @@
-//! The code of a law in a file, as `struct law` of `kernel/law.h` has it.
+//! The code of a law, as `struct law` of `kernel/law.h` has it.
 
 use super::Implementation;
 use cwnd_law::{Hook, Input, Kind, Law, REGISTERS, Routine};
@@ -76,7 +76,7 @@ fn form(input: Input) -> Option<Form> {
     })
 }
 
-/// The implementation of a law in a file with the values of its parameters, or why there is none.
+/// The implementation of a law with the values of its parameters, or why there is none.
 pub(super) fn implementation(law: &Law, values: &[f64]) -> Result<Implementation, String> {
     let needs_ecn = law.instance(values).ask(Hook::NeedsEcn, |_| None) == Some(1.0);
     let program = match law.kind() {
@@ -101,7 +101,7 @@ pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
             *entry as u32 | (inputs.len() as u32) << 16 | (used.len() as u32) << 24;
         for &(input, register, present) in *used {
             let Some(form) = form(input) else {
-                return Err(format!("the kernel has no {} for a law in a file", input.name()));
+                return Err(format!("the kernel has no {} for a law", input.name()));
             };
             let present = present.unwrap_or(ALWAYS);
             inputs.push(u32::from_le_bytes([input as u8, register, present, form as u8]));

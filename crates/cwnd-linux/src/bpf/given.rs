@@ -1,4 +1,4 @@
-//! What a program gave to a law in a file: `struct law_event` of `kernel/law_connection.h`, which
+//! What a program gave to a law that is a text: `struct law_event` of `kernel/law_connection.h`, which
 //! follows the `struct event`.
 
 use super::event::Event;
@@ -36,7 +36,7 @@ const NONE: u64 = u64::MAX;
 impl Given {
     const SIZE: usize = 88;
 
-    /// Parses the bytes after a `struct event`; `None` if they are none of a law in a file.
+    /// Parses the bytes after a `struct event`; `None` if they are none of a text.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Given> {
         let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
         let u64_at = |n: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * n + k]));
