@@ -228,10 +228,10 @@ FX_INLINE void rescale(struct tcp_sock *tp, struct connection *c)
 	if (b64_to_u64(before) == tp->snd_cwnd) {
 		c->w = b64_limit(b64_at_least(b64_mul(before, factor), TWO), b64_from_u64(MAX_WINDOW));
 		tp->snd_cwnd = b64_to_u64(c->w);
-		c->kernel_window = tp->snd_cwnd;
 		if (tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 			tp->snd_ssthresh = b64_to_u64(b64_mul(b64_from_u64(tp->snd_ssthresh), factor));
 	}
+	c->kernel_window = tp->snd_cwnd;
 	submit_event(tp, c, EVENT_MTU, before, c->w, packet);
 }
 
