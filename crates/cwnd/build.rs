@@ -64,7 +64,7 @@ fn documentation(law: &Law, text: &str) -> String {
 
 /// The constant of a law's entry in the registry.
 fn entry(law: &Law) -> String {
-    let variant = type_name(law.name());
+    let variant = format!("crate::laws::{}", type_name(law.name()));
     let parameters = law.parameters();
     let given = parameters.iter().enumerate().map(|(place, parameter)| match &parameter.domain {
         Domain::Number { .. } => format!("v[{place}]"),
@@ -114,7 +114,7 @@ fn described(parameter: &Parameter) -> String {
     };
     format!(
         "Parameter {{ name: {name:?}, symbol: {symbol:?}, meaning: {meaning:?}, unit: {:?}, \
-         domain: Domain::{domain} }},\n",
+         domain: super::Domain::{domain} }},\n",
         parameter.unit()
     )
 }

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING
 
 import pytest
@@ -187,8 +188,21 @@ def waste(used: float) -> float:
     tree.insert("python/tests/test_public.py", "utilization worst", "waste ")
 
 
+def add_text(tree: Tree) -> None:
+    template = ROOT / "python/cwnd/_controllers/new_controller/window.law"
+    law = Template(template.read_text("utf-8")).substitute(name="hybla")
+    tree.write("crates/cwnd/src/laws/hybla.law", law)
+    tree.insert("crates/cwnd/src/registry.rs", "    window::CUBIC,", "    window::HYBLA,\n")
+    _publish(tree)
+
+
 def add_controller(tree: Tree) -> None:
     assert tree.passes(*CWND, "new-controller", "hybla"), tree.output
+    _publish(tree)
+
+
+def _publish(tree: Tree) -> None:
+    """Name the controller hybla in lists and documents, and write its digests."""
     tree.insert("crates/cwnd-sim/tests/invariants.rs", '    "reno",', '    "hybla",\n')
     tree.insert("README.md", "`binomial`", "`hybla`, ")
     tree.insert("crates/cwnd/README.md", "`binomial`", "`hybla`, ")
@@ -211,6 +225,7 @@ def add_queue(tree: Tree) -> None:
 
 CWND = (sys.executable, "-m", "cwnd")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+README = ("cargo", "test", "-p", "cwnd", "--locked", "--test", "all", "readmes")
 EXHIBITS = "python/tests/test_reproduce.py::test_the"
 EXTENSIONS = [
     Extension(
@@ -246,10 +261,11 @@ EXTENSIONS = [
         add_metric,
         ("cargo", "test", "-p", "cwnd-sim", "--locked", "--lib", "the_document_lists_the_metrics"),
     ),
+    Extension("a law as a text", add_text, README),
     Extension(
         "a controller in Rust",
         add_controller,
-        ("cargo", "test", "-p", "cwnd", "--locked", "--test", "all", "readmes"),
+        README,
         {" or `rate.rs`": ""},
     ),
     Extension(

@@ -1,7 +1,6 @@
 //! Laws in files: reading, checking and formatting their texts.
 
 use crate::registry::SpecError;
-use cwnd::registry::Build;
 use cwnd_law::{Diagnostic, Hook, Kind, Law, Severity};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -17,10 +16,7 @@ fn line(file: &str, text: &str, diagnostic: &Diagnostic) -> String {
 pub(crate) fn declare_law(name: &str, text: &str) -> PyResult<Vec<String>> {
     let declared = cwnd::registry::declare(name, text);
     let declared = declared.map_err(|error| SpecError::new_err(line(name, text, &error)))?;
-    let warnings = match declared.build {
-        Build::File(law) => law.warnings(),
-        _ => &[],
-    };
+    let warnings = declared.law().map(Law::warnings).unwrap_or_default();
     Ok(warnings.iter().map(|warning| line(name, text, warning)).collect())
 }
 

@@ -122,14 +122,21 @@ proptest! {
 
 #[test]
 fn texts_of_the_registry_are_canonical_and_their_laws_are_known() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/laws");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let listed = LAWS.iter().any(|(known, _)| *known == name);
+        assert!(listed || !name.ends_with(".law"), "{name} is not in LAWS");
+    }
     for (name, text) in LAWS {
         assert_eq!(cwnd_law::format(text).unwrap(), *text, "{name}");
         let algorithm = cwnd::registry::find(name.trim_end_matches(".law")).unwrap();
         let law = cwnd_law::Law::parse(text).unwrap();
         assert_eq!(law.warnings(), [], "{name}");
-        if let Some(own) = algorithm.law() {
-            assert_eq!(own.hash(), law.hash(), "{name}");
-        }
+        // The texts of tests are those of laws in Rust.
+        let own = algorithm.law().map(cwnd_law::Law::hash);
+        let expected = (!["aira.law", "daimd.law"].contains(name)).then(|| law.hash());
+        assert_eq!(own, expected, "{name}");
     }
 }
 

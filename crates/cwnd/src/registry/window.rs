@@ -1,8 +1,7 @@
 //! The entries of the window laws. The build makes those of texts.
 
 use super::card::card;
-use super::{Algorithm, Build, Domain, Parameter, Range};
-use crate::laws::texts::*;
+use super::{Algorithm, Build, Parameter, Range};
 use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, Prague, RateClock, RateFilter};
 use crate::units::Dur;
 
