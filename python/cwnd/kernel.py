@@ -1,8 +1,8 @@
 """Controllers of the kernel's TCP on Linux: load, list, trace and unload them.
 
 An eBPF program (``struct_ops``) interprets the laws that are texts, of the registry and of files;
-others are programs in fixed point: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or later
-with BTF type information.
+others are programs in fixed point: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or
+later with BTF type information.
 
 Examples
 --------

@@ -335,8 +335,8 @@ def test_status_and_trace_tell_of_a_connection(tmp_path, inside, check_json, res
     [loaded] = status["controllers"]
     # Both ends of it are here.
     assert len(loaded["connections"]) == 2
-    # On the loopback interface the packets become larger as the receiver's window grows, and the window
-    # in packets becomes smaller.
+    # On the loopback interface the packets become larger as the receiver's window grows, and the
+    # window in packets becomes smaller.
     assert all(it["window"] >= 2 for it in loaded["connections"])
     document = json.loads((tmp_path / "trace.json").read_text())
     of_run = result.to_json()["flows"][0]

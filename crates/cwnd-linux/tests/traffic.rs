@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_millis(700);
 /// A controller for each program in C, and a law that is a text.
 const CONTROLLERS: [&str; 6] = [
     "bbr3",
-    "simd(beta=1/16)",
+    "binomial(k=0.3, l=0.7)",
     "aira",
     "aiad(rate=receiver)",
     "cubic",

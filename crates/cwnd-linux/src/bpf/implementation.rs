@@ -183,6 +183,7 @@ mod tests {
     fn parameters_are_in_the_code() {
         assert_ne!(implementation("aimd(0.31, 1/8)"), implementation("aimd"));
         assert_ne!(implementation("gaimd(threshold=kept)"), implementation("gaimd"));
+        assert_ne!(implementation("binomial(k=0.3)"), implementation("binomial"));
         assert_ne!(
             implementation("daimd(delay=off)"),
             implementation("daimd(feedback=report, delay=off)")
