@@ -12,7 +12,7 @@ use cwnd::Spec;
 use cwnd::record::Record;
 use cwnd::registry;
 use cwnd_linux::bpf::event::Kind;
-use cwnd_linux::bpf::{self, BOUND, Connection, Connections, Recording, Replay, Trace};
+use cwnd_linux::bpf::{self, BOUND, Connection, Connections, Instance, Recording, Replay, Trace};
 use cwnd_linux::emulate::Namespace;
 use std::collections::HashSet;
 use std::hash::Hasher;
@@ -94,6 +94,50 @@ on timeout_ends_round:
 /// Connections of a law that is a text at the same time, and the events after which they stop.
 const FLOWS: u64 = 16;
 const EVENTS: usize = 12_000;
+/// The same for the rate.
+const EVERY_RATE_HOOK: &str = r#"rate law every_rate "every hook"
+state peak = 0 /s "a filtered maximum of the arrival rate"
+state losses = 0 "a sum over the losses"
+
+on clock:
+    return reports
+
+on interval:
+    return 2 ms
+
+on start:
+    return w / ((rtt or 10 ms) + 1 ms)
+
+on starts_itself:
+    return true
+
+on least:
+    return 5 /s
+
+on tick:
+    return rate + 20 /s * (1 + rtts_since_cut / (1 + rtts_since_cut)) + losses / 1 s
+
+on cut:
+    if why is delay:
+        return 0.9 * rate
+    return 0.6 * rate if fresh or why is timeout else rate
+
+on losses:
+    losses = losses / 2 + lost.packets / (1 + lost.sent) + (now - lost.sent_at) / 1 s
+
+on observe:
+    peak = max(0.99 * peak, report.arrival or report.capacity or 0 /s)
+    losses = losses + report.packets / (1 + report.sent) + log10(1 + report.rtt / 1 s)
+
+on delay_rises:
+    return latest_rtt is not none and min_rtt is not none and latest_rtt > 3 * min_rtt and now - last_cut > 50 ms
+
+on window:
+    return 20 + 4 * peak * (rtt or 10 ms) if not slow_start else none
+
+on rescale:
+    peak = peak * factor
+"#;
 
 fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -149,19 +193,21 @@ fn hash(data: &[u8], hasher: &mut impl Hasher) {
     data.iter().for_each(|&byte| hasher.write_u8(byte));
 }
 
-/// Accepts one connection after the other, and answers with a hash of the data.
+/// Accepts connections, and answers each with a hash of its data.
 fn receive(listener: &TcpListener) {
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
-        let mut hasher = std::hash::DefaultHasher::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match stream.read(&mut buffer).unwrap() {
-                0 => break,
-                count => hash(&buffer[..count], &mut hasher),
+        thread::spawn(move || {
+            let mut hasher = std::hash::DefaultHasher::new();
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                match stream.read(&mut buffer).unwrap() {
+                    0 => break,
+                    count => hash(&buffer[..count], &mut hasher),
+                }
             }
-        }
-        stream.write_all(&hasher.finish().to_ne_bytes()).unwrap();
+            stream.write_all(&hasher.finish().to_ne_bytes()).unwrap();
+        });
     }
 }
 
@@ -177,7 +223,7 @@ fn send(seed: u64, size: usize, stop: &AtomicBool) -> bool {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        if size == usize::MAX && seed % 4 == 0 {
+        if size == usize::MAX && seed.is_multiple_of(4) {
             thread::sleep(IDLE);
         }
         for bytes in buffer.chunks_exact_mut(8) {
@@ -238,25 +284,29 @@ fn in_namespaces() {
         transfer(&Spec::parse(law).unwrap(), Some(&router));
     }
     run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 40k");
+    // Less data waits in the sockets when the connections stop.
+    fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 65536 262144").unwrap();
     for law in registry::algorithms().iter().filter(|algorithm| algorithm.law().is_some()) {
         share(&Spec::new(law), || ());
     }
     for spec in FILES {
         share(&Spec::parse(spec).unwrap(), || ());
     }
-    registry::declare("every.law", EVERY_HOOK).unwrap();
-    let smaller = || run_in(&router, "ip link set to-far mtu 1200");
-    let kinds = share(&Spec::parse("every.law").unwrap(), smaller);
-    for kind in [Kind::Slow, Kind::Round, Kind::Reduced, Kind::Mtu] {
-        assert!(kinds.contains(&kind), "{kind:?}");
+    let window = [Kind::Slow, Kind::Round, Kind::Reduced, Kind::Mtu];
+    let rate = [Kind::Report, Kind::Tick, Kind::Delay, Kind::Mtu];
+    for (text, mtu, kinds) in [(EVERY_HOOK, 1400, window), (EVERY_RATE_HOOK, 1200, rate)] {
+        registry::declare("every.law", text).unwrap();
+        let change = || run_in(&router, &format!("ip link set to-far mtu {mtu}"));
+        let found = share(&Spec::parse("every.law").unwrap(), change);
+        assert!(kinds.iter().all(|kind| found.contains(kind)), "{found:?}");
     }
     assert_eq!(bpf::list().unwrap(), []);
 }
 
-/// Connections of a law that is a text share the bottleneck, and `change` happens to them. Each step of
-/// each connection is equal. Returns the kinds of events.
+/// Connections of a law that is a text share the bottleneck, and `change` happens to them. Each step
+/// of each connection is equal. Returns the kinds of events.
 fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
-    let instance = bpf::load(spec, None, true).unwrap();
+    let instance = load(spec);
     let mut trace = Trace::new(&instance).unwrap();
     let stop = AtomicBool::new(false);
     let mut events = Vec::new();
@@ -272,14 +322,14 @@ fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
         let start = Instant::now();
         let mut change = Some(change);
         while senders.iter().any(|sender| !sender.is_finished()) {
-            assert!(start.elapsed() < TIMEOUT, "{spec}: the transfers timed out");
             trace.read(Duration::from_millis(10), &mut events).unwrap();
             if events.len() > EVENTS / 2
                 && let Some(change) = change.take()
             {
                 change();
             }
-            stop.store(events.len() > EVENTS, Ordering::Relaxed);
+            let ends = events.len() > EVENTS || start.elapsed() > TIMEOUT;
+            stop.store(ends, Ordering::Relaxed);
         }
         for sender in senders {
             assert!(sender.join().unwrap(), "{spec}: the hashes differ");
@@ -302,12 +352,18 @@ fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
     events.iter().map(|event| event.kind).collect()
 }
 
+/// Loads a controller as the default, by a name that no other test uses: names are not in a
+/// namespace.
+fn load(spec: &Spec) -> Instance {
+    bpf::load(spec, Some(&format!("test_{:x}", std::process::id())), true).unwrap()
+}
+
 /// Transfers data with one law as the default of this namespace, and traces it. The router
 /// `pausing` forwards nothing from the end of the third recovery until a timeout is reported. In a
 /// recovery the kernel sets no threshold at a timeout, which is then not reported: the router
 /// pauses again at the end of a later recovery.
 fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
-    let instance = bpf::load(spec, None, true).unwrap();
+    let instance = load(spec);
     assert_eq!(bpf::default_controller().unwrap(), instance.name);
     assert_eq!(bpf::find(&spec.to_string()).unwrap(), instance);
     let mut trace = Trace::new(&instance).unwrap();
