@@ -6,7 +6,6 @@
 #ifndef CWND_LAW_CONNECTION_H
 #define CWND_LAW_CONNECTION_H
 #include "trace.h"
-
 #include "law.h"
 
 /* `Signal` and `Limit` of crate cwnd. */

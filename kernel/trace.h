@@ -31,7 +31,7 @@ enum kind {
 struct event {
 	u64 time;       /* ns, CLOCK_MONOTONIC */
 	u64 connection; /* identifier */
-	u64 before;     /* window (Q40) or rate (Q24) */
+	u64 before;     /* window (Q40) or rate (Q24); of a text this and the next three are binary64 */
 	u64 after;
 	u64 arrival; /* rate (Q24) */
 	u64 capacity; /* rate (Q24) */

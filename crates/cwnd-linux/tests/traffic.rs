@@ -339,8 +339,11 @@ fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
     assert_eq!(trace.missed().unwrap(), 0, "{spec}");
     drop(trace);
     bpf::unload(&instance.name).unwrap();
-    let mut connections = Connections::new(spec);
-    events.iter().for_each(|event| connections.push(event, |_, _| {}));
+    let (mut connections, mut record) = (Connections::new(spec), Record::default());
+    for event in &events {
+        connections.push(event, |_, entry| record.entries.push(entry.clone()));
+    }
+    assert_eq!(record.to_string().parse::<Record>().unwrap(), record, "{spec}");
     let found = connections.all().iter().filter_map(Connection::agreement);
     let (steps, cuts) = found.fold((0, 0), |(steps, cuts), agreement| {
         assert_eq!((agreement.max_error, agreement.parted), (0.0, 0), "{spec}");

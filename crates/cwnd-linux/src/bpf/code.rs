@@ -83,14 +83,14 @@ pub(super) fn implementation(law: &Law, values: &[f64]) -> Result<Implementation
         Kind::Window => "window_law",
         Kind::Rate => "rate_law",
     };
-    Ok(Implementation { law: program, params: encode(law, values)?, needs_ecn })
+    Ok(Implementation { law: program, params: encode_law(law, values)?, needs_ecn })
 }
 
 /// `struct law` of `kernel/law.h` in 64-bit words, with the values of the law's parameters.
 ///
 /// # Errors
 /// The law uses a value that the kernel does not have.
-pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
+pub fn encode_law(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     let program = law.program(values);
     let mut inputs = Vec::new();
     let mut hooks = [0; HOOKS];

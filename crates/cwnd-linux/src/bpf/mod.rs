@@ -16,7 +16,7 @@ mod unpinned;
 mod whole;
 
 pub use check::{Finding, check};
-pub use code::encode;
+pub use code::encode_law;
 pub use connection::{Connection, Connections};
 pub use error::Error;
 pub use given::Given;

@@ -10,7 +10,7 @@
 
 use super::Implementation;
 use super::event::{Event, Kind, difference, micros};
-use super::given::{Given, follows};
+use super::given::Given;
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
@@ -90,12 +90,14 @@ impl Replay {
     /// Processes an event. Returns the law's window or rate if the event changes it.
     pub fn step(&mut self, event: &Event) -> Option<f64> {
         let received_at = self.receiver_time(event);
-        self.number = self.number.filter(|last| follows(event, *last));
-        if self.number.is_none() {
-            self.agreement.parted += 1;
-            return None;
+        if let Some(given) = &event.given {
+            let next = self.number.map(|last| last.wrapping_add(1));
+            self.number = next.filter(|next| *next == given.number);
+            if self.number.is_none() {
+                self.agreement.parted += 1;
+                return None;
+            }
         }
-        self.number = event.given.map_or(self.number, |given| Some(given.number));
         let (expected, error) = match &mut self.law {
             ReplayedLaw::Window { law, saved } => {
                 let expected = window_step(law, saved, event, received_at)?;

@@ -154,7 +154,11 @@ impl Recording {
             }
             return;
         }
-        let merged = matches!(event.kind, Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round);
+        let merged = matches!(
+            event.kind,
+            // The kernel reduced its window before the acknowledgement.
+            Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round | Kind::Reduced
+        );
         if !merged {
             self.flush(&mut entry);
         }
