@@ -115,7 +115,7 @@ on least:
     return 5 /s
 
 on tick:
-    return rate + 20 /s * (1 + rtts_since_cut / (1 + rtts_since_cut)) + losses / 1 s
+    return rate + 200 /s * (1 + rtts_since_cut / (1 + rtts_since_cut)) + losses / 1 s
 
 on cut:
     if why is delay:
@@ -283,7 +283,7 @@ fn in_namespaces() {
     for law in ["aira", "aira(timeout=ends)", "aira.law", "aira.law(timeout=ends)"] {
         transfer(&Spec::parse(law).unwrap(), Some(&router));
     }
-    run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 40k");
+    run_in(&router, "tc qdisc change dev to-far root tbf rate 200mbit burst 32k limit 60k");
     // Less data waits in the sockets when the connections stop.
     fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 65536 262144").unwrap();
     for law in registry::algorithms().iter().filter(|algorithm| algorithm.law().is_some()) {
