@@ -1,7 +1,8 @@
 """Controllers of the kernel's TCP on Linux: load, list, trace and unload them.
 
 The laws are those of the simulator, as eBPF programs (``struct_ops``) in fixed point, and laws in
-files, whose code a program interprets: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or later with BTF type information.
+files, whose code a program interprets: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or
+later with BTF type information.
 
 Examples
 --------
