@@ -292,6 +292,8 @@ fn in_namespaces() {
     for spec in FILES {
         share(&Spec::parse(spec).unwrap(), || ());
     }
+    // With larger windows, which the kernel reduces after a pause.
+    run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 400k");
     let window = [Kind::Slow, Kind::Round, Kind::Reduced, Kind::Mtu];
     let rate = [Kind::Report, Kind::Tick, Kind::Delay, Kind::Mtu];
     for (text, mtu, kinds) in [(EVERY_HOOK, 1400, window), (EVERY_RATE_HOOK, 1200, rate)] {
@@ -341,7 +343,7 @@ fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
     bpf::unload(&instance.name).unwrap();
     let (mut connections, mut record) = (Connections::new(spec), Record::default());
     for event in &events {
-        connections.push(event, |_, entry| record.entries.push(entry.clone()));
+        connections.push(event, |_, entry| record.entries.push(*entry));
     }
     assert_eq!(record.to_string().parse::<Record>().unwrap(), record, "{spec}");
     let found = connections.all().iter().filter_map(Connection::agreement);

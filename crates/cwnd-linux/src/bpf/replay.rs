@@ -185,8 +185,9 @@ fn window_step(
         }
         Kind::Grow if event.given.is_some() => {
             let grown = law.grow(before, f64::from(event.packets), &cx);
-            #[expect(clippy::manual_clamp, reason = "an answer of NaN is the smallest window")]
-            Some(grown.max(MIN_WINDOW).min(MAX_WINDOW))
+            // An answer that is not a number leaves the least window.
+            let grown = grown.max(MIN_WINDOW);
+            Some(grown.min(MAX_WINDOW))
         }
         Kind::Grow => {
             let mut cx = cx;
