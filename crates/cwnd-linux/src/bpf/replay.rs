@@ -170,7 +170,7 @@ fn window_step(
         Kind::Acked => {
             let mut acked = event.acked(cx.now);
             acked.received_at = received_at;
-            // What the window grows for is known later: a law in a file is given all packets.
+            // What the window grows for is known later: a text is given all packets.
             acked.credit = event.given.map_or(0, |_| event.packets);
             law.observe(&acked, &cx);
             None
