@@ -153,6 +153,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	c->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
 	c->delivered = tp->delivered;
 #ifdef LAW_ROUND
+	c->sent_before_round = tp->data_segs_out;
 	c->lost_before_round = tp->lost;
 #endif
 	submit_event(tp, EVENT_BEGIN, c->w, c->w, 0);

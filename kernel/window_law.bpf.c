@@ -199,6 +199,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	c->w = kernel_window(tp);
 	c->delivered = tp->delivered;
 	c->round_began = now_of(tp);
+	c->sent_before_round = tp->data_segs_out;
 	c->lost_before_round = tp->lost;
 	c->marked_before_round = tp->delivered_ce;
 	submit_event(tp, c, EVENT_BEGIN, c->w, c->w, 0);

@@ -145,6 +145,7 @@ fn record<'py>(
     let min_rtt = f64::from(flow.last.min_rtt) / 1e6;
     let (window, application) = flow.limited;
     let rate = (!flow.rate.is_empty()).then(|| ("rate", flow.rate.clone()));
+    let cuts = |why| flow.cuts.iter().filter(|(_, cut)| cut.why == why).count() as u64;
     let observed = FlowRecord {
         completed: f64::NAN,
         acknowledged: f64::NAN,
@@ -155,7 +156,9 @@ fn record<'py>(
         packets_received: flow.last.delivered.into(),
         packets_lost: flow.last.retransmitted.into(),
         retransmissions: flow.last.retransmitted.into(),
-        timeouts: flow.cuts.iter().filter(|(_, cut)| cut.why == Signal::Timeout).count() as u64,
+        packets_marked: flow.marked,
+        timeouts: cuts(Signal::Timeout),
+        ecn_cuts: cuts(Signal::Mark),
         limited: Limited { window, application, ..Limited::default() },
         mean_rtt: sum / count as f64,
         min_rtt: if min_rtt > 0.0 { min_rtt } else { f64::NAN },

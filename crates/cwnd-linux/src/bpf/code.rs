@@ -71,7 +71,7 @@ fn form(input: Input) -> Option<Form> {
         | Input::AckedDeliveryLost
         | Input::AckedDeliveryInFlight
         | Input::AckedDeliveryApplicationLimited => return None,
-        // The hook `adopt` does not run in the kernel.
+        // The loader runs the hook `adopt`.
         Input::WholePackets => return None,
     })
 }
@@ -91,10 +91,13 @@ pub(super) fn implementation(law: &Law, values: &[f64]) -> Result<Implementation
 /// # Errors
 /// The law uses a value that the kernel does not have.
 pub fn encode_law(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
-    let program = law.program(values);
+    let program = law.program();
     let mut inputs = Vec::new();
     let mut hooks = [0; HOOKS];
-    // A law begins with the conventions of the RFCs: those of Linux are the kernel's own controllers.
+    // The conventions are those of the RFCs: those of Linux are the kernel's own controllers'.
+    let mut begun = law.instance(values);
+    begun.call(Hook::Adopt, |_| Some(0.0));
+    let registers: &[f64; REGISTERS] = begun.registers();
     let routines = program.routines.iter().filter(|routine| routine.hook != Hook::Adopt);
     for Routine { hook, entry, inputs: used } in routines {
         hooks[*hook as usize] =
@@ -116,7 +119,6 @@ pub fn encode_law(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     words.extend(inputs);
     words.extend(hooks);
     let pairs = words.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
-    let registers: &[f64; REGISTERS] = &program.registers;
     Ok(pairs.chain(registers.iter().map(|value| value.to_bits())).collect())
 }
 

@@ -48,6 +48,12 @@ impl Trace {
     ) -> Result<Trace, Error> {
         let ring_error =
             |error| Error::bpf(format!("cannot read the ring buffer of {name}"))(error);
+        if Control::read(&control)?.until > monotonic()? {
+            return Err(Error::Traced(format!(
+                "{name} has a trace already, or had one that was killed within the last {} s",
+                LEASE / 1_000_000_000
+            )));
+        }
         let (sender, received) = channel();
         capture_log();
         let mut builder = RingBufferBuilder::new();
