@@ -1,9 +1,9 @@
 //! Checks of the kernel's features and of the user's capabilities.
 
+use super::Implementation;
 use super::control::Control;
 use super::loader::{check_btf, register};
 use super::pinned::{check_mount_lasts, default_controller, find_bpf_fs};
-use super::{Implementation, code};
 use cwnd::Spec;
 use cwnd_law::Law;
 use std::fs;
@@ -101,7 +101,7 @@ fn load_and_unload(spec: &str) -> Result<String, String> {
 
 fn load_and_unload_law(text: &str) -> Result<String, String> {
     let law = Law::parse(text).map_err(|error| error.to_string())?;
-    register_briefly(&code::implementation(&law, &[])?)
+    register_briefly(&Implementation::of_law(&law, &[])?)
 }
 
 fn register_briefly(implementation: &Implementation) -> Result<String, String> {
@@ -147,7 +147,7 @@ mod tests {
         }
         for (text, program) in TRIAL_LAWS.iter().zip(["window_law", "rate_law"]) {
             let law = Law::parse(text).unwrap();
-            assert_eq!(code::implementation(&law, &[]).unwrap().law, program);
+            assert_eq!(Implementation::of_law(&law, &[]).unwrap().law, program);
         }
     }
 }

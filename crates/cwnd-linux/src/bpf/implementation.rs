@@ -1,9 +1,11 @@
 //! Kernel implementations of controllers: a program of `kernel/` with its parameters, in fixed point,
 //! or the code of a law in a file.
 
-use super::{Error, code};
+use super::Error;
+use super::code::encode_law;
 use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
 use cwnd::{Law, MakeController, Settings, Spec};
+use cwnd_law::{Hook, Kind};
 
 /// A program of `kernel/` with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +86,7 @@ impl Implementation {
             let parameters = text.parameters().iter();
             let values = parameters.map(|it| spec.get(&it.name).unwrap_or(it.default));
             let values: Vec<_> = values.collect();
-            return code::implementation(text, &values).or_else(|why| unsupported(&why));
+            return Implementation::of_law(text, &values).or_else(|why| unsupported(&why));
         }
         for (parameter, only) in
             [("threshold", "half"), ("peak", "last"), ("filter", "interval"), ("delay", "off")]
@@ -174,6 +176,17 @@ impl Implementation {
             _ => return unsupported(&list_implemented()),
         };
         fixed_point(law, params)
+    }
+
+    /// The implementation of a law in a file with the values of its parameters, or why there is
+    /// none.
+    pub(super) fn of_law(law: &cwnd_law::Law, values: &[f64]) -> Result<Implementation, String> {
+        let needs_ecn = law.instance(values).ask(Hook::NeedsEcn, |_| None) == Some(1.0);
+        let program = match law.kind() {
+            Kind::Window => "window_law",
+            Kind::Rate => "rate_law",
+        };
+        Ok(Implementation { law: program, params: encode_law(law, values)?, needs_ecn })
     }
 }
 
