@@ -46,13 +46,17 @@ const FILES: [&str; 2] = ["aira.law", "daimd.law(syn=1ms)"];
 /// A law whose growth depends on all that the kernel gives to its hooks.
 const EVERY_HOOK: &str = r#"law every "every hook"
 state a = 1 "growth in each round-trip time"
+state least = 0 "the least growth"
 state seen = 0 "a sum over the acknowledgements"
 state clock = none "the receiver's clock"
 state began = none "a time of the sender's clock"
 
+on adopt:
+    least = 2 if conventions.whole_packets else 0.25
+
 on grow:
     let since = now - began if began is not none else 0 s
-    return w + (a + seen / (1 + seen) + since / 1 s) * acked / w
+    return w + (least + a + seen / (1 + seen) + since / 1 s) * acked / w
 
 on cut:
     began = last_cut
@@ -137,6 +141,24 @@ on window:
 
 on rescale:
     peak = peak * factor
+"#;
+
+/// A law without a flow window.
+const NO_WINDOW: &str = r#"rate law plain "AIMD of the rate"
+on clock:
+    return timer
+
+on interval:
+    return 10 ms
+
+on start:
+    return w / (rtt or 10 ms)
+
+on tick:
+    return rate + 50 /s
+
+on cut:
+    return rate / 2 if fresh else rate
 "#;
 
 fn is_installed(name: &str) -> bool {
@@ -292,6 +314,8 @@ fn in_namespaces() {
     for spec in FILES {
         share(&Spec::parse(spec).unwrap(), || ());
     }
+    registry::declare("plain.law", NO_WINDOW).unwrap();
+    share(&Spec::parse("plain.law").unwrap(), || ());
     // With larger windows, which the kernel reduces after a pause.
     run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 400k");
     let window = [Kind::Slow, Kind::Round, Kind::Reduced, Kind::Mtu];
@@ -310,6 +334,7 @@ fn in_namespaces() {
 fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
     let instance = load(spec);
     let mut trace = Trace::new(&instance).unwrap();
+    assert!(Trace::new(&instance).is_err(), "a second trace takes events of the first");
     let stop = AtomicBool::new(false);
     let mut events = Vec::new();
     thread::scope(|scope| {
@@ -351,6 +376,8 @@ fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
         assert_eq!((agreement.max_error, agreement.parted), (0.0, 0), "{spec}");
         (steps + agreement.steps, cuts + agreement.cuts)
     });
+    // The kernel does not retransmit with windows that are negative as signed numbers.
+    assert!(events.iter().all(|event| event.cwnd < 1 << 24), "{spec}");
     let timeouts = events.iter().filter(|event| event.kind == Kind::Timeout).count();
     println!("{spec}: {} events, {steps} steps, {cuts} cuts, {timeouts} timeouts", events.len());
     assert!(steps > EVENTS as u64 / 4 && cuts > 0, "{spec}");
