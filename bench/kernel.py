@@ -29,6 +29,11 @@ SPECS = (
     "iiad",
     "sqrt",
     "simd(beta=1/16)",
+    "scalable",
+    "highspeed",
+    "bic",
+    "vegas",
+    "dctcp",
     "aira",
     "aiad",
     "aiad(rate=receiver)",
@@ -98,7 +103,7 @@ def row(spec: str, options: argparse.Namespace) -> list[str]:
             retransmissions,
             f"{steps:,}",
             str(cuts),
-            f"{worst:.1e}",
+            f"{worst:.1e}" if worst else "0",
             missed,
         ]
     finally:

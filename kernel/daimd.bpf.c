@@ -118,7 +118,8 @@ FX_INLINE void apply(struct tcp_sock *tp, struct connection *c)
 
 	if (c->law.rate) {
 		bytes = fx_mul(c->law.rate, tp->mss_cache, 24);
-		window = tp->snd_cwnd_clamp;
+		/* The kernel computes with signed windows: it would not retransmit with a larger one. */
+		window = FX_MAX_WINDOW >> 40;
 		if (params.lambda < FX_ONE && c->law.window)
 			window = fx_min(window, c->law.window >> 40);
 	}

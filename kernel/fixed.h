@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Fixed-point arithmetic of the laws: the kernel has no floating point.
+ * Fixed-point arithmetic of the laws that are not texts, and of BBR: the kernel has no floating point.
  *
  * The code uses no kernel types and no libraries, so that it compiles for BPF and, in the tests, for the
  * host. Qn is an unsigned number in units of 2^-n.
@@ -10,8 +10,7 @@
  *   gains            Q40   packets
  *   rates            Q24   packets per second, up to 2^40
  *
- * A window of 2^24 full packets is 25 GB in flight. With 40 fractional bits IIAD, which gains 1/w^2
- * packets for each acknowledgement, still grows at a window of a million packets.
+ * A window of 2^24 full packets is 25 GB in flight.
  */
 #ifndef CWND_FIXED_H
 #define CWND_FIXED_H
@@ -109,29 +108,6 @@ FX_INLINE u64 fx_ratio(u64 a, u64 b, u32 shift)
 	if (up > 63 || quotient > FX_MAX >> up)
 		return FX_MAX;
 	return quotient << up;
-}
-
-/*
- * The square root of a Q40 as a Q32: the relative error is below 2^-31 before truncation to a unit.
- * Newton's method from the chord of the root between 1 and 4, which is at most 6 % too small.
- */
-FX_INLINE u64 fx_root(u64 x)
-{
-	u32 zeros;
-	u64 r;
-
-	if (!x)
-		return 0;
-	zeros = fx_zeros(x) & ~1U;
-	x <<= zeros;
-	r = ((x >> 31) + (1ULL << 32)) / 3;
-	r = (r + x / r) >> 1;
-	r = (r + x / r) >> 1;
-	r = (r + x / r) >> 1;
-	/* At most 1 too large, and at most 2^32. */
-	r -= r >> 32;
-	r -= (x - r * r) >> 63;
-	return r << 12 >> zeros / 2;
 }
 
 /*

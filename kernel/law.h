@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The interpreter of laws in files (crates/cwnd-law). The loader writes the code of a law; the program that interprets
+ * The interpreter of laws that are texts (crates/cwnd-law). The loader writes the code of a law; the program that interprets
  * it is the same for all laws, so that the verifier accepts or rejects all of them.
  *
  * A connection has 64 registers of binary64: states, parameters, constants, inputs and temporary values. A hook reads

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the programs of laws in files share: the law of a connection in the socket's storage, the inputs that every hook
+ * What the programs of laws that are texts share: the law of a connection in the socket's storage, the inputs that every hook
  * has, and the events. An event has all that the law was given, so that a replay computes the same bits.
  */
 #ifndef CWND_LAW_CONNECTION_H
 #define CWND_LAW_CONNECTION_H
 #include "trace.h"
-
 #include "law.h"
 
 /* `Signal` and `Limit` of crate cwnd. */
@@ -19,7 +18,7 @@ enum law_limit { LIMIT_WINDOW, LIMIT_PACING, LIMIT_RECEIVER, LIMIT_APPLICATION }
 /* The largest window in packets. */
 #define MAX_WINDOW (FX_MAX_WINDOW >> 40)
 
-/* An event of a law in a file. `before` and `after` are bits of binary64, and so are the two rates. */
+/* An event of a law that is a text. `before` and `after` are bits of binary64, and so are the two rates. */
 struct law_event {
 	struct event event;
 	u64 context[CONTEXT]; /* as given to the law */

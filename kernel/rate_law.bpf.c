@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A rate law in a file as tcp_congestion_ops: the paced machine of crate cwnd (machine/paced.rs) around the law, with
+ * A rate law that is a text as tcp_congestion_ops: the paced machine of crate cwnd (machine/paced.rs) around the law, with
  * the kernel's measurements in the place of UDT's receiver, as kernel/daimd.bpf.c has them. It paces with TCP's internal
  * timer, without a queueing discipline, and its flow window is the congestion window. Both clocks of a law are that of
  * the acknowledgements.
@@ -19,7 +19,7 @@
 struct connection {
 	struct law_connection common;
 	u64 rate;           /* packets/s */
-	u64 window;         /* packets; infinite: none */
+	u64 window;         /* packets; infinite: none, until the first report and of a law without one */
 	u64 delivery_rate;  /* packets/s: newest sample since the last report; 0: none */
 	u64 capacity;       /* packets/s: the largest delivery rate */
 	u64 interval_start; /* ns: start of the current control interval */
@@ -221,7 +221,8 @@ FX_INLINE void apply(struct tcp_sock *tp, struct connection *c)
 
 	if (c->started) {
 		bytes = b64_to_u64(b64_mul(c->rate, b64_from_u64(tp->mss_cache)));
-		window = fx_min(tp->snd_cwnd_clamp, b64_to_u64(c->window));
+		/* The kernel computes with signed windows: it would not retransmit with a larger one. */
+		window = fx_min(MAX_WINDOW, b64_to_u64(c->window));
 	}
 	window = fx_max(window, MIN_WINDOW);
 	sk->sk_pacing_rate = fx_min(bytes, sk->sk_max_pacing_rate);

@@ -24,14 +24,14 @@ enum kind {
 	EVENT_LOST = 13,    /* whole controllers: packets were declared lost */
 	EVENT_RECOVERED = 14, /* whole controllers: loss recovery ended */
 	EVENT_MTU = 15,     /* the packet size changed */
-	EVENT_REDUCED = 16, /* laws in files: the kernel reduced the window by a rule of its own */
-	EVENT_DELAY = 17,   /* rate laws in files: the round-trip time rises */
+	EVENT_REDUCED = 16, /* texts: the kernel reduced the window by a rule of its own */
+	EVENT_DELAY = 17,   /* rate laws that are texts: the round-trip time rises */
 };
 
 struct event {
 	u64 time;       /* ns, CLOCK_MONOTONIC */
 	u64 connection; /* identifier */
-	u64 before;     /* window (Q40) or rate (Q24) */
+	u64 before;     /* window (Q40) or rate (Q24); of a text this and the next three are binary64 */
 	u64 after;
 	u64 arrival; /* rate (Q24) */
 	u64 capacity; /* rate (Q24) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A window law as tcp_congestion_ops. A program defines these macros before it includes this file:
+ * A window law in fixed point as tcp_congestion_ops. A program defines these macros before it includes this file:
  *
  *   LAW(part)      the name of a part of the law: struct LAW(params), LAW(grow), ...
  *   LAW_GROW       calls the law's grow with w and the packets acknowledged; by default without the time
@@ -153,6 +153,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	c->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
 	c->delivered = tp->delivered;
 #ifdef LAW_ROUND
+	c->sent_before_round = tp->data_segs_out;
 	c->lost_before_round = tp->lost;
 #endif
 	submit_event(tp, EVENT_BEGIN, c->w, c->w, 0);
@@ -210,9 +211,11 @@ SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 	if (!window_limited(tp))
 		return 0;
 	if (tp->snd_cwnd < tp->snd_ssthresh) {
-		acked = tcp_slow_start(tp, acked);
+		u32 remaining = tcp_slow_start(tp, acked);
+
 		c->avoidance_entered = 0;
-		submit_event(tp, EVENT_SLOW, c->w, (u64)tp->snd_cwnd << 40, acked);
+		submit_event(tp, EVENT_SLOW, c->w, (u64)tp->snd_cwnd << 40, acked - remaining);
+		acked = remaining;
 		if (!acked)
 			return 0;
 	}

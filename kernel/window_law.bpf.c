@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A window law in a file as tcp_congestion_ops.
+ * A window law that is a text as tcp_congestion_ops.
  *
  * Slow start, recovery, proportional rate reduction and the timers are the kernel's. The law's window is a binary64
  * number, the kernel's is its floor. If it is not, the kernel has changed its window (recovery, idle restart), and the
@@ -199,6 +199,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	c->w = kernel_window(tp);
 	c->delivered = tp->delivered;
 	c->round_began = now_of(tp);
+	c->sent_before_round = tp->data_segs_out;
 	c->lost_before_round = tp->lost;
 	c->marked_before_round = tp->delivered_ce;
 	submit_event(tp, c, EVENT_BEGIN, c->w, c->w, 0);

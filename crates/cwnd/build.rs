@@ -6,34 +6,25 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/laws");
-    let folder = fs::read_dir("src/laws").expect("the folder of the laws");
-    let mut files: Vec<PathBuf> =
-        folder.map(|entry| entry.expect("an entry of the folder").path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "law"));
-    files.sort();
     let (mut types, mut texts) = (String::new(), Vec::new());
     let (mut window, mut rate) = (Group::default(), Group::default());
-    for path in files {
-        let text = fs::read_to_string(&path).expect("the text of a law");
-        let law = Law::parse(&text).unwrap_or_else(|error| {
-            let (line, column) = error.position(&text);
-            panic!("{}:{line}:{column}: {error}", path.display())
-        });
-        let name = law.name();
-        let items = law.rust(&documentation(&law, &text));
-        types += &format!("mod {name} {{\nuse super::*;\n{items}}}\npub use {name}::*;\n");
-        texts.push(format!("({name:?}, LazyLock::new(|| read({text:?})))"));
+    for (law, text) in read("src/laws") {
+        types += &module(&law, &text);
+        texts.push(format!("({:?}, LazyLock::new(|| read({text:?})))", law.name()));
         let group = if law.kind() == Kind::Window { &mut window } else { &mut rate };
-        group.types += &format!("{}, ", type_name(name));
+        group.types += &format!("{}, ", type_name(law.name()));
         group.entries += &entry(&law);
     }
+    // The registry has no text of a rate law: tests have one.
+    let tests = read("tests/laws_in_files");
+    let tests: String = tests.iter().map(|(law, text)| module(law, text)).collect();
     let (count, texts) = (texts.len(), texts.join(",\n"));
     let texts = format!("static TEXTS: [(&str, LazyLock<Law>); {count}] = [\n{texts}\n];\n");
     let lists = list("window", &window.types) + &list("rate", &rate.types);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     for (file, text) in [
         ("types.rs", types),
+        ("tests.rs", tests),
         ("lists.rs", lists),
         ("texts.rs", texts),
         ("window.rs", window.entries),
@@ -41,6 +32,31 @@ fn main() {
     ] {
         fs::write(out.join(file), text).expect("a file of the build");
     }
+}
+
+/// The laws of a folder, with their texts.
+fn read(folder: &str) -> Vec<(Law, String)> {
+    println!("cargo::rerun-if-changed={folder}");
+    let files = fs::read_dir(folder).expect("a folder of laws");
+    let mut files: Vec<PathBuf> =
+        files.map(|entry| entry.expect("an entry of the folder").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "law"));
+    files.sort();
+    let law = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("the text of a law");
+        let law = Law::parse(&text).unwrap_or_else(|error| {
+            let (line, column) = error.position(&text);
+            panic!("{}:{line}:{column}: {error}", path.display())
+        });
+        (law, text)
+    };
+    files.into_iter().map(law).collect()
+}
+
+/// The module of a law's type.
+fn module(law: &Law, text: &str) -> String {
+    let (name, items) = (law.name(), law.rust(&documentation(law, text)));
+    format!("mod {name} {{\nuse super::*;\n{items}}}\npub use {name}::*;\n")
 }
 
 /// The laws of a kind: the names of their types, and their entries in the registry.

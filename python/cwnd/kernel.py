@@ -1,14 +1,14 @@
 """Controllers of the kernel's TCP on Linux: load, list, trace and unload them.
 
-The laws are those of the simulator, as eBPF programs (``struct_ops``) in fixed point, and laws in
-files, whose code a program interprets: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or
+An eBPF program (``struct_ops``) interprets the laws that are texts, of the registry and of files;
+others are programs in fixed point: see ``docs/kernel.md``. Loading needs root and Linux 6.4 or
 later with BTF type information.
 
 Examples
 --------
 >>> from cwnd import kernel
 >>> [name for name in kernel.implemented() if name.startswith("s")]
-['sqrt', 'simd']
+['sqrt', 'simd', 'scalable']
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def implemented() -> list[str]:
         Their names, with the parameters that they need.
     """
     require("cwnd.kernel", "Linux")
-    return list(_native.KERNEL_IMPLEMENTED)
+    return _native.kernel_implemented()
 
 
 def load(controller: str, *, name: str | None = None, default: bool = False) -> Instance:

@@ -380,16 +380,16 @@ def test_controllers_without_kernel_implementation_are_refused_before_anything_r
     real, two, tmp_path, capsys
 ):
     asked = tmp_path / "asked.toml"
-    asked.write_text(two.replace('"simd"', '"highspeed"'))
-    for words in (["compare", "simd", "highspeed"], ["run", asked], ["agree", asked]):
+    asked.write_text(two.replace('"simd"', '"copa"'))
+    for words in (["compare", "simd", "copa"], ["run", asked], ["agree", asked]):
         on = "sim,linux" if words[0] == "agree" else "linux"
         assert command_line([*map(str, words), "--on", on]) == 2
         said = capsys.readouterr()
         assert said.out == ""
-        assert "highspeed: has no kernel implementation; these have one: aimd" in said.err
+        assert "copa: has no kernel implementation; these have one: aimd" in said.err
         assert said.err.count("\n") == 1
-    with pytest.raises(_native.ScenarioError, match="highspeed: has no kernel implementation"):
-        cwnd.compare(["highspeed"], on="linux")
+    with pytest.raises(_native.ScenarioError, match="copa: has no kernel implementation"):
+        cwnd.compare(["copa"], on="linux")
     assert real.asked == []
 
 

@@ -68,7 +68,7 @@ def inside(isolated):
 
 
 def test_controllers_without_kernel_implementation_are_refused_in_one_line(capsys):
-    assert run(["kernel", "load", "vegas"]) == 2
+    assert run(["kernel", "load", "copa"]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "these have one: aimd, reno" in told
@@ -254,7 +254,8 @@ def test_a_controller_that_would_not_stay_is_refused(inside):
     done = inside(
         NAMED
         + """
-        umount /sys/fs/bpf
+        # Also the one of the machine, below that of the test.
+        while umount /sys/fs/bpf; do :; done 2> /dev/null
         unshare -p -f --mount-proc bash -c '
         named bash -c "echo reno > $default; cwnd kernel load simd --default; echo status \\$?"
         named bash -c "cat $default; cwnd kernel check" | grep -e ^reno -e "^no "
@@ -334,7 +335,9 @@ def test_status_and_trace_tell_of_a_connection(tmp_path, inside, check_json, res
     [loaded] = status["controllers"]
     # Both ends of it are here.
     assert len(loaded["connections"]) == 2
-    assert all(it["window"] >= 10 for it in loaded["connections"])
+    # On the loopback interface the packets become larger as the receiver's window grows, and the
+    # window in packets becomes smaller.
+    assert all(it["window"] >= 2 for it in loaded["connections"])
     document = json.loads((tmp_path / "trace.json").read_text())
     of_run = result.to_json()["flows"][0]
     names = {*of_run, *of_run["limited"]}

@@ -213,9 +213,9 @@ impl Law {
         run(&self.code, body.entry, registers)
     }
 
-    /// The code of the law and the registers of a new connection, for an interpreter elsewhere. The
-    /// values of the parameters are in declared order; defaults for those that are not given.
-    pub fn program(&self, values: &[f64]) -> Program<'_> {
+    /// The code of the law, for an interpreter elsewhere. It begins with the registers of an
+    /// [`instance`](Self::instance).
+    pub fn program(&self) -> Program<'_> {
         Program {
             words: self.code.iter().map(|word| word.encode()).collect(),
             routines: (self.bodies.iter())
@@ -224,7 +224,6 @@ impl Law {
                     Some(Routine { hook: (*hook)?, entry: *entry, inputs })
                 })
                 .collect(),
-            registers: self.instance(values).registers,
         }
     }
 
@@ -242,7 +241,7 @@ impl Law {
     }
 }
 
-/// The code of a law with values of its parameters.
+/// The code of a law.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program<'l> {
     /// The operations: each with its number in the lowest byte, then the registers of its result
@@ -250,8 +249,6 @@ pub struct Program<'l> {
     pub words: Vec<u32>,
     /// The hooks of the law.
     pub routines: Vec<Routine<'l>>,
-    /// The registers of a new connection.
-    pub registers: Box<[f64; REGISTERS]>,
 }
 
 /// The code of a hook.

@@ -7,7 +7,7 @@ mod writer;
 
 use cwnd::{Context, Dur, Rtt, Time};
 use cwnd_law::{Hook, Input, Instance, Law, REGISTERS};
-use cwnd_linux::bpf::encode;
+use cwnd_linux::bpf::encode_law;
 use std::collections::BTreeSet;
 use writer::Writer;
 
@@ -40,7 +40,7 @@ fn laws() -> Vec<Random> {
     let law = |seed| {
         let law = Law::parse(&Writer::law(seed)).ok()?;
         let hooks = Hook::ALL.iter().copied().filter(|hook| law.has(*hook)).collect();
-        Some(Random { words: encode(&law, &[]).unwrap(), law, hooks })
+        Some(Random { words: encode_law(&law, &[]).unwrap(), law, hooks })
     };
     (0..).filter_map(law).take(LAWS).collect()
 }

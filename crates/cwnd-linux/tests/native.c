@@ -7,13 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "aiad.h"
-#include "aimd.h"
 #include "aira.h"
 #include "bbr3.h"
-#include "binomial.h"
 #include "cubic.h"
 #include "daimd.h"
-#include "simd.h"
 
 /* An event (`words` of bbr3.rs): the window, the pacing rate and the state with the close decisions after it, and the
  * longest time over which extra_acked has counted. */
@@ -108,32 +105,7 @@ static void compute(const u64 *in, u64 *out)
 	case 0: { /* a, b, shift: arithmetic */
 		out[0] = fx_mul(a[0], a[1], a[2]);
 		out[1] = fx_ratio(a[0], a[1], a[2]);
-		out[2] = fx_root(a[0]);
-		out[3] = a[0] ? fx_zeros(a[0]) : 0;
-		break;
-	}
-	case 1: { /* w, acked */
-		struct aimd_state s;
-
-		out[0] = aimd_grow(params, &s, a[0], a[1]);
-		out[1] = aimd_cut(params, &s, a[0], 0);
-		break;
-	}
-	case 2: {
-		struct binomial_state s;
-
-		out[0] = binomial_grow(params, &s, a[0], a[1]);
-		out[1] = binomial_cut(params, &s, a[0], 0);
-		break;
-	}
-	case 3: { /* w before the cut (0: no cut), w0, w, acked, whether the cut is a timeout */
-		struct simd_state s = {0};
-
-		if (a[0])
-			out[0] = simd_cut(params, &s, a[0], a[4]);
-		simd_enter(params, &s, a[1]);
-		out[1] = s.alpha;
-		out[2] = simd_grow(params, &s, a[2], a[3]);
+		out[2] = a[0] ? fx_zeros(a[0]) : 0;
 		break;
 	}
 	case 4: { /* w, acked, lost and sent of two rounds, w at the cut */

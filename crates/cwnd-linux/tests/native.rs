@@ -1,5 +1,5 @@
 //! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate
-//! `cwnd`: from 2.7 million random states the error of a step is within the bound in the header of
+//! `cwnd`: from 1.8 million random states the error of a step is within the bound in the header of
 //! the law.
 
 mod program;
@@ -160,7 +160,7 @@ fn arithmetic() {
     run("arithmetic", draw, |&(a, b, shift), out, errors| {
         let product = (u128::from(a) * u128::from(b)) >> shift;
         assert_eq!(out[0], u64::try_from(product).unwrap_or(u64::MAX), "{a} * {b} >> {shift}");
-        assert_eq!(out[3], if a == 0 { 0 } else { u64::from(a.leading_zeros()) });
+        assert_eq!(out[2], if a == 0 { 0 } else { u64::from(a.leading_zeros()) });
         let quotient = match (a, b) {
             (0, _) => 0,
             (_, 0) => u128::MAX,
@@ -172,82 +172,6 @@ fn arithmetic() {
             let real = quotient as f64;
             errors.compare("ratio", out[1] as f64, real, 1.0 + pow2(-30) * real);
         }
-        let root = (a as f64 / pow2(40)).sqrt();
-        errors.compare("root", out[2] as f64 / pow2(32), root, pow2(-31) * root + pow2(-32));
-    });
-}
-
-#[test]
-fn aimd() {
-    let draw = |random: &mut Random| {
-        let (w, n) = (random.window(1.0), random.acked());
-        let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
-        row(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
-    };
-    run("aimd", draw, |(spec, a), out, errors| {
-        let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
-        let grown = law.grow(w, n, &context());
-        let bound = pow2(-30) * (grown - w) + pow2(-39) * n;
-        errors.compare("grow", packets(out[0]), grown, bound);
-        let cut = law.cut(w, Signal::Loss, &context());
-        errors.compare_cut(out[1], cut, w);
-    });
-}
-
-#[test]
-fn binomial() {
-    let draw = |random: &mut Random| {
-        let (w, n) = (random.window(1.0), random.acked());
-        let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
-        let (k, l) = (random.below(9) as f64 / 2.0, random.below(3) as f64 / 2.0);
-        row(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
-    };
-    run("binomial", draw, |(spec, a), out, errors| {
-        let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
-        let grown = law.grow(w, n, &context());
-        let bound = pow2(-27) * (grown - w) + pow2(-37) * n;
-        errors.compare("grow", packets(out[0]), grown, bound);
-        let cut = law.cut(w, Signal::Loss, &context());
-        let power = w.powf(spec.get("l").unwrap());
-        errors.compare("cut", packets(out[1]), cut, pow2(-30) * power + pow2(-31));
-    });
-}
-
-#[test]
-fn simd() {
-    let draw = |random: &mut Random| {
-        let (w0, n) = (random.window(1.0), random.acked());
-        let beta = random.scale(1e-3, 0.9375);
-        let w_max = if random.below(4) == 0 { 0 } else { random.window(2.0) };
-        let w = match random.below(8) {
-            0 => w0,
-            1 => w0 + 1 + random.below(1 << 20),
-            _ => w0 + (random.scale(1e-6, 1e6) * pow2(40)) as u64,
-        };
-        // A window that f64 represents exactly.
-        let w = w >> 11 << 11;
-        let reset = ["decrease", "avoidance"][random.below(2) as usize];
-        let spec = format!("simd({beta:?}, reset={reset})");
-        row(3, spec, vec![w_max, w0, w, n, random.below(2)])
-    };
-    run("simd", draw, |(spec, a), out, errors| {
-        let mut law = window_law(spec);
-        let (w_max, w0, w, n) = (packets(a[0]), packets(a[1]), packets(a[2]), a[3] as f64);
-        if a[0] != 0 {
-            let why = if a[4] != 0 { Signal::Timeout } else { Signal::Loss };
-            let cut = law.cut(w_max, why, &context());
-            errors.compare_cut(out[0], cut, w_max);
-        }
-        law.enter(w0, &context());
-        if a[0] == 0 && w0 / (1.0 - spec.get("beta").unwrap()) >= pow2(24) {
-            return;
-        }
-        let alpha = gauge(&law, "alpha");
-        errors.compare("alpha", packets(out[1]), alpha, pow2(-28) * alpha + pow2(-38));
-        let grown = law.grow(w, n, &context());
-        let gain = grown - w;
-        let bound = pow2(-26) * gain + pow2(-31) * n * (1.0 + alpha) / w + pow2(-37) * n;
-        errors.compare("grow", packets(out[2]), grown, bound);
     });
 }
 

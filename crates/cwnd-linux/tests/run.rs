@@ -228,10 +228,10 @@ fn unsupported_scenarios_are_refused_in_one_line() {
         }
         line
     };
-    let line = refused("highspeed", Backend::Linux);
-    assert!(line.starts_with("flow highspeed: highspeed: has no kernel implementation"), "{line}");
+    let line = refused("copa", Backend::Linux);
+    assert!(line.starts_with("flow copa: copa: has no kernel implementation"), "{line}");
     assert!(line.contains("aimd, reno") && line.contains("built into this kernel"), "{line}");
-    assert!(refused("binomial(k=0.3)", Backend::Linux).contains("multiple of 1/2"));
+    assert!(refused("cubic(c=0.005)", Backend::Linux).contains("at least 0.01"));
     assert!(refused("python:mine", Backend::Udt).contains("run on sim only"));
     let line = refused("kernel:vegaz", Backend::Linux);
     assert!(line.starts_with("flow vegaz: kernel:vegaz: this kernel has "), "{line}");

@@ -62,8 +62,8 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::linux::{
-        KernelError, Trace, kernel_check, kernel_find, kernel_law, kernel_list, kernel_load,
-        kernel_unload,
+        KernelError, Trace, kernel_check, kernel_find, kernel_implemented, kernel_law, kernel_list,
+        kernel_load, kernel_unload,
     };
     #[pymodule_export]
     use crate::metrics::{
@@ -107,7 +107,4 @@ mod _native {
     const LARGEST_FILE: usize = crate::scenario::LARGEST_FILE;
     #[pymodule_export]
     const SCALES: [u32; 3] = cwnd_sim::metrics::SCALES;
-    #[cfg(target_os = "linux")]
-    #[pymodule_export]
-    const KERNEL_IMPLEMENTED: &[&str] = &cwnd_linux::bpf::IMPLEMENTED;
 }

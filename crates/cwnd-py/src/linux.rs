@@ -59,6 +59,8 @@ export! {
     /// Unloads one.
     kernel_unload(what: &str) -> PyResult<Loaded> =
         bpf::unload(what).map(Loaded::from).map_err(refused);
+    /// The controllers that have a kernel implementation, with the parameters that they need.
+    kernel_implemented() -> Vec<String> = bpf::implemented();
     /// What this kernel allows: name, whether it is fine, and words.
     kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> = {
         let found = py.detach(bpf::check);
@@ -143,6 +145,7 @@ fn record<'py>(
     let min_rtt = f64::from(flow.last.min_rtt) / 1e6;
     let (window, application) = flow.limited;
     let rate = (!flow.rate.is_empty()).then(|| ("rate", flow.rate.clone()));
+    let cuts = |why| flow.cuts.iter().filter(|(_, cut)| cut.why == why).count() as u64;
     let observed = FlowRecord {
         completed: f64::NAN,
         acknowledged: f64::NAN,
@@ -153,7 +156,9 @@ fn record<'py>(
         packets_received: flow.last.delivered.into(),
         packets_lost: flow.last.retransmitted.into(),
         retransmissions: flow.last.retransmitted.into(),
-        timeouts: flow.cuts.iter().filter(|(_, cut)| cut.why == Signal::Timeout).count() as u64,
+        packets_marked: flow.marked,
+        timeouts: cuts(Signal::Timeout),
+        ecn_cuts: cuts(Signal::Mark),
         limited: Limited { window, application, ..Limited::default() },
         mean_rtt: sum / count as f64,
         min_rtt: if min_rtt > 0.0 { min_rtt } else { f64::NAN },

@@ -1,4 +1,4 @@
-//! The code of a law in a file, as `struct law` of `kernel/law.h` has it.
+//! The code of a law, as `struct law` of `kernel/law.h` has it.
 
 use super::Implementation;
 use cwnd_law::{Hook, Input, Kind, Law, REGISTERS, Routine};
@@ -71,37 +71,40 @@ fn form(input: Input) -> Option<Form> {
         | Input::AckedDeliveryLost
         | Input::AckedDeliveryInFlight
         | Input::AckedDeliveryApplicationLimited => return None,
-        // The hook `adopt` does not run in the kernel.
+        // The loader runs the hook `adopt`.
         Input::WholePackets => return None,
     })
 }
 
-/// The implementation of a law in a file with the values of its parameters, or why there is none.
+/// The implementation of a law with the values of its parameters, or why there is none.
 pub(super) fn implementation(law: &Law, values: &[f64]) -> Result<Implementation, String> {
     let needs_ecn = law.instance(values).ask(Hook::NeedsEcn, |_| None) == Some(1.0);
     let program = match law.kind() {
         Kind::Window => "window_law",
         Kind::Rate => "rate_law",
     };
-    Ok(Implementation { law: program, params: encode(law, values)?, needs_ecn })
+    Ok(Implementation { law: program, params: encode_law(law, values)?, needs_ecn })
 }
 
 /// `struct law` of `kernel/law.h` in 64-bit words, with the values of the law's parameters.
 ///
 /// # Errors
 /// The law uses a value that the kernel does not have.
-pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
-    let program = law.program(values);
+pub fn encode_law(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
+    let program = law.program();
     let mut inputs = Vec::new();
     let mut hooks = [0; HOOKS];
-    // A law begins with the conventions of the RFCs: those of Linux are the kernel's own controllers.
+    // The conventions are those of the RFCs: those of Linux are the kernel's own controllers'.
+    let mut begun = law.instance(values);
+    begun.call(Hook::Adopt, |_| Some(0.0));
+    let registers: &[f64; REGISTERS] = begun.registers();
     let routines = program.routines.iter().filter(|routine| routine.hook != Hook::Adopt);
     for Routine { hook, entry, inputs: used } in routines {
         hooks[*hook as usize] =
             *entry as u32 | (inputs.len() as u32) << 16 | (used.len() as u32) << 24;
         for &(input, register, present) in *used {
             let Some(form) = form(input) else {
-                return Err(format!("the kernel has no {} for a law in a file", input.name()));
+                return Err(format!("the kernel has no {} for a law", input.name()));
             };
             let present = present.unwrap_or(ALWAYS);
             inputs.push(u32::from_le_bytes([input as u8, register, present, form as u8]));
@@ -116,7 +119,6 @@ pub fn encode(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     words.extend(inputs);
     words.extend(hooks);
     let pairs = words.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
-    let registers: &[f64; REGISTERS] = &program.registers;
     Ok(pairs.chain(registers.iter().map(|value| value.to_bits())).collect())
 }
 

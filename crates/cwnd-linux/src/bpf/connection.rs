@@ -4,7 +4,7 @@ use super::event::{Event, Kind, per_second};
 use super::replay::{Agreement, Replay};
 use super::trace::Recording;
 use cwnd::record::Entry;
-use cwnd::{Cut, Spec};
+use cwnd::{Cut, Signal, Spec};
 use std::collections::HashMap;
 
 /// Trace of one connection. The series have one value for each event that reports a window.
@@ -37,6 +37,8 @@ pub struct Connection {
     pub rtt_sum_count: (f64, u64),
     /// Seconds limited by the window, and by anything else.
     pub limited: (f64, f64),
+    /// Packets reported as marked, to a law that is a text.
+    pub marked: u64,
     recording: Recording,
     replay: Option<Replay>,
 }
@@ -58,6 +60,7 @@ impl Connection {
             cuts: Vec::new(),
             rtt_sum_count: (0.0, 0),
             limited: (0.0, 0.0),
+            marked: 0,
             recording: Recording::new(paced),
             replay: from_start.then(|| Replay::new(spec)).flatten(),
         }
@@ -80,6 +83,13 @@ impl Connection {
             self.rtt_sum_count =
                 (self.rtt_sum_count.0 + f64::from(event.rtt) / 1e6, self.rtt_sum_count.1 + 1);
         }
+        self.marked += match (&event.given, event.kind) {
+            (Some(given), Kind::Acked) => u64::from(given.marked),
+            (Some(given), Kind::Cut | Kind::Lost) if given.why == Signal::Mark => {
+                u64::from(event.packets)
+            }
+            _ => 0,
+        };
         if event.replaces_cut(paced) {
             self.cuts.pop();
         }

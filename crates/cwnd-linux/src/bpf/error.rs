@@ -15,6 +15,9 @@ pub enum Error {
     /// No loaded controller has the name or specification.
     #[error("{0}")]
     NotLoaded(String),
+    /// Another trace receives the events of the controller.
+    #[error("{0}")]
+    Traced(String),
     /// The kernel lacks a feature, or the user a capability.
     #[error("{0}")]
     Missing(String),

@@ -38,9 +38,9 @@ pub enum Kind {
     Recovered,
     /// The packet size changed.
     Mtu,
-    /// Laws in files: the kernel reduced the window by a rule of its own.
+    /// Laws that are texts: the kernel reduced the window by a rule of its own.
     Reduced,
-    /// Rate laws in files: the law cut its rate because the round-trip time rises.
+    /// Rate laws that are texts: the law cut its rate because the round-trip time rises.
     Delay,
 }
 
@@ -85,8 +85,8 @@ pub struct Event {
     pub time: u64,
     /// Identifies the connection while it is open.
     pub connection: u64,
-    /// The window (Q40 packets) or rate (Q24 packets per second) before. Of a law in a file this
-    /// and the three below are the bits of binary64.
+    /// The window (Q40 packets) or rate (Q24 packets per second) before. Of a text this and
+    /// the three below are the bits of binary64.
     pub before: u64,
     /// The window or rate after.
     pub after: u64,
@@ -134,7 +134,7 @@ pub struct Event {
     pub smoothed_rtt: u32,
     /// The inputs of a whole controller.
     pub whole: Option<Whole>,
-    /// The inputs of a law in a file.
+    /// The inputs of a law that is a text.
     pub given: Option<Given>,
 }
 

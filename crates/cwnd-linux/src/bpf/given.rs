@@ -1,7 +1,6 @@
-//! What a program gave to a law in a file: `struct law_event` of `kernel/law_connection.h`, which
+//! What a program gave to a law that is a text: `struct law_event` of `kernel/law_connection.h`, which
 //! follows the `struct event`.
 
-use super::event::Event;
 use cwnd::{Context, Dur, Rtt, Signal, Time};
 
 /// The members of `struct law_event` after `struct event`.
@@ -36,7 +35,7 @@ const NONE: u64 = u64::MAX;
 impl Given {
     const SIZE: usize = 88;
 
-    /// Parses the bytes after a `struct event`; `None` if they are none of a law in a file.
+    /// Parses the bytes after a `struct event`; `None` if they are none of a text.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Given> {
         let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
         let u64_at = |n: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * n + k]));
@@ -71,7 +70,34 @@ impl Given {
     }
 }
 
-/// Whether the event follows the one of number `last` of its connection.
-pub(super) fn follows(event: &Event, last: u32) -> bool {
-    event.given.is_none_or(|given| given.number == last.wrapping_add(1))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_has_given() {
+        let mut bytes = [0; Given::SIZE];
+        let words = [7_000_000_u64, 40_000, NONE, 41_000, 5_000_000, 0, 1500, 1, 9];
+        for (word, number) in bytes.chunks_exact_mut(8).zip(words) {
+            word.copy_from_slice(&number.to_ne_bytes());
+        }
+        for (at, number) in [(72, 3_u32), (76, 4), (80, 2), (84, 1)] {
+            bytes[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+        }
+        let given = Given::from_bytes(&bytes).unwrap();
+        assert_eq!((given.time, given.number, given.marked), (9, 3, 4));
+        assert_eq!((given.why, given.answer), (Signal::Timeout, true));
+        let cx = given.context();
+        assert_eq!(
+            (cx.now, cx.last_cut),
+            (Time::from_nanos(7_000_000), Time::from_nanos(5_000_000))
+        );
+        assert_eq!((cx.packet, cx.slow_start), (1500, true));
+        let rtt = cx.rtt.unwrap();
+        assert_eq!((rtt.smoothed, rtt.min), (Dur::from_micros(40), Dur::MAX));
+        assert_eq!(rtt.latest, Dur::from_micros(41));
+        bytes[8..16].copy_from_slice(&NONE.to_ne_bytes());
+        assert_eq!(Given::from_bytes(&bytes).unwrap().context().rtt, None);
+        assert_eq!(Given::from_bytes(&bytes[1..]), None);
+    }
 }

@@ -1,48 +1,40 @@
-//! Kernel implementations of controllers: a program of `kernel/` with its parameters, in fixed point,
-//! or the code of a law in a file.
+//! Kernel implementations of controllers: the code of a law that is a text, or a program of `kernel/`
+//! with its parameters, in fixed point.
 
 use super::{Error, code};
-use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
-use cwnd::{Law, MakeController, Settings, Spec};
+use cwnd::Spec;
+use cwnd::registry::{Algorithm, algorithms};
 
 /// A program of `kernel/` with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Implementation {
-    /// The base name of the program and its object: the law, or the kind of law in a file.
+    /// The base name of the program and its object: the controller, or the kind of a law that is a
+    /// text.
     pub law: &'static str,
-    /// The members of `struct LAW_params`, in order; of a law in a file, `struct law` in 64-bit
-    /// words.
+    /// The members of `struct LAW_params`, in order; of a text, `struct law` in 64-bit words.
     pub params: Vec<u64>,
     /// Whether connections that use it ask for ECN.
     pub needs_ecn: bool,
 }
 
-/// Controllers with a kernel implementation, in the order of the registry, with the parameters that
-/// they need.
-pub const IMPLEMENTED: [&str; 14] = [
-    "aimd",
-    "reno",
-    "gaimd",
-    "friendly",
-    "binomial",
-    "iiad",
-    "sqrt",
-    "simd",
-    "aira",
-    "aiad",
-    "westwood",
-    "cubic",
-    "daimd(delay=off)",
-    "bbr3",
-];
+/// Returns the controllers with a kernel implementation, in the order of the registry, with the
+/// parameters that they need.
+pub fn implemented() -> Vec<String> {
+    let needed = |algorithm: &'static Algorithm| match algorithm.name {
+        "daimd" => Spec::parse("daimd(delay=off)").ok(),
+        _ => Some(Spec::new(algorithm)),
+    };
+    let specs = algorithms().iter().filter_map(needed);
+    specs.filter(|spec| matches!(find(spec), Ok(Some(_)))).map(|spec| spec.to_string()).collect()
+}
 
-/// Whether a controller has a kernel implementation in fixed point, at least with some parameters.
-pub fn is_implemented(name: &str) -> bool {
-    IMPLEMENTED.iter().any(|spec| spec.split('(').next() == Some(name))
+/// Whether a controller has a kernel implementation, at least with some parameters.
+pub fn is_implemented(algorithm: &'static Algorithm) -> bool {
+    !matches!(find(&Spec::new(algorithm)), Ok(None))
 }
 
 /// Converts to fixed point with `bits` fractional bits, rounding to nearest, saturating.
-pub fn fixed(value: f64, bits: i32) -> u64 {
+fn fixed(value: f64, bits: i32) -> u64 {
     (value * 2f64.powi(bits)).round() as u64
 }
 
@@ -55,7 +47,6 @@ fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
 /// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the
 /// program ends.
 const MIN_C: f64 = 0.01;
-const HALVES: &str = "in the kernel implementation a power is a multiple of 1/2";
 const FEEDBACKS: &str = "the kernel implementation has feedback=event and feedback=report only";
 /// Stages of DAIMD's increase: 10^0 to 10^15 bit/s.
 const STAGES: i32 = 16;
@@ -66,134 +57,99 @@ impl Implementation {
     /// # Errors
     /// The controller, or one of its parameters, has no kernel implementation.
     pub fn of(spec: &Spec) -> Result<Implementation, Error> {
-        let value = |name: &str| spec.get(name).unwrap_or(0.0);
-        let unsupported = |why: &str| Err(Error::NoImplementation(format!("{spec}: {why}")));
-        if value("start") >= 1.0 {
-            return unsupported("slow start is the kernel's, without HyStart++: leave out start");
-        }
-        if value("pacing") != 0.0 {
-            return unsupported("the kernel paces, not the law: leave out pacing");
-        }
-        let fixed_point = |law, params| Ok(Implementation { law, params, needs_ecn: false });
-        if spec.name() == "bbr3" {
-            return fixed_point("bbr3", vec![value("aging") as u64]);
-        }
-        if let Some(text) = spec.algorithm().law()
-            && !is_implemented(spec.name())
-        {
-            let parameters = text.parameters().iter();
-            let values = parameters.map(|it| spec.get(&it.name).unwrap_or(it.default));
-            let values: Vec<_> = values.collect();
-            return code::implementation(text, &values).or_else(|why| unsupported(&why));
-        }
-        for (parameter, only) in
-            [("threshold", "half"), ("peak", "last"), ("filter", "interval"), ("delay", "off")]
-        {
-            if value(parameter) != 0.0 {
-                return unsupported(&format!(
-                    "the kernel implementation has {parameter}={only} only"
-                ));
-            }
-        }
-        let law = match spec.law(&Settings::default()) {
-            Some(Law::Window(law)) => law,
-            Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
-                let (tau, syn) = (value("tau"), value("syn"));
-                let each_report = match law.feedback() {
-                    Feedback::Event => 0,
-                    Feedback::Report => 1,
-                    _ => return unsupported(FEEDBACKS),
-                };
-                let mut params = vec![
-                    fixed(value("beta"), 32),
-                    fixed(value("lambda"), 32),
-                    fixed(syn * 1e6, 0),
-                    fixed(value("capacity"), 0),
-                    each_report,
-                ];
-                params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
-                return fixed_point("daimd", params);
-            }
-            _ => return unsupported(&list_implemented()),
+        let none = || {
+            let others = implemented().join(", ");
+            format!("has no kernel implementation; these have one: {others}")
         };
-        let (law, params) = match law {
-            AnyLaw::Aimd(_) | AnyLaw::Reno(_) | AnyLaw::Gaimd(_) | AnyLaw::Friendly(_) => {
-                let (alpha, beta) = match law {
-                    AnyLaw::Reno(_) => (1.0, 0.5),
-                    AnyLaw::Gaimd(_) => (value("alpha"), 1.0 - value("kept")),
-                    AnyLaw::Friendly(_) if value("timeouts") != 0.0 => {
-                        let kept = 1.0 - value("beta");
-                        (4.0 * (1.0 - kept * kept) / 3.0, value("beta"))
-                    }
-                    AnyLaw::Friendly(_) => {
-                        (3.0 * value("beta") / (2.0 - value("beta")), value("beta"))
-                    }
-                    _ => (value("alpha"), value("beta")),
-                };
-                ("aimd", vec![fixed(alpha, 40), fixed(beta, 32)])
-            }
-            AnyLaw::Binomial(_) | AnyLaw::Iiad(_) | AnyLaw::Sqrt(_) => {
-                let (k, l, alpha, beta) = match law {
-                    AnyLaw::Iiad(_) => (1.0, 0.0, 1.0, 2.0 / 3.0),
-                    AnyLaw::Sqrt(_) => (0.5, 0.5, 1.0, 2.0 / 3.0),
-                    _ => (value("k"), value("l"), value("alpha"), value("beta")),
-                };
-                for (name, power) in [("k", k), ("l", l)] {
-                    if (2.0 * power).fract() != 0.0 {
-                        return unsupported(&format!("{name} is {power}: {HALVES}"));
-                    }
-                }
-                ("binomial", vec![fixed(k, 1), fixed(l, 1), fixed(alpha, 40), fixed(beta, 32)])
-            }
-            AnyLaw::Simd(_) => {
-                let beta = value("beta");
-                let c = 3.0 * beta.sqrt() / ((1.0 - 2.0 * beta / 3.0) * 2f64.sqrt());
-                let reset = u64::from(value("reset") == 0.0);
-                ("simd", vec![fixed(beta, 32), fixed(1.0 - beta, 32), fixed(c, 40), reset])
-            }
-            AnyLaw::Aira(_) => {
-                let (bound, rounds) = (value("bound"), value("rounds").floor());
-                if rounds != value("rounds") {
-                    return unsupported("in the kernel implementation rounds is a whole number");
-                }
-                let flag = |name| value(name) as u64;
-                let mut params = vec![
-                    fixed(value("beta"), 32),
-                    fixed(bound, 32),
-                    fixed((1.0 - bound) / rounds, 48),
-                    rounds as u64,
-                    fixed(value("ratio"), 32),
-                ];
-                params.extend(["mail", "reset", "increase", "decrease", "timeout"].map(flag));
-                ("aira", params)
-            }
-            AnyLaw::Cubic(_) => {
-                let (c, kept) = (value("c"), value("kept"));
-                if c < MIN_C {
-                    return unsupported(&format!(
-                        "c is {c}: in the kernel implementation it is at least {MIN_C}"
-                    ));
-                }
-                let alpha = 3.0 * (1.0 - kept) / (1.0 + kept);
-                let params = vec![
-                    fixed(c, 40),
-                    fixed(kept, 32),
-                    fixed((1.0 + kept) / 2.0, 32),
-                    fixed(alpha, 40),
-                    value("fast") as u64,
-                ];
-                ("cubic", params)
-            }
-            // Westwood has no `rate`: 0 is the clock of acknowledgements.
-            AnyLaw::Aiad(_) => ("aiad", vec![fixed(value("tau") * 1e9, 0), value("rate") as u64]),
-            _ => return unsupported(&list_implemented()),
-        };
-        fixed_point(law, params)
+        let found = find(spec).and_then(|found| found.ok_or_else(none));
+        found.map_err(|why| Error::NoImplementation(format!("{spec}: {why}")))
     }
 }
 
-fn list_implemented() -> String {
-    format!("has no kernel implementation; these have one: {}", IMPLEMENTED.join(", "))
+/// The kernel implementation of a controller, if it has one; an error says which of its parameters
+/// the implementation does not have.
+fn find(spec: &Spec) -> Result<Option<Implementation>, String> {
+    let value = |name: &str| spec.get(name).unwrap_or(0.0);
+    if let Some(law) = spec.algorithm().law() {
+        check_machine(spec)?;
+        let values = law.parameters().iter().map(|it| spec.get(&it.name).unwrap_or(it.default));
+        return code::implementation(law, &values.collect::<Vec<_>>()).map(Some);
+    }
+    let (program, params) = match spec.name() {
+        "aira" => {
+            let (bound, rounds) = (value("bound"), value("rounds").floor());
+            if rounds != value("rounds") {
+                return Err("in the kernel implementation rounds is a whole number".into());
+            }
+            let flag = |name| value(name) as u64;
+            let mut params = vec![
+                fixed(value("beta"), 32),
+                fixed(bound, 32),
+                fixed((1.0 - bound) / rounds, 48),
+                rounds as u64,
+                fixed(value("ratio"), 32),
+            ];
+            params.extend(["mail", "reset", "increase", "decrease", "timeout"].map(flag));
+            ("aira", params)
+        }
+        // Westwood has no `rate`: 0 is the clock of acknowledgements.
+        "aiad" | "westwood" => ("aiad", vec![fixed(value("tau") * 1e9, 0), value("rate") as u64]),
+        "cubic" => {
+            let (c, kept) = (value("c"), value("kept"));
+            if c < MIN_C {
+                return Err(format!(
+                    "c is {c}: in the kernel implementation it is at least {MIN_C}"
+                ));
+            }
+            let alpha = 3.0 * (1.0 - kept) / (1.0 + kept);
+            let params = vec![
+                fixed(c, 40),
+                fixed(kept, 32),
+                fixed((1.0 + kept) / 2.0, 32),
+                fixed(alpha, 40),
+                value("fast") as u64,
+            ];
+            ("cubic", params)
+        }
+        "daimd" => {
+            let (tau, syn) = (value("tau"), value("syn"));
+            let each_report = match value("feedback") as u32 {
+                0 => 0,
+                3 => 1,
+                _ => return Err(FEEDBACKS.into()),
+            };
+            let mut params = vec![
+                fixed(value("beta"), 32),
+                fixed(value("lambda"), 32),
+                fixed(syn * 1e6, 0),
+                fixed(value("capacity"), 0),
+                each_report,
+            ];
+            params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
+            ("daimd", params)
+        }
+        "bbr3" => ("bbr3", vec![value("aging") as u64]),
+        _ => return Ok(None),
+    };
+    check_machine(spec)?;
+    for (parameter, only) in [("peak", "last"), ("filter", "interval"), ("delay", "off")] {
+        if value(parameter) != 0.0 {
+            return Err(format!("the kernel implementation has {parameter}={only} only"));
+        }
+    }
+    Ok(Some(Implementation { law: program, params, needs_ecn: false }))
+}
+
+/// Checks that slow start and pacing are the kernel's.
+fn check_machine(spec: &Spec) -> Result<(), String> {
+    let value = |name: &str| spec.get(name).unwrap_or(0.0);
+    if value("start") >= 1.0 {
+        return Err("slow start is the kernel's, without HyStart++: leave out start".into());
+    }
+    if value("pacing") != 0.0 {
+        return Err("the kernel paces, not the law: leave out pacing".into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -205,47 +161,46 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_listed_controllers_are_implemented() {
-        for algorithm in cwnd::registry::algorithms() {
-            let listed: Vec<_> = IMPLEMENTED
-                .into_iter()
-                .filter(|spec| Spec::parse(spec).unwrap().name() == algorithm.name)
-                .collect();
-            assert!(listed.iter().all(|spec| implementation(spec).is_ok()), "{}", algorithm.name);
-            let by_default = Implementation::of(&Spec::new(algorithm)).is_ok();
-            assert_eq!(by_default, listed == [algorithm.name], "{}", algorithm.name);
-            assert_eq!(is_implemented(algorithm.name), !listed.is_empty(), "{}", algorithm.name);
+    fn laws_that_are_texts_are_interpreted() {
+        let implemented = implemented();
+        for algorithm in algorithms().iter().filter(|algorithm| algorithm.law().is_some()) {
+            let law = Implementation::of(&Spec::new(algorithm)).unwrap().law;
+            assert!(["window_law", "rate_law"].contains(&law), "{}", algorithm.name);
+            assert!(implemented.iter().any(|name| name == algorithm.name), "{}", algorithm.name);
+        }
+        let programs: Vec<_> = algorithms()
+            .iter()
+            .filter(|algorithm| algorithm.law().is_none() && is_implemented(algorithm))
+            .map(|algorithm| algorithm.name)
+            .collect();
+        assert_eq!(programs, ["aira", "aiad", "westwood", "cubic", "daimd", "bbr3"]);
+        for name in implemented {
+            assert!(implementation(&name).is_ok(), "{name}");
         }
     }
 
     #[test]
-    fn names_of_one_law_are_equal() {
-        let half = 1 << 31;
-        assert_eq!(
-            implementation("reno"),
-            Ok(Implementation { law: "aimd", params: vec![1 << 40, half], needs_ecn: false })
+    fn parameters_are_in_the_code() {
+        assert_ne!(implementation("aimd(0.31, 1/8)"), implementation("aimd"));
+        assert_ne!(implementation("gaimd(threshold=kept)"), implementation("gaimd"));
+        assert_ne!(implementation("binomial(k=0.3)"), implementation("binomial"));
+        assert_ne!(
+            implementation("daimd(delay=off)"),
+            implementation("daimd(feedback=report, delay=off)")
         );
-        assert_eq!(implementation("gaimd(1, 1/2)"), implementation("reno"));
-        assert_eq!(implementation("friendly(1/2)"), implementation("reno"));
         assert_eq!(implementation("westwood"), implementation("aiad(rate=ack)"));
-        assert_eq!(implementation("sqrt"), implementation("binomial(0.5, 0.5, 1, 2/3)"));
+        let needs_ecn = |spec| implementation(spec).unwrap().needs_ecn;
+        assert_eq!(["dctcp", "reno"].map(needs_ecn), [true, false]);
     }
 
     #[test]
     fn unsupported_specs_are_explained() {
-        let text = implementation("vegas").unwrap_err();
-        assert!(
-            text.starts_with("vegas: has no kernel implementation; these have one: aimd, reno")
-        );
+        let text = implementation("copa").unwrap_err();
+        assert!(text.starts_with("copa: has no kernel implementation; these have one: aimd, reno"));
         for (spec, why) in [
-            (
-                "binomial(k=0.3)",
-                "k is 0.3: in the kernel implementation a power is a multiple of 1/2",
-            ),
             ("cubic(c=0.005)", "c is 0.005: in the kernel implementation it is at least 0.01"),
             ("daimd(feedback=packet, delay=off)", FEEDBACKS),
             ("daimd(feedback=syn, delay=off)", FEEDBACKS),
-            ("gaimd(threshold=kept)", "the kernel implementation has threshold=half only"),
             ("aira(peak=mean)", "the kernel implementation has peak=last only"),
             ("aiad(filter=fixed)", "the kernel implementation has filter=interval only"),
             ("daimd", "the kernel implementation has delay=off only"),
@@ -257,9 +212,5 @@ mod tests {
         ] {
             assert_eq!(implementation(spec), Err(format!("{spec}: {why}")));
         }
-        assert_ne!(
-            implementation("daimd(delay=off)"),
-            implementation("daimd(feedback=report, delay=off)")
-        );
     }
 }

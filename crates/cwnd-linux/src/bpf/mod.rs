@@ -16,11 +16,11 @@ mod unpinned;
 mod whole;
 
 pub use check::{Finding, check};
-pub use code::encode;
+pub use code::encode_law;
 pub use connection::{Connection, Connections};
 pub use error::Error;
 pub use given::Given;
-pub use implementation::{IMPLEMENTED, Implementation, fixed, is_implemented};
+pub use implementation::{Implementation, implemented, is_implemented};
 pub use pinned::{Instance, default_controller, default_name, find, list, load, unload};
 pub use replay::{Agreement, BOUND, Replay};
 pub(crate) use trace::monotonic;

@@ -6,6 +6,7 @@ use super::loader::{Registered, check_btf, register};
 use super::{Error, Implementation};
 use crate::emulate::Namespace;
 use cwnd::Spec;
+use cwnd::registry::Build;
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::mount::MsFlags;
@@ -185,7 +186,10 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
     let control = Control { spec: text.clone(), previous, ..Control::default() };
     let registered =
         register(&implementation, &name, &control.to_bytes()).map_err(explain_permission)?;
-    let law = spec.algorithm().law().map(|law| law.text().to_owned());
+    let law = match spec.algorithm().build {
+        Build::File(law) => Some(law.text().to_owned()),
+        _ => None,
+    };
     pin(&name, registered, law.as_deref()).inspect_err(|_| remove_pins(&name))?;
     if default {
         set_default(&name).inspect_err(|_| remove_pins(&name))?;

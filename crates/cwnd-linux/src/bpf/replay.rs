@@ -5,12 +5,12 @@
 //! connection. The whole state of a whole controller does: its steps start from the replay's own
 //! window and pacing rate.
 //!
-//! A law in a file computes the same bits in the kernel: each step has to be equal. Its events have
+//! A law that is a text computes the same bits in the kernel: each step has to be equal. Its events have
 //! numbers, and the replay ends at a missing one.
 
 use super::Implementation;
 use super::event::{Event, Kind, difference, micros};
-use super::given::{Given, follows};
+use super::given::Given;
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
@@ -18,8 +18,8 @@ use cwnd::{
     Time, WindowLaw,
 };
 
-/// Largest accepted relative difference between a window or rate of the kernel and of the law; 0 for
-/// a law in a file.
+/// Largest accepted relative difference between a window or rate of the kernel and of the law; a
+/// text has none.
 ///
 /// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's
 /// `a` by 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
@@ -39,7 +39,7 @@ pub struct Agreement {
     /// Largest relative difference of the window or rate.
     pub max_error: f64,
     /// Steps that are not compared: of whole controllers, because rounding has changed a decision
-    /// before; of laws in files, because an event was lost.
+    /// before; of texts, because an event was lost.
     pub parted: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Replay {
     /// The receiver's newest timestamp, and nanoseconds of its clock since the first one.
     timestamp: Option<u32>,
     receiver_time: u64,
-    /// The number of the last event of a law in a file; `None` after a lost one.
+    /// The number of the last event of a text; `None` after a lost one.
     number: Option<u32>,
     agreement: Agreement,
 }
@@ -90,12 +90,14 @@ impl Replay {
     /// Processes an event. Returns the law's window or rate if the event changes it.
     pub fn step(&mut self, event: &Event) -> Option<f64> {
         let received_at = self.receiver_time(event);
-        self.number = self.number.filter(|last| follows(event, *last));
-        if self.number.is_none() {
-            self.agreement.parted += 1;
-            return None;
+        if let Some(given) = &event.given {
+            let next = self.number.map(|last| last.wrapping_add(1));
+            self.number = next.filter(|next| *next == given.number);
+            if self.number.is_none() {
+                self.agreement.parted += 1;
+                return None;
+            }
         }
-        self.number = event.given.map_or(self.number, |given| Some(given.number));
         let (expected, error) = match &mut self.law {
             ReplayedLaw::Window { law, saved } => {
                 let expected = window_step(law, saved, event, received_at)?;
@@ -168,7 +170,7 @@ fn window_step(
         Kind::Acked => {
             let mut acked = event.acked(cx.now);
             acked.received_at = received_at;
-            // What the window grows for is known later: a law in a file is given all packets.
+            // What the window grows for is known later: a text is given all packets.
             acked.credit = event.given.map_or(0, |_| event.packets);
             law.observe(&acked, &cx);
             None
@@ -183,7 +185,9 @@ fn window_step(
         }
         Kind::Grow if event.given.is_some() => {
             let grown = law.grow(before, f64::from(event.packets), &cx);
-            Some(grown.max(MIN_WINDOW).min(MAX_WINDOW))
+            // An answer that is not a number leaves the least window.
+            let grown = grown.max(MIN_WINDOW);
+            Some(grown.min(MAX_WINDOW))
         }
         Kind::Grow => {
             let mut cx = cx;
@@ -259,7 +263,7 @@ fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<(f64, f64)> {
     Some((rate, event.per_second(event.after)))
 }
 
-/// The same of a law in a file, with the paced machine's bounds of its answers.
+/// The same of a text, with the paced machine's bounds of its answers.
 fn rate_law_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
     let (cx, before) = (given.context(), Rate::per_sec(event.per_second(event.before)));
     let (rate, otherwise) = match event.kind {

@@ -48,6 +48,12 @@ impl Trace {
     ) -> Result<Trace, Error> {
         let ring_error =
             |error| Error::bpf(format!("cannot read the ring buffer of {name}"))(error);
+        if Control::read(&control)?.until > monotonic()? {
+            return Err(Error::Traced(format!(
+                "{name} has a trace already, or had one that was killed within the last {} s",
+                LEASE / 1_000_000_000
+            )));
+        }
         let (sender, received) = channel();
         capture_log();
         let mut builder = RingBufferBuilder::new();
@@ -154,7 +160,11 @@ impl Recording {
             }
             return;
         }
-        let merged = matches!(event.kind, Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round);
+        let merged = matches!(
+            event.kind,
+            // The kernel reduced its window before the acknowledgement.
+            Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round | Kind::Reduced
+        );
         if !merged {
             self.flush(&mut entry);
         }

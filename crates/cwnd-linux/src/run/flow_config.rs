@@ -278,14 +278,14 @@ fn tcp_controller(spec: &Spec, available: &str) -> Result<TcpController, String>
     if let Some(name) = available.split_ascii_whitespace().find(built_in) {
         return Ok(TcpController::BuiltIn(name.to_owned()));
     }
-    if is_implemented(spec.name()) || spec.algorithm().law().is_some() {
+    if is_implemented(spec.algorithm()) {
         return Err(unsupported);
     }
-    let known = |name: &&str| algorithms().iter().any(|algorithm| algorithm.name == *name);
-    let built_in: Vec<_> = available
-        .split_ascii_whitespace()
-        .filter(|name| known(name) && !is_implemented(name))
-        .collect();
+    let without = |name: &&str| {
+        let algorithm = algorithms().iter().find(|algorithm| algorithm.name == *name);
+        algorithm.is_some_and(|algorithm| !is_implemented(algorithm))
+    };
+    let built_in: Vec<_> = available.split_ascii_whitespace().filter(without).collect();
     let built_in = if built_in.is_empty() { "none".into() } else { built_in.join(", ") };
     Err(format!("{unsupported}; built into this kernel, without parameters: {built_in}"))
 }
