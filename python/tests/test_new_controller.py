@@ -56,7 +56,7 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind,
     assert f"impl {kind.title()}Law for TcpLp" in law
     assert "$" not in law + entries
     assert "pub mod daimd;\npub mod tcp_lp;\npub(crate) mod text;" in modules
-    assert "pub use daimd::{Daimd, DaimdParameters, Feedback};\npub use tcp_lp::TcpLp;\npub use texts::*;" in modules
+    assert "Feedback};\npub use tcp_lp::TcpLp;\npub use texts::*;" in modules
     assert f"        {last},\n        TcpLp,\n    }}\n" in variants
     assert re.search(rf"^    {kind}::TCP_LP,\n(?!    {kind}::)", registry, re.MULTILINE)
     assert 'name: "tcp_lp"' in entries
