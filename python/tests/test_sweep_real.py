@@ -119,7 +119,7 @@ def test_a_plan_that_the_backend_cannot_run(real, tmp_path):
 @pytest.mark.skipif(not hasattr(_native, "check_real"), reason="needs Linux")
 def test_an_unsupported_point_is_named(real, tmp_path):
     with pytest.raises(PlanError, match=r"plan: point 0 \(dumbbell.queue = 10p\): "):
-        cwnd.sweep({**PLAN, "controllers": ["vegas"]}, out=tmp_path)
+        cwnd.sweep({**PLAN, "controllers": ["copa"]}, out=tmp_path)
     assert not real.runs
 
 
