@@ -95,8 +95,10 @@ fn entry(law: &Law) -> String {
     let given = given.collect::<Vec<_>>().join(", ");
     let values = if parameters.is_empty() { "_" } else { "v" };
     let (build, machine) = match law.kind() {
-        Kind::Window => (format!("Window(|{values}|"), "START, PACING"),
-        Kind::Rate => (format!("Rate(|{values}, _|"), ""),
+        Kind::Window => {
+            (format!("Window(|{values}|"), format!("START, pacing({:?})", law.pacing()))
+        }
+        Kind::Rate => (format!("Rate(|{values}, _|"), String::new()),
     };
     let described: String = parameters.iter().map(described).collect();
     format!(

@@ -37,7 +37,7 @@ def refused(capsys, *arguments: str) -> str:
     return err
 
 
-@pytest.mark.parametrize(("kind", "last"), [("window", "Prague"), ("rate", "Tfrc")])
+@pytest.mark.parametrize(("kind", "last"), [("window", "Cubic"), ("rate", "Tfrc")])
 def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind, last):
     old = contents(checkout)
     assert run(["new-controller", "tcp_lp", "--kind", kind]) == 0
@@ -55,8 +55,8 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind,
     assert "pub struct TcpLp" in law
     assert f"impl {kind.title()}Law for TcpLp" in law
     assert "$" not in law + entries
-    assert "pub mod prague;\npub mod tcp_lp;\npub(crate) mod text;" in modules
-    assert "pub use prague::Prague;\npub use tcp_lp::TcpLp;\npub use texts::*;" in modules
+    assert "pub mod daimd;\npub mod tcp_lp;\npub(crate) mod text;" in modules
+    assert "Feedback};\npub use tcp_lp::TcpLp;\npub use texts::*;" in modules
     assert f"        {last},\n        TcpLp,\n    }}\n" in variants
     assert re.search(rf"^    {kind}::TCP_LP,\n(?!    {kind}::)", registry, re.MULTILINE)
     assert 'name: "tcp_lp"' in entries

@@ -122,6 +122,7 @@ fn items_and_statements_are_as_the_document_says() {
     };
     for (code, head) in [
         ("summary \"TEXT\"", "summary \"Grows.\"\n"),
+        ("pacing NUMBER", "pacing 5/4\n"),
         ("source \"TEXT\"", "source \"a paper\"\n"),
         ("deviation \"TEXT\"", "deviation \"none\"\n"),
         ("parameter NAME = NUMBER in RANGE \"MEANING\"", "parameter q = 1 in (0, 1] \"q\"\n"),

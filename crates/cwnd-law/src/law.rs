@@ -98,6 +98,7 @@ pub struct Law {
     pub(crate) deviations: Vec<String>,
     pub(crate) equations: Vec<String>,
     pub(crate) parameters: Vec<Parameter>,
+    pub(crate) pacing: f64,
     pub(crate) states: Vec<State>,
     /// The named expressions of parameters, and their registers.
     pub(crate) fixed: Vec<(String, u8)>,
@@ -147,6 +148,11 @@ impl Law {
     /// Its parameters, in the order of their declarations.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// The default of the parameter `pacing` of every window law; 0 leaves it to the driver.
+    pub fn pacing(&self) -> f64 {
+        self.pacing
     }
 
     /// The lines of its hooks and named expressions, in the canonical form.

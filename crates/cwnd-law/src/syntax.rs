@@ -41,6 +41,8 @@ pub(crate) enum Item {
     Summary(String),
     Source(String),
     Deviation(String),
+    /// The default of the machine's parameter.
+    Pacing(Expr),
     Parameter(Parameter),
     /// Without a meaning it is not shown.
     State {
@@ -318,7 +320,7 @@ fn file_items(input: &mut Tokens<'_>) -> Parsed<File> {
 }
 
 fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
-    const ITEMS: &str = "summary, source, parameter, state, let, on or deviation";
+    const ITEMS: &str = "summary, source, pacing, parameter, state, let, on or deviation";
     let quoted = || cut_err(expect("a text in double quotes", text));
     let named = || cut_err(expect("a name", name));
     expect(
@@ -327,6 +329,7 @@ fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
             delimited(word("summary"), quoted(), cut_err(newline)).map(Item::Summary),
             delimited(word("source"), quoted(), cut_err(newline)).map(Item::Source),
             delimited(word("deviation"), quoted(), cut_err(newline)).map(Item::Deviation),
+            delimited(word("pacing"), value, cut_err(newline)).map(Item::Pacing),
             (
                 preceded(word("parameter"), named()),
                 opt(text),

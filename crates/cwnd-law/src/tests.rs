@@ -453,6 +453,13 @@ fn a_parameter_has_a_symbol_and_a_unit() {
         let [declared] = law.parameters() else { panic!("one parameter") };
         assert_eq!((declared.symbol.as_str(), declared.unit()), (symbol, unit));
     }
+    let pacing =
+        |item: &str| parse(&format!("= 1 in (0, 2) \"p\"\n{item}\nparameter q = 1 in (0, 2)"));
+    assert_eq!(pacing("pacing 5/4").unwrap().pacing(), 1.25);
+    assert_eq!(pacing("").unwrap().pacing(), 0.0);
+    for item in ["pacing 101", "pacing -1", "pacing 1 s"] {
+        assert_eq!(pacing(item).unwrap_err().message, "pacing is a number from 0 to 100");
+    }
     for parameter in ["= 1 s packets in [0, 2 s]", "= on packets", "= a packets in {a, b}"] {
         let error = parse(parameter).unwrap_err();
         assert_eq!(error.message, "a number of packets is a plain number", "{parameter}");

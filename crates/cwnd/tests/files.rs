@@ -16,7 +16,7 @@ macro_rules! laws {
 
 const LAWS: &[(&str, &str)] = laws![
     "../src/laws/": "aimd", "bic", "binomial", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
-        "reno", "scalable", "simd", "sqrt", "vegas";
+        "prague", "reno", "scalable", "simd", "sqrt", "vegas";
     "laws_in_files/": "aira", "daimd";
 ];
 
@@ -55,6 +55,9 @@ const SPECS: &[&str] = &[
     "vegas(alpha=1, beta=3)",
     "dctcp",
     "dctcp(g=1/8)",
+    "prague",
+    "prague(1/3, 60ms, 3)",
+    "prague(pacing=0, transition=0)",
 ];
 
 fn of_file(spec: &str) -> String {

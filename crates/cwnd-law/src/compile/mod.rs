@@ -24,6 +24,8 @@ type Checked<T> = Result<T, Diagnostic>;
 
 struct Compiler<'f> {
     names: Names<'f>,
+    /// The default of the machine's parameter `pacing`.
+    pacing: f64,
     code: Code,
     warnings: Vec<Diagnostic>,
     /// The variables that are known not to be none at this point of the hook.
@@ -45,6 +47,7 @@ pub(crate) fn law(file: &File) -> Checked<Law> {
     let kind = if file.rate { Kind::Rate } else { Kind::Window };
     let mut compiler = Compiler {
         names: Names::new(kind),
+        pacing: 0.0,
         code: Code::default(),
         warnings: Vec::new(),
         there: Vec::new(),
@@ -90,6 +93,7 @@ impl<'f> Compiler<'f> {
                     self.names.check_new(name)?;
                     self.names.add_expression(name, value)?;
                 }
+                Item::Pacing(value) => self.pacing = self.factor(value)?,
                 Item::Summary(_) | Item::Source(_) | Item::Deviation(_) | Item::On { .. } => {}
             }
         }
@@ -236,6 +240,7 @@ impl<'f> Compiler<'f> {
             deviations: text(
                 |item| if let Item::Deviation(text) = item { Some(text) } else { None },
             ),
+            pacing: self.pacing,
             states: states.collect(),
             fixed: fixed.collect(),
             parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),

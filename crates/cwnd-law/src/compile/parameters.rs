@@ -2,7 +2,7 @@
 
 use super::{Checked, Compiler, fault};
 use crate::Diagnostic;
-use crate::hook::Type;
+use crate::hook::{Kind, Type};
 use crate::law::{Domain, Parameter};
 use crate::syntax::{self, Allowed, Expr, ExprKind};
 use crate::unit::Unit;
@@ -12,6 +12,8 @@ use alloc::vec::Vec;
 
 /// The most choices of a parameter.
 pub(crate) const MAX_CHOICES: usize = 32;
+/// The largest pacing rate over window / smoothed round-trip time.
+const MAX_PACING: f64 = 100.0;
 
 impl<'f> Compiler<'f> {
     pub(super) fn parameter(&mut self, declared: &'f syntax::Parameter) -> Checked<Parameter> {
@@ -71,6 +73,17 @@ impl<'f> Compiler<'f> {
         let (name, meaning) = (name.text.clone(), meaning.clone());
         let symbol = symbol.as_ref().unwrap_or(&name).clone();
         Ok(Parameter { symbol, name, meaning, default: value, unit, packets: *packets, domain })
+    }
+
+    /// The pacing rate over window / smoothed round-trip time.
+    pub(super) fn factor(&mut self, expr: &'f Expr) -> Checked<f64> {
+        match self.constant_number(expr)? {
+            _ if self.names.kind == Kind::Rate => {
+                fault(&expr.span, "a law for the rate is always paced")
+            }
+            (factor, Unit::PLAIN) if (0.0..=MAX_PACING).contains(&factor) => Ok(factor),
+            _ => fault(&expr.span, format!("pacing is a number from 0 to {MAX_PACING}")),
+        }
     }
 
     /// The value of an expression of numbers.

@@ -1,7 +1,7 @@
 //! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait
 //! objects.
 
-use super::{Aiad, Aira, Cubic, Daimd, Prague, Tfrc, Udt, texts::*};
+use super::{Aiad, Aira, Cubic, Daimd, Tfrc, Udt, texts::*};
 use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
 use crate::law::{
@@ -65,7 +65,6 @@ any_window_law! {
         Aira,
         Aiad,
         Cubic,
-        Prague,
     }
 }
 

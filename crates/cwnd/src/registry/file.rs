@@ -1,7 +1,7 @@
 //! The laws of texts: those of the registry, and those that users write in files, as controllers by
 //! the names of their files.
 
-use super::window::{PACING, START};
+use super::window::{START, pacing};
 use super::{Algorithm, Build, Domain, Parameter, Range};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -67,7 +67,7 @@ pub(super) fn find(name: &str) -> Option<&'static Algorithm> {
 
 fn algorithm(name: &'static str, law: &'static Law) -> Algorithm {
     let own = law.parameters().iter().map(parameter);
-    let machine = [START, PACING].into_iter().filter(|_| law.kind() == Kind::Window);
+    let machine = [START, pacing(law.pacing())].into_iter().filter(|_| law.kind() == Kind::Window);
     Algorithm {
         name,
         title: law.title(),

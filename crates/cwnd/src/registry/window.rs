@@ -2,7 +2,7 @@
 
 use super::card::card;
 use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, Prague, RateClock, RateFilter};
+use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, RateClock, RateFilter};
 use crate::units::Dur;
 
 include!(concat!(env!("OUT_DIR"), "/window.rs"));
@@ -14,10 +14,10 @@ pub(super) const START: Parameter =
             "slow start: RFC 5681, HyStart++ (RFC 9406), HyStart++ with acknowledgement trains, or \
              HyStart of Linux's CUBIC",
         );
-pub(super) const PACING: Parameter = pacing(0.0);
+const PACING: Parameter = pacing(0.0);
 
 /// The pacing rate, 0 for that of the driver.
-const fn pacing(default: f64) -> Parameter {
+pub(super) const fn pacing(default: f64) -> Parameter {
     Parameter::number("pacing", "pacing", default, Range::closed(0.0, 100.0))
         .means("pacing rate over window / smoothed round-trip time; 0: the driver's")
 }
@@ -149,25 +149,4 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         PACING,
     ],
     build: Build::Window(|v| Cubic::new(v[0], v[1], v[2] != 0.0).into()),
-};
-
-pub(super) const PRAGUE: Algorithm = Algorithm {
-    name: "prague",
-    title: "Prague, DCTCP for L4S",
-    summary: "Reduces the window by the fraction of marked packets, independently of short round-trip times.",
-    source: "draft-briscoe-iccrg-prague-congestion-control, L4STeam/linux 02573a2",
-    equations: card!("laws/prague.rs", equations),
-    deviations: card!("laws/prague.rs", deviations),
-    parameters: &[
-        Parameter::fraction("g", "g", 1.0 / 16.0)
-            .means("gain of the estimate of the marked fraction"),
-        Parameter::number("rtt_virt", "rtt_virt", 0.025, Range::closed(0.0, 1.0))
-            .unit("s")
-            .means("least round-trip time that the flow behaves as if it had; 0 for none"),
-        Parameter::number("transition", "transition", 500.0, Range::closed(0.0, 1e6))
-            .means("rounds of congestion avoidance before rtt_virt applies"),
-        START,
-        pacing(1.0),
-    ],
-    build: Build::Window(|v| Prague::new(v[0], Dur::from_secs(v[1]), v[2] as u32).into()),
 };

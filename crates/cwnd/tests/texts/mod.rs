@@ -5,6 +5,7 @@ mod bic;
 mod binomial;
 mod dctcp;
 mod highspeed;
+mod prague;
 mod scalable;
 mod simd;
 mod vegas;
