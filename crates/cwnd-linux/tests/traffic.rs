@@ -286,8 +286,9 @@ fn in_namespaces() {
     run_in(&router, "tc qdisc change dev to-far root tbf rate 200mbit burst 32k limit 60k");
     // Less data waits in the sockets when the connections stop.
     fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 65536 262144").unwrap();
-    for law in registry::algorithms().iter().filter(|algorithm| algorithm.law().is_some()) {
-        share(&Spec::new(law), || ());
+    let specs = bpf::implemented().into_iter().map(|spec| Spec::parse(&spec).unwrap());
+    for spec in specs.filter(|spec| spec.algorithm().law().is_some()) {
+        share(&spec, || ());
     }
     for spec in FILES {
         share(&Spec::parse(spec).unwrap(), || ());
