@@ -12,9 +12,7 @@ use cwnd::Spec;
 use cwnd::record::Record;
 use cwnd::registry;
 use cwnd_linux::bpf::event::Kind;
-use cwnd_linux::bpf::{
-    self, BOUND, Connection, Connections, Implementation, Instance, Recording, Replay, Trace,
-};
+use cwnd_linux::bpf::{self, BOUND, Connection, Connections, Instance, Recording, Replay, Trace};
 use cwnd_linux::emulate::Namespace;
 use std::collections::HashSet;
 use std::hash::Hasher;
@@ -310,9 +308,8 @@ fn in_namespaces() {
     run_in(&router, "tc qdisc change dev to-far root tbf rate 200mbit burst 32k limit 60k");
     // Less data waits in the sockets when the connections stop.
     fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 65536 262144").unwrap();
-    let laws = registry::algorithms().iter().filter(|algorithm| algorithm.law().is_some());
-    // Prague paces itself.
-    for spec in laws.map(Spec::new).filter(|spec| Implementation::of(spec).is_ok()) {
+    let specs = bpf::implemented().into_iter().map(|spec| Spec::parse(&spec).unwrap());
+    for spec in specs.filter(|spec| spec.algorithm().law().is_some()) {
         share(&spec, || ());
     }
     for spec in FILES {

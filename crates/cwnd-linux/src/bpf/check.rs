@@ -1,9 +1,9 @@
 //! Checks of the kernel's features and of the user's capabilities.
 
+use super::Implementation;
 use super::control::Control;
 use super::loader::{check_btf, register};
 use super::pinned::{check_mount_lasts, default_controller, find_bpf_fs};
-use super::{Implementation, code};
 use cwnd::Spec;
 use cwnd_law::Law;
 use std::fs;
@@ -92,7 +92,7 @@ fn load_and_unload(spec: &str) -> Result<String, String> {
 
 fn load_and_unload_law(text: &str) -> Result<String, String> {
     let law = Law::parse(text).map_err(|error| error.to_string())?;
-    register_briefly(&code::implementation(&law, &[])?)
+    register_briefly(&Implementation::of_law(&law, &[])?)
 }
 
 fn register_briefly(implementation: &Implementation) -> Result<String, String> {
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn every_program_is_tried() {
         let program = |spec: &str| Implementation::of(&Spec::parse(spec).unwrap()).unwrap().law;
-        let of_text = |text: &str| code::implementation(&Law::parse(text).unwrap(), &[]).unwrap();
+        let of_text = |text: &str| Implementation::of_law(&Law::parse(text).unwrap(), &[]).unwrap();
         let mut tried = TRIAL_SPECS.map(program).to_vec();
         tried.extend(TRIAL_LAWS.map(|text| of_text(text).law));
         assert!(tried.ends_with(&["window_law", "rate_law"]));

@@ -1,7 +1,6 @@
 //! The code of a law, as `struct law` of `kernel/law.h` has it.
 
-use super::Implementation;
-use cwnd_law::{Hook, Input, Kind, Law, REGISTERS, Routine};
+use cwnd_law::{Hook, Input, Law, REGISTERS, Routine};
 
 const WORDS: usize = 256;
 const INPUTS: usize = 128;
@@ -74,16 +73,6 @@ fn form(input: Input) -> Option<Form> {
         // The loader runs the hook `adopt`.
         Input::WholePackets => return None,
     })
-}
-
-/// The implementation of a law with the values of its parameters, or why there is none.
-pub(super) fn implementation(law: &Law, values: &[f64]) -> Result<Implementation, String> {
-    let needs_ecn = law.instance(values).ask(Hook::NeedsEcn, |_| None) == Some(1.0);
-    let program = match law.kind() {
-        Kind::Window => "window_law",
-        Kind::Rate => "rate_law",
-    };
-    Ok(Implementation { law: program, params: encode_law(law, values)?, needs_ecn })
 }
 
 /// `struct law` of `kernel/law.h` in 64-bit words, with the values of the law's parameters.

@@ -1,9 +1,11 @@
 //! Kernel implementations of controllers: the code of a law that is a text, or a program of `kernel/`
 //! with its parameters, in fixed point.
 
-use super::{Error, code};
+use super::Error;
+use super::code::encode_law;
 use cwnd::Spec;
 use cwnd::registry::{Algorithm, algorithms};
+use cwnd_law::{Hook, Kind, Law};
 
 /// A program of `kernel/` with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +19,18 @@ pub struct Implementation {
     pub needs_ecn: bool,
 }
 
+/// Values that a controller may need, because its own defaults have no kernel implementation.
+const NEEDED: [&str; 3] = ["", "(delay=off)", "(pacing=0)"];
+
 /// Returns the controllers with a kernel implementation, in the order of the registry, with the
 /// parameters that they need.
 pub fn implemented() -> Vec<String> {
-    let needed = |algorithm: &'static Algorithm| match algorithm.name {
-        "daimd" => Spec::parse("daimd(delay=off)").ok(),
-        _ => Some(Spec::new(algorithm)),
+    let with_needed = |algorithm: &Algorithm| {
+        let specs = NEEDED.map(|values| Spec::parse(&format!("{}{values}", algorithm.name)));
+        let found = specs.into_iter().flatten().find(|spec| matches!(find(spec), Ok(Some(_))));
+        found.map(|spec| spec.to_string())
     };
-    let specs = algorithms().iter().filter_map(needed);
-    specs.filter(|spec| matches!(find(spec), Ok(Some(_)))).map(|spec| spec.to_string()).collect()
+    algorithms().iter().filter_map(with_needed).collect()
 }
 
 /// Whether a controller has a kernel implementation, at least with some parameters.
@@ -64,6 +69,16 @@ impl Implementation {
         let found = find(spec).and_then(|found| found.ok_or_else(none));
         found.map_err(|why| Error::NoImplementation(format!("{spec}: {why}")))
     }
+
+    /// The implementation of a law with the values of its parameters, or why there is none.
+    pub(super) fn of_law(law: &Law, values: &[f64]) -> Result<Implementation, String> {
+        let needs_ecn = law.instance(values).ask(Hook::NeedsEcn, |_| None) == Some(1.0);
+        let program = match law.kind() {
+            Kind::Window => "window_law",
+            Kind::Rate => "rate_law",
+        };
+        Ok(Implementation { law: program, params: encode_law(law, values)?, needs_ecn })
+    }
 }
 
 /// The kernel implementation of a controller, if it has one; an error says which of its parameters
@@ -73,7 +88,7 @@ fn find(spec: &Spec) -> Result<Option<Implementation>, String> {
     if let Some(law) = spec.algorithm().law() {
         check_machine(spec)?;
         let values = law.parameters().iter().map(|it| spec.get(&it.name).unwrap_or(it.default));
-        return code::implementation(law, &values.collect::<Vec<_>>()).map(Some);
+        return Implementation::of_law(law, &values.collect::<Vec<_>>()).map(Some);
     }
     let (program, params) = match spec.name() {
         "aira" => {
@@ -147,7 +162,7 @@ fn check_machine(spec: &Spec) -> Result<(), String> {
         return Err("slow start is the kernel's, without HyStart++: leave out start".into());
     }
     if value("pacing") != 0.0 {
-        return Err("the kernel paces, not the law: leave out pacing".into());
+        return Err("the kernel paces, not the law: pacing is 0".into());
     }
     Ok(())
 }
@@ -163,11 +178,13 @@ mod tests {
     #[test]
     fn laws_that_are_texts_are_interpreted() {
         let implemented = implemented();
+        let name = |spec: &String| Spec::parse(spec).unwrap().name();
         for algorithm in algorithms().iter().filter(|algorithm| algorithm.law().is_some()) {
-            let law = Implementation::of(&Spec::new(algorithm)).unwrap().law;
+            let spec = implemented.iter().find(|spec| name(spec) == algorithm.name);
+            let law = implementation(spec.expect(algorithm.name)).unwrap().law;
             assert!(["window_law", "rate_law"].contains(&law), "{}", algorithm.name);
-            assert!(implemented.iter().any(|name| name == algorithm.name), "{}", algorithm.name);
         }
+        assert!(implemented.contains(&"prague(pacing=0)".into()));
         let programs: Vec<_> = algorithms()
             .iter()
             .filter(|algorithm| algorithm.law().is_none() && is_implemented(algorithm))
@@ -208,7 +225,8 @@ mod tests {
                 "simd(start=hystart)",
                 "slow start is the kernel's, without HyStart++: leave out start",
             ),
-            ("simd(pacing=1.25)", "the kernel paces, not the law: leave out pacing"),
+            ("simd(pacing=1.25)", "the kernel paces, not the law: pacing is 0"),
+            ("prague", "the kernel paces, not the law: pacing is 0"),
         ] {
             assert_eq!(implementation(spec), Err(format!("{spec}: {why}")));
         }
