@@ -176,9 +176,17 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
             "{text}: a loaded specification has less than {SPEC_MAX} characters"
         )));
     }
+    let law = match spec.algorithm().build {
+        Build::File(law) => Some(law.text().to_owned()),
+        _ => None,
+    };
     if let Some(other) = list()?.iter().find(|other| other.name == name) {
-        let taken = format!("{name} is already loaded, as {}: choose another --name", other.spec);
-        return Err(Error::Name(taken));
+        let edited =
+            if other.spec == text && other.law != law { " before it was edited" } else { "" };
+        return Err(Error::Name(format!(
+            "{name} is already loaded, as {}{edited}: choose another --name, or unload it",
+            other.spec
+        )));
     }
     check_btf()?;
     mount_bpf_fs()?;
@@ -186,10 +194,6 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
     let control = Control { spec: text.clone(), previous, ..Control::default() };
     let registered =
         register(&implementation, &name, &control.to_bytes()).map_err(explain_permission)?;
-    let law = match spec.algorithm().build {
-        Build::File(law) => Some(law.text().to_owned()),
-        _ => None,
-    };
     pin(&name, registered, law.as_deref()).inspect_err(|_| remove_pins(&name))?;
     if default {
         set_default(&name).inspect_err(|_| remove_pins(&name))?;
@@ -278,7 +282,7 @@ pub fn list() -> Result<Vec<Instance>, Error> {
 }
 
 /// Finds a controller by its name in the kernel, by its specification, or by the name of the
-/// specification alone.
+/// specification alone, of a law in a file also without the folder and without `.law`.
 ///
 /// # Errors
 /// There is no such controller, or there are several; the error names them.
@@ -293,7 +297,15 @@ pub fn find(name_or_spec: &str) -> Result<Instance, Error> {
     let named = |it: &&Instance| it.name == name_or_spec;
     let equal = |it: &&Instance| Some(&it.spec) == text.as_ref();
     let of_law = |it: &&Instance| it.spec.split('(').next() == law;
-    let filters: [&dyn Fn(&&Instance) -> bool; 3] = [&named, &equal, &of_law];
+    let file = |name: &str| {
+        let file = name.rsplit('/').next().unwrap_or(name);
+        file.strip_suffix(".law").unwrap_or(file).to_owned()
+    };
+    let of_file = |it: &&Instance| {
+        let path = it.spec.split('(').next().filter(|path| path.ends_with(".law"));
+        law.is_some() && path.map(file) == law.map(file)
+    };
+    let filters: [&dyn Fn(&&Instance) -> bool; 4] = [&named, &equal, &of_law, &of_file];
     let found = filters.into_iter().map(|filter| all.iter().filter(filter).collect::<Vec<_>>());
     let found = found.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     let names =
