@@ -432,6 +432,8 @@ def test_a_law_in_a_file_is_loaded_with_its_text_and_replays_to_the_bit(tmp_path
         f"""
         cd {tmp_path}
         cwnd kernel load 'mine.law(beta=0.125)' --default
+        echo '# a comment' >> mine.law
+        cwnd kernel load 'mine.law(beta=0.125)' 2> again || true
         # The law is that which was loaded, wherever the command runs.
         echo 'a text that is no law' > mine.law
         cd /
@@ -442,11 +444,13 @@ def test_a_law_in_a_file_is_loaded_with_its_text_and_replays_to_the_bit(tmp_path
         sleep 0.8
         timeout 2 {sys.executable} {tmp_path}/traffic.py > /dev/null
         wait $trace
-        cwnd kernel unload mine.law
+        cwnd kernel unload mine
         ls /sys/fs/bpf/cwnd 2> /dev/null
         """
     )
     assert done.stdout == "cwnd_mine: mine.law(beta=1/8), the default\ncwnd_mine: unloaded\n"
+    again = "cwnd_mine is already loaded, as mine.law(beta=1/8) before it was edited"
+    assert again in (tmp_path / "again").read_text()
     flows = json.loads((tmp_path / "trace.json").read_text())["flows"]
     sender = max(flows, key=lambda flow: flow["packets_sent"])
     assert sender["controller"] == "mine.law(beta=1/8)"
