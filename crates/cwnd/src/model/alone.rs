@@ -3,12 +3,23 @@
 use crate::any::Law;
 use crate::event::{Acked, Report};
 use crate::law::{Context, RateLaw, Round, Signal, WindowLaw};
+use crate::parts::MAX_WINDOW;
 use crate::rtt::Rtt;
 use crate::units::{Dur, Rate, Time};
 use libm::floor;
 
 /// The smallest window, as in [`crate::Windowed`].
 const MIN_WINDOW: f64 = 1.0;
+
+/// The largest window of which each packet has an acknowledgement of its own: the acknowledgements
+/// of larger windows are grouped, so that a round takes milliseconds.
+const UNGROUPED: f64 = 1e6;
+
+/// The window for a law's answer: one that is not a number is the least, as in the machines.
+#[inline]
+fn bounded(window: f64) -> f64 {
+    window.max(MIN_WINDOW).min(MAX_WINDOW)
+}
 
 /// What a law can learn of its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +35,8 @@ pub struct Path {
 /// How the acknowledgements of a round come. A rate law does not see the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One for each packet of the window and one for the fraction that is left, evenly spread.
+    /// One for each packet of the window and one for the fraction that is left, evenly spread. In
+    /// windows above 2 million packets each acknowledges several packets.
     Each,
     /// One for the whole window: the rule for a round-trip time, as papers print it.
     Whole,
@@ -77,7 +89,7 @@ impl Alone {
         Alone {
             law,
             path,
-            window,
+            window: bounded(window),
             now: 0.0,
             last_cut: Time::ZERO,
             entered: false,
@@ -98,7 +110,7 @@ impl Alone {
 
     /// Puts the window where something else than the law has brought it.
     pub(super) fn set_window(&mut self, window: f64) {
-        self.window = window;
+        self.window = bounded(window);
     }
 
     fn rtt(&self) -> f64 {
@@ -146,7 +158,7 @@ impl Alone {
                 self.entered = true;
                 law.enter(window, &cx);
             }
-            window = law.grow(window, credit, &cx).max(MIN_WINDOW);
+            window = bounded(law.grow(window, credit, &cx));
         }
         (self.now, self.window) = (now, window);
         (self.unseen, self.sent) = (unseen, sent);
@@ -185,10 +197,12 @@ impl Alone {
             (Law::Rate(_), _) => self.rate_round(),
             (Law::Window(_), Pattern::Whole) => self.ack(1, w, rtt),
             (Law::Window(_), Pattern::Each) => {
-                let whole = floor(w);
-                self.ack(whole as u64, 1.0, rtt / w);
-                if w > whole {
-                    self.ack(1, w - whole, rtt / w * (w - whole));
+                let each = floor(w / UNGROUPED).max(1.0);
+                let count = floor(w / each);
+                self.ack(count as u64, each, rtt / w * each);
+                let rest = w - count * each;
+                if rest > 0.0 {
+                    self.ack(1, rest, rtt / w * rest);
                 }
             }
         }
@@ -217,7 +231,11 @@ impl Alone {
             law.observe(&report, &cx);
             // An interval with a loss in it does not grow, as in the paced machine.
             if !core::mem::take(&mut self.lost) {
-                self.window = law.tick(rate, &cx).packets(rtt);
+                let window = law.tick(rate, &cx).packets(rtt);
+                // As in the paced machine, a rate that is not finite leaves the rate.
+                if window.is_finite() {
+                    self.window = bounded(window);
+                }
             }
         }
         self.now = end;
@@ -241,7 +259,7 @@ impl Alone {
             }
         };
         // f64::min keeps the window where a law's answer is not a number.
-        self.window = after.min(before).max(MIN_WINDOW);
+        self.window = bounded(after.min(before));
         self.entered = false;
         self.lost = true;
         self.last_cut = cx.now;
