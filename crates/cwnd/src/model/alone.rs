@@ -1,7 +1,7 @@
 //! One law on a path that never changes.
 
 use crate::any::Law;
-use crate::event::{Acked, Report};
+use crate::event::{Acked, Lost, Report};
 use crate::law::{Context, RateLaw, Round, Signal, WindowLaw};
 use crate::parts::MAX_WINDOW;
 use crate::rtt::Rtt;
@@ -255,6 +255,7 @@ impl Alone {
             }
             Law::Rate(law) => {
                 let rate = Rate::over(before, self.path.rtt);
+                law.losses(&Lost::new(1, cx.now - self.path.rtt, self.sent), rate, &cx);
                 law.cut(rate, true, Signal::Loss, &cx).packets(self.path.rtt)
             }
         };
