@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LAW = re.compile(r"(?P<path>.*?\.law)(?P<arguments>\s*\(.*\))?", re.DOTALL)
 """A specification that names a file with a law, with or without the values of its parameters."""
 
+_LAW_IN_ANY_CASE = re.compile(LAW.pattern, LAW.flags | re.IGNORECASE)
+"""The same with `.law` in any letters, such as `.LAW`."""
+
 _known: dict[str, str] = {}
 """Texts of the laws that the native module knows."""
 
@@ -42,13 +45,19 @@ _held: ContextVar[Mapping[str, str]] = ContextVar("held", default=MappingProxyTy
 def path_of_law(spec: str) -> str | None:
     """Return the file that a specification names; None if it names no law in a file.
 
+    A name that ends in `.LAW` is a SpecError.
+
     Examples
     --------
     >>> path_of_law("mine.law(beta=1/8)"), path_of_law("reno")
     ('mine.law', None)
     """
-    match = LAW.fullmatch(spec.strip())
-    return None if match is None else match["path"]
+    text = spec.strip()
+    if (match := LAW.fullmatch(text)) is not None:
+        return match["path"]
+    if (other := _LAW_IN_ANY_CASE.fullmatch(text)) is not None:
+        raise _native.SpecError(f"{other['path']}: the name of a file with a law ends in .law")
+    return None
 
 
 def read_law_text(path: str | Path) -> str:
