@@ -18,7 +18,7 @@ const UNGROUPED: f64 = 1e6;
 /// The window for a law's answer: one that is not a number is the least, as in the machines.
 #[inline]
 fn bounded(window: f64) -> f64 {
-    window.max(MIN_WINDOW).min(MAX_WINDOW)
+    if window >= MIN_WINDOW { window.min(MAX_WINDOW) } else { MIN_WINDOW }
 }
 
 /// What a law can learn of its path.
