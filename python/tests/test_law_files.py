@@ -133,6 +133,13 @@ def test_a_warning_is_given_once(folder):
     read_controller("own.law")
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+def test_the_name_of_a_loaded_law_is_without_warnings(folder):
+    (folder / "own.law").write_text(OWN.replace("kept * w", "w / 2"))
+    with pytest.raises(cwnd.kernel.KernelError):
+        cwnd.kernel.find("own.law(kept=1/4)")
+
+
 def test_the_file_is_read_again(folder):
     before = figures("own.law")
     (folder / "own.law").write_text(OWN.replace("1/2", "1/4"))
