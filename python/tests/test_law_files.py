@@ -389,6 +389,9 @@ def test_a_description_is_that_of_the_text(folder, capsys):
     assert [each["name"] for each in described["parameters"]] == ["kept", "start", "pacing"]
     assert [each["hook"] for each in described["mathml"]] == ["grow", "cut"]
     assert described["mathml"][0]["mathml"].startswith('<math display="block">')
+    # The text has no source.
+    assert run(["algorithms", "own.law"]) == 0
+    assert "\nA law for the window.\n" in capsys.readouterr().out
 
 
 TIMED = """law timed "timed"
