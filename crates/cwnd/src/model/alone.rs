@@ -11,9 +11,8 @@ use libm::floor;
 /// The smallest window, as in [`crate::Windowed`].
 const MIN_WINDOW: f64 = 1.0;
 
-/// The largest window of which each packet has an acknowledgement of its own: the acknowledgements
-/// of larger windows are grouped, so that a round takes milliseconds.
-const UNGROUPED: f64 = 1e6;
+/// The acknowledgements of a round are fewer than twice as many: from there on they are grouped.
+const ACKS_OF_ROUND: f64 = 1e6;
 
 /// The window for a law's answer: one that is not a number is the least, as in the machines.
 #[inline]
@@ -36,7 +35,7 @@ pub struct Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// One for each packet of the window and one for the fraction that is left, evenly spread. In
-    /// windows above 2 million packets each acknowledges several packets.
+    /// windows of 2 million packets and more each acknowledges several packets.
     Each,
     /// One for the whole window: the rule for a round-trip time, as papers print it.
     Whole,
@@ -197,7 +196,7 @@ impl Alone {
             (Law::Rate(_), _) => self.rate_round(),
             (Law::Window(_), Pattern::Whole) => self.ack(1, w, rtt),
             (Law::Window(_), Pattern::Each) => {
-                let each = floor(w / UNGROUPED).max(1.0);
+                let each = floor(w / ACKS_OF_ROUND).max(1.0);
                 let count = floor(w / each);
                 self.ack(count as u64, each, rtt / w * each);
                 let rest = w - count * each;
