@@ -22,7 +22,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO, TypeAlias
 
 from cwnd import _native
-from cwnd._base.law_files import LAW, known_laws, path_of_law, read_law
+from cwnd._base.law_files import LAW, known_laws, path_of_law, use_law
 from cwnd.errors import ArgumentError, ControllerWarning
 
 if TYPE_CHECKING:
@@ -604,7 +604,7 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
     if names_python(text):
         return text, _read_installed(text)
     if (path := path_of_law(text)) is not None:
-        with known_laws({path: read_law(path)}):
+        with known_laws({path: use_law(path)}):
             return _native.canonical(text), None
     if ":" in text and not text.startswith("kernel:"):
         raise _native.SpecError(

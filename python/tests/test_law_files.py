@@ -117,6 +117,7 @@ def test_what_is_no_law_is_said_in_one_line(folder, capsys):
         ("own.law(kept=2)", 'own.law: kept cannot be "2": it is a number with 0 < kept < 1'),
         ("own.law(kpt=1/2)", 'own.law has no parameter "kpt", did you mean kept? '),
         ("a(1).law", "a(1).law: the name of a file with a law has no bracket"),
+        ("OWN.LAW(kept=1/4)", "OWN.LAW: the name of a file with a law ends in .law"),
     ]:
         assert run(["compare", name, "reno"]) == 2
         assert capsys.readouterr().err.startswith(f"cwnd: {message}")
@@ -124,10 +125,19 @@ def test_what_is_no_law_is_said_in_one_line(folder, capsys):
 
 def test_a_warning_is_given_once(folder):
     (folder / "own.law").write_text(OWN.replace("return kept * w", "return w / 2"))
-    with pytest.warns(ControllerWarning, match="own.law:3:11: the parameter kept is never used"):
+    with pytest.warns(
+        ControllerWarning, match="^own.law:3:11: warning: the parameter kept is never used"
+    ):
         read_controller("own.law")
     # Warnings are errors in tests.
     read_controller("own.law")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+def test_the_name_of_a_loaded_law_is_without_warnings(folder):
+    (folder / "own.law").write_text(OWN.replace("kept * w", "w / 2"))
+    with pytest.raises(cwnd.kernel.KernelError):
+        cwnd.kernel.find("own.law(kept=1/4)")
 
 
 def test_the_file_is_read_again(folder):
@@ -313,6 +323,59 @@ def test_the_command_model_shows_a_law_in_three_models(folder, capsys):
     assert "there is no 'simdd'; did you mean simd" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("grow", "cut", "words"),
+    [
+        ("sqrt(-w)", "w / 2", "they do not use it within the model's limit"),
+        (
+            "w + acked / w",
+            "w",
+            "31 rounds to use it; they do not share it within the model's limit",
+        ),
+        ("1 / 0", "1 / 0", "1 rounds to use it, 0 more to share it (0 losses)"),
+    ],
+)
+def test_the_command_model_of_a_law_that_does_not_converge(folder, capsys, grow, cut, words):
+    text = OWN.replace("w + acked / w", grow).replace("kept * w", f"kept * 0 + {cut}")
+    (folder / "own.law").write_text(text)
+    assert run(["model", "own.law"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"In step, two flows from 10 and 30 packets on a link of 100: {words}" in out
+
+
+def test_the_models_have_no_delivery_rate_samples(folder, capsys):
+    observe = "on observe:\n    seen = acked.delivery.rate or seen\n"
+    state = 'state seen = 0 /s "the delivery rate"\n'
+    (folder / "own.law").write_text(f"{OWN}{state}{observe}")
+    told = "own.law uses delivery-rate samples, which the models do not have"
+    assert run(["model", "own.law"]) == 2
+    assert capsys.readouterr() == ("", f"cwnd: {told}\n")
+    with pytest.raises(cwnd.SpecError, match=f"^{told}$"):
+        law_models.cut("own.law", 40)
+
+
+def test_the_model_of_a_rate_law_tells_it_of_a_loss(folder):
+    (folder / "lost.law").write_text(
+        """rate law lost "the rate falls by the packets that were lost"
+state last = 0 "packets lost"
+on clock:
+    return timer
+on interval:
+    return 10 ms
+on start:
+    return w / (rtt or 1 s)
+on losses:
+    last = lost.packets
+on tick:
+    return rate
+on cut:
+    return rate - last * 100 /s
+"""
+    )
+    # 100 packets in 0.1 s are 1000 packets/s.
+    assert law_models.cut("lost.law", 100) == pytest.approx(90)
+
+
 def test_a_description_is_that_of_the_text(folder, capsys):
     assert run(["algorithms", "own.law", "--json"]) == 0
     (described,) = json.loads(capsys.readouterr().out)["algorithms"]
@@ -326,6 +389,9 @@ def test_a_description_is_that_of_the_text(folder, capsys):
     assert [each["name"] for each in described["parameters"]] == ["kept", "start", "pacing"]
     assert [each["hook"] for each in described["mathml"]] == ["grow", "cut"]
     assert described["mathml"][0]["mathml"].startswith('<math display="block">')
+    # The text has no source.
+    assert run(["algorithms", "own.law"]) == 0
+    assert "\nA law for the window.\n" in capsys.readouterr().out
 
 
 TIMED = """law timed "timed"
@@ -437,6 +503,11 @@ def test_the_canonical_form_is_written(folder, capsys):
     expected = OWN.replace("kept * w", "kept * w    # all")
     assert (folder / "own.law").read_text() == expected
     assert run(["law", "fmt", "own.law", "--check"]) == 0
+    for other in (OWN.replace("\n", "\r\n"), f"\ufeff{OWN}"):
+        (folder / "own.law").write_bytes(other.encode())
+        assert run(["law", "fmt", "own.law", "--check"]) == 1
+        assert run(["law", "fmt", "own.law"]) == 0
+        assert (folder / "own.law").read_bytes() == OWN.encode()
     (folder / "own.law").write_text("law broken")
     assert run(["law", "fmt", "own.law"]) == 2
     assert (folder / "own.law").read_text() == "law broken"

@@ -19,6 +19,9 @@ use winnow::token::any;
 /// The most branches that begin with `elif`: each is nested in the one before.
 pub(crate) const MAX_BRANCHES: usize = 16;
 
+/// What is expected after as many.
+const NO_BRANCH: &str = "no other elif";
+
 /// A name where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Name {
@@ -286,6 +289,10 @@ pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
         if matches!(before.text, "for" | "while") && expected == Some("=") {
             return Diagnostic::error(before.span.clone(), "a law has no loops");
         }
+        if expected == Some(NO_BRANCH) {
+            let error = format!("an \"if\" has at most {MAX_BRANCHES} \"elif\"");
+            return Diagnostic::error(token.span.clone(), error);
+        }
         let found = match token.kind {
             Kind::Newline => "the end of the line",
             Kind::Indent => "a deeper indentation",
@@ -451,6 +458,9 @@ fn branch(input: &mut Tokens<'_>) -> Parsed<Statement> {
     let more: Vec<_> =
         repeat(0..=MAX_BRANCHES, preceded(word("elif"), (value, block))).parse_next(input)?;
     branches.extend(more);
+    if branches.len() > MAX_BRANCHES && input.first().is_some_and(|next| next.text == "elif") {
+        return Err(Fail { expected: Some(NO_BRANCH), fatal: true, ..Fail::from_input(input) });
+    }
     let otherwise = opt(preceded(word("else"), block)).parse_next(input)?;
     let last = otherwise.unwrap_or_default();
     let nested = branches.into_iter().rev().fold(last, |otherwise, (condition, then)| {

@@ -141,6 +141,22 @@ proptest! {
     }
 }
 
+/// "or" joins conditions: it does not replace a truth that is none.
+#[test]
+fn a_truth_that_may_be_none_is_tested_before() {
+    let limited = "acked.delivery.application_limited";
+    let law = |condition: String| {
+        let observe = format!("on observe:\n if {condition}:\n  seen = 1\n");
+        Law::parse(&format!(
+            "law t \"t\"\nstate seen = 0 \"s\"\n{observe}on grow:\n return w\non cut:\n return w\n"
+        ))
+    };
+    let error = law(format!("not {limited}")).unwrap_err().to_string();
+    let help = format!("test it before by \"{limited} is not none and\"");
+    assert_eq!(error, format!("{limited} may be none here: {help}"));
+    assert_eq!(law(format!("{limited} is not none and not {limited}")).err(), None);
+}
+
 /// Each change of SIMD's text, and the fault that it is: the message, its line and column, and the
 /// help.
 #[test]
@@ -625,10 +641,16 @@ fn limits_end_no_program() {
     let doubling =
         format!("{head}let x0 = 1\n{doubling}on grow:\n return x59\non cut:\n return w\n");
     assert!(Law::parse(&doubling).is_err());
-    let branches: String = (0..3000).map(|_| " elif w > 1:\n  pass\n").collect();
-    let branches =
-        format!("{head}on grow:\n if w > 2:\n  pass\n{branches} return w\non cut:\n return w\n");
-    assert!(Law::parse(&branches).is_err());
+    let branches = |count: usize| {
+        let branches = " elif w > 1:\n  pass\n".repeat(count);
+        format!("{head}on grow:\n if w > 2:\n  pass\n{branches} return w\non cut:\n return w\n")
+    };
+    assert_eq!(Law::parse(&branches(16)).err(), None);
+    for count in [17, 3000] {
+        let error = Law::parse(&branches(count)).unwrap_err();
+        assert_eq!(error.to_string(), "an \"if\" has at most 16 \"elif\"");
+        assert_eq!(error.position(&branches(count)), (37, 2));
+    }
     let blocks: String = (1..40).map(|n| format!("{}if w > 1:\n", " ".repeat(n))).collect();
     assert!(
         Law::parse(&format!("{head}on grow:\n{blocks}{}return w\n{hooks}", " ".repeat(40)))

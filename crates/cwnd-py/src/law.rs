@@ -5,10 +5,11 @@ use cwnd_law::{Diagnostic, Hook, Kind, Law, Severity};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// `FILE:LINE:COLUMN: MESSAGE`.
+/// `FILE:LINE:COLUMN: MESSAGE`; before the message of a warning there is `warning: `.
 fn line(file: &str, text: &str, diagnostic: &Diagnostic) -> String {
     let (line, column) = diagnostic.position(text);
-    format!("{file}:{line}:{column}: {diagnostic}")
+    let severity = if diagnostic.severity == Severity::Error { "" } else { "warning: " };
+    format!("{file}:{line}:{column}: {severity}{diagnostic}")
 }
 
 /// Makes the law of a text known by a name; the lines of its warnings.

@@ -6,7 +6,7 @@ use crate::custom::{Failure, Given};
 use crate::parallel;
 use crate::registry::SpecError;
 use cwnd::model::{self, Alone, Epoch, Path, Pattern, Plane};
-use cwnd::{Dur, Law, MakeController, Rate, RateLaw, Settings};
+use cwnd::{Dur, Law, MakeController, Rate, RateLaw, Settings, WindowLaw};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -41,6 +41,13 @@ impl Model {
         {
             return Err(SpecError::new_err(format!(
                 "{make} has a slow start of its own: it cannot begin at a given window"
+            )));
+        }
+        if let Law::Window(window) = &law
+            && window.uses_delivery_rate()
+        {
+            return Err(SpecError::new_err(format!(
+                "{make} uses delivery-rate samples, which the models do not have"
             )));
         }
         Ok(Model { make, law, failure })

@@ -251,3 +251,39 @@ fn a_cut_that_is_not_finite_is_one_to_the_least_window() {
         assert_eq!(cut_to(answer), 2.0, "{answer}");
     }
 }
+
+/// A window at the bound of 2^32 - 1 packets, from infinite and doubling laws.
+#[test]
+fn the_model_bounds_what_a_law_answers() {
+    use cwnd::model::{Alone, Path, Pattern, Plane, converge, forgets, sawtooth};
+    use cwnd::{Dur, Law, Rate};
+    let path = Path { rtt: Dur::from_millis(100), capacity: Rate::per_sec(1000.0), packet: 1500 };
+    let law = |text: &str| -> Law {
+        declare("model.law", text).unwrap();
+        Spec::parse("model.law").unwrap().law(&Settings::default()).unwrap()
+    };
+    for (grow, cut) in [("1 / 0", "1 / 0"), ("1e300 * w * w", "1e300"), ("2 * w", "w / 2")] {
+        let grows = format!("on grow:\n return {grow}\n");
+        let bad = law(&format!("law model \"bad\"\n{grows}on cut:\n return {cut}\n"));
+        let mut flow = Alone::new(bad.clone(), 40.0, path);
+        for _ in 0..2 {
+            flow.round(Pattern::Each);
+            assert_eq!(flow.window(), f64::from(u32::MAX), "{grow}");
+        }
+        forgets(&bad, path);
+        sawtooth(bad.clone(), 40.0, path, 1000);
+        let plane = Plane::new([(bad.clone(), 10.0), (bad, 30.0)], 100.0, path, Pattern::Each);
+        assert_eq!(converge(plane, 1.0, 1_000_000).to_efficiency, 1.0);
+    }
+    let clock = "on clock:\n return timer\non interval:\n return 50 ms\n";
+    let others = "on start:\n return 100 /s\non cut:\n return rate / 2\n";
+    for (tick, window) in [("rate / 0", 40.0), ("-rate", 1.0), ("1e300 /s", f64::from(u32::MAX))] {
+        let tick = format!("on tick:\n return {tick}\n");
+        let bad = law(&format!("rate law model \"bad\"\n{clock}{others}{tick}"));
+        let mut flow = Alone::new(bad, 40.0, path);
+        for _ in 0..3 {
+            flow.round(Pattern::Each);
+        }
+        assert_eq!(flow.window(), window, "{tick}");
+    }
+}

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LAW = re.compile(r"(?P<path>.*?\.law)(?P<arguments>\s*\(.*\))?", re.DOTALL)
 """A specification that names a file with a law, with or without the values of its parameters."""
 
+_LAW_IN_ANY_CASE = re.compile(LAW.pattern, LAW.flags | re.IGNORECASE)
+"""The same with `.law` in any letters, such as `.LAW`."""
+
 _known: dict[str, str] = {}
 """Texts of the laws that the native module knows."""
 
@@ -42,13 +45,19 @@ _held: ContextVar[Mapping[str, str]] = ContextVar("held", default=MappingProxyTy
 def path_of_law(spec: str) -> str | None:
     """Return the file that a specification names; None if it names no law in a file.
 
+    A name that ends in `.LAW` is a SpecError.
+
     Examples
     --------
     >>> path_of_law("mine.law(beta=1/8)"), path_of_law("reno")
     ('mine.law', None)
     """
-    match = LAW.fullmatch(spec.strip())
-    return None if match is None else match["path"]
+    text = spec.strip()
+    if (match := LAW.fullmatch(text)) is not None:
+        return match["path"]
+    if (other := _LAW_IN_ANY_CASE.fullmatch(text)) is not None:
+        raise _native.SpecError(f"{other['path']}: the name of a file with a law ends in .law")
+    return None
 
 
 def read_law_text(path: str | Path) -> str:
@@ -68,21 +77,34 @@ def read_law_text(path: str | Path) -> str:
 def read_law(name: str, path: str | Path | None = None) -> str:
     """Return the text of the law that is called `name`; a SpecError if it has a fault.
 
-    The file is `name` unless another path is given. What the author probably did not mean is a
-    ControllerWarning.
+    The file is `name` unless another path is given.
     """
+    return _read_law(name, path)[0]
+
+
+def use_law(name: str, path: str | Path | None = None) -> str:
+    """Return the same text of a law that is to be used, with warnings.
+
+    What the author probably did not mean is a ControllerWarning, unless this text of `name` is
+    known.
+    """
+    text, found = _read_law(name, path)
+    for warning in found:
+        warnings.warn(warning, ControllerWarning, stacklevel=2)
+    return text
+
+
+def _read_law(name: str, path: str | Path | None) -> tuple[str, list[str]]:
+    """Return the text of a law, and the warnings of a text that was not known."""
     if (held := _held.get().get(name)) is not None:
-        return held
+        return held, []
     if "(" in name:
         raise _native.SpecError(f"{name}: the name of a file with a law has no bracket")
     text = read_law_text(name if path is None else path)
     before = _known.get(name)
     with known_laws({name: text}):
         found = _native.declare_law(name, text)
-    if before != text:
-        for warning in found:
-            warnings.warn(warning, ControllerWarning, stacklevel=2)
-    return text
+    return text, [] if before == text else found
 
 
 def warn_answer(name: str, hook: str, answer: float, at: float, counts: str) -> None:
@@ -97,7 +119,7 @@ def warn_answer(name: str, hook: str, answer: float, at: float, counts: str) -> 
 
 @contextmanager
 def held_laws(laws: Mapping[str, str]) -> Iterator[None]:
-    """Let `read_law` return these texts, whatever their files have."""
+    """Let `read_law` and `use_law` return these texts, whatever their files have."""
     before = _held.set({**_held.get(), **laws})
     try:
         yield

@@ -57,8 +57,9 @@ def fmt(file: str, only: bool) -> None:  # noqa: FBT001
     with shared.positional():
         text = read_law_text(file)
         formatted = _native.format_law(file, text)
-    if text == formatted:
-        return
+        # The text has no byte order mark, and line feeds for other ends of lines.
+        if Path(file).read_bytes() == formatted.encode():
+            return
     if only:
         say(f"{file} is not in the canonical form")
         click.get_current_context().exit(FAILED)

@@ -428,11 +428,15 @@ def print_behaviour(found: Behaviour) -> None:
             )
         console.print(table)
     step = found["in_step"]
-    console.print(
-        "In step, two flows from 10 and 30 packets on a link of 100: "
-        f"{step['rounds_to_use_the_link']:.0f} rounds to use it, "
-        f"{step['rounds_to_share_it']:.0f} more to share it ({step['epochs']:.0f} losses)"
-    )
+    used, shared = step["rounds_to_use_the_link"], step["rounds_to_share_it"]
+    if math.isinf(used):
+        words = "they do not use it within the model's limit"
+    elif math.isinf(shared):
+        words = f"{used:.0f} rounds to use it; they do not share it within the model's limit"
+    else:
+        words = f"{used:.0f} rounds to use it, {shared:.0f} more to share it"
+        words += f" ({step['epochs']:.0f} losses)"
+    console.print(f"In step, two flows from 10 and 30 packets on a link of 100: {words}")
     for reason in found["reasons"]:
         console.print(Text(f"not shown: {reason}"))
     console.print(f"The round-trip time is {format_time(found['rtt_s'])}.")

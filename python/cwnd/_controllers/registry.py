@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native, _show
-from cwnd._base.law_files import known_laws, path_of_law, read_law
+from cwnd._base.law_files import known_laws, path_of_law, use_law
 from cwnd.controller import (
     controller_kind,
     installed_controllers,
@@ -162,7 +162,7 @@ def describe(spec: Spec) -> Algorithm:
         if ":" in base:
             raise _native.SpecError(f"{base} is the Linux kernel's own: its source describes it")
         if (path := path_of_law(name)) is not None:
-            return describe_law(path, read_law(path))
+            return describe_law(path, use_law(path))
         return _algorithm(_native.algorithm(base))
     made = written_class(factory)
     title, _, text = (inspect.getdoc(made) or "").partition("\n")

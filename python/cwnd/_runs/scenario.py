@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
-from cwnd._base.law_files import known_laws, path_of_law, read_law
+from cwnd._base.law_files import known_laws, path_of_law, use_law
 from cwnd._base.text_file import read_text
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
@@ -282,7 +282,7 @@ class Scenario:
         controller: Any = flow.get("controller") if isinstance(flow, dict) else None
         law = path_of_law(controller) if isinstance(controller, str) else None
         if law is not None and law not in self._laws:
-            self._laws[law] = read_law(law)
+            self._laws[law] = use_law(law)
         plain = controller is None or isinstance(controller, int | float | list | dict)
         known = isinstance(controller, str) and (
             ":" not in controller or controller.startswith(("kernel:", "python:"))
@@ -298,7 +298,7 @@ class Scenario:
             return controller
         law = path_of_law(controller) if isinstance(controller, str) else None
         if law is not None:
-            self._laws[law] = read_law(law)
+            self._laws[law] = use_law(law)
         name, factory = read_controller(controller)
         if factory is not None:
             add_controller(self._controllers, name, factory)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native
-from cwnd._base.law_files import known_laws, path_of_law, read_law
+from cwnd._base.law_files import known_laws, path_of_law, use_law
 from cwnd._base.text_file import read_text
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
@@ -271,7 +271,7 @@ class _Reader:
         """Read the law that a specification names, if it names one, beside the plan."""
         law = path_of_law(spec) if isinstance(spec, str) else None
         if law is not None:
-            self._laws[law] = read_law(law, self._home / law)
+            self._laws[law] = use_law(law, self._home / law)
         return law is not None
 
     def _axes(self, of_file: bool) -> tuple[Axis, ...]:  # noqa: FBT001

@@ -214,7 +214,9 @@ def convergence(
     *,
     rtt: ClockRtt = law.RTT_S,
     per: law.Stepping = "ack",
-    limit: Annotated[int, "Largest number of rounds"] = MAX_ROUNDS,
+    limit: Annotated[
+        int, "Largest number of rounds; one of n times the capacity counts as n"
+    ] = MAX_ROUNDS,
 ) -> Convergence:
     """Simulate two flows until they use and share a link, for one or many starting points.
 

@@ -53,8 +53,14 @@ impl<'f> Compiler<'f> {
             ExprKind::Name(name) => name,
             _ => "this",
         };
-        Err(Diagnostic::error(expr.span.clone(), format!("{what} may be none here"))
-            .help("write \"or\" and another value, or test it by \"is none\""))
+        let error = Diagnostic::error(expr.span.clone(), format!("{what} may be none here"));
+        Err(match (&expr.kind, value.kind) {
+            // Between truths "or" is a condition.
+            (ExprKind::Name(name), Type::Truth) => {
+                error.help(format!("test it before by \"{name} is not none and\""))
+            }
+            _ => error.help("write \"or\" and another value, or test it by \"is none\""),
+        })
     }
 
     /// The register that is 0 if a value is none.

@@ -119,6 +119,12 @@ fn controller(key: &str, spec: &str) -> Result<String, Problem> {
             check_name(format!("{key}.controller"), law)?;
             Ok(law.to_owned())
         }
+        (Err(SpecError::UnknownName(name)), None)
+            if name.to_ascii_lowercase().ends_with(".law") =>
+        {
+            let message = format!("{name}: the name of a file with a law ends in .law");
+            problem(format!("{key}.controller"), message)
+        }
         (Ok(spec), law) => Ok(law.unwrap_or(spec.name()).to_owned()),
         (Err(error), _) => problem(format!("{key}.controller"), error.to_string()),
     }

@@ -1,14 +1,24 @@
 //! One law on a path that never changes.
 
 use crate::any::Law;
-use crate::event::{Acked, Report};
+use crate::event::{Acked, Lost, Report};
 use crate::law::{Context, RateLaw, Round, Signal, WindowLaw};
+use crate::parts::MAX_WINDOW;
 use crate::rtt::Rtt;
 use crate::units::{Dur, Rate, Time};
 use libm::floor;
 
 /// The smallest window, as in [`crate::Windowed`].
 const MIN_WINDOW: f64 = 1.0;
+
+/// The acknowledgements of a round are fewer than twice as many: from there on they are grouped.
+const ACKS_OF_ROUND: f64 = 1e6;
+
+/// The window for a law's answer: one that is not a number is the least, as in the machines.
+#[inline]
+fn bounded(window: f64) -> f64 {
+    if window >= MIN_WINDOW { window.min(MAX_WINDOW) } else { MIN_WINDOW }
+}
 
 /// What a law can learn of its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +34,8 @@ pub struct Path {
 /// How the acknowledgements of a round come. A rate law does not see the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One for each packet of the window and one for the fraction that is left, evenly spread.
+    /// One for each packet of the window and one for the fraction that is left, evenly spread. In
+    /// windows of 2 million packets and more each acknowledges several packets.
     Each,
     /// One for the whole window: the rule for a round-trip time, as papers print it.
     Whole,
@@ -77,7 +88,7 @@ impl Alone {
         Alone {
             law,
             path,
-            window,
+            window: bounded(window),
             now: 0.0,
             last_cut: Time::ZERO,
             entered: false,
@@ -98,7 +109,7 @@ impl Alone {
 
     /// Puts the window where something else than the law has brought it.
     pub(super) fn set_window(&mut self, window: f64) {
-        self.window = window;
+        self.window = bounded(window);
     }
 
     fn rtt(&self) -> f64 {
@@ -146,7 +157,7 @@ impl Alone {
                 self.entered = true;
                 law.enter(window, &cx);
             }
-            window = law.grow(window, credit, &cx).max(MIN_WINDOW);
+            window = bounded(law.grow(window, credit, &cx));
         }
         (self.now, self.window) = (now, window);
         (self.unseen, self.sent) = (unseen, sent);
@@ -185,10 +196,12 @@ impl Alone {
             (Law::Rate(_), _) => self.rate_round(),
             (Law::Window(_), Pattern::Whole) => self.ack(1, w, rtt),
             (Law::Window(_), Pattern::Each) => {
-                let whole = floor(w);
-                self.ack(whole as u64, 1.0, rtt / w);
-                if w > whole {
-                    self.ack(1, w - whole, rtt / w * (w - whole));
+                let each = floor(w / ACKS_OF_ROUND).max(1.0);
+                let count = floor(w / each);
+                self.ack(count as u64, each, rtt / w * each);
+                let rest = w - count * each;
+                if rest > 0.0 {
+                    self.ack(1, rest, rtt / w * rest);
                 }
             }
         }
@@ -217,7 +230,11 @@ impl Alone {
             law.observe(&report, &cx);
             // An interval with a loss in it does not grow, as in the paced machine.
             if !core::mem::take(&mut self.lost) {
-                self.window = law.tick(rate, &cx).packets(rtt);
+                let window = law.tick(rate, &cx).packets(rtt);
+                // As in the paced machine, a rate that is not finite leaves the rate.
+                if window.is_finite() {
+                    self.window = bounded(window);
+                }
             }
         }
         self.now = end;
@@ -237,11 +254,12 @@ impl Alone {
             }
             Law::Rate(law) => {
                 let rate = Rate::over(before, self.path.rtt);
+                law.losses(&Lost::new(1, cx.now - self.path.rtt, self.sent), rate, &cx);
                 law.cut(rate, true, Signal::Loss, &cx).packets(self.path.rtt)
             }
         };
         // f64::min keeps the window where a law's answer is not a number.
-        self.window = after.min(before).max(MIN_WINDOW);
+        self.window = bounded(after.min(before));
         self.entered = false;
         self.lost = true;
         self.last_cut = cx.now;

@@ -50,6 +50,12 @@ impl Plane {
         }
     }
 
+    /// How many times the windows fill the link: the acknowledgements of a round in those of a full
+    /// link, at least 1.
+    fn fillings(&self) -> u64 {
+        (self.windows().sum::<f64>() / self.capacity).max(1.0) as u64
+    }
+
     fn difference(&self) -> f64 {
         let (first, second) = (self.flows.first(), self.flows.get(1));
         first.zip(second).map_or(0.0, |(a, b)| (a.window() - b.window()).abs())
@@ -70,7 +76,9 @@ pub struct Convergence {
 }
 
 /// Runs the first two flows of `plane` until their windows differ by less than `epsilon` packets,
-/// at or after the first time that the link is full, but for no more than `limit` rounds.
+/// at or after the first time that the link is full, but for no more than `limit` rounds. A round
+/// of windows that are twice the capacity counts as two, and so on: a law that does not reduce its
+/// window has rounds of any number of acknowledgements.
 pub fn converge(mut plane: Plane, epsilon: f64, limit: u64) -> Convergence {
     let mut found = Convergence {
         to_efficiency: f64::INFINITY,
@@ -88,7 +96,7 @@ pub fn converge(mut plane: Plane, epsilon: f64, limit: u64) -> Convergence {
     }
     found.to_efficiency = rounds as f64;
     found.difference = plane.difference();
-    let (mut after, mut epochs) = (0_u64, 0_u64);
+    let (mut after, mut epochs, mut counted) = (0_u64, 0_u64, rounds);
     while plane.difference() >= epsilon {
         if plane.is_full() {
             plane.cut();
@@ -97,7 +105,8 @@ pub fn converge(mut plane: Plane, epsilon: f64, limit: u64) -> Convergence {
                 break;
             }
         }
-        if rounds + after == limit {
+        counted = counted.saturating_add(plane.fillings());
+        if counted > limit {
             return found;
         }
         plane.grow();
@@ -151,5 +160,14 @@ mod tests {
         let found = converge(plane("scalable", [20.0, 40.0], Pattern::Whole), 1.0, 500);
         assert!(found.to_efficiency.is_finite());
         assert_eq!(found.to_fairness, f64::INFINITY);
+    }
+
+    /// After the first loss the windows are 100 and 800, and the next round counts as nine.
+    #[test]
+    fn a_round_counts_as_often_as_it_fills_the_link() {
+        for (limit, epochs) in [(8, f64::INFINITY), (9, 2.0)] {
+            let flows = plane("reno", [200.0, 1600.0], Pattern::Whole);
+            assert_eq!(converge(flows, 700.0, limit).epochs, epochs);
+        }
     }
 }

@@ -10,7 +10,7 @@ from warnings import warn
 
 import pyarrow as pa
 
-from cwnd._base.law_files import held_laws, path_of_law, read_law
+from cwnd._base.law_files import held_laws, path_of_law, use_law
 from cwnd._base.progress import with_notebook_bar
 from cwnd._controllers.registry import describe, describe_law
 from cwnd._runs.conventions import CONVENTIONS
@@ -108,7 +108,7 @@ def evaluate(  # noqa: PLR0913
     """
     specs = {read_controller(spec)[0]: spec for spec in controllers}
     # The files may change while the runs are made.
-    laws = {law: read_law(law) for law in map(path_of_law, specs) if law is not None}
+    laws = {law: use_law(law) for law in map(path_of_law, specs) if law is not None}
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))

@@ -91,6 +91,10 @@ fn errors_have_one_line_with_file_line_and_key() {
             "[[flow]]\ncontroller = \"simdd\"\n",
             "8: flow[1].controller: unknown controller \"simdd\", did you mean simd?",
         ),
+        (
+            "[[flow]]\ncontroller = \"laws/own.LAW(kept=1/2)\"\n",
+            "8: flow[1].controller: laws/own.LAW: the name of a file with a law ends in .law",
+        ),
         ("start = 5\nstop = 5\n", "8: flow[0].stop: stops at 5s, but starts as late as 5s"),
         ("count = 9\nstagger = \"1h\"\n", "8: flow[0].stagger: the last of 9 flows"),
         (
