@@ -546,7 +546,7 @@ def test_the_kernel_refuses_values_that_it_does_not_have(folder, capsys):
     state = 'state seen = 0 /s "the delivery rate"\n'
     (folder / "own.law").write_text(f"{OWN}{state}{observe}")
     assert run(["kernel", "load", "own.law"]) == 2
-    told = "own.law: the kernel has no acked.delivery.rate for a law in a file"
+    told = "own.law: the kernel has no acked.delivery.rate for a law"
     assert capsys.readouterr().err == f"cwnd: {told}\n"
     assert run(["kernel", "load", "own.law(start=hystart)"]) == 2
     assert "slow start is the kernel's" in capsys.readouterr().err

@@ -38,7 +38,7 @@ fn pins() -> PathBuf {
     find_bpf_fs().unwrap_or_else(|| BPFFS.into()).join("cwnd")
 }
 
-fn directory(name: &str) -> PathBuf {
+pub(super) fn directory(name: &str) -> PathBuf {
     pins().join(name)
 }
 

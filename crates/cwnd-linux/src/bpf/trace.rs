@@ -4,12 +4,15 @@ use super::Error;
 use super::control::Control;
 use super::event::{Event, Kind};
 use super::loader::capture_log;
-use super::pinned::{Instance, pinned_map};
+use super::pinned::{Instance, directory, pinned_map};
 use super::whole;
 use cwnd::record::Entry;
 use cwnd::{Event as RecordEvent, Lost, Marked, Output, Packets, Rate, Signal, Time};
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
+use std::fs::File;
 use std::io;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -28,16 +31,30 @@ pub struct Trace {
     ring: RingBuffer<'static>,
     received: Receiver<Event>,
     missed: u64,
+    /// Of the pins of the controller. A process that is killed loses it.
+    lock: Option<Flock<File>>,
 }
 
 impl Trace {
-    /// Starts a trace of a loaded controller. Only one trace at a time receives all events.
+    /// Starts a trace of a loaded controller. It receives all events: one trace at a time exists.
     ///
     /// # Errors
-    /// The user lacks a capability.
+    /// There is another trace of the controller, or the user lacks a capability.
     pub fn new(instance: &Instance) -> Result<Trace, Error> {
-        let [control, events] = ["control", "events"].map(|map| pinned_map(&instance.name, map));
-        Trace::from_maps(&instance.name, control?, &events?)
+        let name = &instance.name;
+        let [control, events] = ["control", "events"].map(|map| pinned_map(name, map));
+        let (control, events) = (control?, events?);
+        let pins = File::open(directory(name)).map_err(Error::kernel(name))?;
+        let lock =
+            Flock::lock(pins, FlockArg::LockExclusiveNonblock).map_err(
+                |(_, error)| match error {
+                    Errno::EWOULDBLOCK => Error::Traced(format!("{name} has a trace already")),
+                    error => Error::kernel(name)(error.into()),
+                },
+            )?;
+        let mut trace = Trace::from_maps(name, control, &events)?;
+        trace.lock = Some(lock);
+        Ok(trace)
     }
 
     /// Starts a trace of the controller with these maps.
@@ -48,12 +65,6 @@ impl Trace {
     ) -> Result<Trace, Error> {
         let ring_error =
             |error| Error::bpf(format!("cannot read the ring buffer of {name}"))(error);
-        if Control::read(&control)?.until > monotonic()? {
-            return Err(Error::Traced(format!(
-                "{name} has a trace already, or had one that was killed within the last {} s",
-                LEASE / 1_000_000_000
-            )));
-        }
         let (sender, received) = channel();
         capture_log();
         let mut builder = RingBufferBuilder::new();
@@ -68,7 +79,7 @@ impl Trace {
             .map_err(ring_error)?;
         let ring = builder.build().map_err(ring_error)?;
         let missed = Control::read(&control)?.missed;
-        let trace = Trace { control, ring, received, missed };
+        let trace = Trace { control, ring, received, missed, lock: None };
         // Discard the events of an earlier trace.
         trace.ring.consume().map_err(ring_error)?;
         trace.received.try_iter().for_each(drop);
