@@ -62,6 +62,9 @@ def test_a_killed_client_does_not_block_the_server(start, command, flags):
     killed.kill()
     began = time.monotonic()
     done = command(*words, "-t", "0.5", "-J")
+    # The server may still read what the client sent before.
+    while "the server is busy" in done.stderr and time.monotonic() - began < 12:
+        done = command(*words, "-t", "0.5", "-J")
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 12
 
