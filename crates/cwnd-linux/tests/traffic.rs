@@ -144,21 +144,21 @@ on rescale:
 "#;
 
 /// A law without a flow window.
-const NO_WINDOW: &str = r#"rate law plain "AIMD of the rate"
+const NO_WINDOW: &str = r#"rate law plain "grows by a part of the rate"
 on clock:
     return timer
 
 on interval:
-    return 10 ms
+    return 1 ms
 
 on start:
     return w / (rtt or 10 ms)
 
 on tick:
-    return rate + 50 /s
+    return 1.02 * rate + 50 /s
 
 on cut:
-    return rate / 2 if fresh else rate
+    return 0.8 * rate if fresh else rate
 "#;
 
 fn is_installed(name: &str) -> bool {
