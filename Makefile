@@ -96,8 +96,8 @@ rust-tests:
 	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
 	$(CARGO_TEST) --doc
 
-# Under `nice`, as the checks: they run beside the tests of UDT's sockets. One of them uses the cache of mypy.
-python-tests: dev mypy
+# Under `nice`, as the checks: they run beside the tests of UDT's sockets.
+python-tests: dev
 	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
 
 # They use a third of a processor for each worker. The other files are not named, because each worker would import them.
