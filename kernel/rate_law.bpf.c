@@ -181,7 +181,7 @@ FX_INLINE void tick(struct tcp_sock *tp, struct connection *c)
 	submit_event(tp, c, EVENT_TICK, before, c->rate, 0);
 }
 
-/* The control interval in nanoseconds: at least a microsecond, as in laws/file.rs. */
+/* The control interval in nanoseconds: at least a microsecond, as in laws/text.rs. */
 FX_INLINE u64 interval(struct connection *c)
 {
 	struct law_state *s = &c->common.law;
