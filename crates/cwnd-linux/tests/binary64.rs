@@ -3,8 +3,10 @@
 #![cfg(target_os = "linux")]
 
 mod program;
+mod random;
 
 use program::pow2;
+use random::Random;
 
 /// Pairs of operands for the basic operations.
 const PAIRS: usize = 2_000_000;
@@ -15,18 +17,7 @@ const ARGUMENTS: usize = 300_000;
 const FUNCTIONS: [&str; 5] = ["exp", "log", "log10", "cbrt", "power"];
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A random generator of operands: xorshift64*.
-#[derive(Clone)]
-struct Random(u64);
-
 impl Random {
-    fn word(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     fn below(&mut self, end: u64) -> u64 {
         ((self.word() >> 32) * end) >> 32
     }

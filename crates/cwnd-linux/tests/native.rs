@@ -3,6 +3,7 @@
 //! the law.
 
 mod program;
+mod random;
 
 use cwnd::{
     Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
@@ -10,6 +11,7 @@ use cwnd::{
 };
 use cwnd_linux::bpf::Implementation;
 use program::pow2;
+use random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -22,18 +24,7 @@ const ARGUMENTS: usize = 24;
 type Row = [u64; ROW];
 type Results = [u64; 4];
 
-/// A random generator of states: xorshift64*.
-#[derive(Clone)]
-struct Random(u64);
-
 impl Random {
-    fn word(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / 2f64.powi(53)
     }
