@@ -492,6 +492,23 @@ def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
     assert run(["law", "check", "own.law", "none.law"]) == 2
 
 
+def test_a_fault_is_the_result_of_a_check_and_a_mistake_elsewhere(folder, capsys):
+    """The rule of exit statuses that ``cwnd --help`` states."""
+    (folder / "own.law").write_text("law broken")
+    for arguments, status in (
+        (["law", "check", "own.law"], 1),
+        (["law", "fmt", "own.law"], 2),
+        (["law", "fmt", "own.law", "--check"], 2),
+        (["compare", "own.law"], 2),
+    ):
+        assert run(arguments) == status
+        assert capsys.readouterr().out == ""
+    assert run(["--help"]) == 0
+    rule = " ".join(capsys.readouterr().out.split())
+    assert "1 if a check, run, test or transfer failed, 2 for arguments or files" in rule
+    assert "A fault that `cwnd law check` finds is a failed check" in rule
+
+
 def test_the_canonical_form_is_written(folder, capsys):
     loose = OWN.replace("kept * w", "kept*w   # all").replace("    return w", "  return w")
     loose = loose.replace("1/2", "1 / 2")
