@@ -713,3 +713,23 @@ def test_a_law_without_a_cycle_ends_its_model(folder):
     with pytest.raises(ArgumentError, match=r"^spec: illinois\.law has no cycle between losses"):
         droptail_equilibrium("illinois.law", 20, 0.1, 3750, 150)
     assert time.monotonic() - begin < 60
+
+
+def test_a_run_notes_that_a_law_which_needs_ecn_has_no_marks(folder, capsys):
+    (folder / "marked.law").write_text(f"{OWN}\non needs_ecn:\n    return true\n")
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="2s")
+    for controller in ("marked.law", "marked.law", "own.law", "dctcp"):
+        scenario.add_flow(controller)
+    notes = [
+        f"{name} needs ECN, and `ecn` of its flows is false: no mark is reported."
+        for name in ("marked.law", "dctcp")
+    ]
+    assert cwnd.run(scenario).to_json()["notes"] == notes
+    assert cwnd.run(scenario, values={"tcp.ecn": True}).notes == []
+    (folder / "udt.toml").write_text(
+        'duration = "2s"\n[dumbbell]\nrate = "10mbit"\ndelay = "20ms"\n'
+        '[[flow]]\ncontroller = "marked.law"\nprotocol = "udt"\n'
+    )
+    assert run(["run", "udt.toml"]) == 0
+    note = "sim: marked.law needs ECN, and UDT has none: no mark is reported."
+    assert " ".join(capsys.readouterr().out.split()).count(note) == 1
