@@ -51,7 +51,7 @@ class Result:
         Texts of the scenario's laws in files, by their names.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         record: RunRecord,
         *,
