@@ -109,6 +109,10 @@ impl fmt::Display for SpecError {
                 let most = super::parse::MAX_BYTES;
                 write!(f, "a controller's spec has at most {most} bytes, this one {bytes}")
             }
+            SpecError::UnknownName(name) if name.ends_with(".law") => {
+                let declare = "a program declares the text first (registry::declare)";
+                write!(f, "the law \"{name}\" is not declared: {declare}")
+            }
             SpecError::UnknownName(name) => {
                 write!(f, "unknown controller \"{name}\"")?;
                 let names = || algorithms().iter().map(|algorithm| algorithm.name);
