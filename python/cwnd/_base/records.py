@@ -309,6 +309,7 @@ class KernelInstance(TypedDict):
 
     name: str
     controller: str
+    hash: str | None
     default: bool
 
 
