@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The program of window laws for the host. */
+#include "host.h"
+#include "window_law.bpf.c"
+
+_Static_assert(sizeof(struct connection) <= sizeof(storage), "storage");
+
+/* As the kernel's: up to the threshold by one packet for each. */
+u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
+{
+	u32 grows = fx_min(acked, tp->snd_ssthresh - tp->snd_cwnd);
+
+	tp->snd_cwnd += grows;
+	return acked - grows;
+}
+
+/* No test undoes a cut. */
+u32 tcp_reno_undo_cwnd(struct sock *sk)
+{
+	return socket.tcp.snd_cwnd;
+}
+
+static void call(const struct row *row, struct tcp_sock *tp)
+{
+	struct ack_sample sample = {.pkts_acked = row->acked, .rtt_us = 40000};
+	u64 acked[3] = {(u64)tp, (u64)&sample}, ctx[3] = {(u64)tp, 0, row->acked};
+
+	switch (row->call) {
+	case CALL_INIT:
+		init(ctx);
+		break;
+	case CALL_ACKED:
+		pkts_acked(acked);
+		cong_avoid(ctx);
+		break;
+	case CALL_SSTHRESH:
+		/* After recovery the kernel's window is the threshold. */
+		tp->snd_cwnd = tp->snd_ssthresh = ssthresh(ctx);
+		break;
+	case CALL_RELEASE:
+		release(ctx);
+		break;
+	}
+}
