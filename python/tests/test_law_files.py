@@ -506,7 +506,7 @@ def test_a_fault_is_the_result_of_a_check_and_a_mistake_elsewhere(folder, capsys
     assert run(["--help"]) == 0
     rule = " ".join(capsys.readouterr().out.split())
     assert "1 if a check, run, test or transfer failed, 2 for arguments or files" in rule
-    assert "A fault that `cwnd law check` finds is a failed check" in rule
+    assert "A fault that `cwnd law check` finds is a failed check; other commands cannot" in rule
 
 
 def test_the_canonical_form_is_written(folder, capsys):

@@ -163,7 +163,8 @@ def cwnd(context: click.Context, config: str | None) -> None:
     Exit status: 0 for success, 1 if a check, run, test or transfer failed, 2 for arguments or files
     that the command cannot use, 130 if interrupted (143 by SIGTERM), 141 if the reader of the
     output is gone. A fault that `cwnd law check` finds is a failed check; other commands cannot use
-    the file. `cwnd emulate` exits with the status of its command.
+    the file. `cwnd doctor` and `cwnd kernel check` describe the machine: they do not fail for what
+    it lacks. `cwnd emulate` exits with the status of its command.
     """
     if context.invoked_subcommand is None:
         echo(*context.get_help().split("\n"))
