@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* The program of rate laws for the host. */
-#include "host.h"
+#include "texts.h"
 #include "rate_law.bpf.c"
 
 _Static_assert(sizeof(struct connection) <= sizeof(storage), "storage");

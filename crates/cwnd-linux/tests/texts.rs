@@ -47,7 +47,7 @@ on cut:
     return told * 1 /s
 "#;
 
-/// `enum call` of host.h.
+/// `enum call` of texts.h.
 #[derive(Clone, Copy)]
 enum Call {
     Init,

@@ -1,24 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* The program of window laws for the host. */
-#include "host.h"
+#include "texts.h"
 #include "window_law.bpf.c"
 
 _Static_assert(sizeof(struct connection) <= sizeof(storage), "storage");
-
-/* As the kernel's: up to the threshold by one packet for each. */
-u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
-{
-	u32 grows = fx_min(acked, tp->snd_ssthresh - tp->snd_cwnd);
-
-	tp->snd_cwnd += grows;
-	return acked - grows;
-}
-
-/* No test undoes a cut. */
-u32 tcp_reno_undo_cwnd(struct sock *sk)
-{
-	return socket.tcp.snd_cwnd;
-}
 
 static void call(const struct row *row, struct tcp_sock *tp)
 {
