@@ -51,12 +51,15 @@ class Instance:
         Its name in the kernel, as in ``setsockopt(TCP_CONGESTION)``.
     controller
         Its specification.
+    hash
+        Identity of the text that was loaded, if the controller is a law in a file; else None.
     default
         Whether it is the default controller of this network namespace.
     """
 
     name: str
     controller: str
+    hash: str | None
     default: bool
 
     def to_json(self) -> JsonObject:

@@ -63,7 +63,7 @@ def real(monkeypatch):
             self.change(record)
             if progress is not None:
                 progress(1.0)
-            return {"record": record, "limit": self.limit, "notes": self.notes}
+            return {"record": record | {"notes": self.notes}, "limit": self.limit}
 
     fake = Fake()
     monkeypatch.setattr(_native, "run_real", fake, raising=False)

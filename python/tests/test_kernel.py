@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cwnd import kernel
+from cwnd import _native, kernel
 from cwnd._cli import run
 from cwnd._runs.kernel_sockets import kernel_sockets, sockets_of
 from cwnd.errors import KernelError
@@ -439,6 +439,7 @@ def test_a_law_in_a_file_is_loaded_with_its_text_and_replays_to_the_bit(tmp_path
         cd /
         ip link set lo mtu 1500
         tc qdisc add dev lo root tbf rate 30mbit burst 10k limit 30k || exit
+        cwnd kernel status
         cwnd kernel trace mine.law --time 2s --json > {tmp_path}/trace.json &
         trace=$!
         sleep 0.8
@@ -448,7 +449,8 @@ def test_a_law_in_a_file_is_loaded_with_its_text_and_replays_to_the_bit(tmp_path
         ls /sys/fs/bpf/cwnd 2> /dev/null
         """
     )
-    assert done.stdout == "cwnd_mine: mine.law(beta=1/8), the default\ncwnd_mine: unloaded\n"
+    loaded = f"cwnd_mine: mine.law(beta=1/8), hash {_native.hash_law('mine.law', LAW)}, the default"
+    assert done.stdout == f"{loaded}\n{loaded}, 0 connections\ncwnd_mine: unloaded\n"
     again = "cwnd_mine is already loaded, as mine.law(beta=1/8) before it was edited"
     assert again in (tmp_path / "again").read_text()
     flows = json.loads((tmp_path / "trace.json").read_text())["flows"]

@@ -492,6 +492,23 @@ def test_the_check_has_faults_as_text_and_as_data(folder, capsys):
     assert run(["law", "check", "own.law", "none.law"]) == 2
 
 
+def test_a_fault_is_the_result_of_a_check_and_a_mistake_elsewhere(folder, capsys):
+    """The rule of exit statuses that ``cwnd --help`` states."""
+    (folder / "own.law").write_text("law broken")
+    for arguments, status in (
+        (["law", "check", "own.law"], 1),
+        (["law", "fmt", "own.law"], 2),
+        (["law", "fmt", "own.law", "--check"], 2),
+        (["compare", "own.law"], 2),
+    ):
+        assert run(arguments) == status
+        assert capsys.readouterr().out == ""
+    assert run(["--help"]) == 0
+    rule = " ".join(capsys.readouterr().out.split())
+    assert "1 if a check, run, test or transfer failed, 2 for arguments or files" in rule
+    assert "A fault that `cwnd law check` finds is a failed check; other commands cannot" in rule
+
+
 def test_the_canonical_form_is_written(folder, capsys):
     loose = OWN.replace("kept * w", "kept*w   # all").replace("    return w", "  return w")
     loose = loose.replace("1/2", "1 / 2")
@@ -696,3 +713,23 @@ def test_a_law_without_a_cycle_ends_its_model(folder):
     with pytest.raises(ArgumentError, match=r"^spec: illinois\.law has no cycle between losses"):
         droptail_equilibrium("illinois.law", 20, 0.1, 3750, 150)
     assert time.monotonic() - begin < 60
+
+
+def test_a_run_notes_that_a_law_which_needs_ecn_has_no_marks(folder, capsys):
+    (folder / "marked.law").write_text(f"{OWN}\non needs_ecn:\n    return true\n")
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="2s")
+    for controller in ("marked.law", "marked.law", "own.law", "dctcp"):
+        scenario.add_flow(controller)
+    notes = [
+        f"{name} needs ECN, and `ecn` of its flows is false: no mark is reported."
+        for name in ("marked.law", "dctcp")
+    ]
+    assert cwnd.run(scenario).to_json()["notes"] == notes
+    assert cwnd.run(scenario, values={"tcp.ecn": True}).notes == []
+    (folder / "udt.toml").write_text(
+        'duration = "2s"\n[dumbbell]\nrate = "10mbit"\ndelay = "20ms"\n'
+        '[[flow]]\ncontroller = "marked.law"\nprotocol = "udt"\n'
+    )
+    assert run(["run", "udt.toml"]) == 0
+    note = "sim: marked.law needs ECN, and UDT has none: no mark is reported."
+    assert " ".join(capsys.readouterr().out.split()).count(note) == 1

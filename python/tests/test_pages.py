@@ -260,7 +260,7 @@ def write_compare(path, evil):
 def write_agree(path, evil):
     def run_real(scenario, seed, on, progress):
         (record,) = _native.simulate([(scenario, seed)])
-        return {"record": record, "limit": None, "notes": [f"note{evil}"]}
+        return {"record": record | {"notes": [f"note{evil}"]}, "limit": None}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_native, "run_real", run_real)

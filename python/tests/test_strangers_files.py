@@ -112,7 +112,7 @@ def real(monkeypatch):
 
     def run_real(scenario, seed, on, progress):
         (record,) = _native.simulate([(scenario, seed)])
-        return {"record": record, "limit": EVIL, "notes": [EVIL]}
+        return {"record": record | {"notes": [EVIL]}, "limit": EVIL}
 
     monkeypatch.setattr(_native, "run_real", run_real, raising=False)
     monkeypatch.setattr(_native, "check_real", lambda *_: None, raising=False)

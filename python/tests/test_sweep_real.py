@@ -62,7 +62,7 @@ class Fake:
         (record,) = _native.simulate([(scenario, seed)])
         progress(1.0)
         limit = self.limits.pop(0) if self.limits else None
-        return {"record": record, "limit": limit, "notes": []}
+        return {"record": record, "limit": limit}
 
 
 @pytest.fixture

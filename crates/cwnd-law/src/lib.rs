@@ -1,18 +1,18 @@
 //! The language in which a user of cwnd writes the law of a congestion controller.
 //!
-//! Without the feature `reader` the crate has what code made from a law needs: the names of its
-//! hooks and inputs, and its arithmetic.
+//! Without the feature `reader` the crate has what code made from a law needs, the names of its
+//! hooks and inputs and its arithmetic, and proposes names for unknown ones.
 #![forbid(unsafe_code)]
 #![no_std]
 #![cfg_attr(not(feature = "reader"), expect(dead_code, reason = "the reader uses it"))]
 
-#[cfg(feature = "reader")]
 extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
 pub mod arithmetic;
 mod hook;
+mod nearest;
 mod unit;
 
 #[cfg(feature = "reader")]
@@ -48,6 +48,7 @@ mod traits;
 mod writer;
 
 pub use hook::{CLOCKS, Hook, Input, Kind, LIMITS, SIGNALS};
+pub use nearest::{distance, nearest};
 
 #[cfg(feature = "reader")]
 pub use code::REGISTERS;

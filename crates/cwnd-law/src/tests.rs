@@ -194,6 +194,12 @@ fn faults_are_named_where_they_are() {
             "alhpa is not known here: did you mean alpha?",
         ),
         (
+            "= alpha * sqrt",
+            "= ALPHA * sqrt",
+            (13, 16),
+            "ALPHA is not known here: did you mean alpha?",
+        ),
+        (
             "sqrt(w - w0)",
             "sqrtt(w - w0)",
             (13, 24),

@@ -117,7 +117,7 @@ fn a_law_in_the_kernel_fills_the_link() {
         for cut in &flow.cuts {
             assert!((cut.cut.after() - cut.cut.before() / 2.0).abs() < 1.0, "{cut:?}");
         }
-        assert_eq!(outcome.notes, [""; 0]);
+        assert_eq!(outcome.records.notes, [""; 0]);
         assert_nothing_left();
     }
 }
@@ -150,7 +150,13 @@ fn udt_sockets_fill_the_link() {
     let Some(_lock) = run_lock(false) else { return };
     let outcome = completed_run(&network("reno", ""), Backend::Udt);
     assert_full(&outcome, 0.8);
-    assert!(outcome.notes.iter().any(|note| note.contains("1456 bytes of data instead of 1460")));
+    assert!(
+        outcome
+            .records
+            .notes
+            .iter()
+            .any(|note| note.contains("1456 bytes of data instead of 1460"))
+    );
     assert_nothing_left();
 }
 
@@ -174,7 +180,7 @@ fn a_transfer_completes_next_to_datagrams() {
     assert!(flow.acknowledged > flow.completed + 0.01, "{}", flow.acknowledged);
     assert!(cbr.packets_sent.abs_diff(100) <= 2, "{}", cbr.packets_sent);
     assert!(cbr.packets_delivered.abs_diff(100) <= 3, "{}", cbr.packets_delivered);
-    assert!(outcome.notes.iter().any(|note| note.starts_with("bbr is the kernel's own")));
+    assert!(outcome.records.notes.iter().any(|note| note.starts_with("bbr is the kernel's own")));
     assert_nothing_left();
 }
 
@@ -210,7 +216,7 @@ fn the_kernels_own_controllers_fill_the_link() {
         let flow = assert_full(&outcome, 0.8);
         assert!(flow.cuts.is_empty() && flow.packets_lost > 0, "{name}: {}", flow.packets_lost);
         assert_eq!(
-            outcome.notes,
+            outcome.records.notes,
             [format!("{name} is the kernel's own, which does not report its cuts.")]
         );
         assert_nothing_left();

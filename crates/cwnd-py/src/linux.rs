@@ -4,6 +4,7 @@ use crate::export::export;
 use crate::records::{CutsRecord, FlowView};
 use crate::registry::parse;
 use cwnd::Signal;
+use cwnd_law::Law;
 use cwnd_linux::bpf::{self, Connection, Connections, Instance};
 use cwnd_sim::record::{FlowRecord, FlowSeries, Limited};
 use numpy::IntoPyArray;
@@ -31,12 +32,16 @@ fn refused(error: bpf::Error) -> PyErr {
 pub(crate) struct Loaded {
     name: String,
     controller: String,
+    /// Of the text that was loaded, for a law in a file.
+    hash: Option<String>,
     default: bool,
 }
 
 impl From<Instance> for Loaded {
-    fn from(Instance { name, spec, default, .. }: Instance) -> Self {
-        Loaded { name, controller: spec, default }
+    fn from(Instance { name, spec, law, default }: Instance) -> Self {
+        let law = law.and_then(|text| Law::parse(&text).ok());
+        let hash = law.map(|law| law.hash().to_owned());
+        Loaded { name, controller: spec, hash, default }
     }
 }
 

@@ -71,6 +71,5 @@ pub(crate) fn run_real<'py>(
     let finished = Finished { name, seed, network, conventions, records, wall };
     result.set_item("record", records::run(py, finished)?)?;
     result.set_item("limit", real.limit)?;
-    result.set_item("notes", real.notes)?;
     Ok(result)
 }

@@ -45,6 +45,9 @@ struct RunView<'a> {
     /// Cost of the run: `packets` sent by all sources, `events` processed, `wall_s` of wall time,
     /// which is the only figure that differs between equal runs.
     engine: EngineRecord,
+    /// Notes on parts of the scenario that have no effect, or that the backend does not support or
+    /// approximates: one sentence each.
+    notes: Vec<String>,
     /// Times of the samples of all series in seconds.
     #[serde(skip_serializing)]
     time: Vec<f64>,
@@ -257,6 +260,7 @@ pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'p
         warmup_s: network.warmup.as_secs(),
         conventions,
         engine: EngineRecord { packets: records.packets, events: records.events, wall_s: wall },
+        notes: records.notes,
         time: records.time,
         flows: flows.map(|(spec, record)| flow(&network, spec, record, samples, warm)).collect(),
         links: network

@@ -55,6 +55,18 @@ pub(crate) fn create(
     })
 }
 
+/// Returns a note on a controller whose flow lacks what it needs.
+pub(crate) fn note(flow: &Flow, endpoint: &dyn Endpoint) -> Option<String> {
+    let (_, controller) = endpoint.controller()?;
+    let (spec, lacks) = match &*flow.traffic {
+        Traffic::Tcp(tcp) if !tcp.ecn => (&tcp.controller, "`ecn` of its flows is false"),
+        Traffic::Udt(udt) => (&udt.controller, "UDT has none"),
+        _ => return None,
+    };
+    let note = || format!("{spec} needs ECN, and {lacks}: no mark is reported.");
+    controller.needs().ecn.then(note)
+}
+
 /// Returns the endpoints of `flow` with its application, if it has one.
 fn with_application<E: Writable + 'static>(
     flow: &Flow,

@@ -29,6 +29,9 @@ pub struct Records {
     pub packets: u64,
     /// Events processed by the simulator.
     pub events: u64,
+    /// Notes on parts of the scenario that have no effect, or that the backend does not support or
+    /// approximates: one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Results of a flow. The serialized fields, with these names, are the flow's record in Python: a

@@ -6,7 +6,7 @@ use crate::endpoint::{Endpoint, Progress};
 use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, Place, TIMERS};
 use crate::engine::tap::Seen;
-use crate::flows::{PendingFlow, Specs, create, settings};
+use crate::flows::{PendingFlow, Specs, create, note, settings};
 use crate::network::{Network, Traffic};
 use crate::options::{Options, SimulationError};
 use crate::packet::{Extras, SINK, SOURCE};
@@ -245,13 +245,18 @@ impl Simulation {
         let (clock, hops) = (self.net.clock, self.hops[flow]);
         let state = &mut self.flows[flow];
         state.started = true;
+        let spec = &self.network.flows[self.net.order.index(flow)];
         let endpoint = state.endpoint.get_or_insert_with(|| {
             let options = Options { record_events: self.record_events, ..Options::default() };
             let place = place(&self.net, hops, flow);
-            let flow = &self.network.flows[self.net.order.index(flow)];
-            create(flow, place, hops[SINK], self.seed, &options, &mut self.specs)
+            create(spec, place, hops[SINK], self.seed, &options, &mut self.specs)
                 .expect("a controller that was created before")
         });
+        if let Some(note) = note(spec, endpoint.as_ref())
+            && !self.records.notes.contains(&note)
+        {
+            self.records.notes.push(note);
+        }
         let to_come = to_index(self.net.observations.sample_count().saturating_sub(before));
         state.samples.insert(Box::default()).start(before, to_come, endpoint.as_ref(), clock);
     }

@@ -235,7 +235,7 @@ pub struct Output {
 
 /// The least time between two Ticks: a controller whose [`Output::wake`] is not later than its last
 /// Tick cannot hold its driver at one instant.
-const TICK_GAP: Dur = Dur::from_micros(10);
+pub(crate) const TICK_GAP: Dur = Dur::from_micros(10);
 
 impl Output {
     /// A congestion window, without pacing and without a timer.

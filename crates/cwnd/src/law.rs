@@ -322,7 +322,7 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
     /// The clock of the control interval.
     fn clock(&self) -> Clock;
 
-    /// The control interval (UDT: SYN, 10 ms).
+    /// The control interval (UDT: SYN, 10 ms). It is at least 10 µs: drivers report Ticks no closer.
     fn interval(&self) -> Dur;
 
     /// The rate after an interval with acknowledgements and without a loss.

@@ -12,7 +12,8 @@ mod spec;
 mod whole;
 mod window;
 
-pub use error::{SpecError, distance};
+pub use cwnd_law::distance;
+pub use error::SpecError;
 #[cfg(feature = "files")]
 pub use file::{declare, declared_name};
 pub use parameter::{Domain, Parameter, Range};

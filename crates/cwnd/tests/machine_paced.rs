@@ -1,8 +1,10 @@
 //! The paced machine: slow start, control intervals, congestion periods and clamps.
 
 use crate::common::at;
+use cwnd::laws::AnyRateLaw;
+use cwnd::model::{Alone, Path, Pattern};
 use cwnd::{
-    Acked, Clock, Context, Controller, Cut, Dur, Event, Lost, Marked, Paced, Packets, Rate,
+    Acked, Clock, Context, Controller, Cut, Dur, Event, Law, Lost, Marked, Paced, Packets, Rate,
 };
 use cwnd::{RateLaw, Report, Settings, Signal, Time};
 
@@ -32,6 +34,7 @@ use Call::{Losses, Observe, Rescale, Start, Tick};
 struct Trace {
     calls: Vec<Call>,
     clock: Clock,
+    interval: Dur,
     window: Option<f64>,
     starts_itself: bool,
     /// The answers to a tick and to a signal, in place of those above.
@@ -43,7 +46,7 @@ impl RateLaw for Trace {
         self.clock
     }
     fn interval(&self) -> Dur {
-        Dur::from_millis(10)
+        self.interval
     }
     fn tick(&mut self, rate: Rate, _: &Context) -> Rate {
         self.calls.push(Tick(rate.as_per_sec()));
@@ -84,16 +87,23 @@ struct Bench {
     seen: usize,
 }
 
-impl Bench {
-    fn new(change: impl FnOnce(&mut Trace, &mut Settings)) -> Self {
-        let mut settings = Settings::default();
-        let mut law = Trace {
+impl Trace {
+    fn new() -> Self {
+        Trace {
             calls: Vec::new(),
             clock: Clock::Timer,
+            interval: Dur::from_millis(10),
             window: None,
             starts_itself: false,
             answer: None,
-        };
+        }
+    }
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut Trace, &mut Settings)) -> Self {
+        let mut settings = Settings::default();
+        let mut law = Trace::new();
         change(&mut law, &mut settings);
         Bench { machine: Paced::new(law, &settings), seen: 0 }
     }
@@ -361,4 +371,21 @@ fn it_needs_reports_and_ignores_acknowledgements() {
     let mut gauges = Vec::new();
     bench.machine.gauges(&mut |name, value| gauges.push((name, value)));
     assert_eq!(gauges, [("rate", 750.0)]);
+}
+
+/// A driver and the model run such a law every 10 µs.
+#[test]
+fn a_law_without_an_interval_does_not_stop_the_clock() {
+    let law = Trace { interval: Dur::ZERO, ..Trace::new() };
+    let mut machine = Paced::new(law.clone(), &Settings::default());
+    machine.on(at(5), &Event::Lost(Lost::new(1, at(0), 9)));
+    machine.on(at(7), &Event::Tick);
+    let next = machine.output().next_tick(Some(at(7)));
+    assert_eq!(next, Some(at(7) + Dur::from_micros(10)));
+
+    let path = Path { rtt: Dur::from_millis(1), capacity: rate(1000.0), packet: 1500 };
+    let mut alone = Alone::new(Law::Rate(AnyRateLaw::Custom(Box::new(law))), 40.0, path);
+    alone.round(Pattern::Each);
+    // 100 steps of 100 packets/s.
+    assert!((alone.window() - 50.0).abs() < 1e-9, "{}", alone.window());
 }

@@ -123,6 +123,10 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         unknown.starts_with("unknown controller \"smid\", did you mean simd? (known: aimd, reno, ")
     );
     assert!(refused("BBRv3").starts_with("unknown controller \"BBRv3\", did you mean bbr3? "));
+    assert_eq!(
+        refused("folder/simd.law(beta=1/4)"),
+        "the law \"folder/simd.law\" is not declared: a program declares the text first (registry::declare)"
+    );
     assert!(refused("quantum").starts_with("unknown controller \"quantum\" (known: "));
 }
 

@@ -253,6 +253,9 @@ class RunRecord(TypedDict):
     engine: EngineRecord
     """Cost of the run: `packets` sent by all sources, `events` processed, `wall_s` of wall time,
     which is the only figure that differs between equal runs."""
+    notes: list[str]
+    """Notes on parts of the scenario that have no effect, or that the backend does not support or
+    approximates: one sentence each."""
     time: Series
     """Times of the samples of all series in seconds."""
     flows: list[FlowRecord]
@@ -306,6 +309,7 @@ class KernelInstance(TypedDict):
 
     name: str
     controller: str
+    hash: str | None
     default: bool
 
 
@@ -313,12 +317,10 @@ class RealRecord(TypedDict):
     """A run in real time, over an emulated network.
 
     ``limit`` is the reason why the emulator, not the network, was the bottleneck, if it was.
-    ``notes`` names parts of the scenario that the backend does not support or approximates.
     """
 
     record: RunRecord
     limit: str | None
-    notes: list[str]
 
 
 class Compiled(TypedDict):

@@ -24,11 +24,9 @@ BROKEN_PIPE = 141
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line, and return the exit status.
+    """Run the command line, and return the exit status, which ``cwnd --help`` describes.
 
-    It is 0 for success; 1 if a transfer or test failed or something was not sent; 2 for an error of
-    the user, with one line on standard error; 130 if interrupted, or 143 by SIGTERM; 141 if
-    standard output was closed by its reader.
+    An error of the user is one line on standard error.
     """
     try:
         with echo_warnings(), results_only():

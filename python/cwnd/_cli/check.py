@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd._cli.outputs import print_json
+from cwnd._cli.outputs import FAILED, print_json
 from cwnd._cli.terminal import echo, say
 
 if TYPE_CHECKING:
@@ -52,4 +52,4 @@ def _report_failures(outcomes: Sequence[Outcome]) -> int:
     if failed:
         names = ", ".join(dict.fromkeys(failed))
         say(f"{len(failed)} of {len(outcomes)} expectations failed: {names}")
-    return 1 if failed else 0
+    return FAILED if failed else 0

@@ -704,6 +704,7 @@ class UsedInstance(TypedDict):
 
     name: str
     controller: str
+    hash: str | None
     default: bool
     connections: list[KernelSocket]
 

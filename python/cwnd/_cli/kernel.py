@@ -174,7 +174,8 @@ def check(as_json: bool) -> None:  # noqa: FBT001
 
 def _describe(instance: Instance) -> str:
     """Describe a controller."""
-    return instance.controller + (", the default" if instance.default else "")
+    law = "" if instance.hash is None else f", hash {instance.hash}"
+    return instance.controller + law + (", the default" if instance.default else "")
 
 
 def _describe_connection(connection: KernelSocket) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.comparison.outcome import Comparison
 
 FAILED = 1
-"""Exit status of a failed transfer, test or run."""
+"""Exit status of a failed check, run, test or transfer."""
 
 PLOTS = (".pdf", ".png", ".svg")
 

@@ -160,9 +160,11 @@ def cwnd(context: click.Context, config: str | None) -> None:
     in the configuration file, such as cc in the table [send]. The command line overrides the
     variable, and the variable overrides the file.
 
-    Exit status: 0 for success, 1 if a transfer or test failed or something was not sent, 2 for an
-    error in the arguments or files, 130 if interrupted (143 by SIGTERM), 141 if the reader of the
-    output is gone. `cwnd emulate` exits with the status of its command.
+    Exit status: 0 for success, 1 if a check, run, test or transfer failed, 2 for arguments or files
+    that the command cannot use, 130 if interrupted (143 by SIGTERM), 141 if the reader of the
+    output is gone. A fault that `cwnd law check` finds is a failed check; other commands cannot use
+    the file. `cwnd doctor` and `cwnd kernel check` describe the machine: they do not fail for what
+    it lacks. `cwnd emulate` exits with the status of its command.
     """
     if context.invoked_subcommand is None:
         echo(*context.get_help().split("\n"))

@@ -74,7 +74,6 @@ def run_real(
         scales=scales,
         on=on,
         limit=real["limit"],
-        notes=real["notes"],
         document=scenario.document,
         laws=scenario.laws,
     )

@@ -45,15 +45,13 @@ class Result:
         Backend of the run: ``sim``, ``udt`` or ``linux``.
     limit
         Reason why the emulator, not the network, was the bottleneck, if it was.
-    notes
-        Parts of the scenario that the backend does not support or approximates.
     document
         The scenario as plain data, for slowdowns and `check`.
     laws
         Texts of the scenario's laws in files, by their names.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         record: RunRecord,
         *,
@@ -62,7 +60,6 @@ class Result:
         scales: list[float] | None = None,
         on: str = "sim",
         limit: str | None = None,
-        notes: Sequence[str] = (),
         document: Mapping[str, object] | None = None,
         laws: Mapping[str, str] | None = None,
     ) -> None:
@@ -72,7 +69,6 @@ class Result:
         self.scales: list[float] = default_scales(record) if scales is None else scales
         self.on = on
         self.limit = limit
-        self.notes = list(notes)
         self.document = document or {}
         self.laws = dict(laws or {})
         self._transfers: RunTransfers | None = None
@@ -101,6 +97,11 @@ class Result:
     def seed(self) -> int:
         """Seed of the run."""
         return self.record["seed"]
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on parts of the scenario that have no effect, or that the backend approximates."""
+        return self.record["notes"]
 
     @property
     def duration_s(self) -> float:

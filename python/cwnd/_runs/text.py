@@ -28,7 +28,7 @@ def join_parts(*parts: str) -> str:
 
 
 def caveats(results: Iterable[Result]) -> list[str]:
-    """Return notes on runs, one line each: short runs; in real time approximations and limits."""
+    """Return notes on runs, one line each: those of records, limits in real time, short runs."""
     runs = list(results)
     lines = [f"{run.on}: {note}" for run in runs for note in run.notes]
     for on in dict.fromkeys(run.on for run in runs):

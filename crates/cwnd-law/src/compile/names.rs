@@ -7,6 +7,7 @@ use crate::Diagnostic;
 use crate::code::REGISTERS;
 use crate::hook::{Hook, Input, Kind, LIMITS, SIGNALS, Type};
 use crate::law::{Domain, Parameter};
+use crate::nearest::nearest;
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use alloc::format;
 use alloc::vec::Vec;
@@ -383,27 +384,4 @@ pub(super) fn did_you_mean<'a>(
         Some(near) => Ok(error.help(format!("did you mean {near}?"))),
         None => Err(error),
     }
-}
-
-/// The name nearest to `given`, if any is near: at most half of the letters differ.
-fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .map(|name| (distance(given, name), name))
-        .filter(|(distance, name)| distance * 2 <= name.len().max(given.len()))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = core::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.chars().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

@@ -66,8 +66,6 @@ pub struct RunOutcome {
     pub records: Records,
     /// The reason why the emulator, not the network, was the limit; `None` if it was not.
     pub limit: Option<String>,
-    /// Notes on parts of the scenario that this backend does not support or approximates.
-    pub notes: Vec<String>,
 }
 
 /// A running flow.
@@ -211,8 +209,9 @@ pub fn run(
         link.queue.truncate(time.len());
         link.drops_series.truncate(time.len());
     }
-    let records = Records { time, flows, links, packets, events: report.lateness.packets() };
-    Ok(Some(RunOutcome { records, limit, notes: notes.into_lines() }))
+    let (events, notes) = (report.lateness.packets(), notes.into_lines());
+    let records = Records { time, flows, links, packets, events, notes };
+    Ok(Some(RunOutcome { records, limit }))
 }
 
 /// Times of the samples, and of the end of the warm-up.

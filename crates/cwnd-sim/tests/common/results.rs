@@ -11,11 +11,11 @@ pub(crate) struct Column {
     words: Vec<u64>,
 }
 
-/// Returns all results of a run except for the number of events, which is not a result, and the
-/// recorded events. The patterns list all fields, so that a new field of the records is added here
+/// Returns all results of a run except for the number of events and the notes, which are no results, and
+/// the recorded events. The patterns list all fields, so that a new field of the records is added here
 /// too.
 fn columns(records: &Records) -> Vec<Column> {
-    let Records { time, flows, links, packets, events: _ } = records;
+    let Records { time, flows, links, packets, events: _, notes: _ } = records;
     let mut all = vec![
         Column::of_floats(("run", 0), "time", time),
         Column::of_counts(("run", 0), "packets", vec![*packets]),

@@ -1,7 +1,7 @@
 //! One law on a path that never changes.
 
 use crate::any::Law;
-use crate::event::{Acked, Lost, Report};
+use crate::event::{Acked, Lost, Report, TICK_GAP};
 use crate::law::{Context, RateLaw, Round, Signal, WindowLaw};
 use crate::parts::MAX_WINDOW;
 use crate::rtt::Rtt;
@@ -212,7 +212,9 @@ impl Alone {
         let Path { rtt, capacity, .. } = self.path;
         loop {
             let Law::Rate(law) = &self.law else { return };
-            let next = self.interval + law.interval().as_nanos() as f64;
+            // As in the drivers: an interval of 0 would never end the round.
+            let interval = law.interval().max(TICK_GAP);
+            let next = self.interval + interval.as_nanos() as f64;
             if next > end {
                 break;
             }
@@ -221,7 +223,7 @@ impl Alone {
             let cx = self.context();
             let rate = Rate::over(self.window, rtt);
             let Law::Rate(law) = &mut self.law else { return };
-            let packets = rate.packets(law.interval());
+            let packets = rate.packets(interval);
             self.acked += packets;
             self.sent += packets as u64;
             let (arrival, capacity) = (Some(rate), Some(capacity));

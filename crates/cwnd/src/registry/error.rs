@@ -5,6 +5,7 @@ use super::spec::Shown;
 use super::{Algorithm, Domain, Parameter, algorithms};
 use alloc::string::String;
 use core::fmt;
+use cwnd_law::nearest;
 
 /// Why a text is no spec.
 #[derive(Clone, Debug)]
@@ -108,10 +109,14 @@ impl fmt::Display for SpecError {
                 let most = super::parse::MAX_BYTES;
                 write!(f, "a controller's spec has at most {most} bytes, this one {bytes}")
             }
+            SpecError::UnknownName(name) if name.ends_with(".law") => {
+                let declare = "a program declares the text first (registry::declare)";
+                write!(f, "the law \"{name}\" is not declared: {declare}")
+            }
             SpecError::UnknownName(name) => {
                 write!(f, "unknown controller \"{name}\"")?;
                 let names = || algorithms().iter().map(|algorithm| algorithm.name);
-                if let Some(close) = closest(name, names()) {
+                if let Some(close) = nearest(name, names()) {
                     write!(f, ", did you mean {close}?")?;
                 }
                 f.write_str(" (known: ")?;
@@ -127,7 +132,7 @@ impl fmt::Display for SpecError {
             SpecError::UnknownParameter { algorithm, given } => {
                 write!(f, "{} has no parameter \"{given}\"", algorithm.name)?;
                 let names = || algorithm.parameters.iter().map(|parameter| parameter.name);
-                if let Some(close) = closest(given, names()) {
+                if let Some(close) = nearest(given, names()) {
                     write!(f, ", did you mean {close}?")?;
                 }
                 if algorithm.parameters.is_empty() {
@@ -192,43 +197,5 @@ fn allowed(f: &mut fmt::Formatter<'_>, parameter: &'static Parameter) -> fmt::Re
                 shown(range.max),
             )
         }
-    }
-}
-
-/// The name nearest to `given`, if any is near: at most half of the letters differ.
-fn closest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .map(|name| (distance(given, name), name))
-        .filter(|(distance, name)| distance * 2 <= name.len().max(given.len()))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein),
-/// whatever their case: for messages that propose a name.
-pub fn distance(a: &str, b: &str) -> usize {
-    let mut row: alloc::vec::Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.chars().count()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("simd", "SIMD"), 0);
-        assert_eq!(distance("smid", "simd"), 2);
-        assert_eq!(distance("ren", "reno"), 1);
-        assert_eq!(distance("", "udt"), 3);
     }
 }
