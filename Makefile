@@ -71,7 +71,7 @@ check: $(VENV)/.tools
 .PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
-# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
+# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for one crate in Cargo.toml.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
