@@ -55,13 +55,14 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-# pip downloads beside the compiler. Tests in real time measure times: Python's run alone, those of cwnd-linux beside the
-# build of the extension. Both set up emulated links on this machine, and so run one after the other. After them `dev` is made.
+# pip downloads beside the compiler. Tests in real time wait most of the time: those of cwnd-linux run beside the build of the
+# extension, Python's beside checks of the scheduling class `idle`, which a test that wakes preempts. Both set up emulated links
+# on this machine, and so run one after the other. After them `dev`, `doc` and `mypy` are made.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j2 --output-sync=target link-tests realtime-tests
-	@$(MAKE) --no-print-directory -j3 --output-sync=target -o dev rust-tests python-tests checks
+	@$(MAKE) --no-print-directory -j3 --output-sync=target BESIDE="chrt --idle 0" link-tests realtime-tests doc mypy
+	@$(MAKE) --no-print-directory -j3 --output-sync=target -o dev -o clippy -o doc -o mypy rust-tests python-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
@@ -70,7 +71,7 @@ check: $(VENV)/.tools
 .PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
-# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
+# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for one crate in Cargo.toml.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
@@ -118,15 +119,16 @@ lint: dev clippy mypy
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-logo --no-cache
 
+BESIDE := nice
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev
-	nice cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BESIDE) cargo clippy --workspace --all-targets --locked -- -D warnings
 
 doc: clippy
-	RUSTDOCFLAGS="-D warnings" nice cargo doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(BESIDE) cargo doc --workspace --no-deps --locked --quiet
 
 mypy: dev
-	nice $(BIN)/mypy
+	$(BESIDE) $(BIN)/mypy
 
 # In a folder of its own: it would overwrite the cache of mypy, which one of the tests uses. The modules that the stub imports
 # are not analysed.
