@@ -277,8 +277,12 @@ impl Connection {
         self.largest = Largest { number: largest, sent_at: before.sent_at.max(newest.sent_at) };
         let is_largest = match newest.number {
             Some(_) => newest.number == largest,
-            // Numbers and times rise together, except among packets of one instant.
-            None => newest.sent_at >= before.sent_at && largest != before.number,
+            // Numbers rise with the times of sending, except among packets of one instant, and are
+            // compared only there: they do not name their number space.
+            None => {
+                newest.sent_at > before.sent_at
+                    || newest.sent_at == before.sent_at && largest > before.number
+            }
         };
         is_largest.then(|| self.now.since(newest.sent_at))
     }
