@@ -368,3 +368,6 @@ impl Connection {
         self.mtu = Some(u32::from(packet));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 mod connection;
 mod controllers;
 mod error;
+pub mod events;
 mod flight;
 #[cfg(feature = "noq")]
 pub mod noq;

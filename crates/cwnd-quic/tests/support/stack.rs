@@ -177,10 +177,11 @@ macro_rules! stack {
             buffer: Vec<u8>,
         }
 
-        const ADDRESS: &str = "[::1]:4433";
+        static DATA: [u8; 1 << 14] = [0; 1 << 14];
 
+        /// The address of the peer, whichever it is.
         fn address() -> SocketAddr {
-            ADDRESS.parse().expect("it is one")
+            SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 4433))
         }
 
         fn endpoint_config(seed: u8) -> Arc<EndpointConfig> {
@@ -212,11 +213,6 @@ macro_rules! stack {
                 Host::new(endpoint(endpoint_config(2), Some(Arc::new(config))))
             }
 
-            /// Lets the client send further bytes.
-            pub(crate) fn write(&mut self, bytes: u64) {
-                self.to_write += bytes;
-            }
-
             /// The datagrams that were sent, and the packets that were lost.
             pub(crate) fn counts(&mut self) -> (u64, u64) {
                 self.connection.as_mut().map_or((0, 0), |(_, connection)| counts(connection))
@@ -240,10 +236,9 @@ macro_rules! stack {
                     }
                 }
                 if let Some(stream) = self.stream.filter(|_| self.to_write > 0) {
-                    let data = [0; 1 << 14];
                     while self.to_write > 0 {
-                        let length = data.len().min(self.to_write as usize);
-                        match connection.send_stream(stream).write(&data[..length]) {
+                        let length = DATA.len().min(self.to_write as usize);
+                        match connection.send_stream(stream).write(&DATA[..length]) {
                             Ok(written) => self.to_write -= written as u64,
                             Err(_) => break,
                         }
