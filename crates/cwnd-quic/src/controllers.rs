@@ -91,8 +91,21 @@ impl Controllers {
     }
 
     /// The next connection, whose packets have `packet` bytes at first.
+    #[cfg(any(feature = "noq", feature = "quinn"))]
     pub(crate) fn connection(&self, packet: u16) -> Connection {
+        self.begin(settings(u32::from(packet)))
+    }
+
+    /// The next connection of a stack that paces only as the controller says: window laws pace at
+    /// 1.25 windows in a round-trip time (RFC 9002 section 7.7).
+    #[cfg(feature = "s2n")]
+    pub(crate) fn paced_connection(&self, packet: u16) -> Connection {
         let mut settings = settings(u32::from(packet));
+        settings.pacing = Some(1.25);
+        self.begin(settings)
+    }
+
+    fn begin(&self, mut settings: Settings) -> Connection {
         settings.seed = self.seed.wrapping_add(self.made.fetch_add(1, Ordering::Relaxed));
         settings.max_window = self.max_window;
         let recording = self.recordings.as_ref().map(|recordings| recordings.begin(&settings));

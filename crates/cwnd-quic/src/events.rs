@@ -85,83 +85,103 @@ pub struct Row {
     pub noq: Source,
     /// How quinn gives it.
     pub quinn: Source,
+    /// How s2n-quic gives it.
+    pub s2n: Source,
 }
 
-const fn row(item: Item, name: &'static str, noq: Source, quinn: Source) -> Row {
-    Row { item, name, noq, quinn }
+const fn row(item: Item, name: &'static str, [noq, quinn, s2n]: [Source; 3]) -> Row {
+    Row { item, name, noq, quinn, s2n }
 }
 
 const BYTES: Source = Derived("bytes / packet size");
+const SAME: Source = Derived("the same");
+const NONE: Source = Absent("");
 const ALONE: Source = Derived("always 1: the stack does not count marks");
-const NEXT: Source = Derived("reported with the next callback, because the stack gives no time");
+const NEXT: Source = Derived("with the next callback: the stack gives no time");
 
-/// All events and fields that a stack of QUIC could give.
+/// All events and fields that a QUIC stack could give.
 pub const TABLE: &[Row] = &[
-    row(Item::AckedPackets, "`Acked::packets`", Exact, Exact),
-    row(Item::Credit, "`Acked::credit`", BYTES, BYTES),
-    row(Item::SentAt, "`Acked::sent_at`", Exact, Exact),
+    row(Item::AckedPackets, "`Acked::packets`", [Exact, Exact, BYTES]),
+    row(Item::Credit, "`Acked::credit`", [BYTES; 3]),
+    row(Item::SentAt, "`Acked::sent_at`", [Exact; 3]),
     row(
         Item::Rtt,
         "`Acked::rtt`",
-        Derived("time since the largest packet was sent, by its number"),
-        Derived("the same, by the time of sending: the stack gives no number"),
+        [
+            Derived("since the largest packet was sent, by its number"),
+            Derived("the same, by the time of sending: the stack gives no number"),
+            Exact,
+        ],
     ),
-    row(Item::InFlight, "`Acked::in_flight`", BYTES, BYTES),
-    row(Item::Sent, "`sent`", Exact, Derived("bytes / packet size, pure acknowledgements too")),
-    row(Item::ApplicationLimit, "`Limit::Application`", Exact, Exact),
+    row(Item::InFlight, "`Acked::in_flight`", [BYTES; 3]),
+    row(
+        Item::Sent,
+        "`sent`",
+        [Exact, Derived("bytes / packet size, pure acknowledgements too"), Exact],
+    ),
+    row(
+        Item::ApplicationLimit,
+        "`Limit::Application`",
+        [Exact, Exact, Derived("as of the last packet, if the window has room")],
+    ),
     row(
         Item::WindowLimit,
         "`Limit::Window`",
-        Exact,
-        Absent("reported as `Pacing`, for which the window grows too"),
+        [
+            Exact,
+            Absent("reported as `Pacing`, for which the window grows too"),
+            Derived("if the last packet filled the window"),
+        ],
     ),
     row(
         Item::PacingLimit,
         "`Limit::Pacing`",
-        Derived("neither of the two"),
-        Derived("not `Application`"),
+        [Derived("otherwise"), Derived("otherwise"), Derived("otherwise")],
     ),
-    row(
-        Item::ReceiverLimit,
-        "`Limit::Receiver`",
-        Absent("reported as `Application`"),
-        Absent("reported as `Application`"),
-    ),
+    row(Item::ReceiverLimit, "`Limit::Receiver`", [Absent("reported as `Application`"); 3]),
     row(
         Item::Delivery,
         "`Acked::delivery`",
-        Exact,
-        Derived("of transmissions, which are batches of packets"),
+        [Exact, Derived("of transmissions, which are batches of packets"), Exact],
     ),
-    row(Item::AckedMarked, "`Acked::marked`", Absent("0"), Absent("0")),
-    row(Item::ReceivedAt, "`Acked::received_at`", Absent(""), Absent("")),
-    row(Item::Departure, "`Acked::departure`", Absent(""), Absent("")),
-    row(Item::Lost, "`Lost`", Exact, Derived("bytes / packet size")),
-    row(Item::LostDelivery, "`Lost::delivery`", Exact, Derived("of transmissions")),
-    row(Item::PersistentCongestion, "`PersistentCongestion`", Exact, Exact),
-    row(Item::Marked, "`Marked`", Exact, Derived("a congestion event without lost bytes")),
-    row(Item::MarkedPackets, "`Marked::packets`", ALONE, ALONE),
-    row(Item::Undo, "`Undo`", NEXT, Absent("")),
-    row(Item::Mtu, "`Mtu`", NEXT, NEXT),
+    row(Item::AckedMarked, "`Acked::marked`", [Absent("0"), Absent("0"), Exact]),
+    row(Item::ReceivedAt, "`Acked::received_at`", [NONE; 3]),
+    row(Item::Departure, "`Acked::departure`", [NONE; 3]),
+    row(
+        Item::Lost,
+        "`Lost`",
+        [Exact, BYTES, Derived("an event for each packet, before the acknowledgement")],
+    ),
+    row(Item::LostDelivery, "`Lost::delivery`", [Exact, Derived("of transmissions"), Exact]),
+    row(Item::PersistentCongestion, "`PersistentCongestion`", [Exact; 3]),
+    row(
+        Item::Marked,
+        "`Marked`",
+        [
+            Derived("after the losses, as the stack reports it"),
+            Derived("the same; a congestion event without lost bytes"),
+            Exact,
+        ],
+    ),
+    row(Item::MarkedPackets, "`Marked::packets`", [ALONE, ALONE, Exact]),
+    row(Item::Undo, "`Undo`", [NEXT, NONE, NONE]),
+    row(Item::Mtu, "`Mtu`", [NEXT; 3]),
     row(
         Item::Tick,
         "`Tick`",
-        Derived("with the next callback after its time: the stack has no timer for it"),
-        Derived("the same"),
+        [
+            Derived("with the next callback after its time: the stack has no timer for it"),
+            SAME,
+            SAME,
+        ],
     ),
     row(
         Item::Report,
         "`Report`",
-        Derived("from acknowledgements, every 10 ms"),
-        Derived("the same"),
+        [Derived("from acknowledgements, every 10 ms or more"), SAME, SAME],
     ),
-    row(
-        Item::Arrival,
-        "`Report::arrival`",
-        Derived("packets acknowledged / time"),
-        Derived("the same"),
-    ),
-    row(Item::Capacity, "`Report::capacity`", Absent(""), Absent("")),
+    row(Item::Arrival, "`Report::arrival`", [Derived("packets acknowledged / time"), SAME, SAME]),
+    row(Item::Capacity, "`Report::capacity`", [NONE; 3]),
 ];
 
 /// The table in Markdown, as it stands above.
@@ -172,10 +192,11 @@ pub fn markdown() -> String {
         Absent("") => "absent".to_string(),
         Absent(instead) => format!("absent: {instead}"),
     };
-    let mut text = String::from("| | noq | quinn |\n|---|---|---|\n");
+    let mut text = String::from("| | noq | quinn | s2n-quic |\n|---|---|---|---|\n");
     for row in TABLE {
+        let [noq, quinn, s2n] = [row.noq, row.quinn, row.s2n].map(cell);
         // Writing to a string does not fail.
-        let _ = writeln!(text, "| {} | {} | {} |", row.name, cell(row.noq), cell(row.quinn));
+        let _ = writeln!(text, "| {} | {noq} | {quinn} | {s2n} |", row.name);
     }
     text
 }

@@ -110,6 +110,7 @@ impl Flight {
     }
 
     /// The packet `number` of `bytes` bytes is lost.
+    #[cfg(feature = "noq")]
     pub(crate) fn lost(&mut self, number: u64, bytes: u64) {
         let is_it = |entry: &Entry| entry.number == Some(number) && entry.bytes == bytes;
         if let Some(position) = self.entries.iter().position(is_it) {
@@ -120,6 +121,7 @@ impl Flight {
     /// The oldest `bytes` bytes, of packets that were sent at `until` or before, are lost. A stack
     /// declares packets lost in the order of sending, and has reported the acknowledged ones
     /// before.
+    #[cfg(feature = "quinn")]
     pub(crate) fn oldest_lost(&mut self, mut bytes: u64, until: Time) {
         while bytes > 0
             && let Some(oldest) = self.entries.front()

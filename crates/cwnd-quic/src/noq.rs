@@ -1,6 +1,6 @@
 //! Controllers in [noq](https://docs.rs/noq), for `TransportConfig::congestion_controller_factory`.
 
-use crate::connection::Connection;
+use crate::batch::Batch;
 use crate::controllers::Controllers;
 use crate::error::Error;
 use cwnd::{AnyController, Time};
@@ -38,16 +38,16 @@ pub struct Factory(Controllers);
 
 impl congestion::ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        let connection = self.0.connection(current_mtu);
-        let initial_window = connection.window();
-        Box::new(Adapter { connection, start: now, initial_window })
+        let batch = Batch::new(self.0.connection(current_mtu));
+        let initial_window = batch.connection.window();
+        Box::new(Adapter { batch, start: now, initial_window })
     }
 }
 
 /// A controller on a path of a connection.
 #[derive(Clone, Debug)]
 pub struct Adapter {
-    connection: Connection,
+    batch: Batch,
     start: Instant,
     initial_window: u64,
 }
@@ -55,7 +55,7 @@ pub struct Adapter {
 impl Adapter {
     /// The controller.
     pub fn controller(&self) -> &AnyController {
-        self.connection.controller()
+        self.batch.connection.controller()
     }
 
     fn time(&self, at: Instant) -> Time {
@@ -65,11 +65,11 @@ impl Adapter {
 
 impl congestion::Controller for Adapter {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        self.connection.sent(self.time(now), 1, bytes.into(), Some(pn));
+        self.batch.sent(self.time(now), 1, bytes.into(), Some(pn));
     }
 
     fn on_cwnd_limited(&mut self) {
-        self.connection.window_limits();
+        self.batch.window_limits();
     }
 
     fn on_ack(
@@ -81,7 +81,7 @@ impl congestion::Controller for Adapter {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        self.connection.acked(self.time(now), self.time(sent), bytes, Some(pn));
+        self.batch.acked(self.time(now), self.time(sent), bytes, Some(pn));
     }
 
     fn on_end_acks(
@@ -91,11 +91,11 @@ impl congestion::Controller for Adapter {
         app_limited: bool,
         largest_packet_num_acked: Option<u64>,
     ) {
-        self.connection.acks_end(self.time(now), in_flight, app_limited, largest_packet_num_acked);
+        self.batch.acks_end(self.time(now), in_flight, app_limited, largest_packet_num_acked);
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
-        self.connection.packet_lost(self.time(now), lost_bytes.into(), pn);
+        self.batch.packet_lost(self.time(now), lost_bytes.into(), pn);
     }
 
     fn on_congestion_event(
@@ -109,29 +109,28 @@ impl congestion::Controller for Adapter {
     ) {
         let (now, sent_at) = (self.time(now), self.time(sent));
         if is_ecn {
-            // noq does not say how many packets were marked.
-            self.connection.marked(now, sent_at, 1);
+            self.batch.marked(now, sent_at);
         } else {
-            self.connection.losses_end(now, sent_at, is_persistent_congestion);
+            self.batch.losses_end(now, sent_at, is_persistent_congestion);
         }
     }
 
     fn on_spurious_congestion_event(&mut self) {
-        self.connection.spurious();
+        self.batch.connection.spurious();
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.connection.mtu(new_mtu);
+        self.batch.connection.mtu(new_mtu);
     }
 
     fn window(&self) -> u64 {
-        self.connection.window()
+        self.batch.connection.window()
     }
 
     fn metrics(&self) -> congestion::ControllerMetrics {
         let mut metrics = congestion::ControllerMetrics::default();
-        metrics.congestion_window = self.connection.window();
-        metrics.pacing_rate = self.connection.pace();
+        metrics.congestion_window = self.batch.connection.window();
+        metrics.pacing_rate = self.batch.connection.pace();
         metrics
     }
 

@@ -1,7 +1,7 @@
 //! Controllers in [quinn](https://docs.rs/quinn), for
 //! `TransportConfig::congestion_controller_factory`.
 
-use crate::connection::Connection;
+use crate::batch::Batch;
 use crate::controllers::Controllers;
 use crate::error::Error;
 use cwnd::{AnyController, Time};
@@ -56,16 +56,16 @@ pub struct Factory(Controllers);
 
 impl congestion::ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        let connection = self.0.connection(current_mtu);
-        let initial_window = connection.window();
-        Box::new(Adapter { connection, start: now, initial_window })
+        let batch = Batch::new(self.0.connection(current_mtu));
+        let initial_window = batch.connection.window();
+        Box::new(Adapter { batch, start: now, initial_window })
     }
 }
 
 /// A controller on a connection.
 #[derive(Clone, Debug)]
 pub struct Adapter {
-    connection: Connection,
+    batch: Batch,
     start: Instant,
     initial_window: u64,
 }
@@ -73,7 +73,7 @@ pub struct Adapter {
 impl Adapter {
     /// The controller.
     pub fn controller(&self) -> &AnyController {
-        self.connection.controller()
+        self.batch.connection.controller()
     }
 
     fn time(&self, at: Instant) -> Time {
@@ -83,8 +83,8 @@ impl Adapter {
 
 impl congestion::Controller for Adapter {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
-        let packets = self.connection.packets(bytes);
-        self.connection.sent(self.time(now), packets, bytes, None);
+        let packets = self.batch.connection.packets(bytes);
+        self.batch.sent(self.time(now), packets, bytes, None);
     }
 
     fn on_ack(
@@ -95,7 +95,7 @@ impl congestion::Controller for Adapter {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        self.connection.acked(self.time(now), self.time(sent), bytes, None);
+        self.batch.acked(self.time(now), self.time(sent), bytes, None);
     }
 
     fn on_end_acks(
@@ -105,7 +105,7 @@ impl congestion::Controller for Adapter {
         app_limited: bool,
         largest_packet_num_acked: Option<u64>,
     ) {
-        self.connection.acks_end(self.time(now), in_flight, app_limited, largest_packet_num_acked);
+        self.batch.acks_end(self.time(now), in_flight, app_limited, largest_packet_num_acked);
     }
 
     fn on_congestion_event(
@@ -117,27 +117,27 @@ impl congestion::Controller for Adapter {
     ) {
         let (now, sent_at) = (self.time(now), self.time(sent));
         if lost_bytes == 0 {
-            // A mark. quinn does not say how many packets were marked.
-            self.connection.marked(now, sent_at, 1);
+            // A mark.
+            self.batch.marked(now, sent_at);
         } else {
-            self.connection.bytes_lost(now, sent_at, lost_bytes, is_persistent_congestion);
+            self.batch.bytes_lost(now, sent_at, lost_bytes, is_persistent_congestion);
         }
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.connection.mtu(new_mtu);
+        self.batch.connection.mtu(new_mtu);
     }
 
     /// quinn sends while the bytes in flight with the next packet are less than the window, not
     /// equal to it.
     fn window(&self) -> u64 {
-        self.connection.window().saturating_add(1)
+        self.batch.connection.window().saturating_add(1)
     }
 
     fn metrics(&self) -> congestion::ControllerMetrics {
         let mut metrics = congestion::ControllerMetrics::default();
-        metrics.congestion_window = self.connection.window();
-        metrics.pacing_rate = self.connection.pace().map(|bytes| bytes.saturating_mul(8));
+        metrics.congestion_window = self.batch.connection.window();
+        metrics.pacing_rate = self.batch.connection.pace().map(|bytes| bytes.saturating_mul(8));
         metrics
     }
 

@@ -29,7 +29,10 @@ pub(crate) trait Peer {
 pub(crate) enum Fate {
     Pass,
     Drop,
+    /// Marks the datagram with CE, if it is ECN-capable.
     Mark,
+    /// Holds the datagram back, so that later ones overtake it.
+    Delay(Duration),
 }
 
 /// A link with the same delay both ways, and a rate and a queue from the client to the server.
@@ -81,7 +84,10 @@ impl Link {
                     datagram.ecn = 0b11;
                 }
                 idle_at = begin + Duration::from_secs_f64(datagram.bytes.len() as f64 / self.rate);
-                flying[0].push_back((idle_at + self.delay, datagram));
+                let held = if let Fate::Delay(held) = fate { held } else { Duration::ZERO };
+                let arrival = idle_at + self.delay + held;
+                let place = flying[0].partition_point(|(at, _)| *at <= arrival);
+                flying[0].insert(place, (arrival, datagram));
             }
             while let Some(datagram) = server.transmit(now) {
                 flying[1].push_back((now + self.delay, datagram));

@@ -1,7 +1,9 @@
 use super::*;
 use crate::controllers::Controllers;
 use crate::recording::Recordings;
-use cwnd::{MakeController, Needs, Output, Packets};
+use cwnd::{
+    AnyController, Controller, Event, MakeController, Needs, Output, Packets, Rate, Settings,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,7 +53,7 @@ fn at_ms(millis: u64) -> Time {
 
 /// A connection of `fixed` and its record.
 struct Driven {
-    connection: Connection,
+    batch: Batch,
     recordings: Recordings,
 }
 
@@ -59,7 +61,7 @@ impl Driven {
     fn new(fixed: Fixed) -> Self {
         let recordings = Recordings::new();
         let controllers = Controllers::from(Arc::new(fixed)).record(&recordings);
-        Driven { connection: controllers.connection(PACKET), recordings }
+        Driven { batch: Batch::new(controllers.connection(PACKET)), recordings }
     }
 
     fn with_delivery() -> Self {
@@ -70,15 +72,15 @@ impl Driven {
 
     /// A packet of full size is sent.
     fn sent(&mut self, millis: u64, number: u64) {
-        self.connection.sent(at_ms(millis), 1, BYTES, Some(number));
+        self.batch.sent(at_ms(millis), 1, BYTES, Some(number));
     }
 
     /// An acknowledgement covers the packets with these times of sending and numbers.
     fn acked(&mut self, millis: u64, packets: &[(u64, u64)], in_flight: u64, largest: u64) {
         for (sent, number) in packets {
-            self.connection.acked(at_ms(millis), at_ms(*sent), BYTES, Some(*number));
+            self.batch.acked(at_ms(millis), at_ms(*sent), BYTES, Some(*number));
         }
-        self.connection.acks_end(at_ms(millis), in_flight * BYTES, false, Some(largest));
+        self.batch.acks_end(at_ms(millis), in_flight * BYTES, false, Some(largest));
     }
 
     fn events(&self) -> Vec<(Time, Event)> {
@@ -98,10 +100,14 @@ impl Driven {
 #[test]
 fn the_window_is_at_least_two_packets() {
     for packets in [-1.0, 0.0, 0.5, 1.0, 2.0, f64::NAN] {
-        assert_eq!(Driven::new(Fixed::window(packets)).connection.window(), 2 * BYTES, "{packets}");
+        assert_eq!(
+            Driven::new(Fixed::window(packets)).batch.connection.window(),
+            2 * BYTES,
+            "{packets}"
+        );
     }
-    assert_eq!(Driven::new(Fixed::window(2.5)).connection.window(), 3000);
-    assert_eq!(Driven::new(Fixed::window(f64::INFINITY)).connection.window(), u64::MAX);
+    assert_eq!(Driven::new(Fixed::window(2.5)).batch.connection.window(), 3000);
+    assert_eq!(Driven::new(Fixed::window(f64::INFINITY)).batch.connection.window(), u64::MAX);
 }
 
 #[test]
@@ -109,10 +115,13 @@ fn the_rate_is_in_bytes() {
     let mut fixed = Fixed::window(10.0);
     fixed.output.pace = Some(Rate::per_sec(100.0));
     let mut driven = Driven::new(fixed);
-    assert_eq!(driven.connection.pace(), Some(120_000));
-    driven.connection.mtu(1400);
+    assert_eq!(driven.batch.connection.pace(), Some(120_000));
+    driven.batch.connection.mtu(1400);
     driven.sent(1, 0);
-    assert_eq!((driven.connection.pace(), driven.connection.window()), (Some(140_000), 14_000));
+    assert_eq!(
+        (driven.batch.connection.pace(), driven.batch.connection.window()),
+        (Some(140_000), 14_000)
+    );
 }
 
 /// Packets of different number spaces have equal numbers: Initial 0, Handshake 0, Data 0.
@@ -159,9 +168,9 @@ fn packets_forgotten_by_the_stack_leave_the_flight() {
 fn the_flight_of_a_receiver_is_bounded() {
     let mut driven = Driven::with_delivery();
     for number in 0..100_000 {
-        driven.connection.sent(at_ms(number), 1, 40, None);
+        driven.batch.sent(at_ms(number), 1, 40, None);
     }
-    let bytes = driven.connection.flight.as_ref().map(|flight| flight.bytes());
+    let bytes = driven.batch.flight.as_ref().map(|flight| flight.bytes());
     assert!(bytes.is_some_and(|bytes| bytes <= 116 * BYTES), "{bytes:?}");
 }
 
@@ -173,10 +182,10 @@ fn lost_acknowledgements_do_not_count() {
         driven.sent(number, number);
     }
     let now = at_ms(50);
-    driven.connection.packet_lost(now, BYTES, 0);
-    driven.connection.packet_lost(now, 0, 1);
-    driven.connection.packet_lost(now, BYTES, 2);
-    driven.connection.losses_end(now, at_ms(2), false);
+    driven.batch.packet_lost(now, BYTES, 0);
+    driven.batch.packet_lost(now, 0, 1);
+    driven.batch.packet_lost(now, BYTES, 2);
+    driven.batch.losses_end(now, at_ms(2), false);
     let events = driven.events();
     let [(_, Event::Lost(lost))] = events[..] else { panic!("{events:?}") };
     assert_eq!((lost.packets, lost.sent_at, lost.sent), (2, at_ms(2), 4));
@@ -188,9 +197,9 @@ fn lost_acknowledgements_do_not_count() {
 #[test]
 fn losses_without_a_congestion_event_do_not_count_later() {
     let mut driven = Driven::new(Fixed::window(10.0));
-    driven.connection.packet_lost(at_ms(50), BYTES, 0);
-    driven.connection.packet_lost(at_ms(60), BYTES, 1);
-    driven.connection.losses_end(at_ms(60), at_ms(1), true);
+    driven.batch.packet_lost(at_ms(50), BYTES, 0);
+    driven.batch.packet_lost(at_ms(60), BYTES, 1);
+    driven.batch.losses_end(at_ms(60), at_ms(1), true);
     let events = driven.events();
     let [(_, Event::Lost(lost)), (_, Event::PersistentCongestion)] = events[..] else {
         panic!("{events:?}");
@@ -202,13 +211,13 @@ fn losses_without_a_congestion_event_do_not_count_later() {
 #[test]
 fn lost_bytes_are_the_oldest() {
     let mut driven = Driven::with_delivery();
-    driven.connection.sent(at_ms(0), 3, 3 * BYTES, None);
-    driven.connection.sent(at_ms(1), 3, 3 * BYTES, None);
-    driven.connection.bytes_lost(at_ms(50), at_ms(1), 4 * BYTES, false);
+    driven.batch.sent(at_ms(0), 3, 3 * BYTES, None);
+    driven.batch.sent(at_ms(1), 3, 3 * BYTES, None);
+    driven.batch.bytes_lost(at_ms(50), at_ms(1), 4 * BYTES, false);
     let events = driven.events();
     let [(_, Event::Lost(lost))] = events[..] else { panic!("{events:?}") };
     assert_eq!((lost.packets, lost.delivery.map(|sample| sample.in_flight)), (4, Some(6)));
-    assert_eq!(driven.connection.flight.map(|flight| flight.bytes()), Some(2 * BYTES));
+    assert_eq!(driven.batch.flight.map(|flight| flight.bytes()), Some(2 * BYTES));
 }
 
 /// An undo and a packet size come without a time: they are reported with the next callback that
@@ -217,16 +226,16 @@ fn lost_bytes_are_the_oldest() {
 fn events_without_a_time_wait_for_one() {
     let mut driven = Driven::new(Fixed::window(10.0));
     driven.sent(0, 0);
-    driven.connection.spurious();
-    driven.connection.mtu(1400);
-    driven.connection.mtu(1450);
+    driven.batch.connection.spurious();
+    driven.batch.connection.mtu(1400);
+    driven.batch.connection.mtu(1450);
     assert_eq!(driven.events(), []);
-    assert_eq!(driven.connection.window(), 12_000);
+    assert_eq!(driven.batch.connection.window(), 12_000);
     driven.acked(40, &[(0, 0)], 0, 0);
     let events = driven.events();
     assert_eq!(events[..2], [(at_ms(40), Event::Undo), (at_ms(40), Event::Mtu { packet: 1450 })]);
     assert!(matches!(events[2..], [(_, Event::Acked(_))]));
-    assert_eq!(driven.connection.window(), 14_500);
+    assert_eq!(driven.batch.connection.window(), 14_500);
 }
 
 /// RFC 9002 section 5.1: only the largest packet, newly acknowledged, gives a sample.
@@ -246,8 +255,8 @@ fn a_round_trip_time_is_that_of_the_largest_packet() {
 fn a_round_trip_time_without_numbers_is_that_of_the_newest_packet() {
     let mut driven = Driven::new(Fixed::window(10.0));
     let mut acked = |millis, sent: u64, largest| {
-        driven.connection.acked(at_ms(millis), at_ms(sent), BYTES, None);
-        driven.connection.acks_end(at_ms(millis), 0, false, Some(largest));
+        driven.batch.acked(at_ms(millis), at_ms(sent), BYTES, None);
+        driven.batch.acks_end(at_ms(millis), 0, false, Some(largest));
         driven.last_acked().rtt.map(|rtt| rtt.as_nanos() / 1_000_000)
     };
     // Initial 0 and Handshake 0.
@@ -266,10 +275,10 @@ fn the_limit_is_that_of_the_last_transmission() {
     let mut limit = |millis, application, window: bool| {
         driven.sent(millis, millis);
         if window {
-            driven.connection.window_limits();
+            driven.batch.window_limits();
         }
-        driven.connection.acked(at_ms(millis + 1), at_ms(millis), BYTES, Some(millis));
-        driven.connection.acks_end(at_ms(millis + 1), 0, application, Some(millis));
+        driven.batch.acked(at_ms(millis + 1), at_ms(millis), BYTES, Some(millis));
+        driven.batch.acks_end(at_ms(millis + 1), 0, application, Some(millis));
         driven.last_acked().limit
     };
     assert_eq!(limit(0, false, true), Limit::Window);
@@ -284,9 +293,9 @@ fn small_packets_count_by_their_bytes() {
     let mut driven = Driven::new(Fixed::window(10.0));
     let mut counts = |numbers: std::ops::Range<u64>| {
         for number in numbers {
-            driven.connection.acked(at_ms(1), at_ms(0), BYTES / 2, Some(number));
+            driven.batch.acked(at_ms(1), at_ms(0), BYTES / 2, Some(number));
         }
-        driven.connection.acks_end(at_ms(1), BYTES / 2, false, None);
+        driven.batch.acks_end(at_ms(1), BYTES / 2, false, None);
         let acked = driven.last_acked();
         (acked.packets, acked.credit, acked.in_flight)
     };
