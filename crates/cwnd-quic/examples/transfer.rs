@@ -14,7 +14,7 @@ mod support;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::link::{Fate, Link, Outcome};
+use support::link::{Link, Outcome, PASS};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -48,7 +48,7 @@ macro_rules! transfer {
 }
 
 fn link() -> Link {
-    let fate = |number: u64, _| if number % 3000 == 0 { Fate::Drop } else { Fate::Pass };
+    let fate = |number: u64, _, _: &mut _| PASS.filter(|_| !number.is_multiple_of(3000));
     Link { rate: 12.5e6, queue: 2e6, ..Link::new(fate) }
 }
 

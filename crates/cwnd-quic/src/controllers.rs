@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::recording::Recordings;
+use cwnd::delivery::DeliveryEstimator;
 use cwnd::registry::{Algorithm, declare};
 use cwnd::{
     Acked, AnyController, Controller, Conventions, Dur, Event, MakeController, Packets, Settings,
@@ -77,17 +78,23 @@ impl Controllers {
         self.make.controller(settings)
     }
 
-    /// Whether the controllers set a pacing rate: rate laws, and those that do so after the first
-    /// acknowledgement with a round-trip time.
+    /// Whether the controllers set a pacing rate: rate laws, and those that do so in the first round
+    /// trips of a connection.
     pub fn pace(&self) -> bool {
         let mut controller = self.controller(&settings(INITIAL_PACKET));
-        let sent_at = Time::ZERO;
-        let mut acked = Acked::new(1, sent_at);
-        acked.rtt = Some(Dur::from_millis(50));
-        acked.sent = 10;
-        acked.in_flight = 9;
-        controller.on(sent_at + Dur::from_millis(50), &Event::Acked(acked));
-        matches!(controller, AnyController::Rate(_)) || controller.output().pace.is_some()
+        let (mut estimator, rtt) = (DeliveryEstimator::default(), Dur::from_millis(50));
+        let mut now = Time::ZERO;
+        let paces = (1..=4).any(|sent| {
+            let packet = estimator.sent(now, 1);
+            let mut acked = Acked::new(1, now);
+            now += rtt;
+            acked.rtt = Some(rtt);
+            acked.sent = sent;
+            acked.delivery = Some(estimator.sample_newest(now, 1, &packet, rtt));
+            controller.on(now, &Event::Acked(acked));
+            controller.output().pace.is_some()
+        });
+        paces || matches!(controller, AnyController::Rate(_))
     }
 
     /// The next connection, whose packets have `packet` bytes at first.

@@ -3,7 +3,7 @@
 mod support;
 
 use cwnd::record::{Record, replay};
-use cwnd::registry::algorithms;
+use cwnd::registry::{Kind, algorithms};
 use cwnd::{
     Acked, AnyController, Controller, Event, Limit, MakeController, Output, Packets, Settings, Time,
 };
@@ -12,7 +12,7 @@ use cwnd_quic::{Controllers, Error, Recording, Recordings};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::link::{Fate, Link, Outcome};
+use support::link::{Datagram, Link, Outcome, PASS};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stack {
@@ -29,6 +29,17 @@ fn transfer(
     bytes: u64,
     link: Link,
 ) -> (Outcome, Vec<Recording>) {
+    let (outcome, _, recordings) = counted_transfer(stack, controllers, bytes, link);
+    (outcome, recordings)
+}
+
+/// The same, with the packets that the stack counts as lost.
+fn counted_transfer(
+    stack: Stack,
+    controllers: Controllers,
+    bytes: u64,
+    link: Link,
+) -> (Outcome, u64, Vec<Recording>) {
     let recordings = Recordings::new();
     let controllers = controllers.record(&recordings);
     let (start, deadline) = (Instant::now(), Duration::from_secs(60));
@@ -39,37 +50,38 @@ fn transfer(
             transport.congestion_controller_factory(factory);
             let mut client = support::$stack::Host::client(start, bytes, transport);
             let mut server = support::$stack::Host::server($proto::TransportConfig::default());
-            link.run(start, [&mut client, &mut server], bytes, deadline)
+            let outcome = link.run(start, [&mut client, &mut server], bytes, deadline);
+            (outcome, client.counts().1)
         }};
     }
-    let outcome = match stack {
+    let (outcome, lost) = match stack {
         Stack::Noq => run!(noq, noq_proto, factory),
         Stack::Quinn => run!(quinn, quinn_proto, factory_even_if_paced),
     };
-    (outcome, recordings.to_vec())
+    (outcome, lost, recordings.to_vec())
 }
 
 fn named(name: &str) -> Controllers {
     Controllers::try_from(name).expect("it is in the registry")
 }
 
-/// Losses, a mark, reordering, and a second without a path.
-fn fate(number: u64, time: Duration) -> Fate {
-    let milliseconds = time.as_millis();
-    match number {
-        _ if (1000..2500).contains(&milliseconds) => Fate::Drop,
-        300 => Fate::Mark,
-        60 => Fate::Delay(Duration::from_millis(15)),
-        _ if number > 1000 && number % 97 == 0 => Fate::Drop,
-        _ => Fate::Pass,
+/// Losses, a mark, reordering, and a while without a path.
+fn fate(number: u64, time: Duration, datagram: &mut Datagram) -> Option<Duration> {
+    if number == 300 {
+        assert_ne!(datagram.ecn, 0, "it is ECN-capable");
+        datagram.ecn = 0b11;
     }
+    let lost =
+        (1000..2500).contains(&time.as_millis()) || number > 1000 && number.is_multiple_of(97);
+    let held = if number == 60 { Duration::from_millis(15) } else { Duration::ZERO };
+    (!lost).then_some(held)
 }
 
 /// Whether the records contain the event or field of a line of the table.
 fn contains(item: Item, records: &[Record]) -> bool {
     let acked =
-        |is: &dyn Fn(&Acked) -> bool| move_any(records, |e| matches!(e, Event::Acked(a) if is(a)));
-    let any = |is: &dyn Fn(&Event) -> bool| move_any(records, is);
+        |is: &dyn Fn(&Acked) -> bool| any_event(records, |e| matches!(e, Event::Acked(a) if is(a)));
+    let any = |is: &dyn Fn(&Event) -> bool| any_event(records, is);
     match item {
         Item::AckedPackets => acked(&|acked| acked.packets > 1),
         Item::Credit => acked(&|acked| acked.credit > 0),
@@ -105,7 +117,7 @@ fn contains(item: Item, records: &[Record]) -> bool {
     }
 }
 
-fn move_any(records: &[Record], is: impl Fn(&Event) -> bool) -> bool {
+fn any_event(records: &[Record], is: impl Fn(&Event) -> bool) -> bool {
     records.iter().flat_map(|record| &record.entries).any(|entry| is(&entry.event))
 }
 
@@ -125,4 +137,147 @@ fn the_table_of_events_is_true() {
             assert_eq!(contains(*item, &records), expected, "{stack:?}: {name}");
         }
     }
+}
+
+/// The packets of all loss events are those that the stack counts. quinn reports bytes, and some of
+/// its packets are smaller than others.
+#[test]
+fn the_losses_are_those_of_the_stack() {
+    for stack in STACKS {
+        let (_, lost, recordings) =
+            counted_transfer(stack, named("reno"), 5_000_000, Link::new(fate));
+        let reported = recordings[0].record.entries.iter().map(|entry| match entry.event {
+            Event::Lost(lost) => u64::from(lost.packets),
+            _ => 0,
+        });
+        let reported = reported.sum::<u64>();
+        let most = if stack == Stack::Noq { 0 } else { 2 };
+        assert!(lost > 50 && reported.abs_diff(lost) <= most, "{stack:?}: {reported} of {lost}");
+    }
+}
+
+/// The record of a connection replays to the same answers, bit by bit, also through its text.
+#[test]
+fn records_replay_bit_for_bit() {
+    for stack in STACKS {
+        let mut names = vec!["reno", "cubic(start=hystart)", "simd(beta=1/16)", "bbr3", "c4"];
+        if stack == Stack::Noq {
+            names.push("tfrc");
+        }
+        for name in names {
+            let (outcome, recordings) = transfer(stack, named(name), 3_000_000, Link::new(fate));
+            assert_eq!((outcome.received, outcome.closed), (3_000_000, None), "{stack:?} {name}");
+            let [Recording { settings, record, .. }] = &recordings[..] else {
+                panic!("{stack:?} {name}: {} records", recordings.len());
+            };
+            assert!(record.entries.len() > 100, "{stack:?} {name}");
+            let read: Record = record.to_string().parse().expect("it is the text of a record");
+            replay(named(name).controller(settings), &read)
+                .unwrap_or_else(|mismatch| panic!("{stack:?} {name}: {mismatch}"));
+        }
+    }
+}
+
+/// Sends at any time as much as the least window permits, and records nothing.
+#[derive(Clone, Debug)]
+struct HalfPacket;
+
+impl Controller for HalfPacket {
+    fn on(&mut self, _now: Time, _event: &Event) {}
+
+    fn output(&self) -> Output {
+        Output::window(Packets::new(0.5))
+    }
+}
+
+impl fmt::Display for HalfPacket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("half a packet")
+    }
+}
+
+impl MakeController for HalfPacket {
+    fn controller(&self, _settings: &Settings) -> AnyController {
+        AnyController::whole(self.clone())
+    }
+}
+
+/// quinn sends while the bytes in flight are less than the window, so that two packets must be
+/// more than two packets.
+#[test]
+fn any_window_lets_two_packets_leave() {
+    for stack in STACKS {
+        let link = Link::new(|_, _, _| PASS);
+        let (outcome, _) = transfer(stack, Controllers::from(Arc::new(HalfPacket)), 100_000, link);
+        assert_eq!(outcome.received, 100_000, "{stack:?}");
+        // 100 kB in packets of up to 1452 bytes, two in each round-trip time of 40 ms.
+        let rounds = outcome.time.as_secs_f64() / 0.040;
+        assert!((30.0..60.0).contains(&rounds), "{stack:?}: {rounds} round-trip times");
+    }
+}
+
+/// Under losses, a mark, reordering and a while without a path. Without its pacing rate, a rate law
+/// sends without bound.
+#[test]
+fn every_controller_completes_a_transfer() {
+    for stack in STACKS {
+        for algorithm in algorithms() {
+            let name = algorithm.name;
+            if stack == Stack::Quinn && algorithm.kind() == Kind::Rate {
+                continue;
+            }
+            let (outcome, _) = transfer(stack, named(name), 300_000, Link::new(fate));
+            assert_eq!((outcome.received, outcome.closed), (300_000, None), "{stack:?} {name}");
+        }
+    }
+}
+
+/// quinn ignores pacing rates, and so refuses the controllers that set one.
+#[test]
+fn quinn_refuses_controllers_that_pace() {
+    let refused: Vec<_> = algorithms()
+        .iter()
+        .map(|algorithm| algorithm.name)
+        .filter(|name| cwnd_quic::quinn::factory(*name).is_err())
+        .collect();
+    assert_eq!(refused, ["prague", "daimd", "udt", "tfrc", "bbr", "bbr3", "copa", "c4"]);
+    let error = cwnd_quic::quinn::factory("reno(pacing=1.25)").expect_err("it paces");
+    assert_eq!(
+        error.to_string(),
+        "reno(pacing=1.25) sets a pacing rate, which quinn ignores: it would send bursts. \
+         To use it all the same, call factory_even_if_paced"
+    );
+    assert!(cwnd_quic::quinn::factory_even_if_paced("bbr3").is_ok());
+}
+
+const GENTLE: &str = r#"
+law gentle "AIMD(alpha, 1/4)"
+parameter alpha = 1 in [0, 10] "packets in a round-trip time"
+on grow:
+    return w + alpha * acked / w
+on cut:
+    return 3 * w / 4
+"#;
+
+/// A law in a file, by its path, with values of its parameters.
+#[test]
+fn laws_are_read_from_files_and_texts() {
+    let folder = std::env::temp_dir().join(format!("cwnd-quic-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the folder is writable");
+    let path = folder.join("gentle.law").display().to_string();
+    let read = |text: &str| Controllers::try_from(text).map(|controllers| controllers.to_string());
+    let failed = |text: &str| read(text).expect_err("it is faulty").to_string();
+    assert!(failed(&path).starts_with(&format!("{path}: ")), "{}", failed(&path));
+    std::fs::write(&path, GENTLE).expect("the folder is writable");
+    assert_eq!(read(&path).expect("it is right"), "gentle.law");
+    assert_eq!(read(&format!("{path}(alpha=2)")).expect("it is right"), "gentle.law(alpha=2)");
+    std::fs::write(&path, GENTLE.replace("3 * w", "3 * v")).expect("the folder is writable");
+    assert!(failed(&path).starts_with(&format!("{path}:7:16: ")), "{}", failed(&path));
+    std::fs::remove_dir_all(&folder).expect("it is there");
+
+    let link = Link::new(|_, _, _| PASS);
+    let law = cwnd_quic::law("text.law", GENTLE).expect("it is right");
+    let (outcome, _) = transfer(Stack::Noq, Controllers::from(law), 100_000, link);
+    assert_eq!(outcome.received, 100_000);
+    assert!(matches!(cwnd_quic::law("text.law", "law"), Err(Error::Law { .. })));
 }

@@ -24,16 +24,12 @@ pub(crate) trait Peer {
     fn received(&self) -> u64;
 }
 
-/// What a link does to the data of a client, by its number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fate {
-    Pass,
-    Drop,
-    /// Marks the datagram with CE, if it is ECN-capable.
-    Mark,
-    /// Holds the datagram back, so that later ones overtake it.
-    Delay(Duration),
-}
+/// What happens to a datagram of the client, by its number and the time since the start: returns
+/// how long it is held back, so that others overtake it, and `None` if it is lost.
+pub(crate) type Fate = dyn FnMut(u64, Duration, &mut Datagram) -> Option<Duration>;
+
+/// A datagram passes.
+pub(crate) const PASS: Option<Duration> = Some(Duration::ZERO);
 
 /// A link with the same delay both ways, and a rate and a queue from the client to the server.
 pub(crate) struct Link {
@@ -42,7 +38,7 @@ pub(crate) struct Link {
     pub(crate) rate: f64,
     /// Bytes.
     pub(crate) queue: f64,
-    pub(crate) fate: Box<dyn FnMut(u64, Duration) -> Fate>,
+    pub(crate) fate: Box<Fate>,
 }
 
 /// How a transfer ended.
@@ -55,7 +51,9 @@ pub(crate) struct Outcome {
 
 impl Link {
     /// A link of 20 Mb/s and 40 ms with a queue of one bandwidth-delay product.
-    pub(crate) fn new(fate: impl FnMut(u64, Duration) -> Fate + 'static) -> Self {
+    pub(crate) fn new(
+        fate: impl FnMut(u64, Duration, &mut Datagram) -> Option<Duration> + 'static,
+    ) -> Self {
         let (delay, rate) = (Duration::from_millis(20), 2.5e6);
         Link { delay, rate, queue: 0.04 * rate, fate: Box::new(fate) }
     }
@@ -74,17 +72,13 @@ impl Link {
         loop {
             while let Some(mut datagram) = client.transmit(now) {
                 number += 1;
-                let fate = (self.fate)(number, now - start);
+                let Some(held) = (self.fate)(number, now - start, &mut datagram) else { continue };
                 let begin = idle_at.max(now);
                 let queued = (begin - now).as_secs_f64() * self.rate;
-                if fate == Fate::Drop || queued + datagram.bytes.len() as f64 > self.queue {
+                if queued + datagram.bytes.len() as f64 > self.queue {
                     continue;
                 }
-                if fate == Fate::Mark && datagram.ecn != 0 {
-                    datagram.ecn = 0b11;
-                }
                 idle_at = begin + Duration::from_secs_f64(datagram.bytes.len() as f64 / self.rate);
-                let held = if let Fate::Delay(held) = fate { held } else { Duration::ZERO };
                 let arrival = idle_at + self.delay + held;
                 let place = flying[0].partition_point(|(at, _)| *at <= arrival);
                 flying[0].insert(place, (arrival, datagram));

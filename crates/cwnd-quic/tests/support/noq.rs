@@ -15,7 +15,7 @@ impl noq_proto::crypto::HandshakeTokenKey for Plain {
 }
 
 fn server_config() -> noq_proto::ServerConfig {
-    noq_proto::ServerConfig::new(Arc::new(Plain), Arc::new(Plain))
+    noq_proto::ServerConfig::new(Arc::new(PLAIN), Arc::new(PLAIN))
 }
 
 fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<noq_proto::ServerConfig>>) -> Endpoint {

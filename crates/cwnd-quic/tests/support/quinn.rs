@@ -7,7 +7,7 @@ use quinn_proto::crypto::{AeadKey, HandshakeTokenKey};
 
 impl HandshakeTokenKey for Plain {
     fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
-        Box::new(Plain)
+        Box::new(PLAIN)
     }
 }
 
@@ -21,7 +21,7 @@ impl AeadKey for Plain {
 }
 
 fn server_config() -> quinn_proto::ServerConfig {
-    quinn_proto::ServerConfig::new(Arc::new(Plain), Arc::new(Plain))
+    quinn_proto::ServerConfig::new(Arc::new(PLAIN), Arc::new(PLAIN))
 }
 
 fn endpoint(

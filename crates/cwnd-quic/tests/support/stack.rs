@@ -25,19 +25,26 @@ macro_rules! stack {
             TransportError,
         };
 
-        /// No encryption; also its own configuration and keys.
+        /// No encryption; also its own configuration and keys. The last byte of a tag is the number
+        /// of the keys, so that those of another phase fail.
         #[derive(Clone, Copy)]
-        struct Plain;
+        struct Plain {
+            phase: u8,
+        }
+
+        /// The keys before any update, and whatever needs none.
+        const PLAIN: Plain = Plain { phase: 0 };
 
         /// Bytes of the tag of a packet, as those of AES-GCM.
         const TAG: usize = 16;
 
-        fn pair<T: ?Sized>(key: fn() -> Box<T>) -> KeyPair<Box<T>> {
-            KeyPair { local: key(), remote: key() }
+        fn packet_keys(key: Plain) -> KeyPair<Box<dyn PacketKey>> {
+            KeyPair { local: Box::new(key), remote: Box::new(key) }
         }
 
         fn keys() -> Keys {
-            Keys { header: pair(|| Box::new(Plain)), packet: pair(|| Box::new(Plain)) }
+            let header = KeyPair { local: Box::new(PLAIN) as _, remote: Box::new(PLAIN) as _ };
+            Keys { header, packet: packet_keys(PLAIN) }
         }
 
         impl HeaderKey for Plain {
@@ -49,7 +56,11 @@ macro_rules! stack {
         }
 
         impl PacketKey for Plain {
-            fn encrypt(&self, $(_: $path,)? _: u64, _: &mut [u8], _: usize) {}
+            fn encrypt(&self, $(_: $path,)? _: u64, packet: &mut [u8], _: usize) {
+                if let Some(last) = packet.last_mut() {
+                    *last = self.phase;
+                }
+            }
             fn decrypt(
                 &self,
                 $(_: $path,)?
@@ -57,7 +68,11 @@ macro_rules! stack {
                 _: &[u8],
                 payload: &mut BytesMut,
             ) -> Result<(), CryptoError> {
-                payload.truncate(payload.len().checked_sub(TAG).ok_or(CryptoError)?);
+                let length = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
+                if payload.last() != Some(&self.phase) {
+                    return Err(CryptoError);
+                }
+                payload.truncate(length);
                 Ok(())
             }
             fn tag_len(&self) -> usize {
@@ -88,7 +103,7 @@ macro_rules! stack {
             let mut own = Vec::new();
             params.write(&mut own);
             let side = if client { Side::Client } else { Side::Server };
-            Box::new(PlainSession { side, handshake: Handshake::new(client, own) })
+            Box::new(PlainSession { side, handshake: Handshake::new(client, own), phase: 0 })
         }
 
         impl ClientConfig for Plain {
@@ -117,6 +132,7 @@ macro_rules! stack {
         struct PlainSession {
             side: Side,
             handshake: Handshake,
+            phase: u8,
         }
 
         impl Session for PlainSession {
@@ -149,7 +165,8 @@ macro_rules! stack {
                 self.handshake.write(buf).then(keys)
             }
             fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-                Some(pair(|| Box::new(Plain)))
+                self.phase = self.phase.wrapping_add(1);
+                Some(packet_keys(Plain { phase: self.phase }))
             }
             fn is_valid_retry(&self, _: $cid, _: &[u8], _: &[u8]) -> bool {
                 false
@@ -185,7 +202,7 @@ macro_rules! stack {
         }
 
         fn endpoint_config(seed: u8) -> Arc<EndpointConfig> {
-            let mut config = EndpointConfig::new(Arc::new(Plain));
+            let mut config = EndpointConfig::new(Arc::new(PLAIN));
             config.rng_seed(Some([seed; 32]));
             Arc::new(config)
         }
@@ -199,7 +216,7 @@ macro_rules! stack {
             /// A client that connects at `now` and sends `bytes` bytes.
             pub(crate) fn client(now: Instant, bytes: u64, transport: TransportConfig) -> Self {
                 let mut host = Host::new(endpoint(endpoint_config(1), None));
-                let mut config = $proto::ClientConfig::new(Arc::new(Plain));
+                let mut config = $proto::ClientConfig::new(Arc::new(PLAIN));
                 config.transport_config(Arc::new(transport));
                 let connection = host.endpoint.connect(now, config, address(), "localhost");
                 host.connection = Some(connection.expect("the configuration is valid"));
