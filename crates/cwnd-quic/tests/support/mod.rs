@@ -2,11 +2,10 @@
 //!
 //! Handshake messages have about the sizes of TLS's, and packets its tags.
 
+pub(crate) mod events;
 pub(crate) mod handshake;
 pub(crate) mod link;
 #[macro_use]
 mod stack;
-#[cfg(feature = "noq")]
 pub(crate) mod noq;
-#[cfg(feature = "quinn")]
 pub(crate) mod quinn;
