@@ -4,7 +4,7 @@ mod support;
 
 use cwnd::record::{Record, replay};
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{Event, MakeController, Output, Packets};
+use cwnd::{Event, Output, Packets};
 use cwnd_quic::events::TABLE;
 use cwnd_quic::{Controllers, Error, Recording, Recordings};
 use std::sync::Arc;
