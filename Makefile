@@ -71,7 +71,7 @@ check: $(VENV)/.tools
 
 .PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
-# The QUIC stacks are features of cwnd-quic, none of which is on by default.
+# The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked $(QUIC)
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
@@ -124,10 +124,10 @@ lint: dev clippy mypy
 
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev
-	nice cargo clippy --workspace --all-targets --locked $(QUIC) -- -D warnings
+	nice cargo clippy --workspace --all-targets --locked -- -D warnings
 
 doc: clippy
-	RUSTDOCFLAGS="-D warnings" nice cargo doc --workspace --no-deps --locked --quiet $(QUIC)
+	RUSTDOCFLAGS="-D warnings" nice cargo doc --workspace --no-deps --locked --quiet
 
 mypy: dev
 	nice $(BIN)/mypy
@@ -178,6 +178,7 @@ QUIC_OUTSIDE := crates/cwnd-quic/tests/outside
 test-quic:
 	for features in noq quinn s2n noq,quinn,s2n; do \
 		nice cargo clippy -p cwnd-quic --all-targets --locked --quiet --features $$features -- -D warnings || exit 1; done
+	RUSTDOCFLAGS="-D warnings" nice cargo doc -p cwnd-quic --no-deps --locked --quiet --all-features
 	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs
 	nice cargo test --manifest-path $(QUIC_OUTSIDE)/Cargo.toml --target-dir target/quic-outside --quiet
 
