@@ -1,6 +1,6 @@
 //! The test cases of appendix A of draft-ietf-ccwg-bbr-06 as scenarios (`validation/bbr`), run with
 //! `bbr3`. Each check holds, and fails for a test double with a fault. Its result is a row of
-//! `docs/bbr-draft.md`, which
+//! `docs/bbr.md`, which
 //! `cargo test -p cwnd-sim --test all bbr_draft::report -- --ignored` writes.
 
 use crate::common::{loss, run_with, scenario, with_custom};
@@ -392,7 +392,8 @@ type Checked = Result<String, String>;
 
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
-        if !$condition {
+        let holds = $condition;
+        if !holds {
             return Err(format!($($message)+));
         }
     };
@@ -490,7 +491,7 @@ fn up_plateau(run: &Run) -> Checked {
 }
 
 /// The stays in Up that end with a loss, and the step before.
-fn up_losses<'a>(run: &'a Run) -> Vec<(&'a Step, &'a Step)> {
+fn up_losses(run: &Run) -> Vec<(&Step, &Step)> {
     let ups = ended(&run.steps, State::Up).into_iter();
     let lost = ups.filter(|up| matches!(up.next.received, Received::Lost(..)));
     lost.filter_map(|up| Some((up.steps.last()?, up.next))).collect()
@@ -918,8 +919,8 @@ impl Case {
             panic!("{}: a controller that {} passes: {measured}", self.name, self.fault);
         }
         let row = self.row(&measured);
-        let document = include_str!("../../../docs/bbr-draft.md");
-        assert!(document.contains(&row), "{}: docs/bbr-draft.md lacks\n{row}", self.name);
+        let document = include_str!("../../../docs/bbr.md");
+        assert!(document.contains(&row), "{}: docs/bbr.md lacks\n{row}", self.name);
     }
 }
 
@@ -991,9 +992,9 @@ fn startup_and_drain_on_other_networks() {
 
 /// Writes the table of the document.
 #[test]
-#[ignore = "writes docs/bbr-draft.md"]
+#[ignore = "writes docs/bbr.md"]
 fn report() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bbr-draft.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bbr.md");
     let document = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = document.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
