@@ -628,10 +628,12 @@ fn startup_aggregation(run: &Run) -> Checked {
     ensure!(bdps > 2.0 + 1e-6, "a window of {bdps} BDP");
     let extra = last.extra_acked / AGGREGATE;
     ensure!((0.5..1.5).contains(&extra), "extra_acked is {extra} aggregates");
+    // Of a window of ten packets four doublings are the product, and a plateau has three rounds.
+    let rounds = startup.rounds();
+    ensure!(rounds <= 12, "{rounds} rounds");
     Ok(format!(
-        "max_bw {found:.2} of the rate after {} rounds, window {bdps:.2} BDP, extra_acked {extra:.2} \
-         aggregates",
-        startup.rounds()
+        "max_bw {found:.2} of the rate after {rounds} rounds, window {bdps:.2} BDP, extra_acked {extra:.2} \
+         aggregates"
     ))
 }
 
