@@ -3,7 +3,7 @@
 //! `docs/bbr.md`, which
 //! `cargo test -p cwnd-sim --test all bbr_draft::report -- --ignored` writes.
 
-use crate::common::{loss, run_with, scenario, with_custom};
+use crate::common::{gauge, loss, run_with, scenario, simulate, with_custom};
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::{Aging, State};
 use cwnd::delivery::LossSample;
@@ -990,6 +990,25 @@ fn startup_and_drain_on_other_networks() {
             drain_inflight(&run).unwrap();
         }
     }
+}
+
+/// The notes of the document: which decrease of the rate Drain outlasts (A.4), and when max_bw
+/// falls by the draft's rule alone (A.16).
+#[test]
+fn notes() {
+    let text = include_str!("../../../validation/bbr/A04-drain-time.toml");
+    let drains = ["18mbit", "11mbit", "10mbit"].map(|rate| {
+        let run = Run::new(&text.replace("9mbit", rate), Fault::None);
+        let drain = ended(&run.steps, State::Drain)[0];
+        format!("{:.2} s, {:?}", drain.seconds(), drain.next.state)
+    });
+    assert_eq!(drains, ["0.10 s, Cruise", "0.38 s, Cruise", "0.47 s, Down"]);
+
+    let text = include_str!("../../../validation/bbr/A16-slower.toml");
+    let records = simulate(&text.replace("\"bbr3\"", "\"bbr3(aging=draft)\""), 1);
+    let max_bw = gauge(&records.flows[0], "max_bw");
+    let found = max_bw.iter().rposition(|rate| *rate > 10.5 * MBIT).unwrap();
+    assert!((29.75..29.85).contains(&records.time[found]), "{}", records.time[found]);
 }
 
 /// Writes the table of the document.
