@@ -992,8 +992,8 @@ fn startup_and_drain_on_other_networks() {
     }
 }
 
-/// The notes of the document: which decrease of the rate Drain outlasts (A.4), and when max_bw
-/// falls by the draft's rule alone (A.16).
+/// The notes of the document: which decrease of the rate Drain outlasts (A.4), when max_bw falls by
+/// the draft's rule alone, and how long min_rtt is too large (A.16).
 #[test]
 fn notes() {
     let text = include_str!("../../../validation/bbr/A04-drain-time.toml");
@@ -1009,6 +1009,13 @@ fn notes() {
     let max_bw = gauge(&records.flows[0], "max_bw");
     let found = max_bw.iter().rposition(|rate| *rate > 10.5 * MBIT).unwrap();
     assert!((29.75..29.85).contains(&records.time[found]), "{}", records.time[found]);
+
+    let records = simulate(&text.replace("40s", "150s"), 1);
+    let at = |seconds: f64| records.time.partition_point(|time| *time < seconds);
+    let [state, min_rtt] = ["state", "min_rtt"].map(|name| gauge(&records.flows[0], name));
+    let probe_rtt = f64::from(State::ProbeRtt as u8);
+    assert!(!state[at(27.0)..at(142.0)].contains(&probe_rtt));
+    assert!(min_rtt[at(38.0)] > 0.3 && min_rtt[at(100.0)] > 0.2 && min_rtt[at(138.5)] < 0.043);
 }
 
 /// Writes the table of the document.
