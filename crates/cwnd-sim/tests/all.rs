@@ -5,6 +5,7 @@ mod accecn;
 mod applications;
 mod bbr;
 mod bbr3;
+mod bbr_draft;
 mod behaviour;
 mod c4;
 mod common;

@@ -1,5 +1,5 @@
 //! Rules of the draft on a path that is computed here. The test cases of its appendix that need a
-//! network are in `crates/cwnd-sim/tests/bbr3.rs`.
+//! network are in `crates/cwnd-sim/tests/bbr_draft.rs`.
 
 use super::*;
 use crate::delivery::RateSample;
