@@ -25,7 +25,7 @@ fn law(head: &str, body: &str) -> Result<Law, crate::Diagnostic> {
     Law::parse(&format!(
         "law l \"l\"\nparameter p = 1 in (0, 9) \"p\"\nparameter reset = one in {{one, decrease}} \"r\"\n\
          state a = 1 \"a\"\nstate b = 2 \"b\"\nstate x = none \"x\"\nstate y = 3 \"y\"\nstate c = true \"c\"\n\
-         state seconds = none \"s\"\nstate rate = none \"r\"\n{head}\
+         state seconds = none \"s\"\nstate rate = none \"r\"\nhistory peaks of 3\n{head}\
          on grow:\n    return w\non cut:\n{body}    return w\non enter:\n    x = 1\n    seconds = now - last_cut\n"
     ))
 }
@@ -39,7 +39,19 @@ fn values_are_as_the_document_says() {
     for row in rows("Values") {
         let codes = codes(row[0]);
         assert!(!codes.is_empty(), "{row:?}");
+        // Functions of a history, and those of its values.
+        let folds = row[1].contains("functions of a history");
         for code in codes {
+            if folds || code.contains(" for ") {
+                for name in code.split(' ').filter(|_| folds) {
+                    let otherwise = if ["sum", "count"].contains(&name) { "" } else { " or 1" };
+                    compiles(&format!("    a = {name}(peaks){otherwise}\n"));
+                }
+                if !folds {
+                    compiles(&format!("    a = {code}\n"));
+                }
+                continue;
+            }
             for word in code
                 .split(' ')
                 .filter(|_| !code.contains("is ") && code != "a if c else b" && code != "x or y")
@@ -137,6 +149,7 @@ fn items_and_statements_are_as_the_document_says() {
         ),
         ("state NAME = VALUE \"MEANING\"", "state q = 2 * p \"q\"\n"),
         ("state NAME = VALUE", "state q = 2 * p\n"),
+        ("history NAME of NUMBER", "history q of 2\n"),
         ("let NAME = VALUE", "let q = 2 * p\n"),
     ] {
         row("Items", code);
@@ -144,6 +157,9 @@ fn items_and_statements_are_as_the_document_says() {
     }
     for (code, body) in [
         ("NAME = VALUE", "    a = b\n"),
+        ("NAME.add(VALUE)", "    peaks.add(a)\n"),
+        ("NAME = NAME * VALUE", "    peaks = peaks * 2\n"),
+        ("NAME = NAME / VALUE", "    peaks = peaks / a\n"),
         ("let NAME = VALUE", "    let z = a\n"),
         ("return VALUE", "    if c:\n        return a\n"),
         (
@@ -184,7 +200,8 @@ fn editors_know_the_words() {
     let grammar = include_str!("../../../editors/law.tmLanguage.json");
     let words: Vec<&str> = grammar.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let functions = crate::compile::values::FUNCTIONS.iter().map(|(name, ..)| *name);
-    for word in crate::syntax::KEYWORDS.iter().copied().chain(functions) {
+    let folds = crate::compile::values::FOLDS.iter().copied();
+    for word in crate::syntax::KEYWORDS.iter().copied().chain(functions).chain(folds) {
         assert!(words.contains(&word), "{word}");
     }
 }

@@ -87,6 +87,15 @@ pub struct State {
     pub(crate) truth: bool,
 }
 
+/// The registers of a history: that of the count of its values, and behind it those of the values,
+/// the newest last. One without a value is not a number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct History {
+    pub(crate) name: String,
+    pub(crate) count: usize,
+    pub(crate) values: usize,
+}
+
 /// A law that has been read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Law {
@@ -100,6 +109,7 @@ pub struct Law {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) pacing: f64,
     pub(crate) states: Vec<State>,
+    pub(crate) histories: Vec<History>,
     /// The named expressions of parameters, and their registers.
     pub(crate) fixed: Vec<(String, u8)>,
     pub(crate) warnings: Vec<Diagnostic>,
@@ -242,6 +252,10 @@ impl Law {
         let (_, rest) = registers.split_at_mut(self.first_parameter);
         let fixed = values.take(self.parameters.len()).chain(self.constants.iter().copied());
         rest.iter_mut().zip(fixed).for_each(|(register, value)| *register = value);
+        for History { count, values, .. } in &self.histories {
+            let values = registers.iter_mut().skip(count + 1).take(*values);
+            values.for_each(|value| *value = f64::NAN);
+        }
         run(&self.code, 0, &mut registers);
         Instance { law: self, registers }
     }

@@ -1,10 +1,12 @@
 //! Rust made from the code of a law: the same operations in the same order.
 
 use crate::code::{Body, Op, Word};
+use crate::law::History;
 use crate::{Domain, Hook, Input, Kind, Law, Parameter, State};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// A name of the language as that of a type: `highest_speed` is `HighestSpeed`.
@@ -28,7 +30,11 @@ impl Law {
             self.parameters().iter().filter_map(|it| choices(&name, it)).collect();
         let parameters = self.used_parameters().map(|name| (name, "f64"));
         let fields = parameters.chain(self.kept());
-        let fields: String = fields.map(|(name, kind)| format!("{name}: {kind}, ")).collect();
+        let fields = fields.map(|(name, kind)| format!("{name}: {kind}, "));
+        let histories = self.histories.iter();
+        let histories = histories
+            .map(|History { name, values, .. }| format!("{name}: [f64; {}], ", values + 1));
+        let fields: String = fields.chain(histories).collect();
         let hooks = || self.bodies.iter().filter_map(|body| Some((body.hook?, body)));
         let arms: String = hooks()
             .map(|(hook, _)| format!("Hook::{hook:?} => {}(self, input),\n", hook.name()))
@@ -119,7 +125,13 @@ impl Law {
             "bool" => format!("{field}: false, "),
             _ => format!("{field}: 0.0, "),
         });
-        let values: String = self.used_parameters().map(|field| field + ", ").chain(kept).collect();
+        let histories = self.histories.iter();
+        let histories = histories.map(|History { name, values, .. }| {
+            let nothing = vec!["f64::NAN"; *values].join(", ");
+            format!("{name}: [0.0, {nothing}], ")
+        });
+        let values = self.used_parameters().map(|field| field + ", ");
+        let values: String = values.chain(kept).chain(histories).collect();
         let start = self.bodies.first().map(|start| self.statements(start)).unwrap_or_default();
         let law = format!("{name} {{ {values} }}\n");
         let law = match start.is_empty() {
@@ -276,6 +288,11 @@ impl Law {
         }
         if let Some((name, _)) = self.fixed.iter().find(|(_, fixed)| *fixed == register) {
             return format!("law.{name}");
+        }
+        for History { name, count, values } in &self.histories {
+            if (*count..=count + values).contains(&place) {
+                return format!("law.{name}[{}]", place - count);
+            }
         }
         let mut states = self.states.iter();
         let state =

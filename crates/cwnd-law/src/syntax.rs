@@ -53,6 +53,10 @@ pub(crate) enum Item {
         initial: Expr,
         meaning: Option<String>,
     },
+    History {
+        name: Name,
+        size: Expr,
+    },
     Let {
         name: Name,
         value: Expr,
@@ -91,10 +95,28 @@ pub(crate) enum Allowed {
 /// A statement of a hook.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
-    Let { name: Name, value: Expr },
-    Assign { name: Name, value: Expr },
-    Return { value: Option<Expr>, span: Range<usize> },
-    If { condition: Expr, then: Vec<Statement>, otherwise: Vec<Statement> },
+    Let {
+        name: Name,
+        value: Expr,
+    },
+    Assign {
+        name: Name,
+        value: Expr,
+    },
+    /// A call such as `peaks.add(w)`, by its words.
+    Add {
+        name: Name,
+        value: Expr,
+    },
+    Return {
+        value: Option<Expr>,
+        span: Range<usize>,
+    },
+    If {
+        condition: Expr,
+        then: Vec<Statement>,
+        otherwise: Vec<Statement>,
+    },
     Pass,
 }
 
@@ -116,6 +138,16 @@ pub(crate) enum ExprKind {
     Binary(Binary, Box<Expr>, Box<Expr>),
     If { condition: Box<Expr>, then: Box<Expr>, otherwise: Box<Expr> },
     Call(Name, Vec<Expr>),
+    Each(Box<Each>),
+}
+
+/// A function of `value` for each `name` of a history.
+#[derive(Clone, Debug)]
+pub(crate) struct Each {
+    pub(crate) function: Name,
+    pub(crate) value: Expr,
+    pub(crate) name: Name,
+    pub(crate) history: Name,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,7 +380,7 @@ fn file_items(input: &mut Tokens<'_>) -> Parsed<File> {
 }
 
 fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
-    const ITEMS: &str = "summary, source, pacing, parameter, state, let, on or deviation";
+    const ITEMS: &str = "summary, source, pacing, parameter, state, history, let, on or deviation";
     let quoted = || cut_err(expect("a text in double quotes", text));
     let named = || cut_err(expect("a name", name));
     expect(
@@ -378,6 +410,8 @@ fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
                 terminated(opt(text), cut_err(newline)),
             )
                 .map(|(name, initial, meaning)| Item::State { name, initial, meaning }),
+            (preceded(word("history"), named()), delimited(must("of"), value, cut_err(newline)))
+                .map(|(name, size)| Item::History { name, size }),
             (preceded(word("let"), named()), assigned)
                 .map(|(name, value)| Item::Let { name, value }),
             (preceded(word("on"), cut_err(expect("the name of a hook", name))), block)
@@ -442,6 +476,11 @@ fn statement(input: &mut Tokens<'_>) -> Parsed<Statement> {
         "pass" => (any, cut_err(newline)).value(Statement::Pass).parse_next(input),
         _ => {
             let name = expect(STATEMENTS, name).parse_next(input)?;
+            if opt(word("(")).parse_next(input)?.is_some() {
+                let value = terminated(value, must(")")).parse_next(input)?;
+                cut_err(newline).parse_next(input)?;
+                return Ok(Statement::Add { name, value });
+            }
             Ok(Statement::Assign { name, value: assigned(input)? })
         }
     }
@@ -590,7 +629,17 @@ fn operand(first: &Token<'_>, input: &mut Tokens<'_>) -> Parsed<Expr> {
 
 /// The arguments of a function, after the opening bracket.
 fn call(name: Name, input: &mut Tokens<'_>) -> Parsed<Expr> {
-    let mut arguments = Vec::from([value(input)?]);
+    let first = value(input)?;
+    if opt(word("for")).parse_next(input)?.is_some() {
+        let each = cut_err(expect("a name", self::name)).parse_next(input)?;
+        must("in").parse_next(input)?;
+        let history = cut_err(expect("the name of a history", self::name)).parse_next(input)?;
+        let end = must(")").parse_next(input)?;
+        let span = name.span.start..end;
+        let each = Each { function: name, value: first, name: each, history };
+        return Ok(Expr { kind: ExprKind::Each(Box::new(each)), span });
+    }
+    let mut arguments = Vec::from([first]);
     while opt(word(",")).parse_next(input)?.is_some() {
         arguments.push(value(input)?);
     }

@@ -766,6 +766,97 @@ fn ends_of_ranges_are_finite() {
     assert_eq!(Law::parse(&text).unwrap_err().message, "this must be a finite number");
 }
 
+/// A law with a history.
+fn with_history(body: &str) -> Result<Law, crate::Diagnostic> {
+    Law::parse(&format!(
+        "law h \"h\"\nstate a = 0 \"a\"\nstate b = none \"b\"\nhistory peaks of 3\nlet best = max(peaks) or 7\n\
+         on grow:\n return w\non cut:\n peaks.add(w)\n{body} return w\n"
+    ))
+}
+
+#[test]
+fn a_history_has_the_last_values() {
+    let law = with_history(
+        " a = count(peak > 2 for peak in peaks)\n b = mean(peaks) if w > 1 else none\n",
+    );
+    let law = law.unwrap();
+    let mut instance = law.instance(&[]);
+    let mut last = [1.0, f64::NAN, 3.0, 4.0, 8.0].map(|w| {
+        instance.call(Hook::Cut, |_| Some(w));
+        let states: Vec<f64> = instance.states().map(|(_, value)| value).collect();
+        (states[0], states[1])
+    });
+    // None is NaN, which equals nothing.
+    for (_, mean) in last.iter_mut().filter(|(_, mean)| mean.is_nan()) {
+        *mean = -1.0;
+    }
+    assert_eq!(last, [(0.0, -1.0), (0.0, -1.0), (1.0, 2.0), (2.0, 8.0 / 3.0), (3.0, 5.0)]);
+    let law = with_history(" peaks = peaks / 2\n a = best\n").unwrap();
+    let mut instance = law.instance(&[]);
+    for (w, best) in [(8.0, 4.0), (2.0, 2.0), (1.0, 1.0), (0.5, 0.25)] {
+        instance.call(Hook::Cut, |_| Some(w));
+        assert_eq!(instance.states().next(), Some(("a", best)), "{w}");
+    }
+}
+
+#[test]
+fn faults_of_histories_are_named() {
+    for (body, message) in [
+        (
+            " a = peaks\n",
+            "peaks is a history, which is no value: functions of histories are count, max, mean, min, sum",
+        ),
+        (
+            " a = max(peaks)\n",
+            "a is never none, this value may be: write \"or\" and another value, or begin the state with none",
+        ),
+        (
+            " a = sqrt(peaks)\n",
+            "sqrt is no function of a history: functions of histories are count, max, mean, min, sum",
+        ),
+        (" a = sum(w)\n", "sum is of a history"),
+        (" a = sum(1 for peak in w)\n", "w is no history"),
+        (" a = sum(1 for w in peaks)\n", "w is the name of a value that \"on grow\" is given"),
+        (
+            " a = count(peak for peak in peaks)\n",
+            "this must be true or false, it is a plain number",
+        ),
+        (
+            " peaks = w\n",
+            "a history is multiplied or divided: peaks = peaks * value: peaks.add(value) adds a value",
+        ),
+        (" peaks = peaks * 2 s\n", "a factor is a plain number, this is in seconds"),
+        (" peaks.add(2 s)\n", "peaks has values that are a plain number, this is in seconds"),
+        (
+            " peaks.add(now)\n",
+            "peaks has values that are a plain number, this is a time of the clock",
+        ),
+        (" peaks.push(w)\n", "a value is added to a history, such as peaks.add(w)"),
+        (" a.add(w)\n", "no history is called a"),
+        (" let peaks = 1\n", "peaks is the name of a history"),
+        (" for peak in peaks:\n", "a law has no loops"),
+    ] {
+        assert_eq!(with_history(body).unwrap_err().to_string(), message, "{body}");
+    }
+    for (size, message) in [
+        ("0", "this must be a whole number of values, at least 1"),
+        ("2.5", "this must be a whole number of values, at least 1"),
+        ("2 s", "this must be a whole number of values, at least 1"),
+        ("64", "states and histories need more than the 64 registers of a law"),
+        ("1e300", "states and histories need more than the 64 registers of a law"),
+    ] {
+        let hooks = "on grow:\n return w\non cut:\n return w\n";
+        let text = format!("law h \"h\"\nhistory peaks of {size}\n{hooks}");
+        assert_eq!(Law::parse(&text).unwrap_err().to_string(), message, "{size}");
+    }
+    let unused = " a = count(peaks)\n peaks.add(a)\n b = w\n";
+    let text = with_history(unused).unwrap();
+    let text = text.text().replace(" peaks.add(w)\n", "").replace(" peaks.add(a)\n", "");
+    let law = Law::parse(&text).unwrap();
+    let warnings: Vec<_> = law.warnings().iter().map(ToString::to_string).collect();
+    assert!(warnings.contains(&"no value is added to the history peaks".into()), "{warnings:?}");
+}
+
 /// An operation costs at least a nanosecond: the code of each hook ends, at the latest at its last
 /// word.
 #[test]

@@ -1,6 +1,7 @@
 //! From the syntax of a law to its code: names, types, units, values that may be none, and limits.
 
 mod conditions;
+mod histories;
 pub(crate) mod names;
 pub(crate) mod parameters;
 mod registers;
@@ -11,7 +12,7 @@ pub(crate) mod values;
 use crate::Diagnostic;
 use crate::code::{MAX_CODE, MAX_COST, REGISTERS};
 use crate::hook::{Hook, Kind, Type};
-use crate::law::{Law, State};
+use crate::law::{History, Law, State};
 use crate::syntax::{File, Item, Name, Statement};
 use alloc::format;
 use alloc::string::String;
@@ -61,9 +62,9 @@ pub(crate) fn law(file: &File) -> Checked<Law> {
     // from those of other states: an expression whose type is open is of any, until no other is
     // left.
     loop {
-        let before: Vec<Type> = compiler.names.states.iter().map(|state| state.kind).collect();
+        let before: Vec<Type> = compiler.names.kinds().collect();
         compiler.bodies(file)?;
-        if compiler.names.states.iter().map(|state| state.kind).eq(before) {
+        if compiler.names.kinds().eq(before) {
             if compiler.settled {
                 break;
             }
@@ -88,6 +89,10 @@ impl<'f> Compiler<'f> {
                 Item::State { name, initial, .. } => {
                     self.names.check_new(name)?;
                     self.names.add_state(name, initial)?;
+                }
+                Item::History { name, size } => {
+                    self.names.check_new(name)?;
+                    self.names.add_history(name, size)?;
                 }
                 Item::Let { name, value } => {
                     self.names.check_new(name)?;
@@ -184,8 +189,7 @@ impl<'f> Compiler<'f> {
             return fault(&name.span, message);
         }
         let cost = self.code.end_body();
-        let fixed = self.names.kept_registers() + self.names.parameters.len();
-        let registers = fixed + self.code.registers();
+        let registers = self.names.kept + self.names.parameters.len() + self.code.registers();
         if registers > REGISTERS {
             let message = format!(
                 "the law needs {registers} registers for states, parameters, numbers and values; \
@@ -206,7 +210,7 @@ impl<'f> Compiler<'f> {
 
     /// The law of the code.
     fn finish(self, file: &File) -> Law {
-        let first_parameter = self.names.kept_registers();
+        let first_parameter = self.names.kept;
         let code = self.code.number(first_parameter, self.names.parameters.len());
         let mut places = [0; Hook::ALL.len()];
         for (place, body) in code.bodies.iter().enumerate() {
@@ -229,6 +233,11 @@ impl<'f> Compiler<'f> {
             instant: state.kind == Type::Instant,
             truth: state.kind == Type::Truth,
         });
+        let histories = self.names.histories.iter().map(|history| History {
+            name: history.name.text.clone(),
+            count: history.register,
+            values: history.size,
+        });
         let fixed = self.names.expressions.iter().filter_map(|named| {
             named.register.map(|register| (named.name.text.clone(), register as u8))
         });
@@ -244,6 +253,7 @@ impl<'f> Compiler<'f> {
             ),
             pacing: self.pacing,
             states: states.collect(),
+            histories: histories.collect(),
             fixed: fixed.collect(),
             parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),
             warnings: self.warnings,

@@ -6,7 +6,7 @@ use super::{Checked, Compiler, fault};
 use crate::Diagnostic;
 use crate::code::Op;
 use crate::hook::{Input, Type};
-use crate::syntax::{Expr, ExprKind, Statement};
+use crate::syntax::{Expr, ExprKind, Name, Statement};
 use alloc::format;
 use core::mem;
 use core::ops::Range;
@@ -45,14 +45,16 @@ impl<'f> Compiler<'f> {
                 let value = Value { register, present, kind: value.kind, constant: None };
                 self.names.locals.push(Local { name, value, read: false });
             }
+            Statement::Add { name, value } => self.add(name, value)?,
             Statement::Assign { name, value } => {
+                self.check_changes(name)?;
+                if let Some(history) = self.names.history(&name.text) {
+                    self.scale(history, name, value)?;
+                    return Ok(false);
+                }
                 let Some(place) = self.names.state(&name.text) else {
                     return Err(self.names.not_a_state(name));
                 };
-                if let Some(hook) = self.names.hook.filter(|hook| !hook.changes_state()) {
-                    let message = format!("\"on {}\" may not change the state", hook.name());
-                    return fault(&name.span, message);
-                }
                 self.names.states[place].written = true;
                 let compiled = self.value(value)?;
                 self.store(place, compiled, &value.span)?;
@@ -67,6 +69,16 @@ impl<'f> Compiler<'f> {
             }
         }
         Ok(false)
+    }
+
+    /// The hook may change the state.
+    pub(super) fn check_changes(&self, name: &Name) -> Checked<()> {
+        match self.names.hook.filter(|hook| !hook.changes_state()) {
+            Some(hook) => {
+                fault(&name.span, format!("\"on {}\" may not change the state", hook.name()))
+            }
+            None => Ok(()),
+        }
     }
 
     fn branch(
@@ -171,7 +183,9 @@ impl<'f> Compiler<'f> {
 
 fn span_of(statement: &Statement) -> Option<Range<usize>> {
     match statement {
-        Statement::Let { name, .. } | Statement::Assign { name, .. } => Some(name.span.clone()),
+        Statement::Let { name, .. }
+        | Statement::Assign { name, .. }
+        | Statement::Add { name, .. } => Some(name.span.clone()),
         Statement::Return { span, .. } => Some(span.clone()),
         Statement::If { condition, .. } => Some(condition.span.clone()),
         Statement::Pass => None,
