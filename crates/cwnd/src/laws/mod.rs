@@ -16,7 +16,6 @@
 //! name in the list in `any.rs`, and an entry in the registry: `cwnd new-controller` writes them.
 
 pub mod aiad;
-pub mod aira;
 mod any;
 pub mod cubic;
 pub mod daimd;
@@ -26,7 +25,6 @@ pub mod tfrc;
 pub mod udt;
 
 pub use aiad::{Aiad, RateClock, RateFilter};
-pub use aira::{Aira, AiraParameters, AiraPeak};
 pub use any::{AnyLaw, AnyRateLaw};
 pub use cubic::Cubic;
 pub use daimd::{Daimd, DaimdParameters, Feedback};

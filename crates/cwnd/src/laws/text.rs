@@ -14,15 +14,13 @@ use cwnd_law::{Hook, Input};
 /// The hooks of a text.
 #[doc(hidden)]
 pub trait Hooks: Clone + core::fmt::Debug + Send + Sync + 'static {
-    /// Runs a hook, which asks for its inputs: its answer; nothing without an answer, or without
-    /// the hook. Instants are in nanoseconds, other times in seconds, choices are their places.
+    /// Runs a hook that changes the state, which asks for its inputs: its answer; nothing without an
+    /// answer, or without the hook. Instants are in nanoseconds, other times in seconds, choices are
+    /// their places.
     fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64>;
 
     /// The same for a hook that does not change the state.
-    #[inline(always)]
-    fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
-        self.clone().call(hook, input)
-    }
+    fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64>;
 
     /// Whether a hook uses the input.
     fn uses(&self, input: Input) -> bool;
@@ -353,7 +351,7 @@ mod tests {
     use cwnd_law::Law;
 
     /// The laws in tests/laws_in_files.
-    #[expect(dead_code, unreachable_pub, unused_imports, reason = "a test uses one of them")]
+    #[expect(unreachable_pub, reason = "those of the registry are public")]
     #[expect(clippy::assign_op_pattern, reason = "an operation of the code is a statement")]
     mod texts {
         use crate::laws::text::{self, Hooks};

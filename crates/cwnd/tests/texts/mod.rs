@@ -1,6 +1,7 @@
 //! Laws that are texts: each follows its paper.
 
 mod aimd;
+mod aira;
 mod bic;
 mod binomial;
 mod dctcp;
