@@ -12,7 +12,7 @@
 #include "binary64.h"
 
 #define LAW_REGISTERS 64
-#define LAW_WORDS 256
+#define LAW_WORDS 512
 #define LAW_INPUTS 128
 #define LAW_GIVEN 64
 #define LAW_HOOKS 32

@@ -8,7 +8,9 @@ use crate::hook::{Hook, Input};
 /// The registers of a law: states, parameters, constants, inputs and temporary values.
 pub const REGISTERS: usize = 64;
 /// The most operations of a law.
-pub(crate) const MAX_CODE: usize = 256;
+pub(crate) const MAX_CODE: usize = 512;
+/// The most operations that one skips.
+pub(crate) const MAX_SKIP: usize = u8::MAX as usize;
 /// The most nanoseconds that a hook may take, by [`Op::cost`].
 pub(crate) const MAX_COST: u32 = 2000;
 

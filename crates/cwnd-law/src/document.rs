@@ -1,6 +1,6 @@
 //! docs/laws.md against the language: each row of its tables.
 
-use crate::code::{MAX_CODE, MAX_COST};
+use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP};
 use crate::{Hook, Kind, Law, MAX_TEXT, REGISTERS};
 use std::format;
 use std::string::String;
@@ -142,6 +142,10 @@ fn items_and_statements_are_as_the_document_says() {
             "parameter NAME \"SYMBOL\" = NUMBER packets in RANGE \"MEANING\"",
             "parameter q \"Q\" = 1/2 packets in (0, 1] \"q\"\n",
         ),
+        (
+            "parameter NAME = NUMBER bits in RANGE \"MEANING\"",
+            "parameter q = 1e6 /s bits in (0, 1e9 /s] \"q\"\n",
+        ),
         ("parameter NAME = on \"MEANING\"", "parameter q = on \"q\"\n"),
         (
             "parameter NAME = CHOICE in {CHOICE, CHOICE} \"MEANING\"",
@@ -189,6 +193,7 @@ fn limits_are_those_of_the_document() {
         crate::compile::names::MAX_EXPRESSIONS,
         REGISTERS,
         MAX_CODE,
+        MAX_SKIP,
         MAX_COST as usize,
     ];
     assert_eq!(numbers, limits);

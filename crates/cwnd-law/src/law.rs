@@ -55,19 +55,19 @@ pub struct Parameter {
     /// Its value where none is given.
     pub default: f64,
     pub(crate) unit: Unit,
-    pub(crate) packets: bool,
+    pub(crate) counts: Option<&'static str>,
     /// What it may be.
     pub domain: Domain,
 }
 
 impl Parameter {
-    /// The unit of its values: `s`, `/s` or `packets`; empty for a plain number.
+    /// The unit of its values: `s`, `/s`, `bit/s` or `packets`; empty for a plain number.
     pub fn unit(&self) -> &'static str {
         match self.unit {
             Unit::SECONDS => "s",
+            Unit::PER_SECOND if self.counts.is_some() => "bit/s",
             Unit::PER_SECOND => "/s",
-            _ if self.packets => "packets",
-            _ => "",
+            _ => self.counts.unwrap_or_default(),
         }
     }
 }

@@ -73,8 +73,8 @@ pub(crate) struct Parameter {
     pub(crate) name: Name,
     pub(crate) symbol: Option<String>,
     pub(crate) default: Expr,
-    /// Whether it is a number of packets.
-    pub(crate) packets: bool,
+    /// What it counts: `packets`, or `bits` in a second.
+    pub(crate) counts: Option<&'static str>,
     pub(crate) allowed: Option<Allowed>,
     pub(crate) meaning: String,
 }
@@ -394,15 +394,15 @@ fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
                 preceded(word("parameter"), named()),
                 opt(text),
                 preceded(must("="), value),
-                opt(word("packets")).map(|word| word.is_some()),
+                opt(alt((word("packets").value("packets"), word("bits").value("bits")))),
                 opt(preceded(word("in"), cut_err(allowed))),
                 terminated(
                     cut_err(expect("in and a range, or what it means in double quotes", text)),
                     cut_err(newline),
                 ),
             )
-                .map(|(name, symbol, default, packets, allowed, meaning)| {
-                    Item::Parameter(Parameter { name, symbol, default, packets, allowed, meaning })
+                .map(|(name, symbol, default, counts, allowed, meaning)| {
+                    Item::Parameter(Parameter { name, symbol, default, counts, allowed, meaning })
                 }),
             (
                 preceded(word("state"), named()),

@@ -464,6 +464,7 @@ fn a_parameter_has_a_symbol_and_a_unit() {
         ("\"β\" = 1/2 packets in (0, 1)", "β", "packets"),
         ("\"τ\" = 1 s in [1 ms, 2 s]", "τ", "s"),
         ("= 1 /s in [0, 2 /s]", "p", "/s"),
+        ("= 1e6 /s bits in [0, 1e9 /s]", "p", "bit/s"),
     ] {
         let law = parse(parameter).unwrap();
         let [declared] = law.parameters() else { panic!("one parameter") };
@@ -479,6 +480,13 @@ fn a_parameter_has_a_symbol_and_a_unit() {
     for parameter in ["= 1 s packets in [0, 2 s]", "= on packets", "= a packets in {a, b}"] {
         let error = parse(parameter).unwrap_err();
         assert_eq!(error.message, "a number of packets is a plain number", "{parameter}");
+    }
+    for parameter in ["= 1 bits in [0, 2]", "= 1 s bits in [0, 2 s]", "= on bits"] {
+        let error = parse(parameter).unwrap_err();
+        assert_eq!(
+            error.message, "a number of bits is one in a second: 1e6 /s bits",
+            "{parameter}"
+        );
     }
 }
 

@@ -10,7 +10,7 @@ mod unused;
 pub(crate) mod values;
 
 use crate::Diagnostic;
-use crate::code::{MAX_CODE, MAX_COST, REGISTERS};
+use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP, REGISTERS};
 use crate::hook::{Hook, Kind, Type};
 use crate::law::{History, Law, State};
 use crate::syntax::{File, Item, Name, Statement};
@@ -185,6 +185,14 @@ impl<'f> Compiler<'f> {
         if length > MAX_CODE {
             let message = format!(
                 "the hooks up to this one have {length} operations; {MAX_CODE} are allowed"
+            );
+            return fault(&name.span, message);
+        }
+        let branch = self.code.longest_skip();
+        if branch > MAX_SKIP {
+            let message = format!(
+                "a branch of \"on {}\" has {branch} operations; {MAX_SKIP} are allowed",
+                name.text
             );
             return fault(&name.span, message);
         }

@@ -20,8 +20,7 @@ pub struct Finding {
 }
 
 /// One specification for each program in C and clock.
-const TRIAL_SPECS: [&str; 6] =
-    ["aira", "aiad(rate=ack)", "aiad(rate=receiver)", "cubic", "daimd(delay=off)", "bbr3"];
+const TRIAL_SPECS: [&str; 4] = ["aiad(rate=ack)", "aiad(rate=receiver)", "cubic", "bbr3"];
 /// A window law and a rate law that are texts.
 const TRIAL_LAWS: [&str; 2] = [
     "law window \"\"\non grow:\n return w\non cut:\n return w / 2\n",

@@ -2,7 +2,7 @@
 
 use cwnd_law::{Hook, Input, Law, REGISTERS, Routine};
 
-const WORDS: usize = 256;
+const WORDS: usize = 512;
 const INPUTS: usize = 128;
 const HOOKS: usize = 32;
 /// `LAW_ALWAYS`: the register of an input that is never none.

@@ -108,10 +108,7 @@ impl Replay {
                 (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Rate(law) => {
-                let (expected, found) = match &event.given {
-                    Some(given) => rate_law_step(law, event, given)?,
-                    None => rate_step(law, event)?,
-                };
+                let (expected, found) = rate_step(law, event, event.given.as_ref()?)?;
                 (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Whole(replay) => replay.step(event, BOUND)?,
@@ -241,30 +238,8 @@ fn window_step(
     }
 }
 
-/// The window or rate by the law, and that of the kernel.
-fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<(f64, f64)> {
-    /// The paced machine's minimum rate.
-    const MIN_RATE: f64 = 1.0;
-    let mut cx = context(event);
-    cx.rtt = Some(Rtt::first(micros(event.rtt)));
-    let before = Rate::per_sec(event.per_second(event.before));
-    let rate = match event.kind {
-        Kind::Report => {
-            law.observe(&event.report(), &cx);
-            return Some((law.window(&cx)?, event.packets(event.after)));
-        }
-        Kind::Tick => law.tick(before, &cx).as_per_sec(),
-        Kind::Start => law.start(event.packets(event.before), &cx).as_per_sec().max(MIN_RATE),
-        Kind::Cut | Kind::Timeout => {
-            law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE)
-        }
-        _ => return None,
-    };
-    Some((rate, event.per_second(event.after)))
-}
-
-/// The same of a text, with the paced machine's bounds of its answers.
-fn rate_law_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
+/// The window or rate by the law, with the paced machine's bounds, and that of the kernel.
+fn rate_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
     let (cx, before) = (given.context(), Rate::per_sec(event.per_second(event.before)));
     let (rate, otherwise) = match event.kind {
         Kind::Report => {

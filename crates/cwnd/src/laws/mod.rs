@@ -18,7 +18,6 @@
 pub mod aiad;
 mod any;
 pub mod cubic;
-pub mod daimd;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub mod tfrc;
@@ -27,7 +26,6 @@ pub mod udt;
 pub use aiad::{Aiad, RateClock, RateFilter};
 pub use any::{AnyLaw, AnyRateLaw};
 pub use cubic::Cubic;
-pub use daimd::{Daimd, DaimdParameters, Feedback};
 pub use texts::*;
 pub use tfrc::Tfrc;
 pub use udt::Udt;

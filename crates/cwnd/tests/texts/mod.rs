@@ -4,6 +4,7 @@ mod aimd;
 mod aira;
 mod bic;
 mod binomial;
+mod daimd;
 mod dctcp;
 mod highspeed;
 mod prague;
