@@ -88,13 +88,16 @@ fn entry(law: &Law) -> String {
             format!("[{}][v[{place}] as usize]", words.join(", "))
         }
     });
+    let seed = if law.is_random() { "seed" } else { "_" };
+    let given = given.chain(law.is_random().then(|| seed.into()));
     let given = given.collect::<Vec<_>>().join(", ");
     let values = if parameters.is_empty() { "_" } else { "v" };
     let (build, machine) = match law.kind() {
         Kind::Window => {
+            assert!(!law.is_random(), "the registry's window laws have no seed");
             (format!("Window(|{values}|"), format!("START, pacing({:?})", law.pacing()))
         }
-        Kind::Rate => (format!("Rate(|{values}, _|"), String::new()),
+        Kind::Rate => (format!("Rate(|{values}, {seed}|"), String::new()),
     };
     let described: String = parameters.iter().map(described).collect();
     format!(

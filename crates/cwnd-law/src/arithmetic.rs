@@ -47,6 +47,22 @@ pub fn after(a: f64, b: f64) -> f64 {
     a + b * NANOS
 }
 
+/// The generator of random numbers after a draw: the bits of `a` are its state (SplitMix64; Steele,
+/// Lea and Flood, OOPSLA 2014).
+#[inline(always)]
+pub fn next(a: f64) -> f64 {
+    f64::from_bits(a.to_bits().wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The number in [0, 1) that the generator has drawn, of 53 bits.
+#[inline]
+pub fn unit(a: f64) -> f64 {
+    let mut z = a.to_bits();
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// Whether `a` is less than `b`: false for NaN.
 #[inline(always)]
 pub fn less(a: f64, b: f64) -> bool {

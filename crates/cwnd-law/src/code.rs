@@ -1,7 +1,8 @@
 //! The code of a law, and its interpreter.
 
 use crate::arithmetic::{
-    after, at_most, cbrt, ceil, exp, floor, less, log, log10, max, min, power, since, sqrt,
+    after, at_most, cbrt, ceil, exp, floor, less, log, log10, max, min, next, power, since, sqrt,
+    unit,
 };
 use crate::hook::{Hook, Input};
 
@@ -43,6 +44,10 @@ pub(crate) enum Op {
     Since,
     /// The instant `b` seconds after the instant `a`.
     After,
+    /// The generator `a` after a draw.
+    Next,
+    /// The number that the generator `a` has drawn.
+    Unit,
     /// Skips `d` operations.
     Skip,
     /// Skips `d` operations if `a` is false.
@@ -66,7 +71,7 @@ impl Op {
             Op::Exp => 260,
             Op::Cbrt => 40,
             Op::Sqrt => 30,
-            Op::Since | Op::After => 25,
+            Op::Since | Op::After | Op::Unit => 25,
             Op::Divide => 16,
             Op::Add | Op::Subtract | Op::Multiply | Op::Floor | Op::Ceil => 15,
             Op::Min | Op::Max | Op::UnlessLess | Op::UnlessAtMost | Op::UnlessEqual => 7,
@@ -102,6 +107,8 @@ pub(crate) fn apply(op: Op, a: f64, b: f64) -> f64 {
         Op::Power => power(a, b),
         Op::Since => since(a, b),
         Op::After => after(a, b),
+        Op::Next => next(a),
+        Op::Unit => unit(a),
         _ => a,
     }
 }

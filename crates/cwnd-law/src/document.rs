@@ -79,6 +79,7 @@ fn values_are_as_the_document_says() {
                 "a if c else b" | "x or y" | "1.5" | "1e-3" => {
                     compiles(&format!("    a = {code}\n"))
                 }
+                "random()" => compiles(&format!("    a = {code}\n")),
                 "10 ms" => compiles(&format!("    seconds = {code}\n")),
                 "5 /s" => compiles(&format!("    rate = {code}\n")),
                 _ if code.contains("is ") => compiles(&format!("    c = {code}\n")),
@@ -152,6 +153,7 @@ fn items_and_statements_are_as_the_document_says() {
             "parameter q = one in {one, two} \"q\"\n",
         ),
         ("state NAME = VALUE \"MEANING\"", "state q = 2 * p \"q\"\n"),
+        ("state NAME \"SYMBOL\" = VALUE \"MEANING\"", "state q \"Q\" = 2 * p \"q\"\n"),
         ("state NAME = VALUE", "state q = 2 * p\n"),
         ("history NAME of NUMBER", "history q of 2\n"),
         ("let NAME = VALUE", "let q = 2 * p\n"),
@@ -206,6 +208,7 @@ fn editors_know_the_words() {
     let words: Vec<&str> = grammar.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let functions = crate::compile::values::FUNCTIONS.iter().map(|(name, ..)| *name);
     let folds = crate::compile::values::FOLDS.iter().copied();
+    let folds = folds.chain([crate::compile::values::RANDOM]);
     for word in crate::syntax::KEYWORDS.iter().copied().chain(functions).chain(folds) {
         assert!(words.contains(&word), "{word}");
     }

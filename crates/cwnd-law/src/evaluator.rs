@@ -3,6 +3,7 @@
 use crate::arithmetic::{NANOS, power};
 use crate::hook::{Hook, Input};
 use crate::syntax::{self, Allowed, Binary, Each, Expr, ExprKind, File, Item, Statement};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -40,6 +41,7 @@ pub(crate) struct Evaluator<'f> {
     pub(crate) states: Names,
     parameters: Names,
     histories: HashMap<String, (usize, Vec<f64>)>,
+    generator: Cell<u64>,
 }
 
 struct Scope<'e> {
@@ -49,8 +51,8 @@ struct Scope<'e> {
 
 impl<'f> Evaluator<'f> {
     pub(crate) fn new(file: &'f File) -> Self {
-        let (states, parameters, histories) = Default::default();
-        let mut evaluator = Evaluator { file, states, parameters, histories };
+        let (states, parameters, histories, generator) = Default::default();
+        let mut evaluator = Evaluator { file, states, parameters, histories, generator };
         let inputs = Names::new();
         let scope = || Scope { inputs: &inputs, locals: Names::new() };
         for item in &file.items {
@@ -187,6 +189,13 @@ impl<'f> Evaluator<'f> {
                         fold(text, there, values.len())
                     }
                 }
+            }
+            ExprKind::Call(_, arguments) if arguments.is_empty() => {
+                let state = self.generator.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+                self.generator.set(state);
+                let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                Value::Number(((z ^ (z >> 31)) >> 11) as f64 * 2_f64.powi(-53))
             }
             ExprKind::Call(function, arguments) => {
                 let first = number(&arguments[0]);

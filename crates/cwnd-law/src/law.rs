@@ -77,6 +77,8 @@ impl Parameter {
 pub struct State {
     /// Its name.
     pub name: String,
+    /// The name by which it is shown.
+    pub symbol: String,
     /// What it means; empty for a state that is not shown.
     pub meaning: String,
     pub(crate) register: u8,
@@ -110,6 +112,8 @@ pub struct Law {
     pub(crate) pacing: f64,
     pub(crate) states: Vec<State>,
     pub(crate) histories: Vec<History>,
+    /// The register of the generator of random numbers: its bits are the generator's state.
+    pub(crate) generator: Option<u8>,
     /// The named expressions of parameters, and their registers.
     pub(crate) fixed: Vec<(String, u8)>,
     pub(crate) warnings: Vec<Diagnostic>,
@@ -243,8 +247,13 @@ impl Law {
         }
     }
 
+    /// Whether it draws random numbers.
+    pub fn is_random(&self) -> bool {
+        self.generator.is_some()
+    }
+
     /// An instance of the law for one connection, with the values of its parameters in declared
-    /// order; defaults for those that are not given.
+    /// order; defaults for those that are not given. The seed of its random numbers is 0.
     pub fn instance(&self, values: &[f64]) -> Instance<'_> {
         let mut registers = Box::new([0.0; REGISTERS]);
         let defaults = self.parameters.iter().map(|parameter| parameter.default);
@@ -313,18 +322,26 @@ impl<'l> Instance<'l> {
         }
     }
 
+    /// The same instance with another seed of its random numbers.
+    pub fn seeded(mut self, seed: u64) -> Self {
+        if let Some(register) = self.law.generator {
+            self.registers[usize::from(register) % REGISTERS] = f64::from_bits(seed);
+        }
+        self
+    }
+
     /// All registers, as [`Program`] numbers them.
     pub fn registers(&self) -> &[f64; REGISTERS] {
         &self.registers
     }
 
-    /// The states that are shown, by name: times, also those of the clock, in seconds; none is NaN.
+    /// The states that are shown, by their symbols: times, also those of the clock, in seconds; none is NaN.
     pub fn states(&self) -> impl Iterator<Item = (&'l str, f64)> {
         self.law.states.iter().filter(|state| !state.meaning.is_empty()).map(|state| {
             let there = state.present.is_none_or(|at| self.registers[usize::from(at)] != 0.0);
             let value = self.registers[usize::from(state.register)];
             let value = if state.instant { value / NANOS } else { value };
-            (state.name.as_str(), if there { value } else { f64::NAN })
+            (state.symbol.as_str(), if there { value } else { f64::NAN })
         })
     }
 }

@@ -125,6 +125,12 @@ impl Law {
             [value].into_iter().chain(there)
         });
         let fixed = self.fixed.iter().map(move |(name, register)| number(name, *register, "0.0"));
+        let generator = self.generator.map(|register| Field {
+            name: "generator".into(),
+            register,
+            kind: "f64".into(),
+            start: "f64::from_bits(seed)".into(),
+        });
         let histories = self.histories.iter().map(|history| {
             let nothing = vec!["f64::NAN"; history.values].join(", ");
             Field {
@@ -134,7 +140,7 @@ impl Law {
                 start: format!("[0.0, {nothing}]"),
             }
         });
-        parameters.chain(states).chain(fixed).chain(histories)
+        parameters.chain(states).chain(fixed).chain(generator).chain(histories)
     }
 
     /// Whether a field is in the box of a law with histories, whose type is small too: all are that
@@ -207,6 +213,10 @@ impl Law {
             true => law,
             false => format!("let mut law = {law};\n{start}law\n"),
         };
+        if self.generator.is_some() {
+            taken.push("seed: u64".into());
+            defaults.push("0".into());
+        }
         let many = match taken.len() {
             8.. => "#[expect(clippy::too_many_arguments, reason = \"parameters of the law\")]\n",
             _ => "",
@@ -324,6 +334,8 @@ impl Law {
             Op::Power => format!("arithmetic::power({a}, {b})"),
             Op::Since => format!("arithmetic::since({a}, {b})"),
             Op::After => format!("arithmetic::after({a}, {b})"),
+            Op::Next => format!("arithmetic::next({a})"),
+            Op::Unit => format!("arithmetic::unit({a})"),
         };
         let value = match (self.is_flag(word.d), value.as_str()) {
             (false, _) => value,
@@ -362,6 +374,9 @@ impl Law {
                 return format!("law.rest.{name}[{}]", place - count);
             }
         }
+        if self.generator == Some(register) {
+            return format!("law.{}", self.field(register, "generator"));
+        }
         let mut states = self.states.iter();
         let state =
             states.find(|state| [Some(state.register), state.present].contains(&Some(register)));
@@ -392,7 +407,7 @@ impl Law {
             }
             None => value,
         };
-        format!("emit({name:?}, {value});\n")
+        format!("emit({:?}, {value});\n", state.symbol)
     }
 }
 

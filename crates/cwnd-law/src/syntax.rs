@@ -50,6 +50,7 @@ pub(crate) enum Item {
     /// Without a meaning it is not shown.
     State {
         name: Name,
+        symbol: Option<Name>,
         initial: Expr,
         meaning: Option<String>,
     },
@@ -406,10 +407,14 @@ fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
                 }),
             (
                 preceded(word("state"), named()),
+                opt(text.with_span()),
                 preceded(must("="), value),
                 terminated(opt(text), cut_err(newline)),
             )
-                .map(|(name, initial, meaning)| Item::State { name, initial, meaning }),
+                .map(|(name, symbol, initial, meaning)| {
+                    let symbol = symbol.map(|(text, span)| Name { text, span });
+                    Item::State { name, symbol, initial, meaning }
+                }),
             (preceded(word("history"), named()), delimited(must("of"), value, cut_err(newline)))
                 .map(|(name, size)| Item::History { name, size }),
             (preceded(word("let"), named()), assigned)
@@ -629,6 +634,10 @@ fn operand(first: &Token<'_>, input: &mut Tokens<'_>) -> Parsed<Expr> {
 
 /// The arguments of a function, after the opening bracket.
 fn call(name: Name, input: &mut Tokens<'_>) -> Parsed<Expr> {
+    if let Some(end) = opt(word(")")).parse_next(input)? {
+        let span = name.span.start..end;
+        return Ok(Expr { kind: ExprKind::Call(name, Vec::new()), span });
+    }
     let first = value(input)?;
     if opt(word("for")).parse_next(input)?.is_some() {
         let each = cut_err(expect("a name", self::name)).parse_next(input)?;

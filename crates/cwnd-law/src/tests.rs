@@ -453,6 +453,20 @@ fn states_that_are_times_are_shown_in_seconds() {
 }
 
 #[test]
+fn a_state_is_shown_by_its_symbol() {
+    let parse = |symbol: &str| {
+        let hooks = "on grow:\n return w + a\non cut:\n a = 2\n return w\n";
+        Law::parse(&format!("law l \"l\"\nstate a \"{symbol}\" = 1 \"a\"\n{hooks}"))
+    };
+    let law = parse("alpha_1").unwrap();
+    assert_eq!(law.instance(&[]).states().collect::<Vec<_>>(), [("alpha_1", 1.0)]);
+    for symbol in ["", "a,b", "α"] {
+        let error = parse(symbol).unwrap_err();
+        assert_eq!(error.message, "a gauge is called by letters, digits and _", "{symbol}");
+    }
+}
+
+#[test]
 fn a_parameter_has_a_symbol_and_a_unit() {
     let parse = |parameter: &str| {
         Law::parse(&format!(
@@ -878,4 +892,42 @@ fn skips_lead_forward_and_stay_in_the_code() {
         }
         assert_eq!(law.code.last().map(|word| word.op), Some(crate::code::Op::End));
     }
+}
+
+/// Each call is another number of the same sequence, whatever the law keeps.
+#[test]
+fn random_numbers_are_drawn_in_hooks() {
+    let law = |body: &str| {
+        Law::parse(&format!(
+            "law r \"r\"\nstate a = 0 \"a\"\nstate b = 1 \"b\"\non grow:\n return w + b\non cut:\n{body} return a\n"
+        ))
+    };
+    let text = " a = random() - random()\n";
+    let draw = |seed| {
+        let drawn = law(text).unwrap();
+        let mut instance = drawn.instance(&[]).seeded(seed);
+        [(); 3].map(|()| instance.call(Hook::Cut, |_| Some(1.0)).unwrap())
+    };
+    // The first numbers of SplitMix64 with the seed 0.
+    let unit = |z: u64| (z >> 11) as f64 * 2_f64.powi(-53);
+    assert_eq!(draw(0)[0], unit(0xe220_a839_7b1d_cdaf) - unit(0x6e78_9e6a_a1b9_65f4));
+    let all = [draw(0), draw(7)].concat();
+    for (at, number) in all.iter().enumerate() {
+        assert!(!all[..at].contains(number), "{all:?}");
+    }
+    assert!(law(text).unwrap().is_random() && !Law::parse(SIMD).unwrap().is_random());
+    for (body, message) in [
+        (" a = random(1)\n", "random() has no value in its brackets"),
+        (" a = sqrt()\n", "sqrt is of one value"),
+        (" a = min()\n", "min is of at least two values"),
+        (
+            " return a\non answers_mark:\n return random() < 0.5\non enter:\n",
+            "\"on answers_mark\" may not change the state",
+        ),
+        (" a = rando()\n", "no function is called rando: did you mean random?"),
+    ] {
+        assert_eq!(law(body).unwrap_err().to_string(), message, "{body}");
+    }
+    let text = "law r \"r\"\nstate a = random()\non grow:\n return w\non cut:\n return w\n";
+    assert_eq!(Law::parse(text).unwrap_err().message, "random numbers are drawn in hooks");
 }

@@ -53,8 +53,9 @@ impl Writer {
             };
         }
         let less = depth - 1;
-        match self.below(11) {
-            10 => self.of_history(less),
+        match self.below(12) {
+            11 if !matches!(self.hook, "threshold" | "window" | "interval") => "random()".into(),
+            10 | 11 => self.of_history(less),
             0 | 1 => {
                 let (x, y) = (self.number(less), self.number(less));
                 format!("({x} {} {y})", self.of(&["+", "-", "*", "/", "^"]))

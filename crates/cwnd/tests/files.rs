@@ -16,7 +16,7 @@ macro_rules! laws {
 
 const LAWS: &[(&str, &str)] = laws![
     "../src/laws/": "aimd", "aira", "bic", "binomial", "daimd", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
-        "prague", "reno", "scalable", "simd", "sqrt", "vegas";
+        "prague", "reno", "scalable", "simd", "sqrt", "udt", "vegas";
 ];
 
 fn declare_all() {
@@ -63,6 +63,8 @@ const SPECS: &[&str] = &[
     "daimd(capacity=20mbit, feedback=packet)",
     "daimd(lambda=1/2, feedback=syn, delay=off)",
     "daimd(3, 1/4, 20ms, feedback=report)",
+    "udt",
+    "udt(20ms, 3)",
 ];
 
 fn of_file(spec: &str) -> String {

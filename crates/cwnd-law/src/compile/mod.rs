@@ -86,8 +86,14 @@ impl<'f> Compiler<'f> {
                     let parameter = self.parameter(parameter)?;
                     self.names.add_parameter(name, parameter)?;
                 }
-                Item::State { name, initial, .. } => {
+                Item::State { name, symbol, initial, .. } => {
                     self.names.check_new(name)?;
+                    if let Some(Name { text, span }) = symbol
+                        && (text.is_empty()
+                            || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+                    {
+                        return fault(span, "a gauge is called by letters, digits and _");
+                    }
                     self.names.add_state(name, initial)?;
                 }
                 Item::History { name, size } => {
@@ -229,12 +235,13 @@ impl<'f> Compiler<'f> {
         let text = |wanted: fn(&Item) -> Option<&String>| -> Vec<String> {
             file.items.iter().filter_map(wanted).cloned().collect()
         };
-        let meanings = file.items.iter().filter_map(|item| match item {
-            Item::State { meaning, .. } => Some(meaning),
+        let shown = file.items.iter().filter_map(|item| match item {
+            Item::State { symbol, meaning, .. } => Some((symbol, meaning)),
             _ => None,
         });
-        let states = self.names.states.iter().zip(meanings).map(|(state, meaning)| State {
+        let states = self.names.states.iter().zip(shown).map(|(state, (symbol, meaning))| State {
             name: state.name.text.clone(),
+            symbol: symbol.as_ref().unwrap_or(state.name).text.clone(),
             meaning: meaning.clone().unwrap_or_default(),
             register: state.register as u8,
             present: state.may_be_none.then_some(state.register as u8 + 1),
@@ -262,6 +269,7 @@ impl<'f> Compiler<'f> {
             pacing: self.pacing,
             states: states.collect(),
             histories: histories.collect(),
+            generator: self.names.generator.map(|register| register as u8),
             fixed: fixed.collect(),
             parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),
             warnings: self.warnings,

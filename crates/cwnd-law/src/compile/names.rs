@@ -1,7 +1,7 @@
 //! The names that a law declares and is given, and messages for those that it does not know.
 
 use super::registers::Register;
-use super::values::{FOLDS, FUNCTIONS, Value};
+use super::values::{FOLDS, FUNCTIONS, RANDOM, Value};
 use super::{Checked, fault};
 use crate::Diagnostic;
 use crate::code::REGISTERS;
@@ -108,6 +108,8 @@ pub(super) struct Names<'f> {
     /// How many of them have a value: an initial value knows those before it.
     pub(super) ready: usize,
     pub(super) histories: Vec<History<'f>>,
+    /// The register of the generator of random numbers, if the law draws one.
+    pub(super) generator: Option<usize>,
     /// The registers of states, histories and expressions of parameters.
     pub(super) kept: usize,
     pub(super) expressions: Vec<Named<'f>>,
@@ -129,6 +131,7 @@ impl<'f> Names<'f> {
             states: Vec::new(),
             ready: 0,
             histories: Vec::new(),
+            generator: None,
             kept: 0,
             expressions: Vec::new(),
             visible: 0,
@@ -217,7 +220,7 @@ impl<'f> Names<'f> {
     }
 
     /// Keeps registers of a state or a history: the first of them.
-    fn keep(&mut self, registers: usize, name: &Name) -> Checked<usize> {
+    pub(super) fn keep(&mut self, registers: usize, name: &Name) -> Checked<usize> {
         let register = self.kept;
         self.kept = self.kept.saturating_add(registers);
         if self.kept > REGISTERS {
@@ -277,6 +280,7 @@ impl<'f> Names<'f> {
             ExprKind::If { condition, then, otherwise } => {
                 Some(self.depends(condition, at)? | both(then, otherwise)?)
             }
+            ExprKind::Call(function, _) if function.text == RANDOM => None,
             ExprKind::Call(_, arguments) => {
                 arguments.iter().try_fold(false, |any, part| Some(any | self.depends(part, at)?))
             }

@@ -33,6 +33,9 @@ pub(crate) const FUNCTIONS: &[(&str, Op, bool)] = &[
     ("sqrt", Op::Sqrt, false),
 ];
 
+/// The function without an argument.
+pub(crate) const RANDOM: &str = "random";
+
 /// The functions of a history.
 pub(crate) const FOLDS: &[&str] = &["count", "max", "mean", "min", "sum"];
 
@@ -234,6 +237,9 @@ impl<'f> Compiler<'f> {
         arguments: &'f [Expr],
         span: &Range<usize>,
     ) -> Checked<Value> {
+        if function.text == RANDOM {
+            return self.draw(function, arguments, span);
+        }
         let (op, plain) = known(function, arguments.len(), span)?;
         let mark = self.code.mark();
         let mut result = self.some(&arguments[0])?;
@@ -254,6 +260,32 @@ impl<'f> Compiler<'f> {
             result = self.result(mark, op, result, result, kind);
         }
         Ok(result)
+    }
+
+    /// Draws a random number.
+    fn draw(
+        &mut self,
+        function: &'f Name,
+        arguments: &[Expr],
+        span: &Range<usize>,
+    ) -> Checked<Value> {
+        if !arguments.is_empty() {
+            return fault(span, "random() has no value in its brackets");
+        }
+        if self.names.hook.is_none() {
+            return fault(span, "random numbers are drawn in hooks");
+        }
+        self.check_changes(function)?;
+        let generator = match self.names.generator {
+            Some(register) => register,
+            None => self.names.keep(1, function)?,
+        };
+        self.names.generator = Some(generator);
+        let generator = Register::State(generator);
+        self.code.emit(Op::Next, generator, generator, generator);
+        let register = self.code.temporary();
+        self.code.emit(Op::Unit, register, generator, generator);
+        Ok(Value { register, present: None, kind: Type::Number(Unit::PLAIN), constant: None })
     }
 
     /// The common type of two values.
@@ -456,7 +488,7 @@ pub(super) fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
 fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bool)> {
     let name = &function.text;
     let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
-        let names = FUNCTIONS.iter().map(|(name, ..)| *name);
+        let names = FUNCTIONS.iter().map(|(name, ..)| *name).chain([RANDOM]);
         if FOLDS.contains(&name.as_str()) {
             return fault(span, format!("{name} is of a history"));
         }
@@ -467,7 +499,7 @@ fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bo
         }));
     };
     let several = matches!(op, Op::Min | Op::Max);
-    if several != (values > 1) {
+    if several != (values > 1) || values == 0 {
         let most = if several { "at least two values" } else { "one value" };
         return fault(span, format!("{name} is of {most}"));
     }

@@ -77,7 +77,7 @@ const M: f64 = 2.0;
 /// The shortest remainder of a gap that is a separate sample, as a fraction of τ.
 const MIN_REMAINDER: f64 = 0.02;
 /// The most samples of 0 for a gap: the estimate has decayed to nothing after them.
-const MAX_ZEROS: f64 = 32.0;
+const MAX_ZEROS: f64 = 128.0;
 
 /// AIAD: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]

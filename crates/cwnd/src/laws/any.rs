@@ -1,7 +1,7 @@
 //! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait
 //! objects.
 
-use super::{Aiad, Cubic, Tfrc, Udt, texts::*};
+use super::{Aiad, Cubic, Tfrc, texts::*};
 use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
 use crate::law::{
@@ -70,7 +70,6 @@ any_window_law! {
 any_rate_law! {
     /// Any rate law.
     AnyRateLaw {
-        Udt,
         Tfrc,
     }
 }

@@ -21,14 +21,12 @@ pub mod cubic;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub mod tfrc;
-pub mod udt;
 
 pub use aiad::{Aiad, RateClock, RateFilter};
 pub use any::{AnyLaw, AnyRateLaw};
 pub use cubic::Cubic;
 pub use texts::*;
 pub use tfrc::Tfrc;
-pub use udt::Udt;
 
 #[cfg(test)]
 pub(crate) mod testing {
@@ -38,12 +36,7 @@ pub(crate) mod testing {
     use crate::rtt::Rtt;
     use crate::units::{Dur, Time};
 
-    /// Congestion avoidance at time 0 with a round-trip time of 100 ms and 1500-byte packets.
-    pub(crate) fn context() -> Context {
-        at(Time::ZERO)
-    }
-
-    /// The same at `now`.
+    /// Congestion avoidance at `now` with a round-trip time of 100 ms and 1500-byte packets.
     pub(crate) fn at(now: Time) -> Context {
         Context::new(now, Some(Rtt::first(Dur::from_millis(100))))
     }

@@ -10,6 +10,7 @@ mod highspeed;
 mod prague;
 mod scalable;
 mod simd;
+mod udt;
 mod vegas;
 
 use crate::common::at;
