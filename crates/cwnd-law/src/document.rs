@@ -172,6 +172,7 @@ fn items_and_statements_are_as_the_document_says() {
             "elif CONDITION:",
             "    if c:\n        a = 1\n    elif a < b:\n        a = 2\n    else:\n        a = 3\n",
         ),
+        ("repeat COUNT at most NUMBER:", "    repeat a at most 30:\n        b = b / 2\n"),
         ("pass", "    pass\n"),
     ] {
         row("Statements", code);
@@ -190,6 +191,7 @@ fn limits_are_those_of_the_document() {
         crate::token::MAX_NAME,
         crate::token::MAX_INDENTS,
         crate::syntax::MAX_BRANCHES,
+        crate::compile::statements::MAX_TIMES as usize,
         crate::compile::names::MAX_PARAMETERS,
         crate::compile::parameters::MAX_CHOICES,
         crate::compile::names::MAX_EXPRESSIONS,

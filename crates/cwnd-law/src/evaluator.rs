@@ -133,6 +133,19 @@ impl<'f> Evaluator<'f> {
                         value.as_ref().map_or(Value::None, |value| self.value(value, scope)),
                     );
                 }
+                Statement::Repeat { count, most, body } => {
+                    let mut left = self.value(count, scope).number();
+                    let mut times = self.value(most, scope).number();
+                    while 0.0 < left && times >= 1.0 {
+                        let locals = scope.locals.clone();
+                        let answer = self.block(body, scope);
+                        scope.locals = locals;
+                        if answer.is_some() {
+                            return answer;
+                        }
+                        (left, times) = (left - 1.0, times - 1.0);
+                    }
+                }
                 Statement::If { condition, then, otherwise } => {
                     let branch =
                         if self.value(condition, scope).truth() { then } else { otherwise };

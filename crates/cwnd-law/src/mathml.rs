@@ -149,6 +149,19 @@ impl Printer<'_> {
                 }
                 printer.cases(&cases);
             }
+            Statement::Repeat { count, most, body } => {
+                let often = |cell: &mut Self| {
+                    cell.leaf("mtext", "repeat\u{a0}");
+                    cell.value(count, 0);
+                    cell.leaf("mtext", "\u{a0}times, at most\u{a0}");
+                    cell.value(most, 0);
+                };
+                let times = |cell: &mut Self| cell.block(body);
+                printer.table(|printer| {
+                    printer.row(&[&often]);
+                    printer.row(&[&times]);
+                });
+            }
             Statement::Pass => printer.leaf("mtext", "pass"),
         });
     }

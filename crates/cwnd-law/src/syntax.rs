@@ -118,6 +118,12 @@ pub(crate) enum Statement {
         then: Vec<Statement>,
         otherwise: Vec<Statement>,
     },
+    /// As often as `count` says, at most as often as the number `most`.
+    Repeat {
+        count: Expr,
+        most: Expr,
+        body: Vec<Statement>,
+    },
     Pass,
 }
 
@@ -320,7 +326,8 @@ pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).unwrap_or(token);
         // A statement that begins with such a word, which is else a name.
         if matches!(before.text, "for" | "while") && expected == Some("=") {
-            return Diagnostic::error(before.span.clone(), "a law has no loops");
+            return Diagnostic::error(before.span.clone(), "a law has no such loop")
+                .help("write repeat n at most 30, or sum(x for x in history)");
         }
         if expected == Some(NO_BRANCH) {
             let error = format!("an \"if\" has at most {MAX_BRANCHES} \"elif\"");
@@ -462,7 +469,7 @@ fn block(input: &mut Tokens<'_>) -> Parsed<Vec<Statement>> {
 }
 
 fn statement(input: &mut Tokens<'_>) -> Parsed<Statement> {
-    const STATEMENTS: &str = "a statement: let, return, if, pass or an assignment";
+    const STATEMENTS: &str = "a statement: let, return, if, repeat, pass or an assignment";
     // A choice by the first word needs less of the stack than one of parsers.
     let first = peek(any).parse_next(input)?;
     match first.text {
@@ -477,6 +484,11 @@ fn statement(input: &mut Tokens<'_>) -> Parsed<Statement> {
         "if" => {
             any.parse_next(input)?;
             branch(input)
+        }
+        "repeat" if input.get(1).is_some_and(|next| next.text != "=") => {
+            let count = preceded(any, value).parse_next(input)?;
+            (must("at"), must("most")).parse_next(input)?;
+            Ok(Statement::Repeat { count, most: value(input)?, body: block(input)? })
         }
         "pass" => (any, cut_err(newline)).value(Statement::Pass).parse_next(input),
         _ => {

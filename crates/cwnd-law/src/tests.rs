@@ -289,8 +289,18 @@ fn faults_are_named_where_they_are() {
         ("w0 = w\n", "w0 += 1\n", (25, 12), "expected \"=\", found +: write w0 = w0 + 1"),
         ("w0 = w\n", "w0 *= w + 1\n", (25, 12), "expected \"=\", found *: write w0 = w0 * (w + 1)"),
         ("w0 = w\n", "w0 - 1\n", (25, 12), "expected \"=\", found -"),
-        ("    w_max = none\n", "    while w > 1:\n", (28, 5), "a law has no loops"),
-        ("    w_max = none\n", "    for i in w:\n", (28, 5), "a law has no loops"),
+        (
+            "    w_max = none\n",
+            "    while w > 1:\n",
+            (28, 5),
+            "a law has no such loop: write repeat n at most 30, or sum(x for x in history)",
+        ),
+        (
+            "    w_max = none\n",
+            "    for i in w:\n",
+            (28, 5),
+            "a law has no such loop: write repeat n at most 30, or sum(x for x in history)",
+        ),
         (
             "if why is timeout",
             "if why == timeout",
@@ -856,7 +866,10 @@ fn faults_of_histories_are_named() {
         (" peaks.push(w)\n", "a value is added to a history, such as peaks.add(w)"),
         (" a.add(w)\n", "no history is called a"),
         (" let peaks = 1\n", "peaks is the name of a history"),
-        (" for peak in peaks:\n", "a law has no loops"),
+        (
+            " for peak in peaks:\n",
+            "a law has no such loop: write repeat n at most 30, or sum(x for x in history)",
+        ),
     ] {
         assert_eq!(with_history(body).unwrap_err().to_string(), message, "{body}");
     }
@@ -930,4 +943,43 @@ fn random_numbers_are_drawn_in_hooks() {
     }
     let text = "law r \"r\"\nstate a = random()\non grow:\n return w\non cut:\n return w\n";
     assert_eq!(Law::parse(text).unwrap_err().message, "random numbers are drawn in hooks");
+}
+
+#[test]
+fn a_block_is_repeated() {
+    let law = |body: &str| {
+        Law::parse(&format!(
+            "law r \"r\"\nstate a = 0 \"a\"\nstate b = none \"b\"\non grow:\n return w\non cut:\n a = 0\n{body} return a\n"
+        ))
+    };
+    let counted = law(" repeat w at most 3:\n  let one = 1\n  a = a + one\n").unwrap();
+    let mut instance = counted.instance(&[]);
+    for (w, times) in
+        [(0.0, 0.0), (0.5, 1.0), (2.0, 2.0), (3.0, 3.0), (9.0, 3.0), (-1.0, 0.0), (f64::NAN, 0.0)]
+    {
+        assert_eq!(instance.call(Hook::Cut, |_| Some(w)), Some(times), "{w}");
+    }
+    // What a block knows of none holds in the next one, and after it if it held before.
+    assert!(law(" b = 1\n repeat w at most 2:\n  a = a + b\n a = b\n").is_ok());
+    for (body, message) in [
+        (
+            " repeat w at most 2:\n  b = 1\n a = b\n",
+            "a is never none, this value may be: write \"or\" and another value, or begin the state with none",
+        ),
+        (
+            " b = 1\n repeat w at most 2:\n  a = a + b\n  b = none\n",
+            "b may be none here: write \"or\" and another value, or test it by \"is none\"",
+        ),
+        (" repeat w at most 65:\n  pass\n", "this must be a number from 1 to 64"),
+        (" repeat w at most a:\n  pass\n", "this must be a number from 1 to 64"),
+        (
+            " repeat now at most 2:\n  pass\n",
+            "a count is a plain number, this is a time of the clock",
+        ),
+        (" repeat w:\n  pass\n", "expected \"at\", found :"),
+    ] {
+        assert_eq!(law(body).unwrap_err().to_string(), message, "{body}");
+    }
+    let named = "law r \"r\"\nstate repeat = 1 \"r\"\non grow:\n repeat = w\n return w\non cut:\n return repeat\n";
+    assert_eq!(Law::parse(named).err(), None);
 }

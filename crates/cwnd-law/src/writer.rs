@@ -206,7 +206,12 @@ impl Writer {
         let before = self.locals.len();
         for _ in 0..=self.below(3) {
             let depth_of = self.of(&[0, 1, 2]);
-            match self.below(16) {
+            match self.below(17) {
+                16 if depth > 0 => {
+                    let (count, most) = (self.number(1), self.of(&[1, 3]));
+                    self.line(indent, &format!("repeat {count} at most {most}:"));
+                    self.block(indent + 2, 0);
+                }
                 13 => {
                     let value = self.number(depth_of);
                     self.line(indent, &format!("h.add({value})"));

@@ -15,8 +15,8 @@ macro_rules! laws {
 }
 
 const LAWS: &[(&str, &str)] = laws![
-    "../src/laws/": "aimd", "aira", "bic", "binomial", "daimd", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
-        "prague", "reno", "scalable", "simd", "sqrt", "udt", "vegas";
+    "../src/laws/": "aiad", "aimd", "aira", "bic", "binomial", "daimd", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
+        "prague", "reno", "scalable", "simd", "sqrt", "udt", "vegas", "westwood";
 ];
 
 fn declare_all() {
@@ -59,6 +59,11 @@ const SPECS: &[&str] = &[
     "prague",
     "prague(1/3, 60ms, 3)",
     "prague(pacing=0, transition=0)",
+    "aiad",
+    "aiad(rate=receiver, tau=20ms)",
+    "aiad(tau=5ms)",
+    "aiad(filter=fixed)",
+    "westwood(tau=50ms)",
     "daimd",
     "daimd(capacity=20mbit, feedback=packet)",
     "daimd(lambda=1/2, feedback=syn, delay=off)",

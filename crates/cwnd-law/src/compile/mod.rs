@@ -5,7 +5,7 @@ mod histories;
 pub(crate) mod names;
 pub(crate) mod parameters;
 mod registers;
-mod statements;
+pub(crate) mod statements;
 mod unused;
 pub(crate) mod values;
 

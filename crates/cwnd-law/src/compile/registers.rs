@@ -128,9 +128,15 @@ impl Code {
         self.temporaries = mark;
     }
 
-    /// Frees all temporary registers but those of the hook's own values.
-    pub(super) fn free(&mut self) {
+    /// Frees all temporary registers but those of the hook's own values, and returns their number.
+    pub(super) fn free(&mut self) -> usize {
         self.temporaries = self.held;
+        self.held
+    }
+
+    /// Frees the temporary registers but the first `held`, which are those of the hook's own values.
+    pub(super) fn release(&mut self, held: usize) {
+        (self.temporaries, self.held) = (held, held);
     }
 
     /// The temporary registers in use are those of the hook's own values.

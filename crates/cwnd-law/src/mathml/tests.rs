@@ -114,6 +114,10 @@ fn expressions(items: &[Item]) -> Vec<&Expr> {
                     of_block(then, found);
                     of_block(otherwise, found);
                 }
+                Statement::Repeat { count, body, .. } => {
+                    found.push(count);
+                    of_block(body, found);
+                }
                 Statement::Pass => {}
             }
         }

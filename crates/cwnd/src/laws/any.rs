@@ -1,7 +1,7 @@
 //! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait
 //! objects.
 
-use super::{Aiad, Cubic, Tfrc, texts::*};
+use super::{Cubic, Tfrc, texts::*};
 use crate::conventions::Conventions;
 use crate::event::{Acked, Lost, Report};
 use crate::law::{
@@ -62,7 +62,6 @@ include!(concat!(env!("OUT_DIR"), "/lists.rs"));
 any_window_law! {
     /// Any window law.
     AnyLaw {
-        Aiad,
         Cubic,
     }
 }

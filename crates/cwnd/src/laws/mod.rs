@@ -15,14 +15,12 @@
 //! A new law is a text here and its name in the list of the registry. In Rust it is a file here, its
 //! name in the list in `any.rs`, and an entry in the registry: `cwnd new-controller` writes them.
 
-pub mod aiad;
 mod any;
 pub mod cubic;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub mod tfrc;
 
-pub use aiad::{Aiad, RateClock, RateFilter};
 pub use any::{AnyLaw, AnyRateLaw};
 pub use cubic::Cubic;
 pub use texts::*;

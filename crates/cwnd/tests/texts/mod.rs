@@ -1,5 +1,6 @@
 //! Laws that are texts: each follows its paper.
 
+mod aiad;
 mod aimd;
 mod aira;
 mod bic;
