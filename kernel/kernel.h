@@ -128,11 +128,15 @@ extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
 		type_of_value *value;                                                                \
 	} connections SEC(".maps")
 
+#ifdef __bpf__
 /* Reads a bit field. libbpf relocates its byte offset and the two shifts. */
 #define BITS(pointer, field)                                                                         \
 	((u64) * ((u8 *)(pointer) + __builtin_preserve_field_info((pointer)->field, 0))              \
 	 << __builtin_preserve_field_info((pointer)->field, 4) >>                                    \
 	 __builtin_preserve_field_info((pointer)->field, 5))
+#else
+#define BITS(pointer, field) ((u64)(pointer)->field)
+#endif
 
 FX_INLINE struct tcp_sock *tcp_of(u64 *ctx)
 {

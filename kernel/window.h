@@ -135,11 +135,20 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct connection *c, u32 slow_start)
 }
 
 /* With many connections the kernel sometimes skips ssthresh or undo_cwnd, and uses the low half of a kernel
- * address as the result. It exceeds all thresholds. Makes the skipped cut. */
-FX_INLINE void repair_skipped_call(struct tcp_sock *tp, struct connection *c)
+ * address as the result, which exceeds all windows and thresholds. It calls set_state directly after ssthresh, but not
+ * after each undo_cwnd. The connection, its window repaired. */
+FX_INLINE struct connection *repaired(struct tcp_sock *tp)
 {
+	struct connection *c = private_of(tp);
+
 	if (tp->snd_cwnd > FX_MAX_WINDOW >> 40)
 		tp->snd_cwnd = c->w >> 40;
+	return c;
+}
+
+/* Makes a skipped cut. */
+FX_INLINE void repair_threshold(struct tcp_sock *tp, struct connection *c)
+{
 	if (tp->snd_ssthresh > TCP_INFINITE_SSTHRESH)
 		tp->snd_ssthresh = reduce(tp, c, !c->avoidance_entered);
 }
@@ -172,7 +181,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 	const struct ack_sample *sample = (void *)ctx[1];
-	struct connection *c = private_of(tp);
+	struct connection *c = repaired(tp);
 	u32 arrived = tp->delivered - c->delivered;
 	s32 rtt = sample->rtt_us;
 	struct event *event;
@@ -181,7 +190,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 	if (!c->w)
 		return 0;
 	c->delivered = tp->delivered;
-	repair_skipped_call(tp, c);
+	repair_threshold(tp, c);
 	if (rtt > 0 && (!c->min_rtt || (u32)rtt < c->min_rtt))
 		c->min_rtt = rtt;
 #ifdef LAW_OBSERVE
@@ -203,7 +212,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = private_of(tp);
+	struct connection *c = repaired(tp);
 	u32 acked = ctx[2];
 	u64 w;
 
@@ -238,8 +247,9 @@ SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
+	struct connection *c = repaired(tp);
 
-	return reduce(tp, private_of(tp), tp->snd_cwnd < tp->snd_ssthresh);
+	return reduce(tp, c, tp->snd_cwnd < tp->snd_ssthresh);
 }
 
 /* The kernel calls this directly after ssthresh or undo_cwnd. */
@@ -247,19 +257,19 @@ SEC("struct_ops/set_state") int set_state(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 
-	repair_skipped_call(tp, private_of(tp));
+	repair_threshold(tp, repaired(tp));
 	return 0;
 }
 
 SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = private_of(tp);
+	struct connection *c = repaired(tp);
 
 	/* The kernel calls ssthresh before it reports the timeout: restore the state before that cut. */
 	if ((u32)ctx[1] != CA_EVENT_LOSS)
 		return 0;
-	repair_skipped_call(tp, c);
+	repair_threshold(tp, c);
 	c->w = c->saved_w;
 #ifndef LAW_REMEMBERS
 	c->law = c->saved;
@@ -278,10 +288,13 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = private_of(tp);
+	struct connection *c = repaired(tp);
 	u32 window = tcp_reno_undo_cwnd(sock_of(tp));
 	u64 before = c->w;
 
+	/* The kernel remembers the window before a cut, as it was then. */
+	if (window > FX_MAX_WINDOW >> 40)
+		window = c->saved_w >> 40;
 #ifdef LAW_ROUND
 	c->round_open = 0;
 #endif

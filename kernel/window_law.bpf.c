@@ -178,11 +178,20 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct connection *c, u32 slow_start)
 	return b64_to_u64(c->w);
 }
 
-/* With many connections the kernel sometimes skips ssthresh or undo_cwnd: kernel/window.h. */
-FX_INLINE void repair_skipped_call(struct tcp_sock *tp, struct connection *c)
+/* With many connections the kernel sometimes skips ssthresh or undo_cwnd: kernel/window.h. The connection, its window
+ * repaired. */
+FX_INLINE struct connection *repaired(struct tcp_sock *tp)
 {
-	if (tp->snd_cwnd > MAX_WINDOW)
+	struct connection *c = connection_of(tp, 0);
+
+	if (c && tp->snd_cwnd > MAX_WINDOW)
 		tp->snd_cwnd = b64_to_u64(c->w);
+	return c;
+}
+
+/* Makes a skipped cut. */
+FX_INLINE void repair_threshold(struct tcp_sock *tp, struct connection *c)
+{
 	if (tp->snd_ssthresh > TCP_INFINITE_SSTHRESH)
 		tp->snd_ssthresh = reduce(tp, c, !c->avoidance_entered);
 }
@@ -286,12 +295,12 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 	const struct ack_sample *sample = (void *)ctx[1];
-	struct connection *c = connection_of(tp, 0);
+	struct connection *c = repaired(tp);
 
 	/* The kernel reports the acknowledgement of the handshake before init. */
 	if (!c)
 		return 0;
-	repair_skipped_call(tp, c);
+	repair_threshold(tp, c);
 	rescale(tp, c);
 	add_rtt(&c->common, sample->rtt_us);
 	observe(tp, c, sample->rtt_us);
@@ -349,7 +358,7 @@ FX_INLINE void grow(struct tcp_sock *tp, struct connection *c, u32 acked)
 SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = connection_of(tp, 0);
+	struct connection *c = repaired(tp);
 	u32 acked = ctx[2];
 
 	if (!c)
@@ -375,7 +384,7 @@ SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = connection_of(tp, 0);
+	struct connection *c = repaired(tp);
 
 	if (!c)
 		return fx_max(tp->snd_cwnd / 2, 2);
@@ -386,22 +395,22 @@ SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 SEC("struct_ops/set_state") int set_state(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = connection_of(tp, 0);
+	struct connection *c = repaired(tp);
 
 	if (c)
-		repair_skipped_call(tp, c);
+		repair_threshold(tp, c);
 	return 0;
 }
 
 SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = connection_of(tp, 0);
+	struct connection *c = repaired(tp);
 
 	/* The kernel calls ssthresh before it reports the timeout: restore the state before that cut. */
 	if ((u32)ctx[1] != CA_EVENT_LOSS || !c)
 		return 0;
-	repair_skipped_call(tp, c);
+	repair_threshold(tp, c);
 	c->w = c->saved_w;
 	c->common.last_cut = c->saved_last_cut;
 	__builtin_memcpy(c->common.law.registers, c->saved, sizeof(c->saved));
@@ -418,12 +427,15 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct connection *c = connection_of(tp, 0);
+	struct connection *c = repaired(tp);
 	u32 window = tcp_reno_undo_cwnd(sock_of(tp)), restores;
 	u64 before;
 
 	if (!c)
 		return window;
+	/* The kernel remembers the window before a cut, as it was then. */
+	if (window > MAX_WINDOW)
+		window = fx_max(b64_to_u64(c->saved_w), tp->snd_cwnd);
 	before = c->w;
 	restores = b64_to_u64(c->saved_w) == window;
 	c->round_open = 0;

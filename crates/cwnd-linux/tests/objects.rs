@@ -19,6 +19,7 @@ fn objects_are_built_from_the_sources() {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let rebuilt = Path::new(env!("CARGO_TARGET_TMPDIR")).join("objects");
+    let _ = fs::remove_dir_all(&rebuilt); // An earlier tree may have had other programs.
     let build = Command::new(root.join("../../kernel/build")).arg(&rebuilt).status();
     assert!(build.unwrap().success());
     let committed = root.join("src/bpf/objects");
