@@ -6,7 +6,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "aiad.h"
 #include "bbr3.h"
 #include "cubic.h"
 
@@ -104,18 +103,6 @@ static void compute(const u64 *in, u64 *out)
 		out[0] = fx_mul(a[0], a[1], a[2]);
 		out[1] = fx_ratio(a[0], a[1], a[2]);
 		out[2] = a[0] ? fx_zeros(a[0]) : 0;
-		break;
-	}
-	case 5: { /* w, minimum round-trip time, times and packets of three samples */
-		struct aiad_state s = {0};
-		int k;
-
-		aiad_observe(params, &s, 1, 0);
-		for (k = 0; k < 3; k++) {
-			aiad_observe(params, &s, a[2 + 2 * k + 1], a[2 + 2 * k]);
-			out[k] = s.rate;
-		}
-		out[3] = aiad_cut(params, &s, a[0], a[1]);
 		break;
 	}
 	case 7: { /* the times of an epoch and a round trip, w at two cuts, w0, w, acked */

@@ -5,10 +5,7 @@
 mod program;
 mod random;
 
-use cwnd::{
-    Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Rtt, Settings, Signal, Spec,
-    Time, WindowLaw,
-};
+use cwnd::{Context, Dur, Law, MakeController, Rtt, Settings, Signal, Spec, Time, WindowLaw};
 use cwnd_linux::bpf::Implementation;
 use program::pow2;
 use random::Random;
@@ -134,11 +131,6 @@ fn context() -> Context {
     Context::new(Time::ZERO, None)
 }
 
-fn at(now: u64, min_rtt: u64) -> Context {
-    let rtt = Dur::from_nanos(min_rtt * 1000);
-    Context::new(Time::from_nanos(now), Some(Rtt::first(rtt)))
-}
-
 #[test]
 fn arithmetic() {
     let draw = |random: &mut Random| {
@@ -250,61 +242,5 @@ fn cubic() {
             + pow2(-30) * gain
             + pow2(-39) * n;
         errors.compare("grow", packets(out[3]), grown, bound);
-    });
-}
-
-fn acked(packets: u64) -> Acked {
-    Acked::new(packets as u32, Time::ZERO)
-}
-
-#[test]
-fn aiad() {
-    let draw = |random: &mut Random| {
-        // Even nanoseconds: the rules have bounds at a half and at a fiftieth.
-        let tau = 100 * random.scale(1e4, 1e9) as u64;
-        let mut arguments = vec![random.window(2.0), random.scale(10.0, 2e6) as u64];
-        let mut now = 0;
-        for _ in 0..3 {
-            now += 1000 * random.scale(1.0, tau as f64 / 1000.0 * 4.0) as u64;
-            arguments.extend([now, random.acked()]);
-        }
-        let (row, (spec, mut arguments)) =
-            row(5, format!("aiad(tau={:?}s)", tau as f64 / 1e9), arguments);
-        arguments.push(tau);
-        (row, (spec, arguments))
-    };
-    run("aiad", draw, |(spec, a), out, errors| {
-        let (mut law, tau) = (window_law(spec), a[8] as f64);
-        law.observe(&acked(1), &at(0, a[1]));
-        let (mut last, mut bound, mut sample) = (0, 0.0, 0.0);
-        for k in 0..3 {
-            let (now, n) = (a[2 + 2 * k], a[3 + 2 * k]);
-            let gap = (now - last) as f64;
-            let rest = gap % (tau / 2.0);
-            if (rest - tau / 50.0).abs() < 10.0 || rest < 10.0 || tau / 2.0 - rest < 10.0 {
-                return;
-            }
-            let before = gauge(&law, "rate");
-            law.observe(&acked(n), &at(now, a[1]));
-            let after = gauge(&law, "rate");
-            let step =
-                if gap <= tau / 2.0 || rest >= tau / 50.0 { gap.min(rest) } else { tau / 2.0 };
-            let b = n as f64 * 1e9 / step;
-            let g = step / (2.0 * tau + step);
-            // Earlier errors do not grow: r is multiplied by less than 1. An earlier sample of 0
-            // adds its own error.
-            let idle = if gap > tau / 2.0 { 0.2 * (sample + 2.0 * before) } else { 0.0 };
-            bound += pow2(-28) * (g * (b + sample + 2.0 * before) + idle) + pow2(-22) * 5.0;
-            errors.compare("observe", out[k] as f64 / pow2(24), after, bound);
-            (last, sample) = (now, b);
-        }
-        let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / pow2(24));
-        // In fixed point r d saturates.
-        let cut = law.cut(w, Signal::Loss, &at(0, a[1])).min(packets(u64::MAX));
-        let cut_bound = pow2(-29) * rate * delay + pow2(-54) * rate + pow2(-39);
-        // The error of the rate is added. Near 0 it decides whether there is an estimate.
-        if rate > 10.0 * bound {
-            errors.compare("cut", packets(out[3]), cut, cut_bound + bound * delay);
-        }
     });
 }

@@ -32,10 +32,11 @@ const PAUSE: Duration = Duration::from_secs(3);
 /// A pause of a sender: longer than a retransmission timeout.
 const IDLE: Duration = Duration::from_millis(700);
 /// A controller for each program in C, and a law that is a text.
-const CONTROLLERS: [&str; 4] = ["bbr3", "binomial(k=0.3, l=0.7)", "aiad(rate=receiver)", "cubic"];
+const CONTROLLERS: [&str; 3] = ["bbr3", "binomial(k=0.3, l=0.7)", "cubic"];
 
-/// A rate law with more reports, and with those of its parameters that reports alone do not reach.
-const DAIMD: &str = "daimd(syn=1ms, feedback=packet)";
+/// Texts with other values of their parameters.
+const TEXTS: [&str; 3] =
+    ["aiad(rate=receiver, tau=20ms)", "daimd(syn=1ms, feedback=packet)", "udt(syn=1ms)"];
 /// A law whose growth depends on all that the kernel gives to its hooks.
 const EVERY_HOOK: &str = r#"law every "every hook"
 state a = 1 "growth in each round-trip time"
@@ -300,7 +301,9 @@ fn in_namespaces() {
     for spec in specs.filter(|spec| spec.algorithm().law().is_some()) {
         share(&spec, || ());
     }
-    share(&Spec::parse(DAIMD).unwrap(), || ());
+    for spec in TEXTS {
+        share(&Spec::parse(spec).unwrap(), || ());
+    }
     registry::declare("plain.law", NO_WINDOW).unwrap();
     share(&Spec::parse("plain.law").unwrap(), || ());
     // With larger windows, which the kernel reduces after a pause.

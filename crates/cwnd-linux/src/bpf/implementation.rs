@@ -82,8 +82,6 @@ fn find(spec: &Spec) -> Result<Option<Implementation>, String> {
         return Implementation::of_law(law, &values.collect::<Vec<_>>()).map(Some);
     }
     let (program, params) = match spec.name() {
-        // Westwood has no `rate`: 0 is the clock of acknowledgements.
-        "aiad" | "westwood" => ("aiad", vec![fixed(value("tau") * 1e9, 0), value("rate") as u64]),
         "cubic" => {
             let (c, kept) = (value("c"), value("kept"));
             if c < MIN_C {
@@ -105,9 +103,6 @@ fn find(spec: &Spec) -> Result<Option<Implementation>, String> {
         _ => return Ok(None),
     };
     check_machine(spec)?;
-    if value("filter") != 0.0 {
-        return Err("the kernel implementation has filter=interval only".into());
-    }
     Ok(Some(Implementation { law: program, params, needs_ecn: false }))
 }
 
@@ -146,7 +141,7 @@ mod tests {
             .filter(|algorithm| algorithm.law().is_none() && is_implemented(algorithm))
             .map(|algorithm| algorithm.name)
             .collect();
-        assert_eq!(programs, ["aiad", "westwood", "cubic", "bbr3"]);
+        assert_eq!(programs, ["cubic", "bbr3"]);
         for name in implemented {
             assert!(implementation(&name).is_ok(), "{name}");
         }
@@ -158,7 +153,6 @@ mod tests {
         assert_ne!(implementation("gaimd(threshold=kept)"), implementation("gaimd"));
         assert_ne!(implementation("binomial(k=0.3)"), implementation("binomial"));
         assert_ne!(implementation("daimd"), implementation("daimd(feedback=report)"));
-        assert_eq!(implementation("westwood"), implementation("aiad(rate=ack)"));
         let needs_ecn = |spec| implementation(spec).unwrap().needs_ecn;
         assert_eq!(["dctcp", "reno"].map(needs_ecn), [true, false]);
     }
@@ -169,7 +163,6 @@ mod tests {
         assert!(text.starts_with("copa: has no kernel implementation; these have one: aimd, reno"));
         for (spec, why) in [
             ("cubic(c=0.005)", "c is 0.005: in the kernel implementation it is at least 0.01"),
-            ("aiad(filter=fixed)", "the kernel implementation has filter=interval only"),
             (
                 "simd(start=hystart)",
                 "slow start is the kernel's, without HyStart++: leave out start",

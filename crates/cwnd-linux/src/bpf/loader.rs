@@ -12,8 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 /// BPF objects by law.
-const OBJECTS: [(&str, &[u8]); 5] = [
-    ("aiad", include_bytes!("objects/aiad.o")),
+const OBJECTS: [(&str, &[u8]); 4] = [
     ("cubic", include_bytes!("objects/cubic.o")),
     ("bbr3", include_bytes!("objects/bbr3.o")),
     ("window_law", include_bytes!("objects/window_law.o")),

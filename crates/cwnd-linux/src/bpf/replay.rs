@@ -1,7 +1,7 @@
 //! Replays the kernel's events through the law of crate `cwnd`, and compares the windows.
 //!
 //! Each step starts from the kernel's window, because slow start and recovery are the kernel's. The
-//! law's state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the
+//! law's state (SIMD's α, CUBIC's epoch) evolves in the replay from the start of the
 //! connection. The whole state of a whole controller does: its steps start from the replay's own
 //! window and pacing rate.
 //!
@@ -21,8 +21,7 @@ use cwnd::{
 /// Largest accepted relative difference between a window or rate of the kernel and of the law; a
 /// text has none.
 ///
-/// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's
-/// `a` by 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
+/// The headers of `kernel/` bound the error of one step.
 pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
 /// The largest window in packets: `FX_MAX_WINDOW`.
 const MAX_WINDOW: f64 = ((1 << 24) - 1) as f64;
@@ -218,7 +217,7 @@ fn window_step(
             let signal = event.signal();
             let cut = law.cut(before, signal, &cx);
             let slow_start = event.ssthresh != 0;
-            // The same limits as `cut` of kernel/window.h.
+            // The same limits as `cut` of kernel/cubic.bpf.c.
             let threshold = law.threshold(cut, signal).filter(|threshold| !threshold.is_nan());
             let limit = match threshold {
                 Some(_) if timeout => MAX_WINDOW,
@@ -228,8 +227,7 @@ fn window_step(
             Some(threshold.unwrap_or(cut).min(limit).max(MIN_WINDOW))
         }
         Kind::Undo => {
-            // AIAD keeps its estimate: the measurements remain valid.
-            if event.packets != 0 && !matches!(law, AnyLaw::Aiad(_)) {
+            if event.packets != 0 {
                 *law = saved.clone();
             }
             None
