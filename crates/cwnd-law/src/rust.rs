@@ -314,6 +314,9 @@ impl Law {
             }
             Op::UnlessLess => return format!("if !arithmetic::less({a}, {b}) {{ {skip} }}\n"),
             Op::UnlessAtMost => return format!("if !arithmetic::at_most({a}, {b}) {{ {skip} }}\n"),
+            Op::UnlessEqual if word.a == word.b => {
+                return format!("if {a}.is_nan() {{ {skip} }}\n");
+            }
             Op::UnlessEqual => return format!("if {a} != {b} {{ {skip} }}\n"),
             Op::Move => a,
             Op::Minus => format!("-{a}"),

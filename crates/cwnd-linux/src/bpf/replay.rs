@@ -14,8 +14,8 @@ use super::given::Given;
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
-    Context, Dur, Law, Lost, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec,
-    Time, WindowLaw,
+    Context, Dur, Law, Lost, MakeController, Rate, RateLaw, Round, Rtt, Settings, Spec, Time,
+    WindowLaw,
 };
 
 /// Largest accepted relative difference between a window or rate of the kernel and of the law; a

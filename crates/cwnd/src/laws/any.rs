@@ -68,6 +68,7 @@ any_window_law! {
 
 any_rate_law! {
     /// Any rate law.
+    #[expect(clippy::large_enum_variant, reason = "TFRC's history needs no allocation")]
     AnyRateLaw {
         Tfrc,
     }
