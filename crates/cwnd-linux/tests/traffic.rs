@@ -36,7 +36,7 @@ const CONTROLLERS: [&str; 3] = ["bbr3", "binomial(k=0.3, l=0.7)", "cubic"];
 
 /// Texts with other values of their parameters.
 const TEXTS: [&str; 3] =
-    ["aiad(rate=receiver, tau=20ms)", "daimd(syn=1ms, feedback=packet)", "udt(syn=1ms)"];
+    ["aiad(rate=receiver, tau=20ms)", "daimd(syn=1ms, delay=off)", "udt(syn=1ms)"];
 /// A law whose growth depends on all that the kernel gives to its hooks.
 const EVERY_HOOK: &str = r#"law every "every hook"
 state a = 1 "growth in each round-trip time"
