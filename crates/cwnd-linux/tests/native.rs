@@ -1,5 +1,5 @@
 //! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate
-//! `cwnd`: from 1.8 million random states the error of a step is within the bound in the header of
+//! `cwnd`: from 900,000 random states the error of a step is within the bound in the header of
 //! the law.
 
 mod program;
