@@ -227,7 +227,7 @@ SEC("struct_ops/cong_control") int cong_control(u64 *ctx)
 
 	if (!c)
 		return 0;
-	/* With many connections the kernel sometimes skips a program: kernel/window.h. */
+	/* With many connections the kernel sometimes skips a program: kernel/cubic.bpf.c. */
 	if (tp->snd_ssthresh > TCP_INFINITE_SSTHRESH)
 		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (ca_state != TCP_CA_LOSS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Fixed-point arithmetic of the laws that are not texts, and of BBR: the kernel has no floating point.
+ * Fixed-point arithmetic of CUBIC and BBR: the kernel has no floating point.
  *
  * The code uses no kernel types and no libraries, so that it compiles for BPF and, in the tests, for the
  * host. Qn is an unsigned number in units of 2^-n.
@@ -25,9 +25,8 @@ typedef long long s64;
 #define FX_INLINE static inline __attribute__((always_inline, unused))
 
 #define FX_MAX (~0ULL)
-/* A window of one packet (Q40), and the fraction 1 (Q32). */
+/* A window of one packet (Q40). */
 #define FX_PACKET (1ULL << 40)
-#define FX_ONE (1ULL << 32)
 /* The maximum window, and the maximum number of packets counted for one acknowledgement. */
 #define FX_MAX_WINDOW (((1ULL << 24) - 1) << 40)
 #define FX_MAX_ACKED 8191
@@ -135,20 +134,6 @@ FX_INLINE u64 fx_cube_root(u64 x)
 	/* The root of x / 2^(32 + zeros). */
 	step = (32 + zeros) / 3;
 	return step > 22 ? r >> (step - 22) : r << (22 - step);
-}
-
-/* The window after `acked` packets, with `increase` packets (Q40) for each window: w + increase acked / w. */
-FX_INLINE u64 fx_grow(u64 w, u64 increase, u32 acked)
-{
-	u64 gain = fx_min(fx_ratio(increase, w, 40), 1ULL << 50);
-
-	return fx_min(fx_add(w, gain * fx_min(acked, FX_MAX_ACKED)), FX_MAX_WINDOW);
-}
-
-/* Packets (Q40) that a rate (Q24) sends in `micros` microseconds, which are limited to 2^28 - 1. */
-FX_INLINE u64 fx_packets(u64 rate, u64 micros)
-{
-	return fx_mul(rate, fx_ratio(fx_min(micros, (1ULL << 28) - 1), FX_MICROS, 54), 38);
 }
 
 #endif

@@ -12,7 +12,7 @@
 #include "binary64.h"
 
 #define LAW_REGISTERS 64
-#define LAW_WORDS 256
+#define LAW_WORDS 512
 #define LAW_INPUTS 128
 #define LAW_GIVEN 64
 #define LAW_HOOKS 32
@@ -42,6 +42,8 @@ enum law_op {
 	LAW_POWER,
 	LAW_SINCE,
 	LAW_AFTER,
+	LAW_NEXT,
+	LAW_UNIT,
 	LAW_SKIP,
 	LAW_UNLESS,
 	LAW_UNLESS_LESS,
@@ -205,6 +207,14 @@ FX_INLINE u64 law_rtts_since_cut(const struct law_state *s)
 	return b64_div(law_seconds(law_since(s->given[INPUT_NOW], s->given[INPUT_LAST_CUT])), law_seconds(rtt));
 }
 
+/* The number that the generator has drawn (SplitMix64), of 53 bits. */
+FX_INLINE u64 law_unit(u64 z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return b64_mul(b64_from_u64((z ^ z >> 31) >> 11), 0x3ca0000000000000ULL); /* 2^-53 */
+}
+
 /* Loads an input. */
 LAW_CALLBACK long law_load(u32 index, struct law_run *run)
 {
@@ -303,6 +313,12 @@ LAW_CALLBACK long law_step(u32 index, struct law_run *run)
 		break;
 	case LAW_AFTER:
 		result = b64_add(a, b64_mul(b, LAW_NANOS));
+		break;
+	case LAW_NEXT:
+		result = a + 0x9e3779b97f4a7c15ULL;
+		break;
+	case LAW_UNIT:
+		result = law_unit(a);
 		break;
 	case LAW_SKIP:
 		skips = 1;

@@ -286,7 +286,7 @@ SEC("struct_ops/cong_control") int cong_control(u64 *ctx)
 
 	if (!c)
 		return 0;
-	/* With many connections the kernel sometimes skips undo_cwnd: kernel/window.h. */
+	/* With many connections the kernel sometimes skips undo_cwnd: kernel/cubic.bpf.c. */
 	if (tp->snd_cwnd > MAX_WINDOW)
 		tp->snd_cwnd = packets_in_flight(tp);
 	rescale(tp, c);

@@ -178,7 +178,7 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct connection *c, u32 slow_start)
 	return b64_to_u64(c->w);
 }
 
-/* With many connections the kernel sometimes skips ssthresh or undo_cwnd: kernel/window.h. The connection, its window
+/* With many connections the kernel sometimes skips ssthresh or undo_cwnd: kernel/cubic.bpf.c. The connection, its window
  * repaired. */
 FX_INLINE struct connection *repaired(struct tcp_sock *tp)
 {

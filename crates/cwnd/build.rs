@@ -8,23 +8,19 @@ use std::{env, fs};
 fn main() {
     let (mut types, mut texts) = (String::new(), Vec::new());
     let (mut window, mut rate) = (Group::default(), Group::default());
-    for (law, text) in read("src/laws") {
+    for (law, text) in read() {
         types += &module(&law, &text);
         texts.push(format!("({:?}, LazyLock::new(|| read({text:?})))", law.name()));
         let group = if law.kind() == Kind::Window { &mut window } else { &mut rate };
         group.types += &format!("{}, ", type_name(law.name()));
         group.entries += &entry(&law);
     }
-    // The registry has no text of a rate law: tests have one.
-    let tests = read("tests/laws_in_files");
-    let tests: String = tests.iter().map(|(law, text)| module(law, text)).collect();
     let (count, texts) = (texts.len(), texts.join(",\n"));
     let texts = format!("static TEXTS: [(&str, LazyLock<Law>); {count}] = [\n{texts}\n];\n");
     let lists = list("window", &window.types) + &list("rate", &rate.types);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     for (file, text) in [
         ("types.rs", types),
-        ("tests.rs", tests),
         ("lists.rs", lists),
         ("texts.rs", texts),
         ("window.rs", window.entries),
@@ -34,10 +30,10 @@ fn main() {
     }
 }
 
-/// The laws of a folder, with their texts.
-fn read(folder: &str) -> Vec<(Law, String)> {
-    println!("cargo::rerun-if-changed={folder}");
-    let files = fs::read_dir(folder).expect("a folder of laws");
+/// The laws, with their texts.
+fn read() -> Vec<(Law, String)> {
+    println!("cargo::rerun-if-changed=src/laws");
+    let files = fs::read_dir("src/laws").expect("a folder of laws");
     let mut files: Vec<PathBuf> =
         files.map(|entry| entry.expect("an entry of the folder").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "law"));
@@ -92,13 +88,16 @@ fn entry(law: &Law) -> String {
             format!("[{}][v[{place}] as usize]", words.join(", "))
         }
     });
+    let seed = if law.is_random() { "seed" } else { "_" };
+    let given = given.chain(law.is_random().then(|| seed.into()));
     let given = given.collect::<Vec<_>>().join(", ");
     let values = if parameters.is_empty() { "_" } else { "v" };
     let (build, machine) = match law.kind() {
         Kind::Window => {
+            assert!(!law.is_random(), "the registry's window laws have no seed");
             (format!("Window(|{values}|"), format!("START, pacing({:?})", law.pacing()))
         }
-        Kind::Rate => (format!("Rate(|{values}, _|"), String::new()),
+        Kind::Rate => (format!("Rate(|{values}, {seed}|"), String::new()),
     };
     let described: String = parameters.iter().map(described).collect();
     format!(

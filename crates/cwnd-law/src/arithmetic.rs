@@ -47,6 +47,34 @@ pub fn after(a: f64, b: f64) -> f64 {
     a + b * NANOS
 }
 
+/// The state of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) after a draw.
+#[inline(always)]
+pub const fn advance(state: u64) -> u64 {
+    state.wrapping_add(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The number that SplitMix64 has drawn.
+#[inline]
+pub const fn drawn(state: u64) -> u64 {
+    let mut z = state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The generator of random numbers after a draw: the bits of `a` are its state.
+#[inline(always)]
+pub fn next(a: f64) -> f64 {
+    f64::from_bits(advance(a.to_bits()))
+}
+
+/// The number in [0, 1) that the generator has drawn, of its upper 53 bits: the precision of a
+/// double.
+#[inline(always)]
+pub fn unit(a: f64) -> f64 {
+    (drawn(a.to_bits()) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// Whether `a` is less than `b`: false for NaN.
 #[inline(always)]
 pub fn less(a: f64, b: f64) -> bool {

@@ -1,14 +1,17 @@
 //! The code of a law, and its interpreter.
 
 use crate::arithmetic::{
-    after, at_most, cbrt, ceil, exp, floor, less, log, log10, max, min, power, since, sqrt,
+    after, at_most, cbrt, ceil, exp, floor, less, log, log10, max, min, next, power, since, sqrt,
+    unit,
 };
 use crate::hook::{Hook, Input};
 
 /// The registers of a law: states, parameters, constants, inputs and temporary values.
 pub const REGISTERS: usize = 64;
 /// The most operations of a law.
-pub(crate) const MAX_CODE: usize = 256;
+pub(crate) const MAX_CODE: usize = 512;
+/// The most operations that one skips.
+pub(crate) const MAX_SKIP: usize = u8::MAX as usize;
 /// The most nanoseconds that a hook may take, by [`Op::cost`].
 pub(crate) const MAX_COST: u32 = 2000;
 
@@ -41,6 +44,10 @@ pub(crate) enum Op {
     Since,
     /// The instant `b` seconds after the instant `a`.
     After,
+    /// The generator `a` after a draw.
+    Next,
+    /// The number that the generator `a` has drawn.
+    Unit,
     /// Skips `d` operations.
     Skip,
     /// Skips `d` operations if `a` is false.
@@ -64,7 +71,7 @@ impl Op {
             Op::Exp => 260,
             Op::Cbrt => 40,
             Op::Sqrt => 30,
-            Op::Since | Op::After => 25,
+            Op::Since | Op::After | Op::Unit => 25,
             Op::Divide => 16,
             Op::Add | Op::Subtract | Op::Multiply | Op::Floor | Op::Ceil => 15,
             Op::Min | Op::Max | Op::UnlessLess | Op::UnlessAtMost | Op::UnlessEqual => 7,
@@ -100,6 +107,8 @@ pub(crate) fn apply(op: Op, a: f64, b: f64) -> f64 {
         Op::Power => power(a, b),
         Op::Since => since(a, b),
         Op::After => after(a, b),
+        Op::Next => next(a),
+        Op::Unit => unit(a),
         _ => a,
     }
 }

@@ -1,6 +1,6 @@
 //! docs/laws.md against the language: each row of its tables.
 
-use crate::code::{MAX_CODE, MAX_COST};
+use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP};
 use crate::{Hook, Kind, Law, MAX_TEXT, REGISTERS};
 use std::format;
 use std::string::String;
@@ -25,7 +25,7 @@ fn law(head: &str, body: &str) -> Result<Law, crate::Diagnostic> {
     Law::parse(&format!(
         "law l \"l\"\nparameter p = 1 in (0, 9) \"p\"\nparameter reset = one in {{one, decrease}} \"r\"\n\
          state a = 1 \"a\"\nstate b = 2 \"b\"\nstate x = none \"x\"\nstate y = 3 \"y\"\nstate c = true \"c\"\n\
-         state seconds = none \"s\"\nstate rate = none \"r\"\n{head}\
+         state seconds = none \"s\"\nstate rate = none \"r\"\nhistory peaks of 3\n{head}\
          on grow:\n    return w\non cut:\n{body}    return w\non enter:\n    x = 1\n    seconds = now - last_cut\n"
     ))
 }
@@ -39,7 +39,19 @@ fn values_are_as_the_document_says() {
     for row in rows("Values") {
         let codes = codes(row[0]);
         assert!(!codes.is_empty(), "{row:?}");
+        // Functions of a history, and those of its values.
+        let folds = row[1].contains("functions of a history");
         for code in codes {
+            if folds || code.contains(" for ") {
+                for name in code.split(' ').filter(|_| folds) {
+                    let otherwise = if ["sum", "count"].contains(&name) { "" } else { " or 1" };
+                    compiles(&format!("    a = {name}(peaks){otherwise}\n"));
+                }
+                if !folds {
+                    compiles(&format!("    a = {code}\n"));
+                }
+                continue;
+            }
             for word in code
                 .split(' ')
                 .filter(|_| !code.contains("is ") && code != "a if c else b" && code != "x or y")
@@ -67,6 +79,7 @@ fn values_are_as_the_document_says() {
                 "a if c else b" | "x or y" | "1.5" | "1e-3" => {
                     compiles(&format!("    a = {code}\n"))
                 }
+                "random()" => compiles(&format!("    a = {code}\n")),
                 "10 ms" => compiles(&format!("    seconds = {code}\n")),
                 "5 /s" => compiles(&format!("    rate = {code}\n")),
                 _ if code.contains("is ") => compiles(&format!("    c = {code}\n")),
@@ -130,13 +143,19 @@ fn items_and_statements_are_as_the_document_says() {
             "parameter NAME \"SYMBOL\" = NUMBER packets in RANGE \"MEANING\"",
             "parameter q \"Q\" = 1/2 packets in (0, 1] \"q\"\n",
         ),
+        (
+            "parameter NAME = NUMBER bits in RANGE \"MEANING\"",
+            "parameter q = 1e6 /s bits in (0, 1e9 /s] \"q\"\n",
+        ),
         ("parameter NAME = on \"MEANING\"", "parameter q = on \"q\"\n"),
         (
             "parameter NAME = CHOICE in {CHOICE, CHOICE} \"MEANING\"",
             "parameter q = one in {one, two} \"q\"\n",
         ),
         ("state NAME = VALUE \"MEANING\"", "state q = 2 * p \"q\"\n"),
+        ("state NAME \"SYMBOL\" = VALUE \"MEANING\"", "state q \"Q\" = 2 * p \"q\"\n"),
         ("state NAME = VALUE", "state q = 2 * p\n"),
+        ("history NAME of NUMBER", "history q of 2\n"),
         ("let NAME = VALUE", "let q = 2 * p\n"),
     ] {
         row("Items", code);
@@ -144,12 +163,16 @@ fn items_and_statements_are_as_the_document_says() {
     }
     for (code, body) in [
         ("NAME = VALUE", "    a = b\n"),
+        ("NAME.add(VALUE)", "    peaks.add(a)\n"),
+        ("NAME = NAME * VALUE", "    peaks = peaks * 2\n"),
+        ("NAME = NAME / VALUE", "    peaks = peaks / a\n"),
         ("let NAME = VALUE", "    let z = a\n"),
         ("return VALUE", "    if c:\n        return a\n"),
         (
             "elif CONDITION:",
             "    if c:\n        a = 1\n    elif a < b:\n        a = 2\n    else:\n        a = 3\n",
         ),
+        ("repeat COUNT at most NUMBER:", "    repeat a at most 30:\n        b = b / 2\n"),
         ("pass", "    pass\n"),
     ] {
         row("Statements", code);
@@ -168,11 +191,13 @@ fn limits_are_those_of_the_document() {
         crate::token::MAX_NAME,
         crate::token::MAX_INDENTS,
         crate::syntax::MAX_BRANCHES,
+        crate::compile::statements::MAX_TIMES as usize,
         crate::compile::names::MAX_PARAMETERS,
         crate::compile::parameters::MAX_CHOICES,
         crate::compile::names::MAX_EXPRESSIONS,
         REGISTERS,
         MAX_CODE,
+        MAX_SKIP,
         MAX_COST as usize,
     ];
     assert_eq!(numbers, limits);
@@ -184,7 +209,9 @@ fn editors_know_the_words() {
     let grammar = include_str!("../../../editors/law.tmLanguage.json");
     let words: Vec<&str> = grammar.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let functions = crate::compile::values::FUNCTIONS.iter().map(|(name, ..)| *name);
-    for word in crate::syntax::KEYWORDS.iter().copied().chain(functions) {
+    let folds = crate::compile::values::FOLDS.iter().copied();
+    let folds = folds.chain([crate::compile::values::RANDOM]);
+    for word in crate::syntax::KEYWORDS.iter().copied().chain(functions).chain(folds) {
         assert!(words.contains(&word), "{word}");
     }
 }

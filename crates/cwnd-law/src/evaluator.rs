@@ -2,9 +2,11 @@
 
 use crate::arithmetic::{NANOS, power};
 use crate::hook::{Hook, Input};
-use crate::syntax::{self, Allowed, Binary, Expr, ExprKind, File, Item, Statement};
+use crate::syntax::{self, Allowed, Binary, Each, Expr, ExprKind, File, Item, Statement};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::string::{String, ToString};
+use std::vec::Vec;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -38,6 +40,8 @@ pub(crate) struct Evaluator<'f> {
     file: &'f File,
     pub(crate) states: Names,
     parameters: Names,
+    histories: HashMap<String, (usize, Vec<f64>)>,
+    generator: Cell<u64>,
 }
 
 struct Scope<'e> {
@@ -47,7 +51,8 @@ struct Scope<'e> {
 
 impl<'f> Evaluator<'f> {
     pub(crate) fn new(file: &'f File) -> Self {
-        let mut evaluator = Evaluator { file, states: Names::new(), parameters: Names::new() };
+        let (states, parameters, histories, generator) = Default::default();
+        let mut evaluator = Evaluator { file, states, parameters, histories, generator };
         let inputs = Names::new();
         let scope = || Scope { inputs: &inputs, locals: Names::new() };
         for item in &file.items {
@@ -69,6 +74,10 @@ impl<'f> Evaluator<'f> {
                         value => value,
                     };
                     evaluator.states.insert(name.text.clone(), value);
+                }
+                Item::History { name, size } => {
+                    let size = evaluator.value(size, &mut scope()).number() as usize;
+                    evaluator.histories.insert(name.text.clone(), (size, Vec::new()));
                 }
                 _ => {}
             }
@@ -97,6 +106,24 @@ impl<'f> Evaluator<'f> {
                     let value = self.value(value, scope);
                     scope.locals.insert(name.text.clone(), value);
                 }
+                Statement::Add { name, value } => {
+                    let value = self.value(value, scope).number();
+                    let name = name.text.strip_suffix(".add").unwrap();
+                    let (size, values) = self.histories.get_mut(name).unwrap();
+                    values.extend(Some(value).filter(|value| !value.is_nan()));
+                    values.drain(..values.len().saturating_sub(*size));
+                }
+                Statement::Assign { name, value } if self.histories.contains_key(&name.text) => {
+                    let ExprKind::Binary(operator, _, by) = &value.kind else {
+                        panic!("{value:?}")
+                    };
+                    let by = self.value(by, scope).number();
+                    let (_, values) = self.histories.get_mut(&name.text).unwrap();
+                    for value in values {
+                        *value =
+                            binary(*operator, &Value::Number(*value), &Value::Number(by)).number();
+                    }
+                }
                 Statement::Assign { name, value } => {
                     let value = self.value(value, scope);
                     self.states.insert(name.text.clone(), value);
@@ -105,6 +132,19 @@ impl<'f> Evaluator<'f> {
                     return Some(
                         value.as_ref().map_or(Value::None, |value| self.value(value, scope)),
                     );
+                }
+                Statement::Repeat { count, most, body } => {
+                    let mut left = self.value(count, scope).number();
+                    let mut times = self.value(most, scope).number();
+                    while 0.0 < left && times >= 1.0 {
+                        let locals = scope.locals.clone();
+                        let answer = self.block(body, scope);
+                        scope.locals = locals;
+                        if answer.is_some() {
+                            return answer;
+                        }
+                        (left, times) = (left - 1.0, times - 1.0);
+                    }
                 }
                 Statement::If { condition, then, otherwise } => {
                     let branch =
@@ -133,6 +173,42 @@ impl<'f> Evaluator<'f> {
             ExprKind::If { condition, then, otherwise } => {
                 let branch = if self.value(condition, scope).truth() { then } else { otherwise };
                 self.value(branch, scope)
+            }
+            ExprKind::Each(each) => {
+                let Each { function, value, name, history } = &**each;
+                let (_, values) = &self.histories[&history.text];
+                let inner = |of: f64| {
+                    let mut locals = scope.locals.clone();
+                    locals.insert(name.text.clone(), Value::Number(of));
+                    self.value(value, &mut Scope { inputs: scope.inputs, locals })
+                };
+                let there = values.iter().filter(|value| !value.is_nan());
+                match function.text.as_str() {
+                    "count" => {
+                        let count = there.filter(|of| inner(**of).truth()).count();
+                        Value::Number(count as f64)
+                    }
+                    text => fold(text, there.map(|of| inner(*of).number()), values.len()),
+                }
+            }
+            ExprKind::Call(function, arguments)
+                if let [Expr { kind: ExprKind::Name(name), .. }] = &arguments[..]
+                    && let Some((_, values)) = self.histories.get(name) =>
+            {
+                match function.text.as_str() {
+                    text @ ("max" | "min") => fold(text, values.iter().copied(), values.len()),
+                    text => {
+                        let there = values.iter().copied().filter(|value| !value.is_nan());
+                        fold(text, there, values.len())
+                    }
+                }
+            }
+            ExprKind::Call(_, arguments) if arguments.is_empty() => {
+                let state = self.generator.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+                self.generator.set(state);
+                let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                Value::Number(((z ^ (z >> 31)) >> 11) as f64 * 2_f64.powi(-53))
             }
             ExprKind::Call(function, arguments) => {
                 let first = number(&arguments[0]);
@@ -187,6 +263,20 @@ impl<'f> Evaluator<'f> {
         let Some(named) = named else { panic!("{} is not known", name.to_string()) };
         self.value(named, &mut Scope { inputs: scope.inputs, locals: Names::new() })
     }
+}
+
+/// A function of `values` of a history, which has `count`.
+fn fold(function: &str, values: impl Iterator<Item = f64>, count: usize) -> Value {
+    let sum = |values| Iterator::fold(values, 0.0, |a: f64, b: f64| a + b);
+    Value::Number(match function {
+        "count" => count as f64,
+        "sum" => sum(values),
+        _ if count == 0 => return Value::None,
+        "mean" => sum(values) / count as f64,
+        "max" => values.fold(f64::NAN, |a, b| if a > b { a } else { b }),
+        "min" => values.fold(f64::NAN, |a, b| if a < b { a } else { b }),
+        other => panic!("no function {other} of a history"),
+    })
 }
 
 fn binary(operator: Binary, x: &Value, y: &Value) -> Value {

@@ -55,19 +55,19 @@ pub struct Parameter {
     /// Its value where none is given.
     pub default: f64,
     pub(crate) unit: Unit,
-    pub(crate) packets: bool,
+    pub(crate) counts: Option<&'static str>,
     /// What it may be.
     pub domain: Domain,
 }
 
 impl Parameter {
-    /// The unit of its values: `s`, `/s` or `packets`; empty for a plain number.
+    /// The unit of its values: `s`, `/s`, `bit/s` or `packets`; empty for a plain number.
     pub fn unit(&self) -> &'static str {
         match self.unit {
             Unit::SECONDS => "s",
+            Unit::PER_SECOND if self.counts.is_some() => "bit/s",
             Unit::PER_SECOND => "/s",
-            _ if self.packets => "packets",
-            _ => "",
+            _ => self.counts.unwrap_or_default(),
         }
     }
 }
@@ -77,6 +77,8 @@ impl Parameter {
 pub struct State {
     /// Its name.
     pub name: String,
+    /// The name by which it is shown.
+    pub symbol: String,
     /// What it means; empty for a state that is not shown.
     pub meaning: String,
     pub(crate) register: u8,
@@ -85,6 +87,15 @@ pub struct State {
     pub(crate) instant: bool,
     /// Whether it is true or false.
     pub(crate) truth: bool,
+}
+
+/// The registers of a history: that of the count of its values, and behind it those of the values,
+/// the newest last. One without a value is not a number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct History {
+    pub(crate) name: String,
+    pub(crate) count: usize,
+    pub(crate) values: usize,
 }
 
 /// A law that has been read.
@@ -100,6 +111,9 @@ pub struct Law {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) pacing: f64,
     pub(crate) states: Vec<State>,
+    pub(crate) histories: Vec<History>,
+    /// The register of the generator of random numbers: its bits are the generator's state.
+    pub(crate) generator: Option<u8>,
     /// The named expressions of parameters, and their registers.
     pub(crate) fixed: Vec<(String, u8)>,
     pub(crate) warnings: Vec<Diagnostic>,
@@ -233,8 +247,13 @@ impl Law {
         }
     }
 
+    /// Whether it draws random numbers.
+    pub fn is_random(&self) -> bool {
+        self.generator.is_some()
+    }
+
     /// An instance of the law for one connection, with the values of its parameters in declared
-    /// order; defaults for those that are not given.
+    /// order; defaults for those that are not given. The seed of its random numbers is 0.
     pub fn instance(&self, values: &[f64]) -> Instance<'_> {
         let mut registers = Box::new([0.0; REGISTERS]);
         let defaults = self.parameters.iter().map(|parameter| parameter.default);
@@ -242,6 +261,10 @@ impl Law {
         let (_, rest) = registers.split_at_mut(self.first_parameter);
         let fixed = values.take(self.parameters.len()).chain(self.constants.iter().copied());
         rest.iter_mut().zip(fixed).for_each(|(register, value)| *register = value);
+        for History { count, values, .. } in &self.histories {
+            let values = registers.iter_mut().skip(count + 1).take(*values);
+            values.for_each(|value| *value = f64::NAN);
+        }
         run(&self.code, 0, &mut registers);
         Instance { law: self, registers }
     }
@@ -299,18 +322,26 @@ impl<'l> Instance<'l> {
         }
     }
 
+    /// The same instance with another seed of its random numbers.
+    pub fn seeded(mut self, seed: u64) -> Self {
+        if let Some(register) = self.law.generator {
+            self.registers[usize::from(register) % REGISTERS] = f64::from_bits(seed);
+        }
+        self
+    }
+
     /// All registers, as [`Program`] numbers them.
     pub fn registers(&self) -> &[f64; REGISTERS] {
         &self.registers
     }
 
-    /// The states that are shown, by name: times, also those of the clock, in seconds; none is NaN.
+    /// The states that are shown, by their symbols: times, also those of the clock, in seconds; none is NaN.
     pub fn states(&self) -> impl Iterator<Item = (&'l str, f64)> {
         self.law.states.iter().filter(|state| !state.meaning.is_empty()).map(|state| {
             let there = state.present.is_none_or(|at| self.registers[usize::from(at)] != 0.0);
             let value = self.registers[usize::from(state.register)];
             let value = if state.instant { value / NANOS } else { value };
-            (state.name.as_str(), if there { value } else { f64::NAN })
+            (state.symbol.as_str(), if there { value } else { f64::NAN })
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The hooks and named expressions of a law as MathML Core.
 
 use crate::canonical::split_unit;
-use crate::syntax::{Binary, Expr, ExprKind, File, Item, Statement};
+use crate::syntax::{Binary, Each, Expr, ExprKind, File, Item, Statement};
 use crate::token::{Kind, Token};
 use alloc::format;
 use alloc::string::String;
@@ -128,6 +128,11 @@ impl Printer<'_> {
         self.element("mrow", "", |printer| match statement {
             Statement::Let { name, value } => printer.assignment(&name.text, "=", value),
             Statement::Assign { name, value } => printer.assignment(&name.text, "←", value),
+            Statement::Add { name, value } => {
+                printer.name(name.text.trim_end_matches(".add"));
+                printer.leaf("mtext", "\u{a0}gets\u{a0}");
+                printer.value(value, 0);
+            }
             Statement::Return { value, .. } => {
                 printer.leaf("mtext", "return\u{a0}");
                 value.iter().for_each(|value| printer.value(value, 0));
@@ -143,6 +148,19 @@ impl Printer<'_> {
                     cases.push((Case::Block(rest), None));
                 }
                 printer.cases(&cases);
+            }
+            Statement::Repeat { count, most, body } => {
+                let often = |cell: &mut Self| {
+                    cell.leaf("mtext", "repeat\u{a0}");
+                    cell.value(count, 0);
+                    cell.leaf("mtext", "\u{a0}times, at most\u{a0}");
+                    cell.value(most, 0);
+                };
+                let times = |cell: &mut Self| cell.block(body);
+                printer.table(|printer| {
+                    printer.row(&[&often]);
+                    printer.row(&[&times]);
+                });
             }
             Statement::Pass => printer.leaf("mtext", "pass"),
         });
@@ -221,6 +239,21 @@ impl Printer<'_> {
                 self.cases(&cases);
             }
             ExprKind::Call(function, arguments) => self.call(&function.text, arguments),
+            ExprKind::Each(each) => {
+                let Each { function, value, name, history } = &**each;
+                self.element("mrow", "", |printer| {
+                    printer.element("munder", "", |printer| {
+                        printer.leaf("mi", &function.text);
+                        printer.element("mrow", "", |printer| {
+                            printer.name(&name.text);
+                            printer.leaf("mo", "∈");
+                            printer.name(&history.text);
+                        });
+                    });
+                    printer.leaf("mo", "\u{2061}");
+                    printer.between("(", ")", value);
+                });
+            }
         }
     }
 
@@ -308,6 +341,7 @@ impl Printer<'_> {
             ExprKind::Minus(_) => Binary::Multiply.binds(),
             ExprKind::Binary(Binary::Divide, ..) => APPLIED,
             ExprKind::Binary(operator, ..) => operator.binds(),
+            ExprKind::Each(_) => APPLIED,
             ExprKind::Call(function, _)
                 if !matches!(&*function.text, "sqrt" | "cbrt" | "abs" | "floor" | "ceil") =>
             {

@@ -1,11 +1,21 @@
 //! Rust made from the code of a law: the same operations in the same order.
 
 use crate::code::{Body, Op, Word};
+use crate::law::History;
 use crate::{Domain, Hook, Input, Kind, Law, Parameter, State};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
+
+/// A field of the type of a law, with its register and its initial value.
+struct Field {
+    name: String,
+    register: u8,
+    kind: String,
+    start: String,
+}
 
 /// A name of the language as that of a type: `highest_speed` is `HighestSpeed`.
 pub fn type_name(name: &str) -> String {
@@ -26,13 +36,28 @@ impl Law {
         let name = type_name(self.name());
         let choices: String =
             self.parameters().iter().filter_map(|it| choices(&name, it)).collect();
-        let parameters = self.used_parameters().map(|name| (name, "f64"));
-        let fields = parameters.chain(self.kept());
-        let fields: String = fields.map(|(name, kind)| format!("{name}: {kind}, ")).collect();
+        let (fields, rest) = self.fields(|field| format!("{}: {}, ", field.name, field.kind));
+        let rest_type = match rest.as_str() {
+            "" => String::new(),
+            rest => format!("#[derive(Clone, Debug, PartialEq)]\nstruct Rest {{ {rest} }}\n"),
+        };
         let hooks = || self.bodies.iter().filter_map(|body| Some((body.hook?, body)));
-        let arms: String = hooks()
-            .map(|(hook, _)| format!("Hook::{hook:?} => {}(self, input),\n", hook.name()))
-            .collect();
+        let arms = |changes: bool| -> String {
+            let hooks = hooks().filter(|(hook, _)| hook.changes_state() == changes);
+            hooks
+                .map(|(hook, _)| format!("Hook::{hook:?} => {}(self, input),\n", hook.name()))
+                .collect()
+        };
+        let changing = arms(true);
+        let ask = match arms(false) {
+            none if none.is_empty() => ["_", "_", "None"].map(String::from),
+            arms => ["hook".into(), "input".into(), format!("match hook {{\n{arms}_ => None,\n}}")],
+        };
+        let [hook, input, ask] = ask;
+        let (copy, rest) = match rest.is_empty() {
+            true => ("Copy, ", ""),
+            false => ("", "rest: Box<Rest>"),
+        };
         let functions: String = hooks().map(|(hook, body)| self.function(hook, body)).collect();
         let used = Input::ALL.iter().filter(|input| self.uses(**input));
         let used: Vec<_> = used.map(|input| format!("Input::{input:?}")).collect();
@@ -41,19 +66,23 @@ impl Law {
             used => format!("matches!(input, {})", used.join(" | ")),
         };
         let shown = self.states.iter().filter(|state| !state.meaning.is_empty());
-        let gauges: String = shown.map(gauge).collect();
+        let gauges: String = shown.map(|state| self.gauge(state)).collect();
         let emit = if gauges.is_empty() { "_" } else { "emit" };
         let kind = if self.kind() == Kind::Window { "Window" } else { "Rate" };
         let constructor = self.constructor(&name);
         format!(
             "{choices}#[doc = {doc:?}]\n\
-             #[derive(Clone, Copy, Debug, PartialEq)]\n\
-             pub struct {name} {{ {fields} }}\n\
+             #[derive(Clone, {copy}Debug, PartialEq)]\n\
+             pub struct {name} {{ {fields}{rest} }}\n\
+             {rest_type}\
              {constructor}{functions}\
              impl Hooks for {name} {{\n\
              #[inline(always)]\n\
              fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {{\n\
-             match hook {{\n{arms}_ => None,\n}}\n}}\n\
+             match hook {{\n{changing}_ => None,\n}}\n}}\n\
+             #[inline(always)]\n\
+             fn ask(&self, {hook}: Hook, {input}: impl Fn(Input) -> Option<f64>) -> Option<f64> {{\n\
+             {ask}\n}}\n\
              #[inline(always)]\n\
              fn uses(&self, input: Input) -> bool {{ {uses} }}\n\
              fn gauges(&self, {emit}: &mut dyn FnMut(&'static str, f64)) {{\n{gauges}}}\n}}\n\
@@ -61,28 +90,84 @@ impl Law {
         )
     }
 
-    /// The parameters that hooks use.
-    fn used_parameters(&self) -> impl Iterator<Item = String> {
-        // The first body is that of the initial values.
-        let hooks = &self.code[self.bodies.get(1).map_or(0, |first| first.entry)..];
-        let used = move |place: usize| {
-            let register = (self.first_parameter + place) as u8;
-            hooks.iter().any(|word| word.a == register || word.b == register)
-        };
-        let parameters = self.parameters().iter().enumerate();
-        let parameters = parameters.filter(move |(place, _)| used(*place));
-        parameters.map(|(_, parameter)| parameter.name.clone())
+    /// The fields, as `text` has each, of the type and of the box behind it.
+    fn fields(&self, text: impl Fn(&Field) -> String) -> (String, String) {
+        let seldom = |field: &Field| self.is_seldom(field.register);
+        let (rest, fields): (Vec<Field>, Vec<Field>) = self.all_fields().partition(seldom);
+        (fields.iter().map(&text).collect(), rest.iter().map(&text).collect())
     }
 
-    /// The states, with whether there is a value, and the named expressions of parameters: their
-    /// names and types.
-    fn kept(&self) -> impl Iterator<Item = (String, &'static str)> {
-        let states = self.states.iter().flat_map(|state| {
-            let there = state.present.map(|_| (format!("{}_there", state.name), "bool"));
-            let kind = if state.truth { "bool" } else { "f64" };
-            [(state.name.clone(), kind)].into_iter().chain(there)
+    fn all_fields(&self) -> impl Iterator<Item = Field> {
+        let number = |name: &String, register, start: &str| Field {
+            name: name.clone(),
+            register,
+            kind: "f64".into(),
+            start: start.into(),
+        };
+        // The first body is that of the initial values.
+        let hooks = &self.code[self.bodies.get(1).map_or(0, |first| first.entry)..];
+        let parameters = self.parameters().iter().enumerate();
+        let parameters = parameters
+            .map(move |(place, parameter)| {
+                number(&parameter.name, (self.first_parameter + place) as u8, &parameter.name)
+            })
+            .filter(|field| {
+                hooks.iter().any(|word| word.a == field.register || word.b == field.register)
+            });
+        let truth =
+            |name, register| Field { name, register, kind: "bool".into(), start: "false".into() };
+        let states = self.states.iter().flat_map(move |state| {
+            let there = state.present.map(|there| truth(format!("{}_there", state.name), there));
+            let value = match state.truth {
+                true => truth(state.name.clone(), state.register),
+                false => number(&state.name, state.register, "0.0"),
+            };
+            [value].into_iter().chain(there)
         });
-        states.chain(self.fixed.iter().map(|(name, _)| (name.clone(), "f64")))
+        let fixed = self.fixed.iter().map(move |(name, register)| number(name, *register, "0.0"));
+        let generator = self.generator.map(|register| Field {
+            name: "generator".into(),
+            register,
+            kind: "f64".into(),
+            start: "f64::from_bits(seed)".into(),
+        });
+        let histories = self.histories.iter().map(|history| {
+            let nothing = vec!["f64::NAN"; history.values].join(", ");
+            Field {
+                name: history.name.clone(),
+                register: history.count as u8,
+                kind: format!("[f64; {}]", history.values + 1),
+                start: format!("[0.0, {nothing}]"),
+            }
+        });
+        parameters.chain(states).chain(fixed).chain(generator).chain(histories)
+    }
+
+    /// Whether a field is in the box of a law with histories, whose type is small too: all are that
+    /// no acknowledgement needs.
+    fn is_seldom(&self, register: u8) -> bool {
+        let mut bodies = self.bodies.iter();
+        let frequent = bodies.any(|body| {
+            matches!(body.hook, Some(Hook::Grow | Hook::Observe))
+                && self.words(body).iter().any(|word| {
+                    [word.a, word.b].contains(&register)
+                        || has_result(word.op) && word.d == register
+                })
+        });
+        let mut histories = self.histories.iter();
+        !self.histories.is_empty()
+            && (!frequent || histories.any(|history| history.count == usize::from(register)))
+    }
+
+    /// Where a field is.
+    fn field(&self, register: u8, name: &str) -> String {
+        if self.is_seldom(register) { format!("rest.{name}") } else { name.into() }
+    }
+
+    /// The operations of a hook.
+    fn words(&self, body: &Body) -> &[Word] {
+        let next = self.bodies.iter().map(|other| other.entry).filter(|entry| *entry > body.entry);
+        &self.code[body.entry..next.min().unwrap_or(self.code.len())]
     }
 
     /// Whether a register is a field that is true or false.
@@ -115,17 +200,23 @@ impl Law {
             taken.push(format!("{field}: {kind}"));
             defaults.push(default);
         }
-        let kept = self.kept().map(|(field, kind)| match kind {
-            "bool" => format!("{field}: false, "),
-            _ => format!("{field}: 0.0, "),
+        let (mut values, rest) = self.fields(|field| match field.name == field.start {
+            true => format!("{}, ", field.name),
+            false => format!("{}: {}, ", field.name, field.start),
         });
-        let values: String = self.used_parameters().map(|field| field + ", ").chain(kept).collect();
+        if !rest.is_empty() {
+            values += &format!("rest: Box::new(Rest {{ {rest} }})");
+        }
         let start = self.bodies.first().map(|start| self.statements(start)).unwrap_or_default();
         let law = format!("{name} {{ {values} }}\n");
         let law = match start.is_empty() {
             true => law,
             false => format!("let mut law = {law};\n{start}law\n"),
         };
+        if self.generator.is_some() {
+            taken.push("seed: u64".into());
+            defaults.push("0".into());
+        }
         let many = match taken.len() {
             8.. => "#[expect(clippy::too_many_arguments, reason = \"parameters of the law\")]\n",
             _ => "",
@@ -146,17 +237,16 @@ impl Law {
         let law = if statements.contains("law.") { "law" } else { "_" };
         let input = if body.inputs.is_empty() { "_" } else { "input" };
         format!(
-            "#[inline]\nfn {}({law}: &mut {}, {input}: impl Fn(Input) -> Option<f64>) \
+            "#[inline]\nfn {}({law}: &{}{}, {input}: impl Fn(Input) -> Option<f64>) \
              -> Option<f64> {{\n{statements}}}\n",
             hook.name(),
+            if hook.changes_state() { "mut " } else { "" },
             type_name(self.name())
         )
     }
 
     fn statements(&self, body: &Body) -> String {
-        let next = self.bodies.iter().map(|other| other.entry).filter(|entry| *entry > body.entry);
-        let end = next.min().unwrap_or(self.code.len());
-        let words = &self.code[body.entry..end];
+        let words = self.words(body);
         let blocks = blocks(words);
         let mut text = String::new();
         for (at, word) in words.iter().enumerate() {
@@ -224,6 +314,9 @@ impl Law {
             }
             Op::UnlessLess => return format!("if !arithmetic::less({a}, {b}) {{ {skip} }}\n"),
             Op::UnlessAtMost => return format!("if !arithmetic::at_most({a}, {b}) {{ {skip} }}\n"),
+            Op::UnlessEqual if word.a == word.b => {
+                return format!("if {a}.is_nan() {{ {skip} }}\n");
+            }
             Op::UnlessEqual => return format!("if {a} != {b} {{ {skip} }}\n"),
             Op::Move => a,
             Op::Minus => format!("-{a}"),
@@ -244,6 +337,8 @@ impl Law {
             Op::Power => format!("arithmetic::power({a}, {b})"),
             Op::Since => format!("arithmetic::since({a}, {b})"),
             Op::After => format!("arithmetic::after({a}, {b})"),
+            Op::Next => format!("arithmetic::next({a})"),
+            Op::Unit => format!("arithmetic::unit({a})"),
         };
         let value = match (self.is_flag(word.d), value.as_str()) {
             (false, _) => value,
@@ -269,22 +364,53 @@ impl Law {
         if let Some(at) = place.checked_sub(parameters) {
             return match (self.parameters.get(at), place.checked_sub(self.first_temporary())) {
                 (Some(parameter), _) if start => parameter.name.clone(),
-                (Some(parameter), _) => format!("law.{}", parameter.name),
+                (Some(parameter), _) => format!("law.{}", self.field(register, &parameter.name)),
                 (None, Some(temporary)) => format!("t[{temporary}]"),
                 (None, None) => format!("r{register:02}"),
             };
         }
         if let Some((name, _)) = self.fixed.iter().find(|(_, fixed)| *fixed == register) {
-            return format!("law.{name}");
+            return format!("law.{}", self.field(register, name));
+        }
+        for History { name, count, values } in &self.histories {
+            if (*count..=count + values).contains(&place) {
+                return format!("law.rest.{name}[{}]", place - count);
+            }
+        }
+        if self.generator == Some(register) {
+            return format!("law.{}", self.field(register, "generator"));
         }
         let mut states = self.states.iter();
         let state =
             states.find(|state| [Some(state.register), state.present].contains(&Some(register)));
         match state {
-            Some(state) if state.register == register => format!("law.{}", state.name),
-            Some(state) => format!("law.{}_there", state.name),
+            Some(state) if state.register == register => {
+                format!("law.{}", self.field(register, &state.name))
+            }
+            Some(state) => {
+                format!("law.{}", self.field(register, &format!("{}_there", state.name)))
+            }
             None => format!("r{register:02}"),
         }
+    }
+
+    /// Emits a state; times in seconds.
+    fn gauge(&self, state: &State) -> String {
+        let name = &state.name;
+        let field = self.field(state.register, name);
+        let value = match (state.instant, state.truth) {
+            (true, _) => format!("self.{field} / 1e9"),
+            (_, true) => format!("f64::from(self.{field})"),
+            _ => format!("self.{field}"),
+        };
+        let value = match state.present {
+            Some(present) => {
+                let there = self.field(present, &format!("{name}_there"));
+                format!("if self.{there} {{ {value} }} else {{ f64::NAN }}")
+            }
+            None => value,
+        };
+        format!("emit({:?}, {value});\n", state.symbol)
     }
 }
 
@@ -298,21 +424,6 @@ fn choices(law: &str, parameter: &Parameter) -> Option<String> {
         "#[doc = {meaning:?}]\n\
          #[derive(Clone, Copy, Debug, PartialEq, Eq)]\npub enum {law}{kind} {{\n{variants}}}\n"
     ))
-}
-
-/// Emits a state; times in seconds.
-fn gauge(state: &State) -> String {
-    let name = &state.name;
-    let value = match (state.instant, state.truth) {
-        (true, _) => format!("self.{name} / 1e9"),
-        (_, true) => format!("f64::from(self.{name})"),
-        _ => format!("self.{name}"),
-    };
-    let value = match state.present {
-        Some(_) => format!("if self.{name}_there {{ {value} }} else {{ f64::NAN }}"),
-        None => value,
-    };
-    format!("emit({name:?}, {value});\n")
 }
 
 fn has_result(op: Op) -> bool {

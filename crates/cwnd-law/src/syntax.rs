@@ -50,8 +50,13 @@ pub(crate) enum Item {
     /// Without a meaning it is not shown.
     State {
         name: Name,
+        symbol: Option<Name>,
         initial: Expr,
         meaning: Option<String>,
+    },
+    History {
+        name: Name,
+        size: Expr,
     },
     Let {
         name: Name,
@@ -69,8 +74,8 @@ pub(crate) struct Parameter {
     pub(crate) name: Name,
     pub(crate) symbol: Option<String>,
     pub(crate) default: Expr,
-    /// Whether it is a number of packets.
-    pub(crate) packets: bool,
+    /// What it counts: `packets`, or `bits` in a second.
+    pub(crate) counts: Option<&'static str>,
     pub(crate) allowed: Option<Allowed>,
     pub(crate) meaning: String,
 }
@@ -91,10 +96,34 @@ pub(crate) enum Allowed {
 /// A statement of a hook.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
-    Let { name: Name, value: Expr },
-    Assign { name: Name, value: Expr },
-    Return { value: Option<Expr>, span: Range<usize> },
-    If { condition: Expr, then: Vec<Statement>, otherwise: Vec<Statement> },
+    Let {
+        name: Name,
+        value: Expr,
+    },
+    Assign {
+        name: Name,
+        value: Expr,
+    },
+    /// A call such as `peaks.add(w)`, by its words.
+    Add {
+        name: Name,
+        value: Expr,
+    },
+    Return {
+        value: Option<Expr>,
+        span: Range<usize>,
+    },
+    If {
+        condition: Expr,
+        then: Vec<Statement>,
+        otherwise: Vec<Statement>,
+    },
+    /// As often as `count` says, at most as often as the number `most`.
+    Repeat {
+        count: Expr,
+        most: Expr,
+        body: Vec<Statement>,
+    },
     Pass,
 }
 
@@ -116,6 +145,16 @@ pub(crate) enum ExprKind {
     Binary(Binary, Box<Expr>, Box<Expr>),
     If { condition: Box<Expr>, then: Box<Expr>, otherwise: Box<Expr> },
     Call(Name, Vec<Expr>),
+    Each(Box<Each>),
+}
+
+/// A function of `value` for each `name` of a history.
+#[derive(Clone, Debug)]
+pub(crate) struct Each {
+    pub(crate) function: Name,
+    pub(crate) value: Expr,
+    pub(crate) name: Name,
+    pub(crate) history: Name,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,7 +326,8 @@ pub(crate) fn file<'t>(tokens: &'t [Token<'t>]) -> Result<File, Diagnostic> {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).unwrap_or(token);
         // A statement that begins with such a word, which is else a name.
         if matches!(before.text, "for" | "while") && expected == Some("=") {
-            return Diagnostic::error(before.span.clone(), "a law has no loops");
+            return Diagnostic::error(before.span.clone(), "a law has no such loop")
+                .help("write repeat n at most 30, or sum(x for x in history)");
         }
         if expected == Some(NO_BRANCH) {
             let error = format!("an \"if\" has at most {MAX_BRANCHES} \"elif\"");
@@ -348,7 +388,7 @@ fn file_items(input: &mut Tokens<'_>) -> Parsed<File> {
 }
 
 fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
-    const ITEMS: &str = "summary, source, pacing, parameter, state, let, on or deviation";
+    const ITEMS: &str = "summary, source, pacing, parameter, state, history, let, on or deviation";
     let quoted = || cut_err(expect("a text in double quotes", text));
     let named = || cut_err(expect("a name", name));
     expect(
@@ -362,22 +402,28 @@ fn item(input: &mut Tokens<'_>) -> Parsed<Item> {
                 preceded(word("parameter"), named()),
                 opt(text),
                 preceded(must("="), value),
-                opt(word("packets")).map(|word| word.is_some()),
+                opt(alt((word("packets").value("packets"), word("bits").value("bits")))),
                 opt(preceded(word("in"), cut_err(allowed))),
                 terminated(
                     cut_err(expect("in and a range, or what it means in double quotes", text)),
                     cut_err(newline),
                 ),
             )
-                .map(|(name, symbol, default, packets, allowed, meaning)| {
-                    Item::Parameter(Parameter { name, symbol, default, packets, allowed, meaning })
+                .map(|(name, symbol, default, counts, allowed, meaning)| {
+                    Item::Parameter(Parameter { name, symbol, default, counts, allowed, meaning })
                 }),
             (
                 preceded(word("state"), named()),
+                opt(text.with_span()),
                 preceded(must("="), value),
                 terminated(opt(text), cut_err(newline)),
             )
-                .map(|(name, initial, meaning)| Item::State { name, initial, meaning }),
+                .map(|(name, symbol, initial, meaning)| {
+                    let symbol = symbol.map(|(text, span)| Name { text, span });
+                    Item::State { name, symbol, initial, meaning }
+                }),
+            (preceded(word("history"), named()), delimited(must("of"), value, cut_err(newline)))
+                .map(|(name, size)| Item::History { name, size }),
             (preceded(word("let"), named()), assigned)
                 .map(|(name, value)| Item::Let { name, value }),
             (preceded(word("on"), cut_err(expect("the name of a hook", name))), block)
@@ -423,7 +469,7 @@ fn block(input: &mut Tokens<'_>) -> Parsed<Vec<Statement>> {
 }
 
 fn statement(input: &mut Tokens<'_>) -> Parsed<Statement> {
-    const STATEMENTS: &str = "a statement: let, return, if, pass or an assignment";
+    const STATEMENTS: &str = "a statement: let, return, if, repeat, pass or an assignment";
     // A choice by the first word needs less of the stack than one of parsers.
     let first = peek(any).parse_next(input)?;
     match first.text {
@@ -439,9 +485,19 @@ fn statement(input: &mut Tokens<'_>) -> Parsed<Statement> {
             any.parse_next(input)?;
             branch(input)
         }
+        "repeat" if input.get(1).is_some_and(|next| next.text != "=") => {
+            let count = preceded(any, value).parse_next(input)?;
+            (must("at"), must("most")).parse_next(input)?;
+            Ok(Statement::Repeat { count, most: value(input)?, body: block(input)? })
+        }
         "pass" => (any, cut_err(newline)).value(Statement::Pass).parse_next(input),
         _ => {
             let name = expect(STATEMENTS, name).parse_next(input)?;
+            if opt(word("(")).parse_next(input)?.is_some() {
+                let value = terminated(value, must(")")).parse_next(input)?;
+                cut_err(newline).parse_next(input)?;
+                return Ok(Statement::Add { name, value });
+            }
             Ok(Statement::Assign { name, value: assigned(input)? })
         }
     }
@@ -590,7 +646,21 @@ fn operand(first: &Token<'_>, input: &mut Tokens<'_>) -> Parsed<Expr> {
 
 /// The arguments of a function, after the opening bracket.
 fn call(name: Name, input: &mut Tokens<'_>) -> Parsed<Expr> {
-    let mut arguments = Vec::from([value(input)?]);
+    if let Some(end) = opt(word(")")).parse_next(input)? {
+        let span = name.span.start..end;
+        return Ok(Expr { kind: ExprKind::Call(name, Vec::new()), span });
+    }
+    let first = value(input)?;
+    if opt(word("for")).parse_next(input)?.is_some() {
+        let each = cut_err(expect("a name", self::name)).parse_next(input)?;
+        must("in").parse_next(input)?;
+        let history = cut_err(expect("the name of a history", self::name)).parse_next(input)?;
+        let end = must(")").parse_next(input)?;
+        let span = name.span.start..end;
+        let each = Each { function: name, value: first, name: each, history };
+        return Ok(Expr { kind: ExprKind::Each(Box::new(each)), span });
+    }
+    let mut arguments = Vec::from([first]);
     while opt(word(",")).parse_next(input)?.is_some() {
         arguments.push(value(input)?);
     }

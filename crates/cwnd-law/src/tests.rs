@@ -295,8 +295,18 @@ fn faults_are_named_where_they_are() {
         ("w0 = w\n", "w0 += 1\n", (25, 12), "expected \"=\", found +: write w0 = w0 + 1"),
         ("w0 = w\n", "w0 *= w + 1\n", (25, 12), "expected \"=\", found *: write w0 = w0 * (w + 1)"),
         ("w0 = w\n", "w0 - 1\n", (25, 12), "expected \"=\", found -"),
-        ("    w_max = none\n", "    while w > 1:\n", (28, 5), "a law has no loops"),
-        ("    w_max = none\n", "    for i in w:\n", (28, 5), "a law has no loops"),
+        (
+            "    w_max = none\n",
+            "    while w > 1:\n",
+            (28, 5),
+            "a law has no such loop: write repeat n at most 30, or sum(x for x in history)",
+        ),
+        (
+            "    w_max = none\n",
+            "    for i in w:\n",
+            (28, 5),
+            "a law has no such loop: write repeat n at most 30, or sum(x for x in history)",
+        ),
         (
             "if why is timeout",
             "if why == timeout",
@@ -459,6 +469,20 @@ fn states_that_are_times_are_shown_in_seconds() {
 }
 
 #[test]
+fn a_state_is_shown_by_its_symbol() {
+    let parse = |symbol: &str| {
+        let hooks = "on grow:\n return w + a\non cut:\n a = 2\n return w\n";
+        Law::parse(&format!("law l \"l\"\nstate a \"{symbol}\" = 1 \"a\"\n{hooks}"))
+    };
+    let law = parse("alpha_1").unwrap();
+    assert_eq!(law.instance(&[]).states().collect::<Vec<_>>(), [("alpha_1", 1.0)]);
+    for symbol in ["", "a,b", "α"] {
+        let error = parse(symbol).unwrap_err();
+        assert_eq!(error.message, "a gauge is called by letters, digits and _", "{symbol}");
+    }
+}
+
+#[test]
 fn a_parameter_has_a_symbol_and_a_unit() {
     let parse = |parameter: &str| {
         Law::parse(&format!(
@@ -470,6 +494,7 @@ fn a_parameter_has_a_symbol_and_a_unit() {
         ("\"β\" = 1/2 packets in (0, 1)", "β", "packets"),
         ("\"τ\" = 1 s in [1 ms, 2 s]", "τ", "s"),
         ("= 1 /s in [0, 2 /s]", "p", "/s"),
+        ("= 1e6 /s bits in [0, 1e9 /s]", "p", "bit/s"),
     ] {
         let law = parse(parameter).unwrap();
         let [declared] = law.parameters() else { panic!("one parameter") };
@@ -485,6 +510,13 @@ fn a_parameter_has_a_symbol_and_a_unit() {
     for parameter in ["= 1 s packets in [0, 2 s]", "= on packets", "= a packets in {a, b}"] {
         let error = parse(parameter).unwrap_err();
         assert_eq!(error.message, "a number of packets is a plain number", "{parameter}");
+    }
+    for parameter in ["= 1 bits in [0, 2]", "= 1 s bits in [0, 2 s]", "= on bits"] {
+        let error = parse(parameter).unwrap_err();
+        assert_eq!(
+            error.message, "a number of bits is one in a second: 1e6 /s bits",
+            "{parameter}"
+        );
     }
 }
 
@@ -772,6 +804,100 @@ fn ends_of_ranges_are_finite() {
     assert_eq!(Law::parse(&text).unwrap_err().message, "this must be a finite number");
 }
 
+/// A law with a history.
+fn with_history(body: &str) -> Result<Law, crate::Diagnostic> {
+    Law::parse(&format!(
+        "law h \"h\"\nstate a = 0 \"a\"\nstate b = none \"b\"\nhistory peaks of 3\nlet best = max(peaks) or 7\n\
+         on grow:\n return w\non cut:\n peaks.add(w)\n{body} return w\n"
+    ))
+}
+
+#[test]
+fn a_history_has_the_last_values() {
+    let law = with_history(
+        " a = count(peak > 2 for peak in peaks)\n b = mean(peaks) if w > 1 else none\n",
+    );
+    let law = law.unwrap();
+    let mut instance = law.instance(&[]);
+    let mut last = [1.0, f64::NAN, 3.0, 4.0, 8.0].map(|w| {
+        instance.call(Hook::Cut, |_| Some(w));
+        let states: Vec<f64> = instance.states().map(|(_, value)| value).collect();
+        (states[0], states[1])
+    });
+    // None is NaN, which equals nothing.
+    for (_, mean) in last.iter_mut().filter(|(_, mean)| mean.is_nan()) {
+        *mean = -1.0;
+    }
+    assert_eq!(last, [(0.0, -1.0), (0.0, -1.0), (1.0, 2.0), (2.0, 8.0 / 3.0), (3.0, 5.0)]);
+    let law = with_history(" peaks = peaks / 2\n a = best\n").unwrap();
+    let mut instance = law.instance(&[]);
+    for (w, best) in [(8.0, 4.0), (2.0, 2.0), (1.0, 1.0), (0.5, 0.25)] {
+        instance.call(Hook::Cut, |_| Some(w));
+        assert_eq!(instance.states().next(), Some(("a", best)), "{w}");
+    }
+}
+
+#[test]
+fn faults_of_histories_are_named() {
+    for (body, message) in [
+        (
+            " a = peaks\n",
+            "peaks is a history, which is no value: functions of histories are count, max, mean, min, sum",
+        ),
+        (
+            " a = max(peaks)\n",
+            "a is never none, this value may be: write \"or\" and another value, or begin the state with none",
+        ),
+        (
+            " a = sqrt(peaks)\n",
+            "sqrt is no function of a history: functions of histories are count, max, mean, min, sum",
+        ),
+        (" a = sum(w)\n", "sum is of a history"),
+        (" a = sum(1 for peak in w)\n", "w is no history"),
+        (" a = sum(1 for w in peaks)\n", "w is the name of a value that \"on grow\" is given"),
+        (
+            " a = count(peak for peak in peaks)\n",
+            "this must be true or false, it is a plain number",
+        ),
+        (
+            " peaks = w\n",
+            "a history is multiplied or divided: peaks = peaks * value: peaks.add(value) adds a value",
+        ),
+        (" peaks = peaks * 2 s\n", "a factor is a plain number, this is in seconds"),
+        (" peaks.add(2 s)\n", "peaks has values that are a plain number, this is in seconds"),
+        (
+            " peaks.add(now)\n",
+            "peaks has values that are a plain number, this is a time of the clock",
+        ),
+        (" peaks.push(w)\n", "a value is added to a history, such as peaks.add(w)"),
+        (" a.add(w)\n", "no history is called a"),
+        (" let peaks = 1\n", "peaks is the name of a history"),
+        (
+            " for peak in peaks:\n",
+            "a law has no such loop: write repeat n at most 30, or sum(x for x in history)",
+        ),
+    ] {
+        assert_eq!(with_history(body).unwrap_err().to_string(), message, "{body}");
+    }
+    for (size, message) in [
+        ("0", "this must be a whole number of values, at least 1"),
+        ("2.5", "this must be a whole number of values, at least 1"),
+        ("2 s", "this must be a whole number of values, at least 1"),
+        ("64", "states and histories need more than the 64 registers of a law"),
+        ("1e300", "states and histories need more than the 64 registers of a law"),
+    ] {
+        let hooks = "on grow:\n return w\non cut:\n return w\n";
+        let text = format!("law h \"h\"\nhistory peaks of {size}\n{hooks}");
+        assert_eq!(Law::parse(&text).unwrap_err().to_string(), message, "{size}");
+    }
+    let unused = " a = count(peaks)\n peaks.add(a)\n b = w\n";
+    let text = with_history(unused).unwrap();
+    let text = text.text().replace(" peaks.add(w)\n", "").replace(" peaks.add(a)\n", "");
+    let law = Law::parse(&text).unwrap();
+    let warnings: Vec<_> = law.warnings().iter().map(ToString::to_string).collect();
+    assert!(warnings.contains(&"no value is added to the history peaks".into()), "{warnings:?}");
+}
+
 /// An operation costs at least a nanosecond: the code of each hook ends, at the latest at its last
 /// word.
 #[test]
@@ -785,4 +911,81 @@ fn skips_lead_forward_and_stay_in_the_code() {
         }
         assert_eq!(law.code.last().map(|word| word.op), Some(crate::code::Op::End));
     }
+}
+
+/// Each call is another number of the same sequence, whatever the law keeps.
+#[test]
+fn random_numbers_are_drawn_in_hooks() {
+    let law = |body: &str| {
+        Law::parse(&format!(
+            "law r \"r\"\nstate a = 0 \"a\"\nstate b = 1 \"b\"\non grow:\n return w + b\non cut:\n{body} return a\n"
+        ))
+    };
+    let text = " a = random() - random()\n";
+    let draw = |seed| {
+        let drawn = law(text).unwrap();
+        let mut instance = drawn.instance(&[]).seeded(seed);
+        [(); 3].map(|()| instance.call(Hook::Cut, |_| Some(1.0)).unwrap())
+    };
+    // The first numbers of SplitMix64 with the seed 0.
+    let unit = |z: u64| (z >> 11) as f64 * 2_f64.powi(-53);
+    assert_eq!(draw(0)[0], unit(0xe220_a839_7b1d_cdaf) - unit(0x6e78_9e6a_a1b9_65f4));
+    let all = [draw(0), draw(7)].concat();
+    for (at, number) in all.iter().enumerate() {
+        assert!(!all[..at].contains(number), "{all:?}");
+    }
+    assert!(law(text).unwrap().is_random() && !Law::parse(SIMD).unwrap().is_random());
+    for (body, message) in [
+        (" a = random(1)\n", "random() has no value in its brackets"),
+        (" a = sqrt()\n", "sqrt is of one value"),
+        (" a = min()\n", "min is of at least two values"),
+        (
+            " return a\non answers_mark:\n return random() < 0.5\non enter:\n",
+            "\"on answers_mark\" may not change the state",
+        ),
+        (" a = rando()\n", "no function is called rando: did you mean random?"),
+    ] {
+        assert_eq!(law(body).unwrap_err().to_string(), message, "{body}");
+    }
+    let text = "law r \"r\"\nstate a = random()\non grow:\n return w\non cut:\n return w\n";
+    assert_eq!(Law::parse(text).unwrap_err().message, "random numbers are drawn in hooks");
+}
+
+#[test]
+fn a_block_is_repeated() {
+    let law = |body: &str| {
+        Law::parse(&format!(
+            "law r \"r\"\nstate a = 0 \"a\"\nstate b = none \"b\"\non grow:\n return w\non cut:\n a = 0\n{body} return a\n"
+        ))
+    };
+    let counted = law(" repeat w at most 3:\n  let one = 1\n  a = a + one\n").unwrap();
+    let mut instance = counted.instance(&[]);
+    for (w, times) in
+        [(0.0, 0.0), (0.5, 1.0), (2.0, 2.0), (3.0, 3.0), (9.0, 3.0), (-1.0, 0.0), (f64::NAN, 0.0)]
+    {
+        assert_eq!(instance.call(Hook::Cut, |_| Some(w)), Some(times), "{w}");
+    }
+    // What a block knows of none holds in the next one, and after it if it held before.
+    assert!(law(" b = 1\n repeat w at most 2:\n  a = a + b\n a = b\n").is_ok());
+    for (body, message) in [
+        (
+            " repeat w at most 2:\n  b = 1\n a = b\n",
+            "a is never none, this value may be: write \"or\" and another value, or begin the state with none",
+        ),
+        (
+            " b = 1\n repeat w at most 2:\n  a = a + b\n  b = none\n",
+            "b may be none here: write \"or\" and another value, or test it by \"is none\"",
+        ),
+        (" repeat w at most 65:\n  pass\n", "this must be a number from 1 to 64"),
+        (" repeat w at most a:\n  pass\n", "this must be a number from 1 to 64"),
+        (
+            " repeat now at most 2:\n  pass\n",
+            "a count is a plain number, this is a time of the clock",
+        ),
+        (" repeat w:\n  pass\n", "expected \"at\", found :"),
+    ] {
+        assert_eq!(law(body).unwrap_err().to_string(), message, "{body}");
+    }
+    let named = "law r \"r\"\nstate repeat = 1 \"r\"\non grow:\n repeat = w\n return w\non cut:\n return repeat\n";
+    assert_eq!(Law::parse(named).err(), None);
 }

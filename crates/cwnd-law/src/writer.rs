@@ -53,7 +53,9 @@ impl Writer {
             };
         }
         let less = depth - 1;
-        match self.below(10) {
+        match self.below(12) {
+            11 if !matches!(self.hook, "threshold" | "window" | "interval") => "random()".into(),
+            10 | 11 => self.of_history(less),
             0 | 1 => {
                 let (x, y) = (self.number(less), self.number(less));
                 format!("({x} {} {y})", self.of(&["+", "-", "*", "/", "^"]))
@@ -81,6 +83,30 @@ impl Writer {
                 format!("(({input} or (now - last_cut)) / 1 s)")
             }
             _ => self.number(less),
+        }
+    }
+
+    /// A number of the values of a history.
+    fn of_history(&mut self, depth: u32) -> String {
+        self.written += 1;
+        let each = format!("e{}", self.written);
+        let before = self.locals.len();
+        match self.below(6) {
+            0 => self.of(&["sum(h)", "count(h)", "(sum(waits) / 1 s)"]).to_string(),
+            1 => format!("({}(h) or {})", self.of(&["max", "mean", "min"]), self.number(depth)),
+            2 => format!("((max(waits) or {}) / 1 s)", self.seconds(depth)),
+            3 => format!("count({each} > {} for {each} in waits)", self.seconds(depth)),
+            kind => {
+                self.locals.push(each.clone());
+                let value = self.number(depth);
+                self.locals.truncate(before);
+                match (kind, self.of(&["max", "mean", "min"])) {
+                    (4, function) => {
+                        format!("({function}({value} + {each} for {each} in h) or 1)")
+                    }
+                    _ => format!("sum({each} * {value} for {each} in h)"),
+                }
+            }
         }
     }
 
@@ -180,7 +206,24 @@ impl Writer {
         let before = self.locals.len();
         for _ in 0..=self.below(3) {
             let depth_of = self.of(&[0, 1, 2]);
-            match self.below(13) {
+            match self.below(17) {
+                16 if depth > 0 => {
+                    let (count, most) = (self.number(1), self.of(&[1, 3]));
+                    self.line(indent, &format!("repeat {count} at most {most}:"));
+                    self.block(indent + 2, 0);
+                }
+                13 => {
+                    let value = self.number(depth_of);
+                    self.line(indent, &format!("h.add({value})"));
+                }
+                14 => {
+                    let value = self.seconds(depth_of);
+                    self.line(indent, &format!("waits.add({value})"));
+                }
+                15 => {
+                    let (of, value) = (self.of(&["h = h *", "waits = waits /"]), self.number(1));
+                    self.line(indent, &format!("{of} {value}"));
+                }
                 8 => {
                     let (to, value) = (self.of(&["t", "t2", "u"]), self.instant(depth_of));
                     self.line(indent, &format!("{to} = {value}"));
@@ -320,6 +363,8 @@ impl Writer {
             "state u = none \"perhaps a time\"",
             "state gap = 0 \"seconds\"",
             "state last = none \"perhaps a signal\"",
+            "history h of 3",
+            "history waits of 2",
             "let root = sqrt(a + b) * p",
             "let pace = min_rtt or now - last_cut if root > 1 else gap + 1 ms",
         ] {
@@ -343,6 +388,7 @@ impl Writer {
         for line in ["t = t2", "t2 = u or t", "f2 = f", "gap = 0 s * a", "m = a", "a = b"] {
             writer.line(3, line);
         }
+        writer.line(3, "waits.add(gap)");
         writer.line(0, "on observe:");
         writer.line(3, "u = now");
         writer.text

@@ -15,7 +15,7 @@ const LAWS: usize = 1500;
 /// Calls of each law's hooks.
 const CALLS: usize = 40;
 /// `struct law` in 64-bit words: operations, inputs, hooks and registers.
-const LAW: usize = 128 + 64 + 16 + REGISTERS;
+const LAW: usize = 256 + 64 + 16 + REGISTERS;
 const GIVEN: usize = 64;
 const ROW: usize = LAW + 2 + GIVEN;
 const RESULTS: usize = 2 + REGISTERS;
@@ -51,9 +51,9 @@ fn half(words: &[u64], at: usize) -> u32 {
 
 /// The form of each input of a hook, as the loader writes it.
 fn forms(words: &[u64], hook: Hook) -> impl Iterator<Item = [u8; 4]> {
-    let routine = half(&words[192..], hook as usize);
+    let routine = half(&words[320..], hook as usize);
     let (first, count) = (routine >> 16 & 0xff, routine >> 24);
-    (first..first + count).map(|at| half(&words[128..], at as usize).to_le_bytes())
+    (first..first + count).map(|at| half(&words[256..], at as usize).to_le_bytes())
 }
 
 fn call(random: &mut Writer, laws: &[Random], number: usize) -> Call {
@@ -131,9 +131,9 @@ fn random_laws_compute_the_same_bits() {
         assert_eq!(differs, None, "register after {hook:?}\n{}", law.text());
     });
     let operations: BTreeSet<u8> = laws.iter().flat_map(|law| operations(&law.words)).collect();
-    assert_eq!(operations.len(), 25);
+    assert_eq!(operations.len(), 27);
 }
 
 fn operations(words: &[u64]) -> impl Iterator<Item = u8> {
-    (0..256).map(|at| half(words, at) as u8)
+    (0..512).map(|at| half(words, at) as u8)
 }

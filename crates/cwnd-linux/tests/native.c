@@ -6,11 +6,8 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "aiad.h"
-#include "aira.h"
 #include "bbr3.h"
 #include "cubic.h"
-#include "daimd.h"
 
 /* An event (`words` of bbr3.rs): the window, the pacing rate and the state with the close decisions after it, and the
  * longest time over which extra_acked has counted. */
@@ -106,45 +103,6 @@ static void compute(const u64 *in, u64 *out)
 		out[0] = fx_mul(a[0], a[1], a[2]);
 		out[1] = fx_ratio(a[0], a[1], a[2]);
 		out[2] = a[0] ? fx_zeros(a[0]) : 0;
-		break;
-	}
-	case 4: { /* w, acked, lost and sent of two rounds, w at the cut */
-		struct aira_state s = {0};
-
-		out[0] = aira_cut(params, &s, a[6], 0);
-		aira_round(params, &s, a[2], a[3]);
-		out[1] = aira_a(&s);
-		aira_round(params, &s, a[4], a[5]);
-		out[2] = aira_a(&s);
-		out[3] = aira_grow(params, &s, a[0], a[1]);
-		break;
-	}
-	case 5: { /* w, minimum round-trip time, times and packets of three samples */
-		struct aiad_state s = {0};
-		int k;
-
-		aiad_observe(params, &s, 1, 0);
-		for (k = 0; k < 3; k++) {
-			aiad_observe(params, &s, a[2 + 2 * k + 1], a[2 + 2 * k]);
-			out[k] = s.rate;
-		}
-		out[3] = aiad_cut(params, &s, a[0], a[1]);
-		break;
-	}
-	case 6: { /* rate, arrival, arrival, rtt, bytes, w */
-		struct daimd_state s = {0};
-
-		daimd_start(params, &s, a[5], a[3]);
-		out[0] = s.rate;
-		s.rate = a[0];
-		daimd_tick(params, &s, a[4]);
-		out[1] = s.rate;
-		s.rate = a[0];
-		daimd_cut(params, &s);
-		out[2] = s.rate;
-		daimd_observe(params, &s, a[1], a[3]);
-		daimd_observe(params, &s, a[2], a[3]);
-		out[3] = s.window;
 		break;
 	}
 	case 7: { /* the times of an epoch and a round trip, w at two cuts, w0, w, acked */

@@ -165,7 +165,7 @@
 //! | the idea is | implement | example |
 //! |---|---|---|
 //! | a formula for the window at an acknowledgement and at a loss | [`WindowLaw`]; [`Windowed`] makes it a controller | [a law](examples#a-law) |
-//! | a formula for the sending rate in each control interval | [`RateLaw`]; [`Paced`] makes it a controller | [`laws::daimd`] |
+//! | a formula for the sending rate in each control interval | [`RateLaw`]; [`Paced`] makes it a controller | [`laws::tfrc`] |
 //! | a model of the path with its own state machine, such as BBR | [`Controller`], with [`parts`] | [a whole controller](examples#a-whole-controller) |
 //! | another slow start for any window law | [`SlowStartLaw`], in [`Settings::slow_start`] | |
 //! | other rules of a stack around any window law | [`Conventions`] | |

@@ -109,8 +109,7 @@ fn cards() -> Vec<(Card, Vec<&'static Algorithm>)> {
             continue;
         }
         let directory = if algorithm.kind() == Kind::Whole { controllers() } else { laws() };
-        let file = if algorithm.name == "westwood" { "aiad" } else { algorithm.name };
-        files.entry(directory.join(file)).or_default().push(algorithm);
+        files.entry(directory.join(algorithm.name)).or_default().push(algorithm);
     }
     let read = |file: PathBuf| Card::read(&file.with_extension("rs"));
     files.into_iter().map(|(file, algorithms)| (read(file), algorithms)).collect()

@@ -15,9 +15,8 @@ macro_rules! laws {
 }
 
 const LAWS: &[(&str, &str)] = laws![
-    "../src/laws/": "aimd", "bic", "binomial", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
-        "prague", "reno", "scalable", "simd", "sqrt", "vegas";
-    "laws_in_files/": "aira", "daimd";
+    "../src/laws/": "aiad", "aimd", "aira", "bic", "binomial", "daimd", "dctcp", "friendly", "gaimd", "highspeed", "iiad",
+        "prague", "reno", "scalable", "simd", "sqrt", "udt", "vegas", "westwood";
 ];
 
 fn declare_all() {
@@ -44,6 +43,8 @@ const SPECS: &[&str] = &[
     "aira",
     "aira(beta=1/4, bound=0, mail=off, timeout=ends, ratio=2)",
     "aira(reset=off, increase=off, rounds=10)",
+    "aira(peak=mean, ratio=1.25)",
+    "aira(peak=largest, decrease=off)",
     "scalable",
     "scalable(a=0.02, b=1/4, low=20, pacing=1.2)",
     "binomial",
@@ -58,6 +59,17 @@ const SPECS: &[&str] = &[
     "prague",
     "prague(1/3, 60ms, 3)",
     "prague(pacing=0, transition=0)",
+    "aiad",
+    "aiad(rate=receiver, tau=20ms)",
+    "aiad(tau=5ms)",
+    "aiad(filter=fixed)",
+    "westwood(tau=50ms)",
+    "daimd",
+    "daimd(capacity=20mbit, feedback=packet)",
+    "daimd(lambda=1/2, feedback=syn, delay=off)",
+    "daimd(3, 1/4, 20ms, feedback=report)",
+    "udt",
+    "udt(20ms, 3)",
 ];
 
 fn of_file(spec: &str) -> String {
@@ -98,29 +110,6 @@ proptest! {
         let needs = (own.needs(), file.needs());
         prop_assert_eq!(needs.0.ecn, needs.1.ecn);
     }
-
-    /// Seconds are rounded where cwnd's own law counts nanoseconds: the rates differ by that.
-    #[test]
-    fn a_rate_law_of_a_file_is_the_law(
-        feedback in proptest::sample::select(&["event", "packet", "syn", "report"][..]),
-        events in events(150),
-    ) {
-        declare_all();
-        let parameters = format!("feedback={feedback}, lambda=1/2");
-        let mut own = controller(&format!("daimd({parameters}, delay=off)"), &Settings::default());
-        let mut file = controller(&format!("daimd.law({parameters})"), &Settings::default());
-        prop_assert!(own.needs() == file.needs());
-        for (now, event) in events {
-            own.on(now, &event);
-            file.on(now, &event);
-            let (a, b) = (own.output(), file.output());
-            let rate = |output: &Output| output.pace.map_or(1.0, |pace| pace.as_per_sec());
-            let near = |a: f64, b: f64| a == b || (a / b - 1.0).abs() < 1e-9;
-            prop_assert!(near(rate(&a), rate(&b)), "{a:?} {b:?}");
-            prop_assert!(near(a.window.get(), b.window.get()), "{a:?} {b:?}");
-            prop_assert_eq!(a.wake, b.wake);
-        }
-    }
 }
 
 #[test]
@@ -136,10 +125,7 @@ fn texts_of_the_registry_are_canonical_and_their_laws_are_known() {
         let algorithm = cwnd::registry::find(name.trim_end_matches(".law")).unwrap();
         let law = cwnd_law::Law::parse(text).unwrap();
         assert_eq!(law.warnings(), [], "{name}");
-        // The texts of tests are those of laws in Rust.
-        let own = algorithm.law().map(cwnd_law::Law::hash);
-        let expected = (!["aira.law", "daimd.law"].contains(name)).then(|| law.hash());
-        assert_eq!(own, expected, "{name}");
+        assert_eq!(algorithm.law().map(cwnd_law::Law::hash), Some(law.hash()), "{name}");
     }
 }
 
@@ -156,7 +142,7 @@ fn a_declared_law_has_its_parameters_and_those_of_the_machine() {
     assert_eq!(error, "simd.law: beta cannot be \"2\": it is a number with 0 < beta < 1");
     let rate = Spec::parse("daimd.law(syn=20ms)").unwrap();
     assert_eq!((rate.algorithm().kind(), rate.get("syn")), (Kind::Rate, Some(0.02)));
-    assert!(rate.algorithm().equations[0].starts_with("on clock:"));
+    assert!(rate.algorithm().equations[0].starts_with("let nanos ="));
 }
 
 #[test]

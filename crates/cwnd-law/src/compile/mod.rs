@@ -1,17 +1,18 @@
 //! From the syntax of a law to its code: names, types, units, values that may be none, and limits.
 
 mod conditions;
+mod histories;
 pub(crate) mod names;
 pub(crate) mod parameters;
 mod registers;
-mod statements;
+pub(crate) mod statements;
 mod unused;
 pub(crate) mod values;
 
 use crate::Diagnostic;
-use crate::code::{MAX_CODE, MAX_COST, REGISTERS};
+use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP, REGISTERS};
 use crate::hook::{Hook, Kind, Type};
-use crate::law::{Law, State};
+use crate::law::{History, Law, State};
 use crate::syntax::{File, Item, Name, Statement};
 use alloc::format;
 use alloc::string::String;
@@ -61,9 +62,9 @@ pub(crate) fn law(file: &File) -> Checked<Law> {
     // from those of other states: an expression whose type is open is of any, until no other is
     // left.
     loop {
-        let before: Vec<Type> = compiler.names.states.iter().map(|state| state.kind).collect();
+        let before: Vec<Type> = compiler.names.kinds().collect();
         compiler.bodies(file)?;
-        if compiler.names.states.iter().map(|state| state.kind).eq(before) {
+        if compiler.names.kinds().eq(before) {
             if compiler.settled {
                 break;
             }
@@ -85,9 +86,19 @@ impl<'f> Compiler<'f> {
                     let parameter = self.parameter(parameter)?;
                     self.names.add_parameter(name, parameter)?;
                 }
-                Item::State { name, initial, .. } => {
+                Item::State { name, symbol, initial, .. } => {
                     self.names.check_new(name)?;
+                    if let Some(Name { text, span }) = symbol
+                        && (text.is_empty()
+                            || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+                    {
+                        return fault(span, "a gauge is called by letters, digits and _");
+                    }
                     self.names.add_state(name, initial)?;
+                }
+                Item::History { name, size } => {
+                    self.names.check_new(name)?;
+                    self.names.add_history(name, size)?;
                 }
                 Item::Let { name, value } => {
                     self.names.check_new(name)?;
@@ -183,9 +194,16 @@ impl<'f> Compiler<'f> {
             );
             return fault(&name.span, message);
         }
+        let branch = self.code.longest_skip();
+        if branch > MAX_SKIP {
+            let message = format!(
+                "a branch of \"on {}\" has {branch} operations; {MAX_SKIP} are allowed",
+                name.text
+            );
+            return fault(&name.span, message);
+        }
         let cost = self.code.end_body();
-        let fixed = self.names.kept_registers() + self.names.parameters.len();
-        let registers = fixed + self.code.registers();
+        let registers = self.names.kept + self.names.parameters.len() + self.code.registers();
         if registers > REGISTERS {
             let message = format!(
                 "the law needs {registers} registers for states, parameters, numbers and values; \
@@ -206,7 +224,7 @@ impl<'f> Compiler<'f> {
 
     /// The law of the code.
     fn finish(self, file: &File) -> Law {
-        let first_parameter = self.names.kept_registers();
+        let first_parameter = self.names.kept;
         let code = self.code.number(first_parameter, self.names.parameters.len());
         let mut places = [0; Hook::ALL.len()];
         for (place, body) in code.bodies.iter().enumerate() {
@@ -217,17 +235,23 @@ impl<'f> Compiler<'f> {
         let text = |wanted: fn(&Item) -> Option<&String>| -> Vec<String> {
             file.items.iter().filter_map(wanted).cloned().collect()
         };
-        let meanings = file.items.iter().filter_map(|item| match item {
-            Item::State { meaning, .. } => Some(meaning),
+        let shown = file.items.iter().filter_map(|item| match item {
+            Item::State { symbol, meaning, .. } => Some((symbol, meaning)),
             _ => None,
         });
-        let states = self.names.states.iter().zip(meanings).map(|(state, meaning)| State {
+        let states = self.names.states.iter().zip(shown).map(|(state, (symbol, meaning))| State {
             name: state.name.text.clone(),
+            symbol: symbol.as_ref().unwrap_or(state.name).text.clone(),
             meaning: meaning.clone().unwrap_or_default(),
             register: state.register as u8,
             present: state.may_be_none.then_some(state.register as u8 + 1),
             instant: state.kind == Type::Instant,
             truth: state.kind == Type::Truth,
+        });
+        let histories = self.names.histories.iter().map(|history| History {
+            name: history.name.text.clone(),
+            count: history.register,
+            values: history.size,
         });
         let fixed = self.names.expressions.iter().filter_map(|named| {
             named.register.map(|register| (named.name.text.clone(), register as u8))
@@ -244,6 +268,8 @@ impl<'f> Compiler<'f> {
             ),
             pacing: self.pacing,
             states: states.collect(),
+            histories: histories.collect(),
+            generator: self.names.generator.map(|register| register as u8),
             fixed: fixed.collect(),
             parameters: self.names.parameters.into_iter().map(|declared| declared.is).collect(),
             warnings: self.warnings,

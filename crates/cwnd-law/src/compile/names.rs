@@ -1,7 +1,7 @@
 //! The names that a law declares and is given, and messages for those that it does not know.
 
 use super::registers::Register;
-use super::values::{FUNCTIONS, Value};
+use super::values::{FOLDS, FUNCTIONS, RANDOM, Value};
 use super::{Checked, fault};
 use crate::Diagnostic;
 use crate::code::REGISTERS;
@@ -9,6 +9,7 @@ use crate::hook::{Hook, Input, Kind, LIMITS, SIGNALS, Type};
 use crate::law::{Domain, Parameter};
 use crate::nearest::nearest;
 use crate::syntax::{Binary, Expr, ExprKind, Name};
+use crate::unit::Unit;
 use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -57,6 +58,28 @@ impl Variable<'_> {
     }
 }
 
+/// A history: the register of the count of its values, and behind it those of the values, the newest
+/// last. One without a value is not a number.
+#[derive(Clone, Copy)]
+pub(super) struct History<'f> {
+    pub(super) name: &'f Name,
+    pub(super) kind: Type,
+    pub(super) register: usize,
+    pub(super) size: usize,
+    pub(super) read: bool,
+    pub(super) written: bool,
+}
+
+impl History<'_> {
+    pub(super) fn count(&self) -> Register {
+        Register::State(self.register)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = Register> + Clone + use<> {
+        (self.register + 1..=self.register + self.size).map(Register::State)
+    }
+}
+
 /// A value of a hook, and its temporary registers.
 pub(super) struct Local<'f> {
     pub(super) name: &'f Name,
@@ -85,12 +108,20 @@ pub(super) struct Names<'f> {
     pub(super) states: Vec<Variable<'f>>,
     /// How many of them have a value: an initial value knows those before it.
     pub(super) ready: usize,
+    pub(super) histories: Vec<History<'f>>,
+    /// The register of the generator of random numbers, if the law draws one.
+    pub(super) generator: Option<usize>,
+    /// The registers of states, histories and expressions of parameters.
+    pub(super) kept: usize,
     pub(super) expressions: Vec<Named<'f>>,
     /// How many of them an expression may name: a named expression knows those before it.
     pub(super) visible: usize,
     /// The hook that is compiled; nothing for the initial values.
     pub(super) hook: Option<Hook>,
     pub(super) locals: Vec<Local<'f>>,
+    /// The first of them that an expression may name: a named expression does not see the values of
+    /// the hook that uses it.
+    pub(super) first_local: usize,
 }
 
 impl<'f> Names<'f> {
@@ -100,10 +131,14 @@ impl<'f> Names<'f> {
             parameters: Vec::new(),
             states: Vec::new(),
             ready: 0,
+            histories: Vec::new(),
+            generator: None,
+            kept: 0,
             expressions: Vec::new(),
             visible: 0,
             hook: None,
             locals: Vec::new(),
+            first_local: 0,
         }
     }
 
@@ -133,6 +168,9 @@ impl<'f> Names<'f> {
         if self.state(text).is_some() {
             return taken("a state");
         }
+        if self.history(text).is_some() {
+            return taken("a history");
+        }
         if self.expressions.iter().any(|named| named.name.text == text) {
             return taken("another expression");
         }
@@ -155,20 +193,43 @@ impl<'f> Names<'f> {
     }
 
     pub(super) fn add_state(&mut self, name: &'f Name, initial: &'f Expr) -> Checked<()> {
-        if self.state_registers() >= REGISTERS {
-            let message = format!("states need more than the {REGISTERS} registers of a law");
-            return fault(&name.span, message);
-        }
+        let may_be_none = matches!(initial.kind, ExprKind::None);
+        let register = self.keep(1 + usize::from(may_be_none), name)?;
         self.states.push(Variable {
             name,
             kind: Type::Any,
-            may_be_none: matches!(initial.kind, ExprKind::None),
-            register: self.state_registers(),
+            may_be_none,
+            register,
             initial,
             read: false,
             written: false,
         });
         Ok(())
+    }
+
+    pub(super) fn add_history(&mut self, name: &'f Name, size: &Expr) -> Checked<()> {
+        let size = match size.kind {
+            ExprKind::Number(number, Unit::PLAIN) if number >= 1.0 && number % 1.0 == 0.0 => number,
+            _ => return fault(&size.span, "this must be a whole number of values, at least 1"),
+        };
+        // A number that is too large for it saturates.
+        let size = size as usize;
+        let register = self.keep(size.saturating_add(1), name)?;
+        let (kind, read, written) = (Type::Any, false, false);
+        self.histories.push(History { name, kind, register, size, read, written });
+        Ok(())
+    }
+
+    /// Keeps registers of a state or a history: the first of them.
+    pub(super) fn keep(&mut self, registers: usize, name: &Name) -> Checked<usize> {
+        let register = self.kept;
+        self.kept = self.kept.saturating_add(registers);
+        if self.kept > REGISTERS {
+            let message =
+                format!("states and histories need more than the {REGISTERS} registers of a law");
+            return fault(&name.span, message);
+        }
+        Ok(register)
     }
 
     pub(super) fn add_expression(&mut self, name: &'f Name, value: &'f Expr) -> Checked<()> {
@@ -182,22 +243,18 @@ impl<'f> Names<'f> {
         Ok(())
     }
 
-    /// The registers of the states so far.
-    fn state_registers(&self) -> usize {
-        self.states.last().map_or(0, |last| last.register + 1 + usize::from(last.may_be_none))
-    }
-
-    /// The registers of the states, and of the expressions of parameters.
-    pub(super) fn kept_registers(&self) -> usize {
-        let fixed = self.expressions.iter().filter(|named| named.register.is_some());
-        self.state_registers() + fixed.count()
+    /// The types of states and of the values of histories.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = Type> {
+        let histories = self.histories.iter().map(|history| history.kind);
+        self.states.iter().map(|state| state.kind).chain(histories)
     }
 
     /// Gives the named expressions of parameters their registers, when all names are declared.
     pub(super) fn fix(&mut self) {
         for at in 0..self.expressions.len() {
             let depends = self.depends(self.expressions[at].value, at);
-            let register = (depends == Some(true)).then(|| self.kept_registers());
+            let register = (depends == Some(true)).then_some(self.kept);
+            self.kept += usize::from(register.is_some());
             let named = &mut self.expressions[at];
             (named.depends, named.register) = (depends, register);
         }
@@ -209,7 +266,7 @@ impl<'f> Names<'f> {
         let both = |a: &Expr, b: &Expr| Some(self.depends(a, at)? | self.depends(b, at)?);
         match &expr.kind {
             ExprKind::Number(..) | ExprKind::Truth(_) => Some(false),
-            ExprKind::None => None,
+            ExprKind::None | ExprKind::Each(_) => None,
             ExprKind::Name(name) => {
                 let mut before = self.expressions[..at].iter();
                 match before.find(|named| named.name.text == *name) {
@@ -224,6 +281,7 @@ impl<'f> Names<'f> {
             ExprKind::If { condition, then, otherwise } => {
                 Some(self.depends(condition, at)? | both(then, otherwise)?)
             }
+            ExprKind::Call(function, _) if function.text == RANDOM => None,
             ExprKind::Call(_, arguments) => {
                 arguments.iter().try_fold(false, |any, part| Some(any | self.depends(part, at)?))
             }
@@ -239,6 +297,7 @@ impl<'f> Names<'f> {
     pub(super) fn begin(&mut self, hook: Option<Hook>) {
         self.hook = hook;
         self.locals.clear();
+        self.first_local = 0;
     }
 
     pub(super) fn parameter(&self, name: &str) -> Option<usize> {
@@ -249,6 +308,18 @@ impl<'f> Names<'f> {
         self.states.iter().position(|state| state.name.text == name)
     }
 
+    pub(super) fn history(&self, name: &str) -> Option<usize> {
+        self.histories.iter().position(|history| history.name.text == name)
+    }
+
+    /// The history of a function of one, such as `sum(peaks)`.
+    pub(super) fn history_of(&self, arguments: &[Expr]) -> Option<usize> {
+        match arguments {
+            [Expr { kind: ExprKind::Name(name), .. }] => self.history(name),
+            _ => None,
+        }
+    }
+
     /// The named expression that is called `name`, if it may be used here.
     pub(super) fn expression(&self, name: &str) -> Option<usize> {
         self.expressions[..self.visible].iter().position(|named| named.name.text == name)
@@ -256,11 +327,9 @@ impl<'f> Names<'f> {
 
     /// The variable called `name`.
     pub(super) fn find(&self, name: &str) -> Option<Place> {
-        // A named expression does not see the values of the hook that uses it.
-        let own = self.visible == self.expressions.len();
-        let local = self.locals.iter().position(|local| local.name.text == name);
-        if let Some(local) = local.filter(|_| own) {
-            return Some(Place::Local(local));
+        let locals = &self.locals[self.first_local..];
+        if let Some(local) = locals.iter().position(|local| local.name.text == name) {
+            return Some(Place::Local(self.first_local + local));
         }
         if let Some(state) = self.state(name).filter(|state| *state < self.ready) {
             return Some(Place::State(state));
@@ -303,6 +372,11 @@ impl<'f> Names<'f> {
             ExprKind::Binary(Binary::Or, first, second) => {
                 self.is_optional(first, counts) && self.is_optional(second, counts)
             }
+            // An empty history has no such value.
+            ExprKind::Each(each) => is_of_some(&each.function.text),
+            ExprKind::Call(function, arguments) => {
+                is_of_some(&function.text) && self.history_of(arguments).is_some()
+            }
             _ => false,
         }
     }
@@ -339,6 +413,11 @@ impl<'f> Names<'f> {
             );
             return Diagnostic::error(span.clone(), message);
         }
+        if self.history(name).is_some() {
+            let message = format!("{name} is a history, which is no value");
+            return Diagnostic::error(span.clone(), message)
+                .help(format!("functions of histories are {}", FOLDS.join(", ")));
+        }
         let inputs = self.hook.into_iter().flat_map(Hook::inputs).map(|input| input.name() as &str);
         let states = self.states[..self.ready].iter().map(|state| state.name);
         let locals = self.locals.iter().map(|local| local.name);
@@ -356,7 +435,11 @@ impl<'f> Names<'f> {
     /// A name to which a value is assigned, and which is no state.
     pub(super) fn not_a_state(&self, name: &Name) -> Diagnostic {
         let text = &name.text;
-        let is = if self.locals.iter().any(|local| local.name.text == *text) {
+        let is = if self.history(text).is_some() {
+            let message = format!("a history is multiplied or divided: {text} = {text} * value");
+            return Diagnostic::error(name.span.clone(), message)
+                .help(format!("{text}.add(value) adds a value"));
+        } else if self.locals.iter().any(|local| local.name.text == *text) {
             "a value of this hook, which has one value"
         } else if self.parameter(text).is_some() {
             "a parameter, which does not change"
@@ -372,6 +455,11 @@ impl<'f> Names<'f> {
         };
         Diagnostic::error(name.span.clone(), format!("{text} is {is}"))
     }
+}
+
+/// Whether a function of a history is none for an empty one.
+pub(super) fn is_of_some(function: &str) -> bool {
+    matches!(function, "max" | "mean" | "min")
 }
 
 /// The error with the name nearest to `given`, if any is near; else the error as it is.

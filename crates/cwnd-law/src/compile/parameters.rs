@@ -17,7 +17,7 @@ const MAX_PACING: f64 = 100.0;
 
 impl<'f> Compiler<'f> {
     pub(super) fn parameter(&mut self, declared: &'f syntax::Parameter) -> Checked<Parameter> {
-        let syntax::Parameter { name, symbol, default, packets, allowed, meaning } = declared;
+        let syntax::Parameter { name, symbol, default, counts, allowed, meaning } = declared;
         let (value, unit, domain) = match (allowed, &default.kind) {
             (None, ExprKind::Truth(on)) => (f64::from(u8::from(*on)), Unit::PLAIN, Domain::Switch),
             (None, _) => {
@@ -67,12 +67,21 @@ impl<'f> Compiler<'f> {
                 (value, unit, domain)
             }
         };
-        if *packets && (unit != Unit::PLAIN || !matches!(domain, Domain::Number { .. })) {
-            return fault(&default.span, "a number of packets is a plain number");
+        let counted = match counts {
+            Some("bits") => {
+                Some((Unit::PER_SECOND, "a number of bits is one in a second: 1e6 /s bits"))
+            }
+            Some(_) => Some((Unit::PLAIN, "a number of packets is a plain number")),
+            None => None,
+        };
+        if let Some((expected, message)) = counted
+            && (unit != expected || !matches!(domain, Domain::Number { .. }))
+        {
+            return fault(&default.span, message);
         }
         let (name, meaning) = (name.text.clone(), meaning.clone());
         let symbol = symbol.as_ref().unwrap_or(&name).clone();
-        Ok(Parameter { symbol, name, meaning, default: value, unit, packets: *packets, domain })
+        Ok(Parameter { symbol, name, meaning, default: value, unit, counts: *counts, domain })
     }
 
     /// The pacing rate over window / smoothed round-trip time.

@@ -128,9 +128,15 @@ impl Code {
         self.temporaries = mark;
     }
 
-    /// Frees all temporary registers but those of the hook's own values.
-    pub(super) fn free(&mut self) {
+    /// Frees all temporary registers but those of the hook's own values, and returns their number.
+    pub(super) fn free(&mut self) -> usize {
         self.temporaries = self.held;
+        self.held
+    }
+
+    /// Frees the temporary registers but the first `held`, which are those of the hook's own values.
+    pub(super) fn release(&mut self, held: usize) {
+        (self.temporaries, self.held) = (held, held);
     }
 
     /// The temporary registers in use are those of the hook's own values.
@@ -187,6 +193,11 @@ impl Code {
         }
     }
 
+    /// The most operations that one skips.
+    pub(super) fn longest_skip(&self) -> usize {
+        self.steps.iter().map(|step| step.skip).max().unwrap_or(0)
+    }
+
     /// How many registers it needs besides those of states and parameters.
     pub(super) fn registers(&self) -> usize {
         self.read_constants(self.constants.len()) + self.most_inputs + self.most_temporaries
@@ -210,7 +221,7 @@ impl Code {
             Register::Input(place) => (inputs + place) as u8,
             Register::Temporary(place) => (temporaries + place) as u8,
         };
-        // The code has at most MAX_CODE operations, which a skip does not leave.
+        // A skip is at most MAX_SKIP.
         let word = |step: &Step| Word {
             op: step.op,
             d: if step.op.skips() { step.skip as u8 } else { number(step.d) },

@@ -6,10 +6,15 @@ use super::{Checked, Compiler, fault};
 use crate::Diagnostic;
 use crate::code::Op;
 use crate::hook::{Input, Type};
-use crate::syntax::{Expr, ExprKind, Statement};
+use crate::syntax::{Expr, ExprKind, Name, Statement};
+use crate::unit::Unit;
 use alloc::format;
+use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
+
+/// The most times that statements are repeated.
+pub(crate) const MAX_TIMES: f64 = 64.0;
 
 impl<'f> Compiler<'f> {
     /// Compiles statements; whether each path through them returns.
@@ -45,14 +50,16 @@ impl<'f> Compiler<'f> {
                 let value = Value { register, present, kind: value.kind, constant: None };
                 self.names.locals.push(Local { name, value, read: false });
             }
+            Statement::Add { name, value } => self.add(name, value)?,
             Statement::Assign { name, value } => {
+                self.check_changes(name)?;
+                if let Some(history) = self.names.history(&name.text) {
+                    self.scale(history, name, value)?;
+                    return Ok(false);
+                }
                 let Some(place) = self.names.state(&name.text) else {
                     return Err(self.names.not_a_state(name));
                 };
-                if let Some(hook) = self.names.hook.filter(|hook| !hook.changes_state()) {
-                    let message = format!("\"on {}\" may not change the state", hook.name());
-                    return fault(&name.span, message);
-                }
                 self.names.states[place].written = true;
                 let compiled = self.value(value)?;
                 self.store(place, compiled, &value.span)?;
@@ -65,8 +72,19 @@ impl<'f> Compiler<'f> {
             Statement::If { condition, then, otherwise } => {
                 return self.branch(condition, then, otherwise);
             }
+            Statement::Repeat { count, most, body } => self.repeat(count, most, body)?,
         }
         Ok(false)
+    }
+
+    /// The hook may change the state.
+    pub(super) fn check_changes(&self, name: &Name) -> Checked<()> {
+        match self.names.hook.filter(|hook| !hook.changes_state()) {
+            Some(hook) => {
+                fault(&name.span, format!("\"on {}\" may not change the state", hook.name()))
+            }
+            None => Ok(()),
+        }
     }
 
     fn branch(
@@ -93,6 +111,44 @@ impl<'f> Compiler<'f> {
             self.there.retain(|place| after_then.contains(place));
         }
         Ok(then_returns && otherwise_returns)
+    }
+
+    /// Compiles statements that are repeated: the code has them each time.
+    fn repeat(&mut self, count: &'f Expr, most: &'f Expr, body: &'f [Statement]) -> Checked<()> {
+        let times = match most.kind {
+            ExprKind::Number(number, Unit::PLAIN) if (1.0..=MAX_TIMES).contains(&number) => number,
+            _ => {
+                let message = format!("this must be a number from 1 to {MAX_TIMES}");
+                return fault(&most.span, message);
+            }
+        };
+        self.enter(count)?;
+        let value = self.some(count)?;
+        if unify(value.kind, Type::Number(Unit::PLAIN)).is_none() {
+            let message = format!("a count is a plain number, this is {}", value.kind);
+            return fault(&count.span, message);
+        }
+        let held = self.code.free();
+        let left = self.code.temporary();
+        self.code.emit_move(left, value.register);
+        let (zero, one) = (self.code.constant(0.0), self.code.constant(1.0));
+        let (mut ends, mut there) = (Vec::new(), self.there.clone());
+        for _ in 0..times as usize {
+            self.code.hold();
+            ends.push(self.code.test(Op::UnlessLess, zero, left));
+            let returns = self.block(body)?;
+            self.code.release(held + 1);
+            if returns {
+                break;
+            }
+            self.code.emit(Op::Subtract, left, left, one);
+            there.retain(|place| self.there.contains(place));
+        }
+        self.code.release(held);
+        self.code.land(&ends);
+        self.there = there;
+        self.depth -= 1;
+        Ok(())
     }
 
     /// Assigns a state.
@@ -171,9 +227,12 @@ impl<'f> Compiler<'f> {
 
 fn span_of(statement: &Statement) -> Option<Range<usize>> {
     match statement {
-        Statement::Let { name, .. } | Statement::Assign { name, .. } => Some(name.span.clone()),
+        Statement::Let { name, .. }
+        | Statement::Assign { name, .. }
+        | Statement::Add { name, .. } => Some(name.span.clone()),
         Statement::Return { span, .. } => Some(span.clone()),
         Statement::If { condition, .. } => Some(condition.span.clone()),
+        Statement::Repeat { count, .. } => Some(count.span.clone()),
         Statement::Pass => None,
     }
 }

@@ -15,17 +15,24 @@ impl Compiler<'_> {
         let parameters = parameters.map(|declared| (declared.name, "parameter"));
         let states = names.states.iter().filter(|state| !state.read);
         let states = states.map(|state| (state.name, "state"));
+        let histories = names.histories.iter().filter(|history| !history.read);
+        let histories = histories.map(|history| (history.name, "history"));
         let expressions = names.expressions.iter().filter(|named| !named.read);
         let expressions = expressions.map(|named| (named.name, "expression"));
-        let unused = parameters
-            .chain(states)
-            .chain(expressions)
-            .map(|(name, what)| warning(name, format!("the {what} {} is never used", name.text)));
+        let unused =
+            parameters.chain(states).chain(histories).chain(expressions).map(|(name, what)| {
+                warning(name, format!("the {what} {} is never used", name.text))
+            });
         let fixed = names.states.iter().filter(|state| state.read && !state.written);
         let fixed = fixed.map(|state| {
             warning(state.name, format!("the state {} never changes", state.name.text))
         });
-        self.warnings.extend(unused.chain(fixed));
+        let empty = names.histories.iter().filter(|history| history.read && !history.written);
+        let empty = empty.map(|history| {
+            let message = format!("no value is added to the history {}", history.name.text);
+            warning(history.name, message)
+        });
+        self.warnings.extend(unused.chain(fixed).chain(empty));
         self.warnings.sort_by_key(|warning| warning.span.start);
         self.warnings.dedup();
     }

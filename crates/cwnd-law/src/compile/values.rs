@@ -7,7 +7,7 @@ use crate::Diagnostic;
 use crate::code::{Op, apply};
 use crate::hook::Type;
 use crate::law::Domain;
-use crate::syntax::{Binary, Expr, ExprKind, Name};
+use crate::syntax::{Binary, Each, Expr, ExprKind, Name};
 use crate::unit::Unit;
 use alloc::format;
 use alloc::vec::Vec;
@@ -32,6 +32,12 @@ pub(crate) const FUNCTIONS: &[(&str, Op, bool)] = &[
     ("min", Op::Min, false),
     ("sqrt", Op::Sqrt, false),
 ];
+
+/// The function without an argument.
+pub(crate) const RANDOM: &str = "random";
+
+/// The functions of a history.
+pub(crate) const FOLDS: &[&str] = &["count", "max", "mean", "min", "sum"];
 
 /// The value of an expression.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +123,18 @@ impl<'f> Compiler<'f> {
                 number(&value, of)?;
                 Ok(self.result(mark, Op::Minus, value, value, value.kind))
             }
-            ExprKind::Call(function, arguments) => self.call(function, arguments, &expr.span),
+            ExprKind::Call(function, arguments) => match self.names.history_of(arguments) {
+                Some(history) => self.fold(function, history, None),
+                None => self.call(function, arguments, &expr.span),
+            },
+            ExprKind::Each(each) => {
+                let Each { function, value, name, history } = &**each;
+                let Some(of) = self.names.history(&history.text) else {
+                    return fault(&history.span, format!("{} is no history", history.text));
+                };
+                self.names.check_new(name)?;
+                self.fold(function, of, Some((name, value)))
+            }
             ExprKind::Binary(Binary::Or, first, second)
                 if self.names.is_optional(first, &|_| true) =>
             {
@@ -208,8 +225,9 @@ impl<'f> Compiler<'f> {
     /// The value of the named expression at this place.
     pub(super) fn named(&mut self, at: usize) -> Checked<Value> {
         let visible = mem::replace(&mut self.names.visible, at);
+        let first_local = mem::replace(&mut self.names.first_local, self.names.locals.len());
         let value = self.some(self.names.expressions[at].value);
-        self.names.visible = visible;
+        (self.names.visible, self.names.first_local) = (visible, first_local);
         value
     }
 
@@ -219,6 +237,9 @@ impl<'f> Compiler<'f> {
         arguments: &'f [Expr],
         span: &Range<usize>,
     ) -> Checked<Value> {
+        if function.text == RANDOM {
+            return self.draw(function, arguments, span);
+        }
         let (op, plain) = known(function, arguments.len(), span)?;
         let mark = self.code.mark();
         let mut result = self.some(&arguments[0])?;
@@ -239,6 +260,32 @@ impl<'f> Compiler<'f> {
             result = self.result(mark, op, result, result, kind);
         }
         Ok(result)
+    }
+
+    /// Draws a random number.
+    fn draw(
+        &mut self,
+        function: &'f Name,
+        arguments: &[Expr],
+        span: &Range<usize>,
+    ) -> Checked<Value> {
+        if !arguments.is_empty() {
+            return fault(span, "random() has no value in its brackets");
+        }
+        if self.names.hook.is_none() {
+            return fault(span, "random numbers are drawn in hooks");
+        }
+        self.check_changes(function)?;
+        let generator = match self.names.generator {
+            Some(register) => register,
+            None => self.names.keep(1, function)?,
+        };
+        self.names.generator = Some(generator);
+        let generator = Register::State(generator);
+        self.code.emit(Op::Next, generator, generator, generator);
+        let register = self.code.temporary();
+        self.code.emit(Op::Unit, register, generator, generator);
+        Ok(Value { register, present: None, kind: Type::Number(Unit::PLAIN), constant: None })
     }
 
     /// The common type of two values.
@@ -404,7 +451,7 @@ impl<'f> Compiler<'f> {
     }
 
     /// An operation whose operands' registers, from `mark` on, are free after it.
-    fn result(&mut self, mark: usize, op: Op, a: Value, b: Value, kind: Type) -> Value {
+    pub(super) fn result(&mut self, mark: usize, op: Op, a: Value, b: Value, kind: Type) -> Value {
         self.code.reset(mark);
         if let (Some(x), Some(y)) = (a.constant, b.constant) {
             return self.constant(apply(op, x, y), kind);
@@ -428,7 +475,7 @@ pub(super) fn unify(a: Type, b: Type) -> Option<Type> {
 }
 
 /// The unit of a number; nothing for a zero, which has any.
-fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
+pub(super) fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
     match value.kind {
         Type::Number(unit) => Ok(Some(unit)),
         Type::Any => Ok(None),
@@ -441,7 +488,10 @@ fn number(value: &Value, expr: &Expr) -> Checked<Option<Unit>> {
 fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bool)> {
     let name = &function.text;
     let Some((_, op, plain)) = FUNCTIONS.iter().find(|(known, ..)| known == name) else {
-        let names = FUNCTIONS.iter().map(|(name, ..)| *name);
+        let names = FUNCTIONS.iter().map(|(name, ..)| *name).chain([RANDOM]);
+        if FOLDS.contains(&name.as_str()) {
+            return fault(span, format!("{name} is of a history"));
+        }
         let message = format!("no function is called {name}");
         let error = Diagnostic::error(function.span.clone(), message);
         return Err(did_you_mean(error, name, names.clone()).unwrap_or_else(|error| {
@@ -449,7 +499,7 @@ fn known(function: &Name, values: usize, span: &Range<usize>) -> Checked<(Op, bo
         }));
     };
     let several = matches!(op, Op::Min | Op::Max);
-    if several != (values > 1) {
+    if several != (values > 1) || values == 0 {
         let most = if several { "at least two values" } else { "one value" };
         return fault(span, format!("{name} is of {most}"));
     }

@@ -49,6 +49,13 @@ impl<'x> Node<'x> {
             "msub" => format!("{}_{}", at(0), at(1)),
             "msup" if first == "10" => at(1),
             "msup" => format!("{}^({})", at(0), at(1)),
+            "mrow" if self.children.first().is_some_and(|child| child.tag == "munder") => {
+                let [under, _, value] = &*self.children else { panic!("{self:?}") };
+                let [function, each] = &*under.children else { panic!("{self:?}") };
+                let [name, _, history] = &*each.children else { panic!("{self:?}") };
+                let (name, history) = (name.law(), history.law());
+                format!("{}({} for {name} in {history})", function.law(), value.law())
+            }
             "mrow" if first == "{" => self.children[1].cases(),
             "mrow" if matches!(first, "|" | "⌊" | "⌈") => {
                 let inside = &self.children[1..self.children.len() - 1];
@@ -98,12 +105,18 @@ fn expressions(items: &[Item]) -> Vec<&Expr> {
     fn of_block<'f>(body: &'f [Statement], found: &mut Vec<&'f Expr>) {
         for statement in body {
             match statement {
-                Statement::Let { value, .. } | Statement::Assign { value, .. } => found.push(value),
+                Statement::Let { value, .. }
+                | Statement::Assign { value, .. }
+                | Statement::Add { value, .. } => found.push(value),
                 Statement::Return { value, .. } => found.extend(value),
                 Statement::If { condition, then, otherwise } => {
                     found.push(condition);
                     of_block(then, found);
                     of_block(otherwise, found);
+                }
+                Statement::Repeat { count, body, .. } => {
+                    found.push(count);
+                    of_block(body, found);
                 }
                 Statement::Pass => {}
             }

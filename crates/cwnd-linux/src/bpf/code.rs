@@ -1,8 +1,9 @@
 //! The code of a law, as `struct law` of `kernel/law.h` has it.
 
+use cwnd::Settings;
 use cwnd_law::{Hook, Input, Law, REGISTERS, Routine};
 
-const WORDS: usize = 256;
+const WORDS: usize = 512;
 const INPUTS: usize = 128;
 const HOOKS: usize = 32;
 /// `LAW_ALWAYS`: the register of an input that is never none.
@@ -84,7 +85,7 @@ pub fn encode_law(law: &Law, values: &[f64]) -> Result<Vec<u64>, String> {
     let mut inputs = Vec::new();
     let mut hooks = [0; HOOKS];
     // The conventions are those of the RFCs: those of Linux are the kernel's own controllers'.
-    let mut begun = law.instance(values);
+    let mut begun = law.instance(values).seeded(Settings::default().seed);
     begun.call(Hook::Adopt, |_| Some(0.0));
     let registers: &[f64; REGISTERS] = begun.registers();
     let routines = program.routines.iter().filter(|routine| routine.hook != Hook::Adopt);

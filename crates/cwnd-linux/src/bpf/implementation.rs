@@ -20,7 +20,7 @@ pub struct Implementation {
 }
 
 /// Values that a controller may need, because its own defaults have no kernel implementation.
-const NEEDED: [&str; 3] = ["", "(delay=off)", "(pacing=0)"];
+const NEEDED: [&str; 2] = ["", "(pacing=0)"];
 
 /// Returns the controllers with a kernel implementation, in the order of the registry, with the
 /// parameters that they need.
@@ -43,18 +43,9 @@ fn fixed(value: f64, bits: i32) -> u64 {
     (value * 2f64.powi(bits)).round() as u64
 }
 
-/// DAIMD's increase at a spare capacity of up to 10^`stage` bit/s, in packets per second for
-/// packets of one byte.
-fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
-    10f64.powf(f64::from(stage) - tau) * 1500.0 / syn
-}
-
 /// The smallest `c` of CUBIC: with it the window reaches its maximum before the clock of the
 /// program ends.
 const MIN_C: f64 = 0.01;
-const FEEDBACKS: &str = "the kernel implementation has feedback=event and feedback=report only";
-/// Stages of DAIMD's increase: 10^0 to 10^15 bit/s.
-const STAGES: i32 = 16;
 
 impl Implementation {
     /// Returns the kernel implementation of the controller `spec`.
@@ -91,24 +82,6 @@ fn find(spec: &Spec) -> Result<Option<Implementation>, String> {
         return Implementation::of_law(law, &values.collect::<Vec<_>>()).map(Some);
     }
     let (program, params) = match spec.name() {
-        "aira" => {
-            let (bound, rounds) = (value("bound"), value("rounds").floor());
-            if rounds != value("rounds") {
-                return Err("in the kernel implementation rounds is a whole number".into());
-            }
-            let flag = |name| value(name) as u64;
-            let mut params = vec![
-                fixed(value("beta"), 32),
-                fixed(bound, 32),
-                fixed((1.0 - bound) / rounds, 48),
-                rounds as u64,
-                fixed(value("ratio"), 32),
-            ];
-            params.extend(["mail", "reset", "increase", "decrease", "timeout"].map(flag));
-            ("aira", params)
-        }
-        // Westwood has no `rate`: 0 is the clock of acknowledgements.
-        "aiad" | "westwood" => ("aiad", vec![fixed(value("tau") * 1e9, 0), value("rate") as u64]),
         "cubic" => {
             let (c, kept) = (value("c"), value("kept"));
             if c < MIN_C {
@@ -126,32 +99,10 @@ fn find(spec: &Spec) -> Result<Option<Implementation>, String> {
             ];
             ("cubic", params)
         }
-        "daimd" => {
-            let (tau, syn) = (value("tau"), value("syn"));
-            let each_report = match value("feedback") as u32 {
-                0 => 0,
-                3 => 1,
-                _ => return Err(FEEDBACKS.into()),
-            };
-            let mut params = vec![
-                fixed(value("beta"), 32),
-                fixed(value("lambda"), 32),
-                fixed(syn * 1e6, 0),
-                fixed(value("capacity"), 0),
-                each_report,
-            ];
-            params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
-            ("daimd", params)
-        }
         "bbr3" => ("bbr3", vec![value("aging") as u64]),
         _ => return Ok(None),
     };
     check_machine(spec)?;
-    for (parameter, only) in [("peak", "last"), ("filter", "interval"), ("delay", "off")] {
-        if value(parameter) != 0.0 {
-            return Err(format!("the kernel implementation has {parameter}={only} only"));
-        }
-    }
     Ok(Some(Implementation { law: program, params, needs_ecn: false }))
 }
 
@@ -190,7 +141,7 @@ mod tests {
             .filter(|algorithm| algorithm.law().is_none() && is_implemented(algorithm))
             .map(|algorithm| algorithm.name)
             .collect();
-        assert_eq!(programs, ["aira", "aiad", "westwood", "cubic", "daimd", "bbr3"]);
+        assert_eq!(programs, ["cubic", "bbr3"]);
         for name in implemented {
             assert!(implementation(&name).is_ok(), "{name}");
         }
@@ -201,11 +152,7 @@ mod tests {
         assert_ne!(implementation("aimd(0.31, 1/8)"), implementation("aimd"));
         assert_ne!(implementation("gaimd(threshold=kept)"), implementation("gaimd"));
         assert_ne!(implementation("binomial(k=0.3)"), implementation("binomial"));
-        assert_ne!(
-            implementation("daimd(delay=off)"),
-            implementation("daimd(feedback=report, delay=off)")
-        );
-        assert_eq!(implementation("westwood"), implementation("aiad(rate=ack)"));
+        assert_ne!(implementation("daimd"), implementation("daimd(feedback=report)"));
         let needs_ecn = |spec| implementation(spec).unwrap().needs_ecn;
         assert_eq!(["dctcp", "reno"].map(needs_ecn), [true, false]);
     }
@@ -216,11 +163,6 @@ mod tests {
         assert!(text.starts_with("copa: has no kernel implementation; these have one: aimd, reno"));
         for (spec, why) in [
             ("cubic(c=0.005)", "c is 0.005: in the kernel implementation it is at least 0.01"),
-            ("daimd(feedback=packet, delay=off)", FEEDBACKS),
-            ("daimd(feedback=syn, delay=off)", FEEDBACKS),
-            ("aira(peak=mean)", "the kernel implementation has peak=last only"),
-            ("aiad(filter=fixed)", "the kernel implementation has filter=interval only"),
-            ("daimd", "the kernel implementation has delay=off only"),
             (
                 "simd(start=hystart)",
                 "slow start is the kernel's, without HyStart++: leave out start",

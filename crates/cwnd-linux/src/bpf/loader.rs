@@ -12,11 +12,8 @@ use std::ffi::OsStr;
 use std::fs;
 
 /// BPF objects by law.
-const OBJECTS: [(&str, &[u8]); 7] = [
-    ("aira", include_bytes!("objects/aira.o")),
-    ("aiad", include_bytes!("objects/aiad.o")),
+const OBJECTS: [(&str, &[u8]); 4] = [
     ("cubic", include_bytes!("objects/cubic.o")),
-    ("daimd", include_bytes!("objects/daimd.o")),
     ("bbr3", include_bytes!("objects/bbr3.o")),
     ("window_law", include_bytes!("objects/window_law.o")),
     ("rate_law", include_bytes!("objects/rate_law.o")),

@@ -1,7 +1,7 @@
 //! Replays the kernel's events through the law of crate `cwnd`, and compares the windows.
 //!
 //! Each step starts from the kernel's window, because slow start and recovery are the kernel's. The
-//! law's state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the
+//! law's state (SIMD's α, CUBIC's epoch) evolves in the replay from the start of the
 //! connection. The whole state of a whole controller does: its steps start from the replay's own
 //! window and pacing rate.
 //!
@@ -14,15 +14,14 @@ use super::given::Given;
 use super::whole::WholeReplay;
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::{
-    Context, Dur, Law, Lost, MakeController, Rate, RateLaw, Round, Rtt, Settings, Signal, Spec,
-    Time, WindowLaw,
+    Context, Dur, Law, Lost, MakeController, Rate, RateLaw, Round, Rtt, Settings, Spec, Time,
+    WindowLaw,
 };
 
 /// Largest accepted relative difference between a window or rate of the kernel and of the law; a
 /// text has none.
 ///
-/// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's
-/// `a` by 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
+/// The headers of `kernel/` bound the error of one step.
 pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
 /// The largest window in packets: `FX_MAX_WINDOW`.
 const MAX_WINDOW: f64 = ((1 << 24) - 1) as f64;
@@ -108,10 +107,7 @@ impl Replay {
                 (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Rate(law) => {
-                let (expected, found) = match &event.given {
-                    Some(given) => rate_law_step(law, event, given)?,
-                    None => rate_step(law, event)?,
-                };
+                let (expected, found) = rate_step(law, event, event.given.as_ref()?)?;
                 (expected, Some(difference(found, expected)))
             }
             ReplayedLaw::Whole(replay) => replay.step(event, BOUND)?,
@@ -221,7 +217,7 @@ fn window_step(
             let signal = event.signal();
             let cut = law.cut(before, signal, &cx);
             let slow_start = event.ssthresh != 0;
-            // The same limits as `cut` of kernel/window.h.
+            // The same limits as `cut` of kernel/cubic.bpf.c.
             let threshold = law.threshold(cut, signal).filter(|threshold| !threshold.is_nan());
             let limit = match threshold {
                 Some(_) if timeout => MAX_WINDOW,
@@ -231,8 +227,7 @@ fn window_step(
             Some(threshold.unwrap_or(cut).min(limit).max(MIN_WINDOW))
         }
         Kind::Undo => {
-            // AIAD keeps its estimate: the measurements remain valid.
-            if event.packets != 0 && !matches!(law, AnyLaw::Aiad(_)) {
+            if event.packets != 0 {
                 *law = saved.clone();
             }
             None
@@ -241,30 +236,8 @@ fn window_step(
     }
 }
 
-/// The window or rate by the law, and that of the kernel.
-fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<(f64, f64)> {
-    /// The paced machine's minimum rate.
-    const MIN_RATE: f64 = 1.0;
-    let mut cx = context(event);
-    cx.rtt = Some(Rtt::first(micros(event.rtt)));
-    let before = Rate::per_sec(event.per_second(event.before));
-    let rate = match event.kind {
-        Kind::Report => {
-            law.observe(&event.report(), &cx);
-            return Some((law.window(&cx)?, event.packets(event.after)));
-        }
-        Kind::Tick => law.tick(before, &cx).as_per_sec(),
-        Kind::Start => law.start(event.packets(event.before), &cx).as_per_sec().max(MIN_RATE),
-        Kind::Cut | Kind::Timeout => {
-            law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE)
-        }
-        _ => return None,
-    };
-    Some((rate, event.per_second(event.after)))
-}
-
-/// The same of a text, with the paced machine's bounds of its answers.
-fn rate_law_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
+/// The window or rate by the law, with the paced machine's bounds, and that of the kernel.
+fn rate_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
     let (cx, before) = (given.context(), Rate::per_sec(event.per_second(event.before)));
     let (rate, otherwise) = match event.kind {
         Kind::Report => {

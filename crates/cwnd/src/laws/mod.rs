@@ -15,24 +15,16 @@
 //! A new law is a text here and its name in the list of the registry. In Rust it is a file here, its
 //! name in the list in `any.rs`, and an entry in the registry: `cwnd new-controller` writes them.
 
-pub mod aiad;
-pub mod aira;
 mod any;
 pub mod cubic;
-pub mod daimd;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub mod tfrc;
-pub mod udt;
 
-pub use aiad::{Aiad, RateClock, RateFilter};
-pub use aira::{Aira, AiraParameters, AiraPeak};
 pub use any::{AnyLaw, AnyRateLaw};
 pub use cubic::Cubic;
-pub use daimd::{Daimd, DaimdParameters, Feedback};
 pub use texts::*;
 pub use tfrc::Tfrc;
-pub use udt::Udt;
 
 #[cfg(test)]
 pub(crate) mod testing {
@@ -42,12 +34,7 @@ pub(crate) mod testing {
     use crate::rtt::Rtt;
     use crate::units::{Dur, Time};
 
-    /// Congestion avoidance at time 0 with a round-trip time of 100 ms and 1500-byte packets.
-    pub(crate) fn context() -> Context {
-        at(Time::ZERO)
-    }
-
-    /// The same at `now`.
+    /// Congestion avoidance at `now` with a round-trip time of 100 ms and 1500-byte packets.
     pub(crate) fn at(now: Time) -> Context {
         Context::new(now, Some(Rtt::first(Dur::from_millis(100))))
     }

@@ -14,15 +14,13 @@ use cwnd_law::{Hook, Input};
 /// The hooks of a text.
 #[doc(hidden)]
 pub trait Hooks: Clone + core::fmt::Debug + Send + Sync + 'static {
-    /// Runs a hook, which asks for its inputs: its answer; nothing without an answer, or without
-    /// the hook. Instants are in nanoseconds, other times in seconds, choices are their places.
+    /// Runs a hook that changes the state, which asks for its inputs: its answer; nothing without an
+    /// answer, or without the hook. Instants are in nanoseconds, other times in seconds, choices are
+    /// their places.
     fn call(&mut self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64>;
 
     /// The same for a hook that does not change the state.
-    #[inline(always)]
-    fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64> {
-        self.clone().call(hook, input)
-    }
+    fn ask(&self, hook: Hook, input: impl Fn(Input) -> Option<f64>) -> Option<f64>;
 
     /// Whether a hook uses the input.
     fn uses(&self, input: Input) -> bool;
@@ -340,73 +338,5 @@ impl<T: RateText> RateLaw for T {
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         Hooks::gauges(self, emit);
-    }
-}
-
-#[cfg(all(test, feature = "files"))]
-mod tests {
-    use super::*;
-    use crate::rtt::Rtt;
-    use crate::testing::{at_ms, ms};
-    use alloc::boxed::Box;
-    use alloc::vec::Vec;
-    use cwnd_law::Law;
-
-    /// The laws in tests/laws_in_files.
-    #[expect(dead_code, unreachable_pub, unused_imports, reason = "a test uses one of them")]
-    #[expect(clippy::assign_op_pattern, reason = "an operation of the code is a statement")]
-    mod texts {
-        use crate::laws::text::{self, Hooks};
-        use cwnd_law::{Hook, Input, arithmetic};
-
-        include!(concat!(env!("OUT_DIR"), "/tests.rs"));
-    }
-
-    /// Every hook of a rate law, in Rust that the build made and in the interpreter.
-    #[test]
-    fn a_rate_law_is_that_of_its_text() {
-        let text = include_str!("../../tests/laws_in_files/daimd.law");
-        let law: &'static Law = Box::leak(Box::new(Law::parse(text).unwrap()));
-        let feedback = [
-            texts::DaimdFeedback::Event,
-            texts::DaimdFeedback::Packet,
-            texts::DaimdFeedback::Syn,
-            texts::DaimdFeedback::Report,
-        ];
-        for (place, feedback) in feedback.into_iter().enumerate() {
-            let mut made = texts::Daimd::new(9.0, 0.125, feedback, 0.02, 0.5);
-            let mut read = File(law.instance(&[9.0, 0.125, place as f64, 0.02, 0.5]));
-            assert_eq!((RateLaw::clock(&made), made.interval()), (Clock::Timer, ms(20)));
-            assert!(RateLaw::uses_capacity(&made));
-            let mut rates = [Rate::per_sec(100.0); 2];
-            for n in 1..200_u64 {
-                let cx = Context::new(at_ms(7 * n), Some(Rtt::first(ms(20 + n % 9))));
-                let mut report = Report::new(1, 7 * n, ms(20 + n % 9));
-                report.arrival = (n % 3 > 0).then(|| Rate::per_sec(90.0 + n as f64));
-                report.capacity = (n % 5 > 0).then(|| Rate::per_sec(2000.0 + n as f64));
-                let lost = Lost::new((n % 4) as u32, at_ms(7 * n - 6), 7 * n);
-                let step = |law: &mut dyn RateLaw, rate: Rate| {
-                    law.observe(&report, &cx);
-                    law.losses(&lost, rate, &cx);
-                    match n % 7 {
-                        0 => law.cut(rate, n % 2 > 0, Signal::ALL[n as usize % 5], &cx),
-                        1 => law.start(rate.as_per_sec() / 10.0, &cx),
-                        2 => {
-                            law.rescale(1.5);
-                            rate
-                        }
-                        _ => law.tick(rate, &cx),
-                    }
-                };
-                rates = [step(&mut made, rates[0]), step(&mut read, rates[1])];
-                let state = |law: &dyn RateLaw, rate: Rate| {
-                    let mut all = alloc::vec![rate.as_per_sec(), law.window(&cx).unwrap_or(-1.0)];
-                    law.gauges(&mut |_, value| all.push(value));
-                    all.into_iter().map(f64::to_bits).collect::<Vec<_>>()
-                };
-                assert_eq!(state(&made, rates[0]), state(&read, rates[1]), "{n}");
-            }
-            assert!(rates[0].as_per_sec() > 0.0);
-        }
     }
 }

@@ -130,7 +130,7 @@ impl MakeController for Spec {
             Build::Whole(build) => AnyController::Whole(build(values, settings)),
             #[cfg(feature = "files")]
             Build::File(law) => {
-                let instance = law.instance(values);
+                let instance = law.instance(values).seeded(settings.seed);
                 match law.kind() {
                     cwnd_law::Kind::Window => {
                         let law: Box<dyn WindowLaw> = Box::new(File(instance));

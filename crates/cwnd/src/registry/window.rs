@@ -2,8 +2,7 @@
 
 use super::card::card;
 use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{Aiad, Aira, AiraParameters, AiraPeak, Cubic, RateClock, RateFilter};
-use crate::units::Dur;
+use crate::laws::Cubic;
 
 include!(concat!(env!("OUT_DIR"), "/window.rs"));
 
@@ -22,115 +21,10 @@ pub(super) const fn pacing(default: f64) -> Parameter {
         .means("pacing rate over window / smoothed round-trip time; 0: the driver's")
 }
 
-/// The reduction at a loss as a fraction of the window.
-const fn beta(default: f64) -> Parameter {
-    Parameter::fraction("beta", "β", default)
-        .means("reduction at a loss as a fraction of the window")
-}
-
 /// What remains at a loss.
 const fn kept(default: f64) -> Parameter {
     Parameter::fraction("kept", "β", default).means("window after a loss over that before it")
 }
-
-/// A number of packets.
-const fn packets(
-    name: &'static str,
-    symbol: &'static str,
-    default: f64,
-    range: Range,
-) -> Parameter {
-    Parameter::number(name, symbol, default, range).unit("packets")
-}
-
-pub(super) const AIRA: Algorithm = Algorithm {
-    name: "aira",
-    title: "AIRA, the additive increase rate accelerator",
-    summary: "AIMD whose additive increase follows the change of the loss rate between rounds.",
-    source: "Psaras and Tsaoussidis, On the properties of an additive increase rate accelerator",
-    equations: card!("laws/aira.rs", equations),
-    deviations: card!("laws/aira.rs", deviations),
-    parameters: &[
-        beta(0.5),
-        packets("bound", "a_min", 0.1, Range::closed(0.0, 1.0)).means("lower bound of a; 0 is off"),
-        Parameter::switch("mail", true).means("the minimum additive increase limit (Eq. 23)"),
-        Parameter::switch("reset", true).means("the reset condition (section 6.3)"),
-        Parameter::switch("increase", true).means("the increase rule (Eq. 14)"),
-        Parameter::switch("decrease", true).means("the decrease rule (Eq. 5)"),
-        Parameter::number("rounds", "R", 100.0, Range::closed(1.0, 10_000.0))
-            .means("rounds in which MAIL falls to the bound"),
-        Parameter::number("ratio", "W/W_max", 1.5, Range::above(1.0, 10.0))
-            .means("window over W at which a is reset"),
-        Parameter::choice("timeout", &["continues", "ends"], Some(0))
-            .means("effect of a timeout on the current round"),
-        Parameter::choice("peak", &["last", "mean", "largest"], Some(0)).means(
-            "W of the reset condition: the window at the last loss, or the mean or the largest of \
-             those at the last 30",
-        ),
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        Aira::new(AiraParameters {
-            beta: v[0],
-            bound: v[1],
-            mail: v[2] != 0.0,
-            reset: v[3] != 0.0,
-            increase: v[4] != 0.0,
-            decrease: v[5] != 0.0,
-            rounds: v[6],
-            ratio: v[7],
-            peak: [AiraPeak::Last, AiraPeak::Mean, AiraPeak::Largest][v[9] as usize],
-            timeout_ends_round: v[8] != 0.0,
-        })
-        .into()
-    }),
-};
-
-/// The time constant of Westwood's filter.
-const TAU: Parameter = Parameter::number("tau", "τ", 0.5, Range::closed(0.001, 100.0))
-    .unit("s")
-    .means("1/τ is the cut-off frequency of the rate's filter");
-
-const FILTER: Parameter = Parameter::choice("filter", &["interval", "fixed"], Some(0))
-    .means("gains that follow the interval of the sample, or fixed ones");
-
-/// The filter of a value of [`FILTER`].
-fn filter(value: f64) -> RateFilter {
-    if value == 0.0 { RateFilter::Interval } else { RateFilter::Fixed }
-}
-
-pub(super) const AIAD: Algorithm = Algorithm {
-    name: "aiad",
-    title: "AIAD, additive increase, adaptive decrease",
-    summary: "Grows by a packet in each round-trip time; a loss reduces the window to the estimated rate.",
-    source: "Xu and Ansari, IEEE Communications Letters 2005; filter: Casetti et al., MobiCom 2001",
-    equations: card!("laws/aiad.rs", equations),
-    deviations: card!("laws/aiad.rs", deviations),
-    parameters: &[
-        Parameter::choice("rate", &["ack", "receiver"], Some(0))
-            .means("the clock of the rate: arrivals of ACKs (κ), or of packets by timestamps (φ)"),
-        TAU,
-        FILTER,
-        START,
-        PACING,
-    ],
-    build: Build::Window(|v| {
-        let clock = if v[0] == 0.0 { RateClock::Ack } else { RateClock::Receiver };
-        Aiad::new(clock, filter(v[2]), Dur::from_secs(v[1])).into()
-    }),
-};
-
-pub(super) const WESTWOOD: Algorithm = Algorithm {
-    name: "westwood",
-    title: "TCP Westwood: aiad(rate=ack)",
-    summary: "A loss reduces the window to the rate of the acknowledgements times the smallest RTT.",
-    source: "Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001",
-    equations: card!("laws/aiad.rs", equations),
-    deviations: card!("laws/aiad.rs", deviations),
-    parameters: &[TAU, FILTER, START, PACING],
-    build: Build::Window(|v| Aiad::new(RateClock::Ack, filter(v[1]), Dur::from_secs(v[0])).into()),
-};
 
 pub(super) const CUBIC: Algorithm = Algorithm {
     name: "cubic",

@@ -1,13 +1,17 @@
 //! Laws that are texts: each follows its paper.
 
+mod aiad;
 mod aimd;
+mod aira;
 mod bic;
 mod binomial;
+mod daimd;
 mod dctcp;
 mod highspeed;
 mod prague;
 mod scalable;
 mod simd;
+mod udt;
 mod vegas;
 
 use crate::common::at;

@@ -92,7 +92,10 @@ def _plan_law(kind: Kind, entry: Path, _root: Path) -> tuple[_Created, _Addition
         },
         _ANY: {r"^use super::\{": "$Type,", _VARIANTS[kind]: "        $Type,\n"},
         _REGISTRY: {rf"^(?:    {kind}::\w+,\n)+": f"    {kind}::$CONST,\n"},
-        entry: {r"^use crate::laws::\{": "$Type,", r"\Z": _read_template(f"{kind}_entry.rs")},
+        entry: {
+            r"^use crate::laws::.*;\n": "use crate::laws::$Type;\n",
+            r"\Z": _read_template(f"{kind}_entry.rs"),
+        },
     }
 
 
@@ -143,9 +146,6 @@ def _check_name(name: str) -> None:
 
 def _check_words(words: dict[str, str], texts: dict[Path, str]) -> None:
     """Check that the code does not use a controller's names for anything else."""
-    for path, text in texts.items():
-        if f'name: "{words["name"]}"' in text:
-            raise ArgumentError("name", f"{words['name']!r} is a controller in {path} already")
     for path, text in texts.items():
         code = re.sub(r'"(?:\\[\s\S]|[^"\\])*"|//.*', "", text)
         # Only there are modules of controllers named.

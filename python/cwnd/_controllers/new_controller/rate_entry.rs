@@ -12,7 +12,9 @@ pub(super) const $CONST: Algorithm = Algorithm {
             .means("rate gained each second"),
         Parameter::number("beta", "β", 0.125, Range::open(0.0, 1.0))
             .means("reduction at a congestion event as a fraction of the rate"),
-        SYN,
+        Parameter::number("syn", "SYN", 0.01, Range::closed(1e-4, 10.0))
+            .unit("s")
+            .means("the control interval"),
     ],
-    build: Build::Rate(|v, _| $Type::new(v[0], v[1], Dur::from_secs(v[2])).into()),
+    build: Build::Rate(|v, _| $Type::new(v[0], v[1], crate::units::Dur::from_secs(v[2])).into()),
 };

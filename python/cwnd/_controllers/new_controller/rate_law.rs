@@ -78,23 +78,24 @@ impl RateLaw for $Type {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laws::testing::context;
+    use crate::laws::testing::at;
+    use crate::units::Time;
 
     const SYN: Dur = Dur::from_millis(10);
 
     #[test]
     fn gains_alpha_each_second() {
         let mut law = $Type::new(100.0, 0.5, SYN);
-        let rate = law.tick(Rate::per_sec(500.0), &context());
+        let rate = law.tick(Rate::per_sec(500.0), &at(Time::ZERO));
         assert_eq!(rate.as_per_sec(), 501.0);
     }
 
     #[test]
     fn gives_up_beta_of_its_rate_once_in_a_congestion_event() {
         let mut law = $Type::new(100.0, 0.25, SYN);
-        let rate = law.cut(Rate::per_sec(400.0), true, Signal::Loss, &context());
+        let rate = law.cut(Rate::per_sec(400.0), true, Signal::Loss, &at(Time::ZERO));
         assert_eq!(rate.as_per_sec(), 300.0);
-        let again = law.cut(rate, false, Signal::Loss, &context());
+        let again = law.cut(rate, false, Signal::Loss, &at(Time::ZERO));
         assert_eq!(again, rate);
     }
 }

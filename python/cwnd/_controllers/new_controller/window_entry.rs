@@ -10,7 +10,8 @@ pub(super) const $CONST: Algorithm = Algorithm {
         Parameter::number("alpha", "α", 1.0, Range::above(0.0, 1000.0))
             .unit("packets")
             .means("growth in each round-trip time"),
-        beta(0.5),
+        Parameter::fraction("beta", "β", 0.5)
+            .means("reduction at a loss as a fraction of the window"),
         START,
         PACING,
     ],

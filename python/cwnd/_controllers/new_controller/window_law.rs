@@ -57,18 +57,19 @@ impl WindowLaw for $Type {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laws::testing::context;
+    use crate::laws::testing::at;
+    use crate::units::Time;
 
     #[test]
     fn gains_alpha_packets_each_round_trip_time() {
         let mut law = $Type::new(1.0, 0.5);
-        assert_eq!(law.grow(10.0, 10.0, &context()), 11.0);
+        assert_eq!(law.grow(10.0, 10.0, &at(Time::ZERO)), 11.0);
     }
 
     #[test]
     fn gives_up_beta_of_its_window() {
         let mut law = $Type::new(1.0, 0.25);
-        assert_eq!(law.cut(40.0, Signal::Loss, &context()), 30.0);
+        assert_eq!(law.cut(40.0, Signal::Loss, &at(Time::ZERO)), 30.0);
         assert_eq!(law.last, Some(40.0));
     }
 }
