@@ -31,8 +31,6 @@
 //!   window does not grow).
 //! * Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does not
 //!   hold, and t does not advance although the window grows (section 4.2).
-//! * t includes an idle period that the sender ends with a full window: the acknowledgement after
-//!   it reports the limit of that window (section 4.2: t MUST NOT include it).
 //! * The window grows by (target - w) / w for each acknowledged packet, at most to the target,
 //!   where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and the growth
 //!   does not depend on the receiver's ACK ratio.
@@ -79,6 +77,8 @@ pub struct Cubic {
     after_loss: bool,
     /// The last acknowledgement.
     observed: Time,
+    /// Whether it left no packet in flight.
+    idle: bool,
     /// Linux's CUBIC, which replaces the equations.
     linux: Option<Box<Linux>>,
 }
@@ -98,6 +98,7 @@ impl Cubic {
             w_prior: f64::INFINITY,
             after_loss: false,
             observed: Time::ZERO,
+            idle: false,
             linux: None,
         }
     }
@@ -181,11 +182,15 @@ impl WindowLaw for Cubic {
         if let Some(linux) = &mut self.linux {
             return linux.observe(cx.now, acked.rtt, acked.in_flight, acked.sent_at);
         }
-        // A sender limited by pacing uses its window, which grows.
+        // A sender limited by pacing uses its window, which grows. An idle sender may end its
+        // period with a full window, which is then the limit of its acknowledgement.
         if matches!(acked.limit, Limit::Application | Limit::Receiver) {
             self.epoch += cx.now.since(self.observed);
+        } else if self.idle {
+            self.epoch += acked.sent_at.since(self.observed);
         }
         self.observed = cx.now;
+        self.idle = acked.in_flight == 0;
     }
 
     fn reduced(&mut self, w: f64) {
