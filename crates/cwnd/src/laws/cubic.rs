@@ -259,7 +259,8 @@ mod tests {
     }
 
     fn acked(packets: u32, sent_at: f64) -> Acked {
-        Acked { rtt: Some(Dur::from_secs(RTT)), ..Acked::new(packets, time(sent_at)) }
+        let rtt = Some(Dur::from_secs(RTT));
+        Acked { rtt, in_flight: 100, ..Acked::new(packets, time(sent_at)) }
     }
 
     /// The machine with a window of `w` packets in slow start.
@@ -344,6 +345,18 @@ mod tests {
             let expected = after_a_loss_at(1000.0).grow(900.0, 1.0, &seconds(t));
             near(law.grow(900.0, 1.0, &seconds(7.0)), expected);
         }
+    }
+
+    /// Section 4.2: nor does t include the time in which no packet is in flight, although the sender
+    /// ends it with a full window.
+    #[test]
+    fn section_4_2_idle_time_does_not_count() {
+        let mut law = after_a_loss_at(1000.0);
+        law.observe(&Acked { in_flight: 0, ..acked(1, 3.9) }, &seconds(4.0));
+        law.observe(&acked(1, 6.0), &seconds(6.1));
+        law.observe(&acked(1, 6.9), &seconds(7.0));
+        let expected = after_a_loss_at(1000.0).grow(900.0, 1.0, &seconds(5.0));
+        near(law.grow(900.0, 1.0, &seconds(7.0)), expected);
     }
 
     /// Section 4.3: W_est starts at cwnd_epoch and gains alpha = 3 * 0.3 / 1.7 = 9/17 for each
