@@ -63,7 +63,7 @@ fn random(seed: u64) -> Network {
 }
 
 fn controller(law: Law, settings: &Settings, quic: bool) -> AnyController {
-    let mut settings = settings.clone();
+    let mut settings = *settings;
     if quic {
         settings.conventions = &Conventions::QUIC;
     }
@@ -258,7 +258,7 @@ fn find(
 
 /// The settings with QUIC's conventions.
 fn quic(settings: &Settings) -> Settings {
-    let mut settings = settings.clone();
+    let mut settings = *settings;
     settings.conventions = &Conventions::QUIC;
     settings
 }
@@ -324,7 +324,7 @@ fn faults_of_growth_are_found() {
     let limited = format!("{steady}\nsource = {{ kind = \"limited\", rate = \"2mbit\" }}");
     let unused = "although the window does not limit the sender";
     find((&limited, 1), Expected::quic(Law::Reno), "application-limited", unused, |settings| {
-        let mut settings = settings.clone();
+        let mut settings = *settings;
         settings.conventions = &GROWS_UNUSED;
         AnyController::window(Reno::new(), &settings)
     });
