@@ -18,6 +18,7 @@ from cwnd._base.records import (
     Series,
 )
 from cwnd._runs.result import Result
+from cwnd._tasks.conform import Connection
 from cwnd.controller import Factory, Kind
 from cwnd.emulation import EmulationRecord
 from cwnd.metrics.catalog import Dimension
@@ -73,6 +74,9 @@ __all__ = [
     "check_real",
     "check_simulated",
     "coefficient_of_variation",
+    "conform_qlog",
+    "conform_record",
+    "conform_scenario",
     "controller_hooks",
     "controller_kind",
     "converge",
@@ -628,6 +632,7 @@ def simulate(
     pcap: tuple[str, str] | None = None,
     lookahead: bool = True,
     acks: bool = False,
+    qlog: str | None = None,
 ) -> list[RunRecord]: ...
 @overload
 def simulate(
@@ -640,7 +645,11 @@ def simulate(
     pcap: tuple[str, str] | None = None,
     lookahead: bool = True,
     acks: bool = False,
+    qlog: str | None = None,
 ) -> list[_T]: ...
+def conform_qlog(text: str, name: str, law: str, quic: bool | None) -> Connection: ...
+def conform_record(text: str, name: str, law: str, quic: bool) -> Connection: ...
+def conform_scenario(scenario_json: str, seed: int, law: str | None = None) -> list[Connection]: ...
 def law_acks(
     spec: _Given, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool
 ) -> Series: ...

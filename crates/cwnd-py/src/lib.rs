@@ -4,6 +4,7 @@
 // false`, compiles an empty crate.
 #![cfg(not(test))]
 
+mod conform;
 mod custom;
 #[cfg(target_os = "linux")]
 mod emulate;
@@ -44,6 +45,8 @@ fn sources() -> &'static str {
 mod _native {
     #[pymodule_export]
     use super::{sources, version};
+    #[pymodule_export]
+    use crate::conform::{conform_qlog, conform_record, conform_scenario};
     #[pymodule_export]
     use crate::custom::data::{
         Acked, Context, Conventions, Handshake, LossSample, Lost, Marked, Mtu,

@@ -6,9 +6,11 @@ use crate::records::{self, Finished};
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use cwnd::answers::{OddAnswer, odd_answers, watch_answers};
 use cwnd::registry::declared_name;
-use cwnd::{Controller, MakeController, Settings};
+use cwnd::{AnyController, Controller, MakeController, Settings, Spec};
 use cwnd_law::{Hook, Kind};
-use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
+use cwnd_sim::network::{Flow, Network, Tcp, Traffic, Udt};
+use cwnd_sim::qlog;
+use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Conventions;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
@@ -17,6 +19,7 @@ use pyo3::types::PyList;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -50,6 +53,13 @@ struct Shared {
     lookahead: bool,
     /// Records the acknowledgements of each flow.
     acks: bool,
+    qlogs: Option<Qlogs>,
+}
+
+/// The folder of the qlogs of the flows; the first failure to write one.
+struct Qlogs {
+    folder: PathBuf,
+    failure: Mutex<Option<io::Error>>,
 }
 
 /// The capture of one link; what went wrong with it, if anything did.
@@ -62,7 +72,7 @@ struct Tap {
 /// `keep` made of their numbers and records while other jobs went on. `progress` is called with the
 /// fraction of the work that is done.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true, acks = false))]
+#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true, acks = false, qlog = None))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -74,6 +84,7 @@ pub(crate) fn simulate<'py>(
     pcap: Option<(String, String)>,
     lookahead: bool,
     acks: bool,
+    qlog: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyList>> {
     let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
     let failure = Arc::<Failure>::default();
@@ -89,7 +100,8 @@ pub(crate) fn simulate<'py>(
     failure.check()?;
     let stop = AtomicBool::new(false);
     let odd = Mutex::default();
-    let shared = Shared { jobs, stop, failure, laws, odd, tap, lookahead, acks };
+    let qlogs = qlog.map(|folder| Qlogs { folder, failure: Mutex::default() });
+    let shared = Shared { jobs, stop, failure, laws, odd, tap, lookahead, acks, qlogs };
     let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
     let mut results = Vec::with_capacity(shared.jobs.len());
     let take = |message: Option<(usize, Result<Finished, String>)>| {
@@ -131,6 +143,10 @@ pub(crate) fn simulate<'py>(
     }
     if let Some(tap) = &shared.tap {
         tap.finish()?;
+    }
+    if let Some(qlogs) = shared.qlogs {
+        let failure = qlogs.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(()), |error| Err(PyErr::from(error)))?;
     }
     warn_of(py, shared.odd.into_inner().unwrap_or_else(PoisonError::into_inner))?;
     results.sort_by_key(|(index, _)| *index);
@@ -186,7 +202,8 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let options = Options {
         custom: python.then_some(&custom),
         lookahead: shared.lookahead,
-        record_events: shared.acks,
+        record_events: shared.acks || shared.qlogs.is_some(),
+        record_packets: shared.qlogs.is_some(),
     };
     let made = Simulation::new(job.network.clone(), job.seed, &options);
     if shared.failure.happened() {
@@ -211,27 +228,71 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
         }
     }
     job.done.store(PARTS as u64, Ordering::Relaxed);
-    let records = simulation.finish();
+    let flows = 0..job.network.flows.len();
+    let controllers: Vec<_> = match &shared.qlogs {
+        Some(_) => flows.map(|flow| again(&simulation, &job.network, flow)).collect(),
+        None => Vec::new(),
+    };
+    let mut records = simulation.finish();
+    if let Some(qlogs) = &shared.qlogs {
+        if let Err(error) = qlogs.write(&job.network, &records, controllers) {
+            *qlogs.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+        for record in &mut records.flows {
+            record.packets = Vec::new();
+            record.events.take_if(|_| !shared.acks);
+        }
+    }
     let wall = begin.elapsed().as_secs_f64();
     let (name, seed, network) = (job.name.clone(), job.seed, job.network.clone());
     let conventions = job.conventions.clone();
     Ok(Some(Finished { name, seed, network, conventions, records, wall }))
 }
 
+/// Makes the controller of a flow anew, if it is one of the registry.
+fn again(simulation: &Simulation, network: &Network, flow: usize) -> Option<AnyController> {
+    let settings = simulation.settings(flow)?;
+    Some(Spec::parse(controller(&network.flows[flow])?).ok()?.controller(&settings))
+}
+
+/// The specification of the controller of a flow.
+pub(crate) fn controller(flow: &Flow) -> Option<&str> {
+    match &*flow.traffic {
+        Traffic::Tcp(Tcp { controller, .. }) | Traffic::Udt(Udt { controller, .. }) => {
+            Some(controller)
+        }
+        Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
+    }
+}
+
 /// The names of the controllers of a network, each once.
 fn controllers(network: &Network) -> String {
     let mut names = Vec::new();
     for flow in &network.flows {
-        let (Traffic::Tcp(Tcp { controller, .. }) | Traffic::Udt(Udt { controller, .. })) =
-            &*flow.traffic
-        else {
-            continue;
-        };
-        if !names.contains(&controller.as_str()) {
+        let Some(controller) = controller(flow) else { continue };
+        if !names.contains(&controller) {
             names.push(controller);
         }
     }
     names.join(" and ")
+}
+
+impl Qlogs {
+    /// Writes the files of the flows with a controller, which have the numbers of the flows.
+    fn write(
+        &self,
+        network: &Network,
+        records: &Records,
+        controllers: Vec<Option<AnyController>>,
+    ) -> io::Result<()> {
+        for (flow, again) in controllers.into_iter().enumerate() {
+            if controller(&network.flows[flow]).is_some() {
+                let file = File::create(self.folder.join(format!("{flow}.sqlog")))?;
+                qlog::write(BufWriter::new(file), network, flow, &records.flows[flow], again)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Tap {

@@ -24,6 +24,7 @@ mod options;
 mod paced;
 mod packet;
 mod pcap;
+pub mod qlog;
 pub mod record;
 pub mod rng;
 mod samples;

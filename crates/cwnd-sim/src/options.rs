@@ -38,6 +38,8 @@ pub struct Options<'a> {
     pub custom: Option<&'a FindController<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,
+    /// Records the packets that every source sends and receives.
+    pub record_packets: bool,
     /// Processes packets ahead of the clock where nothing can precede them. Without it every
     /// arrival and every departure of a packet is an event: a reference for tests, at half the
     /// speed.
@@ -47,6 +49,6 @@ pub struct Options<'a> {
 impl Default for Options<'_> {
     /// With lookahead, without records of events.
     fn default() -> Self {
-        Options { custom: None, record_events: false, lookahead: true }
+        Options { custom: None, record_events: false, record_packets: false, lookahead: true }
     }
 }

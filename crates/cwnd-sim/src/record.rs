@@ -92,6 +92,38 @@ pub struct FlowRecord {
     /// [`Options::record_events`](crate::Options::record_events) is set.
     #[serde(skip)]
     pub events: Option<Record>,
+    /// The packets that the source sent and received, if
+    /// [`Options::record_packets`](crate::Options::record_packets) is set.
+    #[serde(skip)]
+    pub packets: Vec<PacketRecord>,
+}
+
+/// A packet that the source of a flow sent or received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketRecord {
+    /// Time of the transmission or of the arrival.
+    pub at: Time,
+    /// Bytes on the wire.
+    pub size: u16,
+    /// Contents.
+    pub kind: PacketKind,
+}
+
+/// The contents of a packet. The network does not see the numbers in UDT's packets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PacketKind {
+    /// Sent: the data packet with this number, or the SYN, whose number is 0.
+    Data(Option<u32>),
+    /// Sent: a packet without data.
+    Control,
+    /// Received: the acknowledgement of the packets before `next` and of those in `ranges`, each
+    /// from its first number to one past its last.
+    Acknowledgement {
+        /// The number of the first packet that has not arrived.
+        next: Option<u32>,
+        /// Packets that arrived after it (SACK).
+        ranges: Box<[(u32, u32)]>,
+    },
 }
 
 /// Seconds for which each limit held back a flow.

@@ -65,6 +65,9 @@ impl Simulation {
                 sources: TIMERS * network.flows.len() + 2 * network.links.len(),
             }
         })?;
+        if options.record_packets {
+            net.record_packets(&network);
+        }
         let mut specs = Specs::default();
         let mut flows: Vec<_> = network.flows.iter().map(|_| FlowState::default()).collect();
         // In the order of the network, where flows with the same controller are adjacent.
@@ -160,6 +163,7 @@ impl Simulation {
     fn deliver(&mut self, delivery: &Delivery) {
         let &Delivery { at, flow, packet, .. } = delivery;
         let side = packet.side();
+        self.net.record_arrival(at, flow, packet);
         if self.net.due[flow as usize][side] <= at {
             self.observe(flow as usize, side, at);
         }
@@ -322,6 +326,7 @@ impl Simulation {
         let index = self.net.order.index(flow);
         let record = &mut self.records.flows[index];
         record.packets_lost = self.net.lost[flow];
+        record.packets = self.net.take_packets(flow);
         if let Some(endpoint) = state.endpoint.take() {
             let Progress { sent, total, arrived, received, last_new, marked } = endpoint.progress();
             let measured = arrived.since(state.base.0);

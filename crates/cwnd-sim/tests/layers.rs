@@ -19,7 +19,7 @@ const LAYERS: [&[&str]; 12] = [
     &["samples", "tcp"],
     &["application", "paced", "traffic", "udt"],
     &["flows"],
-    &["pcap", "simulation"],
+    &["pcap", "qlog", "simulation"],
 ];
 
 /// The maximum number of files that import each other in a circle.

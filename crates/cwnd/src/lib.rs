@@ -229,7 +229,7 @@
 //! | `std` | conversion of `std::time::Instant`; without it the crate is `no_std` and needs `alloc` |
 //! | `registry` | controllers by name: [`Spec`], [`registry`] |
 //! | `models` | laws in closed-form models: [`model`] |
-//! | `records` | recording and replay of events: [`record`] |
+//! | `records` | recording, replay and checks of events: [`record`], [`conform`] |
 //!
 //! All are on by default.
 
@@ -250,6 +250,8 @@ mod readme {}
 #[cfg(feature = "files")]
 pub mod answers;
 mod any;
+#[cfg(feature = "records")]
+pub mod conform;
 mod controller;
 pub mod controllers;
 mod conventions;

@@ -14,6 +14,7 @@ from cwnd._controllers.registry import Algorithm
 from cwnd._runs.kernel_sockets import KernelSocket
 from cwnd._runs.networks import NetworkSummary
 from cwnd._runs.scenario_keys import KeyTable, schema
+from cwnd._tasks.conform import Connection
 from cwnd.kernel import Finding as KernelFinding
 from cwnd.kernel import Instance
 from cwnd.model.behaviour import Behaviour
@@ -742,6 +743,12 @@ class LinkTraceDocument(TypedDict):
     max_delay_s: float | None
 
 
+class ConformDocument(TypedDict):
+    """Connections that were checked against the rules of the RFCs."""
+
+    connections: list[Connection]
+
+
 class CheckedFile(LawRecord):
     """A law in a file, as its reader finds it."""
 
@@ -908,6 +915,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "kernel-status": ("cwnd kernel status --json", StatusDocument),
     "kernel-trace": ("cwnd kernel trace --json", TraceDocument),
     "kernel-check": ("cwnd kernel check --json", KernelCheckDocument),
+    "conform": ("cwnd conform FILE --json", ConformDocument),
     "law-check": ("cwnd law check FILE... --json", LawDocument),
     "trace-info": ("cwnd trace info FILE --json", LinkTraceDocument),
     "send": ("a line of cwnd send --json or of cwnd recv --json", Event),

@@ -81,7 +81,7 @@ def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> No
     say(f"on {on} in real time: {least}{each}: {format_time(runs * seconds)}")
 
 
-def check_outputs(
+def check_outputs(  # noqa: C901
     *,
     report: str | None = None,
     plot: str | None = None,
@@ -89,8 +89,12 @@ def check_outputs(
     panel: str | None = None,
     pcap: str | None = None,
     trace: str | None = None,
+    qlog: str | None = None,
 ) -> None:
-    """Check that outputs can be written, before any work is done; ``trace`` is a directory."""
+    """Check that outputs can be written, before any work is done.
+
+    ``trace`` and ``qlog`` are directories.
+    """
     for option, path, libraries in (
         ("--report", report, ("jinja2", "plotly")),
         ("--plot", plot, ("matplotlib",)),
@@ -107,8 +111,9 @@ def check_outputs(
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
         if path is not None:
             check_file(option, Path(path))
-    if trace is not None:
-        check_directory("trace", Path(trace))
+    for option, path in (("trace", trace), ("qlog", qlog)):
+        if path is not None:
+            check_directory(option, Path(path))
 
 
 def print_repeats(repeat: Repeat, made: int, undecided: list[str]) -> None:

@@ -13,6 +13,7 @@ from cwnd._cli.agree import agree
 from cwnd._cli.check import check_expectations, print_run
 from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.config import VARIABLE, name_variables, read_config
+from cwnd._cli.conform import conform
 from cwnd._cli.credentials import keygen
 from cwnd._cli.emulate import emulate
 from cwnd._cli.evaluate import evaluate
@@ -300,10 +301,11 @@ def compare(  # noqa: PLR0913
     print_repeats(repeat, comparison.network["repeat"], comparison.undecided)
 
 
-def _refuse_in_real_time(*, pcap: bool, no_lookahead: bool, acks: bool) -> None:
+def _refuse_in_real_time(*, pcap: bool, qlog: bool, no_lookahead: bool, acks: bool) -> None:
     """Refuse options that only the backend sim has."""
     for given, problem in (
         (pcap, "--pcap: packet capture needs the backend sim"),
+        (qlog, "--qlog: only the backend sim writes qlogs"),
         (no_lookahead, "--no-lookahead: only the backend sim has lookahead"),
         (acks, "--acks: only the backend sim records acknowledgements"),
     ):
@@ -327,6 +329,9 @@ def _refuse_in_real_time(*, pcap: bool, no_lookahead: bool, acks: bool) -> None:
 @click.option("--acks", is_flag=True, help="Add a table of all acknowledgements to --trace.")
 @click.option("--pcap", type=click.Path(), help="Write the packets of a link, for Wireshark.")
 @click.option("--link", help="Name of the link of --pcap.")
+@click.option(
+    "--qlog", type=click.Path(), help="Write a qlog of each flow to a directory, for qvis."
+)
 @click.option(
     "--no-lookahead",
     is_flag=True,
@@ -355,9 +360,11 @@ def run(  # noqa: PLR0913, PLR0917
     the conventions of TCP: --set tcp.conventions=linux replaces them.
     """
     if repeat is not None:
-        shared.refuse("with --repeat", "plot", "column", "trace", "acks", "pcap", "link", "check")
-    trace, pcap, link = options["trace"], options["pcap"], options["link"]
-    check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace)
+        shared.refuse(
+            "with --repeat", "plot", "column", "trace", "acks", "pcap", "link", "qlog", "check"
+        )
+    trace, pcap, link, qlog = (options[name] for name in ("trace", "pcap", "link", "qlog"))
+    check_outputs(report=report, plot=plot, column=column, pcap=pcap, trace=trace, qlog=qlog)
     from cwnd._runs.real_time import check_backend
     from cwnd._runs.run import check_seed, run_command
     from cwnd._runs.run import run as run_scenario
@@ -378,7 +385,9 @@ def run(  # noqa: PLR0913, PLR0917
     if acks and trace is None:
         raise click.UsageError("--acks needs --trace")
     if on != "sim":
-        _refuse_in_real_time(pcap=pcap is not None, no_lookahead=no_lookahead, acks=acks)
+        _refuse_in_real_time(
+            pcap=pcap is not None, qlog=qlog is not None, no_lookahead=no_lookahead, acks=acks
+        )
         announce(on, repeat or 1, compiled["duration_s"])
     if repeat is not None:
         return _run_repeated(
@@ -398,6 +407,7 @@ def run(  # noqa: PLR0913, PLR0917
             seed,
             on=on,
             pcap=capture,
+            qlog=qlog,
             lookahead=not no_lookahead,
             acks=acks,
             progress=progress,
@@ -406,6 +416,8 @@ def run(  # noqa: PLR0913, PLR0917
     save(result, report=report, plot=plot, column=column, trace=trace)
     if pcap is not None:
         echo(f"packets: {pcap}", err=True)
+    if qlog is not None:
+        echo(f"qlogs: {qlog}", err=True)
     return print_run(result, as_json=as_json, check=check)
 
 
@@ -491,7 +503,20 @@ def reproduce(
     echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
-for other in (evaluate, sweep, agree, query, model, send, recv, keygen, perf, emulate, kernel):
+for other in (
+    evaluate,
+    sweep,
+    agree,
+    conform,
+    query,
+    model,
+    send,
+    recv,
+    keygen,
+    perf,
+    emulate,
+    kernel,
+):
     cwnd.add_command(other)
 cwnd.add_command(trace_command)
 cwnd.add_command(law_command)

@@ -47,6 +47,10 @@ BACKEND = "sim"
 AGREE_BACKENDS = ("sim", "linux")
 """Backends that `cwnd.agree` compares."""
 
+CHECKED_LAWS = ("reno", "cubic", "other")
+CHECKED_PROTOCOLS = ("tcp", "quic")
+"""What `cwnd conform` has rules of."""
+
 TRACE_FORMATS = ("mahimahi", "pensieve", "netem-trace", "csv")
 """Formats of recorded links."""
 

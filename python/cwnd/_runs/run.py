@@ -30,13 +30,14 @@ MAX_SEED = 2**64 - 1
 
 
 @with_notebook_bar
-def run(
+def run(  # noqa: PLR0913
     scenario: Scenario | str | Path,
     seed: int | None = None,
     *,
     on: str = BACKEND,
     values: Mapping[str, object] | None = None,
     pcap: tuple[str, str | Path] | None = None,
+    qlog: str | Path | None = None,
     lookahead: bool = True,
     acks: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -57,6 +58,9 @@ def run(
         Values of the scenario to replace, by path; see `Scenario.with_values`.
     pcap
         Name of a link, and the capture file for its packets; on ``sim`` only.
+    qlog
+        An existing directory for a qlog of each flow with a controller, named by the number of the
+        flow: ``0.sqlog``. The events are in memory until the end of the run; on ``sim`` only.
     lookahead
         Whether packets may be processed ahead of the simulated clock. Without lookahead a
         simulation is slower and has the same result; on ``sim`` only.
@@ -93,6 +97,8 @@ def run(
     seed = scenario.seed if seed is None else seed
     if pcap is not None and on != "sim":
         raise ArgumentError("pcap", "packet capture needs the backend sim")
+    if qlog is not None and on != "sim":
+        raise ArgumentError("qlog", "only the backend sim writes qlogs")
     if not lookahead and on != "sim":
         raise ArgumentError("lookahead", "only the backend sim has lookahead")
     if acks and on != "sim":
@@ -103,6 +109,7 @@ def run(
         jobs,
         lambda _, run: run,
         pcap=capture,
+        qlog=None if qlog is None else str(qlog),
         lookahead=lookahead,
         acks=acks,
         progress=progress,
@@ -157,6 +164,7 @@ def measure(  # noqa: PLR0913
     keep: Callable[[int, Result], T],
     *,
     pcap: tuple[str, str] | None = None,
+    qlog: str | None = None,
     lookahead: bool = True,
     acks: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -209,6 +217,7 @@ def measure(  # noqa: PLR0913
             pcap=pcap,
             lookahead=lookahead,
             acks=acks,
+            qlog=qlog,
         )
 
 

@@ -205,6 +205,7 @@ impl Measurement {
             application: Vec::new(),
             series: self.series,
             events: None,
+            packets: Vec::new(),
         }
     }
 }

@@ -12,12 +12,13 @@ use super::lookahead::SingleFeeder;
 use super::observation::Observations;
 use super::route::{Routes, Step};
 use super::schedule::{NONE, Schedule};
-use super::tap::{self, Tap};
+use super::tap::{self, PacketLog, Tap};
 use super::timer::Timer;
 use crate::cast::{low32, saturate32, to_index};
 use crate::clock::Clock;
-use crate::network::{Flow, Network};
+use crate::network::{Flow, Network, Traffic};
 use crate::packet::{Extras, Packet, SINK, SOURCE, flags};
+use crate::record::PacketRecord;
 
 /// Timers of a flow: of its source, of its sink, and of its start and stop.
 pub(crate) const TIMERS: usize = 3;
@@ -66,6 +67,8 @@ pub(crate) struct Net {
     /// may arm a timer that precedes the next one.
     delivery: Option<Delivery>,
     tap: Option<Tap>,
+    /// For each flow the packets of its source, if they are recorded. UDT's have no numbers.
+    packets: Option<Vec<PacketLog>>,
     /// For each flow its data packets dropped by queues and lost on links since the end of the
     /// warm-up.
     pub lost: Vec<u64>,
@@ -154,6 +157,7 @@ impl Net {
             due: vec![[NONE; 2]; flows],
             delivery: None,
             tap: None,
+            packets: None,
             lost: vec![0; flows],
             gone: vec![[0; 2]; flows],
         };
@@ -180,6 +184,9 @@ impl Net {
     /// Sends a packet on the link of its hop, or through the host before it.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
+        if self.packets.is_some() && packet.side() == SINK {
+            self.log(now, self.routes.flow(packet.hop()), packet);
+        }
         let step = self.routes.step(packet.hop());
         if let Some(host) = step.link().checked_sub(self.links.len()) {
             self.process(now, host, packet);
@@ -427,6 +434,35 @@ impl Net {
     pub(crate) fn set_tap(&mut self, link: usize, tap: Tap) {
         self.links[link].set_tapped();
         self.tap = Some(tap);
+    }
+
+    /// Records the packets that the source of every flow sends and receives.
+    pub(crate) fn record_packets(&mut self, network: &Network) {
+        let udt =
+            |number| matches!(&*network.flows[self.order.index(number)].traffic, Traffic::Udt(_));
+        let logs = (0..network.flows.len()).map(|number| PacketLog::new(!udt(number)));
+        self.packets = Some(logs.collect());
+    }
+
+    /// Records a packet that arrives at an end of a flow, if it is the source.
+    #[inline(always)]
+    pub(crate) fn record_arrival(&mut self, now: u64, flow: u32, packet: Packet) {
+        if self.packets.is_some() && packet.side() == SOURCE {
+            self.log(now, flow, packet);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn log(&mut self, now: u64, flow: u32, packet: Packet) {
+        if let Some(logs) = &mut self.packets {
+            logs[flow as usize].push(self.clock.time(now), packet, &self.extras[flow as usize]);
+        }
+    }
+
+    /// The packets recorded of a flow.
+    pub(crate) fn take_packets(&mut self, flow: usize) -> Vec<PacketRecord> {
+        self.packets.as_mut().map(|logs| logs[flow].take()).unwrap_or_default()
     }
 
     /// Arms `timer` to expire at `at`. If it is armed for an earlier time, it expires then, and its

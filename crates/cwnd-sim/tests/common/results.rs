@@ -73,6 +73,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         application,
         series,
         events: _,
+        packets: _,
     } = flow;
     let of = ("flow", index);
     for (name, count) in flow_counters(flow) {

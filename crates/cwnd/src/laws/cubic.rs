@@ -31,8 +31,6 @@
 //!   window does not grow).
 //! * Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does not
 //!   hold, and t does not advance although the window grows (section 4.2).
-//! * t includes an idle period that the sender ends with a full window: the acknowledgement after
-//!   it reports the limit of that window (section 4.2: t MUST NOT include it).
 //! * The window grows by (target - w) / w for each acknowledged packet, at most to the target,
 //!   where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and the growth
 //!   does not depend on the receiver's ACK ratio.
@@ -79,6 +77,8 @@ pub struct Cubic {
     after_loss: bool,
     /// The last acknowledgement.
     observed: Time,
+    /// Whether it left no packet in flight.
+    idle: bool,
     /// Linux's CUBIC, which replaces the equations.
     linux: Option<Box<Linux>>,
 }
@@ -98,6 +98,7 @@ impl Cubic {
             w_prior: f64::INFINITY,
             after_loss: false,
             observed: Time::ZERO,
+            idle: false,
             linux: None,
         }
     }
@@ -181,11 +182,15 @@ impl WindowLaw for Cubic {
         if let Some(linux) = &mut self.linux {
             return linux.observe(cx.now, acked.rtt, acked.in_flight, acked.sent_at);
         }
-        // A sender limited by pacing uses its window, which grows.
+        // A sender limited by pacing uses its window, which grows. An idle sender may end its
+        // period with a full window, which is then the limit of its acknowledgement.
         if matches!(acked.limit, Limit::Application | Limit::Receiver) {
             self.epoch += cx.now.since(self.observed);
+        } else if self.idle {
+            self.epoch += acked.sent_at.since(self.observed);
         }
         self.observed = cx.now;
+        self.idle = acked.in_flight == 0;
     }
 
     fn reduced(&mut self, w: f64) {
@@ -254,7 +259,8 @@ mod tests {
     }
 
     fn acked(packets: u32, sent_at: f64) -> Acked {
-        Acked { rtt: Some(Dur::from_secs(RTT)), ..Acked::new(packets, time(sent_at)) }
+        let rtt = Some(Dur::from_secs(RTT));
+        Acked { rtt, in_flight: 100, ..Acked::new(packets, time(sent_at)) }
     }
 
     /// The machine with a window of `w` packets in slow start.
@@ -339,6 +345,18 @@ mod tests {
             let expected = after_a_loss_at(1000.0).grow(900.0, 1.0, &seconds(t));
             near(law.grow(900.0, 1.0, &seconds(7.0)), expected);
         }
+    }
+
+    /// Section 4.2: nor does t include the time in which no packet is in flight, although the sender
+    /// ends it with a full window.
+    #[test]
+    fn section_4_2_idle_time_does_not_count() {
+        let mut law = after_a_loss_at(1000.0);
+        law.observe(&Acked { in_flight: 0, ..acked(1, 3.9) }, &seconds(4.0));
+        law.observe(&acked(1, 6.0), &seconds(6.1));
+        law.observe(&acked(1, 6.9), &seconds(7.0));
+        let expected = after_a_loss_at(1000.0).grow(900.0, 1.0, &seconds(5.0));
+        near(law.grow(900.0, 1.0, &seconds(7.0)), expected);
     }
 
     /// Section 4.3: W_est starts at cwnd_epoch and gains alpha = 3 * 0.3 / 1.7 = 9/17 for each

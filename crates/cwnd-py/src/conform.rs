@@ -1,0 +1,176 @@
+//! Checks of records, qlogs and runs against the rules of the RFCs.
+
+use crate::scenario::{ScenarioError, read_scenario, scenario_error};
+use crate::simulate::controller;
+use cwnd::Spec;
+use cwnd::conform::{Expected, Finding, Law, Outcome, conform};
+use cwnd::record::Record;
+use cwnd_sim::network::{Flow, Traffic};
+use cwnd_sim::{Options, Simulation, qlog};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pythonize::pythonize;
+use serde::Serialize;
+
+/// A rule and its outcome.
+#[derive(Serialize)]
+struct FindingView {
+    rule: &'static str,
+    source: &'static str,
+    statement: &'static str,
+    /// `held`, `violated` or `not exercised`.
+    outcome: &'static str,
+    /// The events that were checked.
+    checks: Option<u64>,
+    violation: Option<ViolationView>,
+}
+
+/// The first event that violates a rule. Windows are in packets.
+#[derive(Serialize)]
+struct ViolationView {
+    at_s: f64,
+    entry: usize,
+    before: f64,
+    after: f64,
+    least: f64,
+    /// None without a limit.
+    most: Option<f64>,
+    cause: String,
+}
+
+impl From<Finding> for FindingView {
+    fn from(Finding { rule, outcome }: Finding) -> Self {
+        let (outcome, checks, violation) = match outcome {
+            Outcome::Held(checks) => ("held", Some(checks), None),
+            Outcome::Violated(found) => (
+                "violated",
+                None,
+                Some(ViolationView {
+                    at_s: found.at.as_secs(),
+                    entry: found.position,
+                    before: found.before,
+                    after: found.after,
+                    least: found.least,
+                    most: Some(found.most).filter(|most| most.is_finite()),
+                    cause: found.cause,
+                }),
+            ),
+            Outcome::NotExercised => ("not exercised", None, None),
+        };
+        FindingView {
+            rule: rule.name,
+            source: rule.source,
+            statement: rule.statement,
+            outcome,
+            checks,
+            violation,
+        }
+    }
+}
+
+/// A connection that was checked.
+#[derive(Serialize)]
+struct ConnectionView {
+    name: String,
+    /// The law whose rules count: `reno`, `cubic` or `other`.
+    law: &'static str,
+    /// `tcp`, `udt` or `quic`.
+    protocol: &'static str,
+    findings: Vec<FindingView>,
+}
+
+impl ConnectionView {
+    fn new(name: String, protocol: &'static str, record: &Record, expected: &Expected) -> Self {
+        let law = match expected.law {
+            Law::Reno => "reno",
+            Law::Cubic => "cubic",
+            Law::Other => "other",
+        };
+        let findings = conform(record, expected).into_iter().map(FindingView::from).collect();
+        ConnectionView { name, law, protocol, findings }
+    }
+}
+
+fn law_named(name: &str) -> Law {
+    match name {
+        "reno" => Law::Reno,
+        "cubic" => Law::Cubic,
+        _ => Law::Other,
+    }
+}
+
+fn expect(law: Law, quic: bool) -> Expected {
+    if quic { Expected::quic(law) } else { Expected::tcp(law) }
+}
+
+/// Checks the record of a controller in a text.
+#[pyfunction]
+pub(crate) fn conform_record<'py>(
+    py: Python<'py>,
+    text: &str,
+    name: String,
+    law: &str,
+    quic: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let record: Record = text.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
+    let expected = expect(law_named(law), quic);
+    let protocol = if quic { "quic" } else { "tcp" };
+    Ok(pythonize(py, &ConnectionView::new(name, protocol, &record, &expected))?)
+}
+
+/// Checks a qlog in a text. Its protocol is that of the file, if `quic` is none.
+#[pyfunction]
+pub(crate) fn conform_qlog<'py>(
+    py: Python<'py>,
+    text: &str,
+    name: String,
+    law: &str,
+    quic: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let read = qlog::read(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let own = match read.protocol.as_str() {
+        "TCP" => "tcp",
+        "UDT" => "udt",
+        _ => "quic",
+    };
+    let protocol = quic.map_or(own, |quic| if quic { "quic" } else { "tcp" });
+    let expected = expect(law_named(law), protocol == "quic");
+    let name = if read.title.is_empty() { name } else { read.title };
+    Ok(pythonize(py, &ConnectionView::new(name, protocol, &read.record, &expected))?)
+}
+
+/// Runs a scenario in JSON and checks the flows with a controller, against the rules of `law` or of
+/// their controllers.
+#[pyfunction]
+#[pyo3(signature = (scenario_json, seed, law = None))]
+pub(crate) fn conform_scenario<'py>(
+    py: Python<'py>,
+    scenario_json: &str,
+    seed: u64,
+    law: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let scenario = read_scenario(scenario_json)?;
+    let network = scenario.network(seed).map_err(scenario_error)?;
+    let options = Options { record_events: true, ..Options::default() };
+    let mut simulation = Simulation::new(&network, seed, &options)
+        .map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    let records = py.detach(move || {
+        simulation.run();
+        simulation.finish()
+    });
+    let given = law.map(law_named);
+    let view = |(flow, events): (&Flow, Option<Record>)| {
+        let own = Spec::parse(controller(flow)?).map_or(Law::Other, |spec| Law::of(&spec));
+        let (protocol, window) = match &*flow.traffic {
+            Traffic::Tcp(tcp) => ("tcp", tcp.window),
+            Traffic::Udt(udt) => ("udt", udt.window),
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => return None,
+        };
+        let max_window = f64::from(window);
+        let expected = Expected { max_window, ..Expected::tcp(given.unwrap_or(own)) };
+        Some(ConnectionView::new(flow.name.clone(), protocol, &events?, &expected))
+    };
+    let events = records.flows.into_iter().map(|flow| flow.events);
+    let views: Vec<_> = network.flows.iter().zip(events).filter_map(view).collect();
+    Ok(pythonize(py, &views)?)
+}

@@ -1,0 +1,106 @@
+"""Qlogs of runs, and `cwnd conform`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cwnd
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCENARIO = """
+duration = "5s"
+[dumbbell]
+rate = "8mbit"
+delay = "10ms"
+queue = "20p"
+[[flow]]
+controller = "cubic"
+[[cbr]]
+rate = "1mbit"
+"""
+RECORD = """\
+50000000 acked 2 2 8 10 0 50000000 - 0 0 window | 12 - -
+61000000 lost 1 50000000 14 | 7.14 - -
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """A scenario of a connection and a source without feedback."""
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def test_a_run_writes_the_qlog_of_each_connection_which_conform_reads(
+    command: Any, scenario: Path, tmp_path: Path
+) -> None:
+    qlogs = tmp_path / "logs"
+    done = command("run", scenario, "--qlog", qlogs)
+    assert (done.returncode, done.stderr) == (0, f"qlogs: {qlogs}\n")
+    assert [path.name for path in qlogs.iterdir()] == ["0.sqlog"]
+    header, *events = (qlogs / "0.sqlog").read_text(encoding="utf-8").split("\x1e")[1:]
+    assert json.loads(header)["qlog_version"] == "0.3"
+    names = [json.loads(event)["name"] for event in events]
+    assert names.count("transport:packet_sent") > 1000
+    assert names.count("recovery:packet_lost") > 5
+    for file, options in ((qlogs / "0.sqlog", ["--law", "cubic"]), (scenario, [])):
+        document = json.loads(command("conform", file, *options, "--json").stdout)
+        (connection,) = document["connections"]
+        assert (connection["law"], connection["protocol"]) == ("cubic", "tcp")
+        outcomes = {each["rule"]: each["outcome"] for each in connection["findings"]}
+        assert "violated" not in outcomes.values()
+        assert outcomes["reduction"] == outcomes["avoidance"] == "held"
+
+
+def test_a_violation_has_its_numbers_and_cause(command: Any, tmp_path: Path) -> None:
+    record = tmp_path / "1.txt"
+    record.write_text(RECORD, encoding="utf-8")
+    done = command("conform", record, "--law", "cubic")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "1.txt: cubic over tcp"
+    at = next(n for n, line in enumerate(lines) if "violated" in line)
+    assert "\n".join(lines[at : at + 3]) == (
+        "  reduction             violated at 0.061000 s, entry 1: 12.00 to 7.14 packets, "
+        "at least 7.40 permitted\n"
+        "    RFC 5681 section 3.1, RFC 9002 section 7.3.2, RFC 9438 section 4.6: a congestion "
+        "signal reduces the window to half of it, CUBIC's to 0.7\n"
+        "    the window is multiplied by 0.595, not by 0.7: the factor is applied to the window "
+        "that fast convergence has reduced already"
+    )
+    assert "  timeout               not exercised" in lines
+    assert command("conform", record, "--protocol", "quic", "--json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "error"),
+    [
+        ("r.txt", "1 acked", [], "r.txt: line 1: expected a number of packets"),
+        ("r.sqlog", "\x1e{}", [], "r.sqlog: expected a qlog of the version 0.3"),
+        ("r.txt", RECORD, ["--seed", "1"], "--seed: not with a recording"),
+        ("s.toml", SCENARIO, ["--protocol", "quic"], "--protocol: not with a scenario"),
+        ("none.txt", None, [], "none.txt: No such file or directory"),
+    ],
+)
+def test_errors_are_one_line(
+    command: Any, tmp_path: Path, name: str, text: str | None, options: list[str], error: str
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = command("conform", tmp_path / name, *options)
+    assert done.returncode == 2
+    assert error in done.stderr
+
+
+def test_only_the_simulator_writes_qlogs(command: Any, scenario: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="only the backend sim writes qlogs"):
+        cwnd.run(scenario, on="udt", qlog=tmp_path)
+    done = command("run", scenario, "--repeat", "2", "--qlog", tmp_path)
+    assert (done.returncode, "--qlog: not with --repeat" in done.stderr) == (2, True)
