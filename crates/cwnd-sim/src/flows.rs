@@ -1,6 +1,7 @@
 //! The flows of a network: their endpoints and their controllers.
 
 use crate::application::ApplicationFlow;
+use crate::datagrams::DatagramFlow;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Writable};
 use crate::engine::net::Place;
@@ -10,7 +11,7 @@ use crate::paced::PacedFlow;
 use crate::packet::SOURCE;
 use crate::tcp::{self, Ns2, Rfc, Selective, TcpFlow};
 use crate::traffic::Source;
-use crate::udt::UdtFlow;
+use crate::udt::UdtConnection;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, MakeController, Packets, Settings, SlowStart};
 use std::sync::Arc;
@@ -29,9 +30,10 @@ pub(crate) fn create(
         Traffic::Tcp(tcp) => tcp,
         Traffic::Udt(udt) => {
             let make = find(flow, &udt.controller, options)?;
-            let start = (seed, flow.start);
-            let connection = UdtFlow::new(udt, make, place, back, start, options.record_events);
-            return Ok(with_application(flow, connection, place, seed));
+            let (start, events) = ((seed, flow.start), options.record_events);
+            let connection = UdtConnection::new(udt, make, place.flow as usize, start, events);
+            let endpoint = DatagramFlow::new(connection, place, back);
+            return Ok(with_application(flow, endpoint, place, seed));
         }
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
             let source = Source::new(&flow.traffic, place, seed);
@@ -134,7 +136,7 @@ impl PendingFlow {
         let mut paced = false;
         if custom_name(spec).is_some() {
             let endpoint = create(flow, place, back, seed, options, specs)?;
-            paced = endpoint.controller().is_some_and(|(_, controller)| controller.needs().reports);
+            paced = endpoint.reports();
             pending.endpoint = Some(endpoint);
         } else if let Traffic::Tcp(tcp) = &*flow.traffic {
             paced = specs.get(flow, tcp)?.paced;
@@ -143,7 +145,7 @@ impl PendingFlow {
         }
         // A paced receiver reads the round-trip time of its sender, which therefore follows the
         // clock.
-        pending.ahead[SOURCE] = !paced || matches!(*flow.traffic, Traffic::Udt(_));
+        pending.ahead[SOURCE] = !paced;
         Ok(pending)
     }
 }

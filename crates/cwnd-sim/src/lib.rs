@@ -11,6 +11,7 @@ mod application;
 mod cast;
 mod check;
 mod clock;
+pub mod datagrams;
 mod discipline;
 mod driver;
 mod endpoint;

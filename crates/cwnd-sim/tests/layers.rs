@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 12] = [
     &["engine", "options", "scenario"],
     &["driver", "live", "metrics", "segment_size"],
     &["endpoint"],
-    &["samples", "tcp"],
+    &["datagrams", "samples", "tcp"],
     &["application", "paced", "traffic", "udt"],
     &["flows"],
     &["pcap", "simulation"],
