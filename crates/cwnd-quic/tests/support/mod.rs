@@ -1,0 +1,11 @@
+//! Real connections in memory: a plaintext handshake, two endpoints and a link between them.
+//!
+//! Handshake messages have about the sizes of TLS's, and packets its tags.
+
+pub(crate) mod events;
+pub(crate) mod handshake;
+pub(crate) mod link;
+#[macro_use]
+mod stack;
+pub(crate) mod noq;
+pub(crate) mod quinn;
