@@ -132,6 +132,7 @@ impl UdtConnection {
     }
 
     /// Returns a message as a datagram on the wire.
+    #[inline(always)]
     fn datagram(&self, message: Message) -> Datagram<Message> {
         Datagram {
             size: self.below + IP_UDP_HEADERS + message.len(),
@@ -154,6 +155,7 @@ impl Datagrams for UdtConnection {
         (self.left, self.open) = (0, false);
     }
 
+    #[inline(always)]
     fn receive(&mut self, now: Time, end: End, _: Codepoint, message: Message) -> u64 {
         let datagram = match &message {
             Message::Data(header, length) => {
@@ -193,6 +195,7 @@ impl Datagrams for UdtConnection {
         }
     }
 
+    #[inline(always)]
     fn poll(&mut self, now: Time, end: End) -> Option<Datagram<Message>> {
         if end == End::Source {
             self.write(now);
@@ -209,6 +212,7 @@ impl Datagrams for UdtConnection {
         Some(self.datagram(message))
     }
 
+    #[inline(always)]
     fn deadline(&mut self, end: End) -> Option<Time> {
         match (end, &mut self.sink) {
             (End::Source, _) => self.source.next_wakeup(),
@@ -217,6 +221,7 @@ impl Datagrams for UdtConnection {
         }
     }
 
+    #[inline(always)]
     fn feedback(&mut self) -> Feedback {
         let acknowledged = self.left == 0 && !self.open && self.source.unacknowledged() == 0;
         Feedback {
@@ -226,6 +231,7 @@ impl Datagrams for UdtConnection {
         }
     }
 
+    #[inline(always)]
     fn limit(&self) -> Limit {
         self.source.limit()
     }
