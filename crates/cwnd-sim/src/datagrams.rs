@@ -117,6 +117,21 @@ pub trait Datagrams: Send + 'static {
     fn finish(self, record: &mut FlowRecord);
 }
 
+/// A connection of any protocol, to be placed in a network.
+pub struct Connection(Box<dyn FnOnce(Place, u32) -> Box<dyn Endpoint>>);
+
+impl Connection {
+    /// Wraps the connection of a protocol.
+    pub fn new(protocol: impl Datagrams) -> Self {
+        Connection(Box::new(|place, back| Box::new(DatagramFlow::new(protocol, place, back))))
+    }
+
+    /// Returns the endpoints. `back` is the first hop of the return route.
+    pub(crate) fn endpoint(self, place: Place, back: u32) -> Box<dyn Endpoint> {
+        self.0(place, back)
+    }
+}
+
 /// The endpoints of a flow whose protocol sends datagrams.
 pub(crate) struct DatagramFlow<P: Datagrams> {
     pub(crate) protocol: P,
@@ -160,6 +175,7 @@ impl<P: Datagrams> DatagramFlow<P> {
     }
 
     /// Takes over new measurements of the source.
+    #[inline(always)]
     fn measure(&mut self, now: u64) {
         let Feedback { rtt, cut, complete } = self.protocol.feedback();
         if let Some(rtt) = rtt {
@@ -189,6 +205,7 @@ impl<P: Datagrams> DatagramFlow<P> {
     }
 
     /// Passes a datagram to the network.
+    #[inline(always)]
     fn transmit(&mut self, net: &mut Net, now: u64, end: End, datagram: Datagram<P::Message>) {
         let Datagram { size, data, ecn, message } = datagram;
         let mut bits = match (end, data) {

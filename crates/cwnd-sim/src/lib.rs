@@ -38,6 +38,6 @@ pub mod units;
 
 pub use application::DataSource;
 pub use engine::tap::Seen;
-pub use options::{FindController, Options, SimulationError};
+pub use options::{ConnectQuic, FindController, Options, QuicFlow, SimulationError};
 pub use pcap::PcapWriter;
 pub use simulation::Simulation;

@@ -35,7 +35,7 @@ impl Timetable {
     fn new(traffic: &Traffic, clock: Clock, seed: u64, flow: u32) -> Option<Self> {
         let ticks = |dur: &Dur| clock.ticks(dur.as_nanos());
         let (rate, packet, jitter, pattern) = match traffic {
-            Traffic::Tcp(_) | Traffic::Udt(_) => return None,
+            Traffic::Tcp(_) | Traffic::Udt(_) | Traffic::Quic(_) => return None,
             Traffic::Cbr { rate, packet, schedule, jitter } => {
                 let pattern = match schedule {
                     None => Pattern::Always,
