@@ -8,7 +8,7 @@ use cwnd::answers::{OddAnswer, odd_answers, watch_answers};
 use cwnd::registry::declared_name;
 use cwnd::{Controller, MakeController, Settings};
 use cwnd_law::{Hook, Kind};
-use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
+use cwnd_sim::network::{Network, Quic, Tcp, Traffic, Udt};
 use cwnd_sim::scenario::Conventions;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
@@ -185,6 +185,7 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     }
     let options = Options {
         custom: python.then_some(&custom),
+        quic: Some(&cwnd_quic_sim::connect),
         lookahead: shared.lookahead,
         record_events: shared.acks,
     };
@@ -222,8 +223,9 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
 fn controllers(network: &Network) -> String {
     let mut names = Vec::new();
     for flow in &network.flows {
-        let (Traffic::Tcp(Tcp { controller, .. }) | Traffic::Udt(Udt { controller, .. })) =
-            &*flow.traffic
+        let (Traffic::Tcp(Tcp { controller, .. })
+        | Traffic::Udt(Udt { controller, .. })
+        | Traffic::Quic(Quic { controller, .. })) = &*flow.traffic
         else {
             continue;
         };
@@ -270,7 +272,8 @@ impl Tap {
 pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
-    Simulation::new(network, 0, &Options::default())
+    let options = Options { quic: Some(&cwnd_quic_sim::connect), ..Options::default() };
+    Simulation::new(network, 0, &options)
         .map(drop)
         .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
