@@ -8,14 +8,15 @@ fn long(stack: &str, controller: &str) -> FlowRecord {
         r#"
         duration = "60s"
         warmup = "5s"
-        dumbbell = {{ rate = "12mbit", delay = "20ms", queue = "40p" }}
+        dumbbell = {{ rate = "20mbit", delay = "20ms", queue = "15p" }}
         flow = [{{ protocol = "quic", stack = "{stack}", controller = "{controller}" }}]
         "#
     );
     run(&text, 1).flows.swap_remove(0)
 }
 
-/// The two implementations of a law have the same goodput and the same reductions in size.
+/// The two implementations of a law have the same goodput and the same reductions in size, with a
+/// queue that is too short for full use of the link.
 #[test]
 fn reno_and_cubic_are_those_of_noq() {
     for (law, kept) in [("reno", 0.5), ("cubic", 0.7)] {
