@@ -322,8 +322,9 @@ Factory: TypeAlias = Callable[[], AnyController]
 
 Spec: TypeAlias = str | PurePath | Factory | AnyController
 """What a controller is given as: a specification such as ``simd(beta=1/16)``, ``kernel:cubic`` (the
-Linux kernel's own), ``mine.law(beta=1/8)`` or ``mine.py:Law(beta=1/8)``, the path of such a file, a
-factory, or an instance of which each flow gets a copy."""
+Linux kernel's own), ``own:cubic`` (a QUIC stack's own), ``mine.law(beta=1/8)`` or
+``mine.py:Law(beta=1/8)``, the path of such a file, a factory, or an instance of which each flow
+gets a copy."""
 
 _PYTHON = "python:"
 """What precedes the name of a controller that a running program defines."""
@@ -606,7 +607,7 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
     if (path := path_of_law(text)) is not None:
         with known_laws({path: use_law(path)}):
             return _native.canonical(text), None
-    if ":" in text and not text.startswith("kernel:"):
+    if ":" in text and not text.startswith(("kernel:", "own:")):
         raise _native.SpecError(
             f"{text}: unknown controller: no installed package has it; a file's is mine.py:Law"
         )

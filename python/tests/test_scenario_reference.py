@@ -130,7 +130,7 @@ def test_the_other_tables_are_those_of_the_schema(monkeypatch):
     assert keys.generated() == TEXT, "run `python bench/keys.py`"
     marked = [name for _, name in keys.MARKED.findall(TEXT)]
     first = ["scenario", "dumbbell", "access", "leaf_spine"]
-    assert marked == [*first, "flow", "cbr", "pareto", "arrivals"]
+    assert marked == [*first, "flow", "quic", "cbr", "pareto", "arrivals"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

@@ -102,6 +102,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options {
         record_events: has("--record"),
         lookahead: !has("--every-event"),
+        #[cfg(not(target_family = "wasm"))]
+        quic: Some(&cwnd_quic_sim::connect),
         ..Options::default()
     };
     let mut simulation = Simulation::new(network.clone(), scenario.seed, &options)?;

@@ -78,7 +78,7 @@ pub(crate) struct FlowView<'a> {
     pub name: &'a str,
     /// Specification of the controller; empty without one.
     pub controller: &'a str,
-    /// `tcp`, `udt`, `cbr` or `pareto`.
+    /// `tcp`, `udt`, `quic`, `cbr` or `pareto`.
     pub kind: &'static str,
     /// Whether the metrics of the run include it; of a connection of the kernel, whether the trace
     /// has its beginning.
@@ -307,6 +307,7 @@ fn flow<'a>(
     let (kind, controller) = match &*spec.traffic {
         Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str()),
         Traffic::Udt(udt) => ("udt", udt.controller.as_str()),
+        Traffic::Quic(quic) => ("quic", quic.controller.as_str()),
         Traffic::Cbr { .. } => ("cbr", ""),
         Traffic::Pareto { .. } => ("pareto", ""),
     };

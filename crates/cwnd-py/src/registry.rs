@@ -2,7 +2,7 @@
 
 use cwnd::Spec;
 use cwnd::registry::{self, Algorithm, Build, Domain, Kind, Parameter, Range};
-use cwnd_sim::network::kernel_name;
+use cwnd_sim::network::{QuicStack, kernel_name, own_name};
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,7 +64,8 @@ fn record<'py>(py: Python<'py>, algorithm: &Algorithm) -> PyResult<Bound<'py, Py
     Ok(entry)
 }
 
-/// The canonical spelling of a specification. That of a controller of the kernel is `kernel:NAME`.
+/// The canonical spelling of a specification. That of a controller of the kernel is `kernel:NAME`,
+/// and that of one of a QUIC stack's own `own:NAME`.
 #[pyfunction]
 pub(crate) fn canonical(spec: &str) -> PyResult<String> {
     if let Some(name) = kernel_name(spec) {
@@ -75,6 +76,19 @@ pub(crate) fn canonical(spec: &str) -> PyResult<String> {
         return Err(SpecError::new_err(format!(
             "{spec}: write kernel:NAME for a controller of the Linux kernel, such as kernel:cubic; \
              it has no parameters"
+        )));
+    }
+    if let Some(name) = own_name(spec) {
+        let stacks = [QuicStack::Noq, QuicStack::Quinn];
+        let mut known: Vec<_> = stacks.iter().flat_map(|stack| stack.own_controllers()).collect();
+        known.sort();
+        known.dedup();
+        if known.contains(&&name) {
+            return Ok(spec.to_owned());
+        }
+        let known = known.into_iter().copied().collect::<Vec<_>>().join(", own:");
+        return Err(SpecError::new_err(format!(
+            "{spec}: no QUIC stack has a controller of this name; the stacks have own:{known}"
         )));
     }
     Ok(parse(spec)?.to_string())

@@ -8,7 +8,7 @@ use cwnd::answers::{OddAnswer, odd_answers, watch_answers};
 use cwnd::registry::declared_name;
 use cwnd::{AnyController, Controller, MakeController, Settings, Spec};
 use cwnd_law::{Hook, Kind};
-use cwnd_sim::network::{Flow, Network, Tcp, Traffic, Udt};
+use cwnd_sim::network::{Flow, Network, Quic, Tcp, Traffic, Udt};
 use cwnd_sim::qlog;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Conventions;
@@ -201,6 +201,7 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     }
     let options = Options {
         custom: python.then_some(&custom),
+        quic: Some(&cwnd_quic_sim::connect),
         lookahead: shared.lookahead,
         record_events: shared.acks || shared.qlogs.is_some(),
         record_packets: shared.qlogs.is_some(),
@@ -258,9 +259,9 @@ fn again(simulation: &Simulation, network: &Network, flow: usize) -> Option<AnyC
 /// The specification of the controller of a flow.
 pub(crate) fn controller(flow: &Flow) -> Option<&str> {
     match &*flow.traffic {
-        Traffic::Tcp(Tcp { controller, .. }) | Traffic::Udt(Udt { controller, .. }) => {
-            Some(controller)
-        }
+        Traffic::Tcp(Tcp { controller, .. })
+        | Traffic::Udt(Udt { controller, .. })
+        | Traffic::Quic(Quic { controller, .. }) => Some(controller),
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
     }
 }
@@ -331,7 +332,8 @@ impl Tap {
 pub(crate) fn check_simulated(scenario_json: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
-    Simulation::new(network, 0, &Options::default())
+    let options = Options { quic: Some(&cwnd_quic_sim::connect), ..Options::default() };
+    Simulation::new(network, 0, &options)
         .map(drop)
         .map_err(|error| ScenarioError::new_err(error.to_string()))
 }

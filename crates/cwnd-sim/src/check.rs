@@ -77,3 +77,8 @@ pub(crate) fn check_size(field: &'static str, bytes: u32) -> Checked {
     }
     invalid(field, format!("a packet has from 1 to {MAX_PACKET} bytes"))
 }
+
+/// Checks that there is data to send.
+pub(crate) fn check_data(bytes: Option<u64>) -> Checked {
+    if bytes == Some(0) { invalid("bytes", "a flow sends at least one byte") } else { Ok(()) }
+}

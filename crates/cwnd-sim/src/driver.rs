@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::engine::schedule::NONE;
 use crate::record::{CutRecord, FlowRecord};
 use cwnd::record::{Entry, Record};
-use cwnd::{AnyController, Controller, Dur, Event, Limit, Output, Signal, Time};
+use cwnd::{AnyController, Controller, Cut, Dur, Event, Limit, Output, Signal, Time};
 
 /// Data packets and the bytes of their payload. A SYN is no data packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +67,101 @@ impl CachedOutput {
     }
 }
 
+/// The measurements of a sender: round-trip times, reductions, and what limits it. Times are in
+/// ticks.
+pub(crate) struct Meter {
+    pub last_rtt: u64,
+    pub min_rtt: u64,
+    limit_since: u64,
+    /// Time at which all data was acknowledged; [`NONE`] before.
+    pub acknowledged: u64,
+    pub counters: Counters,
+    pub cuts: Vec<CutRecord>,
+    pub clock: Clock,
+    /// What currently limits the sender.
+    pub limit: Limit,
+}
+
+impl Meter {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Meter {
+            last_rtt: 0,
+            min_rtt: u64::MAX,
+            limit_since: 0,
+            acknowledged: NONE,
+            counters: Counters::default(),
+            cuts: Vec::new(),
+            clock,
+            limit: Limit::Application,
+        }
+    }
+
+    /// Starts the transfer.
+    pub(crate) fn start(&mut self, now: u64) {
+        self.limit_since = now;
+    }
+
+    /// Clears the counters at the end of the warm-up.
+    pub(crate) fn reset(&mut self, now: u64) {
+        self.settle(now);
+        self.counters = Counters::default();
+    }
+
+    /// Records a round-trip time sample in ticks and returns its duration.
+    #[inline(always)]
+    pub(crate) fn measured(&mut self, rtt: u64) -> Dur {
+        self.last_rtt = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.counters.rtt_sum += rtt;
+        self.counters.rtt_count += 1;
+        self.clock.dur(rtt)
+    }
+
+    /// Records a reduction at `now`.
+    pub(crate) fn record_cut(&mut self, now: u64, cut: Option<Cut>) {
+        self.cuts.extend(cut.map(|cut| CutRecord { at: self.clock.time(now), cut }));
+    }
+
+    /// Sets what limits the sender from `now` on.
+    #[inline(always)]
+    pub(crate) fn limited_by(&mut self, now: u64, limit: Limit) {
+        self.settle(now);
+        self.limit = limit;
+    }
+
+    /// Adds the time since the last call to the current limit. Time after completion does not
+    /// count.
+    #[inline(always)]
+    fn settle(&mut self, now: u64) {
+        if self.acknowledged == NONE {
+            self.counters.limited[self.limit as usize] += now - self.limit_since;
+            self.limit_since = now;
+        }
+    }
+
+    /// All data is acknowledged at `now`, and there will be no more.
+    pub(crate) fn complete(&mut self, now: u64) {
+        self.settle(now);
+        self.acknowledged = now;
+    }
+
+    /// Writes the measurements into the record at the end of the run.
+    pub(crate) fn finish(mut self, end: u64, record: &mut FlowRecord) {
+        self.settle(end);
+        let counters = self.counters;
+        let clock = self.clock;
+        let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
+        record.cuts = self.cuts;
+        record.retransmissions = u64::from(counters.retransmitted);
+        record.timeouts = u64::from(counters.timeouts);
+        record.ecn_cuts = u64::from(counters.mark_cuts);
+        record.limited = counters.limited.map(|ticks| clock.seconds(ticks)).into();
+        record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
+        record.min_rtt = seconds(self.min_rtt);
+        record.acknowledged = seconds(self.acknowledged);
+    }
+}
+
 /// A controller and its measurements. Fields used for every packet come first.
 pub(crate) struct Driver {
     pub controller: AnyController,
@@ -75,20 +170,11 @@ pub(crate) struct Driver {
     cached: Option<Box<CachedOutput>>,
     /// Packets sent, with SYNs and retransmissions: the number in the controller's events.
     pub packets_sent: u64,
-    /// Their bytes, with headers except those of UDT.
+    /// Their bytes, with headers.
     pub bytes_sent: u64,
-    pub last_rtt: u64,
-    pub min_rtt: u64,
-    limit_since: u64,
-    /// Time at which all data was acknowledged; [`NONE`] before.
-    pub acknowledged: u64,
+    pub meter: Meter,
     /// The controller's events and outputs, if they are recorded.
-    pub events: Option<Box<Record>>,
-    pub counters: Counters,
-    pub cuts: Vec<CutRecord>,
-    pub clock: Clock,
-    /// What currently limits the sender.
-    pub limit: Limit,
+    events: Option<Box<Record>>,
     /// Whether the last reduction answered a mark.
     marked: bool,
 }
@@ -101,23 +187,15 @@ impl Driver {
             controller,
             packets_sent: 0,
             bytes_sent: 0,
-            last_rtt: 0,
-            min_rtt: u64::MAX,
-            limit_since: 0,
-            acknowledged: NONE,
+            meter: Meter::new(clock),
             events: record_events.then(Box::default),
-            counters: Counters::default(),
-            cuts: Vec::new(),
-            clock,
-            limit: Limit::Application,
             marked: false,
         }
     }
 
-    /// Clears the counters at the end of the warm-up.
-    pub(crate) fn reset(&mut self, now: u64) {
-        self.settle(now);
-        self.counters = Counters::default();
+    /// The measurements and the controller's output.
+    pub(crate) fn measured(&self) -> (&Meter, Output) {
+        (&self.meter, self.controller.output())
     }
 
     /// Data packets sent by a sender without SYNs. They have headers of `header` bytes.
@@ -163,17 +241,12 @@ impl Driver {
         self.cached.as_ref().map_or(NONE, |cached| cached.tick)
     }
 
-    /// Starts the transfer.
-    pub(crate) fn start(&mut self, now: u64) {
-        self.limit_since = now;
-    }
-
     /// Passes an event to the controller.
     #[inline(always)]
     pub(crate) fn report(&mut self, now: u64, event: Event) {
         match &mut self.controller {
             AnyController::Window(machine) if self.cached.is_none() => {
-                let now = self.clock.time(now);
+                let now = self.meter.clock.time(now);
                 machine.on(now, &event);
                 self.record(now, event);
             }
@@ -185,13 +258,13 @@ impl Driver {
     /// [`report`](Self::report) without a copy.
     #[inline(never)]
     pub(crate) fn report_in_place(&mut self, now: u64, event: &Event) {
-        let now = self.clock.time(now);
+        let now = self.meter.clock.time(now);
         self.controller.on(now, event);
         if let Some(cached) = &mut self.cached {
             if matches!(event, Event::Tick) {
                 cached.ticked = Some(now);
             }
-            cached.update(self.controller.output(), self.clock);
+            cached.update(self.controller.output(), self.meter.clock);
         }
         self.record(now, *event);
     }
@@ -213,7 +286,7 @@ impl Driver {
         if let Some(cut) = &cut {
             self.marked = cut.why == Signal::Mark;
         }
-        self.cuts.extend(cut.map(|cut| CutRecord { at: self.clock.time(now), cut }));
+        self.meter.record_cut(now, cut);
         cut.is_some()
     }
 
@@ -223,47 +296,9 @@ impl Driver {
         self.report(now, if self.marked { Event::Recovered } else { Event::Undo });
     }
 
-    /// Records a round-trip time sample in ticks and returns its duration.
-    #[inline(always)]
-    pub(crate) fn measured(&mut self, rtt: u64) -> Dur {
-        self.last_rtt = rtt;
-        self.min_rtt = self.min_rtt.min(rtt);
-        self.counters.rtt_sum += rtt;
-        self.counters.rtt_count += 1;
-        self.clock.dur(rtt)
-    }
-
-    /// Sets what limits the sender from `now` on.
-    #[inline(always)]
-    pub(crate) fn limited_by(&mut self, now: u64, limit: Limit) {
-        self.settle(now);
-        self.limit = limit;
-    }
-
-    /// Adds the time since the last call to the current limit. Time after completion does not
-    /// count.
-    #[inline(always)]
-    pub(crate) fn settle(&mut self, now: u64) {
-        if self.acknowledged == NONE {
-            self.counters.limited[self.limit as usize] += now - self.limit_since;
-            self.limit_since = now;
-        }
-    }
-
     /// Writes the sender's part of the record at the end of the run.
-    pub(crate) fn finish(mut self, end: u64, record: &mut FlowRecord) {
-        self.settle(end);
-        let counters = self.counters;
-        let clock = self.clock;
-        let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
-        record.cuts = self.cuts;
+    pub(crate) fn finish(self, end: u64, record: &mut FlowRecord) {
         record.events = self.events.map(|events| *events);
-        record.retransmissions = u64::from(counters.retransmitted);
-        record.timeouts = u64::from(counters.timeouts);
-        record.ecn_cuts = u64::from(counters.mark_cuts);
-        record.limited = counters.limited.map(|ticks| clock.seconds(ticks)).into();
-        record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
-        record.min_rtt = seconds(self.min_rtt);
-        record.acknowledged = seconds(self.acknowledged);
+        self.meter.finish(end, record);
     }
 }

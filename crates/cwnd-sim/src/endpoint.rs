@@ -1,11 +1,11 @@
 //! The two ends of a flow, of any kind.
 
 use crate::clock::Clock;
-use crate::driver::{Driver, Payload};
+use crate::driver::{Meter, Payload};
 use crate::engine::net::Net;
 use crate::packet::Packet;
 use crate::record::FlowRecord;
-use cwnd::{AnyController, Controller};
+use cwnd::Output;
 
 /// What the ends of a flow have sent and received since its start.
 pub(crate) struct Progress {
@@ -54,15 +54,23 @@ pub(crate) trait Endpoint: Send {
         let Progress { sent, .. } = self.progress();
         emit("sent", sent.packets as f64);
         emit("sent_bytes", sent.bytes as f64);
-        let Some((driver, controller)) = self.controller() else { return };
-        let rtt = driver.last_rtt;
-        emit("window", controller.output().window.get());
+        let Some((meter, output)) = self.measured() else { return };
+        let rtt = meter.last_rtt;
+        emit("window", output.window.get());
         emit("rtt", if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
-        controller.gauges(emit);
+        self.gauges(emit);
     }
 
-    /// The source's measurements and its controller; `None` for a source without feedback.
-    fn controller(&self) -> Option<(&Driver, &AnyController)>;
+    /// The source's measurements and its controller's output; `None` for a source without feedback.
+    fn measured(&self) -> Option<(&Meter, Output)>;
+
+    /// Emits the controller's own variables.
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// Whether the sink sends periodic reports.
+    fn reports(&self) -> bool {
+        false
+    }
 
     /// Writes the source's part of the record at the end of the run.
     fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord);

@@ -1,16 +1,17 @@
 //! The flows of a network: their endpoints and their controllers.
 
 use crate::application::ApplicationFlow;
+use crate::datagrams::DatagramFlow;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Writable};
 use crate::engine::net::Place;
-use crate::network::{self, Conventions, Flow, Tcp, Traffic, custom_name, simulated};
-use crate::options::{Options, SimulationError};
+use crate::network::{self, Conventions, Flow, Tcp, Traffic, custom_name, own_name, simulated};
+use crate::options::{Options, QuicFlow, SimulationError};
 use crate::paced::PacedFlow;
 use crate::packet::SOURCE;
 use crate::tcp::{self, Ns2, Rfc, Selective, TcpFlow};
 use crate::traffic::Source;
-use crate::udt::UdtFlow;
+use crate::udt::UdtConnection;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, MakeController, Packets, Settings, SlowStart};
 use std::sync::Arc;
@@ -29,9 +30,26 @@ pub(crate) fn create(
         Traffic::Tcp(tcp) => tcp,
         Traffic::Udt(udt) => {
             let make = find(flow, &udt.controller, options)?;
-            let start = (seed, flow.start);
-            let connection = UdtFlow::new(udt, make, place, back, start, options.record_events);
-            return Ok(with_application(flow, connection, place, seed));
+            let (start, events) = ((seed, flow.start), options.record_events);
+            let connection = UdtConnection::new(udt, make, place.flow as usize, start, events);
+            let endpoint = DatagramFlow::new(connection, place, back);
+            return Ok(with_application(flow, endpoint, place, seed));
+        }
+        Traffic::Quic(quic) => {
+            let connect = options.quic.ok_or_else(|| refuse(flow, "QUIC is not available here"))?;
+            let connection = connect(QuicFlow {
+                quic,
+                controller: match own_name(&quic.controller) {
+                    Some(_) => None,
+                    None => Some(find(flow, &quic.controller, options)?),
+                },
+                seed,
+                index: place.flow as usize,
+                start: flow.start,
+                record_events: options.record_events,
+            });
+            let connection = connection.map_err(|message| refuse(flow, message))?;
+            return Ok(connection.endpoint(place, back));
         }
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
             let source = Source::new(&flow.traffic, place, seed);
@@ -118,7 +136,8 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
 
 /// A flow that has not started.
 pub(crate) struct PendingFlow {
-    /// The endpoints, if the controller is not in the registry: it is available in advance only.
+    /// The endpoints, if the controller is not in the registry or the protocol is QUIC: they are
+    /// available in advance only.
     pub endpoint: Option<Box<dyn Endpoint>>,
     /// Whether the source and the sink may process packets ahead of the clock.
     pub ahead: [bool; 2],
@@ -141,12 +160,13 @@ impl PendingFlow {
         let spec = match &*flow.traffic {
             Traffic::Tcp(tcp) => &tcp.controller,
             Traffic::Udt(udt) => &udt.controller,
+            Traffic::Quic(quic) => &quic.controller,
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(pending),
         };
         let mut paced = false;
-        if custom_name(spec).is_some() {
+        if custom_name(spec).is_some() || matches!(*flow.traffic, Traffic::Quic(_)) {
             let endpoint = create(flow, place, back, seed, options, specs)?;
-            paced = endpoint.controller().is_some_and(|(_, controller)| controller.needs().reports);
+            paced = endpoint.reports();
             pending.endpoint = Some(endpoint);
         } else if let Traffic::Tcp(tcp) = &*flow.traffic {
             paced = specs.get(flow, tcp)?.paced;
@@ -155,7 +175,7 @@ impl PendingFlow {
         }
         // A paced receiver reads the round-trip time of its sender, which therefore follows the
         // clock.
-        pending.ahead[SOURCE] = !paced || matches!(*flow.traffic, Traffic::Udt(_));
+        pending.ahead[SOURCE] = !paced;
         Ok(pending)
     }
 }

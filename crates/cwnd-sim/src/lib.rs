@@ -11,6 +11,7 @@ mod application;
 mod cast;
 mod check;
 mod clock;
+pub mod datagrams;
 mod discipline;
 mod driver;
 mod endpoint;
@@ -38,6 +39,6 @@ pub mod units;
 
 pub use application::DataSource;
 pub use engine::tap::Seen;
-pub use options::{FindController, Options, SimulationError};
+pub use options::{ConnectQuic, FindController, Options, QuicFlow, SimulationError};
 pub use pcap::PcapWriter;
 pub use simulation::Simulation;

@@ -6,6 +6,7 @@ mod application;
 mod check_impairments;
 mod impairments;
 mod processing;
+mod quic;
 mod validate;
 
 pub use crate::check::InvalidField;
@@ -18,6 +19,7 @@ pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket, Trace,
 };
+pub use quic::{Quic, QuicStack, own_name};
 pub use validate::NetworkError;
 pub(crate) use validate::check_times;
 
@@ -153,6 +155,7 @@ impl Flow {
         let of_traffic = match &*self.traffic {
             Traffic::Tcp(tcp) => tcp.bytes,
             Traffic::Udt(udt) => udt.bytes,
+            Traffic::Quic(quic) => quic.bytes,
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
         };
         self.bytes.or(of_traffic)
@@ -166,6 +169,8 @@ pub enum Traffic {
     Tcp(Tcp),
     /// UDT with a congestion controller.
     Udt(Udt),
+    /// QUIC with a congestion controller.
+    Quic(Quic),
     /// Constant bit rate over UDP, always or periodically.
     Cbr {
         /// Rate in bits per second while on, including headers.
@@ -201,6 +206,7 @@ impl Traffic {
         match self {
             Traffic::Tcp(tcp) => (tcp.packet, tcp.header),
             Traffic::Udt(udt) => (udt.packet, udt.header),
+            Traffic::Quic(quic) => quic.packet_bytes(),
             Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => (*packet, 0),
         }
     }
@@ -213,6 +219,7 @@ impl Traffic {
         match &mut traffic {
             Traffic::Tcp(tcp) => tcp.bytes = Some(bytes),
             Traffic::Udt(udt) => udt.bytes = Some(bytes),
+            Traffic::Quic(quic) => quic.bytes = Some(bytes),
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => {}
         }
         traffic
@@ -357,7 +364,8 @@ pub struct Udt {
 ///
 /// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has
 /// letters, digits, `-` and `_`. The simulator reads no meaning into the prefix and the arguments.
-/// Names of the registry have no colon, and the prefix `kernel` is reserved ([`kernel_name`]).
+/// Names of the registry have no colon, and the prefixes `kernel` and `own` are reserved
+/// ([`kernel_name`], [`own_name`]).
 ///
 /// ```
 /// use cwnd_sim::network::custom_name;
@@ -368,7 +376,7 @@ pub struct Udt {
 /// ```
 #[must_use]
 pub fn custom_name(spec: &str) -> Option<&str> {
-    if kernel_name(spec).is_some() {
+    if kernel_name(spec).or_else(|| own_name(spec)).is_some() {
         return None;
     }
     spec.match_indices(':').find_map(|(colon, _)| {

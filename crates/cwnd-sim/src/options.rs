@@ -1,7 +1,8 @@
 //! The options of a run, and why it cannot begin.
 
-use crate::network::NetworkError;
-use cwnd::MakeController;
+use crate::datagrams::Connection;
+use crate::network::{NetworkError, Quic};
+use cwnd::{MakeController, Time};
 use std::sync::Arc;
 
 /// Why a network cannot be simulated.
@@ -31,11 +32,33 @@ pub enum SimulationError {
 /// Returns the factory of the controllers of a specification, if there is one.
 pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 'a;
 
-/// Options of a run. The results depend on none of them, except that `custom` provides controllers.
+/// A QUIC flow to be simulated.
+pub struct QuicFlow<'a> {
+    /// The options of the flow.
+    pub quic: &'a Quic,
+    /// Makes the controller; `None` for one of the stack's own.
+    pub controller: Option<Arc<dyn MakeController>>,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The number of the flow in the network.
+    pub index: usize,
+    /// Start of the flow.
+    pub start: Time,
+    /// Whether the controller's events and outputs are recorded.
+    pub record_events: bool,
+}
+
+/// Returns the connection of a flow, or why there is none.
+pub type ConnectQuic<'a> = dyn Fn(QuicFlow) -> Result<Connection, String> + 'a;
+
+/// Options of a run. The results depend on none of them, except that `custom` provides controllers
+/// and `quic` a protocol.
 pub struct Options<'a> {
     /// Finds the controllers whose specifications are not for the registry
     /// ([`crate::network::custom_name`]).
     pub custom: Option<&'a FindController<'a>>,
+    /// Makes the connections of QUIC flows, which are errors without it.
+    pub quic: Option<&'a ConnectQuic<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,
     /// Records the packets that every source sends and receives.
@@ -49,6 +72,12 @@ pub struct Options<'a> {
 impl Default for Options<'_> {
     /// With lookahead, without records of events.
     fn default() -> Self {
-        Options { custom: None, record_events: false, record_packets: false, lookahead: true }
+        Options {
+            custom: None,
+            quic: None,
+            record_events: false,
+            record_packets: false,
+            lookahead: true,
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::clock::Clock;
-use crate::driver::{Driver, Payload};
+use crate::driver::{Driver, Meter, Payload};
 use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::schedule::NONE;
@@ -16,7 +16,7 @@ use crate::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};
-use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report};
+use cwnd::{Controller, Event, Limit, Lost, Output, Rate, Report};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl Endpoint for PacedFlow {
 
     fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
         if side == SINK {
-            self.receiver.wake(net, now, self.sender.driver.last_rtt);
+            self.receiver.wake(net, now, self.sender.driver.meter.last_rtt);
         } else {
             self.sender.wake(net, now);
         }
@@ -82,12 +82,20 @@ impl Endpoint for PacedFlow {
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
         if side == SOURCE {
-            self.sender.driver.reset(now);
+            self.sender.driver.meter.reset(now);
         }
     }
 
-    fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        Some((&self.sender.driver, &self.sender.driver.controller))
+    fn measured(&self) -> Option<(&Meter, Output)> {
+        Some(self.sender.driver.measured())
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.sender.driver.controller.gauges(emit);
+    }
+
+    fn reports(&self) -> bool {
+        true
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
@@ -190,7 +198,7 @@ impl PacedSender {
     }
 
     fn start(&mut self, net: &mut Net, now: u64) {
-        self.driver.start(now);
+        self.driver.meter.start(now);
         if let Some(changes) = &mut self.size_changes {
             changes.start(now);
         }
@@ -209,8 +217,7 @@ impl PacedSender {
 
     /// All data is acknowledged, and there will be no more.
     fn complete(&mut self, now: u64) {
-        self.driver.settle(now);
-        self.driver.acknowledged = now;
+        self.driver.meter.complete(now);
         self.due = NONE;
     }
 
@@ -229,7 +236,7 @@ impl PacedSender {
             self.output = RoundedOutput::of(&self.driver);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
-            self.driver.counters.timeouts += 1;
+            self.driver.meter.counters.timeouts += 1;
             let found = self.board.mark_all_lost();
             let lost = self.lost(found);
             self.driver.report_congestion(now, Event::Timeout(lost));
@@ -263,7 +270,7 @@ impl PacedSender {
     /// Restarts the timer as UDT4 does (EXP): the n-th expiry without feedback follows n intervals
     /// after the one before. UDT4 closes the connection after 16; here it goes on.
     fn restart_expiry(&mut self, now: u64) {
-        let clock = self.driver.clock;
+        let clock = self.driver.meter.clock;
         let times = u64::from(self.expiries) + 1;
         let answer = times * 4 * self.smoothed_rtt + clock.ticks(SYN);
         self.expiry = now + answer.max(times * clock.ticks(MIN_EXPIRY));
@@ -282,7 +289,7 @@ impl PacedSender {
 
     /// Lost packets as an event has them.
     fn lost(&self, found: Losses) -> Lost {
-        let sent_at = self.driver.clock.time(found.sent_at);
+        let sent_at = self.driver.meter.clock.time(found.sent_at);
         Lost::new(found.packets, sent_at, self.driver.packets_sent)
     }
 
@@ -291,17 +298,17 @@ impl PacedSender {
         self.board.acked(ack);
         // The receiver sent the report `extra.stamp` microseconds after the packet with timestamp
         // `extra.echo` arrived.
-        let micros = low32(self.driver.clock.nanos(now) / MICRO);
+        let micros = low32(self.driver.meter.clock.nanos(now) / MICRO);
         let rtt = micros.wrapping_sub(extra.echo).wrapping_sub(extra.stamp).max(1);
-        let rtt = self.driver.clock.ticks(u64::from(rtt) * MICRO);
+        let rtt = self.driver.meter.clock.ticks(u64::from(rtt) * MICRO);
         self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
-        let measured = self.driver.measured(rtt);
+        let measured = self.driver.meter.measured(rtt);
         let [arrival, capacity] = extra.rates();
         let mut report = Report::new(newly, self.driver.packets_sent, measured);
         report.arrival = arrival.map(Rate::per_sec);
         report.capacity = capacity.map(Rate::per_sec);
         self.driver.report_congestion(now, Event::Report(report));
-        if self.board.una() >= self.total && self.driver.acknowledged == NONE && !self.open {
+        if self.board.una() >= self.total && self.driver.meter.acknowledged == NONE && !self.open {
             self.complete(now);
         }
     }
@@ -313,12 +320,12 @@ impl PacedSender {
             let limit = self.send_due(net, at);
             // A delayed second packet would not measure the capacity.
             self.pair = false;
-            self.driver.limited_by(at, limit);
+            self.driver.meter.limited_by(at, limit);
             // Time during which the window was closed gives no pacing credit.
             if limit != Limit::Pacing {
                 self.next_send = self.next_send.max(at);
             }
-            if self.driver.acknowledged != NONE {
+            if self.driver.meter.acknowledged != NONE {
                 return;
             }
             let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
@@ -379,7 +386,7 @@ impl PacedSender {
         let mut bits = 0;
         if again {
             self.board.resent(now, seq);
-            self.driver.counters.retransmitted += 1;
+            self.driver.meter.counters.retransmitted += 1;
             self.pair = false;
         } else {
             self.board.sent(now);
@@ -389,7 +396,7 @@ impl PacedSender {
             self.pair = self.pairs && seq.is_multiple_of(PAIR_EVERY);
         }
         self.driver.packets_sent += 1;
-        let aux = low32(self.driver.clock.nanos(now) / MICRO);
+        let aux = low32(self.driver.meter.clock.nanos(now) / MICRO);
         let size = self.sizes.of(seq, self.total, self.size_changes.as_ref());
         self.driver.bytes_sent += u64::from(size);
         let hop = self.hop;

@@ -67,6 +67,9 @@ pub struct FlowRecord {
     pub packets_lost: u64,
     /// Data packets received with the CE codepoint.
     pub packets_marked: u64,
+    /// The end of a connection with an error; `None` if it had none, and for other protocols than
+    /// QUIC.
+    pub closed: Option<Closed>,
     /// Retransmitted packets.
     pub retransmissions: u64,
     /// Retransmission timeouts.
@@ -124,6 +127,16 @@ pub enum PacketKind {
         /// Packets that arrived after it (SACK).
         ranges: Box<[(u32, u32)]>,
     },
+}
+
+/// The end of a connection with an error.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Closed {
+    /// Time in seconds.
+    #[serde(rename = "at_s")]
+    pub at: f64,
+    /// Which end closed it, and why.
+    pub reason: String,
 }
 
 /// Seconds for which each limit held back a flow.

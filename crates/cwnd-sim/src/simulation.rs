@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// A flow during a run.
 #[derive(Default)]
 struct FlowState {
-    /// Created when the flow starts; controllers that are not in the registry are created in
-    /// advance.
+    /// Created when the flow starts; those of QUIC and with controllers that are not in the
+    /// registry are created in advance.
     endpoint: Option<Box<dyn Endpoint>>,
     started: bool,
     finished: bool,
@@ -105,7 +105,8 @@ impl Simulation {
         match &*self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
             Traffic::Udt(udt) => crate::udt::settings(udt, self.seed, flow),
-            Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
+            // The stack determines the settings of QUIC's controllers.
+            Traffic::Quic(_) | Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
         }
     }
 

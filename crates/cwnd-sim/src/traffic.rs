@@ -2,7 +2,7 @@
 
 use crate::cast::{low32, whole};
 use crate::clock::Clock;
-use crate::driver::{Driver, Payload};
+use crate::driver::{Meter, Payload};
 use crate::endpoint::{Endpoint, Progress};
 use crate::engine::net::{Net, Place, TIMERS};
 use crate::engine::schedule::NONE;
@@ -10,7 +10,7 @@ use crate::network::Traffic;
 use crate::packet::{Packet, flags};
 use crate::record::FlowRecord;
 use crate::rng::Rng;
-use cwnd::{AnyController, Dur, Time};
+use cwnd::{Dur, Output, Time};
 
 enum Pattern {
     Always,
@@ -35,7 +35,7 @@ impl Timetable {
     fn new(traffic: &Traffic, clock: Clock, seed: u64, flow: u32) -> Option<Self> {
         let ticks = |dur: &Dur| clock.ticks(dur.as_nanos());
         let (rate, packet, jitter, pattern) = match traffic {
-            Traffic::Tcp(_) | Traffic::Udt(_) => return None,
+            Traffic::Tcp(_) | Traffic::Udt(_) | Traffic::Quic(_) => return None,
             Traffic::Cbr { rate, packet, schedule, jitter } => {
                 let pattern = match schedule {
                     None => Pattern::Always,
@@ -228,7 +228,7 @@ impl Endpoint for Source {
         }
     }
 
-    fn controller(&self) -> Option<(&Driver, &AnyController)> {
+    fn measured(&self) -> Option<(&Meter, Output)> {
         None
     }
 

@@ -1,19 +1,15 @@
 //! The two ends of a UDT connection: the protocol implementation ([`cwnd_udt`]) in simulated time.
 //!
-//! The simulated network carries packets of the datagrams' sizes. The contents are passed outside
-//! the network, in order.
+//! Payloads are zeros, which messages in flight do not contain.
 
-use crate::cast::{low32, saturate16, saturate32, to_index};
-use crate::clock::Clock;
-use crate::driver::{Driver, Payload};
-use crate::endpoint::{Endpoint, Idle, Progress, Writable};
-use crate::engine::net::{Net, Place};
-use crate::engine::schedule::NONE;
+use crate::cast::{low32, saturate16, to_index};
+use crate::datagrams::{Codepoint, Datagram, DatagramFlow, Datagrams, End, Feedback};
+use crate::endpoint::{Idle, Writable};
+use crate::engine::net::Net;
 use crate::network::{UDT_HEADERS, Udt};
-use crate::packet::{Contents, Packet, SINK, SOURCE, flags};
-use crate::record::{CutRecord, FlowRecord};
+use crate::record::FlowRecord;
 use crate::rng::Rng;
-use cwnd::{AnyController, MakeController, Settings, Spec, Time};
+use cwnd::{AnyController, Controller, Limit, MakeController, Output, Settings, Spec, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -56,20 +52,16 @@ enum Sink {
     Open(Box<Connection>),
 }
 
-pub(crate) struct UdtFlow {
-    clock: Clock,
-    /// The first hops of the forward route and the return route.
-    hops: [u32; 2],
-    timer: usize,
+pub(crate) struct UdtConnection {
     config: Config,
     /// Bytes of link-layer framing in each packet.
     below: usize,
     source: Connection,
     sink: Sink,
-    /// Time of the next timer action of each end.
-    due: [u64; 2],
-    /// Datagrams in flight from each end.
-    in_flight: [Contents<Datagram>; 2],
+    /// The listener's reply to the last datagram.
+    reply: Option<Message>,
+    /// The controller until the connection is open.
+    stand_in: AnyController,
     /// Buffer for a received data packet. The payload is all zeros.
     data: Box<[u8]>,
     /// Bytes still to write.
@@ -78,163 +70,55 @@ pub(crate) struct UdtFlow {
     open: bool,
     /// Bytes written.
     written: u64,
-    /// Data that arrived for the first time, and the time of the last of these arrivals.
-    arrived: Payload,
-    last_new: u64,
-    /// The sender's measurements. Its controller stands in for the connection's one until the
-    /// connection is open.
-    pub driver: Driver,
     /// The connection's counters at the end of the warm-up.
     before: Counters,
 }
 
-impl UdtFlow {
-    /// Creates a flow that starts at `start`. `back` is the first hop of the return route.
+impl UdtConnection {
+    /// Creates the connection of flow `index`, which starts at `start`.
     pub(crate) fn new(
         udt: &Udt,
         make: Arc<dyn MakeController>,
-        place: Place,
-        back: u32,
+        index: usize,
         (seed, start): (u64, Time),
         record_events: bool,
     ) -> Self {
-        let Place { clock, flow, hop, timer, reordered } = place;
-        let config = Config { record: record_events, ..config(udt, make, seed, flow as usize) };
-        let mut rng = Rng::new(seed, "udt", u64::from(flow));
+        let config = Config { record: record_events, ..config(udt, make, seed, index) };
+        let mut rng = Rng::new(seed, "udt", index as u64);
         let [id, initial] = [rng.bits(), rng.bits()].map(|bits| low32(bits) >> 1);
         let mut key = [0; 16];
         key.chunks_exact_mut(8).for_each(|half| half.copy_from_slice(&rng.bits().to_le_bytes()));
-        let controller =
+        let stand_in =
             config.controller.controller(&config.settings(config.packet_size, udt.window));
-        UdtFlow {
-            clock,
-            hops: [hop, back],
-            timer,
+        let listener = address(End::Sink).ip();
+        UdtConnection {
             below: (udt.header - UDT_HEADERS) as usize,
-            source: Connection::connect(&config, start, id, Seq::new(initial), address(SINK).ip()),
+            source: Connection::connect(&config, start, id, Seq::new(initial), listener),
             sink: Sink::Listening(Listener::new(key, SocketType::Stream)),
-            due: [NONE; 2],
-            in_flight: [(); 2].map(|()| Contents::new(reordered)),
+            reply: None,
+            stand_in,
             data: vec![0; HEADER + udt.packet as usize].into(),
             left: udt.bytes.unwrap_or(u64::MAX),
             open: false,
             written: 0,
-            arrived: Payload::default(),
-            last_new: 0,
-            driver: Driver::new(clock, controller, false),
             before: Counters::default(),
             config,
         }
     }
 
-    /// Handles a datagram that arrives at one end.
-    fn handle_datagram(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let end = packet.side();
-        let Some(taken) = self.in_flight[1 - end].take(packet.aux()) else { return };
-        let at = self.clock.time(now);
-        let datagram = match &taken {
-            Datagram::Data(header, length) => {
-                self.data[..HEADER].copy_from_slice(header);
-                &self.data[..usize::from(*length)]
-            }
-            Datagram::Control(bytes) => bytes,
-        };
-        if end == SOURCE {
-            self.source.handle_datagram(at, datagram);
-            self.update_driver(now);
-            self.send(net, now, SOURCE);
-            return;
-        }
-        match &mut self.sink {
-            Sink::Open(connection) => {
-                let before = connection.counters().byte_recv;
-                connection.handle_datagram(at, datagram);
-                let bytes = connection.counters().byte_recv - before;
-                if bytes > 0 {
-                    self.arrived.packets += 1;
-                    self.arrived.bytes += bytes;
-                    self.last_new = now;
-                }
-                read(connection, at);
-            }
-            Sink::Listening(listener) => match listener.handle(at, address(SOURCE), datagram) {
-                Answer::Ignore => return,
-                Answer::Reply(reply) => {
-                    return self.transmit(net, now, SINK, Datagram::new(&reply));
-                }
-                Answer::Accept(invitation) => {
-                    let accepted = Connection::accept(&self.config, at, 1, &invitation);
-                    self.sink = Sink::Open(Box::new(accepted));
-                }
-            },
-        }
-        self.send(net, now, SINK);
+    /// Payload of a full data packet in bytes.
+    fn payload(&self) -> u64 {
+        u64::from(self.config.packet_size - UDT_HEADERS)
     }
 
-    /// Copies new measurements of the source to the driver.
-    fn update_driver(&mut self, now: u64) {
-        if let Some(rtt) = self.source.take_rtt() {
-            self.driver.measured(self.clock.ticks(rtt.as_nanos()));
-        }
-        let cut = self.source.take_cut();
-        let at = self.clock.time(now);
-        self.driver.cuts.extend(cut.map(|cut| CutRecord { at, cut }));
-        let acknowledged = self.left == 0 && !self.open && self.source.unacknowledged() == 0;
-        if acknowledged && self.source.controller().is_some() && self.driver.acknowledged == NONE {
-            self.driver.settle(now);
-            self.driver.acknowledged = now;
-        }
-    }
-
-    /// Sends all datagrams that an end may send at `now` and arms its timer.
-    fn send(&mut self, net: &mut Net, now: u64, end: usize) {
-        let at = self.clock.time(now);
-        loop {
-            if end == SOURCE {
-                self.write(at);
-            }
-            let connection = match (end, &mut self.sink) {
-                (SOURCE, _) => &mut self.source,
-                (_, Sink::Open(connection)) => connection,
-                (_, Sink::Listening(_)) => return,
-            };
-            let Some(transmit) = connection.poll_transmit(at, 1) else {
-                let next =
-                    connection.next_wakeup().map_or(NONE, |at| self.clock.ticks(at.as_nanos()));
-                // A deadline that has passed was handled by this poll.
-                self.due[end] = next.max(now + self.clock.ticks(1));
-                break;
-            };
-            let datagram = Datagram::new(transmit.datagrams);
-            self.transmit(net, now, end, datagram);
-        }
-        if end == SOURCE {
-            self.driver.packets_sent = self.source.counters().pkt_sent;
-            self.driver.limited_by(now, self.source.limit());
-        }
-        if self.due[end] != NONE {
-            net.arm(self.timer + end, self.due[end]);
-        }
-    }
-
-    /// Passes a datagram to the network.
-    fn transmit(&mut self, net: &mut Net, now: u64, end: usize, datagram: Datagram) {
-        let bits = match (end, &datagram) {
-            (SOURCE, Datagram::Data(..)) => 0,
-            (SOURCE, Datagram::Control(_)) => flags::CONTROL,
-            _ => flags::ACK,
-        };
-        let size = saturate16(self.below + IP_UDP_HEADERS + datagram.len());
-        if let Datagram::Data(_, length) = datagram {
-            self.driver.bytes_sent += u64::from(length) - HEADER as u64;
-        }
-        let number = self.in_flight[end].put(datagram);
-        net.send(now, Packet::new(0, self.hops[end], number, size, bits));
+    /// Before the connection is open, the controller is one with the same settings.
+    fn controller(&self) -> &AnyController {
+        self.source.controller().unwrap_or(&self.stand_in)
     }
 
     /// Writes data up to [`AHEAD`] packets ahead of the transmission.
     fn write(&mut self, now: Time) {
-        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
+        let payload = self.payload();
         while self.left > 0 && self.written - self.source.counters().byte_sent < AHEAD * payload {
             let most = to_index(payload.min(self.left));
             let zeros = &self.data[HEADER..HEADER + most];
@@ -246,104 +130,156 @@ impl UdtFlow {
             self.source.shutdown(now);
         }
     }
-}
 
-impl Endpoint for UdtFlow {
-    fn start(&mut self, net: &mut Net, now: u64) {
-        self.driver.start(now);
-        self.send(net, now, SOURCE);
-    }
-
-    fn stop(&mut self, net: &mut Net, now: u64) {
-        self.left = 0;
-        if std::mem::take(&mut self.open) {
-            // Without data in flight no acknowledgement completes the transfer.
-            self.update_driver(now);
-        }
-        self.send(net, now, SOURCE);
-    }
-
-    fn wake(&mut self, net: &mut Net, now: u64, end: usize) {
-        if now < self.due[end] {
-            // The timer was armed for an earlier deadline.
-            if self.due[end] != NONE {
-                net.arm(self.timer + end, self.due[end]);
-            }
-            return;
-        }
-        let at = self.clock.time(now);
-        match (end, &mut self.sink) {
-            (SOURCE, _) => {
-                self.source.handle_timeout(at);
-                self.update_driver(now);
-            }
-            (_, Sink::Open(connection)) => connection.handle_timeout(at),
-            (_, Sink::Listening(_)) => {}
-        }
-        self.send(net, now, end);
-    }
-
-    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
-        self.handle_datagram(net, now, packet);
-        false
-    }
-
-    fn progress(&self) -> Progress {
-        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
-        Progress {
-            sent: self.driver.sent(0),
-            total: (self.left == 0 && !self.open).then(|| self.written.div_ceil(payload)),
-            arrived: self.arrived,
-            received: match &self.sink {
-                Sink::Open(connection) => connection.counters().pkt_recv,
-                Sink::Listening(_) => 0,
+    /// Returns a message as a datagram on the wire.
+    #[inline(always)]
+    fn datagram(&self, message: Message) -> Datagram<Message> {
+        Datagram {
+            size: self.below + IP_UDP_HEADERS + message.len(),
+            data: match message {
+                Message::Data(_, length) => Some(u64::from(length) - HEADER as u64),
+                Message::Control(_) => None,
             },
-            last_new: self.last_new,
-            marked: 0,
+            ecn: Codepoint::NotEct,
+            message,
         }
-    }
-
-    fn begin_measurement(&mut self, now: u64, side: usize) {
-        if side == SOURCE {
-            self.driver.reset(now);
-            self.before = *self.source.counters();
-        }
-    }
-
-    /// Before the connection is open, the driver has a controller with the same settings.
-    fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        Some((&self.driver, self.source.controller().unwrap_or(&self.driver.controller)))
-    }
-
-    fn finish(mut self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        let since = self.source.counters().since(&self.before);
-        self.driver.counters.retransmitted = saturate32(to_index(since.pkt_retrans));
-        self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
-        self.driver.events = self.source.record().cloned().map(Box::new);
-        self.driver.finish(end, record);
     }
 }
 
-impl Writable for UdtFlow {
+impl Datagrams for UdtConnection {
+    type Message = Message;
+
+    fn start(&mut self, _: Time) {}
+
+    fn stop(&mut self, _: Time) {
+        (self.left, self.open) = (0, false);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, now: Time, end: End, _: Codepoint, message: Message) -> u64 {
+        let datagram = match &message {
+            Message::Data(header, length) => {
+                self.data[..HEADER].copy_from_slice(header);
+                &self.data[..usize::from(*length)]
+            }
+            Message::Control(bytes) => bytes,
+        };
+        match (end, &mut self.sink) {
+            (End::Source, _) => self.source.handle_datagram(now, datagram),
+            (End::Sink, Sink::Open(connection)) => {
+                let before = connection.counters().byte_recv;
+                connection.handle_datagram(now, datagram);
+                let new = connection.counters().byte_recv - before;
+                read(connection, now);
+                return new;
+            }
+            (End::Sink, Sink::Listening(listener)) => {
+                match listener.handle(now, address(End::Source), datagram) {
+                    Answer::Ignore => {}
+                    Answer::Reply(reply) => self.reply = Some(Message::new(&reply)),
+                    Answer::Accept(invitation) => {
+                        let accepted = Connection::accept(&self.config, now, 1, &invitation);
+                        self.sink = Sink::Open(Box::new(accepted));
+                    }
+                }
+            }
+        }
+        0
+    }
+
+    fn wake(&mut self, now: Time, end: End) {
+        match (end, &mut self.sink) {
+            (End::Source, _) => self.source.handle_timeout(now),
+            (End::Sink, Sink::Open(connection)) => connection.handle_timeout(now),
+            (End::Sink, Sink::Listening(_)) => {}
+        }
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, now: Time, end: End) -> Option<Datagram<Message>> {
+        if end == End::Source {
+            self.write(now);
+        }
+        let connection = match (end, &mut self.sink) {
+            (End::Source, _) => &mut self.source,
+            (End::Sink, Sink::Open(connection)) => connection,
+            (End::Sink, Sink::Listening(_)) => {
+                let reply = self.reply.take()?;
+                return Some(self.datagram(reply));
+            }
+        };
+        let message = Message::new(connection.poll_transmit(now, 1)?.datagrams);
+        Some(self.datagram(message))
+    }
+
+    #[inline(always)]
+    fn deadline(&mut self, end: End) -> Option<Time> {
+        match (end, &mut self.sink) {
+            (End::Source, _) => self.source.next_wakeup(),
+            (End::Sink, Sink::Open(connection)) => connection.next_wakeup(),
+            (End::Sink, Sink::Listening(_)) => None,
+        }
+    }
+
+    #[inline(always)]
+    fn feedback(&mut self) -> Feedback {
+        let acknowledged = self.left == 0 && !self.open && self.source.unacknowledged() == 0;
+        Feedback {
+            rtt: self.source.take_rtt(),
+            cut: self.source.take_cut(),
+            complete: acknowledged && self.source.controller().is_some(),
+        }
+    }
+
+    #[inline(always)]
+    fn limit(&self) -> Limit {
+        self.source.limit()
+    }
+
+    fn output(&self) -> Output {
+        self.controller().output()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.controller().gauges(emit);
+    }
+
+    fn total(&self) -> Option<u64> {
+        (self.left == 0 && !self.open).then(|| self.written.div_ceil(self.payload()))
+    }
+
+    fn begin_measurement(&mut self) {
+        self.before = *self.source.counters();
+    }
+
+    fn finish(self, record: &mut FlowRecord) {
+        let since = self.source.counters().since(&self.before);
+        record.retransmissions = since.pkt_retrans;
+        record.timeouts = since.timeouts;
+        record.events = self.source.record().cloned();
+    }
+}
+
+impl Writable for DatagramFlow<UdtConnection> {
     fn open(&mut self) {
-        (self.open, self.left) = (true, 0);
+        (self.protocol.open, self.protocol.left) = (true, 0);
     }
 
     fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, _: Option<Idle>) -> u64 {
-        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
-        let left = packets.saturating_mul(payload).saturating_sub(self.written);
+        let (payload, written) = (self.protocol.payload(), self.protocol.written);
+        let left = packets.saturating_mul(payload).saturating_sub(written);
         let (left, available) = match packets {
             u64::MAX => (u64::MAX, u64::MAX),
-            _ => (left, (self.written + left) / payload),
+            _ => (left, (written + left) / payload),
         };
-        self.left = left;
-        self.send(net, now, SOURCE);
+        self.protocol.left = left;
+        self.send(net, now, End::Source);
         available
     }
 
     fn acknowledged(&self) -> u64 {
-        let payload = u64::from(self.config.packet_size - UDT_HEADERS);
-        (self.written - self.source.unacknowledged()) / payload
+        let UdtConnection { written, source, .. } = &self.protocol;
+        (written - source.unacknowledged()) / self.protocol.payload()
     }
 }
 
@@ -354,39 +290,39 @@ fn read(connection: &mut Connection, now: Time) {
     }
 }
 
-fn address(end: usize) -> SocketAddr {
-    let host = if end == SINK { 1 } else { 2 };
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), PORTS[1 - end])
+fn address(end: End) -> SocketAddr {
+    let (host, port) = if end == End::Sink { (1, PORTS[0]) } else { (2, PORTS[1]) };
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port)
 }
 
 /// The contents of a datagram in flight.
-enum Datagram {
+pub(crate) enum Message {
     /// The header and the length of the datagram in bytes.
     Data([u8; HEADER], u16),
     Control(Box<[u8]>),
 }
 
-impl Default for Datagram {
+impl Default for Message {
     /// An empty datagram.
     fn default() -> Self {
-        Datagram::Control(Box::default())
+        Message::Control(Box::default())
     }
 }
 
-impl Datagram {
+impl Message {
     fn new(datagram: &[u8]) -> Self {
         match datagram.first_chunk() {
             Some(header) if header[0] & CONTROL == 0 => {
-                Datagram::Data(*header, saturate16(datagram.len()))
+                Message::Data(*header, saturate16(datagram.len()))
             }
-            _ => Datagram::Control(datagram.into()),
+            _ => Message::Control(datagram.into()),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Datagram::Data(_, length) => usize::from(*length),
-            Datagram::Control(bytes) => bytes.len(),
+            Message::Data(_, length) => usize::from(*length),
+            Message::Control(bytes) => bytes.len(),
         }
     }
 }

@@ -249,8 +249,10 @@ fn check_link(network: &Network, link: &Link, record: &LinkRecord) {
     if let Some(rate) = link.rate {
         let largest = network.flows.iter().map(|flow| match &*flow.traffic {
             Traffic::Tcp(tcp) => f64::from(tcp.packet + tcp.header).max(tcp.ack.into()) + 40.0,
-            Traffic::Udt(udt) => f64::from(udt.packet + udt.header),
-            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => f64::from(*packet),
+            other => {
+                let (packet, header) = other.packet_bytes();
+                f64::from(packet + header)
+            }
         });
         let seconds = (network.duration.as_nanos() - network.warmup.as_nanos()) as f64 / 1e9;
         let packet = 8.0 * largest.fold(0.0, f64::max) / (rate * seconds);

@@ -13,11 +13,11 @@ const LAYERS: [&[&str]; 12] = [
     &["units"],
     &["discipline"],
     &["network"],
-    &["engine", "options", "scenario"],
+    &["engine", "scenario"],
     &["driver", "live", "metrics", "segment_size"],
     &["endpoint"],
-    &["samples", "tcp"],
-    &["application", "paced", "traffic", "udt"],
+    &["datagrams", "samples", "tcp"],
+    &["application", "options", "paced", "traffic", "udt"],
     &["flows"],
     &["pcap", "qlog", "simulation"],
 ];
@@ -161,7 +161,8 @@ fn definer<'a>(modules: &'a Modules, mut module: &'a str, path: &str) -> Option<
             ("super", _) => module.rsplit_once("::")?.0,
             (_, Some((child, _))) => child,
             _ => {
-                let Module { items, imports, .. } = &modules[module];
+                // The parent of a file that several modules have is not known.
+                let Module { items, imports, .. } = modules.get(module)?;
                 let Some(import) = imports.get(segment) else {
                     return (!is_relative || items.contains(segment)).then_some(module);
                 };

@@ -6,7 +6,7 @@
 use crate::common::random::{Case, FAST, SLOW, case, config, is_bounded};
 use crate::common::{self, results, scenario};
 use cwnd::Dur;
-use cwnd_sim::network::{Network, Traffic};
+use cwnd_sim::network::Network;
 use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
 use proptest::prelude::*;
 
@@ -58,11 +58,7 @@ fn check_totals(network: &Network, records: &Records) -> Result<(), String> {
         let over = over.filter(|(flow, _)| flow.path.contains(&index));
         let carried: f64 = over
             .map(|(flow, record)| {
-                let headers = match &*flow.traffic {
-                    Traffic::Tcp(tcp) => tcp.header,
-                    Traffic::Udt(udt) => udt.header,
-                    Traffic::Cbr { .. } | Traffic::Pareto { .. } => 0,
-                };
+                let (_, headers) = flow.traffic.packet_bytes();
                 let headers = record.packets_delivered * u64::from(headers);
                 (record.bytes_delivered + headers) as f64
             })

@@ -42,6 +42,15 @@ class AcksRecord(TypedDict):
     none."""
 
 
+class Closed(TypedDict):
+    """The end of a connection with an error."""
+
+    at_s: float
+    """Time in seconds."""
+    reason: str
+    """Which end closed it, and why."""
+
+
 class CutsRecord(TypedDict):
     """Window reductions of a flow."""
 
@@ -87,7 +96,7 @@ class FlowRecord(TypedDict):
     controller: str
     """Specification of the controller; empty without one."""
     kind: str
-    """`tcp`, `udt`, `cbr` or `pareto`."""
+    """`tcp`, `udt`, `quic`, `cbr` or `pareto`."""
     measured: bool
     """Whether the metrics of the run include it; of a connection of the kernel, whether the trace
     has its beginning."""
@@ -162,6 +171,9 @@ class FlowRecord(TypedDict):
     bytes: int | None
     """Bytes to send, if they are limited. Without an application they are a single transfer from
     `start_s` to `acknowledged_s`."""
+    closed: Closed | None
+    """The end of a connection with an error; `None` if it had none, and for other protocols than
+    QUIC."""
     transfers: TransfersRecord | None
     """Transfers of an application (`source`)."""
 

@@ -43,17 +43,25 @@ class SmoothnessDocument(TypedDict):
     cov: float
 
 
+class ClosedDocument(TypedDict):
+    """The end of a connection with an error."""
+
+    at_s: float
+    reason: str
+
+
 class FlowDocument(TypedDict):
     """A traffic source of a run."""
 
     name: str
     controller: str
-    kind: Literal["tcp", "udt", "cbr", "pareto"]
+    kind: Literal["tcp", "udt", "quic", "cbr", "pareto"]
     measured: bool
     start_s: float
     stop_s: float
     completed_s: float
     acknowledged_s: float
+    closed: ClosedDocument | None
     throughput_bps: float
     goodput_bps: float
     packets_sent: int

@@ -230,6 +230,7 @@ class Result:
             limited = row.pop("limited")
             row.pop("smoothness")
             row.pop("application")
+            row.pop("closed")
             rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
         return rows
 
@@ -407,6 +408,7 @@ class Result:
             "stop_s": flow["stop_s"],
             "completed_s": flow["completed_s"],
             "acknowledged_s": flow["acknowledged_s"],
+            "closed": flow["closed"],
             "throughput_bps": figures["throughput_bps"],
             "goodput_bps": figures["goodput_bps"],
             **_pick(flow, FLOW_COUNTERS),

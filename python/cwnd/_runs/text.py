@@ -28,7 +28,11 @@ def join_parts(*parts: str) -> str:
 
 
 def caveats(results: Iterable[Result]) -> list[str]:
-    """Return notes on runs, one line each: those of records, limits in real time, short runs."""
+    """Return notes on runs, one line each.
+
+    They are about what had no effect, connections that were closed and short runs, and in real time
+    about approximations and limits.
+    """
     runs = list(results)
     lines = [f"{run.on}: {note}" for run in runs for note in run.notes]
     for on in dict.fromkeys(run.on for run in runs):
@@ -37,6 +41,7 @@ def caveats(results: Iterable[Result]) -> list[str]:
         often = f" in {len(limits)} of {len(here)} runs" if len(here) > 1 else ""
         if limits:
             lines.append(f"{on}: limited by the emulator, not by the network{often}: {limits[0]}")
+    lines += _closed(runs)
     short = min(runs, key=_round_trips, default=None)
     if short is not None and _round_trips(short) < ROUND_TRIPS:
         measured, rtt = short.duration_s - short.warmup_s, _longest_rtt(short)
@@ -45,6 +50,20 @@ def caveats(results: Iterable[Result]) -> list[str]:
             f"round-trip times of {format_time(rtt)}"
         )
     return list(dict.fromkeys(lines))
+
+
+def _closed(runs: list[Result]) -> list[str]:
+    """Return a line for each flow and reason for which its connection was closed."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        for flow in run.record["flows"]:
+            if closed := flow["closed"]:
+                times.setdefault((flow["name"], closed["reason"]), []).append(closed["at_s"])
+    often = f" in {{}} of {len(runs)} runs" if len(runs) > 1 else ""
+    return [
+        f"{name}: the connection was closed at {format_time(min(at))}{often.format(len(at))}: {why}"
+        for (name, why), at in times.items()
+    ]
 
 
 def _round_trips(run: Result) -> float:

@@ -187,7 +187,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
     figures[TCP_CONVENTIONS] = ",".join(result.record["conventions"])
     figures["wall_s"] = result.record["engine"]["wall_s"]
     if plan.reference is not None:
-        flows = [flow for flow in result.measured_flows if flow["kind"] in ("tcp", "udt")]
+        flows = [flow for flow in result.measured_flows if flow["kind"] in ("tcp", "udt", "quic")]
         own = [flow for flow in flows if flow["controller"] == run.controller]
         others = [flow for flow in flows if flow["controller"] != run.controller]
         if run.controller == plan.reference:

@@ -210,6 +210,7 @@ fn protocol_config(
             let initial = config.settings(packet_size, *window).initial_window.get();
             Ok((packet_size, packets(*packet), initial, Protocol::Udt(Box::new(config))))
         }
+        Traffic::Quic(_) => Err("QUIC runs on sim only".into()),
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => {
             let packet_size = check_packet_size(*packet, IP_UDP_HEADERS as u32)?;
             Ok((packet_size, None, f64::NAN, Protocol::Udp(flow.traffic.as_ref().clone())))

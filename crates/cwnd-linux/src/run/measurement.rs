@@ -189,6 +189,7 @@ impl Measurement {
             packets_delivered: delivered.max(0.0) as u64,
             bytes_delivered: bytes,
             packets_received: report.packets.saturating_sub(report.lost),
+            closed: None,
             retransmissions: since(|snapshot| snapshot.retransmitted),
             packets_lost: report.lost,
             packets_marked: report.marked,

@@ -2,14 +2,14 @@
 
 use super::source::DataSource;
 use crate::clock::Clock;
-use crate::driver::Driver;
+use crate::driver::Meter;
 use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{LIFE, Net, Place};
 use crate::engine::schedule::NONE;
 use crate::network::{Application, Flow, Traffic};
 use crate::packet::{Packet, SOURCE};
 use crate::record::FlowRecord;
-use cwnd::{AnyController, Controller};
+use cwnd::Output;
 
 /// The ends of a flow with an application.
 pub(crate) struct ApplicationFlow<E> {
@@ -67,12 +67,11 @@ impl<E: Writable> ApplicationFlow<E> {
 /// Returns the rate that a sender's controller allows: its pacing rate, or else a window in each
 /// round-trip time.
 fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
-    let (driver, controller) = sender.controller()?;
-    let output = controller.output();
+    let (meter, output) = sender.measured()?;
     let packets = match output.pace {
         Some(pace) => 1.0 / pace.period().as_secs(),
-        None if driver.last_rtt == 0 => return None,
-        None => output.window.get() / driver.clock.seconds(driver.last_rtt),
+        None if meter.last_rtt == 0 => return None,
+        None => output.window.get() / meter.clock.seconds(meter.last_rtt),
     };
     Some(packets * f64::from(payload) * 8.0)
 }
@@ -118,8 +117,16 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
         self.sender.begin_measurement(now, side);
     }
 
-    fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        self.sender.controller()
+    fn measured(&self) -> Option<(&Meter, Output)> {
+        self.sender.measured()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.sender.gauges(emit);
+    }
+
+    fn reports(&self) -> bool {
+        self.sender.reports()
     }
 
     fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord) {

@@ -4,8 +4,8 @@ use super::{
     Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, UDT_HEADERS, Udt,
 };
 use crate::check::{
-    Checked, InvalidField, MAX_PACKET, RATES, check_positive, check_probability, check_rate,
-    check_size, check_spans, invalid, shown,
+    Checked, InvalidField, MAX_PACKET, RATES, check_data, check_positive, check_probability,
+    check_rate, check_size, check_spans, invalid, shown,
 };
 use cwnd::{Dur, Time};
 use cwnd_udt::handshake::{MAX_FLOW_WINDOW, MIN_PACKET_SIZE};
@@ -167,6 +167,9 @@ impl Flow {
                     "a source without feedback has neither bytes nor an application",
                 );
             }
+            if self.application.is_some() && matches!(*self.traffic, Traffic::Quic(_)) {
+                return invalid(field, "QUIC flows have no application");
+            }
             if self.bytes().is_some() && self.application.is_some() {
                 return invalid(field, "an application determines the bytes of a flow");
             }
@@ -185,6 +188,7 @@ impl Traffic {
         match self {
             Traffic::Tcp(tcp) => tcp.check(),
             Traffic::Udt(udt) => udt.check(),
+            Traffic::Quic(quic) => quic.check(),
             Traffic::Cbr { rate, packet, schedule, jitter } => {
                 if let Some((on, off)) = *schedule {
                     check_positive([("on", on), ("off", off)])?;
@@ -232,11 +236,6 @@ fn check_packet(packet: u32, header: u32, least: u32) -> Checked {
         );
     }
     Ok(())
-}
-
-/// Checks that there is data to send.
-fn check_data(bytes: Option<u64>) -> Checked {
-    if bytes == Some(0) { invalid("bytes", "a flow sends at least one byte") } else { Ok(()) }
 }
 
 impl Tcp {

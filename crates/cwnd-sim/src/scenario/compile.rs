@@ -131,12 +131,12 @@ impl<'a> ValidScenario<'a> {
     /// Sizes the queues of the network's own links for the flows that cross them.
     fn size_queues(&mut self) -> Result<(), Problem> {
         let links = &mut self.topology.links;
-        // Of each link whether TCP or UDT flows cross it; and of these, or else of the other
+        // Of each link whether flows with feedback cross it; and of these, or else of the other
         // sources, the longest round-trip time and the largest packet.
         let mut across = vec![(false, 0u64, 0u32); links.len()];
         for placement in &self.placements {
             let traffic = &placement.group.traffic;
-            let closed_loop = matches!(**traffic, Traffic::Tcp(_) | Traffic::Udt(_));
+            let closed_loop = !matches!(**traffic, Traffic::Cbr { .. } | Traffic::Pareto { .. });
             let packet = wire_size(traffic);
             for (pair, ends) in placement.pairs.iter().enumerate() {
                 let rtt = placement.longest_rtt(pair, self.seed);

@@ -9,7 +9,9 @@ use super::application::{Application, Arrivals, default_shape};
 use super::document::{is_default, is_true, millis, yes};
 use super::link::{Chain, Dumbbell, LeafSpine, Link};
 pub(super) use super::queue::Queue;
+use super::quic::QuicOptions;
 use super::tcp::TcpOptions;
+use crate::network::QuicStack;
 use crate::units::{BitRate, Bytes, Probability, Span, SpanRange};
 
 /// The largest number of flows of a scenario.
@@ -135,18 +137,22 @@ pub struct Access {
     pub queue: Option<Queue>,
 }
 
-/// A group of TCP flows, equal but for their random draws.
+/// A group of TCP, UDT or QUIC flows, equal but for their random draws.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of TCP flows")]
 pub struct Flow {
     /// Congestion controller of the registry, such as `simd(beta=1/16)`, or one that the caller
     /// resolves, such as `mine.law(beta=1/8)` for a law in a file or `mine.py:Law(beta=1/8)` for a
-    /// class of a Python file, with a path relative to the scenario.
+    /// class of a Python file, with a path relative to the scenario. A QUIC flow may have one of its
+    /// stack's own: `own:cubic`, `own:reno`, `own:bbr3` of noq, `own:bbr` of quinn.
     pub controller: String,
     /// Transport protocol. By default a window controller has TCP, and a rate controller a paced
-    /// sender with receiver reports. `udt` is the UDT protocol, with any controller.
+    /// sender with receiver reports. `udt` is the UDT protocol and `quic` QUIC, with any controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
+    /// The stack of a QUIC flow: `noq` by default, or `quinn`, which ignores pacing rates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<QuicStack>,
     /// Name in the records, by default that of the controller. Several flows are `name-1`,
     /// `name-2`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,6 +210,9 @@ pub struct Flow {
     /// Options of TCP that differ from `[tcp]`. UDT has `packet`, `header` and `window`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
+    /// Options of QUIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicOptions>,
 }
 
 /// A change of the payload of a flow's data packets.
@@ -222,6 +231,8 @@ pub struct PacketChange {
 pub enum Protocol {
     /// UDT version 4.
     Udt,
+    /// QUIC, simulated with the implementation that `stack` names.
+    Quic,
 }
 
 /// Defines the tables of UDP sources: between the common keys at the beginning and at the end, each

@@ -10,9 +10,10 @@ use super::application::Arrivals;
 use super::arrivals::Arrival;
 use super::error::{Problem, in_table, problem};
 use super::format::{Access, Cbr, Flow, PacketChange, Pareto, Protocol, Scenario};
-use super::tcp;
+use super::tcp::TcpOptions;
 use super::topology::check_name;
-use crate::network::{self, Application, Traffic, custom_name, kernel_name, law_name};
+use super::{quic, tcp};
+use crate::network::{self, Application, Traffic, custom_name, kernel_name, law_name, own_name};
 use crate::units::{Bytes, Span, SpanRange};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
@@ -113,6 +114,10 @@ fn controller(key: &str, spec: &str) -> Result<String, Problem> {
         check_name(format!("{key}.controller"), name)?;
         return Ok(name.to_owned());
     }
+    if let Some(name) = own_name(spec) {
+        check_name(format!("{key}.controller"), name)?;
+        return Ok(format!("own-{name}"));
+    }
     match (Spec::parse(spec), law_name(spec)) {
         // The caller declares laws in files after it has read the scenario.
         (Err(SpecError::UnknownName(_)), Some(law)) => {
@@ -133,6 +138,7 @@ fn controller(key: &str, spec: &str) -> Result<String, Problem> {
 fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'a>, Problem> {
     let base = controller(&key, &table.controller)?;
     let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
+    check_protocol(table, &key)?;
     let options = tcp::Layers { own: &table.tcp, own_key: &own_key, common: &scenario.tcp };
     let traffic = match table.protocol {
         None => {
@@ -141,11 +147,11 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
             tcp.check_packet_changes().map_err(in_table(&key))?;
             Traffic::Tcp(tcp)
         }
-        Some(Protocol::Udt) if kernel_name(spec).is_some() => {
-            let message = format!("{spec} controls TCP only: remove `protocol = \"udt\"`");
-            return problem(format!("{key}.controller"), message);
-        }
         Some(Protocol::Udt) => Traffic::Udt(tcp::compile_udt(spec, table.bytes, &options)?),
+        Some(Protocol::Quic) => {
+            let (stack, options) = (table.stack, table.quic.as_ref());
+            Traffic::Quic(quic::compile(spec, table.bytes, stack, options, &key)?)
+        }
     };
     if table.rtt.is_some() && table.access.as_ref().is_some_and(|access| access.delay.is_some()) {
         return problem(
@@ -174,6 +180,29 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     }
     let arrivals = table.arrivals.as_ref();
     Ok(Group { application, arrivals, ..group!(table, key, base, table.rtt, traffic) })
+}
+
+/// Checks that the protocol of a flow has the flow's controller and keys.
+fn check_protocol(table: &Flow, key: &str) -> Result<(), Problem> {
+    let (spec, quic) = (&table.controller, table.protocol == Some(Protocol::Quic));
+    if table.protocol.is_some() && kernel_name(spec).is_some() {
+        let message = format!("{spec} controls TCP only: remove `protocol`");
+        return problem(format!("{key}.controller"), message);
+    }
+    if !quic && own_name(spec).is_some() {
+        let message = format!("{spec} is a controller of a QUIC stack: add `protocol = \"quic\"`");
+        return problem(format!("{key}.controller"), message);
+    }
+    let given = [
+        ("stack", !quic && table.stack.is_some(), "only QUIC flows have a stack"),
+        ("quic", !quic && table.quic.is_some(), "only QUIC flows have these options"),
+        ("tcp", quic && table.tcp != TcpOptions::default(), "QUIC has none of these options"),
+        ("source", quic && table.source.is_some(), "QUIC flows have no application"),
+    ];
+    match given.into_iter().find(|(_, wrong, _)| *wrong) {
+        Some((field, _, message)) => problem(format!("{key}.{field}"), message),
+        None => Ok(()),
+    }
 }
 
 /// Checks the keys that determine the number of flows and their starts beside `arrivals`.

@@ -38,12 +38,13 @@ mod groups;
 mod impairments;
 mod link;
 mod queue;
+mod quic;
 mod routes;
 mod tcp;
 mod topology;
 
 pub use crate::discipline::{QueueKind, QueueTable};
-pub use crate::network::Recovery;
+pub use crate::network::{QuicStack, Recovery};
 pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTable};
 pub use document::ReadFile;
 pub use ecn::Ecn;
@@ -55,6 +56,7 @@ pub use impairments::{
 };
 pub use link::{Back, Chain, Dumbbell, Fabric, LeafSpine, Link};
 pub use queue::Queue;
+pub use quic::QuicOptions;
 pub use tcp::{Conventions, Preset, TcpOptions};
 
 use std::collections::BTreeSet;

@@ -49,7 +49,7 @@ impl<E> Core<E> {
     /// after the Tick, or if a paced packet departs.
     pub(super) fn wake_demands(&mut self, now: u64) -> bool {
         let Some(demands) = &self.demands else { return false };
-        let paced = self.driver.limit == Limit::Pacing && !demands.delays(now);
+        let paced = self.driver.meter.limit == Limit::Pacing && !demands.delays(now);
         let ticks = self.driver.next_tick() <= now;
         if ticks {
             self.driver.report_congestion(now, Event::Tick);
@@ -68,14 +68,14 @@ impl<E> Core<E> {
     #[inline(always)]
     pub(super) fn demands_due(&self) -> u64 {
         let Some(demands) = &self.demands else { return NONE };
-        let paced = self.driver.limit == Limit::Pacing && !self.burst_waits();
+        let paced = self.driver.meter.limit == Limit::Pacing && !self.burst_waits();
         let departure = if paced { demands.next_send } else { NONE };
         departure.min(self.driver.next_tick())
     }
 
     /// Records the transmission or retransmission of packet `seq` at `now`.
     pub(super) fn record_sent(&mut self, now: u64, seq: u32) {
-        let clock = self.driver.clock;
+        let clock = self.driver.meter.clock;
         let period = self.driver.period();
         let in_flight = self.board.in_flight();
         let una = self.board.una();
@@ -154,7 +154,7 @@ impl<E> Core<E> {
             && linux
             && whole
         {
-            acked.departure = Some(self.driver.clock.time(demands.next_send));
+            acked.departure = Some(self.driver.meter.clock.time(demands.next_send));
         }
         self.driver.report_in_place(now, &Event::Acked(acked));
     }
@@ -162,10 +162,10 @@ impl<E> Core<E> {
     /// Returns the delivery-rate sample of an acknowledgement that covers `newly`.
     #[inline(always)]
     pub(super) fn delivery_sample(&mut self, now: u64, newly: Newly) -> Option<RateSample> {
-        let now = self.driver.clock.time(now);
-        let min_rtt = match self.driver.min_rtt {
+        let now = self.driver.meter.clock.time(now);
+        let min_rtt = match self.driver.meter.min_rtt {
             u64::MAX => Dur::ZERO,
-            ticks => self.driver.clock.dur(ticks),
+            ticks => self.driver.meter.clock.dur(ticks),
         };
         let flight = self.demands.as_mut()?.flight.as_mut()?;
         let Newly { packets, newest, .. } = newly;

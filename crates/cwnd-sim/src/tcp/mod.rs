@@ -22,14 +22,14 @@ mod tso;
 
 use crate::cast::low32;
 use crate::clock::Clock;
-use crate::driver::Driver;
+use crate::driver::{Driver, Meter};
 use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{Net, Place};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::packet::{Packet, SINK, flags};
 use crate::record::FlowRecord;
-use cwnd::AnyController;
+use cwnd::{Controller, Output};
 pub(crate) use ns2::Ns2;
 use receiver::Receiver;
 use recovery::LossRecovery;
@@ -83,7 +83,7 @@ where
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         if packet.flags() & flags::ACK != 0 {
             self.sender.acknowledgement(net, now, packet);
-            self.sender.core.driver.acknowledged != NONE && self.is_drained(net)
+            self.sender.core.driver.meter.acknowledged != NONE && self.is_drained(net)
         } else {
             self.receiver.data(net, now, packet);
             false
@@ -102,12 +102,19 @@ where
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
-        if side == SINK { self.receiver.marked = 0 } else { self.sender.core.driver.reset(now) }
+        if side == SINK {
+            self.receiver.marked = 0
+        } else {
+            self.sender.core.driver.meter.reset(now)
+        }
     }
 
-    fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        let driver = &self.sender.core.driver;
-        Some((driver, &driver.controller))
+    fn measured(&self) -> Option<(&Meter, Output)> {
+        Some(self.sender.core.driver.measured())
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.sender.core.driver.controller.gauges(emit);
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {

@@ -125,7 +125,7 @@ impl LossRecovery for Ns2 {
             return false;
         }
         // ns-2 does not count timeouts that follow a mark.
-        core.driver.counters.timeouts += u32::from(!idle && self.last_action != Action::Mark);
+        core.driver.meter.counters.timeouts += u32::from(!idle && self.last_action != Action::Mark);
         self.duplicates = 0;
         self.inflation = 0;
         self.in_recovery = false;
@@ -203,9 +203,9 @@ impl Ns2 {
                 core.rto.back_off();
             }
             self.closed_by_mark = core.unclamped_window() < 2.0;
-            core.driver.counters.mark_cuts += 1;
+            core.driver.meter.counters.mark_cuts += 1;
             let sent = core.driver.packets_sent;
-            let marked = Marked::new(1, core.driver.clock.time(now), sent);
+            let marked = Marked::new(1, core.driver.meter.clock.time(now), sent);
             core.report_congestion(now, Event::Marked(marked));
         }
     }

@@ -85,7 +85,7 @@ impl LossRecovery for Rfc {
         if ack.marks > 0 {
             let marked = core.marked(ack, newly, una);
             let cut = core.report_congestion(now, Event::Marked(marked));
-            core.driver.counters.mark_cuts += u32::from(cut);
+            core.driver.meter.counters.mark_cuts += u32::from(cut);
         }
         if self.scheme == Recovery::Sack {
             self.selective(core, net, now, advanced, newly);
@@ -104,7 +104,7 @@ impl LossRecovery for Rfc {
         if core.board.high() == core.board.una() {
             return false;
         }
-        core.driver.counters.timeouts += 1;
+        core.driver.meter.counters.timeouts += 1;
         core.rto.back_off();
         if !core.connected {
             self.retransmit_ts = core.retransmit_ts(now, self.retransmit_ts);

@@ -162,7 +162,7 @@ impl<R: LossRecovery> Sender<R> {
 
     /// Starts the transfer.
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
-        self.core.driver.start(now);
+        self.core.driver.meter.start(now);
         if let Some(changes) = self.core.size_changes() {
             changes.start(now);
         }
@@ -265,7 +265,7 @@ impl<R: LossRecovery> Sender<R> {
             self.core.arm_demands(net, now);
         }
         let core = &mut self.core;
-        if core.board.una() >= core.total && core.driver.acknowledged == NONE && !core.open {
+        if core.board.una() >= core.total && core.driver.meter.acknowledged == NONE && !core.open {
             core.complete(now);
         }
     }
@@ -294,7 +294,7 @@ impl<R: LossRecovery> Sender<R> {
         } else {
             self.send_syn(net, now)
         };
-        self.core.driver.limited_by(now, limit);
+        self.core.driver.meter.limited_by(now, limit);
         if self.core.demands.is_some() {
             if limit == Limit::Application {
                 self.core.record_application_limit();
@@ -378,7 +378,7 @@ impl<E: Estimator> Core<E> {
     pub(super) fn transmit(&mut self, net: &mut Net, now: u64, seq: u32) {
         if seq < self.board.high() {
             self.board.resent(now, seq);
-            self.driver.counters.retransmitted += 1;
+            self.driver.meter.counters.retransmitted += 1;
         } else {
             self.board.sent(now);
         }
@@ -412,7 +412,7 @@ impl<E: Estimator> Core<E> {
         self.connected = true;
         let syns = self.driver.packets_sent;
         if syns > 1 {
-            self.rto.begin_data(self.driver.clock.ticks(AFTER_LOST_SYN));
+            self.rto.begin_data(self.driver.meter.clock.ticks(AFTER_LOST_SYN));
         }
         let spurious = retransmitted.is_some_and(|stamp| ack.extra.echo < stamp);
         if syns > 2 && !spurious {
@@ -480,7 +480,7 @@ impl<E> Core<E> {
             FirstPacket::Handshake => (self.data_size(0), 0),
             FirstPacket::Syn => {
                 // A retransmitted SYN is no retransmission of data.
-                self.driver.counters.retransmitted -= u32::from(self.syns > 0);
+                self.driver.meter.counters.retransmitted -= u32::from(self.syns > 0);
                 self.syns += 1;
                 let ect = if self.driver.controller.needs().ecn { self.flags } else { 0 };
                 (SYN_SIZE, flags::SYN | ect)
@@ -523,8 +523,7 @@ impl<E> Core<E> {
     /// All data is acknowledged, and there will be no more.
     #[cold]
     fn complete(&mut self, now: u64) {
-        self.driver.settle(now);
-        self.driver.acknowledged = now;
+        self.driver.meter.complete(now);
         self.deadline = NONE;
         self.demands = None;
     }
@@ -585,7 +584,8 @@ impl<E> Core<E> {
         } else {
             ack.marks <= newly.packets.min(self.window_end.saturating_sub(una))
         };
-        let sent_at = if answered { Time::ZERO } else { self.driver.clock.time(newly.sent_at) };
+        let sent_at =
+            if answered { Time::ZERO } else { self.driver.meter.clock.time(newly.sent_at) };
         Marked::new(ack.marks, sent_at, self.driver.packets_sent)
     }
 
@@ -615,7 +615,7 @@ impl<E> Core<E> {
             return self.report_handshake(now, newly);
         }
         if self.demands.is_some() {
-            let limit = self.driver.limit;
+            let limit = self.driver.meter.limit;
             return self.report_acked_with_delivery(now, newly, &ack, grows, (limit, false));
         }
         let event = Event::Acked(self.acked::<false>(now, newly, &ack, grows));
@@ -627,7 +627,7 @@ impl<E> Core<E> {
     #[cold]
     pub(super) fn report_handshake(&mut self, now: u64, newly: Newly) {
         if newly.once {
-            let rtt = self.driver.measured(now - newly.sent_at);
+            let rtt = self.driver.meter.measured(now - newly.sent_at);
             self.driver.report(now, Event::Handshake { rtt });
         }
     }
@@ -641,21 +641,21 @@ impl<E> Core<E> {
         ack: &Ack,
         grows: bool,
     ) -> Acked {
-        let rtt = newly.once.then(|| self.driver.measured(now - newly.sent_at));
+        let rtt = newly.once.then(|| self.driver.meter.measured(now - newly.sent_at));
         let delivery = if SAMPLES { self.delivery_sample(now, newly) } else { None };
         let credit = if self.byte_counting { newly.packets } else { newly.packets.min(1) };
-        let mut event = Acked::new(newly.packets, self.driver.clock.time(newly.sent_at));
+        let mut event = Acked::new(newly.packets, self.driver.meter.clock.time(newly.sent_at));
         event.credit = if grows { credit } else { 0 };
         event.in_flight = self.board.in_flight();
         event.sent = self.driver.packets_sent;
         event.rtt = rtt;
         event.delivery = delivery;
         event.received_at = self.stamps.map(|granularity| {
-            self.driver.clock.time(u64::from(ack.extra.stamp) * granularity.get())
+            self.driver.meter.clock.time(u64::from(ack.extra.stamp) * granularity.get())
         });
         event.echo = ack.echo;
         event.marked = if ack.echo { 0 } else { ack.marks };
-        event.limit = self.driver.limit;
+        event.limit = self.driver.meter.limit;
         event
     }
 
@@ -691,7 +691,7 @@ impl<E> Core<E> {
     /// Counts lost packets for the delivery rate. Returns them as an event has them.
     pub(super) fn lost(&mut self, losses: Losses) -> Lost {
         self.record_lost(losses.packets);
-        let sent_at = self.driver.clock.time(losses.sent_at);
+        let sent_at = self.driver.meter.clock.time(losses.sent_at);
         let mut lost = Lost::new(losses.packets, sent_at, self.driver.packets_sent);
         lost.delivery = if losses.packets > 0 { self.loss_sample(losses.newest) } else { None };
         lost

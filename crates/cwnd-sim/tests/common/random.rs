@@ -52,7 +52,7 @@ pub(crate) fn is_bounded(network: &Network) -> bool {
     let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MAX_RATE);
     network.flows.iter().all(|flow| match *flow.traffic {
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => true,
-        Traffic::Tcp(_) | Traffic::Udt(_) => flow.path.iter().any(limits),
+        Traffic::Tcp(_) | Traffic::Udt(_) | Traffic::Quic(_) => flow.path.iter().any(limits),
     })
 }
 

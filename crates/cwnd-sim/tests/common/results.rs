@@ -1,6 +1,6 @@
 //! The results of a run as named columns of words, for comparisons bit by bit.
 
-use cwnd_sim::record::{Delay, FlowRecord, LinkRecord, Records, Transfer};
+use cwnd_sim::record::{Closed, Delay, FlowRecord, LinkRecord, Records, Transfer};
 
 /// Numbers with a name. A column of floating-point numbers begins with their count.
 pub(crate) struct Column {
@@ -68,6 +68,7 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         min_rtt,
         completed,
         acknowledged,
+        closed,
         cuts,
         transfers,
         application,
@@ -85,6 +86,10 @@ fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
         "mean_rtt, min_rtt, completed, acknowledged",
         &[*mean_rtt, *min_rtt, *completed, *acknowledged],
     ));
+    if let Some(Closed { at, reason }) = closed {
+        all.push(Column::of_floats(of, "closed", &[*at]));
+        all.push(Column::of_counts(of, "closed", reason.bytes().map(u64::from).collect()));
+    }
     for cut in cuts {
         all.push(Column::of_counts(of, "cuts", vec![cut.at.as_nanos(), cut.cut.why as u64]));
         all.push(Column::of_floats(of, "cuts", &[cut.cut.before(), cut.cut.after()]));

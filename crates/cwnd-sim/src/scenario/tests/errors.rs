@@ -117,7 +117,7 @@ fn errors_have_one_line_with_file_line_and_key() {
         ),
         (
             "[[flow]]\ncontroller = \"kernel:cubic\"\nprotocol = \"udt\"\n",
-            "6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol = \"udt\"`",
+            "6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol`",
         ),
         (
             "[[flow]]\ncontroller = \"kernel:cubic\"\ntcp.conventions = \"rfc\"\n",
@@ -125,7 +125,7 @@ fn errors_have_one_line_with_file_line_and_key() {
         ),
         (
             "[[flow]]\ncontroler = \"reno\"\n",
-            "6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, protocol, name, ",
+            "6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, protocol, stack, ",
         ),
         ("[[cbr]]\nrate = \"infinite\"\n", "6: cbr[0].rate: a source's rate is finite"),
         ("[[cbr]]\nrate = 9\non = 1\n", "7: cbr[0].on: needs `off` beside it"),
@@ -212,6 +212,38 @@ fn errors_have_one_line_with_file_line_and_key() {
         ("bytes = 0", "bytes: a flow sends at least one byte"),
     ];
     check_errors([&format!("{net}{flow}protocol = \"udt\"\n"), "\n"], "x:8: flow[0].", &of_udt);
+    let of_quic = [
+        ("quic = { mtu = 1199 }", "quic.mtu: 1199 is not from 1200 to 65507 bytes"),
+        ("quic = { streams = 0 }", "quic.streams: a connection has from 1 to 100"),
+        ("quic = { receive_window = 0 }", "quic.receive_window: a window is from 1 byte"),
+        ("quic = { ack_frequency = 1001 }", "quic.ack_frequency: at most 1000 packets"),
+        ("quic = { idle_timeout = 0 }", "quic.idle_timeout: a timeout is at least 1ms"),
+        ("quic = { idle = 1 }", "quic.idle: unknown key \"idle\"; allowed: mtu, mtu_discovery, "),
+        (
+            "stack = \"quin\"",
+            "stack: unknown value \"quin\"; did you mean \"quinn\"? allowed: noq, quinn",
+        ),
+        ("tcp = { packet = 900 }", "tcp: QUIC has none of these options"),
+        ("source = { kind = \"media\" }", "source: QUIC flows have no application"),
+        ("bytes = 0", "bytes: a flow sends at least one byte"),
+    ];
+    check_errors([&format!("{net}{flow}protocol = \"quic\"\n"), "\n"], "x:8: flow[0].", &of_quic);
+    let without_quic = [
+        ("stack = \"noq\"", "stack: only QUIC flows have a stack"),
+        ("quic = { streams = 2 }", "quic: only QUIC flows have these options"),
+    ];
+    check_errors([&format!("{net}{flow}"), "\n"], "x:7: flow[0].", &without_quic);
+    let of_own = [
+        (
+            "\"own:cubic\"",
+            "controller: own:cubic is a controller of a QUIC stack: add `protocol = \"quic\"`",
+        ),
+        (
+            "\"own:bbr\"\nprotocol = \"quic\"",
+            "controller: the stack has no controller \"bbr\": own:cubic, own:reno, own:bbr3",
+        ),
+    ];
+    check_errors([&format!("{net}[[flow]]\ncontroller = "), "\n"], "x:6: flow[0].", &of_own);
     let of_dumbbell = [
         ("loss = 1.5", "loss: a probability is from 0 to 1"),
         ("loss = nan", "loss: found the number `nan`, expected a"),

@@ -14,7 +14,7 @@ impl Selective {
 
     pub(super) fn path(&self, core: &Core) -> Path {
         Path {
-            min_rtt: core.driver.min_rtt,
+            min_rtt: core.driver.meter.min_rtt,
             srtt: core.rto.srtt().unwrap_or(u64::MAX),
             in_recovery: self.is_recovering(),
         }

@@ -241,7 +241,7 @@ impl Selective {
     /// was unacknowledged before.
     #[inline(never)]
     fn deliver(&mut self, core: &mut Core, now: u64, ack: &Ack, una: u32) -> Delivered {
-        let (min_rtt, stamps) = (core.driver.min_rtt, core.stamps);
+        let (min_rtt, stamps) = (core.driver.meter.min_rtt, core.stamps);
         let rack = &mut self.rack;
         // The first packets that were sent once, and whether a retransmitted one is acknowledged.
         let (mut first, mut again) = (None, false);
@@ -312,7 +312,7 @@ impl Selective {
     #[inline(always)]
     fn report_acked(&self, core: &mut Core, now: u64, newly: Newly, ack: &Ack, grows: bool) {
         if core.connected && !matches!(core.driver.controller, AnyController::Window(_)) {
-            let how = (core.driver.limit, self.linux.is_some());
+            let how = (core.driver.meter.limit, self.linux.is_some());
             return core.report_acked_with_delivery(now, newly, ack, grows, how);
         }
         self.report_acked_to_law(core, now, newly, ack, grows);
@@ -323,7 +323,7 @@ impl Selective {
         if !core.connected {
             return core.report_handshake(now, newly);
         }
-        let mut limit = core.driver.limit;
+        let mut limit = core.driver.meter.limit;
         if let Some(linux) = &self.linux
             && let AnyController::Window(machine) = &core.driver.controller
             && linux.usage.permits_growth(machine.window().get(), machine.in_slow_start())

@@ -215,7 +215,7 @@ impl Selective {
             sent_at: departure.unwrap_or(linux.sent_at),
             oldest: (high > una).then(|| core.board.sent_at(una)),
             srtt: core.rto.srtt(),
-            min_rtt: core.driver.min_rtt,
+            min_rtt: core.driver.meter.min_rtt,
             window,
             pace,
             recovering: self.is_recovering(),

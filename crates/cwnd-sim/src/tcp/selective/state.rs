@@ -69,7 +69,7 @@ impl Selective {
         net: &mut Net,
         now: u64,
     ) -> bool {
-        core.driver.counters.timeouts += 1;
+        core.driver.meter.counters.timeouts += 1;
         core.rto.back_off();
         if !core.connected {
             self.undo.stamp(core, now);
@@ -172,7 +172,7 @@ impl Selective {
         let prior = self.prior_window(core, newly.packets);
         let marked = core.marked(ack, newly, una);
         let cut = core.report_congestion(now, Event::Marked(marked));
-        core.driver.counters.mark_cuts += u32::from(cut);
+        core.driver.meter.counters.mark_cuts += u32::from(cut);
         if cut && smooths {
             self.undo.begin_marked();
             self.state = State::Cwr;

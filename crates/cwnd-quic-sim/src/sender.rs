@@ -1,0 +1,51 @@
+//! The data of a flow on its streams.
+
+use std::ops::Range;
+
+/// The data of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    /// Bytes still to write; [`u64::MAX`] for no end.
+    pub left: u64,
+    pub written: u64,
+    /// The end of what was sent.
+    sent: u64,
+    /// Whether the end of the data was written.
+    pub finished: bool,
+    /// Whether all data and the end were acknowledged.
+    pub acknowledged: bool,
+    /// Whether flow control refused the last write.
+    pub blocked: bool,
+}
+
+impl Stream {
+    /// Bytes that were written and have not been sent.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.written - self.sent
+    }
+
+    /// Notes that a range was sent. Returns whether a part of it was sent before.
+    pub(crate) fn transmitted(&mut self, range: Range<u64>) -> bool {
+        let again = range.start < self.sent;
+        self.sent = self.sent.max(range.end);
+        again
+    }
+}
+
+/// Divides `bytes` among streams, of which the first gets the rest.
+pub(crate) fn streams(bytes: Option<u64>, count: u32) -> Vec<Stream> {
+    let count = u64::from(count.max(1));
+    let (each, rest) = match bytes {
+        Some(bytes) => (bytes / count, bytes % count),
+        None => (u64::MAX, 0),
+    };
+    let stream = |left| Stream {
+        left,
+        written: 0,
+        sent: 0,
+        finished: false,
+        acknowledged: false,
+        blocked: false,
+    };
+    (0..count).map(|at| stream(if at == 0 { each.saturating_add(rest) } else { each })).collect()
+}

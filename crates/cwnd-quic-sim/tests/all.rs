@@ -1,0 +1,6 @@
+//! QUIC flows in the simulator, over the public interface, in one binary.
+
+mod behaviour;
+mod common;
+mod controllers;
+mod equality;

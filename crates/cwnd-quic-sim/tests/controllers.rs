@@ -1,0 +1,56 @@
+//! cwnd's controllers in the stacks beside the stacks' own.
+
+use crate::common::{STACKS, run};
+use cwnd_sim::record::FlowRecord;
+
+fn long(stack: &str, controller: &str) -> FlowRecord {
+    let text = format!(
+        r#"
+        duration = "60s"
+        warmup = "5s"
+        dumbbell = {{ rate = "20mbit", delay = "20ms", queue = "15p" }}
+        flow = [{{ protocol = "quic", stack = "{stack}", controller = "{controller}" }}]
+        "#
+    );
+    run(&text, 1).flows.swap_remove(0)
+}
+
+/// The two implementations of a law have the same goodput and the same reductions in size, with a
+/// queue that is too short for full use of the link.
+#[test]
+fn reno_and_cubic_are_those_of_noq() {
+    for (law, kept) in [("reno", 0.5), ("cubic", 0.7)] {
+        let [own, ours] = [format!("own:{law}"), law.to_owned()].map(|name| long("noq", &name));
+        let ratio = ours.bytes_delivered as f64 / own.bytes_delivered as f64;
+        assert!((ratio - 1.0).abs() < 0.01, "{law}: {ratio}");
+        for flow in [&own, &ours] {
+            assert!(flow.cuts.len() > 4, "{law}: {:?}", flow.cuts);
+            for cut in &flow.cuts {
+                let part = cut.cut.after() / cut.cut.before();
+                assert!((part - kept).abs() < 0.01, "{law}: {cut:?}");
+            }
+        }
+    }
+}
+
+/// Every controller of the registry fills a link in both stacks. quinn ignores pacing rates.
+#[test]
+fn every_controller_runs_in_both_stacks() {
+    for algorithm in cwnd::registry::algorithms() {
+        for stack in STACKS {
+            let text = format!(
+                r#"
+                duration = "6s"
+                warmup = "2s"
+                dumbbell = {{ rate = "5mbit", delay = "10ms", queue = "40p" }}
+                flow = [{{ protocol = "quic", stack = "{stack}", controller = "{}" }}]
+                "#,
+                algorithm.name
+            );
+            let flow = run(&text, 1).flows.swap_remove(0);
+            let rate = flow.bytes_delivered as f64 * 8.0 / 4.0;
+            assert!(rate > 1e6, "{} in {stack}: {rate}, {:?}", algorithm.name, flow.closed);
+            assert_eq!(flow.closed, None, "{} in {stack}", algorithm.name);
+        }
+    }
+}
