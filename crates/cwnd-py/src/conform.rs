@@ -151,7 +151,8 @@ pub(crate) fn conform_scenario<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(seed).map_err(scenario_error)?;
-    let options = Options { record_events: true, ..Options::default() };
+    let options =
+        Options { quic: Some(&cwnd_quic_sim::connect), record_events: true, ..Options::default() };
     let mut simulation = Simulation::new(&network, seed, &options)
         .map_err(|error| ScenarioError::new_err(error.to_string()))?;
     let records = py.detach(move || {
@@ -161,13 +162,14 @@ pub(crate) fn conform_scenario<'py>(
     let given = law.map(law_named);
     let view = |(flow, events): (&Flow, Option<Record>)| {
         let own = Spec::parse(controller(flow)?).map_or(Law::Other, |spec| Law::of(&spec));
-        let (protocol, window) = match &*flow.traffic {
-            Traffic::Tcp(tcp) => ("tcp", tcp.window),
-            Traffic::Udt(udt) => ("udt", udt.window),
+        let law = given.unwrap_or(own);
+        let tcp = |max_window| Expected { max_window: f64::from(max_window), ..Expected::tcp(law) };
+        let (protocol, expected) = match &*flow.traffic {
+            Traffic::Tcp(of) => ("tcp", tcp(of.window)),
+            Traffic::Udt(udt) => ("udt", tcp(udt.window)),
+            Traffic::Quic(_) => ("quic", Expected::quic(law)),
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => return None,
         };
-        let max_window = f64::from(window);
-        let expected = Expected { max_window, ..Expected::tcp(given.unwrap_or(own)) };
         Some(ConnectionView::new(flow.name.clone(), protocol, &events?, &expected))
     };
     let events = records.flows.into_iter().map(|flow| flow.events);

@@ -12,7 +12,7 @@ use crate::engine::net::{Net, Place};
 use crate::engine::schedule::NONE;
 use crate::packet::{Contents, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
-use cwnd::{Cut, Dur, Limit, Output, Time};
+use cwnd::{Cut, Dur, Limit, Needs, Output, Time};
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,11 @@ pub trait Datagrams: Send + 'static {
 
     /// Emits the controller's own variables, always the same ones.
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64));
+
+    /// What the controller needs; nothing if its driver is not cwnd's.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
 
     /// Data packets of the whole flow; `None` if there may be more than now.
     fn total(&self) -> Option<u64>;
@@ -308,6 +313,10 @@ impl<P: Datagrams> Endpoint for DatagramFlow<P> {
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         self.protocol.gauges(emit);
+    }
+
+    fn needs(&self) -> Needs {
+        self.protocol.needs()
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {

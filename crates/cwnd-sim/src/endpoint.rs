@@ -5,7 +5,7 @@ use crate::driver::{Meter, Payload};
 use crate::engine::net::Net;
 use crate::packet::Packet;
 use crate::record::FlowRecord;
-use cwnd::Output;
+use cwnd::{Needs, Output};
 
 /// What the ends of a flow have sent and received since its start.
 pub(crate) struct Progress {
@@ -67,9 +67,9 @@ pub(crate) trait Endpoint: Send {
     /// Emits the controller's own variables.
     fn gauges(&self, _: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Whether the sink sends periodic reports.
-    fn reports(&self) -> bool {
-        false
+    /// What the source's controller needs.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// Writes the source's part of the record at the end of the run.

@@ -75,14 +75,15 @@ pub(crate) fn create(
 
 /// Returns a note on a controller whose flow lacks what it needs.
 pub(crate) fn note(flow: &Flow, endpoint: &dyn Endpoint) -> Option<String> {
-    let (_, controller) = endpoint.controller()?;
+    if !endpoint.needs().ecn {
+        return None;
+    }
     let (spec, lacks) = match &*flow.traffic {
         Traffic::Tcp(tcp) if !tcp.ecn => (&tcp.controller, "`ecn` of its flows is false"),
         Traffic::Udt(udt) => (&udt.controller, "UDT has none"),
         _ => return None,
     };
-    let note = || format!("{spec} needs ECN, and {lacks}: no mark is reported.");
-    controller.needs().ecn.then(note)
+    Some(format!("{spec} needs ECN, and {lacks}: no mark is reported."))
 }
 
 /// Returns the endpoints of `flow` with its application, if it has one.
@@ -166,7 +167,7 @@ impl PendingFlow {
         let mut paced = false;
         if custom_name(spec).is_some() || matches!(*flow.traffic, Traffic::Quic(_)) {
             let endpoint = create(flow, place, back, seed, options, specs)?;
-            paced = endpoint.reports();
+            paced = endpoint.needs().reports;
             pending.endpoint = Some(endpoint);
         } else if let Traffic::Tcp(tcp) = &*flow.traffic {
             paced = specs.get(flow, tcp)?.paced;

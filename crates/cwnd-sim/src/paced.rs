@@ -16,7 +16,7 @@ use crate::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};
-use cwnd::{Controller, Event, Limit, Lost, Output, Rate, Report};
+use cwnd::{Controller, Event, Limit, Lost, Needs, Output, Rate, Report};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;
 
@@ -94,8 +94,8 @@ impl Endpoint for PacedFlow {
         self.sender.driver.controller.gauges(emit);
     }
 
-    fn reports(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        self.sender.driver.controller.needs()
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {

@@ -9,7 +9,7 @@ use crate::engine::net::Net;
 use crate::network::{UDT_HEADERS, Udt};
 use crate::record::FlowRecord;
 use crate::rng::Rng;
-use cwnd::{AnyController, Controller, Limit, MakeController, Output, Settings, Spec, Time};
+use cwnd::{AnyController, Controller, Limit, MakeController, Needs, Output, Settings, Spec, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -242,6 +242,10 @@ impl Datagrams for UdtConnection {
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         self.controller().gauges(emit);
+    }
+
+    fn needs(&self) -> Needs {
+        self.controller().needs()
     }
 
     fn total(&self) -> Option<u64> {

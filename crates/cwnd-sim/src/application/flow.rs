@@ -9,7 +9,7 @@ use crate::engine::schedule::NONE;
 use crate::network::{Application, Flow, Traffic};
 use crate::packet::{Packet, SOURCE};
 use crate::record::FlowRecord;
-use cwnd::Output;
+use cwnd::{Needs, Output};
 
 /// The ends of a flow with an application.
 pub(crate) struct ApplicationFlow<E> {
@@ -125,8 +125,8 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
         self.sender.gauges(emit);
     }
 
-    fn reports(&self) -> bool {
-        self.sender.reports()
+    fn needs(&self) -> Needs {
+        self.sender.needs()
     }
 
     fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord) {

@@ -438,9 +438,9 @@ impl Net {
 
     /// Records the packets that the source of every flow sends and receives.
     pub(crate) fn record_packets(&mut self, network: &Network) {
-        let udt =
-            |number| matches!(&*network.flows[self.order.index(number)].traffic, Traffic::Udt(_));
-        let logs = (0..network.flows.len()).map(|number| PacketLog::new(!udt(number)));
+        let tcp =
+            |number| matches!(&*network.flows[self.order.index(number)].traffic, Traffic::Tcp(_));
+        let logs = (0..network.flows.len()).map(|number| PacketLog::new(tcp(number)));
         self.packets = Some(logs.collect());
     }
 

@@ -5,12 +5,13 @@ use super::{
     PARAMETERS, PERSISTENT_CONGESTION, PacketHeader, RECEIVED, RECOVERY, Raw, SENT, SEPARATOR,
     STATE, Trace, VERSION, VantagePoint,
 };
-use crate::cast::whole;
+use crate::cast::{saturate16, whole};
 use crate::network::{Network, Traffic};
 use crate::record::{FlowRecord, PacketKind, PacketRecord};
 use cwnd::laws::AnyLaw;
 use cwnd::record::Entry;
 use cwnd::{AnyController, Controller, Dur, Limit, Lost, Packets, Rtt, Time, Windowed};
+use cwnd_udt::packet::IP_UDP_HEADERS;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
@@ -32,6 +33,7 @@ pub fn write(
     let (protocol, payload, header) = match &*of_network.traffic {
         Traffic::Tcp(tcp) => ("TCP", tcp.packet, tcp.header),
         Traffic::Udt(udt) => ("UDT", udt.packet, udt.header),
+        Traffic::Quic(quic) => ("QUIC", quic.mtu, saturate16(IP_UDP_HEADERS).into()),
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
             return Err(io::Error::other(format!("{} has no feedback", of_network.name)));
         }

@@ -29,7 +29,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::packet::{Packet, SINK, flags};
 use crate::record::FlowRecord;
-use cwnd::{Controller, Output};
+use cwnd::{Controller, Needs, Output};
 pub(crate) use ns2::Ns2;
 use receiver::Receiver;
 use recovery::LossRecovery;
@@ -115,6 +115,10 @@ where
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         self.sender.core.driver.controller.gauges(emit);
+    }
+
+    fn needs(&self) -> Needs {
+        self.sender.core.driver.controller.needs()
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
