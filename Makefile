@@ -17,12 +17,13 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get install -y -qq $(1) 2>/dev/null || { $$as apt-get update -qq && $$as apt-get install -y -qq $(1); }; }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions equal clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions equal test-quic bench-quic clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make check   the format, the lints and the unit tests: before each commit"
+	@echo "make test-quic   test cwnd's controllers in s2n-quic, and the faults of QUIC stacks that docs/quic-findings.md reports"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -31,6 +32,7 @@ help:
 	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's; with BASE=COMMIT its ratio to that of another commit"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
+	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
@@ -69,7 +71,9 @@ check: $(VENV)/.tools
 
 .PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
-CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
+# The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
+QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
+CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked $(QUIC)
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
@@ -168,6 +172,21 @@ $(LLVM_COV):
 
 bench: build ns2
 	$(BIN)/python bench/run.py $(addprefix --base ,$(BASE))
+
+# s2n-quic needs Rust 1.95 and has many dependencies.
+QUIC_OUTSIDE := crates/cwnd-quic/tests/outside
+test-quic:
+	for features in noq quinn s2n noq,quinn,s2n; do \
+		nice cargo clippy -p cwnd-quic --all-targets --locked --quiet --features $$features -- -D warnings || exit 1; done
+	RUSTDOCFLAGS="-D warnings" nice cargo doc -p cwnd-quic --no-deps --locked --quiet --all-features
+	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs
+	nice cargo test --manifest-path $(QUIC_OUTSIDE)/Cargo.toml --target-dir target/quic-outside --quiet
+
+bench-quic: valgrind
+	nice cargo build --release -p cwnd-quic --locked --quiet --features noq,quinn --example transfer
+	@for stack in noq quinn; do for controller in own:cubic cubic own:reno reno; do \
+		echo "$$stack $$controller: $$(nice valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+			target/release/examples/transfer $$stack $$controller 2>&1 | sed -n 's/.*Collected : //p') instructions"; done; done
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py

@@ -160,7 +160,7 @@ def test_commands_of_the_documents_have_these_options(path):
 
 def test_the_index_has_every_document_once():
     index = (ROOT / "docs/README.md").read_text("utf-8")
-    linked = re.findall(r"^\* \[.*?\]\((\w+\.md)\):", index, re.MULTILINE)
+    linked = re.findall(r"^\* \[.*?\]\(([\w-]+\.md)\):", index, re.MULTILINE)
     documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert sorted(linked) == sorted(documents)
 

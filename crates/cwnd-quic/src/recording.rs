@@ -16,7 +16,7 @@ pub struct Recording {
 
 /// The records of all connections of a factory, in the order in which their controllers were made.
 ///
-/// They grow by about 300 bytes for each acknowledgement, and are kept until all clones of this are
+/// They grow by about 200 bytes for each event, and are kept until all clones of this are
 /// dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Recordings(Arc<Mutex<Vec<Arc<Mutex<Recording>>>>>);

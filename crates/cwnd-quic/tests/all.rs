@@ -4,15 +4,13 @@ mod support;
 
 use cwnd::record::{Record, replay};
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{
-    AnyController, Controller, Event, MakeController, Output, Packets, Settings, Time,
-};
+use cwnd::{Event, Output, Packets};
 use cwnd_quic::events::TABLE;
 use cwnd_quic::{Controllers, Error, Recording, Recordings};
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::events::check;
+use support::fixed::Fixed;
 use support::link::{Datagram, Link, Outcome, PASS};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,37 +132,14 @@ fn records_replay_bit_for_bit() {
     }
 }
 
-/// Sends at any time as much as the least window permits, and records nothing.
-#[derive(Clone, Debug)]
-struct HalfPacket;
-
-impl Controller for HalfPacket {
-    fn on(&mut self, _now: Time, _event: &Event) {}
-
-    fn output(&self) -> Output {
-        Output::window(Packets::new(0.5))
-    }
-}
-
-impl fmt::Display for HalfPacket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("half a packet")
-    }
-}
-
-impl MakeController for HalfPacket {
-    fn controller(&self, _settings: &Settings) -> AnyController {
-        AnyController::whole(self.clone())
-    }
-}
-
 /// quinn sends while the bytes in flight are less than the window, so that two packets must be
 /// more than two packets.
 #[test]
 fn any_window_lets_two_packets_leave() {
     for stack in STACKS {
         let link = Link::new(|_, _, _| PASS);
-        let (outcome, _) = transfer(stack, Controllers::from(Arc::new(HalfPacket)), 100_000, link);
+        let half = Arc::new(Fixed(Output::window(Packets::new(0.5))));
+        let (outcome, _) = transfer(stack, Controllers::from(half), 100_000, link);
         assert_eq!(outcome.received, 100_000, "{stack:?}");
         // 100 kB in packets of up to 1452 bytes, two in each round-trip time of 40 ms.
         let rounds = outcome.time.as_secs_f64() / 0.040;

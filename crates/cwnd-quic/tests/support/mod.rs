@@ -2,7 +2,10 @@
 //!
 //! Handshake messages have about the sizes of TLS's, and packets its tags.
 
+#[cfg(test)]
 pub(crate) mod events;
+#[cfg(test)]
+pub(crate) mod fixed;
 pub(crate) mod handshake;
 pub(crate) mod link;
 #[macro_use]

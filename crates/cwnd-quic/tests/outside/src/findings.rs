@@ -102,7 +102,7 @@ fn quinn_does_not_fill_the_window() {
     let exact = quinn_transfer(&Fixed::new(2 * 1200, None), 48_000, false, 60);
     let more = quinn_transfer(&Fixed::new(2 * 1200 + 1, None), 48_000, false, 60);
     println!("quinn at the minimum window: {:?}, with a byte more {:?}", exact.time, more.time);
-    assert!(exact.time > more.time * 5 / 2);
+    assert!(exact.time > more.time * 2);
     // A window of one packet lets no data leave.
     let none = quinn_transfer(&Fixed::new(1200, None), 48_000, false, 60);
     println!("quinn with a window of a packet: {none:?}");
@@ -128,35 +128,40 @@ fn quinn_acknowledges_probes_that_it_did_not_report_as_sent() {
     assert_eq!(sent, 1200);
 }
 
-/// Clears the ECN field of every second datagram; notes whether the last datagrams are ECN-capable.
-fn bleached(capable: Arc<AtomicU64>) -> Link {
+/// Clears the ECN field of one datagram; counts the later ones, from the 400th on, and those of them
+/// that are ECN-capable.
+fn bleached(counts: &Arc<[AtomicU64; 2]>) -> Link {
+    let counts = Arc::clone(counts);
     Link::new(move |number, _, datagram: &mut Datagram| {
-        if number > 200 {
-            capable.fetch_add(u64::from(datagram.ecn != 0), Ordering::Relaxed);
+        if number >= 400 {
+            counts[0].fetch_add(1, Ordering::Relaxed);
+            counts[1].fetch_add(u64::from(datagram.ecn != 0), Ordering::Relaxed);
         }
-        if number.is_multiple_of(2) {
+        if number == 151 {
             datagram.ecn = 0;
         }
         PASS
     })
 }
 
-/// noq: ECN validation compares the counts with the number of ranges, not of packets, and so does
-/// not notice that half of the marks are cleared (RFC 9000 section 13.4.2.1).
+/// Both stacks: ECN validation compares the counts with the number of ranges, not of packets, and so
+/// does not notice a cleared field (RFC 9000 section 13.4.2.1).
 #[test]
-fn noq_does_not_notice_bleached_marks() {
+fn a_cleared_ecn_field_is_not_noticed() {
     let start = Instant::now();
     let (bytes, deadline) = (1_000_000, Duration::from_secs(60));
-    let (noq, quinn) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let [noq, quinn] = [Arc::default(), Arc::default()];
     let mut client = support::noq::Host::client(start, bytes, Default::default());
     let mut server = support::noq::Host::server(Default::default());
-    bleached(noq.clone()).run(start, [&mut client, &mut server], bytes, deadline);
+    bleached(&noq).run(start, [&mut client, &mut server], bytes, deadline);
     let mut client = support::quinn::Host::client(start, bytes, Default::default());
     let mut server = support::quinn::Host::server(Default::default());
-    bleached(quinn.clone()).run(start, [&mut client, &mut server], bytes, deadline);
-    let capable = [noq, quinn].map(|count| count.load(Ordering::Relaxed));
-    println!("ECN-capable datagrams after the first 200, noq and quinn: {capable:?}");
-    assert!(capable[0] > 400 && capable[1] == 0);
+    bleached(&quinn).run(start, [&mut client, &mut server], bytes, deadline);
+    for (stack, counts) in [("noq", noq), ("quinn", quinn)] {
+        let [all, capable] = [0, 1].map(|at| counts[at].load(Ordering::Relaxed));
+        println!("{stack}: {capable} of {all} datagrams after the 400th are ECN-capable");
+        assert!(all > 200 && capable == all);
+    }
 }
 
 /// Both stacks: a receiver closes the connection if an episode of losses leaves more than 1024 gaps
@@ -180,7 +185,7 @@ fn a_receiver_closes_the_connection_for_its_gaps() {
     let mut client = support::noq::Host::client(start, bytes, client);
     let mut server = support::noq::Host::server(server);
     let outcome = link().run(start, [&mut client, &mut server], bytes, deadline);
-    println!("noq: {outcome:?}");
+    println!("noq: {outcome:?}, {} packets lost", client.counts().1);
     assert!(outcome.closed.is_some_and(|reason| reason.contains("gaps")));
 
     let window = quinn_proto::VarInt::from_u32(window);
@@ -191,6 +196,6 @@ fn a_receiver_closes_the_connection_for_its_gaps() {
     let mut client = support::quinn::Host::client(start, bytes, client);
     let mut server = support::quinn::Host::server(server);
     let outcome = link().run(start, [&mut client, &mut server], bytes, deadline);
-    println!("quinn: {outcome:?}");
+    println!("quinn: {outcome:?}, {} packets lost", client.counts().1);
     assert!(outcome.closed.is_some_and(|reason| reason.contains("gaps")));
 }
