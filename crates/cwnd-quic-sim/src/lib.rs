@@ -38,14 +38,17 @@
 mod frames;
 mod handshake;
 mod meter;
-mod noq;
-mod quinn;
+pub mod noq;
+pub mod quinn;
 mod ranges;
+mod runs;
 mod seed;
 mod sender;
 #[cfg(test)]
 mod tests;
 mod time;
+
+pub use runs::{ClientStream, Error, Outcome, Run, Runs};
 
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::Connection;
