@@ -60,11 +60,8 @@ pub struct Run {
     pub outcome: Outcome,
     /// Time of the outcome in seconds.
     pub at: f64,
-    /// The value of the metric of each bound, in the order of the file: in bits per second, seconds,
-    /// or without unit; NaN if the run does not determine it.
-    pub values: Vec<f64>,
-    /// Whether each bound holds.
-    holds: Vec<bool>,
+    /// For each bound the value of its metric, if the run determines it, and whether it holds.
+    checked: Vec<(Option<f64>, bool)>,
 }
 
 /// The runs of a scenario in the order of the seeds.
@@ -91,9 +88,12 @@ impl Runs {
             .iter()
             .enumerate()
             .filter_map(|(index, expectation)| {
-                let mut failed = self.runs.iter().filter(|run| !run.holds[index]);
+                let mut failed = self.runs.iter().filter(|run| !run.checked[index].1);
                 let first = failed.next()?;
-                let value = format_value(expectation.metric.metric.dimension, first.values[index]);
+                let value = format_value(
+                    expectation.metric.metric.dimension,
+                    first.checked[index].0.unwrap_or(f64::NAN),
+                );
                 Some(format!(
                     "{} {} fails with {} of {} seeds: {value} with seed {} ({} at {})",
                     expectation.metric.name,
@@ -220,8 +220,9 @@ impl Plan {
         let (outcome, at) = outcome(&records, &own, network.duration.as_secs());
         let run = metrics::Run::new(&network, &records);
         let checked = expectations.map_or_else(Vec::new, |all| all.check(&run));
-        let (values, holds) = checked.iter().map(|each| (each.value, each.holds)).unzip();
-        Ok(Run { seed, outcome, at, values, holds })
+        let value = |value: f64| (!value.is_nan()).then_some(value);
+        let checked = checked.iter().map(|each| (value(each.value), each.holds)).collect();
+        Ok(Run { seed, outcome, at, checked })
     }
 }
 
