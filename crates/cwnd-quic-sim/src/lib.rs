@@ -29,6 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`noq::Scenario`] and [`quinn::Scenario`] are for the tests of an application.
+//!
 //! The results are reproducible except under the stacks' own BBR, which draws from the operating
 //! system.
 
@@ -41,6 +43,9 @@ mod meter;
 pub mod noq;
 pub mod quinn;
 mod ranges;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 mod runs;
 mod seed;
 mod sender;

@@ -175,3 +175,30 @@ fn a_panic_names_its_seed() {
     let scenario = noq::Scenario::from_toml(&scenario("noq", OWN, "")).unwrap();
     let _ = scenario.transport(|_| panic!("a fault")).seeds(6..7).run();
 }
+
+/// The example's scenario passes with CUBIC, and fails with a window that hardly grows again.
+#[test]
+fn early_loss_finds_a_window_that_stays_small() {
+    macro_rules! check {
+        ($stack:ident, $proto:ident, $name:literal) => {
+            let file = include_str!("../examples/early-loss/early-loss.toml")
+                .replace("\"noq\"", &format!("\"{}\"", $name));
+            let expect = |controller: &str| {
+                let config = |_: $proto::Side| {
+                    let mut config = $proto::TransportConfig::default();
+                    let factory = cwnd_quic::$stack::factory(controller).unwrap();
+                    config.congestion_controller_factory(factory);
+                    config
+                };
+                let scenario = $stack::Scenario::from_toml(&file).unwrap().transport(config);
+                let scenario = scenario.client(|stream| stream.write_all(10_000_000));
+                scenario.seeds(0..5).run().unwrap().expect()
+            };
+            expect("cubic").unwrap();
+            let message = expect("aimd(alpha=1/100)").unwrap_err().to_string();
+            let all = "completed >= 1 fails with 5 of 5 seeds: 0 with seed 0 (deadline at 10 s)";
+            assert_eq!(message, all, $name);
+        };
+    }
+    for_each_stack!(check);
+}

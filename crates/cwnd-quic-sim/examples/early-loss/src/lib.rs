@@ -18,7 +18,7 @@ fn early_loss_does_not_pin_the_window() -> Result<(), Box<dyn std::error::Error>
         let runs = cwnd_quic_sim::noq::Scenario::from_toml(include_str!("../early-loss.toml"))?
             .transport(|side| transport_config(side, controller).expect("a known controller"))
             .client(|stream| stream.write_all(10_000_000))
-            .seeds(0..20)
+            .seeds(0..500)
             .run()?;
         runs.expect().map_err(|error| format!("{controller}: {error}"))?;
     }
