@@ -34,7 +34,12 @@ impl<'a> Scenario<'a> {
     }
 
     /// Sets the transport configuration of both ends, with the factory of the congestion controller.
-    /// It replaces the keys `controller` and `quic` of the stack's flows, except `streams`.
+    /// It replaces the keys `controller` and `quic` of the stack's flows, except `streams`, and
+    /// except `mtu` as the largest datagram that an end accepts, if it is above 1472.
+    ///
+    /// `config` is called for each end of each connection, on several threads. It should make a
+    /// new factory each time: one of [`cwnd_quic`] numbers its connections, for the seeds of their
+    /// controllers.
     #[must_use]
     pub fn transport(mut self, config: impl Fn(Side) -> TransportConfig + Sync + 'a) -> Self {
         self.transport = Some(Box::new(config));
