@@ -202,3 +202,25 @@ fn early_loss_finds_a_window_that_stays_small() {
     }
     for_each_stack!(check);
 }
+
+/// The settings and the outcome are those of the flows of one stack.
+#[test]
+fn flows_of_the_other_stack_keep_their_keys() {
+    let other = r#"
+        [[flow]]
+        name = "other"
+        protocol = "quic"
+        stack = "quinn"
+        controller = "own:cubic"
+        [expect]
+        goodput.other = "> 2mbit"
+    "#;
+    let file = scenario("noq", OWN, other);
+    let scenario = noq::Scenario::from_toml(&file).unwrap();
+    let runs = scenario.client(|stream| stream.write_all(100_000)).run().unwrap();
+    let run = runs.iter().next().unwrap();
+    assert!(run.outcome == Outcome::Done && run.at < 4.0, "{run:?}");
+    runs.expect().unwrap();
+    let quinn = quinn::Scenario::from_toml(&file).unwrap().run().unwrap();
+    assert_eq!(quinn.iter().next().unwrap().outcome, Outcome::Deadline);
+}
