@@ -23,7 +23,7 @@ help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make check   the format, the lints and the unit tests: before each commit"
-	@echo "make test-quic   test cwnd's controllers in s2n-quic, and the faults of QUIC stacks that docs/quic-findings.md reports"
+	@echo "make test-quic   test cwnd's controllers in s2n-quic, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -177,12 +177,14 @@ bench: build ns2
 
 # s2n-quic needs Rust 1.95 and has many dependencies.
 QUIC_OUTSIDE := crates/cwnd-quic/tests/outside
+QUIC_EXAMPLE := crates/cwnd-quic-sim/examples/early-loss
 test-quic:
 	for features in noq quinn s2n noq,quinn,s2n; do \
 		nice cargo clippy -p cwnd-quic --all-targets --locked --quiet --features $$features -- -D warnings || exit 1; done
 	RUSTDOCFLAGS="-D warnings" nice cargo doc -p cwnd-quic --no-deps --locked --quiet --all-features
-	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs
-	nice cargo test --manifest-path $(QUIC_OUTSIDE)/Cargo.toml --target-dir target/quic-outside --quiet
+	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs $(QUIC_EXAMPLE)/src/lib.rs
+	for crate in $(QUIC_OUTSIDE) $(QUIC_EXAMPLE); do \
+		nice cargo test --manifest-path $$crate/Cargo.toml --target-dir target/quic-outside --quiet || exit 1; done
 
 bench-quic: valgrind
 	nice cargo build --release -p cwnd-quic --locked --quiet --features noq,quinn --example transfer

@@ -29,6 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`noq::Scenario`] and [`quinn::Scenario`] are for the tests of an application.
+//!
 //! The results are reproducible except under the stacks' own BBR, which draws from the operating
 //! system.
 
@@ -38,14 +40,20 @@
 mod frames;
 mod handshake;
 mod meter;
-mod noq;
-mod quinn;
+pub mod noq;
+pub mod quinn;
 mod ranges;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+mod runs;
 mod seed;
 mod sender;
 #[cfg(test)]
 mod tests;
 mod time;
+
+pub use runs::{ClientStream, Error, Outcome, Run, Runs};
 
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::Connection;

@@ -1,4 +1,6 @@
-//! noq-proto: what it does not have in common with quinn-proto.
+//! noq in simulated time, for the tests of applications and of the stack.
+
+// What noq-proto does not have in common with quinn-proto.
 
 #[path = "stack/connection.rs"]
 mod connection;
@@ -6,25 +8,31 @@ mod controller;
 mod keys;
 #[path = "stack/observed.rs"]
 mod observed;
+#[path = "stack/scenario.rs"]
+mod scenario;
 #[path = "stack/session.rs"]
 mod session;
 
 pub(crate) use connection::connect;
+pub use scenario::Scenario;
 
 use bytes::{Bytes, BytesMut};
 use cwnd_quic::noq::{Adapter, Factory, factory};
 use cwnd_quic::{Controllers, Error};
+use cwnd_sim::network::QuicStack;
 use noq_proto as proto;
 use observed::Observed;
-use proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
+use proto::congestion::{Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use proto::{
     ConnectionId, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
-    FourTuple, SendStream, ServerConfig, Transmit,
+    FourTuple, PathId, SendStream, ServerConfig, Transmit,
 };
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
+
+const STACK: QuicStack = QuicStack::Noq;
 
 /// How the stack passes an identifier.
 type Identifier<'a> = ConnectionId;
@@ -42,6 +50,11 @@ fn own(name: &str) -> Option<Arc<dyn ControllerFactory + Send + Sync>> {
 /// Returns the factory of controllers of cwnd's.
 fn ours(controllers: Controllers) -> Result<Arc<Factory>, Error> {
     factory(controllers)
+}
+
+/// Returns a copy of the controller of a connection.
+fn congestion(connection: &proto::Connection) -> Option<Box<dyn Controller>> {
+    connection.congestion_state(PathId::ZERO).map(Controller::clone_box)
 }
 
 impl Observed {

@@ -1,4 +1,6 @@
-//! quinn-proto: what it does not have in common with noq-proto.
+//! quinn in simulated time, for the tests of applications and of the stack.
+
+// What quinn-proto does not have in common with noq-proto.
 
 #[path = "stack/connection.rs"]
 mod connection;
@@ -6,16 +8,20 @@ mod controller;
 mod keys;
 #[path = "stack/observed.rs"]
 mod observed;
+#[path = "stack/scenario.rs"]
+mod scenario;
 #[path = "stack/session.rs"]
 mod session;
 
 pub(crate) use connection::connect;
+pub use scenario::Scenario;
 
 use bytes::{Bytes, BytesMut};
 use cwnd_quic::quinn::{Adapter, Factory, factory_even_if_paced};
 use cwnd_quic::{Controllers, Error};
+use cwnd_sim::network::QuicStack;
 use observed::Observed;
-use proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use proto::congestion::{BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use proto::{
     ConnectionId, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
     SendStream, ServerConfig, Transmit,
@@ -24,6 +30,8 @@ use quinn_proto as proto;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
+
+const STACK: QuicStack = QuicStack::Quinn;
 
 /// How the stack passes an identifier.
 type Identifier<'a> = &'a ConnectionId;
@@ -41,6 +49,11 @@ fn own(name: &str) -> Option<Arc<dyn ControllerFactory + Send + Sync>> {
 /// Returns the factory of controllers of cwnd's. The stack ignores their pacing rates.
 fn ours(controllers: Controllers) -> Result<Arc<Factory>, Error> {
     factory_even_if_paced(controllers)
+}
+
+/// Returns a copy of the controller of a connection.
+fn congestion(connection: &proto::Connection) -> Option<Box<dyn Controller>> {
+    Some(connection.congestion_state().clone_box())
 }
 
 impl Observed {

@@ -4,3 +4,4 @@ mod behaviour;
 mod common;
 mod controllers;
 mod equality;
+mod test_loop;

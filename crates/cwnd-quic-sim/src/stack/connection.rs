@@ -1,6 +1,7 @@
 //! Both ends of a connection. Compiled for each stack.
 
 use super::observed::{Observing, Shared, Source};
+use super::scenario::Transport;
 use super::session::ResetKey;
 use super::{keys, proto};
 use crate::frames::stream_frames;
@@ -19,7 +20,7 @@ use cwnd_sim::rng::Rng;
 use proto::{
     AckFrequencyConfig, ClientConfig, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
     DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event, IdleTimeout,
-    MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    MtuDiscoveryConfig, ServerConfig, Side, StreamEvent, StreamId, TransportConfig, VarInt,
 };
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,7 +44,6 @@ static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Returns the connection of a flow.
 pub(crate) fn connect(flow: QuicFlow) -> Result<Connection, String> {
-    let mut rng = Rng::new(flow.seed, "quic", flow.index as u64);
     let quic = flow.quic;
     let recordings = Recordings::new();
     let make = match (flow.controller, own_name(&quic.controller)) {
@@ -58,19 +58,40 @@ pub(crate) fn connect(flow: QuicFlow) -> Result<Connection, String> {
         (None, Some(name)) => Source::own(name)?,
         (None, None) => return Err(format!("no controller {}", quic.controller)),
     };
-    let mut transport = transport_config(quic)?;
-    let server = Arc::new(transport_config(quic)?);
+    let configs = [transport_config(quic)?, transport_config(quic)?];
+    let rng = Rng::new(flow.seed, "quic", flow.index as u64);
+    open(quic, flow.start, configs, make, recordings, rng)
+}
+
+/// Returns the connection of a flow whose ends have these transport configurations.
+pub(super) fn connect_with(flow: QuicFlow, config: &Transport<'_>) -> Result<Connection, String> {
+    let quic = flow.quic;
+    // A factory cannot be read from a configuration: a first connection calls it.
+    let client = Arc::new(config(Side::Client));
+    let rng = Rng::new(flow.seed, "quic", flow.index as u64);
+    let mut first = Peer::new(quic, None, &mut rng.clone())?;
+    first.open(flow.start, client.clone(), [0; FIRST_CID])?;
+    let made = first.connection.as_ref().and_then(|(_, made)| super::congestion(made));
+    let make = Source::Made(made.ok_or("the connection has no controller")?);
+    drop(first);
+    let client = Arc::into_inner(client).ok_or("the stack keeps its configuration")?;
+    open(quic, flow.start, [client, config(Side::Server)], make, Recordings::new(), rng)
+}
+
+/// Opens a connection whose client has a controller of `make`.
+fn open(
+    quic: &Quic,
+    start: Time,
+    [mut client, server]: [TransportConfig; 2],
+    make: Source,
+    recordings: Recordings,
+    mut rng: Rng,
+) -> Result<Connection, String> {
     let controllers = Arc::new(Observing::new(make));
-    transport.congestion_controller_factory(controllers.clone());
+    client.congestion_controller_factory(controllers.clone());
     let mut source = Peer::new(quic, None, &mut rng)?;
-    let sink = Peer::new(quic, Some(server), &mut rng)?;
-    let mut config = ClientConfig::new(Arc::new(keys::Plain));
-    config.transport_config(Arc::new(transport));
-    let first = ConnectionId::new(&bytes::<FIRST_CID>(&mut rng));
-    config.initial_dst_cid_provider(Arc::new(move || first));
-    let opened =
-        source.endpoint.connect(instant(flow.start), config, address(End::Sink), "localhost");
-    source.connection = Some(opened.map_err(|error| error.to_string())?);
+    let sink = Peer::new(quic, Some(Arc::new(server)), &mut rng)?;
+    source.open(start, Arc::new(client), bytes::<FIRST_CID>(&mut rng))?;
     let shared = controllers.made().ok_or("the connection has no controller")?;
     Ok(Connection {
         ends: [source, sink],
@@ -163,6 +184,22 @@ impl Peer {
         });
         let endpoint = super::endpoint(Arc::new(config), server);
         Ok(Peer { endpoint, connection: None, replies: VecDeque::new() })
+    }
+
+    /// Opens a connection of a client. `first` addresses the server in its first packets.
+    fn open(
+        &mut self,
+        start: Time,
+        transport: Arc<TransportConfig>,
+        first: [u8; FIRST_CID],
+    ) -> Result<(), String> {
+        let mut config = ClientConfig::new(Arc::new(keys::Plain));
+        config.transport_config(transport);
+        let first = ConnectionId::new(&first);
+        config.initial_dst_cid_provider(Arc::new(move || first));
+        let opened = self.endpoint.connect(instant(start), config, address(End::Sink), "localhost");
+        self.connection = Some(opened.map_err(|error| error.to_string())?);
+        Ok(())
     }
 
     fn handle(

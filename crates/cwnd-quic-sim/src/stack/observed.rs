@@ -97,6 +97,8 @@ impl fmt::Debug for Shared {
 pub(super) enum Source {
     Own(Arc<dyn ControllerFactory + Send + Sync>),
     Ours(Arc<Factory>),
+    /// A copy of this controller, in its initial state.
+    Made(Box<dyn Controller>),
 }
 
 impl Source {
@@ -133,6 +135,7 @@ impl ControllerFactory for Observing {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = match &self.source {
             Source::Own(factory) => Inner::Own(factory.clone().build(now, current_mtu)),
+            Source::Made(controller) => Inner::Own(controller.clone_box()),
             Source::Ours(factory) => {
                 let made = factory.clone().build(now, current_mtu).into_any();
                 Inner::Ours(made.downcast().expect("an adapter of cwnd-quic"))

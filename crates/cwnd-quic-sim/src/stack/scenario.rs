@@ -1,0 +1,79 @@
+//! Scenarios for the tests of an application. Compiled for each stack.
+
+use super::proto::{Side, TransportConfig};
+use super::{STACK, connection};
+use crate::runs::{ClientStream, Error, Plan, Runs};
+use cwnd_sim::QuicFlow;
+use cwnd_sim::datagrams::Connection;
+use std::fmt;
+use std::ops::Range;
+
+/// Returns the transport configuration of an end.
+pub(super) type Transport<'a> = dyn Fn(Side) -> TransportConfig + Sync + 'a;
+
+/// A scenario with flows of the stack. It is run with seed 1 unless [`seeds`](Self::seeds) sets
+/// others.
+pub struct Scenario<'a> {
+    plan: Plan,
+    transport: Option<Box<Transport<'a>>>,
+}
+
+impl fmt::Debug for Scenario<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scenario").field("seeds", &self.plan.seeds).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Scenario<'a> {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// A key or a value that is not allowed, or no flow of the stack.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Ok(Scenario { plan: Plan::from_toml(text, STACK)?, transport: None })
+    }
+
+    /// Sets the transport configuration of both ends, with the factory of the congestion controller.
+    /// It replaces the keys `controller` and `quic` of the stack's flows, except `streams`, and
+    /// except `mtu` as the largest datagram that an end accepts, if it is above 1472.
+    ///
+    /// `config` is called for each end of each connection, on several threads. It should make a
+    /// new factory each time: one of [`cwnd_quic`] numbers its connections, for the seeds of their
+    /// controllers.
+    #[must_use]
+    pub fn transport(mut self, config: impl Fn(Side) -> TransportConfig + Sync + 'a) -> Self {
+        self.transport = Some(Box::new(config));
+        self
+    }
+
+    /// Sets what the clients of the stack's flows send. It replaces the key `bytes`.
+    #[must_use]
+    pub fn client(mut self, client: impl FnOnce(&mut ClientStream)) -> Self {
+        let mut stream = ClientStream::default();
+        client(&mut stream);
+        self.plan.bytes = Some(stream.bytes);
+        self
+    }
+
+    /// Sets the seeds.
+    #[must_use]
+    pub fn seeds(mut self, seeds: Range<u64>) -> Self {
+        self.plan.seeds = seeds;
+        self
+    }
+
+    /// Runs the scenario with each seed, on all cores.
+    ///
+    /// # Errors
+    /// An empty range of seeds, a wrong bound in `[expect]`, or a value that the simulator or the
+    /// stack refuses. A connection that is closed is an [outcome](crate::Outcome).
+    pub fn run(&self) -> Result<Runs, Error> {
+        let connect = |flow: QuicFlow| match &self.transport {
+            Some(transport) if flow.quic.stack == STACK => {
+                Ok(Connection::new(connection::connect_with(flow, transport)?))
+            }
+            _ => crate::connect(flow),
+        };
+        Ok(self.plan.run(&connect)?)
+    }
+}
