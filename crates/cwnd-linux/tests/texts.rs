@@ -12,7 +12,7 @@ use cwnd_linux::bpf::event::{Event, Kind};
 use cwnd_linux::bpf::{Agreement, Connection, Connections};
 
 /// `struct law` in 64-bit words: operations, inputs, hooks and registers.
-const LAW: usize = 128 + 64 + 16 + REGISTERS;
+const LAW: usize = 256 + 64 + 16 + REGISTERS;
 const EVENTS: usize = 5;
 const EVENT_WORDS: usize = 26;
 
