@@ -1,7 +1,6 @@
 //! Both ends of a connection. Compiled for each stack.
 
 use super::observed::{Observing, Shared, Source};
-use super::scenario::Transport;
 use super::session::ResetKey;
 use super::{keys, proto};
 use crate::frames::stream_frames;
@@ -62,6 +61,9 @@ pub(crate) fn connect(flow: QuicFlow) -> Result<Connection, String> {
     let rng = Rng::new(flow.seed, "quic", flow.index as u64);
     open(quic, flow.start, configs, make, recordings, rng)
 }
+
+/// Returns the transport configuration of an end.
+pub(super) type Transport<'a> = dyn Fn(Side) -> TransportConfig + Sync + 'a;
 
 /// Returns the connection of a flow whose ends have these transport configurations.
 pub(super) fn connect_with(flow: QuicFlow, config: &Transport<'_>) -> Result<Connection, String> {

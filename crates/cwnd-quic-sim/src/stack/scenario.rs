@@ -1,15 +1,13 @@
 //! Scenarios for the tests of an application. Compiled for each stack.
 
+use super::STACK;
+use super::connection::{self, Transport};
 use super::proto::{Side, TransportConfig};
-use super::{STACK, connection};
 use crate::runs::{ClientStream, Error, Plan, Runs};
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::Connection;
 use std::fmt;
 use std::ops::Range;
-
-/// Returns the transport configuration of an end.
-pub(super) type Transport<'a> = dyn Fn(Side) -> TransportConfig + Sync + 'a;
 
 /// A scenario with flows of the stack. It is run with seed 1 unless [`seeds`](Self::seeds) sets
 /// others.
