@@ -48,8 +48,6 @@ pub(crate) struct Net {
     horizon: u64,
     /// The links of the network.
     pub links: Vec<Link>,
-    /// Packets sent on links below this number are not recorded.
-    direct: usize,
     /// The hosts with a processing time. In routes and event keys their numbers are behind those of
     /// the links.
     pub(super) hosts: Vec<Host>,
@@ -149,7 +147,6 @@ impl Net {
             schedule: Schedule::new(),
             shift,
             horizon: 1 << (63 - shift),
-            direct: links.len(),
             links,
             hosts,
             in_flight: Lists::new(lists),
@@ -187,20 +184,10 @@ impl Net {
     /// Sends a packet on the link of its hop, or through the host before it.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
-        let step = self.routes.step(packet.hop());
-        if step.link() >= self.direct {
-            self.send_indirectly(now, step, packet);
-        } else if let Some(delivery) = self.forward(now, step, packet) {
-            self.delivery = Some(delivery);
-        }
-    }
-
-    /// Sends a packet that is recorded or passes a host.
-    #[inline(never)]
-    fn send_indirectly(&mut self, now: u64, step: Step, packet: Packet) {
         if self.packets.is_some() && packet.side() == SINK {
             self.log(now, self.routes.flow(packet.hop()), packet);
         }
+        let step = self.routes.step(packet.hop());
         if let Some(host) = step.link().checked_sub(self.links.len()) {
             self.process(now, host, packet);
         } else if let Some(delivery) = self.forward(now, step, packet) {
@@ -209,7 +196,7 @@ impl Net {
     }
 
     /// A packet passes a host.
-    #[inline(always)]
+    #[inline(never)]
     fn process(&mut self, now: u64, host: usize, packet: Packet) {
         let arrives = self.hosts[host].receive(now, self.clock);
         if arrives < self.observations.end() {
@@ -455,7 +442,6 @@ impl Net {
             |number| matches!(&*network.flows[self.order.index(number)].traffic, Traffic::Tcp(_));
         let logs = (0..network.flows.len()).map(|number| PacketLog::new(tcp(number)));
         self.packets = Some(logs.collect());
-        self.direct = 0;
     }
 
     /// Records a packet that arrives at an end of a flow, if it is the source.
