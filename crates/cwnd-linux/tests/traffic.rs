@@ -299,13 +299,13 @@ fn in_namespaces() {
     fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 65536 262144").unwrap();
     let specs = bpf::implemented().into_iter().map(|spec| Spec::parse(&spec).unwrap());
     for spec in specs.filter(|spec| spec.algorithm().law().is_some()) {
-        share(&spec, || ());
+        share(&spec);
     }
     for spec in TEXTS {
-        share(&Spec::parse(spec).unwrap(), || ());
+        share(&Spec::parse(spec).unwrap());
     }
     registry::declare("plain.law", NO_WINDOW).unwrap();
-    share(&Spec::parse("plain.law").unwrap(), || ());
+    share(&Spec::parse("plain.law").unwrap());
     // With larger windows, which the kernel reduces after a pause.
     run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 400k");
     let window = [Kind::Slow, Kind::Round, Kind::Reduced, Kind::Mtu];
@@ -313,15 +313,20 @@ fn in_namespaces() {
     for (text, mtu, kinds) in [(EVERY_HOOK, 1400, window), (EVERY_RATE_HOOK, 1200, rate)] {
         registry::declare("every.law", text).unwrap();
         let change = || run_in(&router, &format!("ip link set to-far mtu {mtu}"));
-        let found = share(&Spec::parse("every.law").unwrap(), change);
+        let found = share_until(&Spec::parse("every.law").unwrap(), &kinds, change);
         assert!(kinds.iter().all(|kind| found.contains(kind)), "{found:?}");
     }
     assert_eq!(bpf::list().unwrap(), []);
 }
 
-/// Connections of a law that is a text share the bottleneck, and `change` happens to them. Each step
-/// of each connection is equal. Returns the kinds of events.
-fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
+/// Connections of a law that is a text share the bottleneck. Each step of each connection is equal.
+fn share(spec: &Spec) {
+    share_until(spec, &[], || ());
+}
+
+/// The same, and `change` happens to the connections, which end when there were events of these
+/// kinds. Returns the kinds of events.
+fn share_until(spec: &Spec, kinds: &[Kind], change: impl FnOnce()) -> HashSet<Kind> {
     let instance = load(spec);
     let mut trace = Trace::new(&instance).unwrap();
     assert!(Trace::new(&instance).is_err(), "a second trace takes events of the first");
@@ -345,7 +350,9 @@ fn share(spec: &Spec, change: impl FnOnce()) -> HashSet<Kind> {
             {
                 change();
             }
-            let ends = events.len() > EVENTS || start.elapsed() > TIMEOUT;
+            let happened = |kind: &Kind| events.iter().any(|event| event.kind == *kind);
+            let done = events.len() > EVENTS && kinds.iter().all(happened);
+            let ends = done || start.elapsed() > TIMEOUT;
             stop.store(ends, Ordering::Relaxed);
         }
         for sender in senders {
