@@ -5,8 +5,9 @@ use bytes::BytesMut;
 
 /// Bytes of an authentication tag: that of AES-GCM and of ChaCha20-Poly1305.
 pub(crate) const TAG: usize = 16;
-/// What stands in place of a tag. It detects packets that are none, such as stateless resets.
-const SEAL: [u8; TAG] = *b"not encrypted...";
+/// The beginning of what stands in place of a tag. It detects packets that are none, such as
+/// stateless resets.
+const SEAL: [u8; 7] = *b"no key:";
 
 /// Sizes of the messages in bytes without transport parameters, as rustls 0.23 sends them: X25519,
 /// AES-256-GCM, the protocol `h3`, and a certificate of one P-256 key for `localhost` signed by
@@ -92,15 +93,26 @@ impl Handshake {
     }
 }
 
+/// The seal of a packet with this number, by the keys of this phase. The receiver of a packet
+/// reconstructs both from a few bits (RFC 9000 section 17.1, RFC 9001 section 6), and drops the
+/// packet if it is wrong.
+fn tag(phase: u8, number: u64) -> [u8; TAG] {
+    let mut tag = [0; TAG];
+    tag[..7].copy_from_slice(&SEAL);
+    tag[7] = phase;
+    tag[8..].copy_from_slice(&number.to_be_bytes());
+    tag
+}
+
 /// Writes the seal in the place of the tag, at the end of a packet.
-pub(crate) fn seal(packet: &mut [u8]) {
+pub(crate) fn seal(packet: &mut [u8], phase: u8, number: u64) {
     let place = packet.len() - TAG;
-    packet[place..].copy_from_slice(&SEAL);
+    packet[place..].copy_from_slice(&tag(phase, number));
 }
 
 /// Removes the seal. Returns whether it was there.
-pub(crate) fn unseal(payload: &mut BytesMut) -> bool {
-    let sealed = payload.ends_with(&SEAL);
+pub(crate) fn unseal(payload: &mut BytesMut, phase: u8, number: u64) -> bool {
+    let sealed = payload.ends_with(&tag(phase, number));
     if sealed {
         payload.truncate(payload.len() - TAG);
     }

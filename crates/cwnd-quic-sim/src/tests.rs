@@ -148,12 +148,12 @@ fn digests_of_the_versions() {
 
 /// Of noq-proto 1.4.0 and quinn-proto 0.11.19.
 const DIGESTS: [&str; 8] = [
-    "noq own:cubic 1ff684f0780349bb",
-    "noq own:reno 7577402918a6c413",
-    "noq cubic 6b3c8c7ff789b8c1",
-    "noq bbr3 eba2f6a6b4be7037",
-    "quinn own:cubic 07ac969ab36c6484",
-    "quinn own:reno 510867b682a0f70b",
-    "quinn cubic 131dd245768e98cb",
-    "quinn reno 0df80fa508f5f479",
+    "noq own:cubic ee38355feff32e4a",
+    "noq own:reno 291ea681f6f60c8e",
+    "noq cubic d8e9d4da352c95a3",
+    "noq bbr3 86e1f98fb12677b5",
+    "quinn own:cubic cf5d9abbbf244fe1",
+    "quinn own:reno b0421841e514b9b3",
+    "quinn cubic 4173e61c20251db8",
+    "quinn reno c0c3aead437a3a4f",
 ];

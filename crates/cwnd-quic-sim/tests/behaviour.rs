@@ -35,6 +35,22 @@ fn losses_are_repaired_and_counted() {
     }
 }
 
+/// A late packet whose number or key phase is reconstructed wrongly is dropped, as an encrypted one.
+#[test]
+fn late_packets_do_not_close_a_connection() {
+    for stack in STACKS {
+        for probability in [0.01, 0.05] {
+            let link = format!(
+                "queue = \"100p\"\nloss = 0.02\nloss_of_acks = true\nreorder = {{ probability = {probability}, delay = \"200ms\" }}"
+            );
+            let records = run_over(stack, "own:cubic", "bytes = 1000000", &link);
+            let flow = &records.flows[0];
+            assert_eq!(flow.closed, None, "{stack}");
+            assert_eq!(flow.bytes_delivered, 1_000_000, "{stack}");
+        }
+    }
+}
+
 #[test]
 fn a_stopped_flow_sends_no_new_data() {
     for stack in STACKS {

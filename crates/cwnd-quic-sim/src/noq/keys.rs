@@ -11,21 +11,25 @@ use proto::transport_parameters::TransportParameters;
 use proto::{ConnectError, ConnectionId, PathId, Side};
 
 /// A key of any kind, and the configuration of both ends.
-pub(super) struct Plain;
+#[derive(Clone, Copy, Default)]
+pub(super) struct Plain {
+    /// The number of updates before this key.
+    pub phase: u8,
+}
 
 impl PacketKey for Plain {
-    fn encrypt(&self, _: PathId, _: u64, buf: &mut [u8], _: usize) {
-        seal(buf);
+    fn encrypt(&self, _: PathId, number: u64, buf: &mut [u8], _: usize) {
+        seal(buf, self.phase, number);
     }
 
     fn decrypt(
         &self,
         _: PathId,
-        _: u64,
+        number: u64,
         _: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
-        if unseal(payload) { Ok(()) } else { Err(CryptoError) }
+        if unseal(payload, self.phase, number) { Ok(()) } else { Err(CryptoError) }
     }
 
     fn tag_len(&self) -> usize {

@@ -13,15 +13,19 @@ use proto::{ConnectError, ConnectionId, Side};
 use std::sync::Arc;
 
 /// A key of any kind, and the configuration of both ends.
-pub(super) struct Plain;
+#[derive(Clone, Copy, Default)]
+pub(super) struct Plain {
+    /// The number of updates before this key.
+    pub phase: u8,
+}
 
 impl PacketKey for Plain {
-    fn encrypt(&self, _: u64, buf: &mut [u8], _: usize) {
-        seal(buf);
+    fn encrypt(&self, number: u64, buf: &mut [u8], _: usize) {
+        seal(buf, self.phase, number);
     }
 
-    fn decrypt(&self, _: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        if unseal(payload) { Ok(()) } else { Err(CryptoError) }
+    fn decrypt(&self, number: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+        if unseal(payload, self.phase, number) { Ok(()) } else { Err(CryptoError) }
     }
 
     fn tag_len(&self) -> usize {
@@ -40,7 +44,7 @@ impl PacketKey for Plain {
 
 impl HandshakeTokenKey for Plain {
     fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
-        Box::new(Plain)
+        Box::new(Plain::default())
     }
 }
 

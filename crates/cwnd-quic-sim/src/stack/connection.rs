@@ -180,7 +180,10 @@ impl Peer {
         config.max_udp_payload_size(accepted).map_err(|error| error.to_string())?;
         config.rng_seed(Some(bytes(rng)));
         let server = transport.map(|transport| {
-            let mut server = ServerConfig::new(Arc::new(keys::Plain), Arc::new(keys::Plain));
+            let mut server = ServerConfig::new(
+                Arc::new(keys::Plain::default()),
+                Arc::new(keys::Plain::default()),
+            );
             server.transport_config(transport);
             Arc::new(server)
         });
@@ -195,7 +198,7 @@ impl Peer {
         transport: Arc<TransportConfig>,
         first: [u8; FIRST_CID],
     ) -> Result<(), String> {
-        let mut config = ClientConfig::new(Arc::new(keys::Plain));
+        let mut config = ClientConfig::new(Arc::new(keys::Plain::default()));
         config.transport_config(transport);
         let first = ConnectionId::new(&first);
         config.initial_dst_cid_provider(Arc::new(move || first));

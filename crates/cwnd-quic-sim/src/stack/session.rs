@@ -13,10 +13,15 @@ use std::any::Any;
 
 /// Returns the keys of any encryption level.
 pub(super) fn keys() -> Keys {
+    let key = Plain::default();
     Keys {
-        header: KeyPair { local: Box::new(Plain), remote: Box::new(Plain) },
-        packet: KeyPair { local: Box::new(Plain), remote: Box::new(Plain) },
+        header: KeyPair { local: Box::new(key), remote: Box::new(key) },
+        packet: packet_keys(key),
     }
+}
+
+fn packet_keys(key: Plain) -> KeyPair<Box<dyn PacketKey>> {
+    KeyPair { local: Box::new(key), remote: Box::new(key) }
 }
 
 /// One end of a handshake.
@@ -25,6 +30,8 @@ pub(super) struct Session {
     handshake: Handshake,
     /// Whether the end of the handshake was announced.
     announced: bool,
+    /// The last keys for data.
+    key: Plain,
 }
 
 impl Session {
@@ -32,7 +39,7 @@ impl Session {
         let mut encoded = Vec::new();
         params.write(&mut encoded);
         let handshake = Handshake::new(side == Side::Client, encoded);
-        Box::new(Session { side, handshake, announced: false })
+        Box::new(Session { side, handshake, announced: false, key: Plain::default() })
     }
 }
 
@@ -76,7 +83,8 @@ impl proto::crypto::Session for Session {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        Some(KeyPair { local: Box::new(Plain), remote: Box::new(Plain) })
+        self.key.phase = self.key.phase.wrapping_add(1);
+        Some(packet_keys(self.key))
     }
 
     fn is_valid_retry(&self, _: Identifier, _: &[u8], _: &[u8]) -> bool {
