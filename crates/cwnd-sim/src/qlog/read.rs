@@ -166,10 +166,7 @@ impl Reader {
         let data = &event.data;
         match event.name.as_str() {
             SENT => {
-                if self.step.answered {
-                    self.close();
-                }
-                self.at = at;
+                self.advance(at, self.step.answered);
                 self.send(data);
             }
             RECEIVED => {
@@ -177,18 +174,12 @@ impl Reader {
                     data.frames.iter().flatten().filter_map(|frame| frame.acked_ranges.as_ref());
                 let ranges: Vec<_> = acks.flatten().collect();
                 if !ranges.is_empty() {
-                    if self.step.answered || self.step.lost.is_some() {
-                        self.close();
-                    }
-                    self.at = at;
+                    self.advance(at, self.step.answered || self.step.lost.is_some());
                     self.acknowledge(data.header.as_ref(), &ranges);
                 }
             }
             LOST => {
-                if self.step.answered {
-                    self.close();
-                }
-                self.at = at;
+                self.advance(at, self.step.answered);
                 self.lose(data);
             }
             PARAMETERS => {
@@ -216,6 +207,14 @@ impl Reader {
         }
     }
 
+    /// Begins what happens at `at`. Closes the step before it if it `ends`.
+    fn advance(&mut self, at: Time, ends: bool) {
+        if ends {
+            self.close();
+        }
+        self.at = at;
+    }
+
     /// Adds an event for a reduction that follows none: the restart of an idle sender, or the
     /// recovery of packets that were reported as lost in the one before.
     fn explain_reduction(&mut self, at: Time) {
@@ -224,8 +223,7 @@ impl Reader {
         if explained || !self.windows {
             return;
         }
-        self.close();
-        self.at = at;
+        self.advance(at, true);
         if self.in_flight == 0 {
             self.step.restarted = true;
         } else {
