@@ -15,7 +15,7 @@ struct row {
 	u64 delivered;
 	u64 marked;
 	u64 lost;
-	u64 lost_out; /* packets marked as lost that are not yet sent again */
+	u64 lost_out; /* lost packets that are not retransmitted yet */
 	u64 acked;
 };
 

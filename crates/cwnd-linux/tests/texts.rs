@@ -57,7 +57,7 @@ enum Call {
 }
 
 /// A call of the kernel, and before it the counters of the socket: packets sent, delivered, marked,
-/// lost, and lost but not sent again.
+/// lost, and lost but not retransmitted yet.
 type Step = (Call, [u64; 5]);
 
 /// The events of these calls, 1 ms apart, under the law `NAME.law` in the program `PROGRAM.c`.

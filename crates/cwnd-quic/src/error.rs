@@ -30,8 +30,8 @@ pub enum Error {
     },
     /// The controller sets a pacing rate, which the stack ignores.
     #[error(
-        "{controller} sets a pacing rate, which {stack} ignores: it would send bursts. To use it \
-         all the same, call factory_even_if_paced"
+        "{controller} sets a pacing rate, which {stack} ignores: it would send bursts \
+         (factory_even_if_paced accepts it)"
     )]
     Paced {
         /// The controller.

@@ -175,8 +175,8 @@ fn quinn_refuses_controllers_that_pace() {
     let error = cwnd_quic::quinn::factory("reno(pacing=1.25)").expect_err("it paces");
     assert_eq!(
         error.to_string(),
-        "reno(pacing=1.25) sets a pacing rate, which quinn ignores: it would send bursts. \
-         To use it all the same, call factory_even_if_paced"
+        "reno(pacing=1.25) sets a pacing rate, which quinn ignores: it would send bursts \
+         (factory_even_if_paced accepts it)"
     );
     assert!(cwnd_quic::quinn::factory_even_if_paced("bbr3").is_ok());
 }

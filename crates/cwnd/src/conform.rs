@@ -147,7 +147,7 @@ pub struct Violation {
 /// Whether a record keeps a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// So many events were checked.
+    /// The rule holds for this number of events.
     Held(u64),
     /// The rule does not hold.
     Violated(Violation),

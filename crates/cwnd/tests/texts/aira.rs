@@ -14,7 +14,7 @@ fn unbounded() -> AnyLaw {
     aira("bound=0, mail=off")
 }
 
-/// A round in which so many packets of so many were lost.
+/// A round of `sent` packets, of which `lost` were lost.
 fn lose(law: &mut AnyLaw, lost: u64, sent: u64) {
     let mut round = Round::default();
     (round.lost, round.sent) = (lost, sent);
