@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * A rate law that is a text as tcp_congestion_ops: the paced machine of crate cwnd (machine/paced.rs) around the law, with
- * the kernel's measurements in the place of UDT's receiver, as kernel/daimd.bpf.c has them. It paces with TCP's internal
+ * the kernel's measurements in the place of UDT's receiver. It paces with TCP's internal
  * timer, without a queueing discipline, and its flow window is the congestion window. Both clocks of a law are that of
  * the acknowledgements.
  *

@@ -31,10 +31,10 @@ enum kind {
 struct event {
 	u64 time;       /* ns, CLOCK_MONOTONIC */
 	u64 connection; /* identifier */
-	u64 before;     /* window (Q40) or rate (Q24); of a text this and the next three are binary64 */
+	u64 before;     /* window (Q40; of a text binary64) or rate (binary64) */
 	u64 after;
-	u64 arrival; /* rate (Q24) */
-	u64 capacity; /* rate (Q24) */
+	u64 arrival;  /* rate (binary64) */
+	u64 capacity; /* rate (binary64) */
 	u32 kind;
 	u32 packets; /* EVENT_ACKED: delivered; EVENT_SLOW, EVENT_GROW: that the window grows for */
 	u32 sent;    /* packets in total; EVENT_ROUND: in the round */

@@ -85,8 +85,8 @@ pub struct Event {
     pub time: u64,
     /// Identifies the connection while it is open.
     pub connection: u64,
-    /// The window (Q40 packets) or rate (Q24 packets per second) before. Of a text this and
-    /// the three below are the bits of binary64.
+    /// The window (Q40 packets; of a text the bits of binary64) or the rate before. Rates are bits
+    /// of binary64, in packets per second.
     pub before: u64,
     /// The window or rate after.
     pub after: u64,
@@ -155,7 +155,7 @@ impl Event {
         let (signal, values) = (self.signal(), [self.before, self.after]);
         self.is_cut().then(|| {
             if paced {
-                let [before, after] = values.map(|rate| Rate::per_sec(self.per_second(rate)));
+                let [before, after] = values.map(|rate| Rate::per_sec(f64::from_bits(rate)));
                 Cut::rate(signal, before, after)
             } else {
                 let [before, after] = values.map(|window| Packets::new(self.packets(window)));
@@ -178,11 +178,6 @@ impl Event {
         if self.given.is_some() { f64::from_bits(window) } else { packets(window) }
     }
 
-    /// A rate of the event in packets per second.
-    pub(super) fn per_second(&self, rate: u64) -> f64 {
-        if self.given.is_some() { f64::from_bits(rate) } else { per_second(rate) }
-    }
-
     /// Whether the cut replaces the one before: the kernel cuts before it reports a timeout.
     pub(crate) fn replaces_cut(&self, paced: bool) -> bool {
         self.kind == Kind::Timeout && !paced && self.whole.is_none()
@@ -191,7 +186,7 @@ impl Event {
     /// The rate law's new rate in packets per second, if the event changes it.
     pub(crate) fn new_rate(&self) -> Option<f64> {
         let changes = self.is_cut() || matches!(self.kind, Kind::Tick | Kind::Start);
-        changes.then(|| self.per_second(self.after))
+        changes.then(|| f64::from_bits(self.after))
     }
 
     /// The law's window in packets, or the kernel's if the kernel has changed it.
@@ -221,7 +216,7 @@ impl Event {
 
     /// The report of [`Kind::Report`].
     pub(super) fn report(&self) -> Report {
-        let rate = |rate| Some(Rate::per_sec(self.per_second(rate)));
+        let rate = |rate| Some(Rate::per_sec(f64::from_bits(rate)));
         let mut report = Report::new(self.packets, u64::from(self.sent), micros(self.rtt));
         (report.arrival, report.capacity) = (rate(self.arrival), rate(self.capacity));
         report

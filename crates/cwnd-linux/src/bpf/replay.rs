@@ -54,9 +54,6 @@ enum ReplayedLaw {
 #[derive(Clone, Debug)]
 pub struct Replay {
     law: ReplayedLaw,
-    /// The receiver's newest timestamp, and nanoseconds of its clock since the first one.
-    timestamp: Option<u32>,
-    receiver_time: u64,
     /// The number of the last event of a text; `None` after a lost one.
     number: Option<u32>,
     agreement: Agreement,
@@ -72,13 +69,7 @@ impl Replay {
             Some(Law::Rate(law)) => ReplayedLaw::Rate(law),
             None => ReplayedLaw::Whole(Box::new(WholeReplay::new(spec))),
         };
-        Some(Replay {
-            law,
-            timestamp: None,
-            receiver_time: 0,
-            number: Some(0),
-            agreement: Agreement::default(),
-        })
+        Some(Replay { law, number: Some(0), agreement: Agreement::default() })
     }
 
     /// Returns the result so far.
@@ -88,7 +79,6 @@ impl Replay {
 
     /// Processes an event. Returns the law's window or rate if the event changes it.
     pub fn step(&mut self, event: &Event) -> Option<f64> {
-        let received_at = self.receiver_time(event);
         if let Some(given) = &event.given {
             let next = self.number.map(|last| last.wrapping_add(1));
             self.number = next.filter(|next| *next == given.number);
@@ -99,7 +89,7 @@ impl Replay {
         }
         let (expected, error) = match &mut self.law {
             ReplayedLaw::Window { law, saved } => {
-                let expected = window_step(law, saved, event, received_at)?;
+                let expected = window_step(law, saved, event)?;
                 let found = match &event.given {
                     Some(given) if event.kind == Kind::Slow => f64::from(given.answer),
                     _ => event.packets(event.after),
@@ -122,22 +112,6 @@ impl Replay {
         }
         Some(expected)
     }
-
-    /// Updates the receiver's clock, which is monotonic. Timestamps are milliseconds and wrap.
-    fn receiver_time(&mut self, event: &Event) -> Option<Time> {
-        if event.kind != Kind::Acked || event.timestamp == 0 {
-            return None;
-        }
-        if let Some(given) = &event.given {
-            return Some(Time::from_nanos(given.time));
-        }
-        let ticks = self.timestamp.map_or(0, |last| event.timestamp.wrapping_sub(last) as i32);
-        if ticks > 0 || self.timestamp.is_none() {
-            self.timestamp = Some(event.timestamp);
-            self.receiver_time += ticks as u64 * 1_000_000;
-        }
-        Some(Time::from_nanos(self.receiver_time))
-    }
 }
 
 fn context(event: &Event) -> Context {
@@ -155,17 +129,11 @@ fn context(event: &Event) -> Context {
     cx
 }
 
-fn window_step(
-    law: &mut AnyLaw,
-    saved: &mut AnyLaw,
-    event: &Event,
-    received_at: Option<Time>,
-) -> Option<f64> {
+fn window_step(law: &mut AnyLaw, saved: &mut AnyLaw, event: &Event) -> Option<f64> {
     let (cx, before) = (context(event), event.packets(event.before));
     match event.kind {
         Kind::Acked => {
             let mut acked = event.acked(cx.now);
-            acked.received_at = received_at;
             // What the window grows for is known later: a text is given all packets.
             acked.credit = event.given.map_or(0, |_| event.packets);
             law.observe(&acked, &cx);
@@ -238,7 +206,7 @@ fn window_step(
 
 /// The window or rate by the law, with the paced machine's bounds, and that of the kernel.
 fn rate_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64, f64)> {
-    let (cx, before) = (given.context(), Rate::per_sec(event.per_second(event.before)));
+    let (cx, before) = (given.context(), Rate::per_sec(f64::from_bits(event.before)));
     let (rate, otherwise) = match event.kind {
         Kind::Report => {
             law.observe(&event.report(), &cx);
@@ -270,5 +238,5 @@ fn rate_step(law: &mut AnyRateLaw, event: &Event, given: &Given) -> Option<(f64,
     };
     let rate = if rate.as_per_sec().is_finite() { rate } else { otherwise };
     let rate = if rate < law.least() { law.least() } else { rate };
-    Some((rate.as_per_sec(), event.per_second(event.after)))
+    Some((rate.as_per_sec(), f64::from_bits(event.after)))
 }
