@@ -17,8 +17,8 @@
 //! * `recovery:metrics_updated`: the values that an event of the controller changed.
 //! * `recovery:congestion_state_updated`: the state of a window law.
 //!
-//! The network does not see the numbers in UDT's packets: those files have no ranges in their
-//! acknowledgements and no packet numbers of losses.
+//! The network does not see the numbers in the packets of UDT and QUIC: those files have no ranges in
+//! their acknowledgements and no packet numbers of losses.
 
 mod read;
 mod write;

@@ -1,7 +1,7 @@
 //! Qlog files, read by the reader of this crate. `crates/cwnd-quic/tests/outside` reads them with
 //! another one.
 
-use crate::common::{entries, ms, packets, pair, run_with, tcp};
+use crate::common::{entries, ms, packets, pair, run_with, tcp, udt};
 use cwnd::record::Entry;
 use cwnd::{Event as Report, MakeController, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic};
@@ -15,6 +15,7 @@ fn log(network: &Network) -> (Records, String) {
     let settings = Simulation::new(network, 1, &options).unwrap().settings(0).unwrap();
     let controller = match &*network.flows[0].traffic {
         Traffic::Tcp(tcp) => &tcp.controller,
+        Traffic::Udt(udt) => &udt.controller,
         _ => panic!("no controller"),
     };
     let controller = Spec::parse(controller).unwrap().controller(&settings);
@@ -70,6 +71,12 @@ fn check_reading(network: &Network) {
         assert!(apart <= 1.0 && same(one, other), "{one}\n{other}");
     }
     assert_eq!(ours.len(), theirs.len());
+}
+
+#[test]
+fn a_file_without_acknowledged_packets_is_no_record() {
+    let network = pair(8e6, ms(20), packets(30), vec![Traffic::Udt(udt("udt"))], ms(4_000));
+    assert_eq!(read(&log(&network).1), Err(QlogError::NoAcknowledgement));
 }
 
 #[test]
@@ -129,4 +136,5 @@ fn errors_name_the_record() {
     assert!(error(&broken).to_string().starts_with("record 7: "), "{}", error(&broken));
     assert_eq!(error(&OTHER.replace("raw", "row")), QlogError::NoPacketSize);
     assert_eq!(error(&OTHER.replace("congestion_window", "window")), QlogError::NoWindow);
+    assert_eq!(error(&OTHER.replace("acked_ranges", "ranges")), QlogError::NoAcknowledgement);
 }

@@ -67,7 +67,7 @@ pub(crate) struct Net {
     /// may arm a timer that precedes the next one.
     delivery: Option<Delivery>,
     tap: Option<Tap>,
-    /// For each flow the packets of its source, if they are recorded. UDT's have no numbers.
+    /// For each flow the packets of its source, if they are recorded. Only TCP's have numbers.
     packets: Option<Vec<PacketLog>>,
     /// For each flow its data packets dropped by queues and lost on links since the end of the
     /// warm-up.

@@ -38,6 +38,10 @@ pub enum QlogError {
     /// There is no window.
     #[error("there is no recovery:metrics_updated with congestion_window")]
     NoWindow,
+    /// No packet is acknowledged, as in the files of UDT and QUIC that [`write`](super::write())
+    /// makes.
+    #[error("no transport:packet_received acknowledges a packet: there are no acked_ranges")]
+    NoAcknowledgement,
 }
 
 /// Reads a qlog. An acknowledgement counts the packets that it newly acknowledges.
@@ -47,7 +51,8 @@ pub enum QlogError {
 /// by its window while no further packet fits, and by pacing in between.
 ///
 /// # Errors
-/// A file that is no qlog of the version 0.3, or has no packet size or no window.
+/// A file that is no qlog of the version 0.3, or has no packet size, no window or no acknowledged
+/// packet.
 pub fn read(text: &str) -> Result<Qlog, QlogError> {
     let records = text.split(char::from(SEPARATOR)).filter(|record| !record.trim().is_empty());
     let mut records = records.enumerate();
@@ -79,6 +84,10 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
     reader.close();
     if !reader.windows {
         return Err(QlogError::NoWindow);
+    }
+    let acked = |entry: &Entry| matches!(entry.event, cwnd::Event::Acked(_));
+    if !reader.record.entries.iter().any(acked) {
+        return Err(QlogError::NoAcknowledgement);
     }
     let title = if header.trace.title.is_empty() { header.title } else { header.trace.title };
     let protocol = header.trace.common_fields.protocol_type.into_iter().next().unwrap_or_default();
@@ -320,8 +329,7 @@ impl Reader {
         let mut ended = old.as_deref() != Some(RECOVERY) || new == RECOVERY;
         match data.trigger.as_deref() {
             Some(PERSISTENT_CONGESTION) => {
-                self.close();
-                self.at = at;
+                self.advance(at, true);
                 self.push(cwnd::Event::PersistentCongestion, self.output.window);
                 ended = true;
             }
