@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from cwnd import _native
 from cwnd._base.law_files import held_laws, path_of_law, read_law_text
 from cwnd._runs.defaults import SCORE_STAGE, SCORE_STAGES, SCORE_SUITE, SEED
+from cwnd._runs.real_time import check_backend
 from cwnd._runs.run import check_seed, run
 from cwnd._runs.scenario import Scenario
 from cwnd._tasks.score.explain import explain
@@ -112,6 +113,10 @@ def score(
     if stage not in SCORE_STAGES:
         raise ArgumentError("stage", f"{stage!r} is not one of {', '.join(SCORE_STAGES)}")
     check_seed(seed)
+    if stage == "kernel":
+        if names_python(str(candidate)):
+            raise ArgumentError("stage", "a class in Python has no kernel implementation")
+        check_backend("linux")
     return _Scoring(str(candidate), read_suite(suite), seed).score(
         SCORE_STAGES.index(stage), progress
     )
@@ -152,7 +157,7 @@ class _Scoring:
         if self.notes:
             self.artifacts["warnings"] = "\n".join(dict.fromkeys(self.notes))
         self.artifacts["explanation"] = self.artifacts.get("error") or "\n".join(
-            self.sentences or ["No reference was better on any network that was run."]
+            self.sentences or ["No reference was better on the networks that were run."]
         )
         if progress is not None:
             progress(1.0)
@@ -288,7 +293,7 @@ class _Scoring:
         scenario = Scenario(network.scenario(self.candidate))
         try:
             result = run(scenario, self.seed, on="linux")
-        except _native.SpecError as problem:
+        except (ArgumentError, _native.SpecError) as problem:
             self.metrics["kernel_score"] = 0.0
             self.notes.append(f"in the kernel: {problem}")
             return
