@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -41,20 +41,30 @@ class Score:
     """The score of a candidate.
 
     ``metrics`` and ``artifacts`` are those of OpenEvolve's ``EvaluationResult``.
+
+    Attributes
+    ----------
+    candidate, suite, seed
+        What was scored.
+    stage
+        The last stage that was completed.
+    metrics
+        Numbers by name: ``combined_score``, and those of the stages and objectives.
+    artifacts
+        Texts by name: ``explanation``, and ``error``, ``warnings`` and ``printed`` if there are
+        any.
+    networks
+        A row for each network: ``part``, ``label``, ``score``, the objectives or ``error``, and
+        the reference with the highest score, ``best``, with its ``best_score``.
     """
 
     candidate: str
     suite: str
     seed: int
     stage: Stage
-    """The last stage that was completed."""
     metrics: dict[str, float]
-    """Numbers by name: ``combined_score`` and the others of docs/score.md."""
     artifacts: dict[str, str]
-    """Texts by name: ``explanation``, and ``error``, ``warnings``, ``printed`` if there are any."""
-    networks: list[JsonObject] = field(default_factory=list)
-    """A row for each network: ``part``, ``label``, ``score``, the objectives, ``best`` and
-    ``best_score`` of the references, or ``error``."""
+    networks: list[JsonObject]
 
     @property
     def combined_score(self) -> float:
