@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -292,3 +294,22 @@ def test_a_wrong_suite_is_named(suite, old, new, message):
     path.write_text(text.replace(old, new), "utf-8")
     with pytest.raises(ArgumentError, match=re.escape(message)):
         cwnd.score("reno", suite)
+
+
+def test_the_example_keeps_only_what_scores_more(suite, tmp_path, monkeypatch, capsys):
+    root = Path(__file__).parents[2]
+    example = runpy.run_path(str(root / "examples/score/mutate.py"))
+    law = root / "crates/cwnd/src/laws/simd.law"
+    text = law.read_text("utf-8")
+    found = [text[start:end] for start, end in example["constants"](text)]
+    assert found[:3] == ["1/16", "2", "4"]
+    assert "0" not in found
+    draw = random.Random(1)
+    assert example["mutate"](text, draw) != text == law.read_text("utf-8")
+    best = tmp_path / "best.law"
+    arguments = [str(law), str(best), "--suite", suite, "--seconds", "0.3"]
+    monkeypatch.setattr(sys, "argv", ["mutate.py", *arguments])
+    example["main"]()
+    scores = re.findall(r"combined_score (\S+),", capsys.readouterr().out)
+    assert float(scores[0]) <= float(scores[1])
+    assert cwnd.score(best, suite).combined_score == pytest.approx(float(scores[1]), abs=1e-4)

@@ -137,7 +137,9 @@ class _Printed(io.TextIOBase):
 def serve(descriptor: int) -> None:
     """Run the networks that are requested on a connection, a file descriptor, until it closes."""
     connection = Connection(descriptor)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # macOS has no limit of the address space.
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     printed = _Printed()
     sys.stdout = sys.stderr = printed

@@ -106,8 +106,8 @@ def _goodput(loss: _Loss) -> str:
         return f"{text}; {begin} had not returned to {packets} at the end, {lasted} later"
     if own.mean_window < network.path_packets:
         text += (
-            f"; the mean window was {own.mean_window:.3g}, "
-            f"and the path holds {network.path_packets:.3g} packets of each flow"
+            f"; the mean window was {_packets(own.mean_window)}, "
+            f"and the path holds {_packets(network.path_packets)} packets of each flow"
         )
     return text
 
@@ -116,7 +116,8 @@ def _delay(loss: _Loss) -> str:
     """Say how long packets wait."""
     own, other = (format_time(one.queue_delay_s, 2) for one in (loss.own, loss.other))
     base = format_time(loss.own.base_rtt_s, 3)
-    window = f"{loss.own.mean_window:.3g} packets ({loss.best} {loss.other.mean_window:.3g})"
+    mine, theirs = (_packets(one.mean_window) for one in (loss.own, loss.other))
+    window = f"{mine} packets ({loss.best} {theirs})"
     return (
         f"packets waited {own} in the queue on average ({loss.best} {other}), beside a round-trip "
         f"time of {base}; the mean window was {window}"
@@ -147,6 +148,11 @@ def _fairness(loss: _Loss) -> str:
 def _percent(part: float) -> str:
     """Format a part of packets."""
     return f"{100 * part:.2g} %"
+
+
+def _packets(number: float) -> str:
+    """Format a number of packets."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _ratio(one: Facts) -> str:
