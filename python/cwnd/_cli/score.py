@@ -7,16 +7,18 @@ import click
 from cwnd._cli import shared
 from cwnd._cli.outputs import print_json, show_progress
 from cwnd._cli.terminal import echo
-from cwnd._cli.values import SPEC
-from cwnd._runs.defaults import SCORE_STAGE, SCORE_STAGES, SCORE_SUITE, SEED
+from cwnd._cli.values import SCORE_SUITE, SPEC
+from cwnd._runs.defaults import SCORE_STAGE, SCORE_STAGES, SEED
+from cwnd._runs.defaults import SCORE_SUITE as DEFAULT_SUITE
 
 
 @click.command()
 @click.argument("candidate", type=SPEC)
 @click.option(
     "--suite",
-    default=SCORE_SUITE,
+    default=DEFAULT_SUITE,
     metavar="NAME",
+    type=SCORE_SUITE,
     help="Suite of networks: the name of a packaged one, or a file NAME.toml.",
 )
 @click.option(
