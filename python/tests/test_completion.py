@@ -88,6 +88,7 @@ def test_a_text_of_a_model_completes():
         ("run --set flow[0].cou", ["flow[0].count="]),
         ("agree --on sim,l", ["sim,linux"]),
         ("evaluate --suite tcp", ["tcpeval"]),
+        ("score --suite d", ["default"]),
         ("evaluate --require sta", ["starvation"]),
         ("evaluate --test high-l", ["high-loss"]),
         ("evaluate aim", ["aimd"]),

@@ -9,6 +9,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -529,3 +530,20 @@ def test_a_killed_trace_leaves_nothing(tmp_path, inside):
     expected = "/sys/fs/bpf/cwnd: cwnd_reno /sys/fs/bpf/cwnd/cwnd_reno: control events link"
     assert done.stdout.split() == [*expected.split(), "cwnd_reno:", "unloaded"], done.stderr
     assert list((tmp_path / "records").iterdir())
+
+
+def test_a_law_is_scored_in_the_kernel(inside, tmp_path):
+    law, suite = tmp_path / "mine.law", tmp_path / "short.toml"
+    packaged = Path(kernel.__file__).parent / "_tasks/score/suites/default.toml"
+    text = packaged.read_text("utf-8").replace('"50mbit"', '"3mbit"').replace('"20s"', '"3s"')
+    for key in ("quick", "training", "held_out"):
+        text = re.sub(f"^{key} = [0-9]+", f"{key} = 1", text, flags=re.MULTILINE)
+    suite.write_text(text, "utf-8")
+    law.write_text(
+        'law mine "Mine"\n\non grow:\n    return w + acked / w\n\non cut:\n    return w / 2\n'
+    )
+    done = inside(f"cwnd score {law} --suite {suite} --stage kernel --json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["networks"][-1]["part"] == "kernel"
+    assert found["metrics"]["kernel_score"] > 0.5, found

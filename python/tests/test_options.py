@@ -25,6 +25,7 @@ LIBRARY: dict[str, list[Any]] = {
     "run": [cwnd.run],
     "reproduce": [cwnd.reproduce],
     "evaluate": [cwnd.evaluate, single_run],
+    "score": [cwnd.score],
     "sweep": [cwnd.sweep],
     "agree": [cwnd.agree],
     "send": [transfer.send, transfer.SendOptions, udt.connect],

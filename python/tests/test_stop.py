@@ -85,6 +85,7 @@ COMMANDS = {
     "run a law": (None, ["run", "law.toml"]),
     "compare": (SIMULATE, ["compare", "simd", *LONG]),
     "evaluate": (SIMULATE, ["evaluate", "reno", "--quick"]),
+    "score a law": (("cwnd._tasks.score.apart:Apart", "run"), ["score", "laws.py:Endless"]),
     "sweep": (SIMULATE, ["sweep", "plan.toml", "--out", "out"]),
     "sweep a law": (None, ["sweep", "law-plan.toml", "--out", "out"]),
     "query": (("cwnd._sweeps.query", "_apart"), ["query", "small", JOIN]),

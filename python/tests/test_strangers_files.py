@@ -304,6 +304,7 @@ ENDLESS = {
     "base": lambda at, file: sweep_of(at, toml(base=str(file), axes={})),
     "configuration": lambda _, file: ["--config", file, "algorithms"],
     "card": lambda _, file: ["evaluate", "reno", "--test", "wired", "--against", file],
+    "suite": lambda _, file: ["score", "reno", "--suite", file],
     "scheduler": lambda _, file: ["evaluate", "reno", "--scheduler-file", file],
     "peers": lambda at, file: ["send", at, "localhost", "--pair", private(at), "--peers", file],
 }

@@ -262,3 +262,12 @@ def test_the_agreement_of_real_backends():
         for of in ("real", "simulated")
     )
     assert f"({real} % for a of 0.2, 1, 2; simulated {simulated} %)" in text
+
+
+def test_the_table_of_advnets_networks():
+    rows = data("advnet/results")
+    half = len(rows) // 2
+    for pair in zip(rows[:half], rows[half:], strict=True):
+        figures = [float(value) for row in pair for value in list(row.values())[3:6]]
+        line = "| {:.3f} | {:.3f} | {:.2f} | {:.3f} | {:.3f} | {:.2f} |".format(*figures)
+        assert line in VALIDATION, line

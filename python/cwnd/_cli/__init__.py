@@ -73,7 +73,7 @@ def _explain(problem: BaseException) -> str:
         where = f"{problem.filename}: " if problem.filename else ""
         return f"{where}{problem.strerror or problem}"
     if isinstance(problem, ArgumentError):
-        named = problem.argument in {"controllers", "papers"}
+        named = problem.argument in {"candidate", "controllers", "papers"}
         option = "" if named else f"--{problem.argument.replace('_', '-')}: "
         return option + problem.problem
     lines = ScenarioError | SpecError | KernelError | PlanError | MissingExtraError

@@ -891,6 +891,33 @@ class PerfDocument(TypedDict):
     end: dict[str, Any]
 
 
+class ScoredNetwork(TypedDict, total=False):
+    """A network of a score; without ``best`` in the kernel, without objectives after a fault."""
+
+    part: Literal["training", "held-out", "kernel"]
+    label: str
+    score: float
+    goodput: float
+    delay: float
+    loss: float
+    fairness: float
+    best: str
+    best_score: float
+    error: str
+
+
+class ScoreDocument(TypedDict):
+    """The score of a candidate; ``metrics`` and ``artifacts`` have names that depend on it."""
+
+    candidate: str
+    suite: str
+    seed: int
+    stage: Literal["parse", "quick", "full", "held-out", "kernel"]
+    metrics: dict[str, float]
+    artifacts: dict[str, str]
+    networks: list[ScoredNetwork]
+
+
 class PerfError(TypedDict):
     """A client that fails."""
 
@@ -925,6 +952,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "kernel-check": ("cwnd kernel check --json", KernelCheckDocument),
     "conform": ("cwnd conform FILE --json", ConformDocument),
     "law-check": ("cwnd law check FILE... --json", LawDocument),
+    "score": ("cwnd score --json", ScoreDocument),
     "trace-info": ("cwnd trace info FILE --json", LinkTraceDocument),
     "send": ("a line of cwnd send --json or of cwnd recv --json", Event),
     "perf": ("cwnd perf --json", PerfDocument | PerfError),

@@ -151,6 +151,12 @@ def _suites() -> Iterable[str]:
     return (*SUITES, "all")
 
 
+def _score_suites() -> Iterable[str]:
+    from cwnd._tasks.score.suite import suite_names
+
+    return suite_names()
+
+
 def _metrics() -> Iterable[str]:
     from cwnd._native import named_metrics
 
@@ -308,6 +314,7 @@ PAPER = _Text("paper", names=_papers)
 DOCUMENT = _Text("document", names=_documents)
 EXHIBIT = _Text("id", names=_exhibits)
 SUITE = _Text("suite", names=_suites)
+SCORE_SUITE = _Text("suite", names=_score_suites)
 TEST = _Text("test", names=_tests)
 BACKEND = _Text("backend", names=_backends)
 BACKENDS = _Text("backends", names=_backends, separator=",")

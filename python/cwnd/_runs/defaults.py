@@ -64,6 +64,13 @@ AGREE_REPEATS = 5
 SUITE = "rfc9743"
 """Suite of an evaluation."""
 
+SCORE_SUITE = "default"
+SCORE_STAGE = "full"
+"""Suite and last stage of a score."""
+
+SCORE_STAGES = ("parse", "quick", "full", "held-out", "kernel")
+"""The stages of a score in their order."""
+
 SEED = 1
 """Seed where no scenario has one."""
 

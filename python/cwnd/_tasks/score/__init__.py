@@ -1,0 +1,1 @@
+"""Score candidates for controllers, for programs that write them."""

@@ -1,0 +1,195 @@
+"""A process for a candidate in Python: it may loop, crash, allocate or print without end.
+
+The process limits its memory and its processor time, and is killed at the limit of wall time. It
+does not keep a hostile candidate from files or the network.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import warnings
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from cwnd._native import ScenarioError, SpecError
+from cwnd._tasks.score.measure import SECONDS, from_json, run_networks, to_json
+from cwnd._tasks.score.suite import Network
+from cwnd.controller import explain_failure, read_controller
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Self
+
+    from cwnd._base.records import JsonObject
+    from cwnd._tasks.score.measure import Facts
+
+START_SECONDS = 20.0
+"""Wall time in which the process has to start and the file of the candidate to be read."""
+
+MEMORY = 2 << 30
+"""Bytes of address space of the process."""
+
+KEPT = 2000
+"""Characters that are kept of what a candidate prints."""
+
+BUSY = "took longer than {:g} s and was stopped"
+
+
+class Apart:
+    """The process of a candidate; use as a context manager."""
+
+    def __init__(self, controller: str, seed: int) -> None:
+        self.error: str | None = None
+        """The reason why no more runs are made; None if there is none."""
+        self.printed = ""
+        """The beginning of what the candidate has printed."""
+        self.warnings: list[str] = []
+        self._connection, theirs = Pipe()
+        code = f"import sys; sys.path[:] = {sys.path}; from cwnd._tasks.score.apart import serve; "
+        self._child = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", f"{code}serve({theirs.fileno()})"],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            start_new_session=True,
+        )
+        theirs.close()
+        self._send({"controller": controller, "seed": seed})
+        self._receive(START_SECONDS, "reading the candidate")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def run(self, networks: Sequence[Network]) -> list[Facts | str]:
+        """Return the facts of each network, or why it has none."""
+        found: list[Facts | str] = []
+        for network in networks:
+            if self.error is None:
+                self._send({name: getattr(network, name) for name in Network.__dataclass_fields__})
+                plain = self._receive(SECONDS, "a run")
+                if plain is not None:
+                    found.append(plain["error"] or from_json(plain["facts"]))
+                    continue
+            found.append(str(self.error))
+        return found
+
+    def _send(self, request: JsonObject) -> None:
+        """Send a request; the process may have ended."""
+        with suppress(OSError):
+            self._connection.send_bytes(json.dumps(request).encode())
+
+    def _receive(self, seconds: float, what: str) -> JsonObject | None:
+        """Return an answer; None, with the reason in `error`, without one in time."""
+        try:
+            if not self._connection.poll(seconds):
+                self._close()
+                self.error = f"{what} {BUSY.format(seconds)}"
+                return None
+            answer: JsonObject = json.loads(self._connection.recv_bytes(1 << 20))
+        except (EOFError, OSError, ValueError):
+            status = self._close()
+            how = f"exit status {status}"
+            if status < 0:
+                how = signal.Signals(-status).name
+            self.error = f"the process of the candidate died in {what} ({how})"
+            return None
+        self.printed, self.warnings = answer["printed"], answer["warnings"]
+        self.error = answer["fatal"]
+        return answer
+
+    def _close(self) -> int:
+        """Kill the process and those that it has started; return its exit status."""
+        self._connection.close()
+        if self._child.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+        return self._child.wait()
+
+
+class _Printed(io.TextIOBase):
+    """A stream that keeps the beginning of what is written."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        if len(self.text) < KEPT:
+            self.text += text[: KEPT - len(self.text)]
+        return len(text)
+
+
+def serve(descriptor: int) -> None:
+    """Run the networks that are requested on a connection, a file descriptor, until it closes."""
+    connection = Connection(descriptor)
+    # macOS has no limit of the address space.
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    printed = _Printed()
+    sys.stdout = sys.stderr = printed
+    caught: list[str] = []
+    warnings.showwarning = lambda text, *_, **__: caught.append(str(text)[:KEPT])
+    requests: SimpleQueue[JsonObject] = SimpleQueue()
+    Thread(target=_listen, args=[connection, requests], daemon=True).start()
+
+    def answer(**values: object) -> None:
+        own = {"printed": printed.text, "warnings": caught[:10], "fatal": None}
+        connection.send_bytes(json.dumps(own | values).encode())
+
+    order = requests.get()
+    controller, seed = order["controller"], order["seed"]
+    random.seed(seed)
+    try:
+        read_controller(controller)
+    except BaseException as problem:  # noqa: BLE001
+        answer(fatal=_explain(problem))
+        return
+    answer()
+    while True:
+        network = Network(**requests.get())
+        found: dict[int, Facts] = {}
+        error = None
+        try:
+            run_networks(
+                controller,
+                [network],
+                seed,
+                seconds=2 * SECONDS,
+                threads=1,
+                made=found.__setitem__,
+            )
+        except BaseException as problem:  # noqa: BLE001
+            error = _explain(problem)
+        answer(error=error, facts=to_json(found[0]) if error is None else None)
+
+
+def _explain(problem: BaseException) -> str:
+    """Return what an exception says, with the line of the candidate."""
+    text = str(problem)
+    if not isinstance(problem, SpecError | ScenarioError):
+        text = explain_failure(problem) or f"{type(problem).__name__}: {problem}"
+    return text.rstrip(": ")[:KEPT]
+
+
+def _listen(connection: Connection, requests: SimpleQueue[JsonObject]) -> None:
+    """Queue requests; end the process with the one that started it, even during a run."""
+    with suppress(EOFError, OSError):
+        while True:
+            requests.put(json.loads(connection.recv_bytes()))
+    os._exit(1)

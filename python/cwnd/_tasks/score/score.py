@@ -1,0 +1,335 @@
+"""Score a candidate: stages, from the reading of its text to runs in the kernel."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from cwnd import _native
+from cwnd._base.law_files import held_laws, path_of_law, read_law_text
+from cwnd._runs.defaults import SCORE_STAGE, SCORE_STAGES, SCORE_SUITE, SEED
+from cwnd._runs.real_time import check_backend
+from cwnd._runs.run import check_seed, run
+from cwnd._runs.scenario import Scenario
+from cwnd._tasks.score.explain import explain
+from cwnd._tasks.score.measure import SECONDS, Facts, Overtime, facts, run_networks
+from cwnd._tasks.score.objectives import combined, objectives, score_network
+from cwnd._tasks.score.suite import Network, Suite, read_suite
+from cwnd.controller import names_python, read_controller
+from cwnd.errors import ArgumentError, ControllerWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cwnd._base.records import JsonObject
+
+Stage: TypeAlias = Literal["parse", "quick", "full", "held-out", "kernel"]
+
+_known: dict[tuple[str, int, str], Facts] = {}
+"""Facts of the references, by name, seed and scenario."""
+
+MOST_KNOWN = 10_000
+"""Number of facts above which those of earlier suites and seeds are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of a candidate.
+
+    ``metrics`` and ``artifacts`` are those of OpenEvolve's ``EvaluationResult``.
+
+    Attributes
+    ----------
+    candidate, suite, seed
+        What was scored.
+    stage
+        The last stage that was completed.
+    metrics
+        Numbers by name: ``combined_score``, and those of the stages and objectives.
+    artifacts
+        Texts by name: ``explanation``, and ``error``, ``warnings`` and ``printed`` if there are
+        any.
+    networks
+        A row for each network: ``part``, ``label``, ``score``, the objectives or ``error``, and
+        the reference with the highest score, ``best``, with its ``best_score``.
+    """
+
+    candidate: str
+    suite: str
+    seed: int
+    stage: Stage
+    metrics: dict[str, float]
+    artifacts: dict[str, str]
+    networks: list[JsonObject]
+
+    @property
+    def combined_score(self) -> float:
+        """The score, from 0 to 1; docs/score.md says what it is made of."""
+        return self.metrics["combined_score"]
+
+    def to_json(self) -> JsonObject:
+        """Return the score as plain data."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def score(
+    candidate: str | Path,
+    suite: str = SCORE_SUITE,
+    *,
+    seed: int = SEED,
+    stage: str = SCORE_STAGE,
+    progress: Callable[[float], None] | None = None,
+) -> Score:
+    """Score a candidate for a controller, whatever it does.
+
+    Parameters
+    ----------
+    candidate
+        The file of a law, ``mine.law``, a class in a Python file, ``mine.py:Law``, or a controller
+        of the registry, with parameters in brackets. A class runs in a process of its own, with
+        limits of time and memory.
+    suite
+        Name of a packaged suite, or the path of a file ``NAME.toml``.
+    seed
+        Seed of the networks and of the runs.
+    stage
+        The last stage: ``parse``, ``quick``, ``full``, ``held-out`` or ``kernel``. A stage that
+        fails is the last one.
+    progress
+        Called with the completed fraction.
+
+    Returns
+    -------
+    Score
+        Also of a faulty candidate, whose ``combined_score`` is 0.
+
+    Raises
+    ------
+    ArgumentError
+        ``suite``, ``seed`` or ``stage`` is invalid, or there is no such candidate.
+    KernelError
+        The stage ``kernel`` is not possible on this machine or for this user.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> cwnd.score("reno", stage="parse").metrics
+    {'combined_score': 0.0}
+    """
+    if stage not in SCORE_STAGES:
+        raise ArgumentError("stage", f"{stage!r} is not one of {', '.join(SCORE_STAGES)}")
+    check_seed(seed)
+    if stage == "kernel":
+        if names_python(str(candidate)):
+            raise ArgumentError("stage", "a class in Python has no kernel implementation")
+        check_backend("linux")
+    return _Scoring(str(candidate), read_suite(suite), seed).score(
+        SCORE_STAGES.index(stage), progress
+    )
+
+
+class _Scoring:
+    """The stages of one candidate."""
+
+    def __init__(self, candidate: str, suite: Suite, seed: int) -> None:
+        self.candidate = candidate
+        self.suite = suite
+        self.seed = seed
+        self.metrics: dict[str, float] = {"combined_score": 0.0}
+        self.artifacts: dict[str, str] = {}
+        self.rows: list[JsonObject] = []
+        self.sentences: list[str] = []
+        self.notes: list[str] = []
+
+    def score(self, last: int, progress: Callable[[float], None] | None) -> Score:
+        """Execute the stages up to the last one."""
+        if names_python(self.candidate):
+            from cwnd._tasks.score.apart import Apart
+
+            file = Path(self.candidate.partition(".py:")[0] + ".py")
+            if ".py:" in self.candidate and not file.is_file():
+                raise ArgumentError("candidate", f"{file}: no such file")
+            with Apart(self.candidate, self.seed) as process:
+                found = self._stages(process.run, process.error, last, progress)
+                if process.printed:
+                    self.artifacts["printed"] = process.printed
+                self.notes += process.warnings
+        else:
+            held, error = self._read()
+            with warnings.catch_warnings(record=True) as caught, held_laws(held):
+                warnings.simplefilter("always", ControllerWarning)
+                found = self._stages(self._run_here, error, last, progress)
+            self.notes += [str(each.message) for each in caught]
+        if self.notes:
+            self.artifacts["warnings"] = "\n".join(dict.fromkeys(self.notes))
+        self.artifacts["explanation"] = self.artifacts.get("error") or "\n".join(
+            self.sentences or ["No reference was better on the networks that were run."]
+        )
+        if progress is not None:
+            progress(1.0)
+        return Score(
+            self.candidate,
+            self.suite.name,
+            self.seed,
+            found,
+            self.metrics,
+            self.artifacts,
+            self.rows,
+        )
+
+    def _read(self) -> tuple[dict[str, str], str | None]:
+        """Return the text of the candidate by its name, if it is a law, and what is wrong."""
+        path = path_of_law(self.candidate)
+        if path is None:
+            try:
+                read_controller(self.candidate)
+            except _native.SpecError as problem:
+                raise ArgumentError("candidate", str(problem)) from None
+            return {}, None
+        if not Path(path).is_file():
+            raise ArgumentError("candidate", f"{path}: no such file")
+        try:
+            text = read_law_text(path)
+            found, shown = _native.check_law(path, text)
+            if found["law"] is None:
+                return {}, "\n".join(shown)
+            with held_laws({path: text}), warnings.catch_warnings():
+                warnings.simplefilter("ignore", ControllerWarning)
+                read_controller(self.candidate)
+        except _native.SpecError as problem:
+            return {}, str(problem)
+        return {path: text}, None
+
+    def _stages(
+        self,
+        run_on: Callable[[Sequence[Network]], Sequence[Facts | str]],
+        error: str | None,
+        last: int,
+        progress: Callable[[float], None] | None,
+    ) -> Stage:
+        """Execute the stages of a candidate that was read; return the last completed one."""
+        if error is not None:
+            self.artifacts["error"] = error
+            return "parse"
+        done: Stage = "parse"
+        training = self.suite.networks("training", self.seed)
+        held_out = self.suite.networks("held-out", self.seed)
+        first, rest = training[: self.suite.quick], training[self.suite.quick :]
+        found: list[Facts | str] = []
+        parts: tuple[tuple[Stage, str, list[Network]], ...] = (
+            ("quick", "training", first),
+            ("full", "training", rest),
+            ("held-out", "held-out", held_out),
+        )
+        for number, (name, part, networks) in enumerate(parts, start=1):
+            if number > last:
+                return done
+            result = list(run_on(networks))
+            if part == "training":
+                found += result
+                value = self._add(part, training[: len(found)], found, explained=True)
+                self.metrics["combined_score"] = value
+            else:
+                value = self._add(part, networks, result, explained=False)
+            self.metrics[f"{name.replace('-', '_')}_score"] = value
+            done = name
+            if progress is not None:
+                progress(number / (last + 1))
+            if name == "quick" and value < self.suite.enough and last > number:
+                self.notes.append(
+                    f"the quick score is below {self.suite.enough:g}: no further stage was run"
+                )
+                return done
+        if last == SCORE_STAGES.index("kernel"):
+            self._run_in_kernel(training)
+            done = "kernel"
+        return done
+
+    def _add(
+        self,
+        part: str,
+        networks: Sequence[Network],
+        found: Sequence[Facts | str],
+        *,
+        explained: bool,
+    ) -> float:
+        """Add the rows, metrics and sentences of some networks; return their score."""
+        weights = self.suite.weights
+        known = {name: _reference(name, networks, self.seed) for name in self.suite.references}
+        self.rows = [row for row in self.rows if row["part"] != part]
+        values = []
+        for place, (network, own) in enumerate(zip(networks, found, strict=True)):
+            bests = {
+                name: score_network(objectives(each[place]), weights)
+                for name, each in known.items()
+            }
+            best = max(bests, key=lambda name: bests[name])
+            row: JsonObject = {"part": part, "label": network.label, "score": 0.0}
+            if isinstance(own, str):
+                row["error"] = own
+            else:
+                each = objectives(own)
+                row |= {"score": score_network(each, weights), **each}
+            values.append(row["score"])
+            self.rows.append(row | {"best": best, "best_score": bests[best]})
+        if explained:
+            self.sentences = explain(networks, found, known, weights)
+            for name in weights:
+                numbers = [row[name] for row in self.rows if name in row]
+                self.metrics[name] = combined(numbers) if numbers else 0.0
+        return combined(values)
+
+    def _run_here(self, networks: Sequence[Network]) -> list[Facts | str]:
+        """Run a law or a controller of the registry in this process."""
+        seconds = SECONDS * len(networks)
+        found: list[Facts | str] = [f"the runs took longer than {seconds:g} s"] * len(networks)
+        try:
+            run_networks(
+                self.candidate, networks, self.seed, seconds=seconds, made=found.__setitem__
+            )
+        except Overtime:
+            pass
+        except _native.ScenarioError as problem:
+            found = [str(problem)] * len(networks)
+        return found
+
+    def _run_in_kernel(self, networks: Sequence[Network]) -> None:
+        """Run the first network with one flow in real time, in the kernel's TCP."""
+        network = networks[0]
+        scenario = Scenario(network.scenario(self.candidate))
+        try:
+            result = run(scenario, self.seed, on="linux")
+        except (ArgumentError, _native.SpecError) as problem:
+            self.metrics["kernel_score"] = 0.0
+            self.notes.append(f"in the kernel: {problem}")
+            return
+        self._note_kernel(network, facts(result, network))
+
+    def _note_kernel(self, network: Network, found: Facts) -> None:
+        """Add the score in real time."""
+        value = score_network(objectives(found), self.suite.weights)
+        self.metrics["kernel_score"] = value
+        self.rows.append(
+            {"part": "kernel", "label": network.label, "score": value, **objectives(found)}
+        )
+
+
+def _reference(name: str, networks: Sequence[Network], seed: int) -> list[Facts]:
+    """Return the facts of a reference, which are computed once."""
+    keys = [(name, seed, json.dumps(network.scenario(name))) for network in networks]
+    missing = [place for place, key in enumerate(keys) if key not in _known]
+    if len(_known) > MOST_KNOWN:
+        _known.clear()
+        missing = list(range(len(keys)))
+    run_networks(
+        name,
+        [networks[place] for place in missing],
+        seed,
+        seconds=math.inf,
+        made=lambda number, found: _known.__setitem__(keys[missing[number]], found),
+    )
+    return [_known[key] for key in keys]
