@@ -33,6 +33,7 @@ pub(crate) struct Counters {
 }
 
 /// The output of a controller after the last event.
+#[derive(Clone)]
 struct CachedOutput {
     output: Output,
     /// The pacing interval in ticks.
@@ -69,6 +70,7 @@ impl CachedOutput {
 
 /// The measurements of a sender: round-trip times, reductions, and what limits it. Times are in
 /// ticks.
+#[derive(Clone)]
 pub(crate) struct Meter {
     pub last_rtt: u64,
     pub min_rtt: u64,
@@ -163,6 +165,7 @@ impl Meter {
 }
 
 /// A controller and its measurements. Fields used for every packet come first.
+#[derive(Clone)]
 pub(crate) struct Driver {
     pub controller: AnyController,
     /// Present unless the controller is a window law without pacing, whose window is cheap to

@@ -25,7 +25,10 @@ pub(crate) struct Progress {
 
 /// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own
 /// timer.
-pub(crate) trait Endpoint: Send {
+pub(crate) trait Endpoint: Send + 'static {
+    /// Returns a copy; `None` if the protocol cannot be copied.
+    fn fork(&self) -> Option<Box<dyn Endpoint>>;
+
     /// Starts the transfer.
     fn start(&mut self, net: &mut Net, now: u64);
 
@@ -86,7 +89,7 @@ pub(crate) struct Idle {
 }
 
 /// A sender to which an application writes.
-pub(crate) trait Writable: Endpoint {
+pub(crate) trait Writable: Endpoint + Clone {
     /// Replaces the flow's data by that of an application, before the start.
     fn open(&mut self);
 

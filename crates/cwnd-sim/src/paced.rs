@@ -28,6 +28,7 @@ const HISTORY: usize = 16;
 const MICRO: u64 = 1000;
 
 /// A paced flow.
+#[derive(Clone)]
 pub(crate) struct PacedFlow {
     sender: PacedSender,
     receiver: PacedReceiver,
@@ -42,6 +43,10 @@ impl PacedFlow {
 }
 
 impl Endpoint for PacedFlow {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sender.start(net, now);
     }
@@ -120,6 +125,7 @@ impl Writable for PacedFlow {
     }
 }
 
+#[derive(Clone)]
 struct PacedSender {
     hop: u32,
     timer: usize,
@@ -150,7 +156,7 @@ struct PacedSender {
 }
 
 /// The controller's output after the last event, in whole ticks and packets.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct RoundedOutput {
     /// The pacing interval; 0 without pacing.
     period: u64,
@@ -409,6 +415,7 @@ fn outstanding(board: &Scoreboard) -> bool {
 }
 
 /// The receiver of a paced flow.
+#[derive(Clone)]
 struct PacedReceiver {
     clock: Clock,
     hop: u32,

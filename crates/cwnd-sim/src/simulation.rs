@@ -1,5 +1,9 @@
 //! A run: the event loop of a network, from the first event to the records.
 
+mod fork;
+
+pub use fork::ForkError;
+
 use crate::cast::{saturate32, to_index};
 use crate::driver::Payload;
 use crate::endpoint::{Endpoint, Progress};

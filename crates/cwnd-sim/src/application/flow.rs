@@ -12,6 +12,7 @@ use crate::record::FlowRecord;
 use cwnd::{Needs, Output};
 
 /// The ends of a flow with an application.
+#[derive(Clone)]
 pub(crate) struct ApplicationFlow<E> {
     sender: E,
     source: DataSource,
@@ -77,6 +78,10 @@ fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
 }
 
 impl<E: Writable> Endpoint for ApplicationFlow<E> {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sent.1 = now;
         self.sender.start(net, now);

@@ -38,6 +38,7 @@ pub(crate) use selective::Selective;
 use sender::Sender;
 
 /// A TCP connection with the loss recovery `R`.
+#[derive(Clone)]
 pub(crate) struct TcpFlow<R: LossRecovery> {
     sender: Sender<R>,
     receiver: Receiver,
@@ -64,10 +65,11 @@ impl<R: LossRecovery> TcpFlow<R> {
     }
 }
 
-impl<R: LossRecovery + Send> Endpoint for TcpFlow<R>
-where
-    R::Estimator: Send,
-{
+impl<R: LossRecovery> Endpoint for TcpFlow<R> {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sender.start(net, now);
     }

@@ -7,6 +7,7 @@ use crate::packet::flags;
 use crate::rng::Rng;
 
 /// Decides which packets are lost, at their arrival at the queue.
+#[derive(Clone)]
 pub(super) struct Loss {
     kind: Kind,
     of_acks: bool,
@@ -15,6 +16,7 @@ pub(super) struct Loss {
     blackouts: Vec<[u64; 2]>,
 }
 
+#[derive(Clone)]
 enum Kind {
     Independent(f64),
     Varying(Profile),

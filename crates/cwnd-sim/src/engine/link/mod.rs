@@ -70,6 +70,7 @@ pub(crate) struct Counters {
 
 /// A link. Fields used for every packet come first: with hundreds of links they must be fetched for
 /// each packet.
+#[derive(Clone)]
 #[repr(C)]
 pub(crate) struct Link {
     /// Time at which the transmitter becomes idle.
@@ -189,6 +190,18 @@ impl Link {
     /// Departure of the last packet that was transmitted.
     pub(crate) fn departed(&self) -> u64 {
         self.varying.as_ref().map_or(self.busy, |varying| varying.departed)
+    }
+
+    /// Time at which the last packet whose departure is known arrives at the far end, or the
+    /// transmitter becomes idle.
+    pub(crate) fn reach(&self) -> u64 {
+        if self.busy == 0 {
+            return 0;
+        }
+        match &self.varying {
+            Some(varying) => varying.reach().max(self.busy),
+            None => self.busy + self.delay,
+        }
     }
 
     /// Whether others may overtake the last packet that was transmitted.

@@ -83,6 +83,7 @@ pub(super) struct Transmission {
 }
 
 /// A transmitter and a propagation delay of which one varies or depends on the packet.
+#[derive(Clone)]
 pub(super) struct Varying {
     rate: Option<Rate>,
     shaper: Option<TokenBucket>,
@@ -122,6 +123,11 @@ impl Varying {
                 whole,
             })
         })
+    }
+
+    /// The latest time at which a packet whose departure is known may arrive at the far end.
+    pub(super) fn reach(&self) -> u64 {
+        self.departed.max(self.propagation.reach())
     }
 
     /// Whether packets queue.
