@@ -5,7 +5,7 @@ use crate::driver::{Meter, Payload};
 use crate::engine::net::Net;
 use crate::packet::Packet;
 use crate::record::FlowRecord;
-use cwnd::{Needs, Output};
+use cwnd::{AnyController, Needs, Output};
 
 /// What the ends of a flow have sent and received since its start.
 pub(crate) struct Progress {
@@ -45,6 +45,9 @@ pub(crate) trait Endpoint: Send + 'static {
     /// Returns whether the flow is finished: its transfer is complete and nothing is in flight, so
     /// that its state does not change any more.
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
+
+    /// Replaces the law of the source's controller at `now`, if the flow is TCP.
+    fn replace_law(&mut self, _now: u64, _other: AnyController) {}
 
     fn progress(&self) -> Progress;
 

@@ -201,7 +201,7 @@ struct CachedSpec {
 
 impl Specs {
     /// Creates the controller of a TCP or paced flow.
-    fn controller(
+    pub(crate) fn controller(
         &mut self,
         flow: &Flow,
         tcp: &Tcp,

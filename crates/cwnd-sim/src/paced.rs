@@ -16,7 +16,7 @@ use crate::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};
-use cwnd::{Controller, Event, Limit, Lost, Needs, Output, Rate, Report};
+use cwnd::{AnyController, Controller, Event, Limit, Lost, Needs, Output, Rate, Report};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;
 
@@ -72,6 +72,11 @@ impl Endpoint for PacedFlow {
         false
     }
 
+    fn replace_law(&mut self, now: u64, other: AnyController) {
+        self.sender.driver.replace_law(now, other);
+        self.sender.output = RoundedOutput::of(&self.sender.driver);
+    }
+
     fn progress(&self) -> Progress {
         let PacedSender { total, open, ref driver, .. } = self.sender;
         let PacedReceiver { header, new, received, last_new, .. } = self.receiver;
@@ -96,7 +101,7 @@ impl Endpoint for PacedFlow {
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.driver.controller.gauges(emit);
+        self.sender.driver.gauges(emit);
     }
 
     fn needs(&self) -> Needs {

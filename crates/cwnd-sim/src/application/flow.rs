@@ -9,7 +9,7 @@ use crate::engine::schedule::NONE;
 use crate::network::{Application, Flow, Traffic};
 use crate::packet::{Packet, SOURCE};
 use crate::record::FlowRecord;
-use cwnd::{Needs, Output};
+use cwnd::{AnyController, Needs, Output};
 
 /// The ends of a flow with an application.
 #[derive(Clone)]
@@ -112,6 +112,10 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
             self.advance(net, now);
         }
         finished
+    }
+
+    fn replace_law(&mut self, now: u64, other: AnyController) {
+        self.sender.replace_law(now, other);
     }
 
     fn progress(&self) -> Progress {

@@ -92,6 +92,7 @@ impl Simulation {
             seed: self.seed,
             specs: Specs::default(),
             record_events: self.record_events,
+            replacements: self.replacements.clone(),
             records: self.records.clone(),
         })
     }

@@ -29,7 +29,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::packet::{Packet, SINK, flags};
 use crate::record::FlowRecord;
-use cwnd::{Controller, Needs, Output};
+use cwnd::{AnyController, Controller, Needs, Output};
 pub(crate) use ns2::Ns2;
 use receiver::Receiver;
 use recovery::LossRecovery;
@@ -92,6 +92,10 @@ impl<R: LossRecovery> Endpoint for TcpFlow<R> {
         }
     }
 
+    fn replace_law(&mut self, now: u64, other: AnyController) {
+        self.sender.core.driver.replace_law(now, other);
+    }
+
     fn progress(&self) -> Progress {
         Progress {
             sent: self.sender.sent(self.receiver.header),
@@ -116,7 +120,7 @@ impl<R: LossRecovery> Endpoint for TcpFlow<R> {
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.core.driver.controller.gauges(emit);
+        self.sender.core.driver.gauges(emit);
     }
 
     fn needs(&self) -> Needs {

@@ -115,6 +115,11 @@ impl Propagation {
         profile.is_none() && jitter.is_none() && *release == 0 && late.is_none()
     }
 
+    /// Takes over the state of the link before its delay changes.
+    pub(super) fn resume(&mut self, before: Propagation) {
+        (self.jitter, self.late, self.last) = (before.jitter, before.late, before.last);
+    }
+
     /// The latest time at which a packet that has departed may arrive.
     pub(super) fn reach(&self) -> u64 {
         self.last + self.late.as_ref().map_or(0, |late| late.delay)
