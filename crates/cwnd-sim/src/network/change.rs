@@ -23,7 +23,7 @@ impl Network {
         let same_size =
             self.links.len() == other.links.len() && self.flows.len() == other.flows.len();
         let times = |network: &Network| (network.duration, network.warmup, network.sample);
-        if !same_size || self.nodes != other.nodes || times(self) != times(other) {
+        if !same_size || self.nodes.len() != other.nodes.len() || times(self) != times(other) {
             return Err("the number of links and flows and the times of a run cannot change".into());
         }
         let mut changes = Changes { network: self.clone(), links: Vec::new(), flows: Vec::new() };
@@ -35,9 +35,9 @@ impl Network {
         }
         for (index, (flow, other)) in changes.network.flows.iter_mut().zip(&other.flows).enumerate()
         {
-            if flow != other {
+            if *flow != (Flow { name: flow.name.clone(), ..other.clone() }) {
                 flow.check_change(other, Time::ZERO + at)?;
-                *flow = other.clone();
+                *flow = Flow { name: flow.name.clone(), ..other.clone() };
                 changes.flows.push(index);
             }
         }
@@ -61,7 +61,13 @@ impl Link {
     /// Makes the link another one from `at` on. Returns whether it changes.
     fn change_to(&mut self, other: &Link, at: Dur) -> Result<bool, String> {
         let (before, after) = (self.current(), other.current());
-        let base = Link { rate: self.rate, delay: self.delay, loss: self.loss, ..other.clone() };
+        let base = Link {
+            name: self.name.clone(),
+            rate: self.rate,
+            delay: self.delay,
+            loss: self.loss,
+            ..other.clone()
+        };
         let own = self.impairments.as_deref().cloned().unwrap_or_default();
         let unaltered = Link { impairments: None, ..self.clone() };
         let others = other.impairments.as_deref().cloned().unwrap_or_default();
@@ -103,7 +109,15 @@ impl Flow {
         let refuse = |what: &str| Err(format!("flow {}: {what}", self.name));
         let (before, after) = (self.tcp_controller(), other.tcp_controller());
         let traffic = other.traffic.with_controller(before.unwrap_or_default()).into();
-        if *self != (Flow { start: self.start, stop: self.stop, traffic, ..other.clone() }) {
+        if *self
+            != (Flow {
+                name: self.name.clone(),
+                start: self.start,
+                stop: self.stop,
+                traffic,
+                ..other.clone()
+            })
+        {
             return refuse(
                 "only its start, its stop and the controller of TCP can change in a run",
             );
