@@ -40,18 +40,8 @@ COMPARED = (
 class Fork:
     """Two futures of a run: unchanged, and with other values from a time on.
 
-    Figures exclude the time before: it is the warm-up.
-
-    Parameters
-    ----------
-    unchanged, changed
-        The results.
-    at_s
-        Time of the change in seconds.
-    values
-        The values that change, by path.
-    rerun
-        The command that repeats the runs.
+    Figures exclude the time before ``at_s`` seconds: it is the warm-up. ``values`` are those that
+    change, by path, and ``rerun`` is the command that repeats both runs.
     """
 
     def __init__(
